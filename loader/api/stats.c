@@ -33,13 +33,17 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     const struct stk_pipeline *pipeline = &loader->pipeline;
     stats->slot_bytes = pipeline->slots.memory.bytes;
     sum_cache(loader, stats);
-    stats->locked_bytes = pipeline->slots.memory.locked ? pipeline->slots.memory.bytes : 0;
+    uint64_t slots_locked = pipeline->slots.memory.locked ? pipeline->slots.memory.bytes : 0;
     for (uint32_t i = 0; i < loader->worker_count; i++) {
         const struct stk_worker *worker = &loader->workers[i];
         stats->scratch_bytes += worker->fetcher.scratch.bytes + worker->maker.scratch.bytes;
         stats->locked_bytes +=
             atomic_load_explicit(&worker->fetcher.locked_bytes, memory_order_relaxed);
+        const uint64_t by_ring =
+            atomic_load_explicit(&worker->fetcher.locked_slot_bytes, memory_order_relaxed);
+        slots_locked = by_ring > slots_locked ? by_ring : slots_locked;
     }
+    stats->locked_bytes += slots_locked;
     stats->scratch_bytes +=
         loader->caller_worker.fetcher.scratch.bytes + loader->caller_worker.maker.scratch.bytes;
     stats->trace_bytes = loader->trace.memory.bytes;

@@ -14,6 +14,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
 #include "loader/reader/directory.h"
+#include "loader/reader/lock_limit.h"
 #include "loader/reader/registered.h"
 
 enum {
@@ -123,7 +124,10 @@ int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error)
     if (pipeline->encoded_bytes_max == 0)
         return 0; /* nothing will ever be read */
     const bool fixed = fetcher->scratch.bytes <= FIXED_SCRATCH_BYTES;
-    const bool straight = pipeline->plan.finish == STK_FINISH_COPY && slots->locked; /* anyhow */
+    /* A read into registered memory takes 5 to 20 % less of the processor. If nothing limits it, slots that are not
+     * page-locked for a GPU are registered, too. */
+    const bool straight = pipeline->plan.finish == STK_FINISH_COPY &&
+                          (slots->locked || (!is_own(fetcher) && stk_lock_is_unlimited()));
     const stoker_reader_setup setup = {
         .struct_size = sizeof(setup),
         .files = pipeline->files,
@@ -145,10 +149,14 @@ int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error)
         rc = fetcher->reader->open(&fetcher->ring, &setup, error);
     }
     fetcher->has_ring = rc == 0;
-    if (rc == 0 && fetcher->reader == &stk_reader_uring)
+    if (rc == 0 && fetcher->reader == &stk_reader_uring) {
         atomic_store_explicit(&fetcher->locked_bytes,
                               stk_uring_registered_bytes(fetcher->ring, fetcher->scratch.base),
                               memory_order_relaxed);
+        atomic_store_explicit(&fetcher->locked_slot_bytes,
+                              stk_uring_registered_bytes(fetcher->ring, slots->base),
+                              memory_order_relaxed);
+    }
     return rc > 0 ? STOKER_EREADER : rc; /* open() knows no normal stop */
 }
 
@@ -163,6 +171,7 @@ void stk_fetch_close_ring(struct stk_fetcher *fetcher, int64_t wait_ns)
     fetcher->has_ring = false;
     fetcher->ring = NULL;
     atomic_store_explicit(&fetcher->locked_bytes, 0U, memory_order_relaxed);
+    atomic_store_explicit(&fetcher->locked_slot_bytes, 0U, memory_order_relaxed);
 }
 
 /* ---- queue and submit ---- */

@@ -7,17 +7,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/reader/chain.h"
+#include "loader/reader/lock_limit.h"
 
 enum {
-    IOWQ_WORKERS_MAX = 32, /* kernel threads a ring may start for reads that would block */
-    RINGS_PER_USER = 128   /* rings for which the user's limit on locked memory should suffice */
+    IOWQ_WORKERS_MAX = 32 /* kernel threads a ring may start for reads that would block */
 };
 
 /* liburing maps and unmaps a ring by bare system calls, which ThreadSanitizer does not see. If one
@@ -229,23 +228,13 @@ static int fix_files(struct stk_ring *ring, const stoker_reader_setup *setup)
     return 0;
 }
 
-/* Returns true if `bytes` is a small part of the memory that the user may lock. The kernel counts over all
- * rings of all the user's processes, including the rings' own memory; when nothing is left, no ring can
- * be made. */
-static bool may_lock(size_t bytes)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
-        return false;
-    return limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / RINGS_PER_USER;
-}
-
 static bool register_buffers(struct stk_ring *ring, const struct iovec *buffers, uint32_t count)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < count; i++)
         bytes += buffers[i].iov_len;
-    if (bytes == 0 || !may_lock(bytes) || io_uring_register_buffers(&ring->io, buffers, count) < 0)
+    if (bytes == 0 || !(stk_lock_is_unlimited() || stk_lock_may_take(bytes)) ||
+        io_uring_register_buffers(&ring->io, buffers, count) < 0)
         return false;
     memcpy(ring->buffers, buffers, count * sizeof(buffers[0]));
     ring->buffer_count = count;

@@ -51,8 +51,8 @@ typedef struct stoker_reader_setup {
     uint32_t depth; /* most reads in flight, 1..1024 */
     void *scratch;  /* the worker's own memory for reads; may be registered; NULL = none */
     size_t scratch_bytes;
-    /* Page-locked memory that whole rows are read into directly, shared by all rings; may be registered; outlives
-     * the ring; NULL = none. */
+    /* Memory that whole rows are read into directly, shared by all rings; may be registered; outlives the ring; NULL =
+     * none. Page-locked for your own reader, else perhaps only by being registered. */
     void *slots;
     size_t slots_bytes;
     bool any_thread; /* several threads use the ring, one after another */
