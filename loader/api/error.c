@@ -19,6 +19,8 @@ const char *stoker_strerror(int code)
         return "the epoch is over";
     case STOKER_FINISHED:
         return "every epoch is over";
+    case STOKER_INTERRUPTED:
+        return "interrupted";
     default:
         return "unknown error code";
     }
@@ -34,6 +36,8 @@ const char *stoker_error_name(int code)
         return "STOKER_EPOCH_END";
     case STOKER_FINISHED:
         return "STOKER_FINISHED";
+    case STOKER_INTERRUPTED:
+        return "STOKER_INTERRUPTED";
     default:
         return "STOKER_UNKNOWN";
     }

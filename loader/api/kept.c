@@ -204,7 +204,7 @@ static int64_t time_left(uint64_t deadline_ns)
     return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
 }
 
-/* Sleep until another thread returns a batch. Returns false at the deadline. */
+/* Sleep until another thread returns a batch. Returns false at the deadline, or if interrupted. */
 static bool wait_for_return(stoker_loader *loader, uint64_t deadline_ns)
 {
     struct stk_slots *slots = &loader->pipeline.slots;
@@ -213,14 +213,15 @@ static bool wait_for_return(stoker_loader *loader, uint64_t deadline_ns)
         const uint32_t word = atomic_load(&slots->consumer_word);
         const int64_t left_ns = time_left(deadline_ns);
         atomic_store(&leases->waiting, true); /* then look; put_returned() does the reverse */
-        if (left_ns != 0 && atomic_load(&leases->returned) == NULL)
+        const bool interrupted = atomic_load(&slots->interrupted);
+        if (left_ns != 0 && !interrupted && atomic_load(&leases->returned) == NULL)
             stk_slots_sleep(slots, word, left_ns);
         atomic_store(&leases->waiting, false);
         if (stk_leases_any_returned(leases)) {
             stk_leases_give_back(leases);
             return true;
         }
-        if (left_ns == 0)
+        if (left_ns == 0 || interrupted)
             return false;
     }
 }

@@ -37,7 +37,7 @@ static bool wait_and_assist(stoker_loader *loader, uint64_t deadline_ns, uint64_
             break;
         if (stk_slots_ready(slots))
             return true;
-        if (*now_ns >= deadline_ns)
+        if (*now_ns >= deadline_ns || atomic_load(&slots->interrupted))
             return false; /* the next call finishes the claimed span */
     }
     return stk_slots_wait_ready(slots, deadline_ns, now_ns);
@@ -175,7 +175,7 @@ static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint6
         if (!in_vain && stk_slots_ready(slots))
             return 0;
         *now_ns = stk_now_ns();
-        if (*now_ns >= deadline_ns)
+        if (*now_ns >= deadline_ns || atomic_load(&slots->interrupted))
             return STOKER_ETIMEDOUT;
         if (in_vain)
             stk_spin_pause();
@@ -253,12 +253,31 @@ static int next_on_device(stoker_loader *loader, stoker_batch *batch, int32_t ti
     return rc;
 }
 
+static bool take_interrupt(stoker_loader *loader)
+{
+    _Atomic bool *const interrupted = &loader->pipeline.slots.interrupted;
+    return atomic_load_explicit(interrupted, memory_order_relaxed) &&
+           atomic_exchange(interrupted, false);
+}
+
+int stoker_loader_interrupt(stoker_loader *loader)
+{
+    if (loader == NULL)
+        return STOKER_EINVAL;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    stk_slots_interrupt(&loader->pipeline.slots);
+    return STOKER_OK;
+}
+
 static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     if (atomic_load_explicit(&loader->failed, memory_order_relaxed))
         return loader->error.code;
+    if (take_interrupt(loader))
+        return STOKER_INTERRUPTED;
     if (loader->end_pending) {
         loader->end_pending = false;
         loader->state_epoch++;
@@ -275,7 +294,8 @@ static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
         note_first_batch(loader);
         tune(loader);
     }
-    return rc;
+    const bool in_vain = rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY;
+    return in_vain && take_interrupt(loader) ? STOKER_INTERRUPTED : rc;
 }
 
 int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)

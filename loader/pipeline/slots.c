@@ -332,7 +332,7 @@ static void sleep_until(struct stk_slots *slots, uint64_t wake_at, int64_t wait_
     uint32_t word = atomic_load(&slots->consumer_word);
     atomic_store(&slots->wake_at, wake_at); /* seq_cst: then check again */
     if (atomic_load(&slots->published) < wake_at && !stk_slots_ready(slots) &&
-        !atomic_load(&slots->stopping)) {
+        !atomic_load(&slots->stopping) && !atomic_load(&slots->interrupted)) {
         if (atomic_load(&slots->sleepers) > 0)
             wake_workers(slots); /* never sleep while workers that could help sleep */
         stk_futex_wait(&slots->consumer_word, word, wait_ns);
@@ -415,7 +415,7 @@ bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_
         sleep_for_several(slots, wait_left(deadline_ns, start_ns));
         ready = stk_slots_ready(slots);
     }
-    while (!ready && !atomic_load(&slots->stopping)) {
+    while (!ready && !atomic_load(&slots->stopping) && !atomic_load(&slots->interrupted)) {
         *now_ns = stk_now_ns();
         if (*now_ns >= deadline_ns) {
             /* A caller that only polls from time to time must wake the workers, too. */
@@ -504,6 +504,12 @@ void stk_slots_sleep(struct stk_slots *slots, uint32_t word, int64_t wait_ns)
 {
     if (!atomic_load(&slots->stopping))
         stk_futex_wait(&slots->consumer_word, word, wait_ns);
+}
+
+void stk_slots_interrupt(struct stk_slots *slots)
+{
+    atomic_store(&slots->interrupted, true);
+    stk_slots_wake_consumer(slots);
 }
 
 void stk_slots_stop(struct stk_slots *slots)

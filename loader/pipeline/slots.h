@@ -135,6 +135,7 @@ struct stk_slots {
     _Alignas(STK_CACHE_LINE) _Atomic uint32_t sleepers; /* workers asleep for a credit */
     _Atomic uint32_t worker_word;                       /* futex */
     _Atomic bool stopping;
+    _Atomic bool interrupted; /* the consumer is to stop waiting; seq_cst, as stopping */
 
     /* The consumer's own. */
     _Alignas(STK_CACHE_LINE) bool spare_core; /* more CPUs than workers: the
@@ -186,7 +187,7 @@ void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *erro
 bool stk_slots_ready(const struct stk_slots *slots);
 
 /* Wait until the head batch is ready. Returns false if it is not by deadline_ns (UINT64_MAX = no limit),
- * or if stopping. *now_ns is the time at the call and becomes the time at the return. */
+ * or if stopping or interrupted. *now_ns is the time at the call and becomes the time at the return. */
 bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_t *now_ns);
 
 /* Publish the CPU that the consumer runs on, for the workers. */
@@ -243,6 +244,9 @@ void stk_slots_wake_consumer(struct stk_slots *slots); /* any thread */
 
 /* Stop: wake all threads for good. Any thread. */
 void stk_slots_stop(struct stk_slots *slots);
+
+/* Let the consumer stop waiting. Any thread, and signal handlers. */
+void stk_slots_interrupt(struct stk_slots *slots);
 
 /* Full slots waiting for a consumer that took `delivered`; an estimate while others run. Any thread. */
 uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered);

@@ -55,11 +55,17 @@ void stk_worker_destroy(struct stk_worker *worker)
 
 /* ---- time ---- */
 
+static bool is_interrupted(const struct stk_worker *worker)
+{
+    return atomic_load_explicit(&worker->pipeline->slots.interrupted, memory_order_relaxed);
+}
+
 /* Returns true if the worker must stop between two rows: the loader is being destroyed, or the deadline of a
- * next() without threads has passed. Started rows stay started; a later call continues there. */
+ * next() without threads has passed, or it was interrupted. Started rows stay started; a later call continues there. */
 static bool must_pause(const struct stk_worker *worker)
 {
     return atomic_load_explicit(&worker->pipeline->slots.stopping, memory_order_relaxed) ||
+           (worker->in_next && is_interrupted(worker)) ||
            (worker->deadline_ns != UINT64_MAX && stk_now_ns() >= worker->deadline_ns);
 }
 
@@ -308,6 +314,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
     const uint64_t last_batch =
         stk_pipeline_plan_rereads(&worker->pipeline->plan) ? UINT64_MAX : batch;
     worker->deadline_ns = deadline_ns;
+    worker->in_next = true;
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
         submit_reads(worker);
@@ -324,7 +331,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
         }
         if (stk_slots_ready(&worker->pipeline->slots))
             return true;
-        if (*now_ns >= deadline_ns)
+        if (*now_ns >= deadline_ns || is_interrupted(worker))
             return false;
     }
 }
@@ -340,6 +347,7 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadlin
     assert(worker->fetcher.count == 0); /* with reads in flight the caller could not leave */
     worker->mark_ns = *now_ns;
     worker->deadline_ns = deadline_ns;
+    worker->in_next = true;
     const bool worked = start_span(worker, UINT64_MAX, may_claim);
     *now_ns = worker->mark_ns;
     return worked;

@@ -47,6 +47,7 @@ struct stk_worker {
     uint64_t clear_ns;      /* next check if it shares the consumer's CPU */
     uint64_t clear_wait_ns; /* from that check to the one after it */
     uint64_t deadline_ns;   /* without a thread: when next() must return; UINT64_MAX = no limit */
+    bool in_next;           /* used by the consumer inside next(), which may be interrupted */
     bool stuck;             /* its thread was abandoned in a system call */
 
     struct stk_ledger_entry ledger;

@@ -13,8 +13,9 @@ STOKER_BEGIN_DECLS
 
 enum {
     STOKER_OK = 0,
-    STOKER_EPOCH_END = 1, /* next: the epoch is over; the following call starts another */
-    STOKER_FINISHED = 2   /* next: options.epochs epochs are over */
+    STOKER_EPOCH_END = 1,  /* next: the epoch is over; the following call starts another */
+    STOKER_FINISHED = 2,   /* next: options.epochs epochs are over */
+    STOKER_INTERRUPTED = 3 /* next: stoker_loader_interrupt() was called; nothing is lost */
 };
 
 /* X(name, value, text). Values never change; new ones are added at the end. */

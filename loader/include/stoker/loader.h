@@ -390,10 +390,16 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
  * *batch is written only on STOKER_OK, up to batch->struct_size bytes. Several batches may be held at once: fewer
  * than prefetch_batches, or as many as options.on_lent allows.
  * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch; STOKER_FINISHED after options.epochs
- * epochs, on every call; STOKER_ETIMEDOUT (call again, nothing is lost); STOKER_EBUSY (the slot of the next batch is
+ * epochs, on every call; STOKER_INTERRUPTED (see stoker_loader_interrupt()); STOKER_ETIMEDOUT (call again, nothing is lost); STOKER_EBUSY (the slot of the next batch is
  * lent: release it, or see options.on_lent); STOKER_EINVAL (timeout_ms is below -1, or batch->struct_size is not
  * set); STOKER_EFORKED; or the first error of a stage, on every call from then on. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms);
+
+/* Let the call of next() that waits, or the following one, return STOKER_INTERRUPTED: a normal stop, after which next()
+ * continues where it was. Several interrupts before that count as one. If next() makes rows itself (see num_workers), it
+ * returns between two rows; it does not return while it waits for a copy to a GPU. Any thread between create and destroy,
+ * and signal handlers. Returns STOKER_OK, STOKER_EINVAL or STOKER_EFORKED. */
+STOKER_API int stoker_loader_interrupt(stoker_loader *loader);
 
 /* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed except for struct_size. Batches may
  * be released in any order. NULL and a released or empty batch are allowed. A batch on a GPU is released as by
