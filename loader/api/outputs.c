@@ -184,6 +184,7 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
 {
     const stoker_field_info *info = &loader->pipeline.dataset->fields[index].info;
     struct stk_output *output = &outputs->each[index];
+    const bool by_rows = index == 0 && !info->varies; /* rows of images: workers convert them */
     stoker_dtype dtype = given->dtype != STOKER_DTYPE_NONE ? given->dtype : info->dtype;
     if (index == 0 && given->dtype != STOKER_DTYPE_NONE)
         return refuse(error, STOKER_EINVAL, info->name, "the type of field 0 is options.dtype");
@@ -194,16 +195,14 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
     plan_shape(loader, index, &output->view.values);
     output->elements = elements_of(&output->view.values, info->varies);
     int rc = plan_type(output, info, dtype, error);
-    if (index == 0) { /* workers convert it, row by row */
-        output->retype.convert = NULL;
-        output->retype.from_bytes = output->retype.to_bytes;
-    }
     if (rc == 0)
         rc = plan_pack(output, info, given, error);
     if (rc == 0)
         rc = plan_size(output, &outputs->sizes[index]);
-    if (index == 0 && !info->varies) /* the GPU may do a part of it: as it crosses the bus */
-        outputs->sizes[0].row_bytes = loader->pipeline.convert.to_bytes;
+    if (by_rows) {
+        output->retype.convert = NULL;
+        outputs->sizes[index].row_bytes = loader->pipeline.convert.to_bytes;
+    }
     outputs->finishes = outputs->finishes || info->varies || output->retype.convert != NULL;
     return rc;
 }
