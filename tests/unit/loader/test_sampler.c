@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "loader/base/memory.h"
+#include "loader/base/rng.h"
 #include "loader/sampler/sampler.h"
 #include "loader/sampler/walk.h"
 #include "support/leaks.h"
@@ -301,6 +302,32 @@ static void check_defined_order(const struct stk_sampler *sampler)
     cr_assert_eq(stk_sampler_ids(sampler, &order, 0, 3, apart, ids, NULL), 0);
     for (uint32_t k = 0; k < apart; k++)
         cr_assert_eq(ids[k], defined_id(sampler, &order, 3 * k));
+}
+
+/* Positions in any order, one by one or many at a time, have the ids that they have in a row. */
+CleanTest(sampler, scattered_positions_have_the_same_ids)
+{
+    static const uint64_t counts[] = { 1, 2, 63, 64, 65, 1000, 1000003, UINT64_C(1) << 40 };
+    enum { N = 200 };
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        struct stk_sampler sampler;
+        struct stk_sampler_order order;
+        uint64_t positions[N], ids[N];
+        stk_sampler_init(&sampler, counts[c], 9, true);
+        stk_sampler_begin(&sampler, 4, &order);
+        for (uint32_t i = 0; i < N; i++)
+            positions[i] = stk_mix64(i) % counts[c];
+        for (uint32_t n = 1; n <= N; n += 33) {
+            stk_sampler_map(&sampler, &order, positions, n, ids);
+            for (uint32_t i = 0; i < n; i++) {
+                uint64_t one;
+                cr_assert_eq(stk_sampler_ids(&sampler, &order, positions[i], 1, 1, &one, NULL), 0);
+                cr_assert_eq(ids[i], one);
+            }
+        }
+        stk_sampler_map(&sampler, &order, positions, N, positions); /* in place */
+        stk_sampler_map(&sampler, &order, ids, 0, ids);
+    }
 }
 
 CleanTest(sampler, every_variant_gives_the_defined_order)
