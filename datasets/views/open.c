@@ -125,8 +125,12 @@ static int open_wrapped(stoker_dataset **out, struct opening *opening, stk_open_
     const struct stk_spec_wish *wish = &opening->wish;
     int rc = take_split(opening);
     if (rc == STOKER_OK && wish->test[0] == '\0' && wish->stratified[0] != '\0')
-        rc = refuse(opening, STOKER_ESPEC, wish->stratified, "stratified needs test=");
-    if (rc == STOKER_OK && wish->test[0] == '\0' && wish->seed[0] != '\0' && !wish->format_has_seed)
+        rc = refuse(opening, STOKER_ESPEC, wish->stratified,
+                    wish->format_reads_test
+                        ? "stratified: this format reads test= itself, and cannot do that"
+                        : "stratified needs test=");
+    if (rc == STOKER_OK && wish->test[0] == '\0' && wish->seed[0] != '\0' &&
+        !wish->format_reads_seed)
         rc = refuse(opening, STOKER_ESPEC, wish->seed, "seed needs test=");
     if (rc == STOKER_OK)
         rc = open_plain(&dataset, opening->plain, &opening->options, opening->error);

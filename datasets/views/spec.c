@@ -122,7 +122,10 @@ int stk_spec_take(struct stk_spec_wish *wish, char *plain, const char *spec,
         const struct stk_spec_text name = { text, equals == NULL ? 0 : (size_t)(equals - text) };
         const struct key *key = key_named(keys, name);
         const bool kept = key == NULL || (keeps != NULL && keeps(rest, key->name));
-        wish->format_has_seed = wish->format_has_seed || (key != NULL && kept);
+        if (key != NULL && kept) {
+            wish->format_reads_seed = wish->format_reads_seed || strcmp(key->name, "seed") == 0;
+            wish->format_reads_test = wish->format_reads_test || strcmp(key->name, "test") == 0;
+        }
         if (kept)
             keep(plain, pair, &first);
         if (key != NULL && (!kept || strcmp(key->name, "seed") == 0)) {

@@ -31,7 +31,8 @@ struct stk_spec_wish {
     char seed[STK_PARAMETER_BYTES_MAX];
     char stratified[STK_PARAMETER_BYTES_MAX];
     char weighted[STK_PARAMETER_BYTES_MAX];
-    bool format_has_seed; /* the format reads seed as well */
+    bool format_reads_seed; /* then both read it */
+    bool format_reads_test; /* then it is not in `test` */
 };
 
 /* Take these parameters out of a spec: *wish gets them, and `plain`, which has room for the whole spec, gets the rest.

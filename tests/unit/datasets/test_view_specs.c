@@ -252,6 +252,7 @@ CleanTest(view_specs, that_mean_nothing_are_refused)
         { SET "&split=test", NULL, STOKER_EINVAL, "has no splits" },
         { SET "&stratified=1", NULL, STOKER_ESPEC, "needs test=" },
         { SET "&seed=1", NULL, STOKER_ESPEC, "needs test=" },
+        { "csv:x.csv?test=0.1&stratified=1", NULL, STOKER_ESPEC, "reads test= itself" },
         { SET "&weighted=class", NULL, STOKER_ESPEC, "balanced" },
         { SET "&tset=0.1", NULL, STOKER_ESPEC, "did you mean 'test'" },
         { "/nowhere?test=0.1", NULL, STOKER_ENOENT, "/nowhere" },
