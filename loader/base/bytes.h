@@ -30,6 +30,11 @@ static inline uint64_t stk_load_le64(const uint8_t *at)
     return (uint64_t)stk_load_le32(at) | ((uint64_t)stk_load_le32(at + 4) << 32);
 }
 
+static inline uint64_t stk_load_be64(const uint8_t *at)
+{
+    return __builtin_bswap64(stk_load_le64(at));
+}
+
 static inline void stk_store_le32(uint8_t *at, uint32_t value)
 {
     for (int i = 0; i < 4; i++)

@@ -35,7 +35,7 @@ THIRD_PARTY = {
     "zlib.h": ("tests/",),
     # What packs lives with stoker-pack; tests make files of every kind with the libraries.
     "png.h": ("loader/codec/png/full.c", "datasets/pack/", "tests/"),
-    "jpeglib.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.h", "datasets/pack/", "tests/"),
+    "jpeglib.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.h", "loader/codec/jpeg/huffman.h", "datasets/pack/", "tests/"),
     "webp/": ("loader/codec/webp/webp.c", "tests/"),
     "jerror.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.c"),
     "cuda_runtime_api.h": ("loader/base/cuda_runtime.h", "tests/"),

@@ -1,6 +1,6 @@
 /* jpeg.c - see jpeg.h. libjpeg-turbo, whose longjmp stays inside this file.
  *
- *   bytes ──▶ walk: limits, markers ──▶ libjpeg: header, scans, rows ──▶ row
+ *   bytes ──▶ walk: limits, markers ──▶ libjpeg: header, scans, rows ──▶ row       codes: huffman.h
  *                 │ refused                  │ error, or warning of damage
  *                 ▼                          ▼
  *               error                      error
@@ -23,6 +23,7 @@
 
 #include "loader/base/fault.h"
 #include "loader/codec/gray.h"
+#include "loader/codec/jpeg/huffman.h"
 #include "loader/codec/jpeg/memory.h"
 
 #include <jerror.h>
@@ -40,14 +41,18 @@ enum {
 struct scratch {
     struct jpeg_decompress_struct decompress;
     struct jpeg_error_mgr errors;
-    struct jpeg_source_mgr source;
+    struct stk_jpeg_huffman huffman; /* and the source */
     struct stk_jpeg_arena arena;
     struct stk_region memory;
     jmp_buf failed;
     stoker_error *error;
     bool warnings_fail;
     bool created;
+    bool plain; /* libjpeg reads all codes of this image */
 };
+
+/* What setjmp() returns: libjpeg failed, or the own decoder declined. */
+enum { FAILED = 1, DECLINED = 2 };
 
 /* ---- callbacks of libjpeg ---- */
 
@@ -62,7 +67,7 @@ static void on_error(j_common_ptr cinfo)
     char text[JMSG_LENGTH_MAX];
     cinfo->err->format_message(cinfo, text);
     (void)stk_refuse(own->error, 0, "libjpeg: %s", text);
-    longjmp(own->failed, 1);
+    longjmp(own->failed, FAILED);
 }
 
 /* The warnings that do not concern pixels, listed in jpeg.h. All others mean missing or damaged
@@ -83,6 +88,11 @@ static void on_message(j_common_ptr cinfo, int level)
 static void no_output(j_common_ptr cinfo)
 {
     (void)cinfo;
+}
+
+static void decline(j_decompress_ptr decompress)
+{
+    longjmp(scratch_of((j_common_ptr)decompress)->failed, DECLINED);
 }
 
 static void begin_source(j_decompress_ptr cinfo)
@@ -148,14 +158,15 @@ static int create_decompress(struct scratch *own)
         return STOKER_ENOMEM;
     jpeg_create_decompress(&own->decompress);
     own->created = true;
-    own->source = (struct jpeg_source_mgr){
+    own->huffman.decline = decline;
+    own->huffman.source = (struct jpeg_source_mgr){
         .init_source = begin_source,
         .fill_input_buffer = no_more_bytes,
         .skip_input_data = skip_bytes,
         .resync_to_restart = jpeg_resync_to_restart,
         .term_source = begin_source,
     };
-    own->decompress.src = &own->source;
+    own->decompress.src = &own->huffman.source;
     stk_jpeg_memory_install((j_common_ptr)&own->decompress, &own->arena);
     return STOKER_OK;
 }
@@ -335,6 +346,21 @@ static bool can_crop_columns(const struct jpeg_decompress_struct *decompress)
     return true;
 }
 
+/* left becomes a multiple of an MCU's width. */
+static void crop_columns(struct jpeg_decompress_struct *decompress, JDIMENSION *left,
+                         JDIMENSION *width)
+{
+    struct scratch *own = scratch_of((j_common_ptr)decompress);
+    const uint32_t all = decompress->output_width;
+    jpeg_crop_scanline(decompress, left, width);
+    if (own->plain || *width == all)
+        return;
+    const uint32_t factor =
+        decompress->num_components == 1 ? 1 : (uint32_t)decompress->max_h_samp_factor;
+    const uint32_t mcu = (uint32_t)SMALLEST_SIZE(decompress) * factor;
+    stk_jpeg_huffman_need(&own->huffman, *left / mcu, (*left + *width - 1) / mcu);
+}
+
 /* Take the columns that are needed, which libjpeg rounds down to whole blocks, and leave out the rows
  * above. Smooth upsampling looks at one sample of chroma on each side. */
 static void narrow(struct jpeg_decompress_struct *decompress, const struct reading *reading)
@@ -349,7 +375,7 @@ static void narrow(struct jpeg_decompress_struct *decompress, const struct readi
     if (width > x.to - left + margin)
         width = x.to - left + margin;
     if (can_crop_columns(decompress))
-        jpeg_crop_scanline(decompress, &left, &width);
+        crop_columns(decompress, &left, &width);
     else
         left = 0;
     if (y.from > 0)
@@ -360,6 +386,14 @@ static void narrow(struct jpeg_decompress_struct *decompress, const struct readi
     got->width = decompress->output_width;
 }
 
+/* Start, with the own decoder of codes if it reads such files. */
+static void start(struct jpeg_decompress_struct *decompress)
+{
+    struct scratch *own = scratch_of((j_common_ptr)decompress);
+    (void)jpeg_start_decompress(decompress);
+    own->plain = own->plain || !stk_jpeg_huffman_begin(&own->huffman, decompress);
+}
+
 static void begin_image(struct jpeg_decompress_struct *decompress, const struct reading *reading)
 {
     (void)jpeg_read_header(decompress, TRUE);
@@ -368,14 +402,14 @@ static void begin_image(struct jpeg_decompress_struct *decompress, const struct 
         ERREXIT(decompress, JERR_NO_IMAGE); /* the walk found another frame */
     set_conversion(decompress, reading->shape);
     if (reading->wanted == NULL) {
-        (void)jpeg_start_decompress(decompress);
+        start(decompress);
         return;
     }
     stoker_region *got = reading->got;
     got->eighths = scale_for(reading->wanted);
     decompress->scale_num = got->eighths;
     decompress->scale_denom = 8;
-    (void)jpeg_start_decompress(decompress);
+    start(decompress);
     got->height = decompress->output_height;
     got->width = decompress->output_width;
     if (!is_unfinished(decompress))
@@ -401,25 +435,43 @@ static void read_image(struct jpeg_decompress_struct *decompress, const struct r
 /* The setjmp of decoding. libjpeg changes only the scratch, not this frame. */
 static int read_or_fail(struct scratch *own, const struct reading *reading)
 {
-    if (setjmp(own->failed) != 0) {
-        const bool full = own->errors.msg_code == JERR_OUT_OF_MEMORY;
+    switch (setjmp(own->failed)) {
+    case 0:
+        read_image(&own->decompress, reading);
+        return STOKER_OK;
+    case DECLINED:
         jpeg_abort_decompress(&own->decompress);
-        return full ? STOKER_ENOMEM : STOKER_ECORRUPT;
+        return DECLINED;
+    default:
+        break;
     }
-    read_image(&own->decompress, reading);
-    return STOKER_OK;
+    const bool full = own->errors.msg_code == JERR_OUT_OF_MEMORY;
+    jpeg_abort_decompress(&own->decompress);
+    return full ? STOKER_ENOMEM : STOKER_ECORRUPT;
+}
+
+/* Read the file from its start. */
+static int read_file(struct scratch *own, const stoker_encoded *in, const struct reading *reading)
+{
+    own->arena.used = 0;
+    own->huffman.source.next_input_byte = in->bytes;
+    own->huffman.source.bytes_in_buffer = in->size;
+    forget_tables(&own->decompress);
+    return read_or_fail(own, reading);
 }
 
 /* Decode a file after the walk. */
 static int decode_walked(struct scratch *own, const stoker_encoded *in,
-                         const struct reading *reading, stoker_error *error)
+                         const struct reading *reading, bool plain, stoker_error *error)
 {
     own->error = error;
-    own->arena.used = 0;
-    own->source.next_input_byte = in->bytes;
-    own->source.bytes_in_buffer = in->size;
-    forget_tables(&own->decompress);
-    return read_or_fail(own, reading);
+    own->plain = plain;
+    int rc = read_file(own, in, reading);
+    if (rc == DECLINED) {
+        own->plain = true;
+        rc = read_file(own, in, reading);
+    }
+    return rc;
 }
 
 static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoker_encoded *in,
@@ -431,7 +483,8 @@ static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoke
     if (rc == STOKER_OK)
         rc = stk_image_accept(jpeg, seen.height, seen.width, room, &shape, error);
     const struct reading reading = { &shape, room->wanted, room->got, room->at };
-    return rc == STOKER_OK ? decode_walked(scratch, in, &reading, error) : rc;
+    return rc == STOKER_OK ? decode_walked(scratch, in, &reading, jpeg->options.full_only, error)
+                           : rc;
 }
 #endif
 

@@ -31,13 +31,19 @@ struct decoder {
     struct stk_codec_run run;
 };
 
-static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t channels)
+static struct decoder open_path(uint32_t height, uint32_t width, uint32_t channels, bool full_only)
 {
     struct decoder decoder = { 0 };
-    const struct stk_image_options options = { .shape = { height, width, channels } };
+    const struct stk_image_options options = { .shape = { height, width, channels },
+                                               .full_only = full_only };
     cr_assert_eq(stk_image_codec_create(&decoder.codec, &stk_image_jpeg, &options), STOKER_OK);
     decoder.run = stk_codec_run_open(decoder.codec, (size_t)height * width * channels);
     return decoder;
+}
+
+static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t channels)
+{
+    return open_path(height, width, channels, false);
 }
 
 static void close_decoder(struct decoder *decoder)
@@ -242,6 +248,41 @@ CleanTest(codec_jpeg, every_prefix_is_refused)
                          "file %zu, %zu bytes of %lu", k, size, file.size);
         cr_assert_eq(decode_alike(&decoder, file.at, file.size), STOKER_OK);
         close_decoder(&decoder);
+        free(file.at);
+    }
+}
+
+/* Our decoder of codes declines damage, or reads it as libjpeg does. */
+CleanTest(codec_jpeg, a_flipped_bit_gives_what_libjpeg_alone_gives)
+{
+    static const struct stk_jpeg_kind kinds[] = {
+        { .height = 33, .width = 40, .channels = 1 },
+        { .height = 40, .width = 33, .channels = 3, .h_factor = 2, .v_factor = 2 },
+        { .height = 40,
+          .width = 33,
+          .channels = 3,
+          .h_factor = 2,
+          .v_factor = 1,
+          .restart_rows = 1 },
+    };
+    for (size_t k = 0; k < 3; k++) {
+        struct stk_jpeg_file file = stk_jpeg_write(&kinds[k]);
+        struct decoder ours = open_path(kinds[k].height, kinds[k].width, 3, false);
+        struct decoder alone = open_path(kinds[k].height, kinds[k].width, 3, true);
+        for (size_t bit = 0; bit < 8 * file.size; bit++) {
+            file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+            memset(ours.run.row, 0xA5, ours.run.row_bytes);
+            memset(alone.run.row, 0xA5, alone.run.row_bytes);
+            const int rc = stk_codec_run(&alone.run, file.at, file.size);
+            cr_assert_eq(stk_codec_run(&ours.run, file.at, file.size), rc, "bit %zu: %s", bit,
+                         ours.run.error.message);
+            if (rc == STOKER_OK)
+                cr_assert(memcmp(ours.run.row, alone.run.row, ours.run.row_bytes) == 0,
+                          "kind %zu, bit %zu", k, bit);
+            file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        }
+        close_decoder(&ours);
+        close_decoder(&alone);
         free(file.at);
     }
 }
