@@ -24,6 +24,7 @@
 #include "loader/base/thread.h"
 #include "loader/reader/choose.h"
 #include "loader/reader/readers.h"
+#include "loader/reader/setup.h"
 
 enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 
@@ -47,47 +48,69 @@ static int check_stamps(const stoker_dataset *dataset, const stoker_part *sample
     return stk_stamps_refuse(&dataset->stamps, changed, place, error);
 }
 
-static enum stk_source source_of(const stoker_part *sample)
+static enum stk_source source_of(const stoker_extent *extent)
 {
-    if (sample->extent.memory != NULL)
+    if (extent->memory != NULL)
         return STK_SOURCE_MEMORY;
-    return sample->extent.bytes > 0 ? STK_SOURCE_FILES : STK_SOURCE_IDS;
+    return extent->bytes > 0 ? STK_SOURCE_FILES : STK_SOURCE_IDS;
 }
 
-static int check_fields(const stoker_dataset *dataset, stoker_error *error)
-{
-    const stoker_dataset_info *info = &dataset->info;
-    const struct stk_place nowhere = STK_NOWHERE;
-    if (info->part_count == 1 && !dataset->fields[0].info.varies &&
-        info->field_count == (dataset->label < 0 ? 1U : 2U))
-        return 0;
-    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                         "the data set has %" PRIu32 " fields from %" PRIu32
-                         " parts; a loader delivers one array and one label",
-                         info->field_count, info->part_count);
-}
-
-/* For choices that only affect speed, sample 0 represents all. */
+/* For choices that only affect speed, sample 0 represents all; of its parts, the one that takes longest. */
 static int look_at_samples(stoker_loader *loader, stoker_error *error)
 {
-    stoker_part sample;
-    int rc = check_fields(loader->pipeline.dataset, error);
-    if (rc == 0)
-        rc = stoker_dataset_locate(loader->pipeline.dataset, 0, &sample, error);
-    if (rc < 0)
-        return rc;
-    rc = check_stamps(loader->pipeline.dataset, &sample, error);
-    if (rc < 0)
-        return rc;
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    const stoker_dataset_info *info = &dataset->info;
     struct stk_pipeline_facts *facts = &loader->facts;
-    const stoker_dataset_info *info = &loader->pipeline.dataset->info;
+    stoker_part parts[STOKER_FIELDS_MAX];
+    int rc = stoker_dataset_locate(dataset, 0, parts, error);
+    facts->several = stk_dataset_has_several(dataset);
+    facts->source = STK_SOURCE_MEMORY;
+    facts->bytes_are_rows = true;
+    for (uint32_t i = 0; rc == 0 && i < info->part_count; i++) {
+        const stoker_codec *codec = parts[i].codec;
+        const enum stk_source source = source_of(&parts[i].extent);
+        if (facts->source == STK_SOURCE_MEMORY || source == STK_SOURCE_FILES)
+            facts->source = source;
+        facts->has_codec = facts->has_codec || codec != NULL;
+        facts->bytes_are_rows = facts->bytes_are_rows && (codec == NULL || codec->bytes_are_row);
+        rc = check_stamps(dataset, &parts[i], error);
+    }
     loader->pipeline.encoded_bytes_max =
         info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
-    facts->source = source_of(&sample);
-    facts->has_codec = sample.codec != NULL;
-    facts->bytes_are_rows = sample.codec == NULL || sample.codec->bytes_are_row;
     facts->has_files = loader->pipeline.encoded_bytes_max > 0;
-    return 0;
+    return rc;
+}
+
+/* Bytes of field 0 in a cache of decoded samples. */
+static size_t cached_bytes(const stoker_loader *loader)
+{
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    const struct stk_framing *framing = &pipeline->transform.framing;
+    return stk_pipeline_keeps_resized(&loader->facts)
+               ? (size_t)framing->resize_height * framing->resize_width *
+                     pipeline->transform.channels
+               : pipeline->dataset->row_bytes;
+}
+
+static int plan_fields(stoker_loader *loader)
+{
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    pipeline->part_count = pipeline->dataset->info.part_count;
+    return stk_field_plan_init(&pipeline->field_plan, pipeline->dataset, loader->outputs.sizes,
+                               cached_bytes(loader));
+}
+
+/* Bytes of one sample in a cache of this kind. */
+static size_t stride_of(const stoker_loader *loader, stoker_cache kind)
+{
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    const struct stk_field_plan *plan = &pipeline->field_plan;
+    const bool encoded = kind == STOKER_CACHE_ENCODED;
+    if (plan->several)
+        return encoded
+                   ? (pipeline->encoded_bytes_max > 0 ? plan->part_bytes : 0) * pipeline->part_count
+                   : plan->record_bytes;
+    return encoded ? pipeline->encoded_bytes_max : cached_bytes(loader);
 }
 
 /* A cache of this kind for all samples. */
@@ -95,11 +118,7 @@ static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cac
                                          uint64_t budget_bytes)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
-    const struct stk_framing *framing = &pipeline->transform.framing;
-    const size_t row_bytes =
-        stk_pipeline_keeps_resized(&loader->facts)
-            ? (size_t)framing->resize_height * framing->resize_width * pipeline->transform.channels
-            : pipeline->dataset->row_bytes;
+    const size_t row_bytes = stride_of(loader, STOKER_CACHE_DECODED);
     uint32_t block_rows = 1;
     while (pipeline->dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
         block_rows *= 2;
@@ -107,7 +126,7 @@ static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cac
         .kind = kind,
         .budget_bytes = budget_bytes,
         .count = pipeline->dataset->info.count,
-        .stride_bytes = kind == STOKER_CACHE_ENCODED ? pipeline->encoded_bytes_max : row_bytes,
+        .stride_bytes = stride_of(loader, kind),
         .block_rows = block_rows,
         .whole_places = pipeline->dataset->info.dense,
     };
@@ -247,6 +266,10 @@ static int make_reader(stoker_loader *loader, stoker_error *error)
     pipeline->read_depth = loader->options.read_depth;
     if (pipeline->read_depth == 0)
         pipeline->read_depth = stk_sizing_read_depth(pipeline->dataset);
+    /* The last row that starts may exceed it by all its parts but one. */
+    if (pipeline->part_count > 0 &&
+        pipeline->read_depth > STK_READ_DEPTH_MAX - pipeline->part_count)
+        pipeline->read_depth = STK_READ_DEPTH_MAX - pipeline->part_count + 1;
     return 0;
 }
 
@@ -303,12 +326,10 @@ static stoker_switch pinning(const stoker_loader *loader)
 }
 
 /* Slots are touched at creation: more than the available memory would get the process killed. */
-static int check_memory(const struct stk_slots_options *slots, stoker_error *error)
+static int check_memory(const struct stk_slots_options *slots, size_t row_bytes,
+                        stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    size_t row_bytes = 0;
-    for (uint32_t i = 0; i < slots->field_count; i++)
-        row_bytes += slots->sizes[i].row_bytes;
     const uint64_t bytes = (uint64_t)row_bytes * slots->batch_size * slots->slot_count;
     const uint64_t available = stk_memory_available();
     if (bytes <= available)
@@ -339,7 +360,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         /* The caller's worker counts, too. With reads the kernel fills the slots, in any core's cache. */
         .workers = loader->threads && !rereads ? loader->worker_count + 1 : 1,
     };
-    int rc = check_memory(&slots, error);
+    int rc = check_memory(&slots, loader->pipeline.field_plan.row_bytes, error);
     if (rc < 0)
         return rc;
     const struct stk_place nowhere = STK_NOWHERE;
@@ -444,7 +465,6 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     loader->has_bad_samples = rc == 0;
     loader->pipeline.on_bad = loader->options.on_bad_sample;
     copy_hooks(loader);
-    loader->pipeline.part_count = 1;
     if (rc == 0)
         rc = stk_device_choose(&loader->device, loader->options.device,
                                loader->options.device_index, loader->device_reason, error);
@@ -455,6 +475,8 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_outputs_init(&loader->outputs, loader, error);
     if (rc == 0)
         rc = look_at_samples(loader, error);
+    if (rc == 0)
+        rc = plan_fields(loader);
     if (rc == 0)
         rc = make_cache(loader);
     make_plan(loader);
@@ -550,6 +572,7 @@ static void free_loader(void *self)
     stk_free(loader->fields);
     stk_outputs_destroy(&loader->outputs);
     stk_slots_destroy(&loader->pipeline.slots);
+    stk_field_plan_destroy(&loader->pipeline.field_plan);
     stk_device_convert_destroy(&loader->device_convert);
     stk_device_cache_destroy(&loader->pipeline.device_cache);
     stk_device_close(loader->device);

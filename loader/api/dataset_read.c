@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "loader/api/dataset.h"
-#include "loader/api/part.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
 #include "loader/base/pread.h"
 #include "loader/codec/raw.h"
+#include "loader/pipeline/part.h"
 
 int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                           stoker_error *error)

@@ -37,6 +37,20 @@ static int check_sizes(const stoker_loader *loader, stoker_error *error)
                          set->description != NULL ? set->description : "");
 }
 
+/* A mask must keep to its image. */
+static int check_masks(const stoker_loader *loader, stoker_error *error)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    const struct stk_place nowhere = STK_NOWHERE;
+    for (uint32_t i = 0; loader->facts.transforms && i < dataset->info.field_count; i++)
+        if (dataset->fields[i].info.kind == STOKER_FIELD_MASK)
+            return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+                                 "options.transform applies to field 0 alone, and the mask \"%s\" "
+                                 "would no longer match it",
+                                 dataset->fields[i].info.name);
+    return 0;
+}
+
 /* The shape of a row, and the transforms that lead to it. */
 static int make_framing(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
@@ -227,13 +241,16 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
     const stoker_switch wanted = loader->options.convert_on_device;
     if (!loader->on_device || wanted == STOKER_SWITCH_OFF || loader->device_convert.on)
         return 0;
+    const bool varies = loader->pipeline.dataset->fields[0].info.varies;
     (void)snprintf(
-        loader->convert_reason, sizeof(loader->convert_reason),
-        "the GPU converts only uint8 rows with 1 to 4 channels, and only if that changes them");
-    if (is_hooked(loader))
-        (void)snprintf(loader->convert_reason, sizeof(loader->convert_reason),
-                       "hooks work on finished rows, on the host");
-    const int rc = is_hooked(loader) ? STOKER_ENOTSUP : share_with_device(loader, framing);
+        loader->convert_reason, sizeof(loader->convert_reason), "%s",
+        is_hooked(loader) ? "hooks work on finished rows, on the host"
+        : varies
+            ? "the GPU converts no rows whose length varies"
+            : "the GPU converts only uint8 rows with 1 to 4 channels, and only if that changes "
+              "them");
+    const int rc =
+        is_hooked(loader) || varies ? STOKER_ENOTSUP : share_with_device(loader, framing);
     if (rc == 0)
         loader->convert_reason[0] = '\0';
     if (rc == 0 || wanted != STOKER_SWITCH_ON)
@@ -306,6 +323,8 @@ static int cache_on_device(stoker_loader *loader, struct stk_framing *framing)
         why = "batches stay on the CPU";
     else if (is_hooked(loader))
         why = "hooks work on finished rows, on the host";
+    else if (stk_dataset_has_several(loader->pipeline.dataset))
+        why = "samples have several fields or parts, or a field that varies";
     else if (loader->options.convert_on_device == STOKER_SWITCH_OFF)
         why = "rows are then converted on the GPU, but convert_on_device is OFF";
     else if (!divide_cached(loader, framing, &division))
@@ -360,6 +379,8 @@ int stk_row_plan(stoker_loader *loader, stoker_error *error)
     int rc = make_framing(loader, &framing, error);
     if (rc == 0)
         rc = check_sizes(loader, error);
+    if (rc == 0)
+        rc = check_masks(loader, error);
     if (rc < 0)
         return rc;
     const struct stk_convert_options convert = conversion(loader);
@@ -371,8 +392,10 @@ int stk_row_plan(stoker_loader *loader, stoker_error *error)
         rc = plan_device(loader, &framing, error);
     if (rc < 0)
         return rc;
+    /* Rows whose length varies change their type when the batch is complete: api/outputs. */
     loader->facts.copies =
-        pipeline->convert.copies &&
-        (pipeline->convert.layout == STOKER_LAYOUT_NHWC || pipeline->convert.channels == 1);
+        pipeline->dataset->fields[0].info.varies ||
+        (pipeline->convert.copies &&
+         (pipeline->convert.layout == STOKER_LAYOUT_NHWC || pipeline->convert.channels == 1));
     return plan_transform(loader, &framing);
 }

@@ -33,8 +33,10 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
     const struct stk_pipeline *pipeline = &loader->pipeline;
     /* Rows that are decoded once and gathered from then on count as gathered. */
     const bool decodes = pipeline->plan.decodes && !stk_pipeline_may_become_resident(pipeline);
-    const uint64_t rows =
-        (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / pipeline->dataset->row_bytes;
+    /* As stored; several fields, with their lengths at most, as delivered. */
+    const size_t row_bytes = pipeline->field_plan.several ? pipeline->field_plan.row_bytes
+                                                          : pipeline->dataset->row_bytes;
+    const uint64_t rows = (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / row_bytes;
     const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
                               ? loader->options.batch_size
                               : STK_SPAN_ROWS_MAX;
@@ -102,7 +104,7 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
     if (!loader->threads) /* one lent, one in the making, the others for reads in flight */
         return clamp(2 + (rereads ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
                      STOKER_PREFETCH_MAX);
-    const size_t batch_bytes = pipeline->convert.to_bytes * loader->options.batch_size;
+    const size_t batch_bytes = pipeline->field_plan.row_bytes * loader->options.batch_size;
     const uint32_t least =
         loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
     uint64_t slots = clamp(ring_bytes(loader) / batch_bytes, least, RING_SLOTS_MAX);

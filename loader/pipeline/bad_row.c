@@ -12,6 +12,8 @@ struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const stru
     const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
     struct stk_place place = STK_NOWHERE;
     place.sample = *stk_span_id(span, row);
+    if (span->part_count == 0) /* all fields come from values() */
+        return place;
     if (extent->memory == NULL && extent->path != NULL) {
         place.path = extent->path;
     } else if (extent->memory == NULL && extent->bytes > 0 &&
@@ -46,7 +48,7 @@ static void note(const struct stk_row_maker *maker, const struct stk_span *span,
 }
 
 /* Give the row another sample. Returns false if it has had enough, or the substitute cannot be located. */
-static bool substitute(const struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
+static bool substitute(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
     const uint64_t position = span->position + (uint64_t)row * pipeline->schedule.world_size;
@@ -57,12 +59,14 @@ static bool substitute(const struct stk_row_maker *maker, struct stk_span *span,
                                                    span->attempts[row]++, pipeline->sampler.count);
     *stk_span_id(span, row) = id;
     stoker_error unused;
-    return pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1,
-                                          stk_span_part(span, row, 0), &unused) == 0 &&
-           stk_values_write(pipeline, span, row, 1) == 0;
+    if (span->part_count > 0 &&
+        pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1, stk_span_part(span, row, 0),
+                                       &unused) != 0)
+        return false;
+    return stk_values_write(maker, span, row, 1) == 0;
 }
 
-bool stk_bad_row_settle(const struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+bool stk_bad_row_settle(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                         uint32_t part, const stoker_error *error, const char *what)
 {
     switch (maker->pipeline->on_bad) {

@@ -19,7 +19,7 @@ struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const stru
 
 /* A row failed. `what`: the part of the message that a report keeps, or "". Returns true if the row has another
  * sample now, located; else it is complete. */
-bool stk_bad_row_settle(const struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+bool stk_bad_row_settle(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                         uint32_t part, const stoker_error *error, const char *what);
 
 /* A row failed, regardless of the policy: the run ends with this error. */

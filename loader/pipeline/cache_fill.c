@@ -78,3 +78,12 @@ void stk_cache_fill_commit(struct stk_pipeline *pipeline, uint64_t id)
 {
     stk_cache_commit(&pipeline->cache, id, pipeline->cache.stride_bytes);
 }
+
+uint8_t *stk_cache_fill_begin_record(struct stk_pipeline *pipeline, uint64_t batch, uint64_t id)
+{
+    struct stk_cache *cache = &pipeline->cache;
+    const bool begun =
+        (cache->kind == STOKER_CACHE_ENCODED || cache->kind == STOKER_CACHE_DECODED) &&
+        may_fill(pipeline, batch) && stk_cache_begin(cache, id);
+    return begun ? stk_cache_row(cache, id) : NULL;
+}

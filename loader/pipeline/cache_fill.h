@@ -3,6 +3,7 @@
  *   raw samples in files     a read fills the block of neighbours directly        aim ─▶ commit_read | cancel
  *   whole files              read to other memory first, then copied              copy
  *   decoded rows, images     made in their place                                  begin ─▶ commit | cancel
+ *   several fields or parts  a record of all, made part by part                   begin_record ─▶ commit | cancel
  *
  * Only verified bytes are cached. */
 #ifndef STK_PIPELINE_CACHE_FILL_H
@@ -34,5 +35,8 @@ void stk_cache_fill_copy(struct stk_pipeline *pipeline, const struct stk_complet
 /* The place of a decoded row, to be made there and then committed or cancelled. NULL: the cache does not take it. */
 uint8_t *stk_cache_fill_begin(struct stk_pipeline *pipeline, uint64_t batch, uint64_t id);
 void stk_cache_fill_commit(struct stk_pipeline *pipeline, uint64_t id);
+
+/* The record of a sample of several fields or parts, ENCODED or DECODED. The same. */
+uint8_t *stk_cache_fill_begin_record(struct stk_pipeline *pipeline, uint64_t batch, uint64_t id);
 
 #endif

@@ -54,6 +54,7 @@ static void share_out_rows(struct stk_claimer *claimer)
         span->attempts = claimer->attempts + rows;
         span->parts_left = claimer->parts_left + rows;
         span->sizes = claimer->sizes == NULL ? NULL : claimer->sizes + rows;
+        span->records = claimer->records + rows;
         rows += span->capacity;
     }
 }
@@ -74,15 +75,16 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
     const size_t rows = count_rows(claimer);
     const size_t sources = rows + (size_t)claimer->span_count * STK_AHEAD_ROWS_MAX;
     claimer->sources = stk_calloc(sources, sizeof(claimer->sources[0]));
-    claimer->samples = stk_calloc(rows * pipeline->part_count, sizeof(claimer->samples[0]));
+    claimer->samples = stk_calloc(rows * pipeline->part_count + 1, sizeof(claimer->samples[0]));
     claimer->attempts = stk_calloc(rows, sizeof(claimer->attempts[0]));
     claimer->parts_left = stk_calloc(rows, sizeof(claimer->parts_left[0]));
     if (stk_hooks_rows(&pipeline->hooks))
         claimer->sizes = stk_calloc(rows, sizeof(claimer->sizes[0]));
     if (stk_hooks_rows(&pipeline->hooks) && claimer->sizes == NULL)
         return STOKER_ENOMEM;
+    claimer->records = stk_calloc(rows, sizeof(claimer->records[0]));
     if (claimer->spans == NULL || claimer->sources == NULL || claimer->samples == NULL ||
-        claimer->attempts == NULL || claimer->parts_left == NULL)
+        claimer->attempts == NULL || claimer->parts_left == NULL || claimer->records == NULL)
         return STOKER_ENOMEM;
     share_out_rows(claimer);
     return 0;
@@ -96,6 +98,7 @@ void stk_claimer_destroy(struct stk_claimer *claimer)
     stk_free(claimer->attempts);
     stk_free(claimer->parts_left);
     stk_free(claimer->sizes);
+    stk_free(claimer->records);
     *claimer = (struct stk_claimer){ 0 };
 }
 

@@ -27,6 +27,7 @@ struct stk_claimer {
     uint8_t *attempts;              /* for all spans */
     uint8_t *parts_left;            /* for all spans */
     stoker_size *sizes;             /* for all spans; NULL without a row hook */
+    uint8_t **records;              /* for all spans */
     struct stk_pace pace;           /* parts of a ticket that it takes next */
     struct stk_sampler_order order; /* keys of the epoch it last worked in */
     bool has_order;

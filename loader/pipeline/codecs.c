@@ -192,6 +192,12 @@ int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
     return refuse_stop(rc, "decode()", said);
 }
 
+int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, void **scratch,
+                       stoker_error *said)
+{
+    return find_scratch(codecs, codec, false, scratch, said);
+}
+
 int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, stoker_error *said)
 {
     if (codec == NULL || codec->verify == NULL)

@@ -60,6 +60,10 @@ int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
                       const stoker_encoded *encoded, struct stk_decoding *decoding,
                       stoker_error *said);
 
+/* The codec's scratch, for a caller that decodes by itself; opened at the codec's first use. The same. */
+int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, void **scratch,
+                       stoker_error *said);
+
 /* Verify the bytes of a part, if its codec can. The same. */
 int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, stoker_error *said);
 

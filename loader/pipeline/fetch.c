@@ -67,7 +67,8 @@ int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
     const size_t longest = pipeline->encoded_bytes_max + pipeline->dataset->info.has_paths;
     const size_t room = reads ? (longest + 63) / 64 * 64 : 0;
     /* The last row that starts may exceed the window by all its parts but one. */
-    fetcher->count = room > 0 ? pipeline->read_depth + pipeline->part_count - 1 : 0;
+    if (room > 0 && pipeline->part_count > 0)
+        fetcher->count = pipeline->read_depth + pipeline->part_count - 1;
     fetcher->fetches = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->fetches[0]));
     fetcher->queue = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->queue[0]));
     fetcher->reaped = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->reaped[0]));

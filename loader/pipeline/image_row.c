@@ -38,9 +38,23 @@ static bool may_be_cached(const struct stk_pipeline *pipeline, uint32_t height, 
            (height == set->shape[0] && width == set->shape[1]);
 }
 
-void stk_image_row_region(const struct stk_pipeline *pipeline, uint64_t epoch, uint64_t id,
-                          stoker_size size, stoker_region *out)
+static bool fits(const struct stk_pipeline *pipeline, const struct stk_image *image)
 {
+    const bool is_part = image->eighths != 0;
+    return may_be_cached(pipeline, is_part ? image->whole_height : image->height,
+                         is_part ? image->whole_width : image->width);
+}
+
+/* A sample's draw, which decides what of its image is needed. */
+struct draw {
+    const struct stk_pipeline *pipeline;
+    uint64_t epoch, id;
+};
+
+static void choose_region(const void *chooser, stoker_size size, stoker_region *out)
+{
+    const struct draw *draw = chooser;
+    const struct stk_pipeline *pipeline = draw->pipeline;
     const struct stk_transform_plan *plan = &pipeline->transform;
     if (pipeline->plan.cached == STK_CACHED_RESIZED)
         stk_transform_resize_region(plan, size.height, size.width, out);
@@ -48,7 +62,38 @@ void stk_image_row_region(const struct stk_pipeline *pipeline, uint64_t epoch, u
              may_be_cached(pipeline, size.height, size.width))
         *out = (stoker_region){ 0, 0, size.height, size.width, 8 };
     else
-        stk_transform_region(plan, size.height, size.width, epoch, id, out);
+        stk_transform_region(plan, size.height, size.width, draw->epoch, draw->id, out);
+}
+
+int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                         const stoker_codec *codec, const stoker_encoded *encoded, uint8_t *to,
+                         struct stk_image *image, stoker_error *said)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    /* Not encoded->sample: a view's codec may know the sample by another id. */
+    const struct draw draw = { pipeline, span->epoch, *stk_span_id(span, row) };
+    struct stk_decoding decoding = {
+        .to = to,
+        .row_bytes = pipeline->dataset->row_bytes,
+        .bytes_max = pipeline->image_bytes_max,
+        .channels = (uint32_t)pipeline->dataset->info.shape[2],
+        .any_size = pipeline->plan.any_size,
+        .choose = choose_region,
+        .chooser = &draw,
+    };
+    *image = stk_image_row_stored(pipeline, to);
+    const int rc = stk_codecs_decode(&maker->codecs, codec, encoded, &decoding, said);
+    if (decoding.in_own_size)
+        *image = (struct stk_image){ .pixels = to,
+                                     .height = decoding.got.height,
+                                     .width = decoding.got.width,
+                                     .slack = true,
+                                     .whole_height = decoding.size.height,
+                                     .whole_width = decoding.size.width,
+                                     .y = decoding.got.y,
+                                     .x = decoding.got.x,
+                                     .eighths = decoding.got.eighths };
+    return rc;
 }
 
 void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
@@ -82,20 +127,24 @@ void stk_image_rows_write(struct stk_row_maker *maker, const struct stk_span *sp
                        &span->slot->ids[span->first_row], row_at(pipeline, span, 0));
 }
 
+bool stk_image_row_keep(struct stk_row_maker *maker, struct stk_image *image, uint8_t *to)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    if (!fits(pipeline, image))
+        return false;
+    if (pipeline->plan.cached == STK_CACHED_RESIZED)
+        stk_transform_resize(&pipeline->transform, maker->transform, image, to);
+    else if (image->pixels != to)
+        memcpy(to, image->pixels, pipeline->dataset->row_bytes);
+    *image = stk_image_row_cached(pipeline, to);
+    return true;
+}
+
 void stk_image_row_cache(struct stk_row_maker *maker, const struct stk_span *span, uint64_t id,
                          struct stk_image *image)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
-    const bool is_part = image->eighths != 0;
-    const bool fits = may_be_cached(pipeline, is_part ? image->whole_height : image->height,
-                                    is_part ? image->whole_width : image->width);
-    uint8_t *to = fits ? stk_cache_fill_begin(pipeline, span->batch, id) : NULL;
-    if (to == NULL)
-        return;
-    if (pipeline->plan.cached == STK_CACHED_RESIZED)
-        stk_transform_resize(&pipeline->transform, maker->transform, image, to);
-    else
-        memcpy(to, image->pixels, pipeline->cache.stride_bytes);
-    stk_cache_fill_commit(pipeline, id);
-    *image = stk_image_row_cached(pipeline, to);
+    uint8_t *to = fits(pipeline, image) ? stk_cache_fill_begin(pipeline, span->batch, id) : NULL;
+    if (to != NULL && stk_image_row_keep(maker, image, to))
+        stk_cache_fill_commit(pipeline, id);
 }

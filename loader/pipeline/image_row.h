@@ -17,9 +17,15 @@
 struct stk_image stk_image_row_stored(const struct stk_pipeline *pipeline, const void *pixels);
 struct stk_image stk_image_row_cached(const struct stk_pipeline *pipeline, const void *pixels);
 
-/* Find the part of an image of that size that its row needs, and the cache, if it takes images of that size. */
-void stk_image_row_region(const struct stk_pipeline *pipeline, uint64_t epoch, uint64_t id,
-                          stoker_size size, stoker_region *out);
+/* Decode an image to `to`, which has room for pipeline->image_bytes_max if images differ in size; of such, only the part
+ * that the row needs, if the codec can. Describes what was decoded in *image. Returns 0 or the codec's error. */
+int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                         const stoker_codec *codec, const stoker_encoded *encoded, uint8_t *to,
+                         struct stk_image *image, stoker_error *said);
+
+/* Copy an image to `to` as the cache holds it, resized or as decoded; *image then describes the copy. Returns false if it
+ * has another size than the cache's rows. */
+bool stk_image_row_keep(struct stk_row_maker *maker, struct stk_image *image, uint8_t *to);
 
 /* Write row `row` of a span. */
 void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,

@@ -26,6 +26,7 @@
 #include "loader/cache/cache.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/device_cache.h"
+#include "loader/pipeline/field_plan.h"
 #include "loader/pipeline/hook.h"
 #include "loader/pipeline/pipeline_plan.h"
 #include "loader/pipeline/schedule.h"
@@ -40,7 +41,8 @@ struct stk_pipeline {
     struct stk_pipeline_plan plan; /* the route of rows; constant once made */
     const stoker_file *files;
     uint32_t read_depth;
-    uint32_t part_count;      /* parts of a sample, >= 1 */
+    struct stk_field_plan field_plan;
+    uint32_t part_count;      /* parts of a sample */
     size_t encoded_bytes_max; /* longest part; 0 = nothing is ever read */
     struct stk_sampler sampler;
     struct stk_schedule schedule;
@@ -68,12 +70,13 @@ static inline uint8_t *stk_pipeline_row(const struct stk_pipeline *pipeline,
     return slot->images + (size_t)row * pipeline->convert.to_bytes;
 }
 
-/* Returns true if the cache holds only rows. Sample 0 is no evidence: a data set may mix raw and encoded samples,
- * and a raw one may have a wrong size. */
+/* Returns true if the cache holds only rows of field 0. Sample 0 is no evidence: a data set may mix raw and encoded
+ * samples, and a raw one may have a wrong size. */
 static inline bool stk_pipeline_caches_rows(const struct stk_pipeline *pipeline)
 {
-    return pipeline->cache.kind == STOKER_CACHE_DECODED ||
-           (pipeline->cache.kind == STOKER_CACHE_ENCODED && pipeline->dataset->info.dense);
+    return !pipeline->field_plan.several &&
+           (pipeline->cache.kind == STOKER_CACHE_DECODED ||
+            (pipeline->cache.kind == STOKER_CACHE_ENCODED && pipeline->dataset->info.dense));
 }
 
 /* Returns true if all samples may become cached rows, after which nothing is read. */

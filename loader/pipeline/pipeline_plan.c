@@ -33,6 +33,8 @@ static enum stk_finish finish_of(const struct stk_pipeline_facts *facts)
 
 static enum stk_route route_of(const struct stk_pipeline_facts *facts)
 {
+    if (facts->several)
+        return STK_ROUTE_FIELDS;
     if (!facts->has_files && !facts->has_codec)
         return STK_ROUTE_GATHER;
     if (facts->any_size || cached_of(facts) == STK_CACHED_RESIZED)
@@ -58,8 +60,8 @@ struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts 
 
 void stk_pipeline_plan_print(const struct stk_pipeline_plan *plan, char *text, size_t text_bytes)
 {
-    static const char *const routes[] = { "gather", "read_in_place", "read_decode",
-                                          "decode_apart" };
+    static const char *const routes[] = { "gather", "read_in_place", "read_decode", "decode_apart",
+                                          "fields" };
     static const char *const sources[] = { "in memory", "read", "made from ids" };
     static const char *const finishes[] = { "copied", "converted", "transformed" };
     static const char *const cached[] = { "", "; cache: samples as stored", "; cache: decoded rows",

@@ -6,6 +6,7 @@
  *   READ_IN_PLACE   file ──read──▶ row of the slot
  *   READ_DECODE     file, memory or id ─▶ decode, convert ─────────▶ row of the slot
  *   DECODE_APART    file, memory or id ─▶ decode ─▶ worker's memory ─▶ transform ─▶ row of the slot
+ *   FIELDS          each part, by one of these ways ─▶ rows of its fields
  *
  * A route says what the rows usually need: a data set may mix raw and encoded samples, in memory and in files, and
  * row.c handles each sample by what it is.
@@ -21,7 +22,10 @@ enum stk_route {
     STK_ROUTE_GATHER,        /* all rows are in memory as stored */
     STK_ROUTE_READ_IN_PLACE, /* raw rows, delivered as they are stored */
     STK_ROUTE_READ_DECODE,   /* each decoder writes where the row, or its cached copy, belongs */
-    STK_ROUTE_DECODE_APART   /* images of any size, or cached after they are resized */
+    STK_ROUTE_DECODE_APART,  /* images of any size, or cached after they are resized */
+    /* Samples of several fields or parts. None of the others fits: each part fills the rows of its own fields, one may
+     * be made in place and the next one apart, and the row is done when all are. */
+    STK_ROUTE_FIELDS
 };
 
 /* Where sample 0 is, which represents all. */
@@ -48,6 +52,7 @@ enum stk_reader_rule {
 
 struct stk_pipeline_facts {
     enum stk_source source;
+    bool several;        /* samples have several fields or parts, or a field that varies */
     bool has_codec;      /* sample 0 has one */
     bool bytes_are_rows; /* sample 0 has none, or one that only verifies */
     bool has_files;      /* samples may be in files */

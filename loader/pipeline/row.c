@@ -8,6 +8,8 @@
 #include "loader/base/error.h"
 #include "loader/pipeline/bad_row.h"
 #include "loader/pipeline/cache_fill.h"
+#include "loader/pipeline/field_gather.h"
+#include "loader/pipeline/field_rows.h"
 #include "loader/pipeline/hook_calls.h"
 #include "loader/pipeline/image_row.h"
 #include "loader/pipeline/values.h"
@@ -79,8 +81,8 @@ static bool find_on_device(const struct stk_pipeline *pipeline, const struct stk
 static bool find_located_sources(const struct stk_pipeline *pipeline, struct stk_span *span,
                                  const uint64_t *ids)
 {
-    if (span->part_count > 1)
-        return false;
+    if (pipeline->field_plan.several)
+        return stk_field_gather_can(pipeline, span);
     for (uint32_t row = 0; row < span->rows; row++) {
         span->sources[row] = resident(pipeline, &span->samples[row], ids[row]);
         if (span->sources[row] == NULL)
@@ -89,22 +91,23 @@ static bool find_located_sources(const struct stk_pipeline *pipeline, struct stk
     return true;
 }
 
-static int locate(const struct stk_pipeline *pipeline, struct stk_span *span, stoker_error *error)
+static int locate(struct stk_row_maker *maker, struct stk_span *span, stoker_error *error)
 {
+    const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_dataset *dataset = pipeline->dataset;
     const uint64_t *ids = stk_span_id(span, 0);
     if (span->rows == 0) { /* a rank may have no rows of a batch */
         span->on_device = span->resident = false;
         return 0;
     }
-    int rc = stk_values_write(pipeline, span, 0, span->rows);
+    int rc = stk_values_write(maker, span, 0, span->rows);
     if (rc != 0)
         return rc;
     /* Hooks run row by row, and a row that fails may need a substitute: then no span is resident. */
     const bool hooked = stk_hooks_rows(&pipeline->hooks);
     span->on_device = find_on_device(pipeline, span, ids);
     span->resident = span->on_device || (!hooked && find_sources(pipeline, span, ids));
-    if (span->resident)
+    if (span->resident || span->part_count == 0)
         return 0;
     rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
     if (rc != 0)
@@ -122,11 +125,11 @@ void stk_row_lose_all(struct stk_span *span, const stoker_error *error)
     span->left = 0;
 }
 
-void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span)
+void stk_row_locate(struct stk_row_maker *maker, struct stk_span *span)
 {
     stoker_error error;
     stk_error_clear(&error);
-    const int rc = locate(maker->pipeline, span, &error);
+    const int rc = locate(maker, span, &error);
     if (rc == 0)
         return;
     const struct stk_place nowhere = STK_NOWHERE;
@@ -138,14 +141,17 @@ void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span)
 
 void stk_row_gather(struct stk_row_maker *maker, struct stk_span *span, const struct stk_span *next)
 {
+    const bool several = maker->pipeline->field_plan.several;
     uint32_t ahead = 0;
-    if (next != NULL && next->resident && !next->on_device) {
+    if (!several && next != NULL && next->resident && !next->on_device) {
         ahead = next->rows < STK_AHEAD_ROWS_MAX ? next->rows : STK_AHEAD_ROWS_MAX;
         /* Always the maximum: there is room, and a copy of known size is a few moves. */
         memcpy(span->sources + span->rows, next->sources,
                STK_AHEAD_ROWS_MAX * sizeof(next->sources[0]));
     }
-    if (!span->on_device)
+    if (several)
+        stk_field_gather(maker, span);
+    else if (!span->on_device)
         stk_image_rows_write(maker, span, ahead);
     stk_ledger_add(&maker->ledger->cache_hits, span->rows);
     span->started = span->rows;
@@ -164,9 +170,8 @@ static struct stk_failed_row *failed_row(const struct stk_row_maker *maker,
     return NULL;
 }
 
-static enum stk_row_step settle(const struct stk_row_maker *maker, struct stk_span *span,
-                                uint32_t row, uint32_t part, const stoker_error *error,
-                                const char *what)
+static enum stk_row_step settle(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                                uint32_t part, const stoker_error *error, const char *what)
 {
     return stk_bad_row_settle(maker, span, row, part, error, what) ? STK_ROW_AGAIN : STK_ROW_DONE;
 }
@@ -185,14 +190,23 @@ static enum stk_row_step complete(struct stk_row_maker *maker, struct stk_span *
     return settle(maker, span, row, 0, &error, said.message);
 }
 
-/* One part more needs nothing any more. The last one settles the row. */
-static enum stk_row_step end_part(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
+/* Publish the record that a row's parts have filled, or drop it. */
+static void end_record(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                       bool complete)
 {
-    if (span->part_count == 1)
-        return complete(maker, span, row);
-    if (--span->parts_left[row] > 0)
-        return STK_ROW_READ;
+    const uint64_t id = *stk_span_id(span, row);
+    if (span->records[row] != NULL && complete)
+        stk_cache_fill_commit(maker->pipeline, id);
+    else if (span->records[row] != NULL)
+        stk_cache_fill_cancel(maker->pipeline, id);
+    span->records[row] = NULL;
+}
+
+/* The last part of a row of several: settle it. */
+static enum stk_row_step end_row(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
+{
     struct stk_failed_row *failed = failed_row(maker, span, row);
+    end_record(maker, span, row, failed == NULL);
     if (failed == NULL)
         return complete(maker, span, row);
     failed->span = NULL;
@@ -200,11 +214,19 @@ static enum stk_row_step end_part(struct stk_row_maker *maker, struct stk_span *
     return settle(maker, span, row, failed->part, &failed->error, failed->what);
 }
 
+/* One part more needs nothing any more. */
+static enum stk_row_step end_part(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
+{
+    if (!maker->pipeline->field_plan.several)
+        return complete(maker, span, row);
+    return --span->parts_left[row] > 0 ? STK_ROW_READ : end_row(maker, span, row);
+}
+
 /* A part failed: settle that when the last of the row's reads has ended. */
 static enum stk_row_step fail(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                               uint32_t part, const stoker_error *error, const char *what)
 {
-    if (span->part_count == 1)
+    if (!maker->pipeline->field_plan.several)
         return settle(maker, span, row, part, error, what);
     struct stk_failed_row *failed = failed_row(maker, span, row);
     if (failed == NULL) {
@@ -222,16 +244,31 @@ static enum stk_row_step fail(struct stk_row_maker *maker, struct stk_span *span
     return end_part(maker, span, row);
 }
 
+/* With several fields, name the first one that the part fills. */
+static void describe_part(const struct stk_row_maker *maker, uint32_t part, const char *said,
+                          char *what, size_t what_bytes)
+{
+    const stoker_dataset *dataset = maker->pipeline->dataset;
+    const bool named = !maker->pipeline->field_plan.several || strncmp(said, "field ", 6) == 0;
+    if (named)
+        (void)snprintf(what, what_bytes, "%s", said);
+    else
+        (void)snprintf(what, what_bytes, "field \"%s\"%s%s",
+                       dataset->fields[dataset->part_fields[part].first].info.name,
+                       said[0] != '\0' ? ": " : "", said);
+}
+
 /* Complete the codec's message with the location. */
 static enum stk_row_step decode_failed(struct stk_row_maker *maker, struct stk_span *span,
                                        uint32_t row, uint32_t part, int code,
                                        const stoker_error *said)
 {
     const struct stk_place place = stk_bad_row_place(maker, span, row, part);
+    char what[sizeof(said->message)];
     stoker_error error;
-    (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, said->message[0] ? "%s" : NULL,
-                        said->message);
-    return fail(maker, span, row, part, &error, said->message);
+    describe_part(maker, part, said->message, what, sizeof(what));
+    (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, what[0] ? "%s" : NULL, what);
+    return fail(maker, span, row, part, &error, what);
 }
 
 /* ---- bytes to rows ---- */
@@ -246,56 +283,13 @@ static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, uint
                              .tag = sample->tag };
 }
 
-/* A sample's draw, which decides what of its image is needed. */
-struct draw {
-    const struct stk_pipeline *pipeline;
-    uint64_t epoch, id;
-};
-
-static void choose_region(const void *chooser, stoker_size size, stoker_region *wanted)
-{
-    const struct draw *draw = chooser;
-    stk_image_row_region(draw->pipeline, draw->epoch, draw->id, size, wanted);
-}
-
-/* Decode to `to` and describe the result in *image. */
-static int decode_to(struct stk_row_maker *maker, const struct stk_span *span,
-                     const stoker_codec *codec, const stoker_encoded *encoded, uint8_t *to,
-                     struct stk_image *image, stoker_error *said)
-{
-    const struct stk_pipeline *pipeline = maker->pipeline;
-    const struct draw draw = { pipeline, span->epoch, encoded->sample };
-    struct stk_decoding decoding = {
-        .to = to,
-        .row_bytes = pipeline->dataset->row_bytes,
-        .bytes_max = pipeline->image_bytes_max,
-        .channels = (uint32_t)pipeline->dataset->info.shape[2],
-        .any_size = pipeline->plan.any_size,
-        .choose = choose_region,
-        .chooser = &draw,
-    };
-    *image = stk_image_row_stored(pipeline, to);
-    const int rc = stk_codecs_decode(&maker->codecs, codec, encoded, &decoding, said);
-    if (decoding.in_own_size)
-        *image = (struct stk_image){ .pixels = to,
-                                     .height = decoding.got.height,
-                                     .width = decoding.got.width,
-                                     .slack = true,
-                                     .whole_height = decoding.size.height,
-                                     .whole_width = decoding.size.width,
-                                     .y = decoding.got.y,
-                                     .x = decoding.got.x,
-                                     .eighths = decoding.got.eighths };
-    return rc;
-}
-
 /* Decode to the worker's own memory, then cache and write the image. */
 static int decode_apart(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                         const stoker_codec *codec, const stoker_encoded *encoded,
                         stoker_error *said)
 {
     struct stk_image image;
-    int rc = decode_to(maker, span, codec, encoded, maker->image, &image, said);
+    int rc = stk_image_row_decode(maker, span, row, codec, encoded, maker->image, &image, said);
     if (rc < 0)
         return rc;
     stk_image_row_cache(maker, span, *stk_span_id(span, row), &image);
@@ -315,7 +309,7 @@ static int decode_in_place(struct stk_row_maker *maker, struct stk_span *span, u
     if (to == NULL)
         to = pipeline->plan.finish == STK_FINISH_COPY ? slot_row(maker, span, row) : maker->image;
     struct stk_image image;
-    int rc = decode_to(maker, span, codec, encoded, to, &image, said);
+    int rc = stk_image_row_decode(maker, span, row, codec, encoded, to, &image, said);
     if (cached != NULL && rc < 0)
         stk_cache_fill_cancel(pipeline, id);
     else if (cached != NULL)
@@ -344,6 +338,18 @@ static int write_raw(struct stk_row_maker *maker, struct stk_span *span, uint32_
     return 0;
 }
 
+/* Make the fields of one part of several. */
+static int make_fields(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                       uint32_t part, const stoker_encoded *encoded, stoker_error *said)
+{
+    const bool decoded = maker->pipeline->plan.cached != STK_CACHED_ENCODED;
+    uint8_t *record = decoded ? span->records[row] : NULL;
+    const int rc = stk_field_rows_make(maker, span, row, part, encoded, &record, said);
+    if (rc == 0 && decoded && record == NULL)
+        end_record(maker, span, row, false);
+    return rc;
+}
+
 /* Complete a part from its verified bytes. */
 static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                                 uint32_t part, const uint8_t *bytes, size_t size)
@@ -353,7 +359,9 @@ static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *sp
     stoker_error said;
     stk_error_clear(&said);
     int rc;
-    if (stk_sample_is_row(sample))
+    if (maker->pipeline->field_plan.several)
+        rc = make_fields(maker, span, row, part, &encoded, &said);
+    else if (stk_sample_is_row(sample))
         rc = write_raw(maker, span, row, bytes, size, &said);
     else if (maker->pipeline->plan.route == STK_ROUTE_DECODE_APART)
         rc = decode_apart(maker, span, row, sample->codec, &encoded, &said);
@@ -429,6 +437,8 @@ static enum stk_row_step order(struct stk_row_maker *maker, struct stk_span *spa
         return refuse_order(maker, span, row, part);
     struct stk_read_order *into = &maker->orders[maker->order_count];
     *into = (struct stk_read_order){ .span = span, .row = row, .part = part };
+    if (pipeline->field_plan.several)
+        return order_alone(maker, span, row, part, NULL);
     if (!whole && stk_cache_fill_aim(pipeline, into)) {
         maker->order_count++;
         return STK_ROW_READ;
@@ -452,11 +462,13 @@ static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct s
     if (place.offset != STOKER_NO_OFFSET)
         place.offset = done->offset;
     place.os_errno = done->os_errno;
+    char what[STK_DETAIL_BYTES + STOKER_FIELD_NAME_BYTES + 16];
     stoker_error error;
+    describe_part(maker, done->part, done->what, what, sizeof(what));
     (void)stk_error_set(&error, done->code, STOKER_STAGE_READ, &place,
-                        done->what[0] != '\0' ? "%s" : NULL, done->what);
+                        what[0] != '\0' ? "%s" : NULL, what);
     if (!done->nothing_is_read)
-        return fail(maker, span, row, done->part, &error, done->what);
+        return fail(maker, span, row, done->part, &error, what);
     stk_bad_row_lose(span, row, &error); /* whatever the policy */
     return end_part(maker, span, row);
 }
@@ -467,6 +479,14 @@ static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *co
     const bool verifies = codec != NULL && codec->verify != NULL;
     if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
         atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
+}
+
+/* Copy a part's verified bytes to the record of the sample, if it is being cached as stored. */
+static void keep_encoded(const struct stk_pipeline *pipeline, const struct stk_completion *done)
+{
+    uint8_t *record = done->span->records[done->row];
+    if (pipeline->plan.cached == STK_CACHED_ENCODED && record != NULL)
+        memcpy(record + done->part * pipeline->field_plan.part_bytes, done->bytes, done->size);
 }
 
 enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_completion *done)
@@ -491,7 +511,9 @@ enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_com
             stk_cache_fill_cancel(pipeline, id);
         return decode_failed(maker, span, row, done->part, rc, &said);
     }
-    if (done->block_rows > 0)
+    if (pipeline->field_plan.several)
+        keep_encoded(pipeline, done);
+    else if (done->block_rows > 0)
         stk_cache_fill_commit_read(pipeline, done);
     else if (whole)
         stk_cache_fill_copy(pipeline, done);
@@ -521,35 +543,76 @@ static bool take_resident(struct stk_row_maker *maker, struct stk_span *span, ui
 static enum stk_row_step begin_part(struct stk_row_maker *maker, struct stk_span *span,
                                     uint32_t row, uint32_t part)
 {
-    struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
-    if (extent->memory != NULL || extent->bytes == 0) {
-        stoker_error said;
-        const int rc = verify(span, row, part, extent->memory, extent->bytes, &said);
-        return rc < 0 ? decode_failed(maker, span, row, part, rc, &said)
-                      : finish(maker, span, row, part, extent->memory, extent->bytes);
+    if (extent->memory == NULL && extent->bytes > 0)
+        return order(maker, span, row, part);
+    stoker_error said;
+    const int rc = verify(span, row, part, extent->memory, extent->bytes, &said);
+    return rc < 0 ? decode_failed(maker, span, row, part, rc, &said)
+                  : finish(maker, span, row, part, extent->memory, extent->bytes);
+}
+
+/* The sample as stored if the cache holds it, else NULL. */
+static const uint8_t *held_encoded(const struct stk_row_maker *maker, uint64_t id)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    if (pipeline->plan.cached != STK_CACHED_ENCODED)
+        return NULL;
+    const uint8_t *held = stk_cache_find(&pipeline->cache, id);
+    if (held != NULL)
+        stk_ledger_add(&maker->ledger->cache_hits, 1);
+    return held;
+}
+
+/* ---- rows of several fields or parts ---- */
+
+/* Begin a part whose bytes are in the sample's encoded record. */
+static enum stk_row_step begin_held(struct stk_row_maker *maker, struct stk_span *span,
+                                    uint32_t row, uint32_t part, const uint8_t *record)
+{
+    const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
+    if (extent->memory != NULL || extent->bytes == 0)
+        return begin_part(maker, span, row, part);
+    return finish(maker, span, row, part, record + part * maker->pipeline->field_plan.part_bytes,
+                  extent->bytes);
+}
+
+static enum stk_row_step begin_several(struct stk_row_maker *maker, struct stk_span *span,
+                                       uint32_t row)
+{
+    struct stk_pipeline *pipeline = maker->pipeline;
+    const uint64_t id = *stk_span_id(span, row);
+    if (span->part_count == 0)
+        return complete(maker, span, row);
+    if (pipeline->cache.kind == STOKER_CACHE_DECODED &&
+        stk_cache_find(&pipeline->cache, id) != NULL) {
+        stk_ledger_add(&maker->ledger->cache_hits, 1);
+        stk_field_rows_write(maker, span, row, stk_cache_row(&pipeline->cache, id));
+        return complete(maker, span, row);
     }
-    if (pipeline->plan.cached == STK_CACHED_ENCODED) {
-        const uint64_t id = *stk_span_id(span, row);
-        const uint8_t *held = stk_cache_find(&pipeline->cache, id);
-        if (held != NULL) {
-            stk_ledger_add(&maker->ledger->cache_hits, 1);
-            return finish(maker, span, row, part, held, *stk_cache_size(&pipeline->cache, id));
-        }
-    }
-    return order(maker, span, row, part);
+    const uint8_t *held = held_encoded(maker, id);
+    span->records[row] =
+        held != NULL ? NULL : stk_cache_fill_begin_record(pipeline, span->batch, id);
+    span->parts_left[row] = (uint8_t)span->part_count;
+    enum stk_row_step step = STK_ROW_READ;
+    for (uint32_t part = 0; part < span->part_count; part++)
+        step = held != NULL ? begin_held(maker, span, row, part, held)
+                            : begin_part(maker, span, row, part);
+    return maker->order_count > 0 ? STK_ROW_READ : step;
 }
 
 enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
+    const struct stk_pipeline *pipeline = maker->pipeline;
     maker->order_count = 0;
+    if (pipeline->field_plan.several)
+        return begin_several(maker, span, row);
     if (take_resident(maker, span, row))
         return complete(maker, span, row);
-    if (span->part_count == 1)
-        return begin_part(maker, span, row, 0);
-    span->parts_left[row] = (uint8_t)span->part_count;
-    enum stk_row_step step = STK_ROW_READ;
-    for (uint32_t part = 0; part < span->part_count; part++)
-        step = begin_part(maker, span, row, part);
-    return maker->order_count > 0 ? STK_ROW_READ : step;
+    const stoker_extent *extent = &stk_span_part(span, row, 0)->extent;
+    const uint64_t id = *stk_span_id(span, row);
+    const uint8_t *held =
+        extent->memory == NULL && extent->bytes > 0 ? held_encoded(maker, id) : NULL;
+    return held != NULL ? finish(maker, span, row, 0, held, *stk_cache_size(&pipeline->cache, id))
+                        : begin_part(maker, span, row, 0);
 }

@@ -19,7 +19,7 @@ enum stk_row_step { STK_ROW_DONE, STK_ROW_READ, STK_ROW_AGAIN };
 
 /* Look up all rows of a claimed span: sets resident, with sources and labels, else samples. If locate() fails, all
  * rows are lost: then span->started is span->rows, and left is 0. */
-void stk_row_locate(const struct stk_row_maker *maker, struct stk_span *span);
+void stk_row_locate(struct stk_row_maker *maker, struct stk_span *span);
 
 /* Give up all rows of a span: the run ends with the error. */
 void stk_row_lose_all(struct stk_span *span, const stoker_error *error);

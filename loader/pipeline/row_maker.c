@@ -31,13 +31,14 @@ int stk_row_maker_init(struct stk_row_maker *maker, struct stk_pipeline *pipelin
         .ledger = ledger,
         .may_read = reads && pipeline->plan.has_files,
         /* A row fails at once unless a read of it is under way. */
-        .failed_max = parts > 1 ? pipeline->read_depth + parts : 0,
+        .failed_max = pipeline->field_plan.several ? pipeline->read_depth + parts + 1 : 0,
     };
-    maker->orders = stk_calloc(parts, sizeof(maker->orders[0]));
+    maker->orders = stk_calloc((size_t)parts + 1, sizeof(maker->orders[0]));
+    maker->rows = stk_calloc(pipeline->dataset->info.field_count, sizeof(maker->rows[0]));
     if (maker->failed_max > 0)
         maker->failed = stk_calloc(maker->failed_max, sizeof(maker->failed[0]));
-    if (maker->orders == NULL || (maker->failed_max > 0 && maker->failed == NULL) ||
-        stk_codecs_init(&maker->codecs) < 0)
+    if (maker->orders == NULL || maker->rows == NULL ||
+        (maker->failed_max > 0 && maker->failed == NULL) || stk_codecs_init(&maker->codecs) < 0)
         return STOKER_ENOMEM;
     return map_scratch(maker);
 }
@@ -47,6 +48,7 @@ void stk_row_maker_destroy(struct stk_row_maker *maker)
     stk_codecs_destroy(&maker->codecs);
     stk_region_unmap(&maker->scratch);
     stk_free(maker->orders);
+    stk_free(maker->rows);
     stk_free(maker->failed);
     *maker = (struct stk_row_maker){ 0 };
 }

@@ -29,10 +29,11 @@ struct stk_row_maker {
     void *transform; /* scratch of the transform plan, inside scratch */
     uint8_t *image;  /* one decoded row or image, inside scratch */
     struct stk_hook_scratch hooks;
+    stoker_row *rows; /* [field_count], of the part being decoded */
     /* Reads that the row that was begun or continued last needs now. */
     struct stk_read_order *orders; /* [part_count] */
     uint32_t order_count;
-    struct stk_failed_row *failed; /* [failed_max]; NULL with a single part */
+    struct stk_failed_row *failed; /* [failed_max]; NULL with one part and field */
     uint32_t failed_max;
 };
 

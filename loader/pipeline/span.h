@@ -34,7 +34,10 @@ struct stk_span {
     stoker_part *samples; /* not resident: [row x part_count + part], where each part is */
     uint8_t *attempts;    /* substitutes tried, per row */
     stoker_size *sizes;   /* each row's image before the transforms; NULL without a row hook */
-    uint8_t *parts_left;  /* parts not complete yet, per row; unused with a single part */
+    /* Samples of several fields or parts: parts not complete yet, and the record that is being cached or NULL, per
+     * row. */
+    uint8_t *parts_left;
+    uint8_t **records;
 };
 
 static inline stoker_part *stk_span_part(const struct stk_span *span, uint32_t row, uint32_t part)

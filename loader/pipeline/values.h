@@ -2,11 +2,10 @@
 #ifndef STK_PIPELINE_VALUES_H
 #define STK_PIPELINE_VALUES_H
 
-#include "loader/pipeline/pipeline.h"
-#include "loader/pipeline/span.h"
+#include "loader/pipeline/row_maker.h"
 
 /* Write them for rows first..first + count - 1 of a span, whose ids are set. Returns 0 or a stoker_err < 0. */
-int stk_values_write(const struct stk_pipeline *pipeline, const struct stk_span *span,
-                     uint32_t first, uint32_t count);
+int stk_values_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t first,
+                     uint32_t count);
 
 #endif

@@ -163,7 +163,9 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 static bool holds_its_part(const struct stk_worker *worker)
 {
     const struct stk_pipeline *pipeline = worker->pipeline;
-    const uint64_t held = stk_fetch_held(&worker->fetcher) / pipeline->part_count;
+    const uint32_t reads = stk_fetch_held(&worker->fetcher);
+    const uint32_t parts = pipeline->part_count > 0 ? pipeline->part_count : 1;
+    const uint64_t held = (reads + parts - 1) / parts; /* rows */
     const uint32_t active = atomic_load_explicit(&pipeline->active_workers, memory_order_relaxed);
     return held > 0 &&
            held * active >= (uint64_t)pipeline->slots.slot_count * pipeline->slots.batch_size;

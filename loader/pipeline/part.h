@@ -1,6 +1,6 @@
 /* part.h - from the bytes of one part to the rows of its fields. */
-#ifndef STK_PART_H
-#define STK_PART_H
+#ifndef STK_PIPELINE_PART_H
+#define STK_PIPELINE_PART_H
 
 #include "loader/api/dataset.h"
 

@@ -1,0 +1,58 @@
+/* field_plan.c - see field_plan.h. */
+#include "loader/pipeline/field_plan.h"
+
+#include "loader/base/memory.h"
+
+enum { RECORD_ALIGN = 64, LENGTH_BYTES = 64, SLACK_BYTES = 64 };
+
+bool stk_dataset_has_several(const stoker_dataset *dataset)
+{
+    return dataset->info.part_count != 1 || dataset->part_fields[0].first != 0 ||
+           dataset->part_fields[0].count != 1 || dataset->fields[0].info.varies;
+}
+
+static size_t align(size_t bytes)
+{
+    return (bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
+}
+
+/* A length lies in a cache line of its own before a field that varies; a vector that a kernel reads or writes too
+ * much lies behind each field. */
+static void add_to_record(struct stk_field_plan *plan, uint32_t index,
+                          const struct stk_field *field, size_t bytes)
+{
+    if (field->info.part == STOKER_NO_PART)
+        return;
+    plan->record_bytes += field->info.varies ? LENGTH_BYTES : 0;
+    plan->record_at[index] = plan->record_bytes;
+    plan->record_bytes += align(bytes) + SLACK_BYTES;
+}
+
+int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *dataset,
+                        const struct stk_field_size *sizes, size_t cached_bytes)
+{
+    const uint32_t count = dataset->info.field_count;
+    *plan = (struct stk_field_plan){
+        .several = stk_dataset_has_several(dataset),
+        .part_bytes = align(dataset->info.encoded_bytes_max),
+    };
+    plan->record_at = stk_calloc(count, sizeof(plan->record_at[0]));
+    if (plan->record_at == NULL)
+        return STOKER_ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_field *field = &dataset->fields[i];
+        const size_t cached = i == 0 && cached_bytes > field->bytes ? cached_bytes : field->bytes;
+        if (sizes[i].row_bytes > SIZE_MAX / 4 || cached > SIZE_MAX / 4 ||
+            plan->row_bytes > SIZE_MAX / 4 || plan->record_bytes > SIZE_MAX / 4)
+            return STOKER_ELIMIT;
+        plan->row_bytes += sizes[i].row_bytes;
+        add_to_record(plan, i, field, cached);
+    }
+    return 0;
+}
+
+void stk_field_plan_destroy(struct stk_field_plan *plan)
+{
+    stk_free(plan->record_at);
+    *plan = (struct stk_field_plan){ 0 };
+}

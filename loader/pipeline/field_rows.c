@@ -1,0 +1,129 @@
+/* field_rows.c - see field_rows.h. */
+#include "loader/pipeline/field_rows.h"
+
+#include <string.h>
+
+#include "loader/pipeline/image_row.h"
+#include "loader/pipeline/part.h"
+
+static uint8_t *slot_row(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                         uint32_t row, uint32_t field)
+{
+    return stk_slot_field_row(&pipeline->slots.fields.each[field], span->slot->images,
+                              span->first_row + row);
+}
+
+/* The length of a field that varies, in a record. */
+static uint64_t *record_length(const struct stk_pipeline *pipeline, uint32_t field, uint8_t *record)
+{
+    return (uint64_t *)(void *)(record + pipeline->field_plan.record_at[field]) - 1;
+}
+
+static bool is_changed(const struct stk_pipeline *pipeline, uint32_t field)
+{
+    return field == 0 && pipeline->plan.finish != STK_FINISH_COPY;
+}
+
+static bool varies(const struct stk_pipeline *pipeline, uint32_t field)
+{
+    return pipeline->dataset->fields[field].info.varies;
+}
+
+/* Bytes of a decoded row that are in use. */
+static size_t used_bytes(const struct stk_pipeline *pipeline, uint32_t field, uint64_t length)
+{
+    const struct stk_field *info = &pipeline->dataset->fields[field];
+    return info->info.varies ? (size_t)length * info->entry_bytes : info->bytes;
+}
+
+/* Write a field from its decoded row, which may be the row of the slot already. */
+static void write_field(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                        uint32_t field, const stoker_row *from, const struct stk_image *image)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const struct stk_slot_field *place = &pipeline->slots.fields.each[field];
+    uint8_t *to = slot_row(pipeline, span, row, field);
+    if (varies(pipeline, field))
+        stk_slot_field_lengths(place, span->slot->lengths)[span->first_row + row] = from->length;
+    if (is_changed(pipeline, field))
+        stk_image_row_write(maker, span, row, image);
+    else if (from->data != to)
+        memcpy(to, from->data, used_bytes(pipeline, field, from->length));
+}
+
+/* ---- decode ---- */
+
+/* Where the fields of a part are decoded to. */
+static void aim(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                struct stk_part_fields own, uint8_t *record)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    for (uint32_t i = own.first; i < own.first + own.count; i++) {
+        uint8_t *to = slot_row(pipeline, span, row, i);
+        if (record != NULL && !(i == 0 && pipeline->plan.cached == STK_CACHED_RESIZED))
+            to = record + pipeline->field_plan.record_at[i];
+        else if (is_changed(pipeline, i))
+            to = maker->image;
+        maker->rows[i] =
+            (stoker_row){ .data = to, .bytes_max = pipeline->dataset->fields[i].bytes };
+    }
+}
+
+static int decode(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                  uint32_t part, const stoker_encoded *encoded, struct stk_image *image,
+                  stoker_error *said)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const struct stk_part_fields own = pipeline->dataset->part_fields[part];
+    const stoker_codec *codec = stk_span_part(span, row, part)->codec;
+    const bool any = own.first == 0 && own.count == 1 && pipeline->plan.any_size && codec != NULL &&
+                     codec->decode_any != NULL;
+    void *scratch = NULL;
+    if (any)
+        return stk_image_row_decode(maker, span, row, codec, encoded, maker->image, image, said);
+    int rc = codec == NULL ? 0 : stk_codecs_scratch(&maker->codecs, codec, &scratch, said);
+    if (rc == 0)
+        rc = stk_part_decode(pipeline->dataset, part, codec, scratch, encoded, maker->rows, said);
+    if (own.first == 0)
+        *image = stk_image_row_stored(pipeline, maker->rows[0].data);
+    return rc;
+}
+
+int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                        uint32_t part, const stoker_encoded *encoded, uint8_t **record,
+                        stoker_error *said)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const struct stk_part_fields own = pipeline->dataset->part_fields[part];
+    struct stk_image image = { .pixels = NULL };
+    aim(maker, span, row, own, *record);
+    int rc = decode(maker, span, row, part, encoded, &image, said);
+    if (rc < 0)
+        return rc;
+    if (*record != NULL && own.first == 0 && is_changed(pipeline, 0) &&
+        pipeline->plan.finish == STK_FINISH_TRANSFORM &&
+        !stk_image_row_keep(maker, &image, *record + pipeline->field_plan.record_at[0]))
+        *record = NULL;
+    for (uint32_t i = own.first; i < own.first + own.count; i++) {
+        if (*record != NULL && varies(pipeline, i))
+            *record_length(pipeline, i, *record) = maker->rows[i].length;
+        write_field(maker, span, row, i, &maker->rows[i], &image);
+    }
+    return 0;
+}
+
+void stk_field_rows_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                          uint8_t *record)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    for (uint32_t i = 0; i < pipeline->dataset->info.field_count; i++) {
+        if (pipeline->dataset->fields[i].info.part == STOKER_NO_PART)
+            continue;
+        const stoker_row from = {
+            .data = record + pipeline->field_plan.record_at[i],
+            .length = varies(pipeline, i) ? *record_length(pipeline, i, record) : 0,
+        };
+        const struct stk_image image = stk_image_row_cached(pipeline, from.data);
+        write_field(maker, span, row, i, &from, &image);
+    }
+}
