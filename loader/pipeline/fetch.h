@@ -39,8 +39,8 @@ struct stk_fetcher {
     bool stuck;                    /* it did not close: the kernel may still write to our memory */
     uint32_t ring_failures;        /* in a row, without a completed read */
     _Atomic uint64_t locked_bytes; /* bytes of scratch that the ring has locked; read by stats */
-    _Atomic uint64_t
-        locked_slot_bytes; /* bytes of slots, which several rings may lock; read by stats */
+    /* bytes of slots, which several rings may lock; read by stats */
+    _Atomic uint64_t locked_slot_bytes;
     /* True in a built-in reader's system call: no user code runs meanwhile. */
     _Atomic bool in_system_call;
     struct stk_region scratch;

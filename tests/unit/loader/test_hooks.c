@@ -166,7 +166,7 @@ static int check_geometry(void *self, void *scratch, stoker_row *fields, uint32_
                           const stoker_hook_sample *sample, stoker_rng *rng, stoker_error *error)
 {
     const struct stk_image_folder *images = self;
-    static struct stk_picture picture;
+    static _Thread_local struct stk_picture picture;
     (void)scratch;
     (void)rng;
     (void)error;
