@@ -234,6 +234,11 @@ static int check_transform(const stoker_loader_options *options, const stoker_da
                      error, STOKER_EINVAL,
                      "transform.decode_scale FAST needs resize if cache is DECODED, which holds "
                      "whole images of their own size");
+    for (size_t i = 0; rc == 0 && i < sizeof(transform->reserved) / sizeof(transform->reserved[0]);
+         i++)
+        rc = require(transform->reserved[i] == 0, error, STOKER_EINVAL,
+                     "transform.reserved[%zu] is not 0: it asks for a step that this version lacks",
+                     i);
     if (rc == 0 && transform_given(transform))
         rc = stk_options_framing(&framing, options, dataset, error);
     return rc;
@@ -270,7 +275,7 @@ static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;
 
 static bool size_fits(size_t struct_size)
 {
-    return stk_struct_size_fits(struct_size, STK_SIZE_UP_TO(stoker_loader_options, trace_events),
+    return stk_struct_size_fits(struct_size, STK_SIZE_UP_TO(stoker_loader_options, batch_hook),
                                 sizeof(stoker_loader_options));
 }
 

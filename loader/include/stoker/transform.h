@@ -85,6 +85,8 @@ typedef struct stoker_transform {
     float sigma_min, sigma_max;
 
     stoker_decode_scale decode_scale; /* how images that are resized are decoded; default EXACT */
+
+    uint32_t reserved[32]; /* 0; later versions put their steps here, so that the size stays */
 } stoker_transform;
 
 STOKER_END_DECLS

@@ -84,6 +84,8 @@ CleanTest(options, counts_out_of_range)
     REFUSE(world_size, 0, STOKER_EINVAL);
     REFUSE(world_size, (1U << 20) + 1, STOKER_EINVAL);
     ACCEPT(world_size, 1U << 20);
+    REFUSE(transform.reserved[0], 1, STOKER_EINVAL);
+    REFUSE(transform.reserved[31], 1, STOKER_EINVAL);
     stoker_dataset_close(&dataset);
 }
 
@@ -176,7 +178,7 @@ CleanTest(options, drop_last_must_leave_something)
 CleanTest(options, struct_size_gives_the_version)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
-    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, trace_events);
+    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, batch_hook);
     const size_t sizes[] = {
         0, 1, sizeof(size_t), first - 1, sizeof(stoker_loader_options) + 1, SIZE_MAX
     };
@@ -205,7 +207,7 @@ CleanTest(options, struct_size_gives_the_version)
 CleanTest(options, init_sets_what_the_macro_sets)
 {
     const stoker_loader_options expected = STOKER_LOADER_OPTIONS_INIT;
-    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, trace_events);
+    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, batch_hook);
     stoker_loader_options options;
     memset(&options, 0xA5, sizeof(options));
     stoker_loader_options_init(&options);
