@@ -473,6 +473,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_row_plan(loader, error);
     if (rc == 0)
         rc = stk_outputs_init(&loader->outputs, loader, error);
+    loader->pipeline.finish = &loader->outputs.finish;
     if (rc == 0)
         rc = look_at_samples(loader, error);
     if (rc == 0)

@@ -199,7 +199,8 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
     if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL &&
         ends_barren(loader, place, rows->count) && place->rows > 0)
         return nothing_is_left(loader, &slot->failures[place->rows - 1]);
-    stk_outputs_finish(&loader->outputs, &loader->pipeline.slots, slot, rows->count);
+    if (loader->pipeline.finish->needed && !slot->finished)
+        stk_finish_slot(loader->pipeline.finish, &loader->pipeline.slots, slot, rows->count);
     return check_files(loader, place);
 }
 

@@ -203,7 +203,8 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
         output->retype.convert = NULL;
         outputs->sizes[index].row_bytes = loader->pipeline.convert.to_bytes;
     }
-    outputs->finishes = outputs->finishes || info->varies || output->retype.convert != NULL;
+    outputs->finish.needed =
+        outputs->finish.needed || info->varies || output->retype.convert != NULL;
     return rc;
 }
 
@@ -224,6 +225,7 @@ int stk_outputs_init(struct stk_outputs *outputs, const stoker_loader *loader, s
         outputs->row_bytes += i == 0 ? loader->row_bytes : outputs->sizes[i].row_bytes;
     }
     stk_free(given);
+    outputs->finish.outputs = outputs->each;
     if (rc < 0)
         stk_outputs_destroy(outputs);
     return rc;
@@ -253,43 +255,6 @@ void stk_outputs_place(const struct stk_outputs *outputs, const struct stk_slots
             fields[i].offsets = host;
             host += slots->batch_size + STK_OFFSETS_MORE;
         }
-    }
-}
-
-/* The rows of one field that varies. */
-static void retype_varying(const struct stk_output *output, const struct stk_slot_field *field,
-                           const struct stk_slot *slot, uint32_t rows)
-{
-    const uint64_t *lengths = stk_slot_field_lengths(field, slot->lengths);
-    for (uint32_t row = 0; row < rows; row++)
-        if (lengths[row] <= output->pack.length_max) /* else the batch ends in an error */
-            stk_retype_elements(&output->retype, stk_slot_field_row(field, slot->images, row),
-                                (size_t)lengths[row] * output->elements);
-}
-
-static void pack_field(const struct stk_output *output, const struct stk_slot_field *field,
-                       const struct stk_slot *slot, uint32_t batch_size, uint32_t rows)
-{
-    int64_t *offsets = (int64_t *)(void *)(slot->images + field->offsets_at);
-    if (output->retype.convert != NULL)
-        retype_varying(output, field, slot, rows);
-    const uint64_t entries = stk_pack_rows(&output->pack, field, slot->images,
-                                           stk_slot_field_lengths(field, slot->lengths), rows);
-    const uint64_t all = output->pack.form == STOKER_FORM_PACKED ? entries : entries * rows;
-    offsets[batch_size + 1] = (int64_t)entries;
-    offsets[batch_size + 2] = (int64_t)(all * output->pack.entry_bytes);
-}
-
-void stk_outputs_finish(const struct stk_outputs *outputs, const struct stk_slots *slots,
-                        const struct stk_slot *slot, uint32_t rows)
-{
-    for (uint32_t i = 0; outputs->finishes && i < outputs->count; i++) {
-        const struct stk_output *output = &outputs->each[i];
-        const struct stk_slot_field *field = &slots->fields.each[i];
-        if (output->varies)
-            pack_field(output, field, slot, slots->batch_size, rows);
-        else if (output->retype.convert != NULL)
-            stk_retype_rows(&output->retype, field, slot->images, output->elements, rows);
     }
 }
 

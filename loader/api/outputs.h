@@ -1,7 +1,7 @@
 /* outputs.h - the fields of a batch as the consumer sees them: types, shapes, how rows of different lengths lie.
  *
  *   data set's fields ─▶ options.fields ─▶ outputs ─┬─▶ sizes of a slot's rows (pipeline/fields)
- *                                                   ├─▶ how a complete batch is packed (pipeline/pack)
+ *                                                   ├─▶ how a complete batch is finished (pipeline/finish)
  *                                                   └─▶ stoker_field of each batch
  *
  * Constant once made.
@@ -13,25 +13,17 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
+#include "loader/pipeline/finish.h"
 #include "loader/pipeline/lease.h"
-#include "loader/pipeline/pack.h"
 #include "loader/pipeline/slots.h"
-
-struct stk_output {
-    stoker_field view; /* without memory; values.shape[0] is unset */
-    bool varies;
-    struct stk_pack pack; /* if it varies */
-    struct stk_retype retype;
-    size_t elements; /* in a row; if it varies, in an entry */
-};
 
 struct stk_outputs {
     struct stk_output *each;
     struct stk_field_size *sizes;
     uint32_t count;
-    uint32_t label;   /* the field "label" that batch.labels shows, or STK_NO_FIELD */
-    bool finishes;    /* complete batches need stk_outputs_finish() */
-    size_t row_bytes; /* all fields as delivered; at most, if they vary */
+    uint32_t label;              /* the field "label" that batch.labels shows, or STK_NO_FIELD */
+    struct stk_finishing finish; /* shows each */
+    size_t row_bytes;            /* all fields as delivered; at most, if they vary */
 };
 
 /* Of the loader's data set and options, after the rows of field 0 are planned. Returns 0, STOKER_ENOMEM, or
@@ -43,10 +35,6 @@ void stk_outputs_destroy(struct stk_outputs *outputs); /* all zero is allowed */
  * `host` is where its offsets lie in host memory: stk_outputs_offsets() numbers. */
 void stk_outputs_place(const struct stk_outputs *outputs, const struct stk_slots *slots,
                        uint8_t *memory, void *images, const int64_t *host, stoker_field *fields);
-
-/* Give the fields of a complete batch of `rows` rows their types, and pack or pad those that vary. */
-void stk_outputs_finish(const struct stk_outputs *outputs, const struct stk_slots *slots,
-                        const struct stk_slot *slot, uint32_t rows);
 
 /* Complete the fields of a lease for a batch of `rows` rows, from its offsets in host memory. */
 void stk_outputs_describe(const struct stk_outputs *outputs, uint32_t batch_size, uint32_t rows,

@@ -27,6 +27,7 @@
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/device_cache.h"
 #include "loader/pipeline/field_plan.h"
+#include "loader/pipeline/finish.h"
 #include "loader/pipeline/hook.h"
 #include "loader/pipeline/pipeline_plan.h"
 #include "loader/pipeline/schedule.h"
@@ -37,6 +38,7 @@ enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
 
 struct stk_pipeline {
     const stoker_dataset *dataset;
+    const struct stk_finishing *finish; /* what is done to complete slots */
     const stoker_reader *reader;
     struct stk_pipeline_plan plan; /* the route of rows; constant once made */
     const stoker_file *files;

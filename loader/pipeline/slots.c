@@ -458,6 +458,7 @@ bool stk_slots_release(struct stk_slots *slots, uint64_t batch)
         atomic_store_explicit(&slot->bad_rows, 0U, memory_order_relaxed);
     }
     slot->failure_row = UINT32_MAX;
+    slot->finished = false;
     slots->lent--;
     atomic_store_explicit(&slot->free_turn, batch + slots->slot_count, memory_order_release);
     wake_for_credits(slots);

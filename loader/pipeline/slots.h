@@ -73,6 +73,8 @@ struct stk_slot {
     uint64_t *ids;
     /* batch_size flags: the row was made on the host, the GPU does not hold it; NULL = no flags. */
     uint8_t *fresh;
+    /* The worker that completed it has finished it (finish.h); passed on like the rows. */
+    bool finished;
     uint64_t *lengths;              /* rows' lengths, see fields.h; NULL = no field varies */
     uint8_t *row_bad;               /* batch_size flags: enum stk_row_state; used if bad_rows > 0 */
     struct stk_failure *failures;   /* batch_size records for flagged rows; NULL with FAIL */

@@ -89,6 +89,18 @@ static void charge_making(struct stk_worker *worker, bool resident)
 
 /* ---- rows ---- */
 
+/* No other worker has a span of the batch any more. Where rows failed, the consumer closes their gaps first. */
+static void finish_slot(struct stk_pipeline *pipeline, uint64_t batch)
+{
+    struct stk_slot *slot = stk_slots_of(&pipeline->slots, batch);
+    if (slot->failure_row != UINT32_MAX ||
+        atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0)
+        return;
+    stk_finish_slot(pipeline->finish, &pipeline->slots, slot,
+                    stk_schedule_place(&pipeline->schedule, batch).rows);
+    slot->finished = true;
+}
+
 static void retire(struct stk_worker *worker, struct stk_span *span)
 {
     const uint64_t batch = span->batch;
@@ -101,6 +113,8 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
     }
     if (stk_hooks_batches(&worker->pipeline->hooks))
         stk_hook_batch(&worker->maker, batch);
+    if (worker->pipeline->finish->needed)
+        finish_slot(worker->pipeline, batch);
     stk_slots_publish(&worker->pipeline->slots, batch);
     stk_trace_end(worker->trace, STOKER_TRACE_PUBLISH, begin_ns, batch, 0, 0);
 }
