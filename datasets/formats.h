@@ -8,6 +8,7 @@ extern const struct stk_format stk_format_mnist;
 extern const struct stk_format stk_format_idx;
 extern const struct stk_format stk_format_cifar;
 extern const struct stk_format stk_format_npy;
+extern const struct stk_format stk_format_npz;
 extern const struct stk_format stk_format_tar;
 extern const struct stk_format stk_format_synth;
 extern const struct stk_format stk_format_csv;

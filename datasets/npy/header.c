@@ -31,6 +31,7 @@ struct parse {
     size_t shape_at; /* where the shape begins */
     unsigned version;
     bool fortran;
+    bool sample; /* the array is one sample */
 };
 
 #define FAIL(parse, code, offset, ...)                                                             \
@@ -165,7 +166,7 @@ static int take_shape(struct parse *in, struct stk_npy_header *out)
     }
     if (rc != STOKER_OK)
         return rc;
-    if (out->rank == 0 || (out->rank == 1 && !comma))
+    if ((out->rank == 0 && !in->sample) || (out->rank == 1 && !comma))
         return FAIL(in, STOKER_EFORMAT, in->at,
                     "NPY: the shape needs a first axis, which counts the samples");
     return expect(in, ')');
@@ -233,9 +234,12 @@ static int measure(const struct parse *in, struct stk_npy_header *out, uint64_t 
             row_bytes > ROW_BYTES_MAX)
             return FAIL(in, STOKER_ELIMIT, in->shape_at, "NPY: a sample is longer than 1 GiB");
     }
-    if (out->lengths[0] == 0)
+    if (out->rank == 0)
+        promised = row_bytes;
+    else if (out->lengths[0] == 0 && !in->sample)
         return FAIL(in, STOKER_EEMPTY, in->shape_at, "NPY: axis 0, the samples, has length 0");
-    if (__builtin_mul_overflow(out->lengths[0], row_bytes, &promised) || promised > FILE_BYTES_MAX)
+    else if (__builtin_mul_overflow(out->lengths[0], row_bytes, &promised) ||
+             promised > FILE_BYTES_MAX)
         return FAIL(in, STOKER_ELIMIT, in->shape_at, "NPY: more than 2^62 bytes of elements");
     promised += out->header_bytes;
     if (file_bytes < promised)
@@ -254,7 +258,7 @@ bool stk_npy_magic(const uint8_t *bytes, size_t size)
 }
 
 /* The fixed fields: where the text begins, and where it ends. */
-static int parse_begin(struct parse *in, size_t size)
+static int parse_begin(struct parse *in, size_t size, uint64_t file_bytes)
 {
     if (size < 10)
         return FAIL(in, STOKER_ETRUNCATED, size, "NPY: magic number, version and length");
@@ -273,28 +277,67 @@ static int parse_begin(struct parse *in, size_t size)
         return FAIL(in, STOKER_ELIMIT, 8, "NPY: a header of %llu bytes, at most %d are read",
                     (unsigned long long)text_bytes, STK_NPY_BEGIN_BYTES - 12);
     in->end = in->at + (size_t)text_bytes;
+    if (size < in->end && in->sample && in->end <= file_bytes)
+        return FAIL(in, STOKER_ELIMIT, 8, "NPY: a header of %zu bytes, at most %zu are read",
+                    in->end, size);
     if (size < in->end)
         return FAIL(in, STOKER_ETRUNCATED, size, "NPY: the header ends at byte %zu", in->end);
     return STOKER_OK;
+}
+
+static int parse(struct parse *in, struct stk_npy_header *out, size_t size, uint64_t file_bytes)
+{
+    struct stk_npy_header header = { 0 };
+    int rc = parse_begin(in, size, file_bytes);
+    if (rc == STOKER_OK) {
+        header.header_bytes = (uint32_t)in->end;
+        rc = parse_text(in, &header);
+    }
+    if (rc == STOKER_OK)
+        rc = measure(in, &header, file_bytes);
+    if (rc == STOKER_OK && in->fortran && header.rank > 1)
+        rc = FAIL(in, STOKER_ENOTSUP, in->shape_at,
+                  "NPY: in Fortran order no sample lies in one piece; save it in C order");
+    if (rc == STOKER_OK)
+        *out = header;
+    return rc;
 }
 
 int stk_npy_parse(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
                   uint64_t file_bytes, const char *path, stoker_error *error)
 {
     assert(size == file_bytes || size == STK_NPY_BEGIN_BYTES);
-    struct stk_npy_header header = { 0 };
     struct parse in = { .bytes = bytes, .path = path, .error = error };
-    int rc = parse_begin(&in, size);
-    if (rc == STOKER_OK) {
-        header.header_bytes = (uint32_t)in.end;
-        rc = parse_text(&in, &header);
-    }
-    if (rc == STOKER_OK)
-        rc = measure(&in, &header, file_bytes);
-    if (rc == STOKER_OK && in.fortran && header.rank > 1)
-        rc = FAIL(&in, STOKER_ENOTSUP, in.shape_at,
-                  "NPY: in Fortran order no sample lies in one piece; save it in C order");
-    if (rc == STOKER_OK)
-        *out = header;
-    return rc;
+    return parse(&in, out, size, file_bytes);
+}
+
+int stk_npy_parse_sample(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
+                         uint64_t file_bytes, const char *path, stoker_error *error)
+{
+    assert(size <= file_bytes);
+    struct parse in = { .bytes = bytes, .path = path, .error = error, .sample = true };
+    return parse(&in, out, size, file_bytes);
+}
+
+/* ---- types ---------------------------------------------------------------------- */
+
+stoker_dtype stk_npy_dtype(const struct stk_npy_header *header)
+{
+    static const stoker_dtype integers[9] = { [1] = STOKER_DTYPE_INT8,
+                                              [2] = STOKER_DTYPE_INT16,
+                                              [4] = STOKER_DTYPE_INT32,
+                                              [8] = STOKER_DTYPE_INT64 };
+    static const stoker_dtype unsigneds[9] = { [1] = STOKER_DTYPE_UINT8,
+                                               [2] = STOKER_DTYPE_UINT16,
+                                               [4] = STOKER_DTYPE_UINT32,
+                                               [8] = STOKER_DTYPE_UINT64 };
+    static const stoker_dtype floats[9] = {
+        [2] = STOKER_DTYPE_FLOAT16, [4] = STOKER_DTYPE_FLOAT32, [8] = STOKER_DTYPE_FLOAT64
+    };
+    assert(header->element_bytes <= 8);
+    if (header->kind == 'i')
+        return integers[header->element_bytes];
+    if (header->kind == 'f')
+        return floats[header->element_bytes];
+    return header->kind == 'b' ? STOKER_DTYPE_BOOL : unsigneds[header->element_bytes];
 }

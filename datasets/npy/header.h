@@ -14,7 +14,7 @@ struct stk_npy_header {
     char kind;              /* 'b' truth values, 'i' signed, 'u' unsigned, 'f' floating point */
     uint32_t element_bytes; /* 1, 2, 4, 8 */
     bool big_endian;        /* false for single bytes */
-    uint32_t rank;          /* 1..STOKER_RANK_MAX, with the axis of samples */
+    uint32_t rank;          /* 1..STOKER_RANK_MAX, with the axis of samples; 0 only of a sample */
     uint64_t lengths[STOKER_RANK_MAX]; /* per axis, >= 1 */
     uint32_t header_bytes;             /* where the elements begin */
     uint32_t row_bytes;                /* one sample, 1 byte..1 GiB */
@@ -28,5 +28,14 @@ bool stk_npy_magic(const uint8_t *bytes, size_t size);
  * STOKER_ELIMIT; STOKER_ENOTSUP for other element types and for Fortran order. */
 int stk_npy_parse(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
                   uint64_t file_bytes, const char *path, stoker_error *error);
+
+/* The same for an array that is one sample: it may have no axes, and no entries along the first one. row_bytes is that of
+ * one entry, or of the array if it has no axes. `size` may be less than file_bytes: STOKER_ELIMIT if the header is longer
+ * than it. */
+int stk_npy_parse_sample(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
+                         uint64_t file_bytes, const char *path, stoker_error *error);
+
+/* The element type. */
+stoker_dtype stk_npy_dtype(const struct stk_npy_header *header);
 
 #endif

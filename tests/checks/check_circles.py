@@ -22,8 +22,9 @@ import sys
 ALLOWED = [
     ("linked files", ("datasets/formats.c", "datasets/views/formats.c", "loader/api/dataset_open.c"),
      "the spec of a view holds other specs"),
-    ("linked folders", ("datasets", "datasets/cifar", "datasets/csv", "datasets/folder", "datasets/idx", "datasets/npy",
-                        "datasets/shards", "datasets/synth", "datasets/tar", "datasets/views"),
+    ("linked folders", ("datasets", "datasets/arrays", "datasets/cifar", "datasets/csv", "datasets/folder", "datasets/idx",
+                        "datasets/npy", "datasets/shards", "datasets/synth", "datasets/tar", "datasets/views",
+                        "datasets/zip"),
      "datasets/formats.c is the table of all formats, beside the files that they share"),
     ("included folders", ("loader/api", "loader/pipeline"),
      "workers call the data set's callbacks, which api/dataset.h holds"),

@@ -51,6 +51,23 @@ static inline void stk_fuzz_rows(const stoker_dataset *dataset)
     free(row);
 }
 
+/* Each field of the first samples is there, or says why it is not. */
+static inline void stk_fuzz_fields(const stoker_dataset *dataset)
+{
+    static uint8_t room[STK_FUZZ_MEMORY_BYTES];
+    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+    for (uint64_t id = 0; id < info->count && id < 16; id++) {
+        stoker_row rows[STOKER_FIELDS_MAX] = { 0 };
+        stoker_error error = { 0 };
+        for (uint32_t f = 0; f < info->field_count; f++)
+            if (stoker_dataset_field_bytes(dataset, f) <= sizeof(room))
+                rows[f] = (stoker_row){ .data = room,
+                                        .bytes_max = stoker_dataset_field_bytes(dataset, f) };
+        const int rc = stoker_dataset_read_fields(dataset, id, rows, &error);
+        STK_FUZZ_CHECK(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));
+    }
+}
+
 /* Open the spec. What does not open must say why, and nothing may be left behind; what opens is given
  * to look_at. */
 static inline void stk_fuzz_open(const char *spec, void (*look_at)(const stoker_dataset *dataset))

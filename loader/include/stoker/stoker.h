@@ -11,6 +11,7 @@
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
+#include <stoker/arrays.h>
 #include <stoker/codec.h>
 #include <stoker/dataset.h>
 #include <stoker/dlpack.h>
