@@ -14,92 +14,159 @@
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
-/* The column of the labels; NULL = none. */
-static const struct stk_csv_column *label_column(const struct stk_csv_table *table)
-{
-    return table->label_count == 0 ? NULL : &table->extra[0];
-}
-
-static stoker_dtype label_dtype(const struct stk_csv_table *table)
-{
-    const struct stk_csv_column *column = label_column(table);
-    return column == NULL                 ? STOKER_DTYPE_NONE
-           : column->use == STK_CSV_VALUE ? STOKER_DTYPE_FLOAT32
-                                          : STOKER_DTYPE_INT64;
-}
-
-static uint32_t classes(const struct stk_csv_table *table)
-{
-    return label_column(table) == NULL ? 0 : label_column(table)->class_count;
-}
+/* Field 0 is the row; field 1 + i is column i of table->extra. Bytes are part 1, 2, ... */
+struct csv {
+    struct stk_csv_table table;
+    char names[STK_CSV_EXTRA_MAX][STOKER_FIELD_NAME_BYTES];
+    uint32_t parts[STK_CSV_EXTRA_MAX]; /* STOKER_NO_PART unless it is bytes */
+    uint32_t part_count;
+};
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
-    const struct stk_csv_table *table = self;
-    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
+    const struct csv *csv = self;
+    const struct stk_csv_table *table = &csv->table;
+    *out = (stoker_dataset_info){ .struct_size = sizeof(*out),
                                   .count = table->count,
-                                  .dtype = STOKER_DTYPE_FLOAT32,
-                                  .rank = 1,
-                                  .shape = { table->columns },
-                                  .label_dtype = label_dtype(table),
-                                  .class_count = classes(table),
-                                  .rows = table->rows.base,
+                                  .field_count = 1 + table->extra_count,
+                                  .part_count = csv->part_count,
+                                  .rows = csv->part_count == 1 ? table->rows.base : NULL,
                                   .description = table->description };
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
+static int describe_field(const void *self, uint32_t field, stoker_field_info *out)
+{
+    const struct csv *csv = self;
+    *out = (stoker_field_info){ .struct_size = sizeof(*out),
+                                .name = "row",
+                                .dtype = STOKER_DTYPE_FLOAT32,
+                                .rank = 1,
+                                .shape = { csv->table.columns } };
+    if (field == 0)
+        return STOKER_OK;
+    const struct stk_csv_column *column = &csv->table.extra[field - 1];
+    out->name = csv->names[field - 1];
+    out->part = csv->parts[field - 1];
+    out->class_count = column->class_count;
+    out->rank = 0;
+    out->shape[0] = 0;
+    if (column->use != STK_CSV_VALUE)
+        out->dtype = STOKER_DTYPE_INT64;
+    if (column->use != STK_CSV_BYTES)
+        return STOKER_OK;
+    out->kind = STOKER_FIELD_BYTES;
+    out->dtype = STOKER_DTYPE_UINT8;
+    out->rank = 1;
+    out->shape[0] = column->bytes_max == 0 ? 1 : column->bytes_max;
+    out->varies = true;
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error)
 {
     (void)error;
-    const struct stk_csv_table *table = self;
+    const struct csv *csv = self;
+    const struct stk_csv_table *table = &csv->table;
     const float *rows = table->rows.base;
     for (uint32_t i = 0; i < count; i++) {
+        stoker_part *of = &parts[(size_t)i * csv->part_count];
         assert(ids[i] < table->count);
-        out[i] = (stoker_part){
-            .extent = { .memory = rows + ids[i] * table->columns,
-                        .bytes = (uint32_t)(table->columns * sizeof(float)) },
-        };
+        of[0] = (stoker_part){ .extent = { .memory = rows + ids[i] * table->columns,
+                                           .bytes = (uint32_t)(table->columns * sizeof(float)) } };
+        for (uint32_t c = 0; c < table->extra_count; c++) {
+            const uint64_t *ends = table->extra[c].ends.base;
+            if (csv->parts[c] == STOKER_NO_PART)
+                continue;
+            of[csv->parts[c]] = (stoker_part){
+                .extent = { .memory = (const char *)table->extra[c].values.base + ends[ids[i]],
+                            .bytes = (uint32_t)(ends[ids[i] + 1] - ends[ids[i]]) }
+            };
+        }
     }
     return STOKER_OK;
 }
 
 static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
-    (void)field;
-    const struct stk_csv_table *table = self;
-    const void *from = table->extra[0].values.base;
-    const int64_t *classes = from;
-    const float *targets = from;
+    const struct csv *csv = self;
+    const struct stk_csv_column *column = &csv->table.extra[field - 1];
+    const float *targets = column->values.base;
+    const int64_t *classes = column->values.base;
+    assert(column->use != STK_CSV_BYTES);
     for (uint32_t i = 0; i < count; i++) {
-        if (label_dtype(table) == STOKER_DTYPE_INT64)
-            ((int64_t *)out)[i] = classes[ids[i]];
-        else
+        if (column->use == STK_CSV_VALUE)
             ((float *)out)[i] = targets[ids[i]];
+        else
+            ((int64_t *)out)[i] = classes[ids[i]];
     }
     return STOKER_OK;
 }
 
+/* The words of the label, else of the first column of words. */
 static const char *class_name(const void *self, uint32_t index)
 {
-    const struct stk_csv_column *column = label_column(self);
-    return column == NULL || column->use != STK_CSV_WORD ? NULL
-                                                         : stk_csv_words_at(&column->words, index);
+    const struct csv *csv = self;
+    const struct stk_csv_table *table = &csv->table;
+    uint32_t c = 0;
+    while (c < table->extra_count && table->extra[c].class_count == 0)
+        c++;
+    if (c == table->extra_count || table->extra[c].use != STK_CSV_WORD)
+        return NULL;
+    return stk_csv_words_at(&table->extra[c].words, index);
 }
 
 static void destroy(void *self)
 {
-    stk_csv_unload(self);
-    stk_free(self);
+    struct csv *csv = self;
+    stk_csv_unload(&csv->table);
+    stk_free(csv);
 }
 
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
                                         .name = "csv",
                                         .describe = describe,
+                                        .field = describe_field,
                                         .locate = locate,
                                         .values = values,
                                         .destroy = destroy,
                                         .class_name = class_name };
+
+/* ---- names of fields ------------------------------------------------------------ */
+
+/* What a field's name cannot hold becomes '_': "sale price, EUR" is "sale_price__EUR". */
+static void make_name(char name[STOKER_FIELD_NAME_BYTES], const char *column)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789_-.";
+    size_t used = 0;
+    for (; column[used] != '\0' && used < STOKER_FIELD_NAME_BYTES - 1; used++)
+        name[used] = strchr(allowed, column[used]) != NULL ? column[used] : '_';
+    name[used] = '\0';
+}
+
+static bool is_taken(const struct csv *csv, uint32_t before, const char *name)
+{
+    for (uint32_t i = 0; i < before; i++)
+        if (strcmp(csv->names[i], name) == 0)
+            return true;
+    return strcmp(name, "row") == 0 || name[0] == '\0';
+}
+
+/* One label is "label"; all other fields have the name of their column, or "column3" if that is taken. */
+static void name_fields(struct csv *csv)
+{
+    const struct stk_csv_table *table = &csv->table;
+    csv->part_count = 1;
+    for (uint32_t i = 0; i < table->extra_count; i++) {
+        const struct stk_csv_column *column = &table->extra[i];
+        make_name(csv->names[i], i == 0 && table->label_count == 1 ? "label" : column->name);
+        if (is_taken(csv, i, csv->names[i]))
+            (void)snprintf(csv->names[i], sizeof(csv->names[i]), "column%u", column->at + 1);
+        csv->parts[i] = column->use == STK_CSV_BYTES ? csv->part_count++ : STOKER_NO_PART;
+    }
+}
 
 /* ---- parameters ----------------------------------------------------------------- */
 
@@ -225,6 +292,8 @@ static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const
     const struct stk_parameter table[] = {
         { .key = "label", .text = wish->label },
         { .key = "columns", .text = wish->columns },
+        { .key = "categories", .text = wish->categories },
+        { .key = "bytes", .text = wish->bytes },
         { .key = "header", .text = texts->header },
         { .key = "delimiter", .text = texts->delimiter },
         { .key = "label_type", .text = texts->label_type },
@@ -251,9 +320,6 @@ static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const
         rc = take_test(wish, texts->test, error);
     if (rc == STOKER_OK)
         rc = take_split(wish, texts->split, options, error);
-    if (rc == STOKER_OK && strchr(wish->label, ',') != NULL)
-        rc = refuse(error, STOKER_EINVAL, "one column is the label; a comma in its name is %2C",
-                    wish->label);
     if (rc == STOKER_OK && wish->label[0] == '\0' &&
         (wish->class_count != 0 || wish->label_type != STK_CSV_LABEL_AUTO))
         rc = refuse(error, STOKER_EINVAL, "say which column: label=NAME", parameters);
@@ -279,19 +345,18 @@ static int open_table(stoker_dataset **out, struct opening *opening, const char 
     int rc = read_parameters(&opening->wish, &opening->texts, parameters, options, error);
     if (rc != STOKER_OK)
         return rc;
-    struct stk_csv_table *table = stk_calloc(1, sizeof(*table));
-    if (table == NULL)
+    struct csv *csv = stk_calloc(1, sizeof(*csv));
+    if (csv == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    rc = stk_csv_load(table, opening->path, &opening->wish, options->max_bytes, error);
+    rc = stk_csv_load(&csv->table, opening->path, &opening->wish, options->max_bytes, error);
     if (rc != STOKER_OK) {
-        stk_free(table);
+        stk_free(csv);
         return rc;
     }
-    rc = stoker_dataset_create(out, &ops, table, NULL);
-    if (rc != STOKER_OK) {
-        (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "csv");
-        destroy(table);
-    }
+    name_fields(csv);
+    rc = stoker_dataset_create(out, &ops, csv, error);
+    if (rc != STOKER_OK)
+        destroy(csv);
     return rc;
 }
 

@@ -7,7 +7,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/printable.h"
 
-enum { DESCRIPTION_BYTES = 1024, NAMED_MAX = 8 };
+enum { DESCRIPTION_BYTES = 1024, NAMED_MAX = 8, WORDS_SHOWN = 16 };
 
 struct line {
     char *text;
@@ -50,7 +50,7 @@ static void add_unread(const struct stk_csv_summary *summary, struct line *line,
     if (unread > named)
         add(line, " and %u more", unread - named);
     if (!summary->columns_named)
-        add(line, " (text)");
+        add(line, " (text: categories= or bytes= reads it)");
 }
 
 static uint32_t add_words(const struct stk_csv_summary *summary, struct line *line)
@@ -61,6 +61,9 @@ static uint32_t add_words(const struct stk_csv_summary *summary, struct line *li
         if (column->use != STK_CSV_WORD)
             continue;
         add(line, "; %s: %u words", column->name, column->class_count);
+        for (uint32_t word = 0; word < column->class_count && word < WORDS_SHOWN; word++)
+            add(line, "%s%s", word == 0 ? " (" : ", ", stk_csv_words_at(&column->words, word));
+        add(line, column->class_count > WORDS_SHOWN ? ", ...)" : ")");
         columns++;
     }
     return columns;

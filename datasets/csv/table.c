@@ -170,7 +170,7 @@ static int make_extra(struct load *load)
         if (load->layout.names != NULL)
             (void)stk_csv_quote(&load->layout.names[column->at], column->name);
         else
-            (void)snprintf(column->name, sizeof(column->name), "column %u", column->at + 1);
+            (void)snprintf(column->name, sizeof(column->name), "column%u", column->at + 1);
     }
     return STOKER_OK;
 }
@@ -223,8 +223,8 @@ static int survey_row(struct load *load)
         const int rc = stk_csv_words_add(&column->words, field);
         if (rc == STOKER_ELIMIT)
             return stk_csv_fail(&load->text, rc, field, column->at + 1,
-                                "%s: more than %d different words", column->name,
-                                STK_CSV_WORDS_MAX);
+                                "%s: more than %d different words; bytes= reads them as text",
+                                column->name, STK_CSV_WORDS_MAX);
         if (rc != STOKER_OK)
             return no_memory(load, "the words");
     }
@@ -288,7 +288,7 @@ static const char *remedy(const struct load *load, uint32_t column, enum stk_csv
                    : "; missing=drop leaves out the row";
     if (kind != STK_CSV_TEXT)
         return "";
-    return feature ? "; columns= chooses the columns that are read"
+    return feature ? "; categories=COLUMN or bytes=COLUMN reads words"
                    : "; label_type=category reads words";
 }
 

@@ -44,7 +44,7 @@ struct stk_csv_wish {
 
 /* A column that is a field of its own. */
 struct stk_csv_column {
-    char name[STK_CSV_QUOTED_BYTES]; /* for messages: the name in the header, or "column 3" */
+    char name[STK_CSV_QUOTED_BYTES]; /* for messages: the name in the header, or "column3" */
     enum stk_csv_use use;
     uint32_t at;                /* column of the file */
     struct stk_region values;   /* [count] float or int64_t; BYTES: the text */

@@ -13,6 +13,7 @@
 #include "loader/base/fault.h"
 #include "support/comma_locale.h"
 #include "support/dataset_files.h"
+#include "support/fields_of.h"
 #include "support/leaks.h"
 
 static int open_bytes(stoker_dataset **out, const void *bytes, size_t size, const char *parameters,
@@ -266,7 +267,12 @@ static const struct bad {
       "column 2 has no value in the training rows" },
     { "1,2\n", "?missing=median", STOKER_ESPEC, STOKER_NO_OFFSET, "missing is error, drop, mean" },
     { "1,2\n", "?missing=1e99", STOKER_ESPEC, STOKER_NO_OFFSET, "missing is error, drop, mean" },
-    { "1,2\n", "?label=1,2", STOKER_EINVAL, STOKER_NO_OFFSET, "one column is the label" },
+    { "a,b\n1,2\n", "?label=a,b", STOKER_EFORMAT, 4, "no column but the label's holds numbers" },
+    { "a,b\n1,2\n", "?label=b,b", STOKER_EINVAL, STOKER_NO_OFFSET, "named twice" },
+    { "a,b\n1,2\n", "?label=b&categories=b", STOKER_EINVAL, STOKER_NO_OFFSET, "named twice" },
+    { "a,b\n1,2\n", "?categories=c", STOKER_EINVAL, STOKER_NO_OFFSET, "column \"c\" is not in" },
+    { "a,b\n1,x\n3,\n", "?categories=b", STOKER_EFORMAT, 10, "b: an empty word" },
+    { "a,b\n1,2\n3,x\n", "", STOKER_EFORMAT, 10, "is no number; categories=COLUMN or bytes=" },
     { "1,2\n", "?test=0.5", STOKER_EEMPTY, STOKER_NO_OFFSET, "one row cannot be split" },
     { "1,2\n", "?test=1", STOKER_EINVAL, STOKER_NO_OFFSET, "\"1\": test is from 0" },
     { "1,2\n", "?test=-0.1", STOKER_EINVAL, STOKER_NO_OFFSET, "test is from 0" },
@@ -341,6 +347,7 @@ CleanTest(csv, limits_come_before_memory)
 }
 
 static const char missing_parameters[] = "?label=name&missing=mean";
+static const char bytes_parameters[] = "?label=y&bytes=name&missing=drop";
 
 static const char small[] = "\xEF\xBB\xBFname,a,\"b \"\"q\"\"\",y\r\n\"x\ny\",1.5,-2e1,0\r\n"
                             "\"\", 3,\"4\" ,2\r\n\nz,5,6,1\r\n";
@@ -377,6 +384,13 @@ CleanTest(csv, every_prefix_and_every_flipped_bit_is_an_error_or_fits)
             opened++;
             check_finite(dataset);
             stoker_dataset_close(&dataset);
+            if (open_bytes(&dataset, bytes, here, bytes_parameters, NULL, &error) == STOKER_OK)
+                for (uint64_t id = 0; id < stoker_dataset_get_info(dataset)->count; id++) {
+                    struct stk_fields_of sample = stk_fields_read(dataset, id);
+                    cr_assert_eq(sample.rc, STOKER_OK);
+                    stk_fields_free(&sample);
+                }
+            stoker_dataset_close(&dataset);
             if (open_bytes(&dataset, bytes, here, missing_parameters, NULL, &error) == STOKER_OK)
                 check_finite(dataset);
             stoker_dataset_close(&dataset);
@@ -411,6 +425,8 @@ CleanTest(csv, each_allocation_may_fail)
     cr_assert_gt(numbers, 10);
     const uint64_t words = fail_each_allocation("a,b\n1,x\n,y\n", "?label=b&missing=drop");
     cr_assert_gt(words, 14);
+    const uint64_t fields = fail_each_allocation("a,b,c\n1,x,y\n", "?categories=b&bytes=c");
+    cr_assert_gt(fields, 17);
 }
 
 /* ---- words and missing values --------------------------------------------------- */
@@ -456,10 +472,60 @@ CleanTest(csv, labels_may_be_words)
             cr_assert_eq(label.index, kinds[(int)row - 1]);
         }
         rows += info->count;
-        check_description(dataset, "2 of 2 columns read; kind: 4 words");
+        check_description(dataset, "2 of 2 columns read; kind: 4 words (B, ab, b, say \"a\")");
         stoker_dataset_close(&dataset);
     }
     cr_assert_eq(rows, 7 + 7);
+}
+
+/* Labels and categories are fields of their own, in memory; text is a part. */
+CleanTest(csv, columns_become_fields)
+{
+    static const char text[] = "name,x,kind,price,rooms,sale price\n"
+                               "\"a \"\"b\"\"\",1,red,10.5,3,7\n"
+                               ",2,blue,20,4,8\n"
+                               "ccc,3,red,30,5,9\n";
+    static const char *const names[] = { "", "a \"b\"", "", "ccc" };
+    stoker_dataset *dataset =
+        open_good(text, "?label=price,sale price&categories=kind,rooms&bytes=name");
+    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+    static const char *const fields[] = { "row", "price", "sale_price", "kind", "rooms", "name" };
+    cr_assert_eq(info->field_count, 6);
+    cr_assert_eq(info->part_count, 2);
+    cr_assert_null(info->rows);
+    for (uint32_t f = 0; f < 6; f++)
+        cr_assert_str_eq(stoker_dataset_field(dataset, f)->name, fields[f]);
+    cr_assert_eq(stoker_dataset_field(dataset, 3)->class_count, 2);
+    check_description(dataset,
+                      "6 of 6 columns read; kind: 2 words (blue, red); rooms: 3 words (3, 4, 5)");
+    for (uint64_t id = 0; id < 3; id++) {
+        struct stk_fields_of sample = stk_fields_read(dataset, id);
+        const float x = (float)id + 1;
+        const float prices[2] = { id == 0 ? 10.5F : 10.0F * x, 6 + x };
+        const int64_t kind = id == 1 ? 0 : 1;
+        const int64_t rooms = (int64_t)id;
+        stk_fields_check(dataset, &sample, "row", &x, 0, sizeof(x));
+        stk_fields_check(dataset, &sample, "price", &prices[0], 0, sizeof(float));
+        stk_fields_check(dataset, &sample, "sale_price", &prices[1], 0, sizeof(float));
+        stk_fields_check(dataset, &sample, "kind", &kind, 0, sizeof(kind));
+        stk_fields_check(dataset, &sample, "rooms", &rooms, 0, sizeof(rooms));
+        stk_fields_check(dataset, &sample, "name", names[id + 1], strlen(names[id + 1]),
+                         strlen(names[id + 1]));
+        stk_fields_free(&sample);
+    }
+    stoker_dataset_close(&dataset);
+
+    /* Without text the rows stay resident; names that are taken, or no names, give way to numbers. */
+    dataset = open_good("1,x,y\n2,x,z\n", "?header=0&label=2&categories=3");
+    cr_assert_not_null(stoker_dataset_get_info(dataset)->rows);
+    cr_assert_eq(stoker_dataset_find_field(dataset, "label"), 1);
+    cr_assert_eq(stoker_dataset_find_field(dataset, "column3"), 2);
+    stoker_dataset_close(&dataset);
+    dataset = open_good("a,row,b c,b_c\n1,x,y,z\n", "?categories=row,b c,b_c");
+    cr_assert_eq(stoker_dataset_find_field(dataset, "column2"), 1);
+    cr_assert_eq(stoker_dataset_find_field(dataset, "b_c"), 2);
+    cr_assert_eq(stoker_dataset_find_field(dataset, "column4"), 3);
+    stoker_dataset_close(&dataset);
 }
 
 /* More words than the first table has room for. */
@@ -570,14 +636,17 @@ CleanTest(csv, columns_that_are_not_read_are_named)
     check_description(dataset, NULL);
     stoker_dataset_close(&dataset);
     dataset = open_good("name,a,\"ci\x01ty\"\nx,1,y\n", "");
-    check_description(dataset, "1 of 3 columns read, not read: name, ci?ty (text)");
+    check_description(
+        dataset,
+        "1 of 3 columns read, not read: name, ci?ty (text: categories= or bytes= reads it)");
     stoker_dataset_close(&dataset);
     dataset = open_good("x,1,y,2\n", "?header=0&columns=2");
     check_description(dataset, "1 of 4 columns read, not read: 1, 3, 4");
     stoker_dataset_close(&dataset);
     dataset = open_good("1,a,b,c,d,e,f,g,h,i,j\n", "?header=0");
     check_description(dataset,
-                      "1 of 11 columns read, not read: 2, 3, 4, 5, 6, 7, 8, 9 and 2 more (text)");
+                      "1 of 11 columns read, not read: 2, 3, 4, 5, 6, 7, 8, 9 and 2 more (text: "
+                      "categories= or bytes= reads it)");
     stoker_dataset_close(&dataset);
 }
 
