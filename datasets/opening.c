@@ -70,7 +70,8 @@ int stk_opening_choose_row(const struct stk_opening *opening, const struct stk_s
     const struct stk_image_decoder_options options = { .shape = row->shape,
                                                        .any_pixels_max = opening->pixels_max,
                                                        .warnings_fail = opening->warnings_fail,
-                                                       .gray_found = row->gray_found };
+                                                       .gray_found = row->gray_found,
+                                                       .mask = opening->mask };
     rc = stk_image_decoder_init(image, &options);
     return rc == STOKER_OK ? rc
                            : stk_opening_refuse(opening, rc, "no codec for rows of this shape");

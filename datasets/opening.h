@@ -19,6 +19,7 @@ struct stk_opening {
     uint64_t height, width, channels;
     uint64_t file_bytes_max;
     uint64_t pixels_max; /* largest image that is decoded to be resized */
+    bool mask;           /* its values are class numbers: see stk_image_decoder_options */
     char on_warning[STK_PARAMETER_BYTES_MAX];
     bool warnings_fail;
 };

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "datasets/folder/index.h"
+#include "datasets/folder/pairs.h"
 #include "datasets/folder/tree.h"
 #include "datasets/formats.h"
 #include "datasets/label_column.h"
@@ -354,6 +355,8 @@ static int open_tree(stoker_dataset **out, struct opening *opening)
 static int open_folder(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options, stoker_error *error)
 {
+    if (stk_folder_pairs_named(rest))
+        return stk_folder_pairs_open(out, rest, options, error);
     struct opening opening = { .base = STK_OPENING_INIT("folder", error),
                                .wish.bytes_max = options->max_bytes };
     int rc = stk_opening_folder(&opening.base, rest, options->split);

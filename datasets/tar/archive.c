@@ -15,7 +15,7 @@
 #include "datasets/tar/walk.h"
 #include "loader/base/memory.h"
 
-enum { LABEL_BYTES_MAX = 32, SHOWN_BYTES = STK_TAR_SHOWN_BYTES };
+enum { LABEL_BYTES_MAX = 32, SHOWN_BYTES = STK_TAR_SHOWN_BYTES, ARRAY_BYTES_MAX = 1 << 30 };
 
 #define FAIL(part, code, offset, ...)                                                              \
     stk_error_set((part)->error, code, STOKER_STAGE_OPEN,                                          \
@@ -62,28 +62,107 @@ static const char *field_of(const char *name)
     return dot == NULL || dot == base || dot[1] == '\0' ? NULL : dot + 1;
 }
 
-/* The field's own spelling, or NULL: no image. */
-static const char *image_field(const char *field)
+/* The number of the extension, of those that a ';' separates, which the text is; UINT32_MAX = none. */
+static uint32_t find_spelling(const char *extensions, const char *text)
 {
-    static const char *const fields[] = { "png", "jpg", "jpeg", "webp" };
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (strcasecmp(field, fields[i]) == 0)
-            return fields[i];
-    return NULL;
+    const size_t bytes = strlen(text);
+    const char *at = extensions;
+    for (uint32_t number = 0;; number++) {
+        const size_t length = strcspn(at, ";");
+        if (length == bytes && strncasecmp(at, text, bytes) == 0)
+            return number;
+        if (at[length] == '\0')
+            return UINT32_MAX;
+        at += length + 1;
+    }
+}
+
+/* Extension `number` of those, for a message; returns its bytes. */
+static int spelling(const char *extensions, uint32_t number, const char **out)
+{
+    const char *at = extensions;
+    for (; number > 0; number--)
+        at += strcspn(at, ";") + 1;
+    *out = at;
+    return (int)strcspn(at, ";");
+}
+
+/* The field that takes members with this extension; field_count = none. */
+static uint32_t find_field(const struct stk_tar_wish *wish, const char *extension, uint32_t *number)
+{
+    uint32_t field = 0;
+    while (field < wish->field_count &&
+           (*number = find_spelling(wish->fields[field].extensions, extension)) == UINT32_MAX)
+        field++;
+    return field;
+}
+
+/* ---- arrays --------------------------------------------------------------------- */
+
+/* Read the header of an array, and keep where its elements are. */
+static int take_array(struct stk_tar_part *part, struct stk_tar_walk *walk,
+                      const struct stk_tar_member *member, uint32_t field,
+                      struct stk_tar_extent *extent)
+{
+    struct stk_npy_header header = { 0 };
+    const uint8_t *begin = NULL;
+    char name[SHOWN_BYTES + 1];
+    const size_t most = STK_TAR_BLOCK_BYTES;
+    const size_t size = member->bytes < most ? (size_t)member->bytes : most;
+    (void)snprintf(name, sizeof(name), "%s", shown(member->name)); /* reading may overwrite it */
+    int rc = stk_tar_walk_read(walk, member->offset, size, &begin, part->error);
+    if (rc != STOKER_OK)
+        return rc;
+    stoker_error said = { .message = "" };
+    rc = stk_npy_parse_sample(&header, begin, size, member->bytes, NULL, &said);
+    if (rc != STOKER_OK)
+        return FAIL(part, rc, member->offset, "tar: %s: %s", name, said.message);
+    if (header.big_endian)
+        return FAIL(part, STOKER_ENOTSUP, member->offset,
+                    "tar: %s: big-endian elements; save the array little-endian", name);
+    struct stk_npy_shape *shape = &part->shapes[field];
+    char *first = part->first_array[field];
+    if (!shape->seen)
+        memcpy(first, name, sizeof(name));
+    if (!stk_npy_shape_add(shape, &header))
+        return FAIL(part, STOKER_EMISMATCH, member->offset,
+                    "tar: %s and %s differ in type, or in more than the first axis", first, name);
+    extent->offset = member->offset + header.header_bytes;
+    extent->bytes = (uint32_t)(member->bytes - header.header_bytes);
+    return STOKER_OK;
 }
 
 /* ---- fields --------------------------------------------------------------------- */
 
-static int take_image(struct stk_tar_part *part, const struct stk_tar_member *member,
-                      struct stk_tar_group *group, const char *field)
+/* Where a field of the current group is kept. */
+static struct stk_tar_extent *extent_of(struct stk_tar_groups *groups, struct stk_tar_group *group,
+                                        uint32_t field)
 {
-    if (group->image_at != STK_TAR_NONE)
+    const size_t at = (size_t)(group - groups->at);
+    return field == 0 ? &group->first : &groups->more[at * groups->more_count + field - 1];
+}
+
+static int take_field(struct stk_tar_part *part, struct stk_tar_walk *walk,
+                      const struct stk_tar_member *member, struct stk_tar_group *group,
+                      uint32_t field, uint32_t number)
+{
+    struct stk_tar_extent *extent = extent_of(&part->groups, group, field);
+    if (extent->offset != STK_TAR_NONE) {
+        const char *text = NULL;
+        const int bytes = spelling(part->wish->fields[field].extensions, extent->spelling, &text);
         return FAIL(part, STOKER_EFORMAT, member->offset,
-                    "tar: %s is a second image of its key: its .%s is at byte %llu",
-                    shown(member->name), group->image_field, (unsigned long long)group->image_at);
-    group->image_at = member->offset;
-    group->image_bytes = member->bytes < UINT32_MAX ? (uint32_t)member->bytes : UINT32_MAX;
-    group->image_field = field;
+                    "tar: %s is a second member for its field: its .%.*s is at byte %llu",
+                    shown(member->name), bytes, text, (unsigned long long)extent->offset);
+    }
+    extent->spelling = number;
+    if (part->wish->fields[field].is_array) {
+        if (member->bytes > ARRAY_BYTES_MAX)
+            return FAIL(part, STOKER_ELIMIT, member->offset, "tar: %s: an array of over 1 GiB",
+                        shown(member->name));
+        return take_array(part, walk, member, field, extent);
+    }
+    extent->offset = member->offset;
+    extent->bytes = member->bytes < UINT32_MAX ? (uint32_t)member->bytes : UINT32_MAX;
     return STOKER_OK;
 }
 
@@ -137,25 +216,28 @@ static int take_file(struct stk_tar_part *part, struct stk_tar_walk *walk,
                      struct stk_tar_member *member)
 {
     struct stk_tar_counts *counts = &part->counts;
+    const struct stk_tar_wish *wish = part->wish;
     struct stk_tar_group *group = NULL;
-    const char *field = field_of(member->name);
-    const char *image = field == NULL ? NULL : image_field(field);
-    if (field == NULL) {
+    const char *extension = field_of(member->name);
+    if (extension == NULL) {
         counts->keyless++;
         return STOKER_OK;
     }
-    if (image == NULL && strcasecmp(field, "cls") != 0) {
+    uint32_t number = 0;
+    const uint32_t field = find_field(wish, extension, &number);
+    const bool label = wish->takes_labels && strcasecmp(extension, "cls") == 0;
+    if (field == wish->field_count && !label) {
         counts->other_files++;
         return STOKER_OK;
     }
-    const size_t key_bytes = (size_t)(field - 1 - member->name);
+    const size_t key_bytes = (size_t)(extension - 1 - member->name);
     int rc = stk_tar_groups_find(&part->groups, member->name, key_bytes, &group);
     if (rc != STOKER_OK)
         return FAIL(part, rc, member->header_at, "tar: the index, of at most %llu bytes",
-                    (unsigned long long)part->wish->bytes_max);
+                    (unsigned long long)wish->bytes_max);
     part->last_group = (size_t)(group - part->groups.at);
-    return image != NULL ? take_image(part, member, group, image)
-                         : take_label(part, walk, member, group);
+    return label ? take_label(part, walk, member, group)
+                 : take_field(part, walk, member, group, field, number);
 }
 
 static int take_member(struct stk_tar_part *part, struct stk_tar_walk *walk,
@@ -191,54 +273,126 @@ static int take_member(struct stk_tar_part *part, struct stk_tar_walk *walk,
 
 /* ---- from groups to samples ----------------------------------------------------- */
 
+static int no_room(const struct stk_tar_part *part, int rc)
+{
+    return FAIL(part, rc, STOKER_NO_OFFSET, "tar: the index, of at most %llu bytes",
+                (unsigned long long)part->wish->bytes_max);
+}
+
+/* Make room in one of the part's arrays for `count` elements. */
+static int make_room(struct stk_tar_part *part, void **array, size_t element_bytes, size_t used,
+                     size_t count, size_t *capacity)
+{
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK && *capacity < count)
+        rc =
+            stk_tar_grow(array, element_bytes, used, capacity, &part->bytes, part->wish->bytes_max);
+    return rc;
+}
+
+static int append_key(struct stk_tar_part *part, const struct stk_tar_group *group)
+{
+    void *keys = part->keys;
+    void *ends = part->key_ends;
+    int rc = make_room(part, &keys, 1, part->keys_bytes, part->keys_bytes + group->key_bytes,
+                       &part->keys_capacity);
+    part->keys = keys;
+    if (rc == STOKER_OK)
+        rc = make_room(part, &ends, sizeof(part->key_ends[0]), part->count, part->count + 1,
+                       &part->key_ends_capacity);
+    part->key_ends = ends;
+    if (rc != STOKER_OK)
+        return no_room(part, rc);
+    memcpy(part->keys + part->keys_bytes, part->groups.keys + group->key, group->key_bytes);
+    part->keys_bytes += group->key_bytes;
+    part->key_ends[part->count] = part->keys_bytes;
+    return STOKER_OK;
+}
+
 static int append(struct stk_tar_part *part, const struct stk_tar_group *group)
 {
-    if (part->count == part->capacity) {
-        void *array = part->samples;
-        int rc = stk_tar_grow(&array, sizeof(part->samples[0]), part->count, &part->capacity,
-                              &part->bytes, part->wish->bytes_max);
-        part->samples = array;
-        if (rc != STOKER_OK)
-            return FAIL(part, rc, STOKER_NO_OFFSET, "tar: the index, of at most %llu bytes",
-                        (unsigned long long)part->wish->bytes_max);
-    }
+    const size_t more = part->more_count;
+    void *samples = part->samples;
+    void *extents = part->more;
+    int rc = make_room(part, &samples, sizeof(part->samples[0]), part->count, part->count + 1,
+                       &part->capacity);
+    part->samples = samples;
+    if (rc == STOKER_OK)
+        rc = make_room(part, &extents, sizeof(part->more[0]), part->count * more,
+                       (part->count + 1) * more, &part->more_capacity);
+    part->more = extents;
+    if (rc != STOKER_OK)
+        return no_room(part, rc);
+    if (part->wish->takes_keys && (rc = append_key(part, group)) != STOKER_OK)
+        return rc;
+    if (more > 0)
+        memcpy(&part->more[part->count * more],
+               &part->groups.more[(size_t)(group - part->groups.at) * more],
+               more * sizeof(part->more[0]));
     part->samples[part->count++] = (struct stk_tar_sample){
-        .offset = group->image_at,
-        .bytes = group->image_bytes,
+        .offset = group->first.offset,
+        .bytes = group->first.bytes,
         .file = part->number,
         .label = group->label_at != STK_TAR_NONE ? group->label : 0,
     };
     return STOKER_OK;
 }
 
+/* The first field of which the group has no member; field_count = it has all. */
+static uint32_t missing_field(struct stk_tar_part *part, struct stk_tar_group *group)
+{
+    uint32_t field = 0;
+    while (field < part->wish->field_count &&
+           extent_of(&part->groups, group, field)->offset != STK_TAR_NONE)
+        field++;
+    return field;
+}
+
+/* Bytes of a key that are shown. */
+static int shown_key(const struct stk_tar_group *group)
+{
+    return (int)(group->key_bytes < SHOWN_BYTES ? group->key_bytes : SHOWN_BYTES);
+}
+
+/* Decide whether a group is a sample. `last`: its archive ends too early, so that members may be missing. */
+static int take_group(struct stk_tar_part *part, struct stk_tar_group *group, bool last)
+{
+    const struct stk_tar_wish *wish = part->wish;
+    const bool labelled = group->label_at != STK_TAR_NONE;
+    const uint32_t missing = missing_field(part, group);
+    const char *key = part->groups.keys + group->key;
+    if (last && (missing < wish->field_count || (wish->takes_labels && !labelled))) {
+        part->counts.cut_samples++;
+        return STOKER_OK;
+    }
+    if (missing < wish->field_count && wish->complete)
+        return FAIL(part, STOKER_EMISMATCH, STOKER_NO_OFFSET, "tar: %.*s has no .%s",
+                    shown_key(group), key, wish->fields[missing].extensions);
+    if (missing < wish->field_count) {
+        part->counts.imageless++;
+        return STOKER_OK;
+    }
+    if (!labelled && wish->needs_labels)
+        return FAIL(part, STOKER_EMISMATCH, STOKER_NO_OFFSET, "tar: %.*s has no .cls",
+                    shown_key(group), key);
+    if (!labelled && part->unlabelled == 0)
+        (void)snprintf(part->first_unlabelled, sizeof(part->first_unlabelled), "%.*s",
+                       shown_key(group), key);
+    part->labelled += labelled ? 1 : 0;
+    part->unlabelled += labelled ? 0 : 1;
+    const int rc = append(part, group);
+    if (rc == STOKER_OK && part->labelled > 0 && part->unlabelled > 0)
+        return FAIL(part, STOKER_EMISMATCH, STOKER_NO_OFFSET,
+                    "tar: some samples have a .cls, but %s has none", part->first_unlabelled);
+    return rc;
+}
+
 static int take_groups(struct stk_tar_part *part, bool cut)
 {
-    struct stk_tar_counts *counts = &part->counts;
-    for (size_t i = 0; i < part->groups.count; i++) {
-        const struct stk_tar_group *group = &part->groups.at[i];
-        const bool labelled = group->label_at != STK_TAR_NONE;
-        const bool has_image = group->image_at != STK_TAR_NONE;
-        if (cut && i == part->last_group && !(labelled && has_image)) {
-            counts->cut_samples++; /* what else it had may be what is missing */
-            continue;
-        }
-        counts->imageless += has_image ? 0 : 1;
-        if (!has_image)
-            continue;
-        if (!labelled && part->unlabelled == 0)
-            (void)snprintf(part->first_unlabelled, sizeof(part->first_unlabelled), "%.*s",
-                           (int)(group->key_bytes < SHOWN_BYTES ? group->key_bytes : SHOWN_BYTES),
-                           part->groups.keys + group->key);
-        part->labelled += labelled ? 1 : 0;
-        part->unlabelled += labelled ? 0 : 1;
-        int rc = append(part, group);
-        if (rc != STOKER_OK)
-            return rc;
-        if (part->labelled > 0 && part->unlabelled > 0)
-            return FAIL(part, STOKER_EMISMATCH, STOKER_NO_OFFSET,
-                        "tar: some samples have a .cls, but %s has none", part->first_unlabelled);
-    }
-    return STOKER_OK;
+    int rc = STOKER_OK;
+    for (size_t i = 0; rc == STOKER_OK && i < part->groups.count; i++)
+        rc = take_group(part, &part->groups.at[i], cut && i == part->last_group);
+    return rc;
 }
 
 /* ---- archives ------------------------------------------------------------------- */
@@ -297,13 +451,19 @@ int stk_tar_part_add(struct stk_tar_part *part, const struct stk_source *source,
 
 void stk_tar_part_init(struct stk_tar_part *part, const struct stk_tar_wish *wish)
 {
-    *part = (struct stk_tar_part){ .wish = wish };
-    stk_tar_groups_init(&part->groups, wish->bytes_max);
+    *part = (struct stk_tar_part){ .wish = wish, .more_count = wish->field_count - 1 };
+    stk_tar_groups_init(&part->groups, part->more_count, wish->bytes_max);
 }
 
 void stk_tar_part_free(struct stk_tar_part *part)
 {
     stk_tar_groups_free(&part->groups);
     stk_free(part->samples);
+    stk_free(part->more);
+    stk_free(part->keys);
+    stk_free(part->key_ends);
     part->samples = NULL;
+    part->more = NULL;
+    part->keys = NULL;
+    part->key_ends = NULL;
 }

@@ -12,7 +12,16 @@ struct stk_tar_part {
     const struct stk_tar_wish *wish;
     struct stk_tar_sample *samples;
     size_t count, capacity;
-    uint64_t bytes; /* taken by samples */
+    struct stk_tar_extent *more; /* [count][more_count] */
+    size_t more_capacity;
+    uint32_t more_count;
+    char *keys; /* with wish->takes_keys */
+    size_t keys_bytes, keys_capacity;
+    uint64_t *key_ends; /* [count] */
+    size_t key_ends_capacity;
+    struct stk_npy_shape shapes[STK_TAR_FIELDS_MAX];
+    char first_array[STK_TAR_FIELDS_MAX][STK_TAR_SHOWN_BYTES + 1];
+    uint64_t bytes; /* taken by samples and what belongs to them */
     struct stk_tar_counts counts;
     uint64_t labelled; /* samples with and without a label */
     uint64_t unlabelled;

@@ -10,9 +10,9 @@
 
 enum { FIRST_SLOTS = 64, FIRST_ELEMENTS = 64, GROUPS_MAX = 1 << 30 };
 
-void stk_tar_groups_init(struct stk_tar_groups *groups, uint64_t bytes_max)
+void stk_tar_groups_init(struct stk_tar_groups *groups, uint32_t more_count, uint64_t bytes_max)
 {
-    *groups = (struct stk_tar_groups){ .bytes_max = bytes_max };
+    *groups = (struct stk_tar_groups){ .more_count = more_count, .bytes_max = bytes_max };
     /* Without it the order is the same, and only a hostile archive slower. */
     (void)!getrandom(&groups->seed, sizeof(groups->seed), GRND_NONBLOCK);
 }
@@ -20,6 +20,7 @@ void stk_tar_groups_init(struct stk_tar_groups *groups, uint64_t bytes_max)
 void stk_tar_groups_free(struct stk_tar_groups *groups)
 {
     stk_free(groups->at);
+    stk_free(groups->more);
     stk_free(groups->slots);
     stk_free(groups->keys);
     *groups = (struct stk_tar_groups){ 0 };
@@ -118,6 +119,12 @@ static int make_room(struct stk_tar_groups *groups, size_t key_bytes)
                           &groups->bytes, groups->bytes_max);
         groups->at = array;
     }
+    while (rc == STOKER_OK && groups->more_capacity < (groups->count + 1) * groups->more_count) {
+        void *array = groups->more;
+        rc = stk_tar_grow(&array, sizeof(groups->more[0]), groups->count * groups->more_count,
+                          &groups->more_capacity, &groups->bytes, groups->bytes_max);
+        groups->more = array;
+    }
     while (rc == STOKER_OK && groups->keys_capacity - groups->keys_bytes < key_bytes) {
         void *array = groups->keys;
         rc = stk_tar_grow(&array, 1, groups->keys_bytes, &groups->keys_capacity, &groups->bytes,
@@ -142,8 +149,11 @@ int stk_tar_groups_find(struct stk_tar_groups *groups, const char *key, size_t k
         groups->at[groups->count] = (struct stk_tar_group){ .hash = hash,
                                                             .key = groups->keys_bytes,
                                                             .key_bytes = (uint32_t)key_bytes,
-                                                            .image_at = STK_TAR_NONE,
+                                                            .first.offset = STK_TAR_NONE,
                                                             .label_at = STK_TAR_NONE };
+        for (uint32_t i = 0; i < groups->more_count; i++)
+            groups->more[groups->count * groups->more_count + i] =
+                (struct stk_tar_extent){ .offset = STK_TAR_NONE };
         groups->keys_bytes += key_bytes;
         groups->slots[slot] = (uint32_t)++groups->count;
     }

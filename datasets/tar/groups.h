@@ -12,22 +12,23 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-#define STK_TAR_NONE UINT64_MAX /* no such field */
+#include "datasets/tar/index.h"
 
 struct stk_tar_group {
     uint64_t hash;
     size_t key; /* offset in groups.keys */
     uint32_t key_bytes;
-    uint32_t image_bytes; /* UINT32_MAX: that or more */
-    uint64_t image_at;    /* offset in the archive, or STK_TAR_NONE */
-    uint64_t label_at;    /* likewise */
+    uint64_t label_at; /* offset in the archive, or STK_TAR_NONE */
     int64_t label;
-    const char *image_field; /* "png", ...; if there is an image */
+    struct stk_tar_extent first; /* field 0's */
 };
 
 struct stk_tar_groups {
     struct stk_tar_group *at; /* in the order of their first members */
     size_t count, capacity;
+    struct stk_tar_extent *more; /* [capacity][more_count]: of the other fields */
+    size_t more_capacity;
+    uint32_t more_count;
     uint32_t *slots; /* by hash: a group's index + 1, or 0 */
     size_t slot_count;
     char *keys;
@@ -37,7 +38,7 @@ struct stk_tar_groups {
     uint64_t bytes_max; /* else STOKER_ELIMIT */
 };
 
-void stk_tar_groups_init(struct stk_tar_groups *groups, uint64_t bytes_max);
+void stk_tar_groups_init(struct stk_tar_groups *groups, uint32_t more_count, uint64_t bytes_max);
 void stk_tar_groups_free(struct stk_tar_groups *groups); /* all 0 is allowed */
 
 /* Remove all groups, keep the memory. */

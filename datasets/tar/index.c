@@ -69,6 +69,12 @@ struct piece {
     size_t first, count;
 };
 
+/* Bytes of the keys of samples first..first + count of a part, and where they begin. */
+static uint64_t keys_from(const struct stk_tar_part *part, size_t first)
+{
+    return first == 0 ? 0 : part->key_ends[first - 1];
+}
+
 struct scan {
     struct stk_tar_index *index;
     const struct stk_tar_pattern *pattern;
@@ -145,23 +151,100 @@ static void add_counts(struct stk_tar_counts *to, const struct stk_tar_counts *m
     to->cut_samples += more->cut_samples;
 }
 
+/* False: arrays of two parts differ in more than the first axis. */
+static bool add_shape(struct stk_npy_shape *to, const struct stk_npy_shape *more)
+{
+    if (!more->seen)
+        return true;
+    if (!to->seen) {
+        *to = *more;
+        return true;
+    }
+    if (to->dtype != more->dtype || to->rank != more->rank ||
+        memcmp(to->lengths + 1, more->lengths + 1, sizeof(to->lengths) - sizeof(to->lengths[0])) !=
+            0)
+        return false;
+    to->lengths[0] = more->lengths[0] > to->lengths[0] ? more->lengths[0] : to->lengths[0];
+    to->shortest = more->shortest < to->shortest ? more->shortest : to->shortest;
+    return true;
+}
+
+static bool add_shapes(struct stk_tar_index *index, const struct scan *scan,
+                       const struct stk_tar_wish *wish)
+{
+    for (uint32_t i = 0; i < scan->part_count; i++)
+        for (uint32_t field = 0; field < wish->field_count; field++)
+            if (!add_shape(&index->shapes[field], &scan->parts[i].shapes[field]))
+                return false;
+    return true;
+}
+
 /* What each part kept to, all of them together may not: then false. */
 static bool add_up(struct stk_tar_index *index, const struct scan *scan,
                    const struct stk_tar_wish *wish)
 {
     uint64_t labelled = 0;
     uint64_t unlabelled = 0;
+    uint64_t keys_bytes = 0;
+    const uint64_t sample_bytes = sizeof(index->samples[0]) +
+                                  (wish->field_count - 1) * sizeof(index->more[0]) +
+                                  (wish->takes_keys ? sizeof(index->key_ends[0]) : 0);
     for (uint32_t i = 0; i < scan->part_count; i++) {
         const struct stk_tar_part *part = &scan->parts[i];
         index->count += part->count;
+        keys_bytes += part->keys_bytes;
         labelled += part->labelled;
         unlabelled += part->unlabelled;
         add_counts(&index->counts, &part->counts);
     }
     index->has_labels = labelled > 0;
     return index->count > 0 && index->counts.members <= wish->entries_max &&
-           (labelled == 0 || unlabelled == 0) &&
-           index->count <= wish->bytes_max / sizeof(index->samples[0]);
+           (labelled == 0 || unlabelled == 0) && keys_bytes <= wish->bytes_max &&
+           index->count <= (wish->bytes_max - keys_bytes) / sample_bytes &&
+           add_shapes(index, scan, wish);
+}
+
+static bool take_memory(struct stk_tar_index *index, const struct scan *scan,
+                        const struct stk_tar_wish *wish)
+{
+    size_t keys_bytes = 0;
+    index->more_count = wish->field_count - 1;
+    for (uint32_t i = 0; i < scan->part_count; i++)
+        keys_bytes += scan->parts[i].keys_bytes;
+    index->samples = stk_calloc(index->count, sizeof(index->samples[0]));
+    if (index->samples == NULL)
+        return false;
+    if (index->more_count > 0) {
+        index->more = stk_calloc(index->count * index->more_count, sizeof(index->more[0]));
+        if (index->more == NULL)
+            return false;
+    }
+    if (!wish->takes_keys)
+        return true;
+    index->keys = stk_calloc(keys_bytes, 1);
+    index->key_ends = stk_calloc(index->count, sizeof(index->key_ends[0]));
+    return index->keys != NULL && index->key_ends != NULL;
+}
+
+/* Copy the samples of one archive to `at`, and their keys to *keys_at. */
+static void copy_piece(struct stk_tar_index *index, const struct piece *piece, size_t at,
+                       uint64_t *keys_at)
+{
+    const struct stk_tar_part *part = piece->part;
+    const size_t more = index->more_count;
+    memcpy(&index->samples[at], &part->samples[piece->first],
+           piece->count * sizeof(index->samples[0]));
+    if (more > 0)
+        memcpy(&index->more[at * more], &part->more[piece->first * more],
+               piece->count * more * sizeof(index->more[0]));
+    if (index->keys == NULL)
+        return;
+    const uint64_t from = keys_from(part, piece->first);
+    const uint64_t bytes = keys_from(part, piece->first + piece->count) - from;
+    memcpy(index->keys + *keys_at, part->keys + from, bytes);
+    for (size_t i = 0; i < piece->count; i++)
+        index->key_ends[at + i] = part->key_ends[piece->first + i] - from + *keys_at;
+    *keys_at += bytes;
 }
 
 /* Report STOKER_ENOMEM; any other error is found again in order. */
@@ -176,15 +259,14 @@ static int put_together(struct stk_tar_index *index, struct scan *scan,
     }
     if (scan->failed || !add_up(index, scan, wish))
         return STOKER_EFORMAT;
-    index->samples = stk_calloc(index->count, sizeof(index->samples[0]));
-    if (index->samples == NULL)
+    if (!take_memory(index, scan, wish))
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the index");
     size_t at = 0;
+    uint64_t keys_at = 0;
     for (uint32_t i = 0; i < scan->pattern->name_count; i++) {
         const struct piece *piece = &scan->pieces[i];
         if (piece->count > 0)
-            memcpy(&index->samples[at], &piece->part->samples[piece->first],
-                   piece->count * sizeof(index->samples[0]));
+            copy_piece(index, piece, at, &keys_at);
         at += piece->count;
     }
     assert(at == index->count);
@@ -219,7 +301,8 @@ static int index_together(struct stk_tar_index *index, const struct stk_tar_patt
 
 /* ---- in order ------------------------------------------------------------------- */
 
-static int check_count(const struct stk_tar_index *index, stoker_error *error)
+static int check_count(const struct stk_tar_index *index, const struct stk_tar_wish *wish,
+                       stoker_error *error)
 {
     const struct stk_tar_counts *counts = &index->counts;
     const uint64_t others = counts->unknown + counts->keyless + counts->other_files;
@@ -227,13 +310,12 @@ static int check_count(const struct stk_tar_index *index, stoker_error *error)
         stk_at(index->files[index->file_count - 1].path, STOKER_NO_OFFSET);
     if (index->count > 0)
         return STOKER_OK;
-    return stk_error_set(
-        error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
-        "tar: no KEY.png, KEY.jpg or KEY.jpeg among %llu members; stepped over: %llu "
-        "links, %llu devices, %llu stray names, %llu others",
-        (unsigned long long)counts->members, (unsigned long long)counts->links,
-        (unsigned long long)counts->devices, (unsigned long long)counts->strays,
-        (unsigned long long)others);
+    return stk_error_set(error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
+                         "tar: no KEY.%s among %llu members; stepped over: %llu "
+                         "links, %llu devices, %llu stray names, %llu others",
+                         wish->fields[0].extensions, (unsigned long long)counts->members,
+                         (unsigned long long)counts->links, (unsigned long long)counts->devices,
+                         (unsigned long long)counts->strays, (unsigned long long)others);
 }
 
 static int index_in_order(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,
@@ -249,11 +331,19 @@ static int index_in_order(struct stk_tar_index *index, const struct stk_tar_patt
     }
     index->samples = part.samples;
     index->count = part.count;
+    index->more = part.more;
+    index->more_count = part.more_count;
+    index->keys = part.keys;
+    index->key_ends = part.key_ends;
+    memcpy(index->shapes, part.shapes, sizeof(index->shapes));
     index->counts = part.counts;
     index->has_labels = part.labelled > 0;
     part.samples = NULL; /* they are the index's now */
+    part.more = NULL;
+    part.keys = NULL;
+    part.key_ends = NULL;
     stk_tar_part_free(&part);
-    return rc == STOKER_OK ? check_count(index, error) : rc;
+    return rc == STOKER_OK ? check_count(index, wish, error) : rc;
 }
 
 /* ---- all of it ------------------------------------------------------------------ */
@@ -267,6 +357,7 @@ int stk_tar_index_build(struct stk_tar_index *out, const struct stk_tar_pattern 
         rc = pattern->name_count > 1 ? index_together(out, pattern, wish, error) : STOKER_EFORMAT;
         if (rc != STOKER_OK && rc != STOKER_ENOMEM) {
             close_files(out);
+            memset(out->shapes, 0, sizeof(out->shapes));
             rc = index_in_order(out, pattern, wish, error);
         }
     }
@@ -280,5 +371,8 @@ void stk_tar_index_free(struct stk_tar_index *index)
     close_files(index);
     stk_free(index->files);
     stk_free(index->samples);
+    stk_free(index->more);
+    stk_free(index->keys);
+    stk_free(index->key_ends);
     *index = (struct stk_tar_index){ 0 };
 }

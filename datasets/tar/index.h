@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stoker/dataset.h>
+
+#include "datasets/npy/sample.h"
 #include "datasets/source.h"
 #include "datasets/tar/pattern.h"
 
@@ -14,6 +17,24 @@ struct stk_tar_sample {
     int64_t label;   /* if index.has_labels */
     uint32_t bytes;  /* UINT32_MAX: that or more */
     uint32_t file;
+};
+
+/* Where a further member of a sample is, in the archive of its first one. */
+struct stk_tar_extent {
+    uint64_t offset;   /* STK_TAR_NONE: not seen yet */
+    uint32_t bytes;    /* UINT32_MAX: that or more */
+    uint32_t spelling; /* which of its field's extensions it has */
+};
+
+#define STK_TAR_NONE UINT64_MAX /* no such member */
+
+enum { STK_TAR_FIELDS_MAX = 64 };
+
+/* The members of one field. */
+struct stk_tar_field {
+    /* "jpg;jpeg": a member has one of them behind its key; case is ignored */
+    const char *extensions;
+    bool is_array; /* NPY: offset and bytes are those of the elements */
 };
 
 struct stk_tar_file {
@@ -41,6 +62,13 @@ struct stk_tar_wish {
     uint64_t entries_max; /* members in all archives */
     uint64_t class_count; /* 0 = from the labels */
     bool keep_truncated;  /* keep the samples of a truncated archive */
+    /* field[0] makes a sample: a key without it is stepped over, unless `complete` is set. */
+    struct stk_tar_field fields[STK_TAR_FIELDS_MAX];
+    uint32_t field_count; /* >= 1 */
+    bool takes_labels;    /* .cls is the label; all samples have one, or none */
+    bool needs_labels;    /* all have one */
+    bool complete;        /* a key that has a member of some field must have one of each */
+    bool takes_keys;
 };
 
 struct stk_tar_index {
@@ -48,6 +76,11 @@ struct stk_tar_index {
     uint32_t file_count;
     struct stk_tar_sample *samples;
     size_t count;
+    struct stk_tar_extent *more; /* [count][field_count - 1]: all fields but the first */
+    uint32_t more_count;         /* field_count - 1 */
+    char *keys;                  /* with takes_keys: one after the other */
+    uint64_t *key_ends;          /* [count] */
+    struct stk_npy_shape shapes[STK_TAR_FIELDS_MAX];
     bool has_labels;
     struct stk_tar_counts counts;
 };

@@ -1,9 +1,11 @@
-/* tar.c - "tar:DIR/train-{000..099}.tar?channels=3": the images in tar archives, as WebDataset
- * writes them.
+/* tar.c - "tar:DIR/train-{000..099}.tar?fields=jpg,seg.png,txt,cls": samples in tar archives, as WebDataset writes them.
  *
- *   spec ──▶ names of archives ──▶ index ──▶ shape of a row ──▶ codec ──▶ callbacks
+ *   spec ──▶ names of archives ──▶ index ──▶ shapes of images ──▶ codecs ──▶ callbacks
  *
- * The archives stay open; a sample is one read at an offset. An image of another shape is a bad
+ *   key.jpg  key.seg.png  key.txt  key.cls  __key__
+ *   part 0   part 1       part 2   values() part 3, in memory
+ *
+ * The archives stay open; a part is one read at an offset. An image of another shape is a bad
  * sample when it is read.
  */
 #include <assert.h>
@@ -12,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "datasets/formats.h"
+#include "datasets/member_fields.h"
 #include "datasets/opening.h"
 #include "datasets/tar/header.h"
 #include "datasets/tar/index.h"
@@ -19,58 +22,124 @@
 
 enum { ENTRIES_DEFAULT = 1 << 26, ENTRIES_MAX = 1 << 30, CLASSES_MAX = 65536 };
 
+/* A field of the samples. */
+struct field {
+    struct stk_member_field member;
+    uint32_t part;                  /* STOKER_NO_PART: the label */
+    struct stk_image_decoder image; /* images and masks */
+    struct stk_image_row row;
+    uint64_t length_max; /* bytes and keys: the longest */
+};
+
 struct tar {
     struct stk_tar_index index;
-    struct stk_image_decoder image;
-    struct stk_image_row row;
-    uint32_t longest_bytes; /* largest image within max_file_bytes */
-    uint64_t pixels_max;    /* largest image that is resized */
-    uint32_t class_count;   /* 0 = unknown */
+    struct field *fields; /* [field_count] */
+    uint32_t field_count;
+    uint32_t part_count;                            /* those of the index, then the key's */
+    uint32_t key_part;                              /* STOKER_NO_PART: none */
+    const stoker_codec *codecs[STK_TAR_FIELDS_MAX]; /* for each part of the index; NULL = raw */
+    uint32_t longest_bytes;                         /* longest member within max_file_bytes */
+    uint64_t pixels_max;                            /* largest image that is resized */
+    uint32_t class_count;                           /* 0 = unknown */
 };
+
+/* Member `part` of a sample. */
+static struct stk_tar_extent member_of(const struct stk_tar_index *index, uint64_t id,
+                                       uint32_t part)
+{
+    const struct stk_tar_sample *sample = &index->samples[id];
+    if (part == 0)
+        return (struct stk_tar_extent){ .offset = sample->offset, .bytes = sample->bytes };
+    return index->more[id * index->more_count + part - 1];
+}
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct tar *tar = self;
+    const char *found = tar->fields[0].row.text;
     *out = (stoker_dataset_info){
-        .struct_size = sizeof(stoker_dataset_info),
+        .struct_size = sizeof(*out),
         .count = tar->index.count,
-        .dtype = STOKER_DTYPE_UINT8,
-        .rank = 3,
-        .shape = { tar->row.shape.height, tar->row.shape.width, tar->row.shape.channels },
-        .is_image = true,
-        .pixels_max = tar->pixels_max,
-        .label_dtype = tar->index.has_labels ? STOKER_DTYPE_INT64 : STOKER_DTYPE_NONE,
-        .class_count = tar->class_count,
+        .field_count = tar->field_count,
+        .part_count = tar->part_count,
         .file_count = tar->index.file_count,
         .encoded_bytes_max = tar->longest_bytes,
-        .sizes_differ = tar->row.sizes_differ,
-        .description = tar->row.text[0] != '\0' ? tar->row.text : NULL,
+        .description = found[0] != '\0' ? found : NULL,
     };
     return STOKER_OK;
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
+static int describe_field(const void *self, uint32_t number, stoker_field_info *out)
+{
+    const struct tar *tar = self;
+    const struct field *field = &tar->fields[number];
+    *out = (stoker_field_info){ .struct_size = sizeof(*out),
+                                .name = field->member.name,
+                                .dtype = STOKER_DTYPE_UINT8,
+                                .part = field->part };
+    switch (field->member.use) {
+    case STK_MEMBER_IMAGE:
+    case STK_MEMBER_MASK:
+        out->kind = field->member.use == STK_MEMBER_MASK ? STOKER_FIELD_MASK : STOKER_FIELD_IMAGE;
+        out->rank = 3;
+        out->shape[0] = field->row.shape.height;
+        out->shape[1] = field->row.shape.width;
+        out->shape[2] = field->row.shape.channels;
+        out->pixels_max = tar->pixels_max;
+        out->sizes_differ = field->row.sizes_differ;
+        break;
+    case STK_MEMBER_ARRAY:
+        stk_npy_shape_describe(&tar->index.shapes[field->part], out);
+        break;
+    case STK_MEMBER_LABEL:
+        out->dtype = STOKER_DTYPE_INT64;
+        out->class_count = tar->class_count;
+        break;
+    default:
+        out->kind = STOKER_FIELD_BYTES;
+        out->rank = 1;
+        out->shape[0] = field->length_max;
+        out->varies = true;
+        break;
+    }
+    return STOKER_OK;
+}
+
+static stoker_part key_of(const struct tar *tar, uint64_t id)
+{
+    const uint64_t from = id == 0 ? 0 : tar->index.key_ends[id - 1];
+    return (stoker_part){ .extent = { .memory = tar->index.keys + from,
+                                      .bytes = (uint32_t)(tar->index.key_ends[id] - from) } };
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error)
 {
     (void)error;
     const struct tar *tar = self;
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < tar->index.count);
-        const struct stk_tar_sample *sample = &tar->index.samples[ids[i]];
-        out[i] = (stoker_part){
-            .extent = { .offset = sample->offset, .bytes = sample->bytes, .file = sample->file },
-            .codec = &tar->image.codec,
-        };
+        stoker_part *of = &parts[(size_t)i * tar->part_count];
+        for (uint32_t part = 0; part <= tar->index.more_count; part++) {
+            const struct stk_tar_extent member = member_of(&tar->index, ids[i], part);
+            of[part] = (stoker_part){ .extent = { .offset = member.offset,
+                                                  .bytes = member.bytes,
+                                                  .file = tar->index.samples[ids[i]].file },
+                                      .codec = tar->codecs[part] };
+        }
+        if (tar->key_part != STOKER_NO_PART)
+            of[tar->key_part] = key_of(tar, ids[i]);
     }
     return STOKER_OK;
 }
 
 static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
-    (void)field;
     const struct tar *tar = self;
+    assert(tar->fields[field].member.use == STK_MEMBER_LABEL);
+    (void)field;
     for (uint32_t i = 0; i < count; i++)
         ((int64_t *)out)[i] = tar->index.samples[ids[i]].label;
     return STOKER_OK;
@@ -89,7 +158,9 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
 static void destroy(void *self)
 {
     struct tar *tar = self;
-    stk_image_decoder_close(&tar->image);
+    for (uint32_t i = 0; tar->fields != NULL && i < tar->field_count; i++)
+        stk_image_decoder_close(&tar->fields[i].image);
+    stk_free(tar->fields);
     stk_tar_index_free(&tar->index);
     stk_free(tar);
 }
@@ -97,63 +168,111 @@ static void destroy(void *self)
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
                                         .name = "tar",
                                         .describe = describe,
+                                        .field = describe_field,
                                         .locate = locate,
                                         .values = values,
                                         .file = file_of,
                                         .destroy = destroy };
 
-/* ---- what a row is -------------------------------------------------------------- */
+/* ---- images --------------------------------------------------------------------- */
 
 /* Needed only while opening. */
 struct opening {
     struct stk_opening base;
     struct stk_tar_wish wish;
     struct stk_tar_pattern pattern;
+    struct stk_member_fields fields;
     char truncated[STK_PARAMETER_BYTES_MAX];
+    char list[STK_PARAMETER_BYTES_MAX];
+};
+
+/* The images of one field. */
+struct survey {
+    const struct stk_tar_index *index;
+    uint32_t part;
 };
 
 static uint64_t bytes_of(const void *self, uint64_t id)
 {
-    const struct tar *tar = self;
-    return tar->index.samples[id].bytes;
+    const struct survey *survey = self;
+    return member_of(survey->index, id, survey->part).bytes;
 }
 
 static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
                  struct stk_image_shape *out, stoker_error *error)
 {
-    const struct tar *tar = self;
-    const struct stk_tar_sample *sample = &tar->index.samples[id];
-    const struct stk_source *source = &tar->index.files[sample->file].source;
-    const struct stk_place place = stk_at(source->path, sample->offset);
-    const int rc = stk_source_read(source, room, bytes, sample->offset, error);
+    const struct survey *survey = self;
+    const struct stk_tar_extent member = member_of(survey->index, id, survey->part);
+    const struct stk_source *source = &survey->index->files[survey->index->samples[id].file].source;
+    const struct stk_place place = stk_at(source->path, member.offset);
+    const int rc = stk_source_read(source, room, bytes, member.offset, error);
     return rc == STOKER_OK ? stk_image_probe_at(&place, room, bytes, out, error) : rc;
 }
 
-static int choose_row(struct tar *tar, const struct opening *opening)
+/* The shape of a field's rows: given by the parameters or found, but a mask has one channel. */
+static int choose_row(const struct tar *tar, const struct opening *opening, struct field *field)
 {
-    const struct stk_survey_set set = { .self = tar,
+    const struct survey survey = { .index = &tar->index, .part = field->part };
+    const struct stk_survey_set set = { .self = &survey,
                                         .path = opening->base.path,
                                         .count = tar->index.count,
                                         .bytes_max = opening->base.file_bytes_max,
                                         .bytes = bytes_of,
                                         .probe = probe };
-    tar->pixels_max = opening->base.pixels_max;
-    return stk_opening_choose_row(&opening->base, &set, &tar->row, &tar->image);
+    struct stk_opening base = opening->base;
+    if (field->member.use == STK_MEMBER_MASK) {
+        base.channels = 1;
+        base.mask = true;
+    }
+    return stk_opening_choose_row(&base, &set, &field->row, &field->image);
 }
 
-/* Set longest_bytes and, unless given, class_count: the largest label + 1, or 0 if a label is
- * negative or over CLASSES_MAX. */
-static int look_at_samples(struct tar *tar, const struct opening *opening)
+static int choose_rows(struct tar *tar, const struct opening *opening)
+{
+    int rc = STOKER_OK;
+    tar->pixels_max = opening->base.pixels_max;
+    for (uint32_t i = 0; rc == STOKER_OK && i < tar->field_count; i++) {
+        struct field *field = &tar->fields[i];
+        const enum stk_member_use use = field->member.use;
+        if (use != STK_MEMBER_IMAGE && use != STK_MEMBER_MASK)
+            continue;
+        rc = choose_row(tar, opening, field);
+        tar->codecs[field->part] = &field->image.codec;
+    }
+    return rc;
+}
+
+/* ---- samples -------------------------------------------------------------------- */
+
+/* Set length_max of bytes and keys, and longest_bytes. */
+static void measure_members(struct tar *tar, const struct opening *opening)
+{
+    tar->longest_bytes = 1;
+    for (uint32_t i = 0; i < tar->field_count; i++) {
+        struct field *field = &tar->fields[i];
+        field->length_max = 1;
+        for (uint64_t id = 0; field->part != STOKER_NO_PART && id < tar->index.count; id++) {
+            const bool key = field->part == tar->key_part;
+            const uint32_t bytes =
+                key ? key_of(tar, id).extent.bytes : member_of(&tar->index, id, field->part).bytes;
+            if (bytes > opening->base.file_bytes_max)
+                continue;
+            field->length_max = bytes > field->length_max ? bytes : field->length_max;
+            if (!key && bytes > tar->longest_bytes)
+                tar->longest_bytes = bytes;
+        }
+    }
+}
+
+/* Set class_count unless it is given: the largest label + 1, or 0 if a label is negative or over CLASSES_MAX. */
+static int count_classes(struct tar *tar, const struct opening *opening)
 {
     int64_t largest = -1;
     bool numbered = tar->index.has_labels;
-    tar->longest_bytes = 1;
     for (size_t i = 0; i < tar->index.count; i++) {
-        const struct stk_tar_sample *sample = &tar->index.samples[i];
-        if (sample->bytes > tar->longest_bytes && sample->bytes <= opening->base.file_bytes_max)
-            tar->longest_bytes = sample->bytes;
-        numbered = numbered && sample->label >= 0 && sample->label < CLASSES_MAX;
-        largest = sample->label > largest ? sample->label : largest;
+        const int64_t label = tar->index.samples[i].label;
+        numbered = numbered && label >= 0 && label < CLASSES_MAX;
+        largest = label > largest ? label : largest;
     }
     if (opening->wish.class_count != 0 && !tar->index.has_labels)
         return stk_opening_refuse(&opening->base, STOKER_EINVAL,
@@ -164,12 +283,69 @@ static int look_at_samples(struct tar *tar, const struct opening *opening)
     return STOKER_OK;
 }
 
+/* The fields, now that it is known whether there are labels. */
+static int make_fields(struct tar *tar, const struct opening *opening)
+{
+    const struct stk_member_fields *wanted = &opening->fields;
+    tar->fields = stk_calloc(wanted->count, sizeof(*tar->fields));
+    if (tar->fields == NULL)
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the fields");
+    tar->key_part = STOKER_NO_PART;
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        const enum stk_member_use use = wanted->at[i].use;
+        struct field *field = &tar->fields[tar->field_count];
+        if (use == STK_MEMBER_LABEL && !tar->index.has_labels)
+            continue;
+        tar->field_count++;
+        field->member = wanted->at[i];
+        field->part =
+            use == STK_MEMBER_LABEL || use == STK_MEMBER_KEY ? STOKER_NO_PART : tar->part_count++;
+    }
+    for (uint32_t i = 0; i < tar->field_count; i++)
+        if (tar->fields[i].member.use == STK_MEMBER_KEY)
+            tar->key_part = tar->fields[i].part = tar->part_count++;
+    return STOKER_OK;
+}
+
 /* ---- the spec ------------------------------------------------------------------- */
+
+/* What the index must collect for the fields. */
+static int wish_for_fields(struct opening *opening)
+{
+    struct stk_tar_wish *wish = &opening->wish;
+    const char *what = NULL;
+    const char *item = "";
+    int item_bytes = 0;
+    wish->complete = wish->needs_labels = opening->list[0] != '\0';
+    if (!wish->complete)
+        stk_member_fields_default(&opening->fields);
+    else if (stk_member_fields_parse(&opening->fields, opening->list, &what, &item, &item_bytes) !=
+             STOKER_OK) {
+        const struct stk_place place = STK_NOWHERE;
+        return stk_error_set(opening->base.error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
+                             "tar: fields: \"%.*s\": %s", item_bytes, item, what);
+    }
+    for (uint32_t i = 0; i < opening->fields.count; i++) {
+        const struct stk_member_field *field = &opening->fields.at[i];
+        wish->takes_labels = wish->takes_labels || field->use == STK_MEMBER_LABEL;
+        wish->takes_keys = wish->takes_keys || field->use == STK_MEMBER_KEY;
+        if (field->use != STK_MEMBER_LABEL && field->use != STK_MEMBER_KEY)
+            wish->fields[wish->field_count++] =
+                (struct stk_tar_field){ .extensions = field->extensions,
+                                        .is_array = field->use == STK_MEMBER_ARRAY };
+    }
+    wish->needs_labels = wish->needs_labels && wish->takes_labels;
+    return wish->field_count > 0
+               ? STOKER_OK
+               : stk_opening_refuse(&opening->base, STOKER_ESPEC,
+                                    "fields: one of them must be a member other than cls");
+}
 
 static int read_parameters(struct opening *opening)
 {
     opening->wish.entries_max = ENTRIES_DEFAULT;
     const struct stk_parameter own[] = {
+        { .key = "fields", .text = opening->list },
         { .key = "classes", .number = &opening->wish.class_count, .least = 1, .most = CLASSES_MAX },
         { .key = "max_entries",
           .number = &opening->wish.entries_max,
@@ -181,10 +357,10 @@ static int read_parameters(struct opening *opening)
     if (rc != STOKER_OK)
         return rc;
     opening->wish.keep_truncated = strcmp(opening->truncated, "keep") == 0;
-    return opening->wish.keep_truncated || opening->truncated[0] == '\0' ||
-                   strcmp(opening->truncated, "fail") == 0
-               ? STOKER_OK
-               : stk_opening_refuse(&opening->base, STOKER_ESPEC, "truncated must be fail or keep");
+    if (!opening->wish.keep_truncated && opening->truncated[0] != '\0' &&
+        strcmp(opening->truncated, "fail") != 0)
+        return stk_opening_refuse(&opening->base, STOKER_ESPEC, "truncated must be fail or keep");
+    return wish_for_fields(opening);
 }
 
 /* A file name may contain question marks and braces: a name that exists literally is that file. */
@@ -231,9 +407,13 @@ static int open_archives(stoker_dataset **out, const struct opening *opening)
     int rc =
         stk_tar_index_build(&tar->index, &opening->pattern, &opening->wish, opening->base.error);
     if (rc == STOKER_OK)
-        rc = look_at_samples(tar, opening);
+        rc = make_fields(tar, opening);
     if (rc == STOKER_OK)
-        rc = choose_row(tar, opening);
+        rc = count_classes(tar, opening);
+    if (rc == STOKER_OK)
+        measure_members(tar, opening);
+    if (rc == STOKER_OK)
+        rc = choose_rows(tar, opening);
     if (rc == STOKER_OK)
         rc = check_archives(tar, opening);
     return stk_opening_finish(&opening->base, rc, out, &ops, tar);

@@ -10,6 +10,10 @@
 #include "datasets/tar/index.h"
 #include "tar_files.h"
 
+/* What tar: without fields= wishes for, in an initialiser. */
+#define STK_ARCHIVE_IMAGES                                                                         \
+    .fields = { { .extensions = "png;jpg;jpeg;webp" } }, .field_count = 1, .takes_labels = true
+
 #define STK_ARCHIVE_MEMORY_BYTES ((uint64_t)1 << 20) /* that an index may take */
 
 static inline int stk_archive_open(stoker_dataset **out, const struct stk_archive *from,
@@ -29,9 +33,8 @@ static inline int stk_archive_open(stoker_dataset **out, const struct stk_archiv
 static inline int stk_archive_index(struct stk_tar_index *out, const struct stk_archive *from,
                                     bool keep_truncated, stoker_error *error)
 {
-    const struct stk_tar_wish wish = { .bytes_max = STK_ARCHIVE_MEMORY_BYTES,
-                                       .entries_max = 1000,
-                                       .keep_truncated = keep_truncated };
+    const struct stk_tar_wish wish = { STK_ARCHIVE_IMAGES, .bytes_max = STK_ARCHIVE_MEMORY_BYTES,
+                                       .entries_max = 1000, .keep_truncated = keep_truncated };
     struct stk_memory_file file = stk_memory_file(from->at, from->size);
     struct stk_tar_pattern pattern;
     stk_tar_pattern_plain(&pattern, file.path, strlen(file.path));

@@ -50,7 +50,11 @@ static void write_archive(int archive, bool damaged)
 
 static int build(struct stk_tar_index *index, stoker_error *error)
 {
-    const struct stk_tar_wish wish = { .bytes_max = 1 << 20, .entries_max = ARCHIVES * EACH };
+    const struct stk_tar_wish wish = { .fields = { { .extensions = "png" } },
+                                       .field_count = 1,
+                                       .takes_labels = true,
+                                       .bytes_max = 1 << 20,
+                                       .entries_max = ARCHIVES * EACH };
     struct stk_tar_pattern pattern;
     char text[256];
     (void)snprintf(text, sizeof(text), "%s/{00..%02d}.tar", directory, ARCHIVES - 1);

@@ -386,7 +386,7 @@ CleanTest(tar, the_spec_is_read_as_written)
     static const struct stk_refused_spec rows[] = {
         { "tar:", NULL, STOKER_ESPEC, NULL },
         { "tar:?classes=3", NULL, STOKER_ESPEC, NULL },
-        { "tar:a?split=x", NULL, STOKER_ESPEC, NULL },
+        { "tar:a?split=x", NULL, STOKER_EINVAL, "has no splits" },
         { "tar:a?truncated=maybe", NULL, STOKER_ESPEC, NULL },
         { "tar:a?classes=65537", NULL, STOKER_EINVAL, NULL },
         { "tar:a?channels=5", NULL, STOKER_EINVAL, NULL },

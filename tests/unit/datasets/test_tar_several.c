@@ -136,10 +136,12 @@ CleanTest(tar_several, archives_report_as_one_after_the_other)
 {
     const struct stk_directory directory = stk_directory_make();
     const struct stk_tar_wish wishes[] = {
-        { .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 2 * 20 * EACH },
-        { .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 2 * 13 * EACH + 5 },
-        { .bytes_max = 4000, .entries_max = 1000 },
-        { .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 1000, .class_count = 15 },
+        { STK_ARCHIVE_IMAGES, .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 2 * 20 * EACH },
+        { STK_ARCHIVE_IMAGES, .bytes_max = STK_ARCHIVE_MEMORY_BYTES,
+          .entries_max = 2 * 13 * EACH + 5 },
+        { STK_ARCHIVE_IMAGES, .bytes_max = 4000, .entries_max = 1000 },
+        { STK_ARCHIVE_IMAGES, .bytes_max = STK_ARCHIVE_MEMORY_BYTES, .entries_max = 1000,
+          .class_count = 15 },
     };
     static const int codes[] = { STOKER_OK, STOKER_ELIMIT, STOKER_ELIMIT, STOKER_EFORMAT };
     struct stk_tar_pattern pattern;

@@ -1,0 +1,221 @@
+/* pair_list.c - see pair_list.h. */
+#include "datasets/folder/pair_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loader/base/error.h"
+
+enum { DEPTH_MAX = 32, FIRST_FILES = 256, FIRST_BYTES = 16384 };
+
+struct listing {
+    struct stk_pair_list *list;
+    uint64_t *bytes_left;
+    stoker_error *error;
+    char path[PATH_MAX]; /* path of the folder at hand, or of an entry in it */
+    size_t path_bytes;
+};
+
+static int fail(const struct listing *listing, int code, int os_errno, const char *what)
+{
+    struct stk_place place = STK_NOWHERE;
+    place.path = listing->path;
+    place.os_errno = os_errno;
+    return stk_error_set(listing->error, code, STOKER_STAGE_OPEN, &place, "folder: %s", what);
+}
+
+const char *stk_pair_path(const struct stk_pair_list *list, size_t at)
+{
+    return list->paths + list->files[at].path;
+}
+
+const char *stk_pair_key(const struct stk_pair_list *list, size_t at)
+{
+    return stk_pair_path(list, at) + list->root_bytes;
+}
+
+int stk_pair_compare(const struct stk_pair_list *x, size_t a, const struct stk_pair_list *y,
+                     size_t b)
+{
+    const uint32_t a_bytes = x->files[a].key_bytes;
+    const uint32_t b_bytes = y->files[b].key_bytes;
+    const int order =
+        memcmp(stk_pair_key(x, a), stk_pair_key(y, b), a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order != 0 ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
+}
+
+/* ---- room ----------------------------------------------------------------------- */
+
+/* Make room for `more` elements behind `used`. */
+static int grow(const struct listing *listing, void **array, size_t element_bytes, size_t used,
+                size_t more, size_t *room, size_t first)
+{
+    size_t larger = *room == 0 ? first : *room;
+    while (larger - used < more)
+        larger *= 2;
+    if (larger == *room)
+        return STOKER_OK;
+    const uint64_t bytes = (uint64_t)(larger - *room) * element_bytes;
+    if (bytes > *listing->bytes_left)
+        return fail(listing, STOKER_ELIMIT, 0, "the list of files takes more than max_bytes");
+    void *moved = stk_calloc(larger, element_bytes);
+    if (moved == NULL)
+        return fail(listing, STOKER_ENOMEM, 0, "the list of files");
+    if (used > 0)
+        memcpy(moved, *array, used * element_bytes);
+    stk_free(*array);
+    *array = moved;
+    *room = larger;
+    *listing->bytes_left -= bytes;
+    return STOKER_OK;
+}
+
+/* Add the file listing->path. */
+static int add_file(const struct listing *listing, uint64_t bytes)
+{
+    struct stk_pair_list *list = listing->list;
+    void *files = list->files;
+    void *paths = list->paths;
+    int rc =
+        grow(listing, &files, sizeof(list->files[0]), list->count, 1, &list->room, FIRST_FILES);
+    list->files = files;
+    if (rc == STOKER_OK)
+        rc = grow(listing, &paths, 1, list->paths_bytes, listing->path_bytes + 1, &list->paths_room,
+                  FIRST_BYTES);
+    list->paths = paths;
+    if (rc != STOKER_OK)
+        return rc;
+    const char *key = listing->path + list->root_bytes;
+    const char *slash = strrchr(key, '/');
+    const char *dot = strrchr(slash == NULL ? key : slash, '.');
+    list->files[list->count++] = (struct stk_pair_file){
+        .path = list->paths_bytes,
+        .key_bytes = (uint32_t)(dot == NULL ? strlen(key) : (size_t)(dot - key)),
+        .bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX,
+    };
+    memcpy(list->paths + list->paths_bytes, listing->path, listing->path_bytes + 1);
+    list->paths_bytes += listing->path_bytes + 1;
+    return STOKER_OK;
+}
+
+/* ---- folders -------------------------------------------------------------------- */
+
+static int list_folder(struct listing *listing, int parent, const char *name, int depth);
+
+/* A file, a folder, or something to be left out. */
+static int take_entry(struct listing *listing, int folder, const char *name, int depth)
+{
+    struct stat status;
+    const size_t before = listing->path_bytes;
+    const int bytes = snprintf(listing->path + before, sizeof(listing->path) - before, "/%s", name);
+    int rc = STOKER_OK;
+    if (bytes < 0 || (size_t)bytes >= sizeof(listing->path) - before)
+        rc = fail(listing, STOKER_ELIMIT, 0, "a path is too long");
+    else
+        listing->path_bytes += (size_t)bytes;
+    if (rc == STOKER_OK && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        rc = fail(listing, stk_error_from_errno(errno), errno, "looking at a file");
+    if (rc == STOKER_OK && S_ISDIR(status.st_mode))
+        rc = list_folder(listing, folder, name, depth + 1);
+    else if (rc == STOKER_OK && S_ISREG(status.st_mode))
+        rc = add_file(listing, (uint64_t)status.st_size);
+    listing->path_bytes = before;
+    listing->path[before] = '\0';
+    return rc;
+}
+
+static int list_folder(struct listing *listing, int parent, const char *name, int depth)
+{
+    if (depth > DEPTH_MAX)
+        return fail(listing, STOKER_ELIMIT, 0, "more than 32 folders in each other");
+    const int fd =
+        openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0));
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    if (stream == NULL) {
+        const int os_errno = errno;
+        if (fd >= 0)
+            close(fd);
+        return fail(listing, stk_error_from_errno(os_errno), os_errno, "listing");
+    }
+    int rc = STOKER_OK;
+    const struct dirent *entry;
+    while (rc == STOKER_OK && (errno = 0, entry = readdir(stream)) != NULL)
+        if (entry->d_name[0] != '.')
+            rc = take_entry(listing, dirfd(stream), entry->d_name, depth);
+    if (rc == STOKER_OK && errno != 0)
+        rc = fail(listing, stk_error_from_errno(errno), errno, "listing");
+    closedir(stream);
+    return rc;
+}
+
+/* ---- all of it ------------------------------------------------------------------ */
+
+struct order {
+    const struct stk_pair_list *list;
+};
+
+static int by_key(const void *a, const void *b, void *argument)
+{
+    const struct stk_pair_list *list = ((const struct order *)argument)->list;
+    const struct stk_pair_file *x = a;
+    const struct stk_pair_file *y = b;
+    const uint32_t bytes = x->key_bytes < y->key_bytes ? x->key_bytes : y->key_bytes;
+    const int order = memcmp(list->paths + x->path + list->root_bytes,
+                             list->paths + y->path + list->root_bytes, bytes);
+    return order != 0 ? order : (x->key_bytes > y->key_bytes) - (x->key_bytes < y->key_bytes);
+}
+
+static int sort_files(const struct listing *listing)
+{
+    struct stk_pair_list *list = listing->list;
+    struct order order = { .list = list };
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (list->count == 0)
+        return fail(listing, STOKER_EEMPTY, 0, "no file in it");
+    qsort_r(list->files, list->count, sizeof(list->files[0]), by_key, &order);
+    for (size_t i = 1; i < list->count; i++)
+        if (stk_pair_compare(list, i - 1, list, i) == 0)
+            return stk_error_set(listing->error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &nowhere,
+                                 "folder: %s and %s differ only in their extension",
+                                 stk_pair_path(list, i - 1), stk_pair_path(list, i));
+    return STOKER_OK;
+}
+
+int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t *bytes_left,
+                       stoker_error *error)
+{
+    struct listing listing = { .list = list, .bytes_left = bytes_left, .error = error };
+    *list = (struct stk_pair_list){ .files = NULL };
+    /* Absolute, so that a later chdir() changes nothing. */
+    char *whole = realpath(folder, NULL);
+    if (whole == NULL || strlen(whole) >= sizeof(listing.path) - 1) {
+        const int os_errno = whole == NULL ? errno : ENAMETOOLONG;
+        (void)snprintf(listing.path, sizeof(listing.path), "%s", folder);
+        free(whole);
+        return fail(&listing, stk_error_from_errno(os_errno), os_errno, "opening");
+    }
+    listing.path_bytes = strlen(whole);
+    memcpy(listing.path, whole, listing.path_bytes + 1);
+    free(whole);
+    list->root_bytes = (uint32_t)listing.path_bytes + 1;
+    int rc = list_folder(&listing, AT_FDCWD, listing.path, 0);
+    if (rc == STOKER_OK)
+        rc = sort_files(&listing);
+    if (rc != STOKER_OK)
+        stk_pair_list_free(list);
+    return rc;
+}
+
+void stk_pair_list_free(struct stk_pair_list *list)
+{
+    stk_free(list->files);
+    stk_free(list->paths);
+    *list = (struct stk_pair_list){ .files = NULL };
+}
