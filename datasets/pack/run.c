@@ -14,6 +14,7 @@
 #include <sys/sysinfo.h>
 
 #include "datasets/pack/encoder.h"
+#include "datasets/pack/fields.h"
 #include "datasets/pack/progress.h"
 #include "datasets/pack/target.h"
 #include "datasets/pack/verify.h"
@@ -39,6 +40,7 @@ struct run {
     uint32_t batch_size;
     uint64_t source_done;
     uint64_t begun_ns;
+    bool fields; /* shards of version 2: see fields.h */
     struct pack_failure failure;
 };
 
@@ -269,7 +271,13 @@ static bool pack_batches(struct run *run)
 
 static bool pack_all(struct run *run)
 {
-    if (!open_source(run) || !open_encoder(run) ||
+    if (!open_source(run))
+        return false;
+    run->fields = pack_fields_needed(&run->plan);
+    if (run->fields)
+        return pack_fields_run(&run->plan, workers_of(run->plan.arguments), &run->tally,
+                               &run->failure);
+    if (!open_encoder(run) ||
         !run->target->open(&run->into, &run->plan, &run->start, &run->failure))
         return false;
     run->source_done = run->start.source_done;
@@ -293,7 +301,11 @@ static void report_bad(const struct run *run)
 
 static void report(const struct run *run)
 {
-    const uint64_t rows = run->tally.samples * (uint64_t)stoker_dataset_row_bytes(run->source);
+    uint64_t sample_bytes = 0;
+    for (uint32_t f = 0; f < run->plan.info->field_count; f++)
+        if (run->fields || f == 0)
+            sample_bytes += stoker_dataset_field_bytes(run->source, f);
+    const uint64_t rows = run->tally.samples * sample_bytes;
     const double seconds = stk_seconds(stk_now_ns() - run->begun_ns);
     (void)printf("samples %" PRIu64 "\nkept_samples %" PRIu64 "\nbad_samples %" PRIu64
                  "\nrow_bytes %" PRIu64 "\nstored_bytes %" PRIu64 "\nratio %.3f\nfiles %" PRIu64
@@ -306,8 +318,19 @@ static void report(const struct run *run)
         (void)printf("found %s\n", run->plan.info->description);
 }
 
+static int verify_fields(struct run *run)
+{
+    if (!pack_fields_verify(&run->plan, run->tally.samples, &run->failure))
+        return PACK_NOT_VERIFIED;
+    if (!run->plan.arguments->quiet)
+        (void)printf("verified all fields\n");
+    return PACK_GOOD;
+}
+
 static int verify(struct run *run)
 {
+    if (run->fields)
+        return verify_fields(run);
     const bool lossy = run->plan.arguments->codec == PACK_JPEG;
     stoker_loader_destroy(&run->loader);
     if (!open_loader(run, NULL))

@@ -13,6 +13,7 @@
 #include "datasets/formats.h"
 #include "datasets/label_column.h"
 #include "datasets/opening.h"
+#include "datasets/shards/fielded.h"
 #include "datasets/shards/file.h"
 #include "datasets/shards/list.h"
 #include "datasets/shards/record.h"
@@ -392,6 +393,8 @@ static int open_shards(stoker_dataset **out, const char *rest,
     int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)
         rc = stk_opening_parameters(&opening.base, false, own, sizeof(own) / sizeof(own[0]));
+    if (rc == STOKER_OK && stk_fielded_is(opening.base.path))
+        return stk_fielded_open(out, &opening.base, opening.partial != 0, opening.bytes_max);
     return rc == STOKER_OK ? open_set(out, &opening) : rc;
 }
 

@@ -320,18 +320,18 @@ const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id)
     return codec_of(&parts[0])->name;
 }
 
-int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
-                               size_t bytes_max, size_t *size, stoker_error *error)
+int stoker_dataset_read_part(const stoker_dataset *dataset, uint64_t id, uint32_t part, void *bytes,
+                             size_t bytes_max, size_t *size, stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
-    if (dataset == NULL || bytes == NULL || size == NULL)
+    if (dataset == NULL || bytes == NULL || size == NULL || part >= dataset->info.part_count)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
-                             "dataset, bytes or size is NULL");
+                             "dataset, bytes or size is NULL, or there is no such part");
     int rc = stoker_dataset_locate(dataset, id, parts, error);
     if (rc != STOKER_OK)
         return rc;
-    const stoker_extent *extent = &parts[0].extent;
+    const stoker_extent *extent = &parts[part].extent;
     place.sample = id;
     if (bytes_max <= extent->bytes)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
@@ -342,9 +342,15 @@ int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void 
     } else if (extent->bytes > 0) {
         rc = check_announced(dataset, extent, &place, error);
         if (rc == STOKER_OK)
-            rc = bytes_from_storage(dataset, &parts[0], bytes, &place, error);
+            rc = bytes_from_storage(dataset, &parts[part], bytes, &place, error);
     }
     if (rc == STOKER_OK)
         *size = extent->bytes;
     return rc;
+}
+
+int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
+                               size_t bytes_max, size_t *size, stoker_error *error)
+{
+    return stoker_dataset_read_part(dataset, id, 0, bytes, bytes_max, size, error);
 }

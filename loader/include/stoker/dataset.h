@@ -71,10 +71,13 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
  *   mnist:DIR                   the four files of MNIST, plain or gzip
  *   idx:SAMPLES[,LABELS]        any IDX array, plain or gzip
  *   npy:X.npy[,Y.npy]           NumPy arrays
- *   csv:FILE?label=COLUMN       rows of numbers
+ *   npy:x=X.npy,y=Y.npy         any number of them, a field each
+ *   npz:FILE?fields=x,y         the arrays of a NumPy archive
+ *   csv:FILE?label=COLUMN       rows of numbers, words and text
  *   cifar:DIR                   CIFAR-10 or CIFAR-100, the binary version
  *   folder:DIR?channels=3       images, one folder per class
- *   tar:DIR/{000..099}.tar      images in WebDataset archives
+ *   folder:image=DIR,mask=DIR   files matched by name, a field per folder
+ *   tar:DIR/{000..099}.tar      images, arrays and text in WebDataset archives
  *   shards:DIR                  written by stoker-pack
  *   synth:digits?count=60000    generated digits
  *   synth:bytes?shape=28x28     random bytes
@@ -312,6 +315,11 @@ STOKER_API const char *stoker_dataset_stored_as(const stoker_dataset *dataset, u
  * Errors: STOKER_EINVAL (a NULL, id >= count, bytes_max too small), and those of reading. */
 STOKER_API int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
                                           size_t bytes_max, size_t *size, stoker_error *error);
+
+/* The same for part `part` < info.part_count. */
+STOKER_API int stoker_dataset_read_part(const stoker_dataset *dataset, uint64_t id, uint32_t part,
+                                        void *bytes, size_t bytes_max, size_t *size,
+                                        stoker_error *error);
 
 STOKER_END_DECLS
 #endif

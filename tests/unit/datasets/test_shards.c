@@ -526,7 +526,7 @@ static const struct {
     int code;
     const char *says;
 } lies[] = {
-    { 8, 4, 2, STOKER_ENOTSUP, "version" },
+    { 8, 4, 3, STOKER_ENOTSUP, "version" },
     { 12, 4, 0x21, STOKER_ENOTSUP, "feature" },
     { 12, 4, 0, STOKER_EFORMAT, "codec that the header" },
     { 20, 4, 512, STOKER_EFORMAT, "fields" },

@@ -1,0 +1,152 @@
+/* fields_verify.c - compare packed fields with their source: see fields.h.
+ *
+ * Fields are compared decoded; images of several sizes, which have no row, by their stored bytes. A sample of the source
+ * that cannot be read was left out.
+ */
+#include "datasets/pack/fields.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datasets/pack/output.h"
+#include "datasets/pack/progress.h"
+
+/* One of the two data sets, and a sample of it. */
+struct side {
+    const stoker_dataset *dataset;
+    stoker_row rows[STOKER_FIELDS_MAX];
+    uint8_t *file; /* [file_bytes]: an image file */
+    size_t file_bytes;
+    stoker_error error;
+};
+
+static bool open_side(struct side *side, const stoker_dataset *dataset)
+{
+    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+    side->dataset = dataset;
+    side->file_bytes = (size_t)info->encoded_bytes_max + 1;
+    side->file = malloc(side->file_bytes);
+    for (uint32_t f = 0; f < info->field_count; f++) {
+        if (stoker_dataset_field(dataset, f)->sizes_differ)
+            continue;
+        const size_t bytes = stoker_dataset_field_bytes(dataset, f);
+        side->rows[f] = (stoker_row){ .data = malloc(bytes), .bytes_max = bytes };
+        if (side->rows[f].data == NULL)
+            return false;
+    }
+    return side->file != NULL;
+}
+
+static void close_side(struct side *side)
+{
+    for (uint32_t f = 0; f < STOKER_FIELDS_MAX; f++)
+        free(side->rows[f].data);
+    free(side->file);
+}
+
+static bool read_side(struct side *side, uint64_t id)
+{
+    return stoker_dataset_read_fields(side->dataset, id, side->rows, &side->error) == STOKER_OK;
+}
+
+static bool read_file(struct side *side, uint64_t id, uint32_t field, size_t *size)
+{
+    return stoker_dataset_read_part(side->dataset, id,
+                                    stoker_dataset_field(side->dataset, field)->part, side->file,
+                                    side->file_bytes, size, &side->error) == STOKER_OK;
+}
+
+static bool same_fields(const stoker_dataset *a, const stoker_dataset *b)
+{
+    const uint32_t count = stoker_dataset_get_info(a)->field_count;
+    bool same = count == stoker_dataset_get_info(b)->field_count;
+    for (uint32_t f = 0; same && f < count; f++) {
+        const stoker_field_info *x = stoker_dataset_field(a, f);
+        const stoker_field_info *y = stoker_dataset_field(b, f);
+        same = strcmp(x->name, y->name) == 0 && x->kind == y->kind && x->dtype == y->dtype &&
+               x->rank == y->rank && x->varies == y->varies && x->sizes_differ == y->sizes_differ &&
+               memcmp(x->shape, y->shape, x->rank * sizeof(x->shape[0])) == 0;
+    }
+    return same;
+}
+
+/* Returns the name of a field that differs; NULL = none. */
+static const char *difference(struct side *source, uint64_t id, struct side *target, uint64_t there)
+{
+    const uint32_t count = stoker_dataset_get_info(source->dataset)->field_count;
+    for (uint32_t f = 0; f < count; f++) {
+        const stoker_field_info *field = stoker_dataset_field(source->dataset, f);
+        size_t bytes = stoker_dataset_field_bytes(source->dataset, f);
+        size_t a = 0;
+        size_t b = 0;
+        bool same = true;
+        if (field->sizes_differ) {
+            same = read_file(source, id, f, &a) && read_file(target, there, f, &b) && a == b &&
+                   memcmp(source->file, target->file, a) == 0;
+        } else {
+            if (field->varies) {
+                same = source->rows[f].length == target->rows[f].length;
+                bytes = (size_t)(bytes / field->shape[0] * source->rows[f].length);
+            }
+            same = same && memcmp(source->rows[f].data, target->rows[f].data, bytes) == 0;
+        }
+        if (!same)
+            return field->name;
+    }
+    return NULL;
+}
+
+static bool compare(struct side *source, struct side *target, uint64_t samples,
+                    const struct pack_plan *plan, struct pack_failure *failure)
+{
+    struct pack_progress progress =
+        pack_progress_begin("verified", 0, plan->info->count, plan->arguments->quiet);
+    uint64_t there = 0;
+    bool same = true;
+    for (uint64_t id = 0; same && id < plan->info->count; id++) {
+        if (!read_side(source, id))
+            continue;
+        if (there == samples || !read_side(target, there)) {
+            same = pack_fail(failure, "verifying", 0, "sample %" PRIu64 " is missing: %s", id,
+                             target->error.message);
+            break;
+        }
+        const char *field = difference(source, id, target, there++);
+        if (field != NULL)
+            same = pack_fail(failure, "verifying", 0, "sample %" PRIu64 ": field \"%s\" differs",
+                             id, field);
+        pack_progress_show(&progress, id + 1);
+    }
+    cli_progress_line_wipe(&progress.line);
+    if (same && there != samples)
+        same =
+            pack_fail(failure, "verifying", 0, "%" PRIu64 " samples, not %" PRIu64, samples, there);
+    return same;
+}
+
+bool pack_fields_verify(const struct pack_plan *plan, uint64_t samples,
+                        struct pack_failure *failure)
+{
+    char spec[PACK_PATH_BYTES + 16];
+    stoker_dataset *packed = NULL;
+    stoker_error error = { .message = "" };
+    struct side source = { .dataset = NULL };
+    struct side target = { .dataset = NULL };
+    bool same = false;
+    (void)snprintf(spec, sizeof(spec), "shards:%s", plan->arguments->target);
+    if (stoker_dataset_open(&packed, spec, NULL, &error) != STOKER_OK)
+        return pack_fail(failure, "verifying", 0, "%s", error.message);
+    if (!same_fields(plan->source, packed))
+        (void)pack_fail(failure, "verifying", 0, "the fields differ");
+    else if (!open_side(&source, plan->source) || !open_side(&target, packed))
+        (void)pack_fail(failure, "verifying", ENOMEM, "a sample");
+    else
+        same = compare(&source, &target, samples, plan, failure);
+    close_side(&source);
+    close_side(&target);
+    stoker_dataset_close(&packed);
+    return same;
+}

@@ -1,0 +1,17 @@
+/* fielded.h - shards of version 2 as a data set: samples of several fields. */
+#ifndef STK_DATASETS_SHARDS_FIELDED_H
+#define STK_DATASETS_SHARDS_FIELDED_H
+
+#include <stdbool.h>
+#include <stoker/dataset.h>
+
+#include "datasets/opening.h"
+
+/* Returns true if the folder has shards of version 2. */
+bool stk_fielded_is(const char *folder);
+
+/* Open the shards of opening->path. partial: some may be missing. Errors as shards:. */
+int stk_fielded_open(stoker_dataset **out, const struct stk_opening *opening, bool partial,
+                     uint64_t bytes_max);
+
+#endif
