@@ -10,6 +10,7 @@
 #include <stoker/stoker.h>
 
 #include "support/leaks.h"
+#include "support/scenario.h"
 
 enum { COUNT_MAX = 8, FIELDS = 5, PARTS = 3, WORDS_MAX = 9 };
 
@@ -184,6 +185,66 @@ CleanTest(view_fields, are_those_of_the_wrapped_sets)
     stoker_dataset_close(&side);
     stoker_dataset_close(&twice);
     stoker_dataset_close(&chosen);
+    stoker_dataset_close(&joined);
+    for (int i = 0; i < 2; i++)
+        stoker_dataset_close(&inner[i]);
+}
+
+/* Row `row` of a batch holds the fields of its sample. */
+static void expect_row(const stoker_dataset *dataset, const stoker_batch *batch, uint32_t row)
+{
+    const struct sample expected = sample_of(dataset, batch->ids[row]);
+    for (uint32_t i = 0; i < FIELDS; i++) {
+        const stoker_field *field = &batch->fields[i];
+        const stoker_field_info *info = stoker_dataset_field(dataset, i);
+        const size_t whole = stoker_dataset_field_bytes(dataset, i);
+        const size_t entry = info->varies ? whole / (size_t)info->shape[0] : whole;
+        const int64_t begin = info->varies ? field->offsets[row] : row;
+        const int64_t count = info->varies ? field->offsets[row + 1] - begin : 1;
+        cr_assert_str_eq(field->name, info->name);
+        cr_assert(!info->varies || count == (int64_t)expected.lengths[i], "field %u", i);
+        cr_assert_eq(memcmp((const uint8_t *)field->values.data + (size_t)begin * entry,
+                            expected.bytes[i], (size_t)count * entry),
+                     0, "field %u of sample %u", i, (unsigned)batch->ids[row]);
+    }
+}
+
+/* The fields of batches: of a concat, by weight, with and without workers. */
+CleanTest(view_fields, are_delivered)
+{
+    struct set sets[2];
+    stoker_dataset *inner[2], *joined = NULL, *weighted = NULL;
+    fill(&sets[0], 6, 1, 5);
+    fill(&sets[1], 4, 2, 9);
+    for (int i = 0; i < 2; i++)
+        inner[i] = open_set(&sets[i]);
+    cr_assert_eq(stoker_dataset_concat(&joined, inner, 2, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_weight(&weighted, joined, NULL, 0, NULL), STOKER_OK);
+    for (int32_t workers = 0; workers < 4; workers++)
+        for (int by_weight = 0; by_weight < 2; by_weight++) {
+            const stoker_dataset *dataset = by_weight == 1 ? weighted : joined;
+            stoker_loader_options options = stk_small_options();
+            stoker_batch batch = STOKER_BATCH_INIT;
+            stoker_error error = { .message = "" };
+            stoker_loader *loader = NULL;
+            uint32_t rows = 0;
+            options.batch_size = 4;
+            options.num_workers = workers;
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
+                         error.message);
+            for (int rc; (rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED;) {
+                if (rc == STOKER_EPOCH_END)
+                    continue;
+                cr_assert_eq(rc, STOKER_OK);
+                for (uint32_t row = 0; row < batch.count; row++)
+                    expect_row(dataset, &batch, row);
+                rows += batch.count;
+                stoker_batch_release(&batch);
+            }
+            cr_assert_eq(rows, 20);
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&weighted);
     stoker_dataset_close(&joined);
     for (int i = 0; i < 2; i++)
         stoker_dataset_close(&inner[i]);
