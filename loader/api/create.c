@@ -97,7 +97,8 @@ static int plan_fields(stoker_loader *loader)
     struct stk_pipeline *pipeline = &loader->pipeline;
     pipeline->part_count = pipeline->dataset->info.part_count;
     return stk_field_plan_init(&pipeline->field_plan, pipeline->dataset, loader->outputs.sizes,
-                               cached_bytes(loader));
+                               cached_bytes(loader),
+                               loader->facts.transforms ? &pipeline->transform.framing : NULL);
 }
 
 /* Bytes of one sample in a cache of this kind. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/transform/mask.h"
 #include "loader/api/options.h"
 #include "loader/base/error.h"
 
@@ -37,17 +38,40 @@ static int check_sizes(const stoker_loader *loader, stoker_error *error)
                          set->description != NULL ? set->description : "");
 }
 
-/* A mask must keep to its image. */
+static int refuse_mask(const struct stk_field *mask, const char *why, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+                         "options.transform: the mask \"%s\" %s", mask->info.name, why);
+}
+
+static bool has_masks(const stoker_loader *loader)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    for (uint32_t i = 1; i < dataset->info.field_count; i++)
+        if (dataset->fields[i].info.kind == STOKER_FIELD_MASK)
+            return true;
+    return false;
+}
+
+/* A mask keeps to its image, of which it has the size. */
 static int check_masks(const stoker_loader *loader, stoker_error *error)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
-    const struct stk_place nowhere = STK_NOWHERE;
-    for (uint32_t i = 0; loader->facts.transforms && i < dataset->info.field_count; i++)
-        if (dataset->fields[i].info.kind == STOKER_FIELD_MASK)
-            return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "options.transform applies to field 0 alone, and the mask \"%s\" "
-                                 "would no longer match it",
-                                 dataset->fields[i].info.name);
+    const uint64_t *shape = dataset->info.shape;
+    for (uint32_t i = 1; loader->facts.transforms && i < dataset->info.field_count; i++) {
+        const struct stk_field *mask = &dataset->fields[i];
+        if (mask->info.kind != STOKER_FIELD_MASK)
+            continue;
+        if (loader->facts.any_size)
+            return refuse_mask(mask, "is resized only beside images of one size", error);
+        if (mask->info.shape[0] != shape[0] || mask->info.shape[1] != shape[1])
+            return refuse_mask(mask, "has another height or width than field 0", error);
+        if (mask->entry_bytes / mask->info.shape[1] > STK_MASK_PIXEL_BYTES_MAX)
+            return refuse_mask(mask, "has more than 32 bytes per pixel", error);
+        if (mask->info.part == STOKER_NO_PART)
+            return refuse_mask(mask, "comes from values()", error);
+    }
     return 0;
 }
 
@@ -242,6 +266,7 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
     if (!loader->on_device || wanted == STOKER_SWITCH_OFF || loader->device_convert.on)
         return 0;
     const bool varies = loader->pipeline.dataset->fields[0].info.varies;
+    const bool masked = loader->facts.transforms && has_masks(loader);
     (void)snprintf(
         loader->convert_reason, sizeof(loader->convert_reason), "%s",
         is_hooked(loader) ? "hooks work on finished rows, on the host"
@@ -250,7 +275,7 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
             : "the GPU converts only uint8 rows with 1 to 4 channels, and only if that changes "
               "them");
     const int rc =
-        is_hooked(loader) || varies ? STOKER_ENOTSUP : share_with_device(loader, framing);
+        is_hooked(loader) || varies || masked ? STOKER_ENOTSUP : share_with_device(loader, framing);
     if (rc == 0)
         loader->convert_reason[0] = '\0';
     if (rc == 0 || wanted != STOKER_SWITCH_ON)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "loader/pipeline/field_rows.h"
 #include "loader/pipeline/image_row.h"
 
 enum { LINE = 64, AHEAD_BYTES = 8192, AHEAD_COPIES_MAX = 16 };
@@ -82,6 +83,12 @@ void stk_field_gather(struct stk_row_maker *maker, const struct stk_span *span)
                 for (uint32_t row = 0; row < span->rows; row++)
                     span->sources[row] = stk_span_part(span, row, part)->extent.memory;
                 stk_image_rows_write(maker, span, 0);
+            } else if (pipeline->field_plan.masks != NULL &&
+                       pipeline->field_plan.masks[i].pixel_bytes > 0) {
+                for (uint32_t row = 0; row < span->rows; row++) {
+                    const uint8_t *from = stk_span_part(span, row, part)->extent.memory;
+                    stk_field_rows_mask(maker, span, row, i, from + offset);
+                }
             } else {
                 gather(pipeline, span, i, offset);
             }

@@ -28,8 +28,38 @@ static void add_to_record(struct stk_field_plan *plan, uint32_t index,
     plan->record_bytes += align(bytes) + SLACK_BYTES;
 }
 
+static size_t greater(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Empty pixels of a mask are 0, whatever fills the image. */
+static int plan_masks(struct stk_field_plan *plan, const stoker_dataset *dataset,
+                      const struct stk_framing *framing)
+{
+    static const uint8_t fill[STK_MASK_PIXEL_BYTES_MAX];
+    for (uint32_t i = 1; framing != NULL && i < dataset->info.field_count; i++) {
+        const struct stk_field *field = &dataset->fields[i];
+        if (field->info.kind != STOKER_FIELD_MASK)
+            continue;
+        if (plan->masks == NULL)
+            plan->masks = stk_calloc(dataset->info.field_count, sizeof(plan->masks[0]));
+        if (plan->masks == NULL)
+            return STOKER_ENOMEM;
+        const size_t pixel_bytes = field->entry_bytes / (size_t)field->info.shape[1];
+        const int rc = stk_mask_plan_init(&plan->masks[i], framing, (uint32_t)pixel_bytes, fill);
+        if (rc < 0)
+            return rc;
+        plan->mask_bytes += align(field->bytes);
+        plan->mask_scratch_bytes =
+            greater(plan->mask_scratch_bytes, align(stk_mask_scratch_bytes(&plan->masks[i])));
+    }
+    return 0;
+}
+
 int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *dataset,
-                        const struct stk_field_size *sizes, size_t cached_bytes)
+                        const struct stk_field_size *sizes, size_t cached_bytes,
+                        const struct stk_framing *framing)
 {
     const uint32_t count = dataset->info.field_count;
     *plan = (struct stk_field_plan){
@@ -48,11 +78,12 @@ int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *datas
         plan->row_bytes += sizes[i].row_bytes;
         add_to_record(plan, i, field, cached);
     }
-    return 0;
+    return plan_masks(plan, dataset, framing);
 }
 
 void stk_field_plan_destroy(struct stk_field_plan *plan)
 {
     stk_free(plan->record_at);
+    stk_free(plan->masks);
     *plan = (struct stk_field_plan){ 0 };
 }

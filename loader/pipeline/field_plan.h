@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/transform/mask.h"
 #include "loader/api/dataset.h"
 #include "loader/pipeline/fields.h"
 
@@ -23,13 +24,18 @@ struct stk_field_plan {
     /* If several: */
     size_t *record_at;   /* [count] offset of the field's row in a decoded record */
     size_t record_bytes; /* a decoded record */
-    size_t part_bytes;   /* from one part to the next in an encoded record */
+    /* Masks with the geometry of their image; NULL = no masks, or no transforms. */
+    struct stk_mask_plan *masks; /* [field_count]; pixel_bytes 0: the field is no mask */
+    size_t mask_bytes;           /* all masks as stored, one after the other */
+    size_t mask_scratch_bytes;   /* that stk_mask_row() needs */
+    size_t part_bytes;           /* from one part to the next in an encoded record */
 };
 
 /* sizes: of the rows in a slot. Field 0 is cached in cached_bytes if that is more than it has as stored (images after
- * resize). Returns 0, STOKER_ENOMEM, or STOKER_ELIMIT: a sample is larger than memory. Destroy either way. */
+ * resize). framing: of the images; NULL = they are not transformed. Returns 0, STOKER_ENOMEM, or STOKER_ELIMIT: a sample is larger than memory. Destroy either way. */
 int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *dataset,
-                        const struct stk_field_size *sizes, size_t cached_bytes);
+                        const struct stk_field_size *sizes, size_t cached_bytes,
+                        const struct stk_framing *framing);
 void stk_field_plan_destroy(struct stk_field_plan *plan); /* all zero is allowed */
 
 /* Returns true if the samples are not of the simple kind. */

@@ -36,6 +36,34 @@ static size_t used_bytes(const struct stk_pipeline *pipeline, uint32_t field, ui
     return info->info.varies ? (size_t)length * info->entry_bytes : info->bytes;
 }
 
+static bool is_mask(const struct stk_pipeline *pipeline, uint32_t field)
+{
+    return pipeline->field_plan.masks != NULL && pipeline->field_plan.masks[field].pixel_bytes > 0;
+}
+
+/* The worker's memory for a mask before its geometry. */
+static uint8_t *mask_memory(const struct stk_row_maker *maker, uint32_t field)
+{
+    const stoker_dataset *dataset = maker->pipeline->dataset;
+    uint8_t *at = maker->masks;
+    for (uint32_t i = 0; i < field; i++)
+        if (is_mask(maker->pipeline, i))
+            at += (dataset->fields[i].bytes + 63) / 64 * 64;
+    return at;
+}
+
+void stk_field_rows_mask(const struct stk_row_maker *maker, const struct stk_span *span,
+                         uint32_t row, uint32_t field, const void *pixels)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const uint64_t *shape = pipeline->dataset->fields[field].info.shape;
+    const struct stk_image mask = { .pixels = pixels,
+                                    .height = (uint32_t)shape[0],
+                                    .width = (uint32_t)shape[1] };
+    stk_mask_row(&pipeline->field_plan.masks[field], maker->mask_scratch, &mask, span->epoch,
+                 *stk_span_id(span, row), slot_row(pipeline, span, row, field));
+}
+
 /* Write a field from its decoded row, which may be the row of the slot already. */
 static void write_field(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                         uint32_t field, const stoker_row *from, const struct stk_image *image)
@@ -47,6 +75,8 @@ static void write_field(struct stk_row_maker *maker, const struct stk_span *span
         stk_slot_field_lengths(place, span->slot->lengths)[span->first_row + row] = from->length;
     if (is_changed(pipeline, field))
         stk_image_row_write(maker, span, row, image);
+    else if (is_mask(pipeline, field))
+        stk_field_rows_mask(maker, span, row, field, from->data);
     else if (from->data != to)
         memcpy(to, from->data, used_bytes(pipeline, field, from->length));
 }
@@ -64,6 +94,8 @@ static void aim(struct stk_row_maker *maker, const struct stk_span *span, uint32
             to = record + pipeline->field_plan.record_at[i];
         else if (is_changed(pipeline, i))
             to = maker->image;
+        else if (is_mask(pipeline, i))
+            to = mask_memory(maker, i);
         maker->rows[i] =
             (stoker_row){ .data = to, .bytes_max = pipeline->dataset->fields[i].bytes };
     }

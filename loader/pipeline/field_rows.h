@@ -2,7 +2,7 @@
  *
  *   bytes ─▶ codec ─▶ row of the slot ───────────────────────────────────┐ fields delivered as stored
  *              │                                                         ├─▶ slot, and the length if it varies
- *              ├──▶ worker's memory ─▶ transform or convert ─────────────┤ field 0, if it is changed
+ *              ├──▶ worker's memory ─▶ transform or convert ─────────────┤ field 0 and masks, if they are changed
  *              └──▶ record in the cache ─▶ copy, transform or convert ───┘ if the cache takes the sample
  */
 #ifndef STK_PIPELINE_FIELD_ROWS_H
@@ -15,6 +15,10 @@
 int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                         uint32_t part, const stoker_encoded *encoded, uint8_t **record,
                         stoker_error *said);
+
+/* Write a mask with the geometry of its image from its pixels as stored. */
+void stk_field_rows_mask(const struct stk_row_maker *maker, const struct stk_span *span,
+                         uint32_t row, uint32_t field, const void *pixels);
 
 /* Write all fields of a sample from its decoded record. */
 void stk_field_rows_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,

@@ -14,11 +14,16 @@ static int map_scratch(struct stk_row_maker *maker)
     const size_t image_bytes = pipeline->plan.any_size
                                    ? pipeline->image_bytes_max + STK_IMAGE_SLACK_BYTES
                                    : pipeline->dataset->row_bytes;
-    int rc = stk_region_map(&maker->scratch, plan_bytes + image_bytes);
+    const size_t masks_at = plan_bytes + (image_bytes + 63) / 64 * 64;
+    const size_t mask_bytes = pipeline->field_plan.mask_bytes;
+    int rc = stk_region_map(&maker->scratch,
+                            masks_at + mask_bytes + pipeline->field_plan.mask_scratch_bytes);
     if (rc < 0)
         return rc;
     maker->transform = maker->scratch.base;
     maker->image = (uint8_t *)maker->scratch.base + plan_bytes;
+    maker->masks = (uint8_t *)maker->scratch.base + masks_at;
+    maker->mask_scratch = maker->masks + mask_bytes;
     return 0;
 }
 

@@ -28,6 +28,8 @@ struct stk_row_maker {
     struct stk_region scratch;
     void *transform; /* scratch of the transform plan, inside scratch */
     uint8_t *image;  /* one decoded row or image, inside scratch */
+    uint8_t *masks;  /* decoded masks, inside scratch, and the scratch of their geometry */
+    void *mask_scratch;
     struct stk_hook_scratch hooks;
     stoker_row *rows; /* [field_count], of the part being decoded */
     /* Reads that the row that was begun or continued last needs now. */

@@ -108,7 +108,8 @@ def project_rule(path, name):
         if here == "datasets" and header not in DATASET_HEADERS:
             return "datasets/ sees " + ", ".join(DATASET_HEADERS) + " only"
         return None
-    if name in ("kernels/convert/convert.h", "kernels/transform/transform.h", "kernels/transform/launch.h"):
+    if name in ("kernels/convert/convert.h", "kernels/transform/transform.h", "kernels/transform/launch.h",
+                "kernels/transform/mask.h"):
         if here in ("device", "bench") + JOINING:
             return None
         return "convert.h, transform.h and launch.h are for device/, pipeline/, api/ and bench/"

@@ -11,12 +11,13 @@
 
 enum { COUNT = 41, LONGEST = 9, SIDE = 6, PIXELS = SIDE * SIDE };
 
-enum kind { TOKENS, VALUES, TRIPLE, PHOTOS };
+enum kind { TOKENS, VALUES, TRIPLE, PHOTOS, MASKED };
 
 struct kind_set {
     enum kind kind;
     stoker_dataset *dataset;
     stoker_codec photo;
+    bool raw;                         /* MASKED: images lie in memory as they are */
     uint8_t bytes[COUNT][2 + PIXELS]; /* of part 0 */
     uint16_t words[COUNT][LONGEST];   /* of part 1 */
 };
@@ -28,8 +29,8 @@ static uint32_t length_of(uint64_t id)
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
-    static const uint32_t fields[] = { 2, 3, 3, 2 };
-    static const uint32_t parts[] = { 1, 0, 1, 2 };
+    static const uint32_t fields[] = { 2, 3, 3, 2, 2 };
+    static const uint32_t parts[] = { 1, 0, 1, 2, 2 };
     const struct kind_set *set = self;
     *out = (stoker_dataset_info){ .struct_size = sizeof(*out),
                                   .count = COUNT,
@@ -40,7 +41,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 
 static int field_of(const void *self, uint32_t field, stoker_field_info *out)
 {
-    static const stoker_field_info fields[4][3] = {
+    static const stoker_field_info fields[5][3] = {
         { { .name = "tokens",
             .dtype = STOKER_DTYPE_INT16,
             .rank = 1,
@@ -69,6 +70,17 @@ static int field_of(const void *self, uint32_t field, stoker_field_info *out)
             .shape = { LONGEST },
             .varies = true,
             .part = 1 } },
+        { { .name = "image",
+            .kind = STOKER_FIELD_IMAGE,
+            .dtype = STOKER_DTYPE_UINT8,
+            .rank = 3,
+            .shape = { 4, 5, 1 } },
+          { .name = "mask",
+            .kind = STOKER_FIELD_MASK,
+            .dtype = STOKER_DTYPE_UINT8,
+            .rank = 3,
+            .shape = { 4, 5, 1 },
+            .part = 1 } },
     };
     const struct kind_set *set = self;
     *out = fields[set->kind][field];
@@ -80,7 +92,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
                   stoker_error *error)
 {
     const struct kind_set *set = self;
-    const uint32_t part_count = set->kind == PHOTOS ? 2 : 1;
+    const uint32_t part_count = set->kind >= PHOTOS ? 2 : 1;
     (void)error;
     for (uint32_t i = 0; i < count; i++) {
         const stoker_extent words = { .memory = set->words[ids[i]],
@@ -96,6 +108,12 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         if (set->kind == PHOTOS) {
             part[0].codec = &set->photo;
             part[1] = (stoker_part){ .extent = words };
+        }
+        if (set->kind == MASKED) {
+            part[1] = (stoker_part){ .extent = { .memory = &set->bytes[ids[i]][2], .bytes = 20 } };
+            part[0].codec = set->raw ? NULL : &set->photo;
+            if (set->raw)
+                part[0] = part[1];
         }
     }
     return STOKER_OK;
@@ -150,9 +168,13 @@ static void make(struct kind_set *set, enum kind kind)
     for (uint32_t id = 0; id < COUNT; id++) {
         for (uint32_t at = 0; at < sizeof(set->bytes[id]); at++)
             set->bytes[id][at] = (uint8_t)stk_mix64(id * 100 + at);
-        if (kind == PHOTOS) {
+        if (kind >= PHOTOS) {
             set->bytes[id][0] = id % 3 == 0 ? 4 : (uint8_t)(3 + id % 4);
             set->bytes[id][1] = id % 3 == 0 ? 5 : (uint8_t)(3 + id % 3);
+        }
+        if (kind == MASKED) {
+            set->bytes[id][0] = 4;
+            set->bytes[id][1] = 5;
         }
         for (uint32_t at = 0; at < LONGEST; at++)
             set->words[id][at] = (uint16_t)stk_mix64(id * 50 + at);
@@ -312,7 +334,34 @@ CleanTest(several_kinds, images_of_any_size_have_fields_beside_them)
     stoker_dataset_close(&set.dataset);
 }
 
-CleanTest(several_kinds, transforms_are_refused_beside_a_mask)
+/* The mask has its image's pixels, and nothing is resampled: they stay the same. */
+static void check_masked(const struct kind_set *set, uint64_t id, uint32_t field,
+                         const uint8_t *row, uint64_t length)
+{
+    static _Thread_local uint8_t image[20];
+    (void)set, (void)id, (void)length;
+    if (field == 0)
+        memcpy(image, row, 9);
+    else
+        cr_assert_eq(memcmp(image, row, 9), 0, "sample %d", (int)id);
+}
+
+CleanTest(several_kinds, a_mask_moves_with_its_image)
+{
+    struct kind_set set;
+    stoker_loader_options options = stk_small_options();
+    make(&set, MASKED);
+    options.transform.random_crop = (stoker_size){ 3, 3 };
+    options.transform.pad = 2;
+    options.transform.flip = true;
+    for (int raw = 0; raw < 2; raw++) {
+        set.raw = raw != 0;
+        run_everywhere(&set, options, check_masked);
+    }
+    stoker_dataset_close(&set.dataset);
+}
+
+CleanTest(several_kinds, a_mask_is_refused_beside_images_of_several_sizes)
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .code = 0 };
