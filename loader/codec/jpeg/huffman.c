@@ -24,7 +24,8 @@ enum {
     ENTRY_BITS = 31,
     ENTRY_RUN_AT = 8,
     ENTRY_RUN = 31,
-    ENTRY_SYMBOL = 1 << 13, /* only the code is known: its symbol lies in 16..23 */
+    ENTRY_VALUE =
+        1 << 13, /* else only the code is known: its symbol lies in 16..23; 0 = a longer one */
     ENTRY_VALUE_AT = 16
 };
 
@@ -58,11 +59,11 @@ static void put_code(uint32_t *entries, uint32_t code, uint32_t length, uint32_t
     uint32_t *at = entries + (code << rest);
     if (size == 0 || size > rest) {
         for (uint32_t i = 0; i < 1U << rest; i++)
-            at[i] = length | ENTRY_SYMBOL | symbol << ENTRY_VALUE_AT;
+            at[i] = length | symbol << ENTRY_VALUE_AT;
         return;
     }
     for (uint32_t value = 0; value < 1U << size; value++) {
-        const uint32_t entry = (length + size) | (run + 1) << ENTRY_RUN_AT |
+        const uint32_t entry = (length + size) | ENTRY_VALUE | (run + 1) << ENTRY_RUN_AT |
                                (uint32_t)extended(value, size) << ENTRY_VALUE_AT;
         for (uint32_t i = 0; i < 1U << (rest - size); i++)
             *at++ = entry;
@@ -185,7 +186,7 @@ INLINE uint32_t find_symbol(const struct stk_jpeg_bits *b, const struct stk_jpeg
 
 INLINE bool has_value(uint32_t entry)
 {
-    return entry != 0 && (entry & ENTRY_SYMBOL) == 0;
+    return (entry & ENTRY_VALUE) != 0;
 }
 
 INLINE bool take_dc(struct stk_jpeg_bits *b, const struct stk_jpeg_code *code, int32_t *last)
@@ -240,7 +241,7 @@ INLINE bool take_ac(struct stk_jpeg_bits *b, const struct stk_jpeg_code *code, J
 }
 
 /* The bits are copied, so that they stay in registers. */
-static bool take_mcu(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
+INLINE bool take_blocks(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
 {
     struct stk_jpeg_bits bits = h->bits;
     for (uint32_t i = 0; i < h->blocks; i++) {
@@ -256,6 +257,28 @@ static bool take_mcu(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
     }
     h->bits = bits;
     return true;
+}
+
+static bool take_mcu(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
+{
+    return take_blocks(h, blocks);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("bmi2"))) static bool take_mcu_bmi2(struct stk_jpeg_huffman *h,
+                                                          JBLOCKROW *blocks)
+{
+    return take_blocks(h, blocks);
+}
+#endif
+
+static bool take_mcu_best(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("bmi2"))
+        return take_mcu_bmi2(h, blocks);
+#endif
+    return take_mcu(h, blocks);
 }
 
 /* ---- images ---- */
@@ -291,7 +314,7 @@ static bool take_next(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
     if (!h->at_marker && h->window + h->window_bytes - h->bits.next < STK_JPEG_MCU_BYTES_MAX)
         refill_window(h);
     const bool is_needed = h->column >= h->first_column && h->column <= h->last_column;
-    if (!take_mcu(h, is_needed ? blocks : NULL) || overrun(h) > 0)
+    if (!take_mcu_best(h, is_needed ? blocks : NULL) || overrun(h) > 0)
         return false;
     h->column = h->column + 1 < h->columns ? h->column + 1 : 0;
     return --h->mcus_left > 0 || end_scan(h);
@@ -324,7 +347,7 @@ static bool is_known_library(void)
 #define SCALED_SIZE(component) ((component)->DCT_scaled_size)
 #endif
 
-static void take_blocks(struct stk_jpeg_huffman *h, j_decompress_ptr decompress)
+static void make_blocks(struct stk_jpeg_huffman *h, j_decompress_ptr decompress)
 {
     h->blocks = (uint32_t)decompress->blocks_in_MCU;
     for (uint32_t b = 0; b < h->blocks; b++) {
@@ -346,7 +369,7 @@ bool stk_jpeg_huffman_begin(struct stk_jpeg_huffman *huffman, j_decompress_ptr d
     if (!is_known_library() || decompress->progressive_mode || decompress->arith_code ||
         jpeg_has_multiple_scans(decompress))
         return false;
-    take_blocks(huffman, decompress);
+    make_blocks(huffman, decompress);
     huffman->columns = decompress->MCUs_per_row;
     huffman->column = huffman->first_column = 0;
     huffman->last_column = decompress->MCUs_per_row - 1;
