@@ -6,6 +6,7 @@
 #        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
 #        bench/run.sh transforms  the cost of crop, flip and resize, and Pillow's resize in turn
 #        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
+#        bench/run.sh fields    100 fields of 4 KiB against one of 400 KiB, pinned and not
 #        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
 #        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
 #
@@ -313,10 +314,11 @@ points) measure_points ;;
 formats) measure_formats ;;
 transforms) measure_transforms ;;
 peers) measure_peers ;;
+fields) "$build/bench/fields/fieldsbench" || [ $? -eq 3 ] ;;
 photos) measure_photos "${2:-}" ;;
 raw) measure_raw "${2:-}" ;;
 *)
-    sed -n '4,10s/^# //p' bench/run.sh >&2
+    sed -n '4,11s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac
