@@ -2,9 +2,11 @@
 # check_pack_fields.sh - samples with an image, a mask, boxes and a caption: the same from an archive, from folders and
 # from shards of either, kept, compressed and packed again; and the shards hold what their description says.
 #
-# usage: check_pack_fields.sh STOKER_PACK
+# usage: check_pack_fields.sh STOKER_PACK FIELD_HASHES [STANDIN_LIBCUDART]
 set -euo pipefail
 tool=$(realpath "$1")
+hashes=$(realpath "$2")
+standin=${3:-}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 . tests/checks/scratch.sh
@@ -59,6 +61,24 @@ for codec in raw lz4 zstd; do
     ends 0 --verify --codec raw "shards:$scratch/$codec" "shards:$scratch/$codec-raw"
     same raw $codec-raw
 done
+
+# The same batches from each, by hash: shuffled, packed and padded, with any number of workers, on the CPU and on a
+# stand-in for a GPU.
+for form in packed padded; do
+    "$hashes" "$tar" $form 0 cpu >"$scratch/due" || fail "no batches of the archive"
+    [ "$(wc -l <"$scratch/due")" -eq 20 ] || fail "not 20 batches, $form"
+    for source in "$tar" "$folders" "shards:$scratch/of-tar" "shards:$scratch/zstd"; do
+        for device in cpu ${standin:+gpu}; do
+            for workers in 0 3; do
+                STOKER_CUDART=$standin "$hashes" "$source" $form $workers $device >"$scratch/found" ||
+                    fail "no batches: $source $form $workers $device"
+                cmp -s "$scratch/due" "$scratch/found" || fail "other batches: $source $form $workers $device"
+            done
+        done
+    done
+    mv "$scratch/due" "$scratch/$form"
+done
+cmp -s "$scratch/packed" "$scratch/padded" && fail "padding changes nothing"
 
 # Damage is found, and named.
 shard=$(find "$scratch/again" -name '*.stk' | sort | head -n 1)
