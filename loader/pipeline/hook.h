@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <stoker/hook.h>
 
-enum { STK_HOOK_FIELDS_MAX = 2 };
-
 /* The hooks of a loader. All zero = none. */
 struct stk_hooks {
     stoker_row_hook row;     /* apply == NULL = none */

@@ -1,22 +1,46 @@
 /* hook_calls.c - see hook_calls.h. */
 #include "loader/pipeline/hook_calls.h"
 
+#include <stdio.h>
+
 #include "loader/base/error.h"
 
-/* The fields of one row. Returns their number. */
-static uint32_t row_fields(const struct stk_pipeline *pipeline, const struct stk_slot *slot,
-                           uint32_t row, stoker_row fields[STK_HOOK_FIELDS_MAX])
+/* One field of a row as its worker wrote it. */
+static stoker_row field_of(const struct stk_pipeline *pipeline, const struct stk_slot *slot,
+                           uint32_t field, uint32_t row)
 {
-    const size_t label_bytes = stoker_dtype_bytes(pipeline->dataset->info.label_dtype);
-    fields[0] = (stoker_row){ .data = stk_pipeline_row(pipeline, slot, row),
-                              .bytes_max = pipeline->convert.to_bytes };
-    if (slot->labels == NULL)
-        return 1;
-    const struct stk_slots *slots = &pipeline->slots;
-    fields[1] = (stoker_row){ .data = stk_slot_field_row(&slots->fields.each[slots->label],
-                                                         slot->images, row),
-                              .bytes_max = label_bytes };
-    return 2;
+    const struct stk_slot_field *place = &pipeline->slots.fields.each[field];
+    const struct stk_output *output = &pipeline->finish->outputs[field];
+    stoker_row out = { .data = stk_slot_field_row(place, slot->images, row),
+                       .bytes_max = output->elements * output->retype.from_bytes };
+    if (output->varies) {
+        out.bytes_max *= (size_t)output->pack.length_max;
+        out.length = stk_slot_field_lengths(place, slot->lengths)[row];
+    } else if (field == 0) {
+        out.bytes_max = pipeline->convert.to_bytes;
+    }
+    return out;
+}
+
+/* Take over the lengths that a hook set. Returns 0 or STOKER_EINVAL, with *said saying why. */
+static int take_lengths(const struct stk_pipeline *pipeline, const struct stk_slot *slot,
+                        const stoker_row *fields, uint32_t row, stoker_error *said)
+{
+    for (uint32_t i = 0; i < pipeline->slots.fields.count; i++) {
+        const struct stk_output *output = &pipeline->finish->outputs[i];
+        if (!output->varies)
+            continue;
+        if (fields[i].length > output->pack.length_max) {
+            (void)snprintf(said->message, sizeof(said->message),
+                           "the row hook set length %llu of field \"%s\", at most %llu fit",
+                           (unsigned long long)fields[i].length, output->view.name,
+                           (unsigned long long)output->pack.length_max);
+            return STOKER_EINVAL;
+        }
+        stk_slot_field_lengths(&pipeline->slots.fields.each[i], slot->lengths)[row] =
+            fields[i].length;
+    }
+    return 0;
 }
 
 /* What the transforms did is drawn again: they are a pure function. */
@@ -54,9 +78,12 @@ int stk_hook_row(struct stk_row_maker *maker, const struct stk_span *span, uint3
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_hook_sample sample = sample_of(maker, span, row);
-    stoker_row fields[STK_HOOK_FIELDS_MAX];
-    const uint32_t count = row_fields(pipeline, span->slot, span->first_row + row, fields);
-    return stk_hooks_run_row(&pipeline->hooks, &maker->hooks, fields, count, &sample, said);
+    const uint32_t count = pipeline->slots.fields.count;
+    stoker_row fields[STOKER_FIELDS_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        fields[i] = field_of(pipeline, span->slot, i, span->first_row + row);
+    const int rc = stk_hooks_run_row(&pipeline->hooks, &maker->hooks, fields, count, &sample, said);
+    return rc == 0 ? take_lengths(pipeline, span->slot, fields, span->first_row + row, said) : rc;
 }
 
 static void run_batch(struct stk_row_maker *maker, struct stk_slot *slot,
@@ -66,13 +93,15 @@ static void run_batch(struct stk_row_maker *maker, struct stk_slot *slot,
     const stoker_hook_batch shown = {
         .epoch = place->epoch, .position = place->position, .ids = slot->ids, .rows = place->rows
     };
-    stoker_row first[STK_HOOK_FIELDS_MAX];
-    stoker_hook_field fields[STK_HOOK_FIELDS_MAX];
-    const uint32_t count = row_fields(pipeline, slot, 0, first);
-    for (uint32_t i = 0; i < count; i++)
-        fields[i] = (stoker_hook_field){ .data = first[i].data, .row_bytes = first[i].bytes_max };
-    if (count == 2) /* room for another type that it may get when the batch is delivered */
-        fields[1].row_bytes = pipeline->slots.fields.each[pipeline->slots.label].stride_bytes;
+    const uint32_t count = pipeline->slots.fields.count;
+    stoker_hook_field fields[STOKER_FIELDS_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_slot_field *at = &pipeline->slots.fields.each[i];
+        fields[i] = (stoker_hook_field){ .data = stk_slot_field_row(at, slot->images, 0),
+                                         .row_bytes = at->stride_bytes };
+        if (at->entry_bytes > 0)
+            fields[i].lengths = stk_slot_field_lengths(at, slot->lengths);
+    }
     const struct stk_place nowhere = STK_NOWHERE;
     stoker_error said, error;
     const int rc =

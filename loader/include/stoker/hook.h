@@ -3,7 +3,9 @@
  *   decoded ─▶ built-in transforms, type, layout ─▶ row of the batch ─▶ row hook
  *   all rows of a batch complete ──────────────────────────────────────▶ batch hook ─▶ next()
  *
- * A hook sees rows as they are delivered: in host memory, in options.dtype and options.layout. Then the GPU neither
+ * A hook sees all fields, in the data set's order: field 0 as it is delivered, in options.dtype and options.layout (as
+ * stored, if it varies); the others as stored, since options.fields changes their types afterwards, and rows of
+ * different lengths are packed or padded after that. They are in host memory. Then the GPU neither
  * converts nor caches rows (stats.convert_reason says so); finished batches are copied to it.
  *
  * Determinism  The generator that a hook gets depends only on (seed, epoch, sample id), or for a batch on (seed, epoch,
@@ -59,8 +61,8 @@ typedef struct stoker_row_hook {
     int (*open)(void *self, void **scratch);
     void (*close)(void *self, void *scratch);
 
-    /* Change the fields of one row in place. fields[0] is the image or first field, fields[1] the label, if there is
-     * one: int64_t or float. Sizes are fixed: leave data and bytes_max. */
+    /* Change the fields of one row in place, fields[0..count). Sizes are fixed: leave data and bytes_max. The length of
+     * a field that varies may change, up to the longest that the data set allows. */
     int (*apply)(void *self, void *scratch, stoker_row *fields, uint32_t count,
                  const stoker_hook_sample *sample, stoker_rng *rng, stoker_error *error);
 } stoker_row_hook;
@@ -91,7 +93,7 @@ typedef struct stoker_batch_hook {
     int (*open)(void *self, void **scratch); /* both as for rows */
     void (*close)(void *self, void *scratch);
 
-    /* Change the fields of all rows in place: field 0, then the label, if there is one. */
+    /* Change the fields of all rows in place, fields[0..count). */
     int (*apply)(void *self, void *scratch, stoker_hook_field *fields, uint32_t count,
                  const stoker_hook_batch *batch, stoker_rng *rng, stoker_error *error);
 } stoker_batch_hook;

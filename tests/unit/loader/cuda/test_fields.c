@@ -427,3 +427,93 @@ Test(fields, a_value_that_does_not_fit_is_refused)
     fields[0].multiple = 0;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_EINVAL);
 }
+
+/* ---- hooks ---- */
+
+/* Append a word and cut the text in half: the lengths change. */
+static int change(void *self, void *scratch, stoker_row *rows, uint32_t count,
+                  const stoker_hook_sample *sample, stoker_rng *rng, stoker_error *error)
+{
+    (void)self, (void)scratch, (void)rng, (void)error;
+    if (count != SEVERAL_FIELDS || rows[0].bytes_max != SEVERAL_IMAGE || rows[2].bytes_max != 8 ||
+        rows[WORDS].bytes_max != SEVERAL_WORDS * 4 || rows[TEXT].bytes_max != SEVERAL_TEXT ||
+        rows[WORDS].length != several_words(sample->id))
+        return STOKER_EINVAL;
+    if (rows[WORDS].length < SEVERAL_WORDS)
+        ((int32_t *)rows[WORDS].data)[rows[WORDS].length++] = (int32_t)sample->id;
+    rows[TEXT].length /= 2;
+    return 0;
+}
+
+/* Count what the batch hook is shown. */
+static int count_words(void *self, void *scratch, stoker_hook_field *fields, uint32_t count,
+                       const stoker_hook_batch *batch, stoker_rng *rng, stoker_error *error)
+{
+    (void)self, (void)scratch, (void)rng, (void)error;
+    if (count != SEVERAL_FIELDS || fields[0].lengths != NULL)
+        return STOKER_EINVAL;
+    for (uint32_t row = 0; row < batch->rows; row++) { /* the label says how many words there are */
+        const int64_t words = (int64_t)fields[WORDS].lengths[row];
+        memcpy((char *)fields[4].data + row * fields[4].row_bytes, &words, sizeof(words));
+    }
+    return 0;
+}
+
+Test(fields, hooks_see_all_of_them)
+{
+    const stoker_row_hook row_hook = { .struct_size = sizeof(row_hook), .apply = change };
+    const stoker_batch_hook batch_hook = { .struct_size = sizeof(batch_hook),
+                                           .apply = count_words };
+    for (int32_t workers = 0; workers <= 3; workers += 3) {
+        stoker_loader_options options = stk_small_options();
+        stoker_loader *loader = NULL;
+        stoker_batch batch = STOKER_BATCH_INIT;
+        options.row_hook = &row_hook;
+        options.batch_hook = &batch_hook;
+        options.num_workers = workers;
+        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+        int rc;
+        while ((rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED) {
+            if (rc == STOKER_EPOCH_END)
+                continue;
+            cr_assert_eq(rc, STOKER_OK, "%s", stoker_loader_error(loader)->message);
+            const int64_t *words = batch.fields[WORDS].offsets;
+            const int64_t *texts = batch.fields[TEXT].offsets;
+            for (uint32_t row = 0; row < batch.count; row++) {
+                const uint64_t id = batch.ids[row];
+                const int64_t more = several_words(id) < SEVERAL_WORDS;
+                cr_assert_eq(words[row + 1] - words[row], (int64_t)several_words(id) + more);
+                cr_assert_eq(texts[row + 1] - texts[row], (int64_t)several_text(id) / 2);
+                cr_assert_eq(((const int64_t *)batch.labels.data)[row],
+                             words[row + 1] - words[row]);
+                if (more)
+                    cr_assert_eq(
+                        ((const int32_t *)batch.fields[WORDS].values.data)[words[row + 1] - 1],
+                        (int32_t)id);
+            }
+            stoker_batch_release(&batch);
+        }
+        stoker_loader_destroy(&loader);
+    }
+}
+
+static int set_too_long(void *self, void *scratch, stoker_row *rows, uint32_t count,
+                        const stoker_hook_sample *sample, stoker_rng *rng, stoker_error *error)
+{
+    (void)self, (void)scratch, (void)count, (void)sample, (void)rng, (void)error;
+    rows[TEXT].length = SEVERAL_TEXT + 1;
+    return 0;
+}
+
+Test(fields, a_hook_may_not_set_a_length_that_does_not_fit)
+{
+    const stoker_row_hook hook = { .struct_size = sizeof(hook), .apply = set_too_long };
+    stoker_loader_options options = stk_small_options();
+    stoker_loader *loader = NULL;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    options.row_hook = &hook;
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_EINVAL);
+    cr_assert(strstr(stoker_loader_error(loader)->message, "field \"text\"") != NULL);
+    stoker_loader_destroy(&loader);
+}
