@@ -57,8 +57,8 @@ typedef struct stoker_stats {
     /* Of all workers: buffers for reads, and for decoding and transforming images, of which only the pages that
      * images need take memory. */
     uint64_t scratch_bytes;
-    uint64_t
-        locked_bytes; /* page-locked: slots if pinned, and slots and scratch that io_uring registered */
+    /* page-locked: slots if pinned, and slots and scratch that io_uring registered */
+    uint64_t locked_bytes;
 
     stoker_cache cache;      /* in use: never AUTO */
     bool pinned;             /* the slots are page-locked */
