@@ -102,6 +102,17 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
+/* The generator stays keyed by the view's id: a sample that comes twice in a view may be made in two ways. */
+static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
+                stoker_error *error)
+{
+    const struct stk_view *view = self;
+    uint64_t mapped[STK_VIEW_RUN_MAX];
+    const struct stk_view_part *part;
+    (void)view->take_run(view, &id, 1, mapped, &part);
+    return part->dataset->ops->make(part->dataset->self, mapped[0], rows, rng, error);
+}
+
 /* The part that a file of the view belongs to. */
 static const struct stk_view_part *part_of_file(const struct stk_view *view, uint32_t file)
 {
@@ -193,7 +204,12 @@ static int weights(const void *self, const uint64_t *ids, uint32_t count, double
 int stk_view_class_labels(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
                           int64_t *labels_out, stoker_error *error)
 {
-    (void)error;
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (dataset->ops->values == NULL || dataset->fields[dataset->label].info.part != STOKER_NO_PART)
+        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &nowhere,
+                             "classes are counted from labels that the data set has in memory; "
+                             "those of %s are read or made sample by sample",
+                             dataset->ops->name);
     const int rc =
         dataset->ops->values(dataset->self, (uint32_t)dataset->label, ids, count, labels_out);
     return rc > 0 ? STOKER_EINVAL : rc;
@@ -224,6 +240,7 @@ static void set_ops(struct stk_view *view, const char *name)
         .field = field_of,
         .locate = locate,
         .values = values,
+        .make = view->parts[0].dataset->ops->make != NULL ? make : NULL,
         .file = file_of,
         .destroy = destroy,
         .class_name = class_name,
@@ -237,6 +254,11 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
     for (uint32_t i = 0; i < count; i++) {
         if (datasets[i] == NULL)
             return stk_view_refuse(making, STOKER_EINVAL, "data set %u is NULL", i);
+        if ((datasets[i]->ops->make == NULL) != (datasets[0]->ops->make == NULL))
+            return stk_view_refuse(making, STOKER_EINVAL,
+                                   "data set %u makes its samples, and data set 0 reads them, or "
+                                   "the other way round",
+                                   i);
         if (depth_of(datasets[i]) >= STOKER_VIEW_DEPTH_MAX)
             return stk_view_refuse(making, STOKER_ELIMIT, "views of views are at most %d deep",
                                    STOKER_VIEW_DEPTH_MAX);

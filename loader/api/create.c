@@ -75,6 +75,10 @@ static int look_at_samples(stoker_loader *loader, stoker_error *error)
         facts->bytes_are_rows = facts->bytes_are_rows && (codec == NULL || codec->bytes_are_row);
         rc = check_stamps(dataset, &parts[i], error);
     }
+    if (dataset->ops->make != NULL) { /* it takes as long as a codec */
+        facts->source = STK_SOURCE_IDS;
+        facts->has_codec = true;
+    }
     loader->pipeline.encoded_bytes_max =
         info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
     facts->has_files = loader->pipeline.encoded_bytes_max > 0;
@@ -149,7 +153,8 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
     const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
     const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
     /* The GPU holds the rows, or the data set itself is the cache. */
-    if (loader->pipeline.device_cache.on || (is_in_memory(loader) && !facts->has_codec))
+    if (loader->pipeline.device_cache.on || (is_in_memory(loader) && !facts->has_codec) ||
+        loader->pipeline.dataset->ops->make != NULL) /* or it makes other rows each time */
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;

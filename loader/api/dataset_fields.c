@@ -151,7 +151,7 @@ static int check_field(stoker_dataset *dataset, uint32_t index, stoker_error *er
     if (info->part != STOKER_NO_PART && info->part >= dataset->info.part_count)
         return refuse(dataset, error, "field \"%s\": part %" PRIu32 " of %" PRIu32, info->name,
                       info->part, dataset->info.part_count);
-    if (info->part == STOKER_NO_PART && info->varies)
+    if (info->part == STOKER_NO_PART && info->varies && dataset->ops->make == NULL)
         return refuse(dataset, error, "field \"%s\" varies, which values() cannot fill",
                       info->name);
     return check_kind(dataset, info, error);
@@ -189,8 +189,11 @@ static int check_callbacks(const stoker_dataset *dataset, stoker_error *error)
         lacks_values = lacks_values || dataset->fields[i].info.part == STOKER_NO_PART;
     if (dataset->info.part_count > 0 && ops->locate == NULL)
         return refuse(dataset, error, "it has parts but no locate()");
-    if (lacks_values && ops->values == NULL)
-        return refuse(dataset, error, "a field has no part, and there is no values()");
+    if (dataset->info.part_count > 0 && ops->make != NULL)
+        return refuse(dataset, error, "make() is for data sets without parts");
+    if (lacks_values && ops->values == NULL && ops->make == NULL)
+        return refuse(dataset, error,
+                      "a field has no part, and there is neither values() nor make()");
     return 0;
 }
 

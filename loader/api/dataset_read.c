@@ -11,6 +11,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
 #include "loader/base/pread.h"
+#include "loader/base/rng.h"
 #include "loader/codec/raw.h"
 #include "loader/pipeline/part.h"
 
@@ -261,6 +262,36 @@ static int read_values(const stoker_dataset *dataset, uint64_t id, stoker_row *r
     return STOKER_OK;
 }
 
+/* make() fills every field, so those that are not wanted get memory of their own. */
+static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
+                       stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    place.sample = id;
+    stoker_row all[STOKER_FIELDS_MAX] = { 0 };
+    void *spare[STOKER_FIELDS_MAX] = { NULL };
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < dataset->info.field_count; i++) {
+        all[i] = rows[i];
+        all[i].bytes_max = dataset->fields[i].bytes;
+        if (rows[i].data == NULL)
+            all[i].data = spare[i] = stk_calloc(1, dataset->fields[i].bytes);
+        if (all[i].data == NULL)
+            rc = STOKER_ENOMEM;
+    }
+    stoker_rng rng;
+    stoker_rng_init(&rng, 0, 0, id, STK_RNG_OWN(STK_RNG_MAKE));
+    if (rc == STOKER_OK)
+        rc = dataset->ops->make(dataset->self, id, all, &rng, error);
+    for (uint32_t i = 0; i < dataset->info.field_count; i++) {
+        rows[i].length = all[i].length;
+        stk_free(spare[i]);
+    }
+    if (rc == STOKER_OK)
+        return rc;
+    return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_DECODE, &place, "make()");
+}
+
 int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
                                stoker_error *error)
 {
@@ -274,6 +305,8 @@ int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoke
                                  "field \"%s\" has room for %zu bytes, and needs %zu",
                                  dataset->fields[i].info.name, rows[i].bytes_max,
                                  dataset->fields[i].bytes);
+    if (dataset->ops->make != NULL)
+        return make_sample(dataset, id, rows, error);
     stoker_row exact[STOKER_FIELDS_MAX];
     for (uint32_t i = 0; i < dataset->info.field_count; i++) {
         exact[i] = rows[i];

@@ -92,7 +92,8 @@ static bool only_in_memory(const stoker_extent *extent, const stoker_dataset_inf
 static uint64_t label_bits(const stoker_dataset *dataset, uint64_t id)
 {
     uint64_t bits = 0;
-    if (dataset->label >= 0)
+    if (dataset->label >= 0 && dataset->ops->values != NULL &&
+        dataset->fields[dataset->label].info.part == STOKER_NO_PART)
         (void)dataset->ops->values(dataset->self, (uint32_t)dataset->label, &id, 1, &bits);
     return bits;
 }

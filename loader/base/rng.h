@@ -63,7 +63,7 @@ STK_RNG uint64_t stk_rng_key(uint64_t seed, uint64_t purpose)
 }
 
 /* The library's own purposes: 2^63 and above. */
-enum { STK_RNG_RETOUCH, STK_RNG_MIX, STK_RNG_ROW_HOOK, STK_RNG_BATCH_HOOK };
+enum { STK_RNG_RETOUCH, STK_RNG_MIX, STK_RNG_ROW_HOOK, STK_RNG_BATCH_HOOK, STK_RNG_MAKE };
 #define STK_RNG_OWN(purpose) (UINT64_C(0x8000000000000000) + (purpose))
 
 #endif

@@ -1,8 +1,12 @@
 /* field_rows.c - see field_rows.h. */
 #include "loader/pipeline/field_rows.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "loader/base/error.h"
+#include "loader/base/rng.h"
 #include "loader/pipeline/image_row.h"
 #include "loader/pipeline/part.h"
 
@@ -139,6 +143,34 @@ int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span
     for (uint32_t i = own.first; i < own.first + own.count; i++) {
         if (*record != NULL && varies(pipeline, i))
             *record_length(pipeline, i, *record) = maker->rows[i].length;
+        write_field(maker, span, row, i, &maker->rows[i], &image);
+    }
+    return 0;
+}
+
+int stk_field_rows_call_make(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                             stoker_error *said)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const stoker_dataset *dataset = pipeline->dataset;
+    const struct stk_part_fields all = { .first = 0, .count = dataset->info.field_count };
+    const uint64_t id = *stk_span_id(span, row);
+    stoker_rng rng;
+    stoker_rng_init(&rng, pipeline->sampler.seed, span->epoch, id, STK_RNG_OWN(STK_RNG_MAKE));
+    aim(maker, span, row, all, NULL);
+    stk_error_clear(said);
+    const int rc = dataset->ops->make(dataset->self, id, maker->rows, &rng, said);
+    if (rc != 0)
+        return rc < 0 ? rc : STOKER_EINVAL; /* make() has no normal stop */
+    const struct stk_image image = stk_image_row_stored(pipeline, maker->rows[0].data);
+    for (uint32_t i = 0; i < all.count; i++) {
+        if (varies(pipeline, i) && maker->rows[i].length > dataset->fields[i].info.shape[0]) {
+            (void)snprintf(said->message, sizeof(said->message),
+                           "make(): field \"%s\": length %" PRIu64 ", at most %" PRIu64,
+                           dataset->fields[i].info.name, maker->rows[i].length,
+                           dataset->fields[i].info.shape[0]);
+            return STOKER_EFORMAT;
+        }
         write_field(maker, span, row, i, &maker->rows[i], &image);
     }
     return 0;

@@ -20,6 +20,10 @@ int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span
 void stk_field_rows_mask(const struct stk_row_maker *maker, const struct stk_span *span,
                          uint32_t row, uint32_t field, const void *pixels);
 
+/* Let the data set make all fields of a sample: its make(). Returns 0 or the error, with its message in *said. */
+int stk_field_rows_call_make(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                             stoker_error *said);
+
 /* Write all fields of a sample from its decoded record. */
 void stk_field_rows_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                           uint8_t *record);

@@ -577,11 +577,29 @@ static enum stk_row_step begin_held(struct stk_row_maker *maker, struct stk_span
                   extent->bytes);
 }
 
+/* A sample that its data set makes. */
+static enum stk_row_step begin_made(struct stk_row_maker *maker, struct stk_span *span,
+                                    uint32_t row)
+{
+    stoker_error said;
+    const int rc = stk_field_rows_call_make(maker, span, row, &said);
+    if (rc == 0)
+        return complete(maker, span, row);
+    struct stk_place place = STK_NOWHERE;
+    place.sample = *stk_span_id(span, row);
+    stoker_error error;
+    (void)stk_error_set(&error, rc, STOKER_STAGE_DECODE, &place, "make()%s%s",
+                        said.message[0] != '\0' ? ": " : "", said.message);
+    return settle(maker, span, row, 0, &error, said.message);
+}
+
 static enum stk_row_step begin_several(struct stk_row_maker *maker, struct stk_span *span,
                                        uint32_t row)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
     const uint64_t id = *stk_span_id(span, row);
+    if (pipeline->dataset->ops->make != NULL)
+        return begin_made(maker, span, row);
     if (span->part_count == 0)
         return complete(maker, span, row);
     if (pipeline->cache.kind == STOKER_CACHE_DECODED &&

@@ -48,7 +48,7 @@ int stk_values_write(struct stk_row_maker *maker, const struct stk_span *span, u
     const stoker_dataset *dataset = pipeline->dataset;
     int rc = 0;
     for (uint32_t i = 0; i < dataset->info.field_count && rc == 0; i++) {
-        if (dataset->fields[i].info.part != STOKER_NO_PART)
+        if (dataset->fields[i].info.part != STOKER_NO_PART || dataset->ops->make != NULL)
             continue;
         if (i == 0 && pipeline->plan.finish != STK_FINISH_COPY)
             rc = write_changed(maker, span, first, count);

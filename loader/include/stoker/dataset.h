@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <stoker/codec.h>
 #include <stoker/error.h>
+#include <stoker/rng.h>
 #include <stoker/tensor.h>
 
 STOKER_BEGIN_DECLS
@@ -127,7 +128,7 @@ typedef struct stoker_field_info {
      * axis, >= 1. */
     uint64_t shape[STOKER_RANK_MAX];
     bool varies;          /* the first axis has another length, 0..shape[0], in every sample */
-    uint32_t part;        /* the part that fills it; STOKER_NO_PART: values() does */
+    uint32_t part;        /* the part that fills it; STOKER_NO_PART: values() or make() does */
     uint32_t class_count; /* the values are 0..class_count - 1; 0 = no classes, or unknown */
     /* Images and masks may differ in size from shape, each up to this many pixels: a loader that resizes decodes them
      * with the codec's decode_any(), any other refuses them. 0 = all have shape. */
@@ -144,9 +145,9 @@ typedef struct stoker_dataset_info {
     size_t struct_size;   /* sizeof(stoker_dataset_info), set by describe() */
     uint64_t count;       /* samples, >= 1 */
     uint32_t field_count; /* 1..STOKER_FIELDS_MAX; without field() filled in: 1 or 2 */
-    uint32_t part_count;  /* parts of every sample; without field() filled in: 1 */
-    stoker_dtype dtype;   /* field 0's, as stored */
-    uint32_t rank;        /* axes of field 0 in one sample, 0..STOKER_RANK_MAX - 1 */
+    uint32_t part_count; /* parts of every sample; without field() filled in: 1. 0 = none: make() */
+    stoker_dtype dtype;  /* field 0's, as stored */
+    uint32_t rank;       /* axes of field 0 in one sample, 0..STOKER_RANK_MAX - 1 */
     /* Lengths of field 0's axes; images are height, width, channels. */
     uint64_t shape[STOKER_RANK_MAX];
     bool is_image;              /* field 0 is an image */
@@ -238,8 +239,15 @@ typedef struct stoker_dataset_ops {
                   stoker_error *error);
 
     /* Fill out[0..count) with field `field` of `count` >= 1 samples: dense, as stored. Required for fields without a
-     * part. The rules of locate() hold. */
+     * part, unless make() fills them. The rules of locate() hold. */
     int (*values)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out);
+
+    /* Fill all fields of sample `id`; rows[f] is the place of field f. For data sets without parts. It runs in the
+     * workers, for several samples at once, and may allocate, block and read: no reader is involved. `rng` is keyed by
+     * (seed, epoch, id), so what is drawn from it depends on nothing else. A failure makes the sample bad. Such a data
+     * set is never cached, since each epoch may make other rows. */
+    int (*make)(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
+                stoker_error *error);
 
     /* Fill *out for file number `file` < info.file_count. Optional if file_count is 0. Called when the data set is
      * created, and for each loader. */
@@ -295,7 +303,7 @@ STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id,
 
 /* Read and decode all fields of one sample in this thread, with pread, to look at data or to check a loader: rows[f] has
  * room for field f, stoker_dataset_field_bytes() bytes, or data NULL if the field is not wanted. Sets rows[f].length of
- * fields that vary. May allocate. Errors as the loader's. */
+ * fields that vary. make() draws as in epoch 0 with seed 0. May allocate. Errors as the loader's. */
 STOKER_API int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id,
                                           stoker_row *rows, stoker_error *error);
 

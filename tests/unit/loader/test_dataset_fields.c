@@ -362,6 +362,70 @@ CleanTest(dataset_fields, what_a_field_cannot_hold_is_an_error)
     close(set.file.fd);
 }
 
+/* Two fields, one of which varies, drawn from the generator. */
+static int make_rows(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
+                     stoker_error *error)
+{
+    (void)self;
+    (void)error;
+    const uint64_t drawn = stoker_rng_u64(rng);
+    memcpy(rows[0].data, &drawn, sizeof(drawn));
+    memset(rows[1].data, (int)id, id);
+    rows[1].length = id;
+    return id == 5 ? STOKER_EIO : STOKER_OK;
+}
+
+static int describe_made(const void *self, stoker_dataset_info *out)
+{
+    (void)self;
+    *out = (stoker_dataset_info){ .struct_size = sizeof(*out), .count = COUNT, .field_count = 2 };
+    return STOKER_OK;
+}
+
+static int field_made(const void *self, uint32_t index, stoker_field_info *out)
+{
+    (void)self;
+    *out = field(index == 0 ? "drawn" : "text", STOKER_DTYPE_UINT8, STOKER_NO_PART);
+    out->rank = 1;
+    out->shape[0] = 8;
+    out->varies = index == 1;
+    return STOKER_OK;
+}
+
+CleanTest(dataset_fields, a_set_without_parts_makes_its_samples)
+{
+    static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                            .name = "made",
+                                            .describe = describe_made,
+                                            .field = field_made,
+                                            .make = make_rows };
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
+    for (uint64_t id = 0; id < 5; id++) {
+        uint64_t drawn = 0;
+        uint64_t again = 0;
+        uint8_t text[8] = { 0 };
+        stoker_row rows[2] = { { .data = &drawn, .bytes_max = 8 },
+                               { .data = text, .bytes_max = 8 } };
+        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(rows[1].length, id);
+        cr_assert(id == 0 || text[id - 1] == id);
+        rows[0].data = &again;
+        rows[1].data = NULL; /* not wanted */
+        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(again, drawn);
+    }
+    uint64_t drawn = 0;
+    stoker_error error = { .code = 0 };
+    stoker_row rows[2] = { { .data = &drawn, .bytes_max = 8 } };
+    cr_assert_eq(stoker_dataset_read_fields(dataset, 5, rows, &error), STOKER_EIO);
+    cr_assert_eq(error.sample, 5);
+    stoker_dataset_close(&dataset);
+    stoker_dataset_ops neither = ops;
+    neither.make = NULL;
+    cr_assert_eq(stoker_dataset_create(&dataset, &neither, NULL, NULL), STOKER_EINVAL);
+}
+
 CleanTest(dataset_fields, create_survives_each_allocation_failure)
 {
     struct fields_set set;
