@@ -122,7 +122,7 @@ static bool read_times(struct stk_spec_text word, uint64_t *times)
 static int open_repeat(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options, stoker_error *error)
 {
-    struct stk_spec_text word;
+    struct stk_spec_text word = { .at = NULL };
     stoker_dataset *dataset = NULL;
     uint64_t times;
     int rc =
@@ -154,7 +154,7 @@ static int read_file(struct stk_numbers *numbers, struct stk_spec_text word,
 static int open_select(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options, stoker_error *error)
 {
-    struct stk_spec_text word;
+    struct stk_spec_text word = { .at = NULL };
     struct stk_numbers numbers = { .count = 0 };
     stoker_dataset *dataset = NULL;
     int rc =
@@ -172,7 +172,7 @@ static int open_select(stoker_dataset **out, const char *rest,
 static int open_weighted(stoker_dataset **out, const char *rest,
                          const stoker_dataset_options *options, stoker_error *error)
 {
-    struct stk_spec_text word;
+    struct stk_spec_text word = { .at = NULL };
     struct stk_numbers numbers = { .count = 0 };
     stoker_dataset *dataset = NULL;
     int rc = open_behind(&dataset, &word, rest, "weighted", "write weighted:FILE:(SPEC)", options,

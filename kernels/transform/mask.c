@@ -29,7 +29,7 @@ struct job {
     const uint8_t *pixels;
     uint32_t width; /* the source's, pixels */
     const int32_t *lines, *columns;
-    struct stk_mask_frame drawn;
+    struct stk_mask_frame drawn = { 0 };
 };
 
 /* The compiler knows the size of the usual pixels. */
@@ -106,7 +106,7 @@ void stk_mask_row_reference(const struct stk_mask_plan *plan, const struct stk_i
                             uint64_t epoch, uint64_t sample, void *out)
 {
     const struct stk_framing *framing = &plan->framing;
-    struct stk_mask_frame drawn;
+    struct stk_mask_frame drawn = { 0 };
     uint8_t *to = out;
     stk_mask_draw(framing, mask->height, mask->width, epoch, sample, &drawn);
     for (uint32_t y = 0; y < framing->out_height; y++)

@@ -31,12 +31,12 @@ CleanTest(error, every_code_has_a_name_and_a_text)
 
 CleanTest(error, normal_stops_have_texts_and_unknown_codes_do_no_harm)
 {
-    static const int stops[] = { STOKER_OK, STOKER_EPOCH_END, STOKER_FINISHED };
+    static const int stops[] = { STOKER_OK, STOKER_EPOCH_END, STOKER_FINISHED, STOKER_INTERRUPTED };
     for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
         cr_assert_str_neq(stoker_strerror(stops[i]), "unknown error code");
         cr_assert_str_neq(stoker_error_name(stops[i]), "STOKER_UNKNOWN");
     }
-    static const int unknown[] = { 3, STOKER_ERR_LAST - 1, INT32_MAX, INT32_MIN };
+    static const int unknown[] = { 4, STOKER_ERR_LAST - 1, INT32_MAX, INT32_MIN };
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
         cr_assert_str_eq(stoker_strerror(unknown[i]), "unknown error code");
         cr_assert_str_eq(stoker_error_name(unknown[i]), "STOKER_UNKNOWN");
