@@ -29,7 +29,7 @@ struct job {
     const uint8_t *pixels;
     uint32_t width; /* the source's, pixels */
     const int32_t *lines, *columns;
-    struct stk_mask_frame drawn = { 0 };
+    struct stk_mask_frame drawn;
 };
 
 /* The compiler knows the size of the usual pixels. */
