@@ -253,7 +253,7 @@ static void describe_part(const struct stk_row_maker *maker, uint32_t part, cons
     if (named)
         (void)snprintf(what, what_bytes, "%s", said);
     else
-        (void)snprintf(what, what_bytes, "field \"%s\"%s%s",
+        (void)snprintf(what, what_bytes, "field \"%s\"%s%.420s",
                        dataset->fields[dataset->part_fields[part].first].info.name,
                        said[0] != '\0' ? ": " : "", said);
 }

@@ -133,7 +133,7 @@ static inline void stk_directory_remove(const struct stk_directory *directory)
 static inline const char *stk_path_in(char path[512], const struct stk_directory *directory,
                                       const char *name)
 {
-    (void)snprintf(path, 512, "%s/%s", directory->path, name);
+    (void)snprintf(path, 512, "%.200s/%s", directory->path, name);
     return path;
 }
 

@@ -150,7 +150,7 @@ static inline void stk_folder_make(struct stk_folder_set *set, uint32_t count, u
         }
         stk_folder_write(set, id);
     }
-    (void)snprintf(spec, sizeof(spec), "folder:%s?extensions=%s", set->directory.path,
+    (void)snprintf(spec, sizeof(spec), "folder:%.200s?extensions=%s", set->directory.path,
                    png ? "png" : "raw");
     cr_assert_eq(stoker_dataset_open(&set->dataset, spec, NULL, &error), STOKER_OK, "%s",
                  error.message);
