@@ -229,10 +229,9 @@ CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
 CleanTest(orders, are_the_same_in_every_setting, .timeout = 100)
 {
     static const char *const specs[] = {
-        "synth:bytes?count=60&shape=6x5x3&weighted=balanced",
-        "synth:bytes?count=60&shape=6x5x3&test=0.2&stratified=1",
-        "concat:(synth:bytes?count=30&shape=6x5x3&test=0.5)+(repeat:2:(synth:bytes?count=20&shape="
-        "6x5x3))",
+        "synth:bytes?count=60&shape=4x4x3&weighted=balanced",
+        "synth:bytes?count=60&shape=4x4x3&test=0.2&stratified=1",
+        "concat:(synth:bytes?shape=4x4x3&test=.5&count=30)+(synth:bytes?shape=4x4x3&count=20)",
     };
     static const int32_t workers[] = { 0, 1, 3, 5, 8, STOKER_WORKERS_AUTO };
     static const stoker_cache caches[] = { STOKER_CACHE_NONE, STOKER_CACHE_DECODED,
@@ -244,7 +243,7 @@ CleanTest(orders, are_the_same_in_every_setting, .timeout = 100)
             stoker_loader_options options = stk_small_options();
             options.batch_size = 7;
             options.dtype = STOKER_DTYPE_FLOAT32;
-            options.transform.flip = 0.5F;
+            options.transform.flip = true;
             options.num_workers = workers[i % 6];
             options.cache = caches[i / 6 % 3];
             options.prefetch_batches = i / 18 == 0 ? STOKER_PREFETCH_AUTO : 2;

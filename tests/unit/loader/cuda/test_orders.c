@@ -48,7 +48,7 @@ static void check_everywhere(const stoker_dataset *dataset)
         options.cache = caches[i % 3];
         options.non_blocking = i / 12 == 0;
         options.dtype = i % 2 == 0 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_FLOAT32;
-        options.transform.flip = i / 4 % 2 == 0 ? 0.5F : 0.0F;
+        options.transform.flip = i / 4 % 2 == 0;
         (void)stk_cuda_run(dataset, &options, 50, &found);
         options.device = STOKER_DEVICE_CPU;
         options.cache = STOKER_CACHE_NONE;
