@@ -26,8 +26,9 @@ measures() {
 measures all --device cuda --cache decoded --dtype float32,as-stored
 measures host --device cuda-host
 measures cold --device cuda:0 --cache none --non-blocking on,off --convert host --ceilings off
+# Long enough that the batches queued on the GPU at either end of the window do not count.
 measures step --device cuda --convert auto --non-blocking on --pin-memory on --batch-size 100 \
-    --step-us 3000 --headspace --ceilings off
+    --step-us 1000 --seconds 0.6 --headspace --ceilings off
 measures resident --device cuda --cache device --pin-memory auto --non-blocking on --convert auto
 
 python3 - "$scratch" <<'PYTHON' || fail "the rows are not as promised"
@@ -63,8 +64,8 @@ for c in rows("resident", "cell"):
     assert c["error"] is None and c["cache"] == "device" and c["verified"] == 2000, c
     assert c["ceiling"] == "gather on GPU" and c["ceiling_share"] > 0, c
 step = rows("step", "cell")[0]
-assert step["samples_per_s"] <= 100 / 0.003 * 1.05, step
-assert 0 < step["headspace_samples_per_s"] <= 100 / 0.003 * 1.05, step
+assert step["samples_per_s"] <= 100 / 0.001 * 1.05, step
+assert 0 < step["headspace_samples_per_s"] <= 100 / 0.001 * 1.05, step
 PYTHON
 
 "$tool" "${fast[@]}" --device cuda --trace "$scratch/trace.json" --ceilings off "$data" >"$scratch/table"
