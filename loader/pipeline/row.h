@@ -1,4 +1,4 @@
-/* row.h - the rows of a span: locate, decode, transform, write. What a row needs next is the answer; the worker does it.
+/* row.h - one row at a time: decode, transform, write. What it needs next is the answer; the worker does it.
  *
  *   begin ──┬─▶ DONE    the row is in the slot, or its failure is noted there
  *           ├─▶ READ    maker->orders[order_count] must be read: take() each completion, with the same answers
@@ -17,18 +17,7 @@
 
 enum stk_row_step { STK_ROW_DONE, STK_ROW_READ, STK_ROW_AGAIN };
 
-/* Look up all rows of a claimed span: sets resident, with sources and labels, else samples. If locate() fails, all
- * rows are lost: then span->started is span->rows, and left is 0. */
-void stk_row_locate(struct stk_row_maker *maker, struct stk_span *span);
-
-/* Give up all rows of a span: the run ends with the error. */
-void stk_row_lose_all(struct stk_span *span, const stoker_error *error);
-
-/* Convert all rows of a resident span and prefetch the first rows of the next one (or NULL). */
-void stk_row_gather(struct stk_row_maker *maker, struct stk_span *span,
-                    const struct stk_span *next);
-
-/* Begin a row of a located span that is not resident. */
+/* Begin a row of a located span that is not resident (span_rows.h). */
 enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *span, uint32_t row);
 
 /* Continue a row with a read that has ended. READ may come without orders: other reads of the row are under way. */

@@ -9,6 +9,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
 #include "loader/pipeline/hook_calls.h"
+#include "loader/pipeline/span_rows.h"
 
 #define REAP_WAIT_NS INT64_C(20000000) /* longest time until a worker notices that it must stop */
 
@@ -144,7 +145,7 @@ static void begin_row(struct stk_worker *worker, struct stk_span *span, uint32_t
 static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 {
     if (span->resident) {
-        stk_row_gather(&worker->maker, span, worker->ahead);
+        stk_span_gather(&worker->maker, span, worker->ahead);
         return true;
     }
     while (span->started < span->rows && stk_fetch_has_room(&worker->fetcher)) {
@@ -198,9 +199,9 @@ static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batc
     const uint64_t begin_ns = stk_trace_begin(worker->trace, STOKER_TRACE_CLAIM, batch);
     stoker_error error;
     if (stk_claim_rows(&worker->claimer, span, &piece, &error) == 0)
-        stk_row_locate(&worker->maker, span);
+        stk_span_locate(&worker->maker, span);
     else
-        stk_row_lose_all(span, &error);
+        stk_span_lose(span, &error);
     stk_trace_end(worker->trace, STOKER_TRACE_CLAIM, begin_ns, batch, span->first_row, span->rows);
     return span;
 }
