@@ -10,6 +10,8 @@
 
 #include <stoker/stoker.h>
 
+#include "loader/api/cache_choice.h"
+#include "loader/api/file_reader.h"
 #include "loader/api/loader.h"
 #include "loader/api/options.h"
 #include "loader/api/order.h"
@@ -18,15 +20,8 @@
 #include "loader/api/state.h"
 #include "loader/base/budget.h"
 #include "loader/base/clock.h"
-#include "loader/base/environment.h"
 #include "loader/base/error.h"
-#include "loader/base/struct_size.h"
 #include "loader/base/thread.h"
-#include "loader/reader/choose.h"
-#include "loader/reader/readers.h"
-#include "loader/reader/setup.h"
-
-enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 
 #define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
 #define DEVICE_WAIT_NS  UINT64_C(5000000000)
@@ -85,198 +80,20 @@ static int look_at_samples(stoker_loader *loader, stoker_error *error)
     return rc;
 }
 
-/* Bytes of field 0 in a cache of decoded samples. */
-static size_t cached_bytes(const stoker_loader *loader)
-{
-    const struct stk_pipeline *pipeline = &loader->pipeline;
-    const struct stk_framing *framing = &pipeline->transform.framing;
-    return stk_pipeline_keeps_resized(&loader->facts)
-               ? (size_t)framing->resize_height * framing->resize_width *
-                     pipeline->transform.channels
-               : pipeline->dataset->row_bytes;
-}
-
 static int plan_fields(stoker_loader *loader)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     pipeline->part_count = pipeline->dataset->info.part_count;
     return stk_field_plan_init(&pipeline->field_plan, pipeline->dataset, loader->outputs.sizes,
-                               cached_bytes(loader),
+                               stk_cache_choice_row_bytes(loader),
                                loader->facts.transforms ? &pipeline->transform.framing : NULL);
-}
-
-/* Bytes of one sample in a cache of this kind. */
-static size_t stride_of(const stoker_loader *loader, stoker_cache kind)
-{
-    const struct stk_pipeline *pipeline = &loader->pipeline;
-    const struct stk_field_plan *plan = &pipeline->field_plan;
-    const bool encoded = kind == STOKER_CACHE_ENCODED;
-    if (plan->several)
-        return encoded
-                   ? (pipeline->encoded_bytes_max > 0 ? plan->part_bytes : 0) * pipeline->part_count
-                   : plan->record_bytes;
-    return encoded ? pipeline->encoded_bytes_max : cached_bytes(loader);
-}
-
-/* A cache of this kind for all samples. */
-static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cache kind,
-                                         uint64_t budget_bytes)
-{
-    const struct stk_pipeline *pipeline = &loader->pipeline;
-    const size_t row_bytes = stride_of(loader, STOKER_CACHE_DECODED);
-    uint32_t block_rows = 1;
-    while (pipeline->dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
-        block_rows *= 2;
-    return (struct stk_cache_options){
-        .kind = kind,
-        .budget_bytes = budget_bytes,
-        .count = pipeline->dataset->info.count,
-        .stride_bytes = stride_of(loader, kind),
-        .block_rows = block_rows,
-        .whole_places = pipeline->dataset->info.dense,
-    };
-}
-
-static bool fits(const struct stk_cache_options *cache)
-{
-    return cache->stride_bytes > 0 && stk_cache_bytes(cache, cache->count) <= cache->budget_bytes;
-}
-
-static bool is_in_memory(const stoker_loader *loader)
-{
-    return loader->facts.source == STK_SOURCE_MEMORY;
-}
-
-static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
-{
-    const struct stk_pipeline_facts *facts = &loader->facts;
-    const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
-    const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
-    /* The GPU holds the rows, or the data set itself is the cache. */
-    if (loader->pipeline.device_cache.on || (is_in_memory(loader) && !facts->has_codec) ||
-        loader->pipeline.dataset->ops->make != NULL) /* or it makes other rows each time */
-        return STOKER_CACHE_NONE;
-    if (loader->options.cache != STOKER_CACHE_AUTO)
-        return loader->options.cache;
-    if ((stk_pipeline_keeps_resized(facts) || !facts->any_size) && fits(&decoded))
-        return STOKER_CACHE_DECODED;
-    return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
-}
-
-static int make_cache(stoker_loader *loader)
-{
-    const uint64_t asked = loader->options.cache_bytes;
-    const uint64_t budget = asked != STOKER_BYTES_AUTO ? asked : stk_budget_left();
-    const stoker_cache kind = choose_cache(loader, budget);
-    const struct stk_cache_options cache = cache_of(loader, kind, budget);
-    int rc = stk_cache_init(&loader->pipeline.cache, &cache);
-    if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
-        rc = 0; /* optional: init has left a cache that holds nothing */
-    if (rc == 0 && loader->pipeline.cache.kind == STOKER_CACHE_AUTO)
-        loader->pipeline.cache.kind = STOKER_CACHE_NONE;
-    stk_budget_reserve(stk_cache_reserved_bytes(&loader->pipeline.cache));
-    if (loader->options.cache == STOKER_CACHE_AUTO && kind == STOKER_CACHE_NONE &&
-        loader->cache_reason[0] == '\0' && !is_in_memory(loader))
-        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
-                       "%" PRIu64 " samples of at most %zu bytes do not fit in the %" PRIu64
-                       " bytes that a cache may take",
-                       cache.count, cache.stride_bytes, budget);
-    loader->facts.cache =
-        loader->pipeline.device_cache.on ? STOKER_CACHE_DEVICE : loader->pipeline.cache.kind;
-    return rc;
-}
-
-/* The built-in readers of files: all deliver the same bytes. */
-static bool reads_descriptors(const stoker_reader *reader)
-{
-    return reader == &stk_reader_uring || reader == &stk_reader_pread;
-}
-
-static int check_file(const stoker_reader *reader, uint32_t number, const stoker_file *file,
-                      stoker_error *error)
-{
-    if (file->fd >= 0 || !reads_descriptors(reader))
-        return 0;
-    struct stk_place place = STK_NOWHERE;
-    place.path = file->path;
-    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &place,
-                         "file %u has no descriptor: give a reader that needs none in "
-                         "options.reader",
-                         number);
-}
-
-static enum stk_reader_rule reader_rule(const stoker_reader *asked)
-{
-    if (asked != NULL && !reads_descriptors(asked))
-        return STK_READER_OWN;
-    return asked != NULL || stk_environment("STOKER_READER") != NULL ? STK_READER_NAMED
-                                                                     : STK_READER_ANY;
 }
 
 static void make_plan(stoker_loader *loader)
 {
-    loader->facts.reader = reader_rule(loader->options.reader);
+    loader->facts.reader = stk_file_reader_rule(loader->options.reader);
     loader->facts.threads = loader->options.num_workers != 0;
     loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
-}
-
-/* The caller's reader, of any version: the functions that it lacks are NULL. */
-static int take_reader(stoker_loader *loader, const stoker_reader *given, stoker_error *error)
-{
-    const struct stk_place nowhere = STK_NOWHERE;
-    if (!stk_struct_size_fits(given->struct_size, STK_SIZE_UP_TO(stoker_reader, close),
-                              sizeof(*given)))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "reader: struct_size %zu is not sizeof(stoker_reader)",
-                             given->struct_size);
-    memcpy(&loader->own_reader, given, given->struct_size);
-    loader->pipeline.reader = &loader->own_reader;
-    if (given->name == NULL || given->open == NULL || given->submit == NULL ||
-        given->reap == NULL || given->close == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "reader: its name or one of its functions is NULL");
-    return 0;
-}
-
-static int make_reader(stoker_loader *loader, stoker_error *error)
-{
-    struct stk_pipeline *pipeline = &loader->pipeline;
-    const uint32_t file_count = pipeline->dataset->info.file_count;
-    if (loader->options.reader != NULL) {
-        (void)snprintf(loader->reader_reason, sizeof(loader->reader_reason),
-                       "given in the options");
-        pipeline->reader = loader->options.reader; /* which keeps its identity */
-        int rc = reads_descriptors(pipeline->reader)
-                     ? 0
-                     : take_reader(loader, loader->options.reader, error);
-        if (rc < 0)
-            return rc;
-    } else {
-        int rc = stk_reader_choose(&pipeline->reader, loader->reader_reason,
-                                   sizeof(loader->reader_reason), error);
-        if (rc < 0)
-            return rc;
-    }
-    loader->files = stk_calloc((size_t)file_count + 1, sizeof(loader->files[0]));
-    if (loader->files == NULL)
-        return STOKER_ENOMEM;
-    for (uint32_t i = 0; i < file_count; i++) {
-        int rc = pipeline->dataset->ops->file(pipeline->dataset->self, i, &loader->files[i]);
-        if (rc == 0)
-            rc = check_file(pipeline->reader, i, &loader->files[i], error);
-        if (rc != 0)
-            return rc < 0 ? rc : STOKER_EINVAL; /* file() has no normal stop */
-    }
-    pipeline->files = loader->files;
-
-    pipeline->read_depth = loader->options.read_depth;
-    if (pipeline->read_depth == 0)
-        pipeline->read_depth = stk_sizing_read_depth(pipeline->dataset);
-    /* The last row that starts may exceed it by all its parts but one. */
-    if (pipeline->part_count > 0 &&
-        pipeline->read_depth > STK_READ_DEPTH_MAX - pipeline->part_count)
-        pipeline->read_depth = STK_READ_DEPTH_MAX - pipeline->part_count + 1;
-    return 0;
 }
 
 static int make_schedule(stoker_loader *loader, stoker_error *error)
@@ -485,10 +302,10 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = plan_fields(loader);
     if (rc == 0)
-        rc = make_cache(loader);
+        rc = stk_cache_choice_make(loader);
     make_plan(loader);
     if (rc == 0)
-        rc = make_reader(loader, error);
+        rc = stk_file_reader_make(loader, error);
     if (rc == 0)
         rc = stk_order_make(&loader->draws, &loader->order_hash, &loader->options,
                             loader->pipeline.dataset, error);
