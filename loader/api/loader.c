@@ -15,6 +15,7 @@
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
 #include "loader/base/thread.h"
+#include "loader/pipeline/consumer_wait.h"
 
 enum {
     TUNE_EVERY = 16,      /* batches between two readings of the clock, and */
@@ -40,7 +41,7 @@ static bool wait_and_assist(stoker_loader *loader, uint64_t deadline_ns, uint64_
         if (*now_ns >= deadline_ns || atomic_load(&slots->interrupted))
             return false; /* the next call finishes the claimed span */
     }
-    return stk_slots_wait_ready(slots, deadline_ns, now_ns);
+    return stk_consumer_wait(slots, deadline_ns, now_ns);
 }
 
 /* Make the head batch in this thread, measuring the CPU time of some of them. */
@@ -66,7 +67,7 @@ static bool wait_or_work(stoker_loader *loader, uint64_t deadline_ns, uint64_t *
         return make_here(loader, deadline_ns, now_ns);
     if (loader->has_caller_worker)
         return wait_and_assist(loader, deadline_ns, now_ns);
-    return stk_slots_wait_ready(slots, deadline_ns, now_ns);
+    return stk_consumer_wait(slots, deadline_ns, now_ns);
 }
 
 static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)

@@ -16,10 +16,9 @@
  *   ready_turn == b + 1 the slot holds batch b, complete      (the last span stores it)
  *
  * Free slots flow backward as credits and are the only throttle. A wake-up costs a
- * system call and a switch, so neither side is woken for each batch: the consumer
- * sleeps while several are made, on a timer if a core is spare, else until a worker wakes it; the
- * workers are woken once half of the slots that are not lent have returned as credits, and always
- * before the consumer sleeps.
+ * system call and a switch, so neither side is woken for each batch: consumer_wait.h decides how long
+ * the consumer sleeps; the workers are woken once half of the slots that are not lent have returned as
+ * credits, and always before the consumer sleeps.
  *
  * If the consumer keeps a batch and the ring comes round to its slot, the slot may exchange its memory for a spare's:
  * the batch stays where it is, outside of the ring, and the slot is free (stk_slots_exchange).
@@ -188,10 +187,6 @@ void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *erro
 
 bool stk_slots_ready(const struct stk_slots *slots);
 
-/* Wait until the head batch is ready. Returns false if it is not by deadline_ns (UINT64_MAX = no limit),
- * or if stopping or interrupted. *now_ns is the time at the call and becomes the time at the return. */
-bool stk_slots_wait_ready(struct stk_slots *slots, uint64_t deadline_ns, uint64_t *now_ns);
-
 /* Publish the CPU that the consumer runs on, for the workers. */
 static inline void stk_slots_note_cpu(struct stk_slots *slots)
 {
@@ -243,6 +238,9 @@ static inline struct stk_slot_memory *stk_slots_memory_of(struct stk_lease *leas
  * before the reason to sleep was checked. */
 void stk_slots_sleep(struct stk_slots *slots, uint32_t word, int64_t wait_ns);
 void stk_slots_wake_consumer(struct stk_slots *slots); /* any thread */
+
+/* Wake the workers that sleep for a credit. Any thread. */
+void stk_slots_wake_workers(struct stk_slots *slots);
 
 /* Stop: wake all threads for good. Any thread. */
 void stk_slots_stop(struct stk_slots *slots);

@@ -8,7 +8,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/fault.h"
-#include "loader/pipeline/slots.h"
+#include "loader/pipeline/consumer_wait.h"
 #include "support/leaks.h"
 
 enum { SLOTS = 3, SPANS = 2, BATCH_SIZE = 5, BATCHES = 10 };
@@ -204,8 +204,8 @@ static bool wait_ready(struct stk_slots *slots, uint64_t wait_ns)
 {
     uint64_t now_ns = stk_now_ns();
     const uint64_t before_ns = now_ns;
-    const bool ready = stk_slots_wait_ready(
-        slots, wait_ns == UINT64_MAX ? UINT64_MAX : before_ns + wait_ns, &now_ns);
+    const bool ready =
+        stk_consumer_wait(slots, wait_ns == UINT64_MAX ? UINT64_MAX : before_ns + wait_ns, &now_ns);
     cr_assert_geq(now_ns, before_ns);
     cr_assert_leq(now_ns, stk_now_ns());
     return ready;
