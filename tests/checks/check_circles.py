@@ -11,6 +11,7 @@ A circle is a set of nodes in which each one reaches each other. One that is not
 entry of ALLOWED that is not exactly a circle of its graph any more.
 
 usage: check_circles.py [--list] BUILD_DIR OBJECT...    objects of the libraries; a ;-separated list counts as several
+       check_circles.py [--list]                        without a build: included files and folders only
        check_circles.py --self-test
 """
 import os
@@ -179,13 +180,15 @@ def main():
         return
     show = "--list" in words
     words = [word for word in words if word != "--list"]
-    if len(words) < 2:
-        sys.exit("usage: check_circles.py [--list] BUILD_DIR OBJECT...")
-    symbols = read_symbols(words[0], words[1:])
-    links = link_edges(symbols)
+    if len(words) == 1:
+        sys.exit("usage: check_circles.py [--list] [BUILD_DIR OBJECT...]")
     includes = include_edges(read_texts(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")))
-    graphs = {"linked files": links, "linked folders": folders(link_edges(without_public(symbols))),
-              "included files": includes, "included folders": folders(includes)}
+    graphs = {"included files": includes, "included folders": folders(includes)}
+    links = {}
+    if words:
+        symbols = read_symbols(words[0], words[1:])
+        links = link_edges(symbols)
+        graphs.update({"linked files": links, "linked folders": folders(link_edges(without_public(symbols)))})
     if show:
         for graph, edges in graphs.items():
             for members in circles(edges):
@@ -193,7 +196,7 @@ def main():
         return
     wrong = verdict(graphs, ALLOWED)
     print("\n".join(wrong + [f"{len(links)} objects, {len(includes)} sources"]))
-    sys.exit(1 if wrong or not links or not includes else 0)
+    sys.exit(1 if wrong or (words and not links) or not includes else 0)
 
 
 if __name__ == "__main__":
