@@ -1,0 +1,84 @@
+/* settings.h - 36 settings of a loader that must not change a byte of any batch.
+ *
+ * Any two values of any two dimensions meet in one of them: with setting = w + 4 a + 12 b, the digits w < 4, a < 3 and
+ * b < 3 and sums of them are the levels of nine dimensions. test_determinism.c checks that.
+ */
+#ifndef STK_TEST_SETTINGS_H
+#define STK_TEST_SETTINGS_H
+
+#include <stoker/stoker.h>
+
+#include "support/reader_file.h"
+#include "support/scripted_reader.h"
+
+enum { STK_SETTINGS = 36, STK_DIMENSIONS = 9, STK_LEVELS_MAX = 4 };
+
+/* The levels of a setting, one per dimension. */
+struct stk_setting {
+    uint32_t workers, cache, reader, device, prefetch, cache_bytes, read_depth, pinned, traced;
+};
+
+static inline struct stk_setting stk_setting_of(uint32_t number)
+{
+    const uint32_t w = number % 4;
+    const uint32_t a = number / 4 % 3;
+    const uint32_t b = number / 12;
+    return (struct stk_setting){
+        .workers = w,
+        .cache = (w + 3 * a + b) % 4,
+        .reader = a,
+        .device = b,
+        .prefetch = (a + b) % 3,
+        .cache_bytes = (a + 2 * b) % 3,
+        .read_depth = ((b == 0) + w) % 2,
+        .pinned = ((a == 0) + w / 2) % 2,
+        .traced = ((a == b) + w) % 2,
+    };
+}
+
+/* Bytes come in another order than they were asked for, and some in pieces. */
+static inline const stoker_reader *stk_setting_own_reader(uint32_t number)
+{
+    static const struct stk_script_rule rules[] = {
+        { .what = STK_SCRIPT_SHORT, .amount = 5, .file = STK_SCRIPT_ANY_FILE, .times = 30 },
+        { .what = STK_SCRIPT_ERRNO, .amount = EAGAIN, .file = STK_SCRIPT_ANY_FILE, .times = 10 },
+    };
+    stk_script_install(
+        &(struct stk_script){ .rules = rules, .rule_count = 2, .shuffle_seed = number + 1 });
+    return &stk_scripted_reader;
+}
+
+/* Without io_uring here, pread takes its place. */
+static inline const stoker_reader *stk_setting_reader(uint32_t number)
+{
+    const uint32_t level = stk_setting_of(number).reader;
+    if (level == 2)
+        return stk_setting_own_reader(number);
+    return level == 0 && stk_test_reader_works(stoker_reader_uring()) ? stoker_reader_uring()
+                                                                      : stoker_reader_pread();
+}
+
+/* Set what the setting decides; without a GPU, its batches stay on the CPU. */
+static inline void stk_setting_apply(uint32_t number, bool gpu, stoker_loader_options *options)
+{
+    static const int32_t workers[] = { 0, 1, 3, 8 };
+    static const stoker_cache caches[] = { STOKER_CACHE_NONE, STOKER_CACHE_ENCODED,
+                                           STOKER_CACHE_DECODED, STOKER_CACHE_AUTO };
+    static const stoker_device devices[] = { STOKER_DEVICE_CPU, STOKER_DEVICE_CUDA_HOST,
+                                             STOKER_DEVICE_CUDA };
+    static const uint32_t prefetch[] = { STOKER_PREFETCH_AUTO, 2, 5 };
+    static const uint64_t cache_bytes[] = { STOKER_BYTES_AUTO, 1500, 3000 };
+    const struct stk_setting setting = stk_setting_of(number);
+    options->num_workers = workers[setting.workers];
+    options->cache = caches[setting.cache];
+    options->reader = stk_setting_reader(number);
+    options->device = gpu ? devices[setting.device] : STOKER_DEVICE_CPU;
+    options->prefetch_batches = prefetch[setting.prefetch];
+    options->cache_bytes = cache_bytes[setting.cache_bytes];
+    options->read_depth = setting.read_depth == 0 ? STOKER_READ_DEPTH_AUTO : 1;
+    options->pin_memory = setting.pinned == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF;
+    options->non_blocking = setting.pinned == 0;
+    options->trace_events = setting.traced == 0 ? 0 : 64;
+}
+
+#endif
