@@ -2,7 +2,7 @@
 #ifndef STK_DATASETS_FORMATS_H
 #define STK_DATASETS_FORMATS_H
 
-#include "loader/api/format.h"
+#include "loader/dataset/format.h"
 
 extern const struct stk_format stk_format_mnist;
 extern const struct stk_format stk_format_idx;

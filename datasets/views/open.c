@@ -13,9 +13,9 @@
 
 #include "datasets/csv/number.h"
 #include "datasets/views/spec.h"
-#include "loader/api/format.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/dataset/format.h"
 
 /* While a spec is opened. */
 struct opening {

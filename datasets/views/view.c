@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/api/dataset.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
+#include "loader/dataset/dataset.h"
 
 int stk_view_refuse(const struct stk_view_making *making, int code, const char *format, ...)
 {

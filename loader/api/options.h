@@ -5,7 +5,7 @@
 #include <stoker/loader.h>
 
 #include "kernels/transform/transform.h"
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 
 /* Set *framing to the transforms of resolved options and the resulting image size, checked against the data set.
  * Returns 0, or STOKER_EINVAL or ETYPE with *error naming the option. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 #include "loader/sampler/draws.h"
 
 /* Check options->order, which may be NULL. Returns 0, or STOKER_EINVAL or ELIMIT with *error naming the member. */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/api/fingerprint.h"
+#include "loader/dataset/fingerprint.h"
 
 struct stk_resume {
     uint64_t seed;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "kernels/transform/mask.h"
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 #include "loader/pipeline/fields.h"
 
 struct stk_field_plan {

@@ -7,8 +7,8 @@
 
 #include "loader/base/error.h"
 #include "loader/base/rng.h"
+#include "loader/dataset/part.h"
 #include "loader/pipeline/image_row.h"
-#include "loader/pipeline/part.h"
 
 static uint8_t *slot_row(const struct stk_pipeline *pipeline, const struct stk_span *span,
                          uint32_t row, uint32_t field)

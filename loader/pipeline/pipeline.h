@@ -22,8 +22,8 @@
 
 #include "kernels/convert/convert.h"
 #include "kernels/transform/transform.h"
-#include "loader/api/dataset.h"
 #include "loader/cache/cache.h"
+#include "loader/dataset/dataset.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/device_cache.h"
 #include "loader/pipeline/field_plan.h"

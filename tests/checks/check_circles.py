@@ -21,14 +21,12 @@ import sys
 
 # (graph, members, reason)
 ALLOWED = [
-    ("linked files", ("datasets/formats.c", "datasets/views/formats.c", "loader/api/dataset_open.c"),
+    ("linked files", ("datasets/formats.c", "datasets/views/formats.c", "loader/dataset/open.c"),
      "the spec of a view holds other specs"),
     ("linked folders", ("datasets", "datasets/arrays", "datasets/cifar", "datasets/csv", "datasets/folder", "datasets/idx",
                         "datasets/npy", "datasets/shards", "datasets/synth", "datasets/tar", "datasets/views",
                         "datasets/zip"),
      "datasets/formats.c is the table of all formats, beside the files that they share"),
-    ("included folders", ("loader/api", "loader/pipeline"),
-     "workers call the data set's callbacks, which api/dataset.h holds"),
     ("included folders", ("trainer/backend", "trainer/backend/common"),
      "backend.h holds a struct of common/, and common/ takes the operations of backend.h"),
     ("included folders", ("trainer/backend/cpu", "trainer/backend/cpu/onednn"),

@@ -2,6 +2,7 @@
 """check_includes.py - which part may include which.
 
     base/  <-  stages (sampler reader codec device cache)  <-  pipeline  <-  api
+    base/, codec/  <-  loader/dataset/  <-  pipeline
     public headers, base/, codec/  <-  datasets
     public headers, base/, kernels/train/  <-  trainer; its programs see public headers only
     public headers  <-  bench
@@ -17,7 +18,6 @@ import sys
 
 STAGES = ("sampler", "reader", "codec", "device", "cache")
 JOINING = ("pipeline", "api")  # they put the stages together
-PIPELINE_API = "loader/api/dataset.h"  # the data set's callbacks, which the workers call
 PACK_HEADERS = ("datasets/shards/layout.h", "datasets/shards/fields_layout.h", "loader/base/crc32c.h")
 # Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
 # (stoker_cli), since libstoker exports none of it.
@@ -25,7 +25,7 @@ PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/
                 "loader/base/thread_team.h", "loader/base/cuda_runtime.h", "loader/base/clock.h", "loader/base/thread.h")
 PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
 DATASET_HEADERS = ("arrays.h", "dataset.h", "codec.h", "tensor.h", "error.h", "export.h", "rng.h", "views.h")
-VIEW_HEADERS = ("loader/api/dataset.h", "loader/sampler/sampler.h")
+VIEW_HEADERS = ("loader/dataset/dataset.h", "loader/sampler/sampler.h")
 
 # A system header that is neither here nor in OURS is a third party that has no home yet.
 THIRD_PARTY = {
@@ -119,19 +119,19 @@ def project_rule(path, name):
         return None  # its 16-bit types, and the kernels of a training step
     if here == "kernels" and name == "loader/base/rng.h":
         return None  # integers only; host and device draw the same from it
-    if here == "datasets" and name == "loader/api/format.h":
+    if here == "datasets" and name == "loader/dataset/format.h":
         return None  # the table through which formats reach the loader
     if path.startswith("datasets/views/") and name in VIEW_HEADERS:
         return None  # views wrap data sets, and split by the sampler's permutation
-    if here == "datasets" and there == "codec":
+    if here in ("datasets", "dataset") and there == "codec":
         return None  # a data set names the codec of its samples
     if here == "public":
         return "a public header sees public headers only"
-    if there == "base" and here in STAGES + JOINING + ("datasets", "trainer"):
+    if there == "base" and here in STAGES + JOINING + ("dataset", "datasets", "trainer"):
         return None  # the trainer has a copy of its own: libstoker exports none of it
-    if here in JOINING and there in STAGES:
-        return None
-    if here == "api" and there == "pipeline" or here == "pipeline" and name == PIPELINE_API:
+    if here in JOINING and there in STAGES + ("dataset",):
+        return None  # workers call the callbacks of a data set
+    if here == "api" and there == "pipeline":
         return None
     if here in STAGES:
         return "a stage sees itself, base/ and the public headers"
@@ -185,7 +185,7 @@ CAUGHT = [
     ("loader/include/stoker/x.h", '#include "loader/base/queue.h"'),
     ("datasets/idx/idx.c", "#include <stoker/loader.h>"),
     ("datasets/idx/idx.c", '#include "loader/reader/reader.h"'),
-    ("datasets/idx/idx.c", '#include "loader/api/dataset.h"'),
+    ("datasets/idx/idx.c", '#include "loader/dataset/dataset.h"'),
     ("bench/main.c", '#include "loader/base/queue.h"'),
     ("trainer/main.c", '#include "bench/list.h"'),
     ("trainer/api/create.c", '#include "bench/cli/options.h"'),
@@ -202,7 +202,10 @@ CAUGHT = [
     ("datasets/idx/idx.c", '#include "kernels/transform/launch.h"'),
     ("loader/api/loader.c", '#include "loader/nowhere.h"'),
     ("loader/pipeline/worker.c", '#include "loader/api/loader.h"'),
-    ("loader/reader/pread.c", '#include "loader/api/dataset.h"'),
+    ("loader/reader/pread.c", '#include "loader/dataset/dataset.h"'),
+    ("loader/dataset/read.c", '#include "loader/pipeline/slots.h"'),
+    ("loader/dataset/read.c", '#include "loader/api/loader.h"'),
+    ("loader/dataset/read.c", '#include "loader/cache/cache.h"'),
 ]
 ALLOWED = [
     ("loader/base/queue.c", '#include <stoker/error.h>\n#include "loader/base/queue.h"'),
@@ -210,12 +213,13 @@ ALLOWED = [
     ("loader/reader/pread.c", "#include <stoker/reader.h>\n#include <sys/uio.h>"),
     ("loader/pipeline/worker.c", '#include "loader/cache/cache.h"\n#include "kernels/convert/convert.h"'),
     ("loader/api/loader.c", '#include "loader/pipeline/slots.h"\n#include "loader/cache/cache.h"'),
-    ("loader/pipeline/worker.c", '#include "loader/api/dataset.h"'),
+    ("loader/pipeline/worker.c", '#include "loader/dataset/dataset.h"'),
     ("datasets/idx/idx.c", '#include <stoker/dataset.h>\n#include "loader/base/queue.h"'),
     ("datasets/gzip.c", "#include <libdeflate.h>"),
-    ("datasets/formats.c", '#include "loader/api/format.h"'),
-    ("datasets/views/a.c", '#include "loader/api/dataset.h"'),
+    ("datasets/formats.c", '#include "loader/dataset/format.h"'),
+    ("datasets/views/a.c", '#include "loader/dataset/dataset.h"'),
     ("datasets/idx/idx.c", '#include "loader/codec/raw.h"'),
+    ("loader/dataset/read.c", '#include "loader/codec/raw.h"\n#include "loader/base/queue.h"'),
     ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/convert/convert.h"'),
     ("trainer/api/create.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
     ("kernels/train/a.h", '#include "loader/base/rng.h"\n#include "kernels/float16.h"'),
@@ -233,7 +237,7 @@ ALLOWED = [
     ("trainer/programs/arguments.c", '#include "bench/cli/options.h"'),
     ("tests/unit/loader/test_x.c", '#include <criterion/criterion.h>\n#include "loader/pipeline/slots.h"'),
 ]
-FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/api/format.h", "loader/api/dataset.h",
+FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/dataset/format.h", "loader/dataset/dataset.h",
          "loader/api/loader.h", "loader/codec/raw.h",
          "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
          "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "datasets/shards/known.h"
-#include "loader/api/fingerprint.h"
+#include "loader/dataset/fingerprint.h"
 #include "support/leaks.h"
 #include "support/shard_files.h"
 

@@ -7,7 +7,7 @@
 #include <stoker/stoker.h>
 
 #include "datasets/views/numbers.h"
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"

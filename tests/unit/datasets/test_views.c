@@ -8,8 +8,8 @@
 
 #include <stoker/stoker.h>
 
-#include "loader/api/dataset.h"
-#include "loader/api/fingerprint.h"
+#include "loader/dataset/dataset.h"
+#include "loader/dataset/fingerprint.h"
 #include "support/folder_files.h"
 #include "support/label_of.h"
 #include "support/leaks.h"

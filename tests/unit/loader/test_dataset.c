@@ -9,10 +9,10 @@
 #include <stoker/stoker.h>
 #include <string.h>
 
-#include "loader/api/format.h"
 #include "loader/base/fault.h"
 #include "loader/codec/big_endian.h"
 #include "loader/codec/raw.h"
+#include "loader/dataset/format.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
 

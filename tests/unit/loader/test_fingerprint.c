@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/api/fingerprint.h"
+#include "loader/dataset/fingerprint.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/shard_files.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "datasets/image_decoder.h"
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 #include "support/leaks.h"
 #include "support/planned_transform.h"
 #include "support/scripted_reader.h"

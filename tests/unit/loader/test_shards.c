@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 #include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/scripted_reader.h"

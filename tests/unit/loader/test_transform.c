@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "loader/api/dataset.h"
 #include "loader/base/fault.h"
+#include "loader/dataset/dataset.h"
 #include "support/leaks.h"
 
 #include "support/image_folder.h"

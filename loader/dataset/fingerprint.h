@@ -11,7 +11,7 @@
 #ifndef STK_FINGERPRINT_H
 #define STK_FINGERPRINT_H
 
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 
 struct stk_fingerprint {
     uint32_t form;

@@ -1,8 +1,8 @@
 /* part.h - from the bytes of one part to the rows of its fields. */
-#ifndef STK_PIPELINE_PART_H
-#define STK_PIPELINE_PART_H
+#ifndef STK_DATASET_PART_H
+#define STK_DATASET_PART_H
 
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 
 /* Decode part `part` of a sample into rows[0..field_count), of which only the part's own are touched; codec NULL = raw.
  * Sets the length of fields that vary. Returns 0, or a code < 0 with a reason in said->message. */

@@ -1,5 +1,5 @@
 /* fingerprint.c - see fingerprint.h. */
-#include "loader/api/fingerprint.h"
+#include "loader/dataset/fingerprint.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* dataset_read.c - one sample, read and decoded in the calling thread.
+/* read.c - one sample, read and decoded in the calling thread.
  *
  *   id ─▶ locate ─▶ bytes of each part ─▶ its fields
  */
@@ -6,14 +6,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "loader/api/dataset.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
 #include "loader/base/pread.h"
 #include "loader/base/rng.h"
 #include "loader/codec/raw.h"
-#include "loader/pipeline/part.h"
+#include "loader/dataset/dataset.h"
+#include "loader/dataset/part.h"
 
 int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                           stoker_error *error)

@@ -1,9 +1,12 @@
 /* dataset.h - the inside of a stoker_dataset: its callbacks and their answers.
  *
- *   dataset.c         create, close, queries
- *   dataset_fields.c  the fields that the callbacks describe, checked
- *   dataset_read.c    one sample, read in the calling thread
- *   dataset_open.c    from a spec to a format
+ *   open.c         from a spec to a format
+ *   dataset.c      create, close, queries
+ *   fields.c       the fields that the callbacks describe, checked
+ *   part.c         from the bytes of a part to the rows of its fields
+ *   read.c         one sample, read in the calling thread
+ *   stamps.c       files that changed since they were opened
+ *   fingerprint.c  the identity of a data set
  *
  * The pipeline calls dataset->ops->locate(dataset->self, ...) itself: one call per span,
  * with nothing between.
@@ -16,7 +19,7 @@
 #include <stddef.h>
 #include <stoker/dataset.h>
 
-#include "loader/api/stamps.h"
+#include "loader/dataset/stamps.h"
 
 /* A field, and what follows from its description. */
 struct stk_field {

@@ -1,5 +1,5 @@
 /* part.c - see part.h. */
-#include "loader/pipeline/part.h"
+#include "loader/dataset/part.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

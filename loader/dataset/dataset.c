@@ -4,7 +4,7 @@
  *
  * The callbacks' answers are checked here, once, so that no later stage must.
  */
-#include "loader/api/dataset.h"
+#include "loader/dataset/dataset.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* dataset_fields.c - the fields of a data set: asked for once, checked once, so that no later stage must.
+/* fields.c - the fields of a data set: asked for once, checked once, so that no later stage must.
  *
  *   field() per field ─┐
  *                      ├─▶ struct stk_field[] ─▶ fields of each part ─▶ summary in info
@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/api/dataset.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/dataset/dataset.h"
 
 __attribute__((format(printf, 3, 4))) static int refuse(const stoker_dataset *dataset,
                                                         stoker_error *error, const char *format,

@@ -1,5 +1,5 @@
 /* stamps.c - see stamps.h. */
-#include "loader/api/stamps.h"
+#include "loader/dataset/stamps.h"
 
 #include <sys/stat.h>
 

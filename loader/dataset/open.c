@@ -1,4 +1,4 @@
-/* dataset_open.c - finds the format that opens a spec such as "mnist:DIR" or a plain path.
+/* open.c - finds the format that opens a spec such as "mnist:DIR" or a plain path.
  *
  *   "word:rest"  word is a format  -> that format opens rest
  *   "path"       it exists         -> the first format that recognises it
@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "loader/api/dataset.h"
-#include "loader/api/format.h"
 #include "loader/base/error.h"
 #include "loader/base/nearest.h"
 #include "loader/base/struct_size.h"
+#include "loader/dataset/dataset.h"
+#include "loader/dataset/format.h"
 
 #define UNPACKED_BYTES_MAX ((uint64_t)1 << 46) /* what one address space can map */
 
