@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <stoker/ranks.h>
 #include <stoker/trace.h>
 
 #include "kernels/convert/convert.h"
@@ -101,6 +102,23 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
     if (rc == 0)
         rc = require((unsigned)options->on_lent <= STOKER_ON_LENT_GROW, error, STOKER_EINVAL,
                      "on_lent %d is not AUTO, BUSY, WAIT or GROW", (int)options->on_lent);
+    return rc;
+}
+
+static int take_rank(stoker_loader_options *options, stoker_error *error)
+{
+    stoker_ranks ranks = STOKER_RANKS_INIT;
+    if (options->rank != STOKER_RANK_AUTO)
+        return 0;
+    int rc = stoker_ranks_from_environment(&ranks, error);
+    if (rc == 0)
+        rc = require(options->world_size == 1 || options->world_size == ranks.world_size, error,
+                     STOKER_EINVAL,
+                     "world_size %" PRIu32 " with STOKER_RANK_AUTO, but %s started %" PRIu32
+                     " processes",
+                     options->world_size, stoker_launcher_name(ranks.launcher), ranks.world_size);
+    options->rank = ranks.rank;
+    options->world_size = ranks.world_size;
     return rc;
 }
 
@@ -324,7 +342,9 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
     if (rc < 0)
         return rc;
     options->struct_size = sizeof(*options);
-    rc = check_counts(options, error);
+    rc = take_rank(options, error);
+    if (rc == 0)
+        rc = check_counts(options, error);
     if (rc == 0)
         rc = check_choices(options, error);
     if (rc == 0)

@@ -178,6 +178,7 @@ static inline stoker_order stoker_order_made(void)
 #define STOKER_READ_DEPTH_AUTO UINT32_MAX
 #define STOKER_SCALE_AUTO      3.402823466e+38F /* the largest float */
 #define STOKER_NO_LIMIT        UINT64_MAX       /* in max_bad_samples */
+#define STOKER_RANK_AUTO       UINT32_MAX       /* in rank */
 
 /* Start from STOKER_LOADER_OPTIONS_INIT or stoker_loader_options_init(), which set the defaults, and change what you
  * need. A 0 within a field's range is that number, and outside of it is refused with STOKER_EINVAL. */
@@ -266,7 +267,9 @@ typedef struct stoker_loader_options {
 
     /* Draw samples by weight, or in an order of your own. Read by create. Default NULL = `shuffle` decides. */
     const stoker_order *order;
-    uint32_t rank;              /* this process's share of every epoch, < world_size; default 0 */
+    /* This process's share of every epoch, < world_size; default 0. STOKER_RANK_AUTO: rank and world_size are those of
+     * stoker_ranks_from_environment(), and world_size must be 1 or the same. */
+    uint32_t rank;
     uint32_t world_size;        /* processes that share the epochs, 1..2^20; default 1 */
     const stoker_state *resume; /* continue after this state; NULL (default) = from the start */
 

@@ -80,7 +80,7 @@ CleanTest(options, counts_out_of_range)
     REFUSE(trace_events, UINT32_MAX, STOKER_EINVAL);
     ACCEPT(trace_events, 1);
     REFUSE(rank, 1, STOKER_EINVAL);
-    REFUSE(rank, UINT32_MAX, STOKER_EINVAL);
+    REFUSE(rank, UINT32_MAX - 1, STOKER_EINVAL);
     REFUSE(world_size, 0, STOKER_EINVAL);
     REFUSE(world_size, (1U << 20) + 1, STOKER_EINVAL);
     ACCEPT(world_size, 1U << 20);
