@@ -81,9 +81,9 @@ int stk_opening_finish(const struct stk_opening *opening, int rc, stoker_dataset
                        const stoker_dataset_ops *ops, void *self)
 {
     if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, ops, self, NULL);
+        rc = stoker_dataset_create(out, ops, self, opening->error);
         if (rc != STOKER_OK)
-            (void)stk_opening_refuse(opening, rc, "opening");
+            (void)stk_error_add_path(opening->error, rc, opening->path);
     }
     if (rc != STOKER_OK)
         ops->destroy(self);

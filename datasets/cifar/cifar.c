@@ -407,9 +407,9 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
         rc = load_labels(cifar, opening);
     if (rc == STOKER_OK) {
         load_names(cifar, opening);
-        rc = stoker_dataset_create(out, &ops, cifar, NULL);
+        rc = stoker_dataset_create(out, &ops, cifar, opening->error);
         if (rc != STOKER_OK)
-            (void)refuse(opening, rc, "opening");
+            (void)stk_error_add_path(opening->error, rc, opening->directory);
     }
     if (rc != STOKER_OK)
         destroy(cifar);

@@ -251,9 +251,9 @@ int stk_idx_open(stoker_dataset **out, const stoker_dataset_ops *ops, const char
     idx->images.source.fd = -1;
     int rc = open_both(idx, images_path, labels_path, options, error);
     if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, ops, idx, NULL);
+        rc = stoker_dataset_create(out, ops, idx, error);
         if (rc != STOKER_OK)
-            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, NULL);
+            (void)stk_error_add_path(error, rc, images_path);
     }
     if (rc != STOKER_OK)
         destroy(idx);

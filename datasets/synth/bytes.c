@@ -137,11 +137,8 @@ int stk_synth_bytes_open(stoker_dataset **out, const char *parameters,
     if (synth == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
     int rc = read_parameters(synth, parameters, error);
-    if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &ops, synth, NULL);
-        if (rc != STOKER_OK)
-            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "synth:bytes");
-    }
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_create(out, &ops, synth, error);
     if (rc != STOKER_OK)
         stk_free(synth);
     return rc;

@@ -148,11 +148,8 @@ int stk_synth_images_open(stoker_dataset **out, const struct stk_synth_artist *a
     int rc = read_parameters(images, parameters, error);
     if (rc == STOKER_OK)
         rc = read_split(images, options, error);
-    if (rc == STOKER_OK) {
-        rc = stoker_dataset_create(out, &images->ops, images, NULL);
-        if (rc != STOKER_OK)
-            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "%s", artist->name);
-    }
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_create(out, &images->ops, images, error);
     if (rc != STOKER_OK)
         stk_free(images);
     return rc;

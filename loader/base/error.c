@@ -97,6 +97,22 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
     return code;
 }
 
+int stk_error_add_path(stoker_error *error, int code, const char *path)
+{
+    char message[sizeof(error->message)];
+    if (error == NULL)
+        return code;
+    if (error->path[0] != '\0')
+        return error->code;
+    copy_path(error->path, sizeof(error->path), path);
+    memcpy(message, error->message, sizeof(message));
+    error->message[0] = '\0';
+    append(error->message, sizeof(error->message), "%s: %s", error->path, message);
+    stk_printable(error->message);
+    stk_printable(error->path);
+    return error->code;
+}
+
 int stk_error_from_errno(int os_errno)
 {
     switch (os_errno) {

@@ -41,6 +41,10 @@ static inline void stk_error_clear(stoker_error *error)
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Name the file of a failure that names none: "PATH: " before its message. NULL is allowed. Returns the error's code, or
+ * `code` of NULL. */
+int stk_error_add_path(stoker_error *error, int code, const char *path);
+
 /* The stoker_err that says the same as an errno of open, read, mmap, ... */
 int stk_error_from_errno(int os_errno);
 
