@@ -42,6 +42,44 @@ static int check_own_data(void)
     return check("own_data", rc, last * 10 + (uint64_t)label.index, 64 * 10 + 5);
 }
 
+/* The sum of the steps of an epoch's walks: 1000 walks of 64 steps. Returns -1 if a walk is missing. */
+static double sum_walks(int32_t workers)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    double sum = 0;
+    uint64_t seen = 0;
+    options.epochs = 1;
+    options.num_workers = workers;
+    int rc = stoker_dataset_create(&dataset, &walks, NULL, NULL);
+    if (rc == STOKER_OK)
+        rc = stoker_loader_create(&loader, dataset, &options, NULL);
+    while (rc >= 0 && (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED) {
+        if (rc != STOKER_OK)
+            continue;
+        const float *walk = batch.fields[0].values.data;
+        for (uint32_t i = 0; i < 64 * batch.count; i++)
+            sum += (double)walk[i] * walk[i];
+        seen += batch.count;
+        stoker_batch_release(&batch);
+    }
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    return rc == STOKER_FINISHED && seen == 1000 ? sum : -1;
+}
+
+/* The mean square of step n of such a walk is n. */
+static int check_walks(void)
+{
+    const double sum = sum_walks(0), mean = sum / 64000;
+    if (sum == sum_walks(2) && mean > 30 && mean < 35)
+        return 0;
+    (void)fprintf(stderr, "walks: mean square %g, of another run %g\n", mean, sum_walks(2) / 64000);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t count = argc == 2 ? strtoull(argv[1], NULL, 10) : 0;
@@ -54,5 +92,5 @@ int main(int argc, char **argv)
     int bad = check("segmentation", rc, pixels, 48 * count);
     rc = text(&letters);
     bad += check("text", rc, letters, expected);
-    return bad + check_own_data();
+    return bad + check_own_data() + check_walks();
 }
