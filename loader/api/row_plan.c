@@ -383,6 +383,14 @@ static int plan_device_cache(stoker_loader *loader, struct stk_framing *framing,
 
 /* ---- the host's part ---- */
 
+/* Images of one size, of which the crop leaves a part. They must not exceed what the codec decodes in parts. */
+static bool crops_parts(const stoker_dataset_info *set, const struct stk_framing *framing)
+{
+    return framing->resizing == STK_RESIZE_NONE && framing->cropping != STK_CROP_NONE &&
+           (framing->out_height < set->shape[0] || framing->out_width < set->shape[1]) &&
+           set->shape[0] * set->shape[1] <= set->pixels_max;
+}
+
 static int plan_transform(stoker_loader *loader, const struct stk_framing *framing)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -393,6 +401,7 @@ static int plan_transform(stoker_loader *loader, const struct stk_framing *frami
         return 0;
     loader->facts.copies = false;
     loader->facts.resizes_exactly = framing->resizing == STK_RESIZE_EXACT;
+    loader->facts.crops = crops_parts(&pipeline->dataset->info, framing);
     return stk_transform_plan_init(&pipeline->transform, framing, loader->options.transform.fill,
                                    &pipeline->convert, (uint32_t)shape[2], height, width);
 }

@@ -62,6 +62,14 @@ static int check_lengths(const struct stk_field *fields, uint32_t count, const s
     return 0;
 }
 
+int stk_part_check(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,
+                   const stoker_row *rows, stoker_error *said)
+{
+    const struct stk_part_fields own = dataset->part_fields[part];
+    return check_lengths(&dataset->fields[own.first], own.count, &rows[own.first], codec->name,
+                         said);
+}
+
 int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,
                     void *scratch, const stoker_encoded *in, stoker_row *rows, stoker_error *said)
 {

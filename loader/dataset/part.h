@@ -9,4 +9,8 @@
 int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,
                     void *scratch, const stoker_encoded *in, stoker_row *rows, stoker_error *said);
 
+/* Check the lengths that a codec has set in the rows of a part. Returns 0 or STOKER_EFORMAT, with a reason. */
+int stk_part_check(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,
+                   const stoker_row *rows, stoker_error *said);
+
 #endif

@@ -1,6 +1,8 @@
 /* codecs.c - see codecs.h. */
 #include "loader/pipeline/codecs.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "loader/base/memory.h"
@@ -27,10 +29,12 @@ void stk_codecs_destroy(struct stk_codecs *codecs)
 }
 
 /* The cell of a codec, or the empty cell where it belongs. */
-static struct stk_codec_state *place_of(const struct stk_codecs *codecs, const stoker_codec *codec)
+static struct stk_codec_state *place_of(const struct stk_codecs *codecs, const stoker_codec *codec,
+                                        bool any_size)
 {
-    uint32_t at = (uint32_t)stk_mix64((uintptr_t)codec) & (codecs->capacity - 1);
-    while (codecs->states[at].codec != NULL && codecs->states[at].codec != codec)
+    uint32_t at = (uint32_t)stk_mix64((uintptr_t)codec + any_size) & (codecs->capacity - 1);
+    while (codecs->states[at].codec != NULL &&
+           (codecs->states[at].codec != codec || codecs->states[at].any_size != any_size))
         at = (at + 1) & (codecs->capacity - 1);
     return &codecs->states[at];
 }
@@ -43,29 +47,24 @@ static int grow(struct stk_codecs *codecs)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < codecs->capacity; i++)
         if (codecs->states[i].codec != NULL)
-            *place_of(&larger, codecs->states[i].codec) = codecs->states[i];
+            *place_of(&larger, codecs->states[i].codec, codecs->states[i].any_size) =
+                codecs->states[i];
     stk_free(codecs->states);
     *codecs = larger;
     return 0;
 }
 
-int stk_codecs_find(struct stk_codecs *codecs, const stoker_codec *codec,
-                    struct stk_codec_state **out)
+/* *out = the state of the codec, or an empty one for the caller to fill. Allocates if the table is half full. */
+static int find_state(struct stk_codecs *codecs, const stoker_codec *codec, bool any_size,
+                      struct stk_codec_state **out)
 {
-    *out = place_of(codecs, codec);
+    *out = place_of(codecs, codec, any_size);
     if ((*out)->codec != NULL || codecs->count < codecs->capacity / 2)
         return 0;
     int rc = grow(codecs);
     if (rc == 0)
-        *out = place_of(codecs, codec);
+        *out = place_of(codecs, codec, any_size);
     return rc;
-}
-
-void stk_codecs_add(struct stk_codecs *codecs, struct stk_codec_state *state,
-                    const stoker_codec *codec, void *scratch)
-{
-    *state = (struct stk_codec_state){ .codec = codec, .scratch = scratch };
-    codecs->count++;
 }
 
 /* ---- calls ---- */
@@ -92,11 +91,13 @@ static int find_scratch(struct stk_codecs *codecs, const stoker_codec *codec, bo
                         void **scratch, stoker_error *said)
 {
     struct stk_codec_state *state;
-    int rc = stk_codecs_find(codecs, codec, &state);
+    int rc = find_state(codecs, codec, any_size, &state);
     if (rc == 0 && state->codec == NULL) {
         rc = refuse_stop(open_codec(codec, any_size, scratch), "open()", said);
-        if (rc == 0)
-            stk_codecs_add(codecs, state, codec, *scratch);
+        if (rc == 0) {
+            *state = (struct stk_codec_state){ codec, any_size, *scratch };
+            codecs->count++;
+        }
     }
     if (rc == 0)
         *scratch = state->scratch;
@@ -157,17 +158,46 @@ static int check_region(const struct stk_decoding *decoding, const stoker_region
     return STOKER_ELIMIT;
 }
 
-static int decode_region(const stoker_codec *codec, void *scratch, const stoker_encoded *encoded,
-                         struct stk_decoding *decoding, stoker_error *said)
+static bool is_one_size(const struct stk_decoding *decoding)
+{
+    return decoding->one_size.height != 0;
+}
+
+/* As a codec's decode() refuses an image that has not the row's size. */
+static int check_one_size(const struct stk_decoding *decoding, stoker_error *said)
+{
+    const stoker_size *size = &decoding->size, *expected = &decoding->one_size;
+    if (!is_one_size(decoding) ||
+        (size->height == expected->height && size->width == expected->width))
+        return 0;
+    (void)snprintf(said->message, sizeof(said->message),
+                   "%u x %u pixels where %u x %u are expected", size->height, size->width,
+                   expected->height, expected->width);
+    return STOKER_EFORMAT;
+}
+
+/* Find the image's size, and what is wanted of it. */
+static int choose_region(const stoker_codec *codec, void *scratch, const stoker_encoded *encoded,
+                         struct stk_decoding *decoding, stoker_region *wanted, stoker_error *said)
 {
     int rc = codec->measure(codec->self, scratch, encoded, &decoding->size, said);
     rc = refuse_stop(rc, "measure()", said);
     if (rc == 0)
+        rc = check_one_size(decoding, said);
+    if (rc == 0)
         rc = check_size(decoding, "measure()", said);
+    if (rc == 0)
+        decoding->choose(decoding->chooser, decoding->size, wanted);
+    return rc;
+}
+
+static int decode_region(const stoker_codec *codec, void *scratch, const stoker_encoded *encoded,
+                         struct stk_decoding *decoding, stoker_error *said)
+{
+    stoker_region wanted;
+    int rc = choose_region(codec, scratch, encoded, decoding, &wanted, said);
     if (rc < 0)
         return rc;
-    stoker_region wanted;
-    decoding->choose(decoding->chooser, decoding->size, &wanted);
     rc = codec->decode_region(codec->self, scratch, encoded, &wanted, decoding->to,
                               decoding->bytes_max, &decoding->got, said);
     rc = refuse_stop(rc, "decode_region()", said);
@@ -179,17 +209,48 @@ int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
                       stoker_error *said)
 {
     void *scratch = NULL;
-    decoding->in_own_size = decoding->any_size && codec->decode_any != NULL;
+    const bool by_region = codec->decode_region != NULL && decoding->choose != NULL;
+    decoding->in_own_size =
+        codec->decode_any != NULL && (decoding->any_size || (is_one_size(decoding) && by_region));
     decoding->size = (stoker_size){ 0, 0 };
     int rc = find_scratch(codecs, codec, decoding->in_own_size, &scratch, said);
     if (rc < 0)
         return rc;
-    if (decoding->in_own_size && decoding->choose != NULL && codec->decode_region != NULL)
+    if (decoding->in_own_size && by_region)
         return decode_region(codec, scratch, encoded, decoding, said);
     if (decoding->in_own_size)
         return decode_any(codec, scratch, encoded, decoding, said);
     rc = codec->decode(codec->self, scratch, encoded, decoding->to, decoding->row_bytes, said);
     return refuse_stop(rc, "decode()", said);
+}
+
+bool stk_codecs_has_parts(const stoker_codec *codec, const struct stk_decoding *decoding)
+{
+    /* An older, shorter table ends before it. */
+    return codec->struct_size >=
+               offsetof(stoker_codec, decode_region_fields) + sizeof(codec->decode_region_fields) &&
+           codec->decode_region_fields != NULL && codec->measure != NULL &&
+           decoding->choose != NULL && (decoding->any_size || is_one_size(decoding));
+}
+
+int stk_codecs_decode_fields(struct stk_codecs *codecs, const stoker_codec *codec,
+                             const stoker_encoded *encoded, struct stk_decoding *decoding,
+                             stoker_row *rows, uint32_t count, stoker_error *said)
+{
+    void *scratch = NULL;
+    stoker_region wanted;
+    assert(stk_codecs_has_parts(codec, decoding));
+    decoding->in_own_size = true;
+    int rc = find_scratch(codecs, codec, true, &scratch, said);
+    if (rc == 0)
+        rc = choose_region(codec, scratch, encoded, decoding, &wanted, said);
+    if (rc < 0)
+        return rc;
+    rows[0].bytes_max = decoding->bytes_max;
+    rc = codec->decode_region_fields(codec->self, scratch, encoded, &wanted, rows, count,
+                                     &decoding->got, said);
+    rc = refuse_stop(rc, "decode_region_fields()", said);
+    return rc == 0 ? check_region(decoding, &wanted, said) : rc;
 }
 
 int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, void **scratch,

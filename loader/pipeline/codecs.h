@@ -1,7 +1,7 @@
 /* codecs.h - the calls of codecs, and the scratches of one worker, one per codec object that its samples use.
  *
  * A data set may have any number of codec objects, for example one per shard: a hash table with open addressing,
- * keyed by address, at most half full. Entries stay until the worker is destroyed. Not shared.
+ * keyed by address and kind of scratch, at most half full. Entries stay until the worker is destroyed. Not shared.
  */
 #ifndef STK_PIPELINE_CODECS_H
 #define STK_PIPELINE_CODECS_H
@@ -13,6 +13,7 @@
 
 struct stk_codec_state {
     const stoker_codec *codec; /* NULL = empty */
+    bool any_size;             /* made by open_any() */
     void *scratch;
 };
 
@@ -28,14 +29,6 @@ int stk_codecs_init(struct stk_codecs *codecs);
 /* Close every scratch and free the table. All zero is allowed. */
 void stk_codecs_destroy(struct stk_codecs *codecs);
 
-/* *out = the state of the codec, or an empty one, which the caller then fills by stk_codecs_add(). Allocates if the
- * table is half full. Returns 0 or STOKER_ENOMEM. */
-int stk_codecs_find(struct stk_codecs *codecs, const stoker_codec *codec,
-                    struct stk_codec_state **out);
-
-void stk_codecs_add(struct stk_codecs *codecs, struct stk_codec_state *state,
-                    const stoker_codec *codec, void *scratch);
-
 /* Finds the part of an image of that size that is needed, and the smallest scale that will do. */
 typedef void stk_choose_region_fn(const void *chooser, stoker_size size, stoker_region *wanted);
 
@@ -46,7 +39,9 @@ struct stk_decoding {
     size_t bytes_max;  /* any_size: room at `to` */
     uint32_t channels; /* any_size */
     bool any_size;     /* images are decoded in their own size, if the codec can */
-    /* any_size: decode only what it chooses, if the codec can. */
+    /* Images of one size, of which only a part is decoded if the codec can; both 0 = not so. */
+    stoker_size one_size;
+    /* any_size or one_size: decode only what it chooses, if the codec can. */
     stk_choose_region_fn *choose;
     const void *chooser;
     bool in_own_size;  /* out: size and got are set */
@@ -59,6 +54,14 @@ struct stk_decoding {
 int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
                       const stoker_encoded *encoded, struct stk_decoding *decoding,
                       stoker_error *said);
+
+/* Returns true if stk_codecs_decode_fields() can do it: the image is needed in parts, and the codec has them. */
+bool stk_codecs_has_parts(const stoker_codec *codec, const struct stk_decoding *decoding);
+
+/* The same for a part that fills more fields after the image: rows[0..count). decoding->to is not used. */
+int stk_codecs_decode_fields(struct stk_codecs *codecs, const stoker_codec *codec,
+                             const stoker_encoded *encoded, struct stk_decoding *decoding,
+                             stoker_row *rows, uint32_t count, stoker_error *said);
 
 /* The codec's scratch, for a caller that decodes by itself; opened at the codec's first use. The same. */
 int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, void **scratch,

@@ -112,11 +112,16 @@ static int decode(struct stk_row_maker *maker, const struct stk_span *span, uint
     const struct stk_pipeline *pipeline = maker->pipeline;
     const struct stk_part_fields own = pipeline->dataset->part_fields[part];
     const stoker_codec *codec = stk_span_part(span, row, part)->codec;
-    const bool any = own.first == 0 && own.count == 1 && pipeline->plan.any_size && codec != NULL &&
-                     codec->decode_any != NULL;
+    const bool is_image =
+        own.first == 0 && codec != NULL && (pipeline->plan.any_size || pipeline->plan.crops);
     void *scratch = NULL;
-    if (any)
+    if (is_image && own.count == 1 && codec->decode_any != NULL)
         return stk_image_row_decode(maker, span, row, codec, encoded, maker->image, image, said);
+    if (is_image && own.count > 1 && stk_image_row_has_parts(maker, codec)) {
+        const int rc =
+            stk_image_row_decode_fields(maker, span, row, codec, encoded, own.count, image, said);
+        return rc < 0 ? rc : stk_part_check(pipeline->dataset, part, codec, maker->rows, said);
+    }
     int rc = codec == NULL ? 0 : stk_codecs_scratch(&maker->codecs, codec, &scratch, said);
     if (rc == 0)
         rc = stk_part_decode(pipeline->dataset, part, codec, scratch, encoded, maker->rows, said);

@@ -24,6 +24,7 @@ void stk_ledger_sum(const struct stk_ledger_entry *entry, stoker_stats *stats)
     stats->read_bytes += stk_ledger_read(&entry->read_bytes);
     stats->read_retries += stk_ledger_read(&entry->read_retries);
     stats->cache_hits += stk_ledger_read(&entry->cache_hits);
+    stats->regions += stk_ledger_read(&entry->regions);
 }
 
 static double share(uint64_t part_ns, uint64_t whole_ns)
@@ -148,6 +149,7 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.read_bytes -= before->read_bytes;
     between.read_retries -= before->read_retries;
     between.cache_hits -= before->cache_hits;
+    between.regions -= before->regions;
     between.copies -= before->copies;
     between.copy_bytes -= before->copy_bytes;
     between.copy_waits -= before->copy_waits;

@@ -22,8 +22,9 @@ struct stk_ledger_entry {
     _Atomic uint64_t read_bytes;
     _Atomic uint64_t read_retries;
     _Atomic uint64_t cache_hits;
-    _Atomic uint64_t rows;  /* in complete spans */
-    _Atomic uint64_t spans; /* complete */
+    _Atomic uint64_t regions; /* images of which a part was decoded */
+    _Atomic uint64_t rows;    /* in complete spans */
+    _Atomic uint64_t spans;   /* complete */
 };
 
 /* Counted by the consumer. */

@@ -54,6 +54,7 @@ struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts 
         .decodes = facts->has_codec,
         .has_files = facts->has_files,
         .any_size = facts->any_size,
+        .crops = facts->crops && cached_of(facts) != STK_CACHED_DECODED,
         .threads = facts->threads,
     };
 }

@@ -57,6 +57,7 @@ struct stk_pipeline_facts {
     bool bytes_are_rows; /* sample 0 has none, or one that only verifies */
     bool has_files;      /* samples may be in files */
     bool any_size;       /* images may differ in size, and are resized */
+    bool crops;          /* images of one size, of which a crop on the host leaves a part */
     bool transforms;     /* on the host */
     bool resizes_exactly;
     bool copies;        /* convert only copies: rows may be made in place */
@@ -74,6 +75,7 @@ struct stk_pipeline_plan {
     bool decodes;   /* time is spent in codecs, unless rows are resident */
     bool has_files; /* something may be read */
     bool any_size;  /* images are decoded in their own size (decode_any) */
+    bool crops;     /* images of one size: only what the crop leaves is decoded, if the codec can */
     bool threads;   /* false: the only worker runs in any consumer thread */
 };
 

@@ -11,7 +11,7 @@ static int map_scratch(struct stk_row_maker *maker)
     const bool transforms = pipeline->plan.finish == STK_FINISH_TRANSFORM;
     const size_t plan_bytes =
         transforms ? (stk_transform_scratch_bytes(&pipeline->transform) + 63) / 64 * 64 : 0;
-    const size_t image_bytes = pipeline->plan.any_size
+    const size_t image_bytes = pipeline->plan.any_size || pipeline->plan.crops
                                    ? pipeline->image_bytes_max + STK_IMAGE_SLACK_BYTES
                                    : pipeline->dataset->row_bytes;
     const size_t masks_at = plan_bytes + (image_bytes + 63) / 64 * 64;

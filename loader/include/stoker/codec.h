@@ -71,7 +71,7 @@ typedef struct stoker_codec {
     int (*decode_any)(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
                       size_t pixels_bytes, stoker_size *size, stoker_error *error);
 
-    /* Optional, both or none, and only with decode_any(): for a loader that needs a part of the image. measure() finds
+    /* Optional, both or none, and only with decode_any(): for a loader that resizes or crops images. measure() finds
      * its size from the header, without decoding. decode_region() writes a rectangle that contains *wanted, densely, and
      * stores in *got which: got->height x got->width pixels. The rectangle never has more bytes than the whole image,
      * for which there must be room, and the pixels of *wanted are those that decode_any() gives; others may differ.
@@ -92,6 +92,13 @@ typedef struct stoker_codec {
 
     /* The bytes are the row, and decode() only copies them: a loader may read them straight into the row. */
     bool bytes_are_row;
+
+    /* Optional: decode_fields() for a part whose first field is field 0 and an image, of which only a rectangle is
+     * needed; rows[0] is filled as decode_region() does, the other rows as decode_fields() does. rows[0].bytes_max is
+     * the room for the whole image. Needs measure(), and a scratch of open_any(). */
+    int (*decode_region_fields)(const void *self, void *scratch, const stoker_encoded *in,
+                                const stoker_region *wanted, stoker_row *rows, uint32_t count,
+                                stoker_region *got, stoker_error *error);
 } stoker_codec;
 
 STOKER_END_DECLS

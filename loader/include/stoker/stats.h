@@ -96,6 +96,7 @@ typedef struct stoker_stats {
     /* How rows get into the batch: "gather: in memory, converted into the batch"; "read_in_place: ...",
      * "read_decode: ...", "decode_apart: ..."; chosen at create. */
     char route[128];
+    uint64_t regions; /* images of which only the part was decoded that the row needs */
 } stoker_stats;
 
 #define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))

@@ -1,0 +1,483 @@
+/* test_crops.c - images of which a crop leaves a part, without a resize, or whose part of the sample fills more fields:
+ * only that part is decoded, and the rows have the bits of whole images.
+ *
+ * Method: a DECODED cache decodes whole images, any other way decodes parts: equal hashes, and a count of parts. Then a
+ * data set whose codec notes what it is asked for, against one that can only decode whole images.
+ */
+#include <criterion/criterion.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/leaks.h"
+#include "support/opened_loader.h"
+
+/* folder_files.h comes after: it knows the scenario's sets. */
+#include "support/scenario.h"
+
+#include "support/folder_files.h"
+
+static const stoker_transform crops[] = {
+    { .random_crop = { 20, 30 } },
+    { .centre_crop = { 24, 24 }, .flip = true },
+    { .random_crop = { 40, 64 }, .pad = 9, .fill = { 1, 2, 3 } },        /* wider than the image */
+    { .random_crop = { 16, 16 }, .pad = 40, .flip = true, .cutout = 6 }, /* some only of fill */
+    { .centre_crop = { 64, 20 } },
+    { .random_crop = { 24, 24 }, .rotate_min = -30, .rotate_max = 30, .blur = 3 },
+};
+enum { CROPS = sizeof(crops) / sizeof(crops[0]) };
+
+struct seen {
+    uint64_t hash, regions;
+    int rc;
+    stoker_error error;
+};
+
+static struct seen run(const stoker_dataset *dataset, const stoker_loader_options *options)
+{
+    struct seen seen = { .rc = 0 };
+    stoker_stats stats = STOKER_STATS_INIT;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    stoker_loader *loader = loader_of(dataset, options);
+    while (seen.rc >= 0 && seen.rc != STOKER_FINISHED) {
+        seen.rc = stoker_loader_next(loader, &batch, 20000);
+        if (seen.rc != STOKER_OK)
+            continue;
+        seen.hash = stk_hash_bytes(seen.hash, batch.ids, batch.count * sizeof(batch.ids[0]));
+        for (uint32_t i = 0; i < batch.field_count; i++) {
+            const stoker_tensor *values = &batch.fields[i].values;
+            size_t bytes = stoker_dtype_bytes(values->dtype);
+            for (uint32_t axis = 0; axis < values->rank; axis++)
+                bytes *= (size_t)values->shape[axis];
+            seen.hash = stk_hash_bytes(seen.hash, values->data, bytes);
+        }
+        stoker_batch_release(&batch);
+    }
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    seen.regions = stats.regions;
+    if (seen.rc < 0)
+        seen.error = *stoker_loader_error(loader);
+    stoker_loader_destroy(&loader);
+    return seen;
+}
+
+static stoker_loader_options options_of(const stoker_transform *transform)
+{
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = 6;
+    options.epochs = 3;
+    options.prefetch_batches = 2; /* a cache fills early */
+    options.num_workers = 2;
+    options.transform = *transform;
+    return options;
+}
+
+/* ---- image files ----------------------------------------------------------------- */
+
+#if defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP) && defined(STOKER_HAVE_PNG)
+#include "support/jpeg_files.h"
+#include "support/picture.h"
+#include "support/webp_files.h"
+
+enum { FILES = 24, HEIGHT = 64, WIDTH = 60 };
+
+static void write_image(const struct stk_directory *directory, uint64_t id)
+{
+    static struct stk_file_bytes png;
+    static struct stk_picture picture;
+    char name[64];
+    const char *const kinds[] = { "jpg", "png", "webp", "jpg" };
+    (void)snprintf(name, sizeof(name), "c0/f%03u.%s", (unsigned)id, kinds[id % 4]);
+    if (id % 4 == 1) {
+        picture = (struct stk_picture){ .width = WIDTH,
+                                        .height = HEIGHT,
+                                        .depth = 8,
+                                        .colour = PNG_COLOR_TYPE_RGB,
+                                        .interlaced = id % 8 == 5,
+                                        .filters = PNG_ALL_FILTERS };
+        stk_picture_paint(&picture, id);
+        stk_picture_write(&picture, &png);
+        stk_file_write(directory, name, png.at, png.size);
+    } else if (id % 4 == 2) {
+        const struct stk_webp_kind kind = { .height = HEIGHT, .width = WIDTH };
+        struct stk_webp_file file = stk_webp_write(&kind);
+        stk_file_write(directory, name, file.at, file.size);
+        free(file.at);
+    } else {
+        const struct stk_jpeg_kind kind = { .height = HEIGHT,
+                                            .width = WIDTH,
+                                            .channels = 3,
+                                            .h_factor = 2,
+                                            .v_factor = 2,
+                                            .progressive = id % 8 == 3 };
+        struct stk_jpeg_file file = stk_jpeg_write(&kind);
+        stk_file_write(directory, name, file.at, file.size);
+        free(file.at);
+    }
+}
+
+static stoker_dataset *open_folder(struct stk_directory *directory, uint64_t count)
+{
+    char spec[400];
+    *directory = stk_directory_make();
+    stk_folder_mkdir(directory, "c0");
+    for (uint64_t id = 0; id < count; id++)
+        write_image(directory, id);
+    (void)snprintf(spec, sizeof(spec), "folder:%s?channels=3", directory->path);
+    return dataset_of(spec);
+}
+
+CleanTest(crops, decode_only_what_they_leave_of_image_files, .timeout = 100)
+{
+    struct stk_directory directory;
+    stoker_dataset *dataset = open_folder(&directory, FILES);
+    for (int i = 0; i < CROPS; i++) {
+        stoker_loader_options options = options_of(&crops[i]);
+        options.cache = STOKER_CACHE_DECODED;
+        const struct seen whole = run(dataset, &options);
+        cr_assert_eq(whole.rc, STOKER_FINISHED);
+        cr_assert_eq(whole.regions, 0);
+        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_ENCODED; cache++)
+            for (options.num_workers = 0; options.num_workers < 3; options.num_workers += 2) {
+                options.cache = (stoker_cache)cache;
+                const struct seen parts = run(dataset, &options);
+                cr_assert_eq(parts.rc, STOKER_FINISHED);
+                cr_assert_eq(parts.hash, whole.hash, "crop %d cache %d", i, cache);
+                cr_assert_gt(parts.regions, 3 * FILES / 2, "crop %d: %d parts", i,
+                             (int)parts.regions);
+                cr_assert_leq(parts.regions, 3 * FILES);
+            }
+    }
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+}
+
+/* Nothing is left out by a crop of the image's own size, with padding around it. */
+CleanTest(crops, of_the_image_s_size_decode_whole_images)
+{
+    static const stoker_transform padded = { .random_crop = { HEIGHT, WIDTH }, .pad = 4 };
+    struct stk_directory directory;
+    stoker_dataset *dataset = open_folder(&directory, 8);
+    const stoker_loader_options options = options_of(&padded);
+    cr_assert_eq(run(dataset, &options).regions, 0);
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+}
+
+/* An image of another size is a bad sample, in the words of whole decoding. */
+CleanTest(crops, refuse_an_image_of_another_size)
+{
+    struct stk_directory directory;
+    stoker_dataset *dataset = open_folder(&directory, 8);
+    stoker_loader_options options = options_of(&crops[0]);
+    const struct stk_jpeg_kind kind = { .height = HEIGHT, .width = WIDTH - 1, .channels = 3 };
+    struct stk_jpeg_file file = stk_jpeg_write(&kind);
+    const char *const names[] = { "c0/f003.jpg", "c0/f000.jpg" };
+    for (int i = 0; i < 2; i++) {
+        stoker_dataset_close(&dataset);
+        stk_file_write(&directory, names[0], file.at, file.size);
+        char spec[400];
+        (void)snprintf(spec, sizeof(spec), "folder:%s?channels=3&height=%d&width=%d",
+                       directory.path, HEIGHT, WIDTH);
+        dataset = dataset_of(spec);
+        options.cache = i == 0 ? STOKER_CACHE_NONE : STOKER_CACHE_DECODED;
+        const struct seen seen = run(dataset, &options);
+        cr_assert_eq(seen.rc, STOKER_EFORMAT);
+        cr_assert_not_null(strstr(seen.error.message, "64 x 59 pixels where 64 x 60 are expected"),
+                           "%s", seen.error.message);
+    }
+    free(file.at);
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+}
+#endif
+
+/* ---- a codec that notes what it is asked for --------------------------------------- */
+
+enum { COUNT = 30, SIDE = 24, CHANNELS = 2, BOX_BYTES = 8, TEXT = 5 };
+
+/* One part a sample: height, width, pixels, box, text. As TOGETHER it fills image, box and text; as APART the image is a
+ * part of its own. */
+struct own_set {
+    stoker_dataset *dataset;
+    stoker_codec codec;
+    bool together;
+    bool any_size;
+    _Atomic uint64_t pixels; /* decoded so far */
+    _Atomic uint64_t wrong_scratch;
+    uint8_t bytes[COUNT][2 + SIDE * SIDE * CHANNELS + BOX_BYTES + TEXT];
+};
+
+static size_t pixels_of(const uint8_t *bytes)
+{
+    return (size_t)bytes[0] * bytes[1] * CHANNELS;
+}
+
+static uint32_t text_of(uint64_t id)
+{
+    return (uint32_t)(id % (TEXT + 1));
+}
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    const struct own_set *set = self;
+    out->count = COUNT;
+    out->field_count = 3;
+    out->part_count = set->together ? 1 : 2;
+    return STOKER_OK;
+}
+
+static int field(const void *self, uint32_t number, stoker_field_info *out)
+{
+    static const stoker_field_info fields[3] = {
+        { .name = "image",
+          .kind = STOKER_FIELD_IMAGE,
+          .dtype = STOKER_DTYPE_UINT8,
+          .rank = 3,
+          .shape = { SIDE, SIDE, CHANNELS },
+          .pixels_max = SIDE * SIDE },
+        { .name = "box", .dtype = STOKER_DTYPE_FLOAT32, .rank = 1, .shape = { 2 } },
+        { .name = "text",
+          .kind = STOKER_FIELD_BYTES,
+          .dtype = STOKER_DTYPE_UINT8,
+          .rank = 1,
+          .shape = { TEXT },
+          .varies = true },
+    };
+    const struct own_set *set = self;
+    *out = fields[number];
+    out->struct_size = sizeof(*out);
+    out->part = number > 0 && !set->together ? 1 : 0;
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
+                  stoker_error *error)
+{
+    const struct own_set *set = self;
+    (void)error;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *bytes = set->bytes[ids[i]];
+        const uint32_t image = (uint32_t)(2 + pixels_of(bytes));
+        const uint32_t rest = BOX_BYTES + text_of(ids[i]);
+        stoker_part *part = &parts[set->together ? i : 2 * i];
+        part[0] =
+            (stoker_part){ .extent = { .memory = bytes, .bytes = image }, .codec = &set->codec };
+        if (set->together)
+            part[0].extent.bytes += rest;
+        else
+            part[1] = (stoker_part){ .extent = { .memory = bytes + image, .bytes = rest },
+                                     .codec = &set->codec };
+    }
+    return STOKER_OK;
+}
+
+/* The scratch says which of the two it is. */
+static int open_plain(const void *self, void **scratch)
+{
+    static char plain[] = "plain";
+    (void)self;
+    *scratch = plain;
+    return STOKER_OK;
+}
+
+static int open_any(const void *self, void **scratch)
+{
+    static char any[] = "any";
+    (void)self;
+    *scratch = any;
+    return STOKER_OK;
+}
+
+static void note(const void *self, const char *scratch, const char *expected, uint64_t pixels)
+{
+    struct own_set *set = (struct own_set *)self; /* its counts only */
+    atomic_fetch_add(&set->pixels, pixels);
+    atomic_fetch_add(&set->wrong_scratch, strcmp(scratch, expected) != 0);
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    (void)error;
+    if (pixels_of(in->bytes) != row_bytes)
+        return STOKER_EFORMAT;
+    note(self, scratch, "plain", row_bytes / CHANNELS);
+    memcpy(row, in->bytes + 2, row_bytes);
+    return STOKER_OK;
+}
+
+static void take_rest(const uint8_t *from, const uint8_t *end, stoker_row *rows)
+{
+    memcpy(rows[0].data, from, BOX_BYTES);
+    rows[1].length = (uint64_t)(end - from) - BOX_BYTES;
+    if (rows[1].length > 0)
+        memcpy(rows[1].data, from + BOX_BYTES, rows[1].length);
+}
+
+static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
+                         stoker_row *rows, uint32_t count, stoker_error *error)
+{
+    const uint8_t *end = in->bytes + in->size;
+    if (count == 2) {
+        note(self, scratch, "plain", 0);
+        take_rest(in->bytes, end, rows);
+        return STOKER_OK;
+    }
+    take_rest(in->bytes + 2 + pixels_of(in->bytes), end, &rows[1]);
+    return decode(self, scratch, in, rows[0].data, rows[0].bytes_max, error);
+}
+
+static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
+                   stoker_error *error)
+{
+    (void)error;
+    note(self, scratch, "any", 0);
+    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
+    return STOKER_OK;
+}
+
+static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
+                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+{
+    (void)pixels_bytes;
+    note(self, scratch, "any", pixels_of(in->bytes) / CHANNELS);
+    memcpy(pixels, in->bytes + 2, pixels_of(in->bytes));
+    return measure(self, scratch, in, size, error);
+}
+
+static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
+                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
+                         stoker_region *got, stoker_error *error)
+{
+    const size_t line = (size_t)wanted->width * CHANNELS;
+    (void)error;
+    note(self, scratch, "any", (uint64_t)wanted->height * wanted->width);
+    if (wanted->height * line > pixels_bytes)
+        return STOKER_ELIMIT;
+    *got = *wanted;
+    got->eighths = 8;
+    for (uint32_t y = 0; y < got->height; y++)
+        memcpy((uint8_t *)pixels + y * line,
+               in->bytes + 2 + ((size_t)(got->y + y) * in->bytes[1] + got->x) * CHANNELS, line);
+    return STOKER_OK;
+}
+
+static int decode_region_fields(const void *self, void *scratch, const stoker_encoded *in,
+                                const stoker_region *wanted, stoker_row *rows, uint32_t count,
+                                stoker_region *got, stoker_error *error)
+{
+    cr_assert_eq(count, 3);
+    take_rest(in->bytes + 2 + pixels_of(in->bytes), in->bytes + in->size, &rows[1]);
+    return decode_region(self, scratch, in, wanted, rows[0].data, rows[0].bytes_max, got, error);
+}
+
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "own",
+                                        .describe = describe,
+                                        .field = field,
+                                        .locate = locate };
+
+static void make(struct own_set *set, bool together, bool any_size)
+{
+    *set = (struct own_set){ .together = together, .any_size = any_size };
+    set->codec = (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                                 .name = "own",
+                                 .self = set,
+                                 .open = open_plain,
+                                 .open_any = open_any,
+                                 .decode = decode,
+                                 .decode_fields = decode_fields,
+                                 .decode_any = decode_any };
+    for (uint64_t id = 0; id < COUNT; id++) {
+        for (size_t at = 0; at < sizeof(set->bytes[id]); at++)
+            set->bytes[id][at] = (uint8_t)stk_mix64(id * 10000 + at);
+        set->bytes[id][0] = any_size ? (uint8_t)(8 + id % 15) : SIDE;
+        set->bytes[id][1] = any_size ? (uint8_t)(6 + id % 17) : SIDE;
+    }
+    cr_assert_eq(stoker_dataset_create(&set->dataset, &ops, set, NULL), STOKER_OK);
+}
+
+/* From now on the codec decodes parts. */
+static void add_parts(struct own_set *set)
+{
+    set->codec.measure = measure;
+    set->codec.decode_region = decode_region;
+    set->codec.decode_region_fields = decode_region_fields;
+    atomic_store(&set->pixels, 0);
+}
+
+static struct own_set own, whole_set;
+
+/* The run as with whole images, but less is decoded. Returns the share that is. */
+static double expect_parts(struct own_set *set, stoker_loader_options options, uint64_t expected)
+{
+    double share = 1;
+    for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
+        for (options.num_workers = 0; options.num_workers < 3; options.num_workers += 2) {
+            options.cache = (stoker_cache)cache;
+            atomic_store(&set->pixels, 0);
+            const struct seen seen = run(set->dataset, &options);
+            cr_assert_eq(seen.rc, STOKER_FINISHED, "%s", seen.error.message);
+            cr_assert_eq(seen.hash, expected, "cache %d", cache);
+            cr_assert_eq(atomic_load(&set->wrong_scratch), 0);
+            if (cache == STOKER_CACHE_NONE)
+                share = (double)atomic_load(&set->pixels) / (3.0 * COUNT * SIDE * SIDE);
+        }
+    return share;
+}
+
+CleanTest(crops, of_a_part_that_fills_more_fields, .timeout = 60)
+{
+    static const stoker_transform small[] = { { .random_crop = { 8, 10 }, .flip = true },
+                                              { .centre_crop = { 12, 12 } },
+                                              { .random_crop = { 20, 6 }, .pad = 5 } };
+    for (int together = 0; together < 2; together++)
+        for (int i = 0; i < 3; i++) {
+            stoker_loader_options options = options_of(&small[i]);
+            make(&own, together != 0, false);
+            const struct seen whole = run(own.dataset, &options);
+            cr_assert_eq(whole.rc, STOKER_FINISHED);
+            cr_assert_eq(atomic_load(&own.pixels), 3 * COUNT * SIDE * SIDE);
+            cr_assert_eq(whole.regions, 0);
+            add_parts(&own);
+            cr_assert_lt(expect_parts(&own, options, whole.hash), 0.3, "crop %d", i);
+            stoker_dataset_close(&own.dataset);
+        }
+}
+
+/* Images of any size could not be in a part with other fields. */
+CleanTest(crops, of_any_size_in_a_part_that_fills_more_fields, .timeout = 60)
+{
+    static const stoker_transform resized[] = {
+        { .random_resized_crop = { 8, 8 }, .area_min = 0.1F, .area_max = 0.2F, .flip = true },
+        { .resize = { 9, 7 } },
+        { .resize_shorter = 12, .random_crop = { 8, 8 } },
+    };
+    for (int i = 0; i < 3; i++) {
+        stoker_loader_options options = options_of(&resized[i]);
+        make(&whole_set, false, true);
+        make(&own, true, true);
+        const struct seen whole = run(whole_set.dataset, &options);
+        cr_assert_eq(whole.rc, STOKER_FINISHED);
+        add_parts(&own);
+        const double share = expect_parts(&own, options, whole.hash);
+        cr_assert(i > 0 || share < 0.2, "%g", share);
+        stoker_dataset_close(&whole_set.dataset);
+        stoker_dataset_close(&own.dataset);
+    }
+}
+
+/* A codec of an older version has no such function. */
+CleanTest(crops, leave_a_shorter_codec_alone)
+{
+    stoker_loader_options options = options_of(&crops[1]);
+    options.transform.centre_crop = (stoker_size){ 12, 12 };
+    make(&own, true, false);
+    const struct seen whole = run(own.dataset, &options);
+    add_parts(&own);
+    own.codec.struct_size = offsetof(stoker_codec, decode_region_fields);
+    const struct seen seen = run(own.dataset, &options);
+    cr_assert_eq(seen.hash, whole.hash);
+    cr_assert_eq(seen.regions, 0);
+    stoker_dataset_close(&own.dataset);
+}
