@@ -22,6 +22,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/thread.h"
+#include "loader/pipeline/fetch_ring.h"
 
 #define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
 #define DEVICE_WAIT_NS  UINT64_C(5000000000)
@@ -241,7 +242,7 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
             return rc;
     }
     if (!loader->threads)
-        return stk_fetch_open_ring(&loader->workers[0].fetcher, error);
+        return stk_fetch_ring_open(&loader->workers[0].fetcher, error);
     const bool may_help = loader->pipeline.encoded_bytes_max == 0 ||
                           stk_pipeline_may_become_resident(&loader->pipeline);
     if (may_help) {
@@ -374,7 +375,7 @@ static bool stop_workers(stoker_loader *loader)
     for (uint32_t i = 0; i < loader->workers_made; i++) {
         struct stk_worker *worker = &loader->workers[i];
         if (!loader->threads)
-            stk_fetch_close_ring(&worker->fetcher, STK_CLOSE_WAIT_NS);
+            stk_fetch_ring_close(&worker->fetcher, STK_CLOSE_WAIT_NS);
         (void)stk_worker_join(worker, deadline_ns);
         all_gone = all_gone && !stk_worker_is_stuck(worker);
     }

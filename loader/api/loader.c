@@ -32,7 +32,7 @@ static bool wait_and_assist(stoker_loader *loader, uint64_t deadline_ns, uint64_
 {
     struct stk_slots *slots = &loader->pipeline.slots;
     const bool assists = atomic_load_explicit(&loader->caller_assists, memory_order_relaxed);
-    stk_slots_note_cpu(slots);
+    stk_consumer_cpu_note(slots);
     while (assists || stk_worker_holds_span(&loader->caller_worker)) {
         if (!stk_worker_help(&loader->caller_worker, assists, deadline_ns, now_ns))
             break;

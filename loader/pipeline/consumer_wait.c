@@ -3,6 +3,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/thread.h"
+#include "loader/pipeline/consumer_cpu.h"
 
 enum {
     SEVERAL_NS = 500000,   /* work that one sleep of the consumer should cover */
@@ -146,7 +147,7 @@ bool stk_consumer_wait(struct stk_slots *slots, uint64_t deadline_ns, uint64_t *
         ready = stk_slots_ready(slots);
     }
     *now_ns = stk_now_ns();
-    stk_slots_note_cpu(slots);
+    stk_consumer_cpu_note(slots);
     learn_pace(slots, *now_ns - start_ns, published);
     return ready;
 }

@@ -1,10 +1,8 @@
 /* fetch.c - see fetch.h. */
 #include "loader/pipeline/fetch.h"
-#include "loader/reader/readers.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,9 +11,8 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/open_beneath.h"
+#include "loader/pipeline/fetch_ring.h"
 #include "loader/reader/directory.h"
-#include "loader/reader/lock_limit.h"
-#include "loader/reader/registered.h"
 
 enum {
     FETCHES_AHEAD = 8,     /* prefetch distance of fetches, */
@@ -25,9 +22,7 @@ enum {
     LATE_RETRIES_MAX = 64, /* more, for a caller's own reader, which has no blocking read */
     LATE_RETRY_WAIT_NS = 2000000,
     RING_FAILURES_MAX = 3, /* in a row, without a finished read; then no ring is opened any more */
-    RESTART_WAIT_NS = 1000000000,  /* longest wait for the reads of a broken ring */
-    FIXED_SCRATCH_BYTES = 16 << 20 /* a ring that registers more holds all of it in memory; without
-                                      registration only the used pages are */
+    RESTART_WAIT_NS = 1000000000 /* longest wait for the reads of a broken ring */
 };
 
 /* A read in flight. */
@@ -96,85 +91,6 @@ void stk_fetcher_destroy(struct stk_fetcher *fetcher)
     memset(fetcher, 0, sizeof(*fetcher));
 }
 
-/* ---- the ring ---- */
-
-static bool is_own(const struct stk_fetcher *fetcher)
-{
-    return fetcher->pipeline->plan.reader == STK_READER_OWN;
-}
-
-/* Enter and leave a reader call. During a built-in reader's call the thread may be abandoned: when the call
- * returns, the thread checks `stopping` before it runs user code. seq_cst: pairs with stk_slots_stop, which
- * sets stopping, and stk_worker_join, which then reads in_system_call. */
-static void enter_reader(struct stk_fetcher *fetcher)
-{
-    if (!is_own(fetcher))
-        atomic_store_explicit(&fetcher->in_system_call, true, memory_order_relaxed);
-}
-
-static void leave_reader(struct stk_fetcher *fetcher)
-{
-    if (!is_own(fetcher))
-        atomic_store(&fetcher->in_system_call, false);
-}
-
-int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error)
-{
-    struct stk_pipeline *pipeline = fetcher->pipeline;
-    const struct stk_region *slots = &pipeline->slots.memory;
-    if (pipeline->encoded_bytes_max == 0)
-        return 0; /* nothing will ever be read */
-    const bool fixed = fetcher->scratch.bytes <= FIXED_SCRATCH_BYTES;
-    /* A read into registered memory takes 5 to 20 % less of the processor. If nothing limits it, slots that are not
-     * page-locked for a GPU are registered, too. */
-    const bool straight = pipeline->plan.finish == STK_FINISH_COPY &&
-                          (slots->locked || (!is_own(fetcher) && stk_lock_is_unlimited()));
-    const stoker_reader_setup setup = {
-        .struct_size = sizeof(setup),
-        .files = pipeline->files,
-        .file_count = pipeline->dataset->info.file_count,
-        .directory =
-            pipeline->dataset->info.has_paths ? pipeline->dataset->info.directory : AT_FDCWD,
-        .depth = fetcher->count,
-        .scratch = fixed ? fetcher->scratch.base : NULL,
-        .scratch_bytes = fixed ? fetcher->scratch.bytes : 0,
-        .slots = straight ? slots->base : NULL,
-        .slots_bytes = straight ? slots->bytes : 0,
-        .any_thread = !pipeline->plan.threads,
-    };
-    int rc = fetcher->reader->open(&fetcher->ring, &setup, error);
-    if (rc < 0 && pipeline->plan.reader == STK_READER_ANY && fetcher->reader != &stk_reader_pread) {
-        /* A ring can fail on one thread although the others opened theirs. */
-        fetcher->reader = &stk_reader_pread;
-        atomic_fetch_add(&pipeline->pread_workers, 1U); /* once: pread has no fallback */
-        rc = fetcher->reader->open(&fetcher->ring, &setup, error);
-    }
-    fetcher->has_ring = rc == 0;
-    if (rc == 0 && fetcher->reader == &stk_reader_uring) {
-        atomic_store_explicit(&fetcher->locked_bytes,
-                              stk_uring_registered_bytes(fetcher->ring, fetcher->scratch.base),
-                              memory_order_relaxed);
-        atomic_store_explicit(&fetcher->locked_slot_bytes,
-                              stk_uring_registered_bytes(fetcher->ring, slots->base),
-                              memory_order_relaxed);
-    }
-    return rc > 0 ? STOKER_EREADER : rc; /* open() knows no normal stop */
-}
-
-void stk_fetch_close_ring(struct stk_fetcher *fetcher, int64_t wait_ns)
-{
-    if (!fetcher->has_ring)
-        return;
-    enter_reader(fetcher);
-    if (fetcher->reader->close(fetcher->ring, wait_ns) != 0)
-        fetcher->stuck = true;
-    leave_reader(fetcher);
-    fetcher->has_ring = false;
-    fetcher->ring = NULL;
-    atomic_store_explicit(&fetcher->locked_bytes, 0U, memory_order_relaxed);
-    atomic_store_explicit(&fetcher->locked_slot_bytes, 0U, memory_order_relaxed);
-}
-
 /* ---- queue and submit ---- */
 
 static const stoker_extent *extent_of(const struct stk_fetch *fetch)
@@ -219,23 +135,12 @@ void stk_fetch_give_back(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
     push(&fetcher->free, fetch);
 }
 
-/* Open another ring: of the caller's own reader if there is one, else of pread, which reads the same bytes. */
-static void reopen(struct stk_fetcher *fetcher)
-{
-    stoker_error why; /* unused: rows that fail report the ring */
-    if (!is_own(fetcher) && fetcher->reader != &stk_reader_pread) {
-        atomic_fetch_add(&fetcher->pipeline->pread_workers, 1U);
-        fetcher->reader = &stk_reader_pread;
-    }
-    (void)stk_fetch_open_ring(fetcher, &why);
-}
-
 /* Close the ring and repeat all its reads with another one. */
 static void replace_ring(struct stk_fetcher *fetcher)
 {
-    stk_fetch_close_ring(fetcher, RESTART_WAIT_NS);
+    stk_fetch_ring_close(fetcher, RESTART_WAIT_NS);
     if (!fetcher->stuck && fetcher->ring_failures++ < RING_FAILURES_MAX)
-        reopen(fetcher);
+        stk_fetch_ring_reopen(fetcher);
     /* Part of a read may have arrived: read its bytes again. */
     fetcher->queued = 0;
     fetcher->in_flight = 0;
@@ -257,10 +162,10 @@ static void replace_ring(struct stk_fetcher *fetcher)
 /* Submit the queue to the reader. Returns false if the ring broke. */
 static bool submit(struct stk_fetcher *fetcher)
 {
-    enter_reader(fetcher);
+    stk_fetch_ring_enter(fetcher);
     const bool taken = fetcher->has_ring &&
                        fetcher->reader->submit(fetcher->ring, fetcher->queue, fetcher->queued) >= 0;
-    leave_reader(fetcher);
+    stk_fetch_ring_leave(fetcher);
     return taken;
 }
 
@@ -402,7 +307,7 @@ static void pause_before_retry(uint32_t retries)
 static bool try_again(struct stk_fetcher *fetcher, struct stk_fetch *fetch, int os_errno,
                       struct stk_completion *out)
 {
-    const bool own = is_own(fetcher);
+    const bool own = stk_fetch_ring_is_own(fetcher);
     stk_ledger_add(&fetcher->ledger->read_retries, 1);
     fetch->retries++;
     if (fetch->retries <= STK_RETRIES_MAX + (own ? LATE_RETRIES_MAX : 0)) {
@@ -430,7 +335,7 @@ static bool handle_file(struct stk_fetcher *fetcher, struct stk_fetch *fetch, ui
                         struct stk_completion *out)
 {
     const uint32_t done = fetch->done_bytes + bytes;
-    const bool own = is_own(fetcher);
+    const bool own = stk_fetch_ring_is_own(fetcher);
     stk_ledger_add(&fetcher->ledger->read_bytes, bytes);
     if (done >= fetch->order.bytes || (own && bytes == 0))
         return finish_file(fetch, done, out);
@@ -496,12 +401,12 @@ bool stk_fetch_next(struct stk_fetcher *fetcher, struct stk_completion *completi
     return true;
 }
 
-/* Call the reader: the number of finished reads, or < 0: the ring broke. */
+/* Call the reader. Returns the number of finished reads, or < 0 if the ring broke. */
 static int reap_ring(struct stk_fetcher *fetcher, int64_t wait_ns)
 {
-    enter_reader(fetcher);
+    stk_fetch_ring_enter(fetcher);
     int count = fetcher->reader->reap(fetcher->ring, fetcher->reaped, fetcher->count, wait_ns);
-    leave_reader(fetcher);
+    stk_fetch_ring_leave(fetcher);
     return count;
 }
 

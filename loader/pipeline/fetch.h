@@ -60,12 +60,6 @@ int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
                      struct stk_ledger_entry *ledger, bool reads);
 void stk_fetcher_destroy(struct stk_fetcher *fetcher); /* not if stuck; all zero is allowed */
 
-/* Open the ring, in the thread that will use it. Returns 0 or the reader's error. */
-int stk_fetch_open_ring(struct stk_fetcher *fetcher, stoker_error *error);
-
-/* Close the ring, waiting for reads in flight; sets stuck if some never come back. */
-void stk_fetch_close_ring(struct stk_fetcher *fetcher, int64_t wait_ns);
-
 /* Number of reads that are queued or in flight. */
 static inline uint32_t stk_fetch_held(const struct stk_fetcher *fetcher)
 {

@@ -187,14 +187,6 @@ void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *erro
 
 bool stk_slots_ready(const struct stk_slots *slots);
 
-/* Publish the CPU that the consumer runs on, for the workers. */
-static inline void stk_slots_note_cpu(struct stk_slots *slots)
-{
-    const uint32_t cpu = stk_cpu_here();
-    if (atomic_load_explicit(&slots->consumer_cpu, memory_order_relaxed) != cpu)
-        atomic_store_explicit(&slots->consumer_cpu, cpu, memory_order_relaxed);
-}
-
 /* Returns true if the slot of the head batch is still lent: waiting for it would never end. */
 static inline bool stk_slots_head_lent(const struct stk_slots *slots)
 {

@@ -8,15 +8,11 @@
 #include "loader/base/clock.h"
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
+#include "loader/pipeline/fetch_ring.h"
 #include "loader/pipeline/hook_calls.h"
 #include "loader/pipeline/span_rows.h"
 
 #define REAP_WAIT_NS INT64_C(20000000) /* longest time until a worker notices that it must stop */
-
-/* When a worker checks if it shares the consumer's CPU, nanoseconds. */
-#define CLEAR_LOOK_NS     UINT64_C(100000)
-#define CLEAR_AGAIN_NS    UINT64_C(500000)
-#define CLEAR_WAIT_MAX_NS UINT64_C(500000000)
 
 enum { DEMAND_QUEUE = 4 };
 
@@ -372,30 +368,6 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadlin
 
 /* ---- with a thread ---- */
 
-/* Leave the consumer's CPU, if there is a CPU for each worker beside it. The scheduler places a woken thread
- * where it last ran and may leave it there with its waker for tens of ms although another CPU is idle
- * (measured on Linux 6.18: half the throughput meanwhile). If there is no better CPU, the checks become
- * rarer. */
-static void leave_consumer_cpu(struct stk_worker *worker)
-{
-    struct stk_slots *slots = &worker->pipeline->slots;
-    if (worker->mark_ns < worker->clear_ns ||
-        atomic_load_explicit(&worker->pipeline->active_workers, memory_order_relaxed) >=
-            worker->pipeline->cpus)
-        return;
-    const uint32_t cpu = atomic_load_explicit(&slots->consumer_cpu, memory_order_relaxed);
-    if (cpu != stk_cpu_here()) {
-        worker->clear_ns = worker->mark_ns + CLEAR_LOOK_NS;
-        worker->clear_wait_ns = worker->clear_wait_ns / 2;
-        return;
-    }
-    (void)stk_thread_leave_cpu(cpu);
-    worker->clear_wait_ns = 2 * worker->clear_wait_ns + CLEAR_AGAIN_NS;
-    if (worker->clear_wait_ns > CLEAR_WAIT_MAX_NS)
-        worker->clear_wait_ns = CLEAR_WAIT_MAX_NS;
-    worker->clear_ns = worker->mark_ns + worker->clear_wait_ns;
-}
-
 static void rest(struct stk_worker *worker)
 {
     _Atomic uint32_t *active = &worker->pipeline->active_workers;
@@ -427,7 +399,7 @@ static void work(struct stk_worker *worker)
         const bool resting = worker->index >= atomic_load(&pipeline->active_workers);
         /* A resting worker still finishes its claimed spans. */
         while (start_span(worker, UINT64_MAX, !resting))
-            leave_consumer_cpu(worker);
+            stk_consumer_cpu_leave(&worker->cpu_checks, worker->pipeline, worker->mark_ns);
         submit_reads(worker);
         if (worker->fetcher.in_flight > 0)
             reap_reads(worker, REAP_WAIT_NS);
@@ -450,11 +422,11 @@ static void *run(void *argument)
 {
     struct stk_worker *worker = argument;
     worker->kernel_thread = gettid();
-    worker->start_rc = stk_fetch_open_ring(&worker->fetcher, &worker->start_error);
+    worker->start_rc = stk_fetch_ring_open(&worker->fetcher, &worker->start_error);
     set_life(worker, STK_WORKER_RUNNING);
     if (worker->start_rc == 0)
         work(worker);
-    stk_fetch_close_ring(&worker->fetcher, STK_CLOSE_WAIT_NS);
+    stk_fetch_ring_close(&worker->fetcher, STK_CLOSE_WAIT_NS);
     set_life(worker, STK_WORKER_GONE);
     return NULL;
 }

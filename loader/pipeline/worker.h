@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "loader/pipeline/claim.h"
+#include "loader/pipeline/consumer_cpu.h"
 #include "loader/pipeline/fetch.h"
 #include "loader/pipeline/ledger.h"
 #include "loader/pipeline/pipeline.h"
@@ -43,12 +44,11 @@ struct stk_worker {
     struct stk_span *ahead;  /* claimed after `starting`, to fetch its first rows early; or NULL */
     struct stk_again *again; /* [fetcher.count]; empty while new rows begin */
     uint32_t again_count;
-    uint64_t mark_ns;       /* end of the last activity that the ledger has counted */
-    uint64_t clear_ns;      /* next check if it shares the consumer's CPU */
-    uint64_t clear_wait_ns; /* from that check to the one after it */
-    uint64_t deadline_ns;   /* without a thread: when next() must return; UINT64_MAX = no limit */
-    bool in_next;           /* used by the consumer inside next(), which may be interrupted */
-    bool stuck;             /* its thread was abandoned in a system call */
+    uint64_t mark_ns; /* end of the last activity that the ledger has counted */
+    struct stk_cpu_checks cpu_checks;
+    uint64_t deadline_ns; /* without a thread: when next() must return; UINT64_MAX = no limit */
+    bool in_next;         /* used by the consumer inside next(), which may be interrupted */
+    bool stuck;           /* its thread was abandoned in a system call */
 
     struct stk_ledger_entry ledger;
     struct stk_trace_ring *trace; /* ring of the thread that runs this worker; NULL = no tracing */
