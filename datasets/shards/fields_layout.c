@@ -4,22 +4,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "datasets/shards/begin.h"
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
 
-static const uint8_t magic[8] = { 0x89, 'S', 'T', 'K', '\r', '\n', 0x1A, '\n' };
-
-/* Offsets in the header. */
+/* Offsets of the header's fields; those before belong to both versions. */
 enum {
-    AT_MAGIC = 0,
-    AT_VERSION = 8,
-    AT_NEEDS = 12,
-    AT_FLAGS = 16,
-    AT_HEADER_BYTES = 20,
-    AT_COUNT = 24,
-    AT_FILE_BYTES = 32,
-    AT_INDEX = 40,
-    AT_ALIGNMENT = 48,
     AT_FIELD_COUNT = 52,
     AT_PART_COUNT = 56,
     AT_LONGEST = 60,
@@ -30,8 +19,7 @@ enum {
     AT_SOURCE_FIRST = 88,
     AT_SOURCE_COUNT = 96,
     AT_SET_ID = 104,
-    AT_ZEROS = 112,
-    AT_SUM = 4092
+    AT_ZEROS = 112
 };
 
 /* Offsets in a field. */
@@ -52,15 +40,6 @@ enum {
 enum { IN_OFFSET = 0, IN_BYTES = 8, IN_SUM = 12, IN_CODEC = 16, IN_PART_ZEROS = 17 };
 
 enum { LZ4_RATIO_MAX = 255, ZSTD_RATIO_MAX = 32768, VARIES = 1, SIZES_DIFFER = 2 };
-
-static bool all_zero(const uint8_t *from, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (from[i] != 0)
-            return false;
-    }
-    return true;
-}
 
 /* ---- sizes ---------------------------------------------------------------------- */
 
@@ -114,23 +93,15 @@ bool stk_fields_index_bytes(const struct stk_fields_header *header, uint64_t *by
 
 /* ---- header --------------------------------------------------------------------- */
 
-uint32_t stk_fields_version(const uint8_t *from)
-{
-    return memcmp(from, magic, sizeof(magic)) == 0 ? stk_load_le32(from + AT_VERSION) : 0;
-}
-
 void stk_fields_header_store(uint8_t *to, const struct stk_fields_header *header)
 {
-    memset(to, 0, STK_SHARD_BLOCK_BYTES);
-    memcpy(to + AT_MAGIC, magic, sizeof(magic));
-    stk_store_le32(to + AT_VERSION, STK_SHARD_FIELDS_VERSION);
-    stk_store_le32(to + AT_NEEDS, header->needs);
-    stk_store_le32(to + AT_FLAGS, header->flags);
-    stk_store_le32(to + AT_HEADER_BYTES, STK_SHARD_BLOCK_BYTES);
-    stk_store_le64(to + AT_COUNT, header->count);
-    stk_store_le64(to + AT_FILE_BYTES, header->file_bytes);
-    stk_store_le64(to + AT_INDEX, header->index_at);
-    stk_store_le32(to + AT_ALIGNMENT, header->alignment);
+    stk_shard_begin_store(to, STK_SHARD_FIELDS_VERSION);
+    stk_store_le32(to + STK_SHARD_AT_NEEDS, header->needs);
+    stk_store_le32(to + STK_SHARD_AT_FLAGS, header->flags);
+    stk_store_le64(to + STK_SHARD_AT_COUNT, header->count);
+    stk_store_le64(to + STK_SHARD_AT_FILE_BYTES, header->file_bytes);
+    stk_store_le64(to + STK_SHARD_AT_INDEX, header->index_at);
+    stk_store_le32(to + STK_SHARD_AT_ALIGNMENT, header->alignment);
     stk_store_le32(to + AT_FIELD_COUNT, header->field_count);
     stk_store_le32(to + AT_PART_COUNT, header->part_count);
     stk_store_le32(to + AT_LONGEST, header->longest_bytes);
@@ -141,22 +112,22 @@ void stk_fields_header_store(uint8_t *to, const struct stk_fields_header *header
     stk_store_le64(to + AT_SOURCE_FIRST, header->source_first);
     stk_store_le64(to + AT_SOURCE_COUNT, header->source_count);
     stk_store_le64(to + AT_SET_ID, header->set_id);
-    stk_store_le32(to + AT_SUM, stk_crc32c(0, to, AT_SUM));
+    stk_shard_begin_sum(to);
 }
 
 static void load_header(struct stk_fields_header *out, const uint8_t *from)
 {
     *out = (struct stk_fields_header){
-        .needs = stk_load_le32(from + AT_NEEDS),
-        .flags = stk_load_le32(from + AT_FLAGS),
-        .count = stk_load_le64(from + AT_COUNT),
-        .file_bytes = stk_load_le64(from + AT_FILE_BYTES),
-        .index_at = stk_load_le64(from + AT_INDEX),
+        .needs = stk_load_le32(from + STK_SHARD_AT_NEEDS),
+        .flags = stk_load_le32(from + STK_SHARD_AT_FLAGS),
+        .count = stk_load_le64(from + STK_SHARD_AT_COUNT),
+        .file_bytes = stk_load_le64(from + STK_SHARD_AT_FILE_BYTES),
+        .index_at = stk_load_le64(from + STK_SHARD_AT_INDEX),
         .index_sum = stk_load_le32(from + AT_INDEX_SUM),
         .field_count = stk_load_le32(from + AT_FIELD_COUNT),
         .part_count = stk_load_le32(from + AT_PART_COUNT),
         .names_bytes = stk_load_le32(from + AT_NAMES_BYTES),
-        .alignment = stk_load_le32(from + AT_ALIGNMENT),
+        .alignment = stk_load_le32(from + STK_SHARD_AT_ALIGNMENT),
         .longest_bytes = stk_load_le32(from + AT_LONGEST),
         .number = stk_load_le32(from + AT_NUMBER),
         .first = stk_load_le64(from + AT_FIRST),
@@ -168,10 +139,7 @@ static void load_header(struct stk_fields_header *out, const uint8_t *from)
 
 static const char *wrong_in_header(const struct stk_fields_header *header)
 {
-    const uint32_t alignment = header->alignment;
     uint64_t index_bytes = 0;
-    if (alignment == 0 || alignment > STK_SHARD_ALIGNMENT_MAX || (alignment & (alignment - 1)) != 0)
-        return "the alignment";
     if (header->field_count == 0 || header->field_count > STOKER_FIELDS_MAX ||
         header->part_count == 0 || header->part_count > header->field_count ||
         header->field_count > header->part_count + 1)
@@ -180,45 +148,29 @@ static const char *wrong_in_header(const struct stk_fields_header *header)
         return "the names of the classes";
     if (header->count == 0 || !stk_fields_index_bytes(header, &index_bytes))
         return "the number of samples";
-    if (header->index_at < STK_SHARD_BLOCK_BYTES || header->index_at % STK_SHARD_BLOCK_BYTES != 0 ||
-        header->index_at > header->file_bytes ||
-        header->file_bytes - header->index_at != index_bytes)
-        return "where the index is";
-    if (header->longest_bytes == 0 || header->longest_bytes > header->index_at)
-        return "the longest part";
-    if (header->first > UINT64_MAX - header->count || header->source_count < header->count ||
-        header->source_first > UINT64_MAX - header->source_count)
-        return "the place in the set";
-    return NULL;
-}
-
-static int refused(int code, const char **what, const char *text)
-{
-    *what = text;
-    return code;
+    const struct stk_shard_numbers numbers = { .alignment = header->alignment,
+                                               .longest_bytes = header->longest_bytes,
+                                               .count = header->count,
+                                               .file_bytes = header->file_bytes,
+                                               .index_at = header->index_at,
+                                               .index_bytes = index_bytes,
+                                               .first = header->first,
+                                               .source_first = header->source_first,
+                                               .source_count = header->source_count };
+    return stk_shard_numbers_wrong(&numbers);
 }
 
 int stk_fields_header_load(struct stk_fields_header *out, const uint8_t *from, uint64_t file_bytes,
                            const char **what)
 {
-    if (file_bytes < STK_SHARD_BLOCK_BYTES)
-        return refused(STOKER_ETRUNCATED, what, "no whole header");
-    if (stk_fields_version(from) == 0)
-        return refused(STOKER_EMAGIC, what, "not a shard");
-    if (stk_fields_version(from) != STK_SHARD_FIELDS_VERSION)
-        return refused(STOKER_ENOTSUP, what, "an unknown version of the format");
-    if (stk_load_le32(from + AT_SUM) != stk_crc32c(0, from, AT_SUM))
-        return refused(STOKER_ECORRUPT, what, "the header's checksum");
+    const int rc = stk_shard_begin_check(from, file_bytes, STK_SHARD_FIELDS_VERSION,
+                                         STK_SHARD_FIELDS_NEEDS_KNOWN, what);
+    if (rc != STOKER_OK)
+        return rc;
     load_header(out, from);
-    if ((out->needs & ~STK_SHARD_FIELDS_NEEDS_KNOWN) != 0)
-        return refused(STOKER_ENOTSUP, what, "it needs an unknown feature");
-    if (out->file_bytes > file_bytes)
-        return refused(STOKER_ETRUNCATED, what, "the end is missing");
-    if (out->file_bytes < file_bytes)
-        return refused(STOKER_EOVERSIZE, what, "bytes after the end");
     *what = "the header's own fields";
-    if (stk_load_le32(from + AT_HEADER_BYTES) != STK_SHARD_BLOCK_BYTES ||
-        !all_zero(from + AT_ZEROS, AT_SUM - AT_ZEROS) || stk_load_le32(from + AT_NUMBER + 4) != 0)
+    if (!stk_shard_all_zero(from + AT_ZEROS, STK_SHARD_AT_SUM - AT_ZEROS) ||
+        stk_load_le32(from + AT_NUMBER + 4) != 0)
         return STOKER_EFORMAT;
     *what = wrong_in_header(out);
     return *what == NULL ? STOKER_OK : STOKER_EFORMAT;
@@ -283,8 +235,8 @@ int stk_fields_field_load(struct stk_fields_field *out, const uint8_t *from,
         out->shape[axis] = stk_load_le64(from + IN_SHAPE + 8 * (size_t)axis);
     *what = "bytes of a field that must be 0";
     if (from[IN_FLAGS] > (VARIES | SIZES_DIFFER) ||
-        !all_zero(from + IN_FIELD_ZEROS, IN_SHAPE - IN_FIELD_ZEROS) ||
-        !all_zero(from + IN_FIELD_END, STK_SHARD_FIELD_BYTES - IN_FIELD_END))
+        !stk_shard_all_zero(from + IN_FIELD_ZEROS, IN_SHAPE - IN_FIELD_ZEROS) ||
+        !stk_shard_all_zero(from + IN_FIELD_END, STK_SHARD_FIELD_BYTES - IN_FIELD_END))
         return STOKER_EFORMAT;
     *what = wrong_in_field(out, header);
     return *what == NULL ? STOKER_OK : STOKER_EFORMAT;
@@ -330,7 +282,7 @@ int stk_fields_part_load(struct stk_fields_part *out, const uint8_t *from,
     *what = NULL;
     if (out->codec >= STK_SHARD_PART_CODECS || (header->needs >> out->codec & 1) == 0)
         *what = "a codec that the header does not name";
-    else if (!all_zero(from + IN_PART_ZEROS, STK_SHARD_PART_BYTES - IN_PART_ZEROS))
+    else if (!stk_shard_all_zero(from + IN_PART_ZEROS, STK_SHARD_PART_BYTES - IN_PART_ZEROS))
         *what = "bytes of a part that must be 0";
     else if (out->offset < *free_at || out->offset % header->alignment != 0)
         *what = "a part that overlaps the one before, or is not aligned";

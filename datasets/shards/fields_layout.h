@@ -81,9 +81,6 @@ uint64_t stk_fields_entries_at(const struct stk_fields_header *header);
 uint64_t stk_fields_labels_at(const struct stk_fields_header *header);
 uint64_t stk_fields_names_at(const struct stk_fields_header *header);
 
-/* Version of a shard whose first 12 bytes these are; 0 = not a shard. */
-uint32_t stk_fields_version(const uint8_t *from);
-
 void stk_fields_header_store(uint8_t *to, const struct stk_fields_header *header);
 
 /* As stk_shard_header_load. */

@@ -4,22 +4,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "datasets/shards/begin.h"
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
 
-static const uint8_t magic[8] = { 0x89, 'S', 'T', 'K', '\r', '\n', 0x1A, '\n' };
-
-/* Offsets of the header's fields. */
+/* Offsets of the header's fields; those before belong to both versions. */
 enum {
-    AT_MAGIC = 0,
-    AT_VERSION = 8,
-    AT_NEEDS = 12,
-    AT_FLAGS = 16,
-    AT_HEADER_BYTES = 20,
-    AT_COUNT = 24,
-    AT_FILE_BYTES = 32,
-    AT_INDEX = 40,
-    AT_ALIGNMENT = 48,
     AT_DTYPE = 52,
     AT_RANK = 53,
     AT_LABEL_DTYPE = 54,
@@ -35,8 +24,7 @@ enum {
     AT_INDEX_SUM = 164,
     AT_NAMES_BYTES = 168,
     AT_RESUME = 176,
-    AT_ZEROS = 240,
-    AT_SUM = 4092
+    AT_ZEROS = 240
 };
 
 /* Where each field of an entry lies. */
@@ -87,16 +75,13 @@ static void store_row(uint8_t *to, const struct stk_shard_header *header)
 
 void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
 {
-    memset(to, 0, STK_SHARD_BLOCK_BYTES);
-    memcpy(to + AT_MAGIC, magic, sizeof(magic));
-    stk_store_le32(to + AT_VERSION, STK_SHARD_VERSION);
-    stk_store_le32(to + AT_NEEDS, header->needs);
-    stk_store_le32(to + AT_FLAGS, header->flags);
-    stk_store_le32(to + AT_HEADER_BYTES, STK_SHARD_BLOCK_BYTES);
-    stk_store_le64(to + AT_COUNT, header->count);
-    stk_store_le64(to + AT_FILE_BYTES, header->file_bytes);
-    stk_store_le64(to + AT_INDEX, header->index_at);
-    stk_store_le32(to + AT_ALIGNMENT, header->alignment);
+    stk_shard_begin_store(to, STK_SHARD_VERSION);
+    stk_store_le32(to + STK_SHARD_AT_NEEDS, header->needs);
+    stk_store_le32(to + STK_SHARD_AT_FLAGS, header->flags);
+    stk_store_le64(to + STK_SHARD_AT_COUNT, header->count);
+    stk_store_le64(to + STK_SHARD_AT_FILE_BYTES, header->file_bytes);
+    stk_store_le64(to + STK_SHARD_AT_INDEX, header->index_at);
+    stk_store_le32(to + STK_SHARD_AT_ALIGNMENT, header->alignment);
     store_row(to, header);
     stk_store_le32(to + AT_CLASS_COUNT, header->class_count);
     stk_store_le32(to + AT_LONGEST, header->longest_bytes);
@@ -108,20 +93,20 @@ void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
     stk_store_le32(to + AT_INDEX_SUM, header->index_sum);
     stk_store_le32(to + AT_NAMES_BYTES, header->names_bytes);
     memcpy(to + AT_RESUME, header->resume, STK_SHARD_RESUME_BYTES);
-    stk_store_le32(to + AT_SUM, stk_crc32c(0, to, AT_SUM));
+    stk_shard_begin_sum(to);
 }
 
 static void load_fields(struct stk_shard_header *out, const uint8_t *from)
 {
     *out = (struct stk_shard_header){
-        .needs = stk_load_le32(from + AT_NEEDS),
-        .flags = stk_load_le32(from + AT_FLAGS),
-        .count = stk_load_le64(from + AT_COUNT),
-        .file_bytes = stk_load_le64(from + AT_FILE_BYTES),
-        .index_at = stk_load_le64(from + AT_INDEX),
+        .needs = stk_load_le32(from + STK_SHARD_AT_NEEDS),
+        .flags = stk_load_le32(from + STK_SHARD_AT_FLAGS),
+        .count = stk_load_le64(from + STK_SHARD_AT_COUNT),
+        .file_bytes = stk_load_le64(from + STK_SHARD_AT_FILE_BYTES),
+        .index_at = stk_load_le64(from + STK_SHARD_AT_INDEX),
         .index_sum = stk_load_le32(from + AT_INDEX_SUM),
         .names_bytes = stk_load_le32(from + AT_NAMES_BYTES),
-        .alignment = stk_load_le32(from + AT_ALIGNMENT),
+        .alignment = stk_load_le32(from + STK_SHARD_AT_ALIGNMENT),
         .longest_bytes = stk_load_le32(from + AT_LONGEST),
         .dtype = (stoker_dtype)from[AT_DTYPE],
         .label_dtype = (stoker_dtype)from[AT_LABEL_DTYPE],
@@ -137,15 +122,6 @@ static void load_fields(struct stk_shard_header *out, const uint8_t *from)
     for (uint32_t axis = 0; axis < STOKER_RANK_MAX; axis++)
         out->shape[axis] = stk_load_le64(from + AT_SHAPE + 8 * (size_t)axis);
     memcpy(out->resume, from + AT_RESUME, STK_SHARD_RESUME_BYTES);
-}
-
-static bool all_zero(const uint8_t *from, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (from[i] != 0)
-            return false;
-    }
-    return true;
 }
 
 /* What a row and its label are; PNG and JPEG know pixels of 8 bits only. */
@@ -170,54 +146,36 @@ static const char *wrong_in_row(const struct stk_shard_header *header)
 /* Sizes are bounded by the file's before they are multiplied. */
 static const char *wrong_in_places(const struct stk_shard_header *header)
 {
-    const uint32_t alignment = header->alignment;
-    if (alignment == 0 || alignment > STK_SHARD_ALIGNMENT_MAX || (alignment & (alignment - 1)) != 0)
-        return "the alignment";
     if (header->count == 0 || header->count > header->file_bytes / STK_SHARD_ENTRY_BYTES)
         return "the number of records";
     if (header->names_bytes > STK_SHARD_NAMES_MAX || header->class_count > STK_SHARD_CLASSES_MAX)
         return "the classes";
-    if (header->index_at < STK_SHARD_BLOCK_BYTES || header->index_at % STK_SHARD_BLOCK_BYTES != 0 ||
-        header->index_at > header->file_bytes ||
-        header->file_bytes - header->index_at !=
-            stk_shard_index_bytes(header->count, header->names_bytes))
-        return "where the index is";
-    if (header->longest_bytes == 0 || header->longest_bytes > header->index_at)
-        return "the longest record";
-    if (header->first > UINT64_MAX - header->count || header->source_count < header->count ||
-        header->source_first > UINT64_MAX - header->source_count)
-        return "the place in the set";
-    return NULL;
-}
-
-static int refused(int code, const char **what, const char *text)
-{
-    *what = text;
-    return code;
+    const struct stk_shard_numbers numbers = {
+        .alignment = header->alignment,
+        .longest_bytes = header->longest_bytes,
+        .count = header->count,
+        .file_bytes = header->file_bytes,
+        .index_at = header->index_at,
+        .index_bytes = stk_shard_index_bytes(header->count, header->names_bytes),
+        .first = header->first,
+        .source_first = header->source_first,
+        .source_count = header->source_count,
+    };
+    return stk_shard_numbers_wrong(&numbers);
 }
 
 int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uint64_t file_bytes,
                           const char **what)
 {
-    if (file_bytes < STK_SHARD_BLOCK_BYTES)
-        return refused(STOKER_ETRUNCATED, what, "no whole header");
-    if (memcmp(from, magic, sizeof(magic)) != 0)
-        return refused(STOKER_EMAGIC, what, "not a shard");
-    if (stk_load_le32(from + AT_VERSION) != STK_SHARD_VERSION)
-        return refused(STOKER_ENOTSUP, what, "an unknown version of the format");
-    if (stk_load_le32(from + AT_SUM) != stk_crc32c(0, from, AT_SUM))
-        return refused(STOKER_ECORRUPT, what, "the header's checksum");
+    const int rc =
+        stk_shard_begin_check(from, file_bytes, STK_SHARD_VERSION, STK_SHARD_NEEDS_KNOWN, what);
+    if (rc != STOKER_OK)
+        return rc;
     load_fields(out, from);
-    if ((out->needs & ~STK_SHARD_NEEDS_KNOWN) != 0)
-        return refused(STOKER_ENOTSUP, what, "it needs an unknown feature");
-    if (out->file_bytes > file_bytes)
-        return refused(STOKER_ETRUNCATED, what, "the end is missing");
-    if (out->file_bytes < file_bytes)
-        return refused(STOKER_EOVERSIZE, what, "bytes after the end");
     *what = "the header's own fields";
-    if (stk_load_le32(from + AT_HEADER_BYTES) != STK_SHARD_BLOCK_BYTES || from[AT_IS_IMAGE] > 1 ||
-        !all_zero(from + AT_ZEROS, AT_SUM - AT_ZEROS) ||
-        !all_zero(from + AT_NAMES_BYTES + 4, AT_RESUME - AT_NAMES_BYTES - 4))
+    if (from[AT_IS_IMAGE] > 1 ||
+        !stk_shard_all_zero(from + AT_ZEROS, STK_SHARD_AT_SUM - AT_ZEROS) ||
+        !stk_shard_all_zero(from + AT_NAMES_BYTES + 4, AT_RESUME - AT_NAMES_BYTES - 4))
         return STOKER_EFORMAT;
     *what = wrong_in_places(out);
     if (*what == NULL)
@@ -286,7 +244,7 @@ int stk_shard_entry_load(struct stk_shard_entry *out, const uint8_t *from,
     *what = NULL;
     if (codec >= STK_SHARD_CODECS || (header->needs >> codec & 1) == 0)
         *what = "a codec that the header does not name";
-    else if (!all_zero(from + IN_ZEROS, IN_LABEL - IN_ZEROS))
+    else if (!stk_shard_all_zero(from + IN_ZEROS, IN_LABEL - IN_ZEROS))
         *what = "bytes that must be 0";
     else if (out->offset < *free_at || out->offset % header->alignment != 0)
         *what = "a record that overlaps the one before, or is not aligned";
