@@ -20,11 +20,12 @@
 #include "datasets/pack/output.h"
 #include "datasets/pack/pixels.h"
 #include "datasets/pack/progress.h"
+#include "datasets/pack/shard_files.h"
 #include "datasets/shards/fields_layout.h"
 #include "loader/base/crc32c.h"
 #include "loader/base/thread_team.h"
 
-enum { TOGETHER = 64, NAME_BYTES = 32, ALIGNMENT = 8 };
+enum { TOGETHER = 64, ALIGNMENT = 8 };
 
 /* One part of a sample, to be stored. */
 struct piece {
@@ -116,27 +117,6 @@ static const char *unsuitable(const struct packing *packing)
             return "images of several sizes: --codec keep stores them as they are";
     }
     return packing->header.part_count == 0 ? "a label alone" : NULL;
-}
-
-/* The names of the label's classes, if all have one. */
-static bool take_names(struct packing *packing)
-{
-    const struct pack_plan *plan = packing->plan;
-    if (plan->info->label_dtype == STOKER_DTYPE_NONE)
-        return true;
-    for (uint32_t i = 0; i < plan->info->class_count; i++) {
-        const char *name = stoker_dataset_class_name(plan->source, i);
-        const size_t bytes = name == NULL ? 0 : strlen(name) + 1;
-        if (bytes < 2 || packing->names.used + bytes > STK_SHARD_NAMES_MAX) {
-            packing->names.used = 0;
-            return true;
-        }
-        if (!pack_room_for(&packing->names, bytes))
-            return false;
-        memcpy(packing->names.at + packing->names.used, name, bytes);
-        packing->names.used += bytes;
-    }
-    return true;
 }
 
 /* ---- one sample ----------------------------------------------------------------- */
@@ -274,11 +254,6 @@ static void read_items(void *argument, uint32_t thread)
 
 /* ---- shards --------------------------------------------------------------------- */
 
-static const char *name_of(char name[NAME_BYTES], uint32_t number)
-{
-    return snprintf(name, NAME_BYTES, "shard-%06u.stk", number) < NAME_BYTES ? name : "";
-}
-
 static uint64_t file_bytes_with(const struct packing *packing, uint64_t end, uint64_t count)
 {
     struct stk_fields_header header = packing->header;
@@ -291,7 +266,7 @@ static uint64_t file_bytes_with(const struct packing *packing, uint64_t end, uin
 
 static bool begin_shard(struct packing *packing, struct pack_failure *failure)
 {
-    char name[NAME_BYTES];
+    char name[PACK_SHARD_NAME_BYTES];
     struct stk_fields_header *header = &packing->header;
     header->needs = 0;
     header->count = 0;
@@ -299,7 +274,7 @@ static bool begin_shard(struct packing *packing, struct pack_failure *failure)
     packing->entries.used = packing->labels.used = 0;
     packing->at = STK_SHARD_BLOCK_BYTES;
     return pack_output_begin(&packing->output, packing->plan->arguments->target,
-                             name_of(name, header->number), failure) &&
+                             pack_shard_name(name, header->number), failure) &&
            pack_output_zeros(&packing->output, STK_SHARD_BLOCK_BYTES, failure);
 }
 
@@ -407,21 +382,23 @@ static bool skip_finished(struct packing *packing, bool *finished, struct pack_f
 {
     struct stk_fields_header *due = &packing->header;
     while (!*finished) {
-        char name[NAME_BYTES];
+        char name[PACK_SHARD_NAME_BYTES];
         uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
         struct stk_fields_header found = { 0 };
         struct stat status = { 0 };
         const char *what = "it cannot be read";
-        const int fd = openat(packing->folder, name_of(name, due->number), O_RDONLY | O_CLOEXEC);
+        const int fd =
+            openat(packing->folder, pack_shard_name(name, due->number), O_RDONLY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT)
             return true;
-        if (fd >= 0 && fstat(fd, &status) == 0 &&
-            pread(fd, block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
+        if (fd >= 0 && fstat(fd, &status) == 0 && pack_read_at(fd, block, sizeof(block), 0) &&
             stk_fields_header_load(&found, block, (uint64_t)status.st_size, &what) == STOKER_OK)
             what = found.set_id != due->set_id || found.number != due->number ||
                            found.first != due->first || found.source_first != due->source_first
                        ? "it is of another packing"
-                       : NULL;
+                   : pack_index_is_whole(fd, found.index_at, found.file_bytes, found.index_sum)
+                       ? NULL
+                       : "its index is damaged";
         if (fd >= 0)
             close(fd);
         if (what != NULL)
@@ -518,10 +495,11 @@ static bool pack_all(struct packing *packing, uint32_t threads, struct pack_fail
     bool finished = false;
     if (why != NULL)
         return pack_fail(failure, packing->plan->arguments->source, 0, "%s", why);
-    if (!take_names(packing) || !take_items(packing))
+    if (!pack_class_names(packing->plan, &packing->names) || !take_items(packing))
         return pack_fail(failure, target, ENOMEM, "the samples");
     packing->folder = pack_lock_folder(target, failure);
-    if (packing->folder < 0 || !skip_finished(packing, &finished, failure))
+    if (packing->folder < 0 || !skip_finished(packing, &finished, failure) ||
+        !pack_shards_alone(target, packing->header.number, failure))
         return false;
     packing->tally->kept_samples = packing->tally->samples;
     if (finished)

@@ -5,9 +5,9 @@
  */
 #include "datasets/pack/lock.h"
 #include "datasets/pack/output.h"
+#include "datasets/pack/shard_files.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #include "loader/base/crc32c.h"
-
-enum { NAME_BYTES = 32, COPY_BYTES = 64 << 10 };
 
 static_assert(sizeof(stoker_state) == STK_SHARD_RESUME_BYTES, "a state fits in a header");
 
@@ -33,43 +31,7 @@ struct shards {
     stoker_state state; /* after the last batch added */
 };
 
-static const char *name_of(char name[NAME_BYTES], uint32_t number)
-{
-    (void)snprintf(name, NAME_BYTES, "shard-%06u.stk", number);
-    return name;
-}
-
 /* ---- existing shards ------------------------------------------------------------ */
-
-static bool read_at(int fd, void *to, size_t size, uint64_t offset)
-{
-    size_t done = 0;
-    while (done < size) {
-        const ssize_t got = pread(fd, (uint8_t *)to + done, size - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (size_t)got;
-    }
-    return true;
-}
-
-static bool index_is_whole(int fd, const struct stk_shard_header *header)
-{
-    uint8_t bytes[COPY_BYTES];
-    uint32_t sum = 0;
-    uint64_t at = header->index_at;
-    while (at < header->file_bytes) {
-        const uint64_t left = header->file_bytes - at;
-        const size_t size = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
-        if (!read_at(fd, bytes, size, at))
-            return false;
-        sum = stk_crc32c(sum, bytes, size);
-        at += size;
-    }
-    return sum == header->index_sum;
-}
 
 /* Returns NULL, or what is wrong with a shard that should have header.number in this packing. */
 static const char *look_at(struct shards *shards, int fd, struct stk_shard_header *found)
@@ -79,14 +41,16 @@ static const char *look_at(struct shards *shards, int fd, struct stk_shard_heade
     const char *what = NULL;
     const struct stk_shard_header *due = &shards->header;
     if (fstat(fd, &status) != 0 || status.st_size < STK_SHARD_BLOCK_BYTES ||
-        !read_at(fd, block, sizeof(block), 0))
+        !pack_read_at(fd, block, sizeof(block), 0))
         return "it cannot be read";
     if (stk_shard_header_load(found, block, (uint64_t)status.st_size, &what) != STOKER_OK)
         return what;
     if (found->set_id != due->set_id || found->number != due->number ||
         found->first != due->first || found->source_first != due->source_first)
         return "it is of another packing";
-    return index_is_whole(fd, found) ? NULL : "its index is damaged";
+    return pack_index_is_whole(fd, found->index_at, found->file_bytes, found->index_sum)
+               ? NULL
+               : "its index is damaged";
 }
 
 /* Skip finished shards. */
@@ -95,9 +59,10 @@ static bool skip_finished(struct shards *shards, struct pack_start *start,
 {
     struct stk_shard_header *due = &shards->header;
     while (!start->finished) {
-        char name[NAME_BYTES];
+        char name[PACK_SHARD_NAME_BYTES];
         struct stk_shard_header found = { 0 };
-        const int fd = openat(shards->folder, name_of(name, due->number), O_RDONLY | O_CLOEXEC);
+        const int fd =
+            openat(shards->folder, pack_shard_name(name, due->number), O_RDONLY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT)
             return true;
         const char *what = fd < 0 ? strerror(errno) : look_at(shards, fd, &found);
@@ -118,52 +83,7 @@ static bool skip_finished(struct shards *shards, struct pack_start *start,
     return true;
 }
 
-/* A foreign shard would be read along with ours. */
-static bool refuse_strangers(struct shards *shards, const char *path, struct pack_failure *failure)
-{
-    DIR *stream = opendir(path);
-    bool alone = true;
-    if (stream == NULL)
-        return pack_fail(failure, path, errno, "listing");
-    const struct dirent *entry;
-    while (alone && (entry = readdir(stream)) != NULL) {
-        char name[NAME_BYTES];
-        unsigned number = 0;
-        const size_t length = strlen(entry->d_name);
-        if (entry->d_name[0] == '.' || length < 4 ||
-            strcmp(entry->d_name + length - 4, ".stk") != 0)
-            continue;
-        alone = sscanf(entry->d_name, "shard-%6u", &number) == 1 &&
-                number < shards->header.number && strcmp(name_of(name, number), entry->d_name) == 0;
-        if (!alone)
-            (void)pack_fail(failure, entry->d_name, 0,
-                            "not of this packing; remove it, or pack "
-                            "elsewhere");
-    }
-    closedir(stream);
-    return alone;
-}
-
 /* ---- open ----------------------------------------------------------------------- */
-
-/* Copy the names of the classes, if all have one. */
-static bool take_names(struct shards *shards)
-{
-    const struct pack_plan *plan = shards->plan;
-    for (uint32_t i = 0; i < plan->info->class_count; i++) {
-        const char *name = stoker_dataset_class_name(plan->source, i);
-        const size_t bytes = name == NULL ? 0 : strlen(name) + 1;
-        if (bytes < 2 || shards->names.used + bytes > STK_SHARD_NAMES_MAX) {
-            shards->names.used = 0;
-            return true;
-        }
-        if (!pack_room_for(&shards->names, bytes))
-            return false;
-        memcpy(shards->names.at + shards->names.used, name, bytes);
-        shards->names.used += bytes;
-    }
-    return true;
-}
 
 static void begin_header(struct shards *shards)
 {
@@ -205,7 +125,8 @@ static bool open_shards(void **self, const struct pack_plan *plan, struct pack_s
         return pack_fail(failure, path, ENOMEM, "opening");
     shards->plan = plan;
     shards->folder = -1;
-    bool opened = take_names(shards) || pack_fail(failure, path, ENOMEM, "the classes");
+    bool opened =
+        pack_class_names(plan, &shards->names) || pack_fail(failure, path, ENOMEM, "the classes");
     begin_header(shards);
     if (opened && (stk_shard_row_bytes(&shards->header) == 0 ||
                    plan->info->class_count > STK_SHARD_CLASSES_MAX))
@@ -213,7 +134,7 @@ static bool open_shards(void **self, const struct pack_plan *plan, struct pack_s
     if (opened) {
         shards->folder = pack_lock_folder(path, failure);
         opened = shards->folder >= 0 && skip_finished(shards, start, failure) &&
-                 refuse_strangers(shards, path, failure);
+                 pack_shards_alone(path, shards->header.number, failure);
     }
     if (!opened) {
         close_shards(shards);
@@ -235,7 +156,7 @@ static uint64_t file_bytes_with(const struct shards *shards, uint64_t end, uint6
 
 static bool begin_shard(struct shards *shards, struct pack_failure *failure)
 {
-    char name[NAME_BYTES];
+    char name[PACK_SHARD_NAME_BYTES];
     struct stk_shard_header *header = &shards->header;
     header->needs = 0;
     header->flags = 0;
@@ -245,7 +166,7 @@ static bool begin_shard(struct shards *shards, struct pack_failure *failure)
     shards->entries.used = 0;
     shards->at = STK_SHARD_BLOCK_BYTES;
     if (!pack_output_begin(&shards->output, shards->plan->arguments->target,
-                           name_of(name, header->number), failure))
+                           pack_shard_name(name, header->number), failure))
         return false;
     pack_output_widen(&shards->output);
     return pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);

@@ -53,6 +53,18 @@ rm "$last"
 ends 0 --verify --shard-bytes 64K "$tar" "shards:$scratch/of-tar"
 same of-tar of-folders
 
+
+# A damaged index of an earlier run, and a shard of something else, are not kept.
+cp "$last" "$scratch/whole"
+printf '\377' | dd of="$last" bs=1 seek=$(($(stat -c %s "$last") - 1)) conv=notrunc status=none
+ends 1 --shard-bytes 64K "$tar" "shards:$scratch/of-tar"
+grep -q 'its index is damaged' "$scratch/err" || fail "a damaged index is not refused"
+mv "$scratch/whole" "$last"
+cp "$last" "$scratch/of-tar/other.stk"
+ends 1 --shard-bytes 64K "$tar" "shards:$scratch/of-tar"
+grep -q 'not of this packing' "$scratch/err" || fail "a foreign shard is not refused"
+rm "$scratch/of-tar/other.stk"
+
 # Shards of shards, and every codec.
 ends 0 --verify --shard-bytes 64K "shards:$scratch/of-tar" "shards:$scratch/again"
 same of-tar again
