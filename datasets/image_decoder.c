@@ -115,9 +115,10 @@ static int check_colour(const struct stk_image_decoder *image, const stoker_enco
     if ((!image->gray_found && !image->mask) || !has_colour(in))
         return STOKER_OK;
     if (image->mask)
-        return refuse(
-            error, STOKER_EFORMAT,
-            "a mask with colours or a palette: its values must be the gray levels of one channel");
+        return stk_codec_png_magic(in->bytes, in->size)
+                   ? STOKER_OK /* has a palette, or its codec refuses it */
+                   : refuse(error, STOKER_EFORMAT,
+                            "a mask of colours: its values must be the gray levels of one channel");
     return refuse(error, STOKER_EFORMAT,
                   "a colour image, but the set was opened as gray, like the images read at open: "
                   "channels=3 in the spec makes all rows RGB, channels=1 all gray");
@@ -176,7 +177,8 @@ int stk_image_decoder_init(struct stk_image_decoder *image,
     int made = 0;
     const struct stk_image_options codec = { .shape = options->shape,
                                              .any_pixels_max = options->any_pixels_max,
-                                             .warnings_fail = options->warnings_fail };
+                                             .warnings_fail = options->warnings_fail,
+                                             .values = options->mask };
     *image = (struct stk_image_decoder){ .gray_found = options->gray_found, .mask = options->mask };
     for (int kind = 0; kind < KINDS; kind++) {
         const int rc = stk_image_codec_create(&image->of[kind], kinds[kind], &codec);

@@ -31,7 +31,7 @@ struct stk_image_decoder {
     stoker_codec codec;
     stoker_codec *of[STK_IMAGE_KINDS]; /* NULL = not in this build */
     bool gray_found;                   /* stk_image_row's */
-    bool mask;                         /* rows are class numbers: only gray files have them */
+    bool mask;                         /* rows are values of one channel: colours are refused */
 };
 
 struct stk_image_decoder_options {
@@ -40,7 +40,7 @@ struct stk_image_decoder_options {
                                      decode_any() */
     bool warnings_fail;           /* a decoder's warnings are errors */
     bool gray_found;              /* stk_image_row's */
-    bool mask;                    /* refuse a file with colours or a palette */
+    bool mask; /* values as stored: palette indices, gray levels unscaled; refuse colours */
 };
 
 /* Make the codec for rows of one shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in

@@ -75,7 +75,7 @@ bool pack_fields_needed(const struct pack_plan *plan)
     const stoker_field_info *first = stoker_dataset_field(plan->source, 0);
     const uint32_t count = plan->info->field_count;
     const bool two = count == 2 && is_label(stoker_dataset_field(plan->source, 1));
-    return first->varies || (count > 1 && !two) ||
+    return first->varies || first->kind == STOKER_FIELD_MASK || (count > 1 && !two) ||
            (first->sizes_differ && plan->arguments->codec == PACK_KEEP);
 }
 

@@ -45,7 +45,9 @@ struct stk_image_options {
     /* decode_any() takes files of up to this many pixels; 0 = the codec has no decode_any(). */
     uint64_t any_pixels_max;
     bool warnings_fail; /* JPEG: warnings that jpeg.h lists are errors */
-    bool full_only;     /* PNG, JPEG: libpng, libjpeg alone: for tests and measurements */
+    /* PNG, one channel: pixels are values as stored: palette indices, gray levels of any depth up to 8 bits, unscaled */
+    bool values;
+    bool full_only; /* PNG, JPEG: libpng, libjpeg alone: for tests and measurements */
 };
 
 /* The common part of an image codec; also the codec's self. */

@@ -28,9 +28,11 @@ static inline void stk_put_png_chunk(struct stk_bytes *to, const char *type, con
     stk_put_be32(to, stk_crc32(checked, size + 4));
 }
 
-/* One row of `width` pixels with 1 (gray) or 3 channels. */
-static inline void stk_put_png_of(struct stk_bytes *to, const uint8_t *pixels, uint32_t width,
-                                  uint32_t channels)
+enum { STK_PNG_OF_PALETTE = 1, STK_PNG_OF_16_BITS = 2 };
+
+/* One row of `width` pixels with 1 or 3 channels: gray and RGB, palette indices, or gray of 16 bits. */
+static inline void stk_put_png_kind(struct stk_bytes *to, const uint8_t *pixels, uint32_t width,
+                                    uint32_t channels, int kind)
 {
     static const uint8_t magic[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
     struct stk_bytes header = { 0 };
@@ -40,10 +42,20 @@ static inline void stk_put_png_of(struct stk_bytes *to, const uint8_t *pixels, u
     stk_put(to, magic, sizeof(magic));
     stk_put_be32(&header, width);
     stk_put_be32(&header, 1);
-    stk_put(&header, (const uint8_t[5]){ 8, channels == 3 ? 2 : 0, 0, 0, 0 }, 5);
+    const bool wide = kind == STK_PNG_OF_16_BITS;
+    const bool palette = kind == STK_PNG_OF_PALETTE;
+    stk_put(&header,
+            (const uint8_t[5]){ wide ? 16 : 8,
+                                palette         ? 3
+                                : channels == 3 ? 2
+                                                : 0,
+                                0, 0, 0 },
+            5);
     stk_put_png_chunk(to, "IHDR", header.at, header.size);
+    if (palette) /* fewer colours than indices */
+        stk_put_png_chunk(to, "PLTE", (const uint8_t[6]){ 9, 8, 7, 200, 100, 50 }, 6);
 
-    const uint32_t bytes = width * channels;
+    const uint32_t bytes = width * channels * (wide ? 2 : 1);
     const uint16_t stored = (uint16_t)(bytes + 1);
     const uint8_t block[8] = { 0x78,
                                0x01,
@@ -62,6 +74,13 @@ static inline void stk_put_png_of(struct stk_bytes *to, const uint8_t *pixels, u
     stk_put_be32(&data, b << 16 | a);
     stk_put_png_chunk(to, "IDAT", data.at, data.size);
     stk_put_png_chunk(to, "IEND", NULL, 0);
+}
+
+/* One row of `width` pixels with 1 (gray) or 3 channels. */
+static inline void stk_put_png_of(struct stk_bytes *to, const uint8_t *pixels, uint32_t width,
+                                  uint32_t channels)
+{
+    stk_put_png_kind(to, pixels, width, channels, 0);
 }
 
 /* One row of `width` gray pixels. */

@@ -62,12 +62,14 @@ struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_png_room *
     return fast;
 }
 
-bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape)
+bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape,
+                        bool values)
 {
     const struct stk_png_header *header = &walk->header;
-    const uint32_t colour = shape->channels == 1   ? STK_PNG_GRAY
-                            : shape->channels == 3 ? STK_PNG_RGB
-                                                   : STK_PNG_RGBA;
+    const uint32_t colour = values && walk->has_palette ? STK_PNG_PALETTE
+                            : shape->channels == 1      ? STK_PNG_GRAY
+                            : shape->channels == 3      ? STK_PNG_RGB
+                                                        : STK_PNG_RGBA;
     return walk->plain && walk->idat_runs == 1 && !header->interlaced && header->depth == 8 &&
            header->colour == colour;
 }
@@ -151,10 +153,12 @@ struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_png_room *
     return NULL;
 }
 
-bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape)
+bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape,
+                        bool values)
 {
     (void)walk;
     (void)shape;
+    (void)values;
     return false;
 }
 

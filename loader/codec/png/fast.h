@@ -1,4 +1,4 @@
-/* fast.h - the fast path: 8-bit gray, RGB and RGBA, not interlaced, unpacked by inflate.h.
+/* fast.h - the fast path: 8-bit gray, RGB, RGBA and palette indices, not interlaced, unpacked by inflate.h.
  *
  * Gives the same bytes as the full path, or declines; then use the full path.
  */
@@ -33,8 +33,10 @@ size_t stk_png_fast_bytes(const struct stk_png_room *room);
 /* Initialise the state in that memory; nothing needs to be freed. NULL = no fast path. */
 struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_png_room *room);
 
-/* Returns true if the fast path can be tried: a common kind of file with the channels of the row. */
-bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape);
+/* Returns true if the fast path can be tried: a common kind of file with the channels of the row. values: see
+ * stk_image_options. */
+bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape,
+                        bool values);
 
 /* Decode the first `rows` rows of such a file of that shape, for which there is room. Returns false if it
  * declines, with the row partly written. Adler-32 is checked only with all rows. */

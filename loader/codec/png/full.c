@@ -38,7 +38,7 @@ struct reading {
     size_t arena_used;
     const struct stk_png_header *header;
     const struct stk_image_shape *shape;
-    const struct stk_image_limits *limits;
+    const struct stk_image_options *options;
     uint32_t rows; /* to be decoded */
     stoker_error *error;
     bool no_memory;
@@ -107,7 +107,7 @@ static void set_rules(png_structp png, const struct reading *reading)
         "pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0sTER\0tEXt\0tIME\0zTXt";
     png_set_user_limits(png, reading->shape->width, reading->shape->height);
     png_set_chunk_cache_max(png, 1);
-    png_set_chunk_malloc_max(png, reading->limits->chunk_bytes_max);
+    png_set_chunk_malloc_max(png, reading->options->limits.chunk_bytes_max);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, ignored, sizeof(ignored) / 5);
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_benign_errors(png, 0);
@@ -124,6 +124,15 @@ static void make_gray(png_structp png, png_row_infop row, png_bytep samples)
     (void)png;
     stk_gray_from_rgb(samples, row->width, samples);
     row->color_type = PNG_COLOR_TYPE_GRAY;
+}
+
+/* Keep the file's samples, a byte each. Every index is a value, whether the palette has a colour for it or not. */
+static void keep_values(png_structp png)
+{
+    png_set_packing(png);
+#ifdef PNG_READ_CHECK_FOR_INVALID_INDEX_SUPPORTED
+    png_set_check_for_invalid_index(png, -1);
+#endif
 }
 
 /* Convert the file's samples to those of a row. */
@@ -173,7 +182,10 @@ static void read_image(png_structp png, png_infop info, struct reading *reading,
     if (png_get_image_width(png, info) != reading->shape->width ||
         png_get_image_height(png, info) != reading->shape->height)
         png_error(png, "not the size it was");
-    set_conversion(png, info, reading);
+    if (reading->options->values)
+        keep_values(png);
+    else
+        set_conversion(png, info, reading);
     const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, info);
     if (png_get_rowbytes(png, info) != stride)
@@ -196,9 +208,9 @@ static int read_or_fail(png_structp png, png_infop info, struct reading *reading
 }
 
 int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_header *header,
-                        const struct stk_image_shape *shape, const struct stk_image_limits *limits,
-                        uint32_t rows, void *arena, size_t arena_bytes, uint8_t *row,
-                        stoker_error *error)
+                        const struct stk_image_shape *shape,
+                        const struct stk_image_options *options, uint32_t rows, void *arena,
+                        size_t arena_bytes, uint8_t *row, stoker_error *error)
 {
     struct reading reading = {
         .bytes = bytes,
@@ -209,7 +221,7 @@ int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_
         .arena_bytes = arena_bytes,
         .header = header,
         .shape = shape,
-        .limits = limits,
+        .options = options,
         .rows = header->interlaced ? shape->height : rows,
         .error = error,
     };
@@ -231,15 +243,15 @@ size_t stk_png_full_arena_bytes(uint32_t width)
 }
 
 int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_header *header,
-                        const struct stk_image_shape *shape, const struct stk_image_limits *limits,
-                        uint32_t rows, void *arena, size_t arena_bytes, uint8_t *row,
-                        stoker_error *error)
+                        const struct stk_image_shape *shape,
+                        const struct stk_image_options *options, uint32_t rows, void *arena,
+                        size_t arena_bytes, uint8_t *row, stoker_error *error)
 {
     (void)bytes;
     (void)size;
     (void)header;
     (void)shape;
-    (void)limits;
+    (void)options;
     (void)rows;
     (void)arena;
     (void)arena_bytes;

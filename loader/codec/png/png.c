@@ -11,6 +11,7 @@
 #include "loader/codec/png/fast.h"
 #include "loader/codec/png/full.h"
 #include "loader/codec/png/png.h"
+#include "loader/codec/refuse.h"
 
 /* One worker's scratch: two regions whose pages are allocated when a file needs them. */
 struct scratch {
@@ -84,11 +85,11 @@ static int decode_walked(const struct stk_image_codec *png, struct scratch *own,
                          const struct stk_image_shape *shape, uint32_t rows, uint8_t *row,
                          stoker_error *error)
 {
-    if (own->fast != NULL && stk_png_fast_takes(walk, shape) &&
+    if (own->fast != NULL && stk_png_fast_takes(walk, shape, png->options.values) &&
         stk_png_fast_decode(own->fast, in->bytes, in->size, walk, shape, rows, row))
         return STOKER_OK;
-    return stk_png_full_decode(in->bytes, in->size, &walk->header, shape, &png->options.limits,
-                               rows, own->arena.base, own->arena.bytes, row, error);
+    return stk_png_full_decode(in->bytes, in->size, &walk->header, shape, &png->options, rows,
+                               own->arena.base, own->arena.bytes, row, error);
 }
 
 /* The rows that a region needs: a row is decoded from the one above, so they begin at the top. */
@@ -97,6 +98,13 @@ static uint32_t rows_for(const struct stk_image_room *room, const struct stk_png
     if (room->wanted == NULL || header->interlaced)
         return header->height;
     return room->got->height = room->wanted->y + room->wanted->height;
+}
+
+/* Returns true if the pixels are values of 8 bits at most. */
+static bool has_values(const struct stk_png_header *header)
+{
+    return (header->colour == STK_PNG_GRAY || header->colour == STK_PNG_PALETTE) &&
+           header->depth <= 8;
 }
 
 static int decode(const struct stk_image_codec *png, void *scratch, const stoker_encoded *in,
@@ -109,6 +117,11 @@ static int decode(const struct stk_image_codec *png, void *scratch, const stoker
         rc = stk_image_accept(png, walk.header.height, walk.header.width, room, &shape, error);
     if (rc != STOKER_OK)
         return rc;
+    if (png->options.values && !has_values(&walk.header))
+        return stk_refuse(error, STOKER_EFORMAT,
+                          "a mask of %s: its values must be the indices of a palette, or gray "
+                          "levels of up to 8 bits",
+                          walk.header.colour == STK_PNG_GRAY ? "16 bits" : "colours or with alpha");
     const uint32_t rows = rows_for(room, &walk.header);
     return decode_walked(png, scratch, in, &walk, &shape, rows, room->at, error);
 }

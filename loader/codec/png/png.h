@@ -5,6 +5,9 @@
  * Pillow's "L"). gAMA and other chunks about display are ignored. Transparency is dropped, or becomes
  * alpha if the row has 4 channels.
  *
+ * With options.values pixels stay as they are stored: the indices of a palette, whose colours and transparency do not
+ * matter, and gray levels of 1, 2, 4 or 8 bits, unscaled. Other kinds of files are refused.
+ *
  * A file is refused if a chunk fails its CRC, the pixels fail their Adler-32, or IEND is missing. Bytes
  * after IEND are ignored.
  *

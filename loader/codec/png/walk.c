@@ -17,10 +17,13 @@ enum {
     IHDR = STK_PNG_TYPE('I', 'H', 'D', 'R'),
     IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'),
     IEND = STK_PNG_TYPE('I', 'E', 'N', 'D'),
+    PLTE = STK_PNG_TYPE('P', 'L', 'T', 'E'),
     TRNS = STK_PNG_TYPE('t', 'R', 'N', 'S'),
     ANCILLARY = 0x20000000, /* type bit: a decoder may ignore the chunk */
     RESERVED = 0x00002000,  /* type bit: 0 in all versions of PNG */
-    IHDR_BYTES = 13
+    IHDR_BYTES = 13,
+    COLOUR_BYTES = 3, /* a colour of a palette */
+    COLOURS_MAX = 256
 };
 
 #define NUMBER_MAX 0x7FFFFFFFU /* PNG's integers have 31 bits */
@@ -126,6 +129,14 @@ static struct type_name name_of(uint32_t type)
     return name;
 }
 
+/* Returns true for the only palette of an image of palette indices, before the pixels, of a length that suits 8 bits. */
+static bool is_palette(const struct stk_png_walk *walk, const struct stk_png_chunk *chunk)
+{
+    return chunk->type == PLTE && walk->header.colour == STK_PNG_PALETTE && !walk->has_palette &&
+           walk->idat_runs == 0 && chunk->bytes > 0 && chunk->bytes % COLOUR_BYTES == 0 &&
+           chunk->bytes <= COLOUR_BYTES * COLOURS_MAX;
+}
+
 /* Record a chunk other than IHDR and IEND. */
 static int take(struct stk_png_walk *walk, const struct stk_png_chunk *chunk, size_t at,
                 bool after_idat, uint32_t *others, const struct stk_image_limits *limits,
@@ -149,7 +160,9 @@ static int take(struct stk_png_walk *walk, const struct stk_png_chunk *chunk, si
     if (chunk->bytes > limits->chunk_bytes_max)
         return stk_refuse(error, STOKER_ELIMIT, "%s: %u bytes, at most %u allowed",
                           name_of(chunk->type).letters, chunk->bytes, limits->chunk_bytes_max);
-    if ((chunk->type & ANCILLARY) == 0 || chunk->type == TRNS)
+    if (is_palette(walk, chunk))
+        walk->has_palette = true;
+    else if ((chunk->type & ANCILLARY) == 0 || chunk->type == TRNS)
         walk->plain = false;
     return STOKER_OK;
 }

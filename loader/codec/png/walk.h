@@ -39,7 +39,9 @@ struct stk_png_walk {
     size_t idat_bytes;  /* bodies of all IDAT chunks */
     uint32_t idat_runs; /* 1 = the IDAT chunks are consecutive, as required */
     uint32_t idat_count;
-    bool plain; /* no other chunk affects pixels */
+    /* No other chunk affects the pixels, which of an image with a palette are its indices. */
+    bool plain;
+    bool has_palette; /* colour is STK_PNG_PALETTE, with one PLTE, as long and where it must be */
 };
 
 /* A complete chunk. */

@@ -1,4 +1,4 @@
-/* fuzz_png.c - any bytes as a PNG file: with and without the fast path the answer is the same.
+/* fuzz_png.c - any bytes as a PNG file: with and without the fast path the answer is the same, also for a mask's values.
  *
  * Once as they come, and once with all checksums put right, or nothing behind them is reached.
  */
@@ -8,19 +8,22 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-static stoker_codec *make(const struct stk_image_shape *shape, bool full_only)
+static stoker_codec *make(const struct stk_image_shape *shape, bool full_only, bool values)
 {
     stoker_codec *codec = NULL;
-    const struct stk_image_options options = { .shape = *shape, .full_only = full_only };
+    const struct stk_image_options options = { .shape = *shape,
+                                               .full_only = full_only,
+                                               .values = values };
     STK_FUZZ_MUST(stk_image_codec_create(&codec, &stk_image_png, &options) == STOKER_OK);
     return codec;
 }
 
-static void decode(const uint8_t *bytes, size_t size, const struct stk_image_shape *shape)
+static void decode(const uint8_t *bytes, size_t size, const struct stk_image_shape *shape,
+                   bool values)
 {
     const size_t row_bytes = (size_t)shape->height * shape->width * shape->channels;
-    stoker_codec *quick = make(shape, false);
-    stoker_codec *full = make(shape, true);
+    stoker_codec *quick = make(shape, false, values);
+    stoker_codec *full = make(shape, true, values);
     struct stk_fuzz_decoder by_quick = stk_fuzz_open(quick, row_bytes);
     struct stk_fuzz_decoder by_full = stk_fuzz_open(full, row_bytes);
     const int rc = stk_fuzz_decode(&by_quick, bytes, size);
@@ -38,10 +41,12 @@ static void try_file(const uint8_t *bytes, size_t size)
     const struct stk_image_limits limits = { .pixels_max = STK_FUZZ_PIXELS_MAX };
     if (stk_codec_png_probe(bytes, size, &limits, &shape, NULL) != STOKER_OK)
         return;
-    decode(bytes, size, &shape);
+    decode(bytes, size, &shape, false);
     static const uint32_t others[] = { 0, 3, 0, 4, 1 }; /* of 1, 3 and 4 channels */
     shape.channels = others[shape.channels];
-    decode(bytes, size, &shape);
+    decode(bytes, size, &shape, false);
+    shape.channels = 1;
+    decode(bytes, size, &shape, true);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

@@ -197,23 +197,45 @@ CleanTest(tar_fields, what_is_missing_or_does_not_fit_is_named)
     stk_archive_check_refused(&archive, "?fields=x.npy", STOKER_ETRUNCATED, "a.x.npy: ");
 }
 
-/* A mask's values are class numbers: one in colours is a bad sample, not a gray one. */
-CleanTest(tar_fields, a_mask_in_colours_is_refused)
+/* Sample 0 of an archive whose only mask is that file. */
+static void check_mask(const struct stk_bytes *png, const uint8_t *values, const char *refused)
 {
-    stk_archive_needs_png();
-    uint8_t pixels[3 * STK_FOLDER_ROW] = { 1, 2, 3 };
-    struct stk_bytes png = { 0 };
-    stk_put_png_rgb(&png, pixels, STK_FOLDER_ROW);
+    archive.size = 0;
     stk_archive_image(&archive, "a.png", 1);
-    stk_archive_add(&archive, '0', "a.mask.png", png.at, png.size);
+    stk_archive_add(&archive, '0', "a.mask.png", png->at, png->size);
     stk_archive_end(&archive);
     stoker_dataset *dataset = open_good("?fields=png,mask.png");
+    const stoker_field_info *mask = stoker_dataset_field(dataset, 1);
+    cr_assert_eq(mask->kind, STOKER_FIELD_MASK);
+    cr_assert_eq(mask->shape[2], 1);
     struct stk_fields_of sample = stk_fields_read(dataset, 0);
-    cr_assert_eq(sample.rc, STOKER_EFORMAT);
-    cr_assert_not_null(strstr(sample.error.message, "a mask with colours"), "%s",
-                       sample.error.message);
+    if (refused == NULL) {
+        stk_fields_check(dataset, &sample, "mask", values, 0, STK_FOLDER_ROW);
+    } else {
+        cr_assert_eq(sample.rc, STOKER_EFORMAT);
+        cr_assert_not_null(strstr(sample.error.message, refused), "%s", sample.error.message);
+    }
     stk_fields_free(&sample);
     stoker_dataset_close(&dataset);
+}
+
+/* A mask's values are class numbers: the indices of a palette, or gray levels. Colours are a bad sample, not gray. */
+CleanTest(tar_fields, a_mask_has_the_values_that_are_stored)
+{
+    stk_archive_needs_png();
+    uint8_t pixels[3 * STK_FOLDER_ROW] = { 1, 2, 3, 255 };
+    struct stk_bytes png = { 0 };
+    stk_put_png_kind(&png, pixels, STK_FOLDER_ROW, 1, STK_PNG_OF_PALETTE);
+    check_mask(&png, pixels, NULL);
+    png.size = 0;
+    stk_put_png(&png, pixels, STK_FOLDER_ROW);
+    check_mask(&png, pixels, NULL);
+    png.size = 0;
+    stk_put_png_rgb(&png, pixels, STK_FOLDER_ROW);
+    check_mask(&png, NULL, "a mask of colours");
+    png.size = 0;
+    stk_put_png_kind(&png, pixels, STK_FOLDER_ROW, 1, STK_PNG_OF_16_BITS);
+    check_mask(&png, NULL, "a mask of 16 bits");
 }
 
 /* Several archives are indexed by several threads: keys, lengths and shapes are those of all. */

@@ -24,6 +24,7 @@ CleanTest(codec_png, a_build_without_libpng_says_so)
 
 #include "loader/codec/png/unfilter.h"
 #include "support/codec_run.h"
+#include "support/dataset_files.h"
 #include "support/picture.h"
 
 static struct stk_picture picture;
@@ -34,15 +35,22 @@ struct decoder {
     struct stk_codec_run run;
 };
 
+static struct decoder open_with(const struct stk_image_options *options)
+{
+    struct decoder decoder = { 0 };
+    const struct stk_image_shape *shape = &options->shape;
+    cr_assert_eq(stk_image_codec_create(&decoder.codec, &stk_image_png, options), STOKER_OK);
+    decoder.run =
+        stk_codec_run_open(decoder.codec, (size_t)shape->height * shape->width * shape->channels);
+    return decoder;
+}
+
 static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t channels,
                                    bool full_only)
 {
-    struct decoder decoder = { 0 };
     const struct stk_image_options options = { .shape = { height, width, channels },
                                                .full_only = full_only };
-    cr_assert_eq(stk_image_codec_create(&decoder.codec, &stk_image_png, &options), STOKER_OK);
-    decoder.run = stk_codec_run_open(decoder.codec, (size_t)height * width * channels);
-    return decoder;
+    return open_with(&options);
 }
 
 static void close_decoder(struct decoder *decoder)
@@ -192,6 +200,88 @@ CleanTest(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
                 close_decoder(&fast);
                 close_decoder(&full);
             }
+}
+
+/* ---- values: what a mask has ---------------------------------------------------- */
+
+static bool has_values(const struct kind *kind)
+{
+    return (kind->colour == PNG_COLOR_TYPE_GRAY || kind->colour == PNG_COLOR_TYPE_PALETTE) &&
+           kind->depth <= 8;
+}
+
+static void check_values(const struct kind *kind, struct decoder *decoder)
+{
+    const int rc = stk_codec_run(&decoder->run, file.at, file.size);
+    cr_assert_eq(rc, has_values(kind) ? STOKER_OK : STOKER_EFORMAT, "%s: type %u, %u bits",
+                 decoder->run.error.message, kind->colour, kind->depth);
+    if (rc != STOKER_OK)
+        cr_assert_not_null(strstr(decoder->run.error.message, "a mask of "));
+    for (uint32_t i = 0; rc == STOKER_OK && i < picture.height * picture.width; i++)
+        cr_assert_eq(decoder->run.row[i], picture.samples[i / picture.width][i % picture.width][0],
+                     "type %u, %u bits, pixel %u", kind->colour, kind->depth, i);
+}
+
+CleanTest(codec_png, values_are_the_samples_as_stored)
+{
+    static const uint32_t widths[] = { 1, 3, 8, 9, 33 };
+    for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
+        struct stk_image_options options = { .shape = { 9, widths[w], 1 }, .values = true };
+        struct decoder fast = open_with(&options);
+        options.full_only = true;
+        struct decoder full = open_with(&options);
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+            for (int interlaced = 0; interlaced < 2; interlaced++) {
+                paint(&kinds[k], 9, widths[w], interlaced == 1, PNG_ALL_FILTERS);
+                check_values(&kinds[k], &fast);
+                check_values(&kinds[k], &full);
+            }
+        close_decoder(&fast);
+        close_decoder(&full);
+    }
+}
+
+/* Set the length of the palette in the file, and the sum of its chunk. Returns where the chunk begins. */
+static size_t cut_palette(uint32_t colours)
+{
+    size_t at = 8;
+    while (memcmp(file.at + at + 4, "PLTE", 4) != 0)
+        at += 12 + stk_load_be32(file.at + at);
+    const size_t bytes = stk_load_be32(file.at + at);
+    const size_t fewer = 3 * (size_t)colours;
+    memmove(file.at + at + 12 + fewer, file.at + at + 12 + bytes, file.size - at - 12 - bytes);
+    file.size -= bytes - fewer;
+    const uint32_t words[2] = { (uint32_t)fewer, stk_crc32(file.at + at + 4, fewer + 4) };
+    for (int i = 0; i < 4; i++) {
+        file.at[at + (size_t)i] = (uint8_t)(words[0] >> (24 - 8 * i));
+        file.at[at + 8 + fewer + (size_t)i] = (uint8_t)(words[1] >> (24 - 8 * i));
+    }
+    return at;
+}
+
+/* A mask's colours are for people: an index without one is as good a class as any. But a palette must be there. */
+CleanTest(codec_png, values_need_no_colour_of_their_own)
+{
+    const struct kind kind = { PNG_COLOR_TYPE_PALETTE, 8, false };
+    for (int full_only = 0; full_only < 2; full_only++) {
+        const struct stk_image_options options = { .shape = { 17, 33, 1 },
+                                                   .values = true,
+                                                   .full_only = full_only == 1 };
+        struct decoder decoder = open_with(&options);
+        paint(&kind, 17, 33, false, PNG_ALL_FILTERS);
+        const size_t at = cut_palette(3);
+        check_values(&kind, &decoder);
+        file.at[at + 12] ^= 1; /* damage to the palette is found all the same */
+        cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_ECORRUPT);
+        paint(&kind, 17, 33, false, PNG_ALL_FILTERS);
+        (void)cut_palette(0);
+        cr_assert_lt(stk_codec_run(&decoder.run, file.at, file.size), 0, "no colours");
+        paint(&kind, 17, 33, false, PNG_ALL_FILTERS);
+        memmove(file.at + at, file.at + at + 12 + 768, file.size - at - 12 - 768);
+        file.size -= 12 + 768;
+        cr_assert_lt(stk_codec_run(&decoder.run, file.at, file.size), 0, "no palette");
+        close_decoder(&decoder);
+    }
 }
 
 /* Each variant against a filter written down as the standard has it, on rows of noise. */

@@ -23,12 +23,13 @@ struct both {
     struct stk_codec_run run[2];
 };
 
-static struct both open_both(uint32_t height, uint32_t width, uint32_t channels)
+static struct both open_both(uint32_t height, uint32_t width, uint32_t channels, bool values)
 {
     struct both both;
     for (int i = 0; i < 2; i++) {
         const struct stk_image_options options = { .shape = { height, width, channels },
-                                                   .full_only = i == 1 };
+                                                   .full_only = i == 1,
+                                                   .values = values };
         cr_assert_eq(stk_image_codec_create(&both.codec[i], &stk_image_png, &options), STOKER_OK);
         both.run[i] = stk_codec_run_open(both.codec[i], (size_t)height * width * channels);
     }
@@ -62,14 +63,17 @@ struct sort {
     bool interlaced;
     uint32_t channels; /* of the row */
     size_t piece_bytes;
+    bool values; /* as a mask has them */
 };
 
 static const struct sort corpus[] = {
-    { PNG_COLOR_TYPE_GRAY, 8, false, false, 1, 0 },
-    { PNG_COLOR_TYPE_RGB, 8, false, false, 3, 9 },
-    { PNG_COLOR_TYPE_RGB_ALPHA, 8, false, false, 4, 0 },
-    { PNG_COLOR_TYPE_PALETTE, 4, true, false, 4, 0 },
-    { PNG_COLOR_TYPE_GRAY_ALPHA, 16, false, true, 4, 0 },
+    { PNG_COLOR_TYPE_GRAY, 8, false, false, 1, 0, false },
+    { PNG_COLOR_TYPE_RGB, 8, false, false, 3, 9, false },
+    { PNG_COLOR_TYPE_RGB_ALPHA, 8, false, false, 4, 0, false },
+    { PNG_COLOR_TYPE_PALETTE, 4, true, false, 4, 0, false },
+    { PNG_COLOR_TYPE_GRAY_ALPHA, 16, false, true, 4, 0, false },
+    { PNG_COLOR_TYPE_PALETTE, 8, false, false, 1, 0, true },
+    { PNG_COLOR_TYPE_PALETTE, 2, true, true, 1, 7, true },
 };
 enum { CORPUS = sizeof(corpus) / sizeof(corpus[0]), HEIGHT = 5, WIDTH = 6 };
 
@@ -92,7 +96,7 @@ CleanTest(codec_png_damage, every_prefix_is_refused)
 {
     for (size_t i = 0; i < CORPUS; i++) {
         make(i);
-        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels);
+        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels, corpus[i].values);
         for (size_t size = 0; size < file.size; size++) {
             const int rc = decode_both(&both, file.at, size);
             cr_assert_eq(rc, STOKER_ETRUNCATED, "file %zu, %zu bytes of %zu: %d", i, size,
@@ -108,7 +112,7 @@ CleanTest(codec_png_damage, a_flipped_bit_never_changes_a_row)
     unsigned survived = 0;
     for (size_t i = 0; i < CORPUS; i++) {
         make(i);
-        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels);
+        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels, corpus[i].values);
         const size_t row_bytes = both.run[0].row_bytes;
         uint8_t right[HEIGHT * WIDTH * 4];
         cr_assert_eq(decode_both(&both, file.at, file.size), STOKER_OK);
@@ -132,7 +136,7 @@ CleanTest(codec_png_damage, both_paths_agree_about_flipped_bits_under_right_sums
     unsigned accepted = 0;
     for (size_t i = 0; i < CORPUS; i++) {
         make(i);
-        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels);
+        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels, corpus[i].values);
         for (size_t bit = 8 * 8; bit < 8 * file.size; bit++) {
             changed = file;
             changed.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
@@ -149,7 +153,7 @@ CleanTest(codec_png_damage, idat_in_pieces_and_foreign_chunks_are_read)
     static const size_t pieces[] = { 1, 2, 7, 64, 0 };
     for (size_t i = 0; i < CORPUS; i++) {
         make(i);
-        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels);
+        struct both both = open_both(HEIGHT, WIDTH, corpus[i].channels, corpus[i].values);
         uint8_t right[HEIGHT * WIDTH * 4];
         cr_assert_eq(decode_both(&both, file.at, file.size), STOKER_OK);
         memcpy(right, both.run[0].row, both.run[0].row_bytes);
@@ -166,7 +170,7 @@ CleanTest(codec_png_damage, idat_in_pieces_and_foreign_chunks_are_read)
 CleanTest(codec_png_damage, broken_structures_are_refused)
 {
     make(0);
-    struct both both = open_both(HEIGHT, WIDTH, 1);
+    struct both both = open_both(HEIGHT, WIDTH, 1, false);
     stk_png_rebuild(&changed, &file, 0, "PRVt", "critical", 8); /* unknown, and must be known */
     cr_assert_eq(decode_both(&both, changed.at, changed.size), STOKER_ECORRUPT);
 
@@ -201,7 +205,7 @@ static int decode_changed(struct both *both)
 
 CleanTest(codec_png_damage, huge_dimensions_are_refused_before_memory_is_taken)
 {
-    struct both both = open_both(HEIGHT, WIDTH, 1);
+    struct both both = open_both(HEIGHT, WIDTH, 1, false);
     const uint64_t allocations = stk_fault_allocations();
     stk_png_begin(&changed, INT32_MAX, INT32_MAX, 16, PNG_COLOR_TYPE_RGB_ALPHA);
     stk_png_add(&changed, "IDAT", "x", 1);
@@ -245,7 +249,7 @@ CleanTest(codec_png_damage, bombs_in_chunks_are_never_unpacked)
     static const char *const types[] = { "zTXt", "iCCP", "iTXt" };
     make(0);
     changed = file;
-    struct both both = open_both(HEIGHT, WIDTH, 1);
+    struct both both = open_both(HEIGHT, WIDTH, 1, false);
     cr_assert_eq(decode_both(&both, file.at, file.size), STOKER_OK);
     uint8_t right[HEIGHT * WIDTH];
     memcpy(right, both.run[0].row, sizeof(right));
@@ -261,7 +265,7 @@ CleanTest(codec_png_damage, pixels_that_unpack_to_too_many_or_too_few_are_refuse
 {
     static uint8_t bomb[100000];
     const size_t size = make_bomb(bomb, sizeof(bomb));
-    struct both both = open_both(HEIGHT, WIDTH, 1);
+    struct both both = open_both(HEIGHT, WIDTH, 1, false);
     for (size_t bytes = 0; bytes < 64; bytes++) {
         stk_png_begin(&changed, HEIGHT, WIDTH, 8, PNG_COLOR_TYPE_GRAY);
         stk_png_add(&changed, "IDAT", bomb, bytes == 0 ? size : bytes);
@@ -274,7 +278,7 @@ CleanTest(codec_png_damage, pixels_that_unpack_to_too_many_or_too_few_are_refuse
 CleanTest(codec_png_damage, too_many_and_too_long_chunks_are_refused)
 {
     make(0);
-    struct both both = open_both(HEIGHT, WIDTH, 1);
+    struct both both = open_both(HEIGHT, WIDTH, 1, false);
     stk_png_begin(&changed, HEIGHT, WIDTH, 8, PNG_COLOR_TYPE_GRAY);
     for (int i = 0; i < 1001; i++)
         stk_png_add(&changed, "tIME", NULL, 0);
