@@ -1,7 +1,7 @@
 /* concat.c - a view of several data sets, one after the other.
  *
- *   ids     0 .. n0-1 | n0 .. n0+n1-1 | ...          parts[i].end
- *   files   of part 0, then its directory if it needs a number, | of part 1, ...     parts[i].first_file
+ *   ids     0 .. n0-1 | n0 .. n0+n1-1 | ...          sources[i].end
+ *   files   of source 0, then its directory if it needs a number, | of source 1, ...     sources[i].first_file
  *
  * Paths are relative to a directory. If the data sets have one and the same, it is the view's; if they have several,
  * each is a file of the view, which the paths' extents name: STOKER_DIRECTORY_OF_FILE.
@@ -16,35 +16,35 @@
 
 /* ---- ids ---------------------------------------------------------------------------- */
 
-static const struct stk_view_part *part_of_id(const struct stk_view *view, uint64_t id)
+static const struct stk_view_source *source_of_id(const struct stk_view *view, uint64_t id)
 {
     uint32_t low = 0;
-    uint32_t high = view->part_count - 1;
+    uint32_t high = view->source_count - 1;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (id < view->parts[middle].end)
+        if (id < view->sources[middle].end)
             high = middle;
         else
             low = middle + 1;
     }
-    return &view->parts[low];
+    return &view->sources[low];
 }
 
-static uint64_t begin_of(const struct stk_view *view, const struct stk_view_part *part)
+static uint64_t begin_of(const struct stk_view *view, const struct stk_view_source *source)
 {
-    return part == view->parts ? 0 : part[-1].end;
+    return source == view->sources ? 0 : source[-1].end;
 }
 
 static uint32_t take_of_one(const struct stk_view *view, const uint64_t *ids, uint32_t count,
-                            uint64_t *mapped, const struct stk_view_part **part)
+                            uint64_t *mapped, const struct stk_view_source **source)
 {
-    const struct stk_view_part *const one = part_of_id(view, ids[0]);
+    const struct stk_view_source *const one = source_of_id(view, ids[0]);
     const uint64_t begin = begin_of(view, one);
     const uint32_t most = count < STK_VIEW_RUN_MAX ? count : STK_VIEW_RUN_MAX;
     uint32_t taken = 0;
     for (; taken < most && ids[taken] >= begin && ids[taken] < one->end; taken++)
         mapped[taken] = ids[taken] - begin;
-    *part = one;
+    *source = one;
     return taken;
 }
 
@@ -54,12 +54,12 @@ static uint32_t take_of_one(const struct stk_view *view, const uint64_t *ids, ui
 static int check_classes(const struct stk_view_making *making, const struct stk_view *view,
                          uint32_t index)
 {
-    const stoker_dataset *dataset = view->parts[index].dataset;
+    const stoker_dataset *dataset = view->sources[index].dataset;
     const uint32_t classes = stoker_dataset_get_info(dataset)->class_count;
     for (uint32_t number = 0; number < classes; number++) {
         const char *name = stoker_dataset_class_name(dataset, number);
         for (uint32_t before = 0; name != NULL && before < index; before++) {
-            const char *other = stoker_dataset_class_name(view->parts[before].dataset, number);
+            const char *other = stoker_dataset_class_name(view->sources[before].dataset, number);
             if (other == NULL)
                 continue;
             if (strcmp(name, other) != 0)
@@ -79,8 +79,8 @@ static int check_classes(const struct stk_view_making *making, const struct stk_
 static bool needs_directories(const struct stk_view *view)
 {
     const stoker_dataset_info *first = NULL;
-    for (uint32_t i = 0; i < view->part_count; i++) {
-        const stoker_dataset_info *info = stoker_dataset_get_info(view->parts[i].dataset);
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        const stoker_dataset_info *info = stoker_dataset_get_info(view->sources[i].dataset);
         if (!info->has_paths)
             continue;
         if (info->directory == STOKER_DIRECTORY_OF_FILE ||
@@ -95,20 +95,20 @@ static int number_files(const struct stk_view_making *making, struct stk_view *v
 {
     const bool numbered = needs_directories(view);
     uint32_t files = 0;
-    for (uint32_t i = 0; i < view->part_count; i++) {
-        struct stk_view_part *part = &view->parts[i];
-        const stoker_dataset_info *info = stoker_dataset_get_info(part->dataset);
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        struct stk_view_source *source = &view->sources[i];
+        const stoker_dataset_info *info = stoker_dataset_get_info(source->dataset);
         const bool own = numbered && info->has_paths && info->directory != STOKER_DIRECTORY_OF_FILE;
         if (own && info->directory == AT_FDCWD)
             return stk_view_refuse(making, STOKER_ENOTSUP,
                                    "data set %" PRIu32 " (%s) has paths relative to the working "
                                    "directory, another one has a directory of its own",
-                                   i + 1, stoker_dataset_name(part->dataset));
-        part->first_file = files;
+                                   i + 1, stoker_dataset_name(source->dataset));
+        source->first_file = files;
         if (info->file_count > UINT32_MAX - 2 - files)
             return stk_view_refuse(making, STOKER_ELIMIT, "more than 2^32 files");
         files += info->file_count;
-        part->directory = own ? files++ : STK_VIEW_NO_DIRECTORY;
+        source->directory = own ? files++ : STK_VIEW_NO_DIRECTORY;
         if (info->has_paths)
             view->info.directory = numbered ? STOKER_DIRECTORY_OF_FILE : info->directory;
     }
@@ -129,8 +129,8 @@ static void widen_info(stoker_dataset_info *all, const stoker_dataset_info *info
 static int describe_all(const struct stk_view_making *making, struct stk_view *view)
 {
     size_t bytes = 1;
-    for (uint32_t i = 0; i < view->part_count; i++) {
-        const char *text = stoker_dataset_get_info(view->parts[i].dataset)->description;
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        const char *text = stoker_dataset_get_info(view->sources[i].dataset)->description;
         bytes += text == NULL ? 0 : strlen(text) + 2;
     }
     view->info.description = NULL;
@@ -139,8 +139,8 @@ static int describe_all(const struct stk_view_making *making, struct stk_view *v
     view->description = stk_calloc(bytes, 1);
     if (view->description == NULL)
         return stk_view_refuse(making, STOKER_ENOMEM, "the description");
-    for (uint32_t i = 0; i < view->part_count; i++) {
-        const char *text = stoker_dataset_get_info(view->parts[i].dataset)->description;
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        const char *text = stoker_dataset_get_info(view->sources[i].dataset)->description;
         const size_t used = strlen(view->description);
         if (text != NULL)
             (void)snprintf(view->description + used, bytes - used, "%s%s", used == 0 ? "" : "; ",
@@ -154,14 +154,14 @@ static int join(const struct stk_view_making *making, struct stk_view *view)
 {
     uint64_t end = 0;
     int rc = stk_view_join_fields(view, making);
-    for (uint32_t i = 0; rc == STOKER_OK && i < view->part_count; i++) {
-        const stoker_dataset_info *info = stoker_dataset_get_info(view->parts[i].dataset);
+    for (uint32_t i = 0; rc == STOKER_OK && i < view->source_count; i++) {
+        const stoker_dataset_info *info = stoker_dataset_get_info(view->sources[i].dataset);
         rc = check_classes(making, view, i);
         widen_info(&view->info, info);
         if (info->count > STK_SAMPLER_COUNT_MAX - end)
             return stk_view_refuse(making, STOKER_ELIMIT, "more than 2^62 samples");
         end += info->count;
-        view->parts[i].end = end;
+        view->sources[i].end = end;
     }
     view->info.count = end;
     view->take_run = take_of_one;

@@ -42,60 +42,60 @@ static bool forms_agree(const stoker_field_info *a, const stoker_field_info *b)
     return true;
 }
 
-static const char *name_of_set(const struct stk_view *view, uint32_t part)
+static const char *name_of_set(const struct stk_view *view, uint32_t source)
 {
-    return stoker_dataset_name(view->parts[part].dataset);
+    return stoker_dataset_name(view->sources[source].dataset);
 }
 
 static int check_field(const struct stk_view *view, const struct stk_view_making *making,
-                       uint32_t part, uint32_t index)
+                       uint32_t source, uint32_t index)
 {
     char first[FORM_BYTES];
     char other[FORM_BYTES];
     const stoker_field_info *a = &view->fields[index];
-    const stoker_field_info *b = stoker_dataset_field(view->parts[part].dataset, index);
+    const stoker_field_info *b = stoker_dataset_field(view->sources[source].dataset, index);
     if (strcmp(a->name, b->name) != 0)
         return stk_view_refuse(making, STOKER_EMISMATCH,
                                "field %" PRIu32
                                " is \"%s\" (%s) in data set 1 (%s), but \"%s\" (%s) "
                                "in data set %" PRIu32 " (%s)",
                                index, a->name, form_of(first, a), name_of_set(view, 0), b->name,
-                               form_of(other, b), part + 1, name_of_set(view, part));
+                               form_of(other, b), source + 1, name_of_set(view, source));
     if (!forms_agree(a, b))
         return stk_view_refuse(making, STOKER_EMISMATCH,
                                "field \"%s\": data set 1 (%s) has %s, data set %" PRIu32
                                " (%s) has %s",
-                               a->name, name_of_set(view, 0), form_of(first, a), part + 1,
-                               name_of_set(view, part), form_of(other, b));
+                               a->name, name_of_set(view, 0), form_of(first, a), source + 1,
+                               name_of_set(view, source), form_of(other, b));
     if (a->part != b->part)
-        return stk_view_refuse(making, STOKER_EMISMATCH,
-                               "field \"%s\": data set 1 (%s) and data set %" PRIu32
-                               " (%s) store it in another part",
-                               a->name, name_of_set(view, 0), part + 1, name_of_set(view, part));
+        return stk_view_refuse(
+            making, STOKER_EMISMATCH,
+            "field \"%s\": data set 1 (%s) and data set %" PRIu32 " (%s) store it in another part",
+            a->name, name_of_set(view, 0), source + 1, name_of_set(view, source));
     return STOKER_OK;
 }
 
 static int check_counts(const struct stk_view *view, const struct stk_view_making *making,
-                        uint32_t part)
+                        uint32_t source)
 {
-    const stoker_dataset_info *info = stoker_dataset_get_info(view->parts[part].dataset);
+    const stoker_dataset_info *info = stoker_dataset_get_info(view->sources[source].dataset);
     const stoker_dataset *more =
-        view->parts[info->field_count > view->info.field_count ? part : 0].dataset;
+        view->sources[info->field_count > view->info.field_count ? source : 0].dataset;
     const uint32_t fewer =
         info->field_count > view->info.field_count ? view->info.field_count : info->field_count;
     if (info->field_count != view->info.field_count)
         return stk_view_refuse(making, STOKER_EMISMATCH,
                                "data set 1 (%s) has %" PRIu32 " fields, data set %" PRIu32
                                " (%s) has %" PRIu32 ": only one has \"%s\"",
-                               name_of_set(view, 0), view->info.field_count, part + 1,
-                               name_of_set(view, part), info->field_count,
+                               name_of_set(view, 0), view->info.field_count, source + 1,
+                               name_of_set(view, source), info->field_count,
                                stoker_dataset_field(more, fewer)->name);
     if (info->part_count != view->info.part_count)
         return stk_view_refuse(making, STOKER_EMISMATCH,
                                "data set 1 (%s) stores a sample in %" PRIu32
                                " parts, data set %" PRIu32 " (%s) in %" PRIu32,
-                               name_of_set(view, 0), view->info.part_count, part + 1,
-                               name_of_set(view, part), info->part_count);
+                               name_of_set(view, 0), view->info.part_count, source + 1,
+                               name_of_set(view, source), info->part_count);
     return STOKER_OK;
 }
 
@@ -123,13 +123,13 @@ int stk_view_join_fields(struct stk_view *view, const struct stk_view_making *ma
     if (view->fields == NULL)
         return stk_view_refuse(making, STOKER_ENOMEM, "%" PRIu32 " fields", count);
     for (uint32_t i = 0; i < count; i++)
-        view->fields[i] = *stoker_dataset_field(view->parts[0].dataset, i);
-    for (uint32_t part = 1; rc == STOKER_OK && part < view->part_count; part++) {
-        rc = check_counts(view, making, part);
+        view->fields[i] = *stoker_dataset_field(view->sources[0].dataset, i);
+    for (uint32_t source = 1; rc == STOKER_OK && source < view->source_count; source++) {
+        rc = check_counts(view, making, source);
         for (uint32_t i = 0; rc == STOKER_OK && i < count; i++) {
-            rc = check_field(view, making, part, i);
+            rc = check_field(view, making, source, i);
             if (rc == STOKER_OK)
-                widen(&view->fields[i], stoker_dataset_field(view->parts[part].dataset, i));
+                widen(&view->fields[i], stoker_dataset_field(view->sources[source].dataset, i));
         }
     }
     return rc;

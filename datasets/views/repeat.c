@@ -2,12 +2,12 @@
 #include "datasets/views/view.h"
 
 static uint32_t take_repeated(const struct stk_view *view, const uint64_t *ids, uint32_t count,
-                              uint64_t *mapped, const struct stk_view_part **part)
+                              uint64_t *mapped, const struct stk_view_source **source)
 {
     const uint32_t taken = count < STK_VIEW_RUN_MAX ? count : STK_VIEW_RUN_MAX;
     for (uint32_t i = 0; i < taken; i++)
-        mapped[i] = ids[i] % view->parts[0].end;
-    *part = view->parts;
+        mapped[i] = ids[i] % view->sources[0].end;
+    *source = view->sources;
     return taken;
 }
 
@@ -22,7 +22,7 @@ int stoker_dataset_repeat(stoker_dataset **out, stoker_dataset *dataset, uint64_
     const int rc = stk_view_make(&view, &making, &dataset, 1);
     if (rc != STOKER_OK)
         return rc;
-    view->parts[0].end = view->info.count;
+    view->sources[0].end = view->info.count;
     view->take_run = take_repeated;
     if (__builtin_mul_overflow(view->info.count, times, &count) || count > STK_SAMPLER_COUNT_MAX) {
         const unsigned long long inner_count = view->info.count;

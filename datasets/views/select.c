@@ -5,12 +5,12 @@
 #include "loader/base/memory.h"
 
 static uint32_t take_selected(const struct stk_view *view, const uint64_t *ids, uint32_t count,
-                              uint64_t *mapped, const struct stk_view_part **part)
+                              uint64_t *mapped, const struct stk_view_source **source)
 {
     const uint32_t taken = count < STK_VIEW_RUN_MAX ? count : STK_VIEW_RUN_MAX;
     for (uint32_t i = 0; i < taken; i++)
         mapped[i] = view->ids[ids[i]];
-    *part = view->parts;
+    *source = view->sources;
     return taken;
 }
 

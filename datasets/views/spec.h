@@ -1,4 +1,4 @@
-/* spec.h - the parts of a spec that name views: what lies in parentheses, and the parameters that every spec takes. */
+/* spec.h - the pieces of a spec that name views: what lies in parentheses, and the parameters that every spec takes. */
 #ifndef STK_DATASETS_VIEWS_SPEC_H
 #define STK_DATASETS_VIEWS_SPEC_H
 
@@ -11,7 +11,7 @@
 
 enum { STK_SPEC_NESTED_MAX = 16, STK_SPEC_OPERANDS_MAX = 4096 };
 
-/* A part of a spec, not ended by a NUL. */
+/* A piece of a spec, not ended by a NUL. */
 struct stk_spec_text {
     const char *at;
     size_t bytes;

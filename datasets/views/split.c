@@ -22,7 +22,7 @@
 __extension__ typedef unsigned __int128 wide;
 
 /* `share` of count, rounded to the nearest. */
-static uint64_t part_of_count(uint64_t share, uint64_t count)
+static uint64_t tests_of(uint64_t share, uint64_t count)
 {
     const wide half = (wide)1 << 63;
     return (uint64_t)(((wide)share * count + half) >> 64);
@@ -36,7 +36,7 @@ static uint64_t share_of(double test)
 /* The same, with at least one on either side; count >= 2. */
 static uint64_t test_samples(uint64_t share, uint64_t count)
 {
-    const uint64_t test = part_of_count(share, count);
+    const uint64_t test = tests_of(share, count);
     return test == 0 ? 1 : test == count ? count - 1 : test;
 }
 
@@ -50,13 +50,13 @@ static void begin_permutation(struct stk_sampler *permutation, struct stk_sample
 /* ---- plain ---------------------------------------------------------------------- */
 
 static uint32_t take_permuted(const struct stk_view *view, const uint64_t *ids, uint32_t count,
-                              uint64_t *mapped, const struct stk_view_part **part)
+                              uint64_t *mapped, const struct stk_view_source **source)
 {
     const uint32_t taken = count < STK_VIEW_RUN_MAX ? count : STK_VIEW_RUN_MAX;
     for (uint32_t i = 0; i < taken; i++)
         mapped[i] = view->first_position + ids[i];
     stk_sampler_map(&view->permutation, &view->order, mapped, taken, mapped);
-    *part = view->parts;
+    *source = view->sources;
     return taken;
 }
 
@@ -124,7 +124,7 @@ static uint64_t apportion(struct strata *strata, uint64_t share, uint64_t all)
     uint64_t given = 0;
     for (uint64_t i = 0; i < classes->count; i++) {
         const uint64_t after = before + classes->counts[i];
-        strata->tests[i] = part_of_count(share, after) - part_of_count(share, before);
+        strata->tests[i] = tests_of(share, after) - tests_of(share, before);
         given += strata->tests[i];
         before = after;
         largest = classes->counts[i] > classes->counts[largest] ? i : largest;
@@ -161,7 +161,7 @@ static int choose_strata(struct stk_view *view, const struct stk_view_making *ma
     strata->ids = stk_calloc((size_t)count, sizeof(strata->ids[0]));
     if (strata->ids == NULL)
         return stk_view_refuse(making, STOKER_ENOMEM, "%llu ids", (unsigned long long)count);
-    rc = stk_view_classes_visit(making, view->parts[0].dataset, take_side, strata);
+    rc = stk_view_classes_visit(making, view->sources[0].dataset, take_side, strata);
     assert(rc != STOKER_OK || strata->id_count == count);
     return rc;
 }
@@ -170,7 +170,7 @@ static int split_by_class(struct stk_view *view, const struct stk_view_making *m
                           const stoker_split *split)
 {
     struct stk_view_classes classes;
-    int rc = stk_view_classes_count(&classes, making, view->parts[0].dataset);
+    int rc = stk_view_classes_count(&classes, making, view->sources[0].dataset);
     if (rc != STOKER_OK)
         return rc;
     struct strata strata = { .classes = &classes, .want_test = split->side == STOKER_SIDE_TEST };

@@ -37,18 +37,18 @@ static int describe(const void *self, stoker_dataset_info *out)
     return STOKER_OK;
 }
 
-/* Renumber what the sample of a part names. The innermost data set's id is the codec's. */
-static void adopt(const struct stk_view_part *part, uint64_t id, stoker_part *sample)
+/* Renumber what the sample of a source names. The innermost data set's id is the codec's. */
+static void adopt(const struct stk_view_source *source, uint64_t id, stoker_part *sample)
 {
     stoker_extent *extent = &sample->extent;
     if (sample->codec_id == 0)
         sample->codec_id = id + 1;
     if (extent->memory != NULL || extent->bytes == 0)
         return;
-    if (extent->path != NULL && part->directory != STK_VIEW_NO_DIRECTORY)
-        extent->file = part->directory;
+    if (extent->path != NULL && source->directory != STK_VIEW_NO_DIRECTORY)
+        extent->file = source->directory;
     else
-        extent->file += part->first_file;
+        extent->file += source->first_file;
 }
 
 static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
@@ -58,14 +58,14 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     const uint32_t part_count = view->info.part_count;
     uint64_t mapped[STK_VIEW_RUN_MAX];
     while (count > 0) {
-        const struct stk_view_part *part;
-        const uint32_t taken = view->take_run(view, ids, count, mapped, &part);
-        const stoker_dataset *inner = part->dataset;
+        const struct stk_view_source *source;
+        const uint32_t taken = view->take_run(view, ids, count, mapped, &source);
+        const stoker_dataset *inner = source->dataset;
         const int rc = inner->ops->locate(inner->self, mapped, taken, out, error);
         if (rc != STOKER_OK)
             return rc;
         for (uint32_t i = 0; i < taken * part_count; i++)
-            adopt(part, mapped[i / part_count], &out[i]);
+            adopt(source, mapped[i / part_count], &out[i]);
         ids += taken;
         out += taken * part_count;
         count -= taken;
@@ -78,20 +78,20 @@ static int field_of(const void *self, uint32_t field, stoker_field_info *out)
 {
     const struct stk_view *view = self;
     *out = view->fields != NULL ? view->fields[field]
-                                : *stoker_dataset_field(view->parts[0].dataset, field);
+                                : *stoker_dataset_field(view->sources[0].dataset, field);
     return STOKER_OK;
 }
 
 static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
     const struct stk_view *view = self;
-    const size_t bytes = stoker_dataset_field_bytes(view->parts[0].dataset, field);
+    const size_t bytes = stoker_dataset_field_bytes(view->sources[0].dataset, field);
     uint64_t mapped[STK_VIEW_RUN_MAX];
     uint8_t *to = out;
     while (count > 0) {
-        const struct stk_view_part *part;
-        const uint32_t taken = view->take_run(view, ids, count, mapped, &part);
-        const stoker_dataset *inner = part->dataset;
+        const struct stk_view_source *source;
+        const uint32_t taken = view->take_run(view, ids, count, mapped, &source);
+        const stoker_dataset *inner = source->dataset;
         const int rc = inner->ops->values(inner->self, field, mapped, taken, to);
         if (rc != STOKER_OK)
             return rc;
@@ -108,40 +108,40 @@ static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng
 {
     const struct stk_view *view = self;
     uint64_t mapped[STK_VIEW_RUN_MAX];
-    const struct stk_view_part *part;
-    (void)view->take_run(view, &id, 1, mapped, &part);
-    return part->dataset->ops->make(part->dataset->self, mapped[0], rows, rng, error);
+    const struct stk_view_source *source;
+    (void)view->take_run(view, &id, 1, mapped, &source);
+    return source->dataset->ops->make(source->dataset->self, mapped[0], rows, rng, error);
 }
 
-/* The part that a file of the view belongs to. */
-static const struct stk_view_part *part_of_file(const struct stk_view *view, uint32_t file)
+/* The source that a file of the view belongs to. */
+static const struct stk_view_source *source_of_file(const struct stk_view *view, uint32_t file)
 {
-    const struct stk_view_part *part = view->parts;
-    for (uint32_t i = 1; i < view->part_count && view->parts[i].first_file <= file; i++)
-        part = &view->parts[i];
-    return part;
+    const struct stk_view_source *source = view->sources;
+    for (uint32_t i = 1; i < view->source_count && view->sources[i].first_file <= file; i++)
+        source = &view->sources[i];
+    return source;
 }
 
 static int file_of(const void *self, uint32_t file, stoker_file *out)
 {
     const struct stk_view *view = self;
-    const struct stk_view_part *part = part_of_file(view, file);
-    const stoker_dataset *inner = part->dataset;
-    if (file == part->directory) {
+    const struct stk_view_source *source = source_of_file(view, file);
+    const stoker_dataset *inner = source->dataset;
+    if (file == source->directory) {
         *out = (stoker_file){ .path = inner->ops->name, .fd = inner->info.directory };
         return STOKER_OK;
     }
-    if (file >= view->info.file_count || file - part->first_file >= inner->info.file_count)
+    if (file >= view->info.file_count || file - source->first_file >= inner->info.file_count)
         return STOKER_EINVAL;
-    return inner->ops->file(inner->self, file - part->first_file, out);
+    return inner->ops->file(inner->self, file - source->first_file, out);
 }
 
 static const char *class_name(const void *self, uint32_t index)
 {
     const struct stk_view *view = self;
     const char *name = NULL;
-    for (uint32_t i = 0; i < view->part_count && name == NULL; i++)
-        name = stoker_dataset_class_name(view->parts[i].dataset, index);
+    for (uint32_t i = 0; i < view->source_count && name == NULL; i++)
+        name = stoker_dataset_class_name(view->sources[i].dataset, index);
     return name;
 }
 
@@ -149,9 +149,9 @@ static const char *stored_as(const void *self, uint64_t id)
 {
     const struct stk_view *view = self;
     uint64_t mapped[STK_VIEW_RUN_MAX];
-    const struct stk_view_part *part;
-    (void)view->take_run(view, &id, 1, mapped, &part);
-    return stoker_dataset_stored_as(part->dataset, mapped[0]);
+    const struct stk_view_source *source;
+    (void)view->take_run(view, &id, 1, mapped, &source);
+    return stoker_dataset_stored_as(source->dataset, mapped[0]);
 }
 
 static void destroy(void *self)
@@ -170,7 +170,7 @@ static int own_weights(const struct stk_view *view, const uint64_t *ids, uint32_
             out[i] = view->weights[ids[i]];
         return STOKER_OK;
     }
-    const int rc = stk_view_class_labels(view->parts[0].dataset, ids, count, classes, &unwanted);
+    const int rc = stk_view_class_labels(view->sources[0].dataset, ids, count, classes, &unwanted);
     for (uint32_t i = 0; rc == STOKER_OK && i < count; i++)
         out[i] = view->class_weights[classes[i]];
     return rc;
@@ -182,9 +182,9 @@ static int weights(const void *self, const uint64_t *ids, uint32_t count, double
     uint64_t mapped[STK_VIEW_RUN_MAX];
     int rc = STOKER_OK;
     while (rc == STOKER_OK && count > 0) {
-        const struct stk_view_part *part;
-        const uint32_t taken = view->take_run(view, ids, count, mapped, &part);
-        const stoker_dataset *inner = part->dataset;
+        const struct stk_view_source *source;
+        const uint32_t taken = view->take_run(view, ids, count, mapped, &source);
+        const stoker_dataset *inner = source->dataset;
         if (view->weights != NULL || view->class_weights != NULL)
             rc = own_weights(view, ids, taken, out);
         else if (inner->weights != NULL)
@@ -224,8 +224,8 @@ static uint32_t depth_of(const stoker_dataset *dataset)
     if (dataset->ops->describe != describe)
         return 0;
     const struct stk_view *view = dataset->self;
-    for (uint32_t i = 0; i < view->part_count; i++) {
-        const uint32_t depth = depth_of(view->parts[i].dataset);
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        const uint32_t depth = depth_of(view->sources[i].dataset);
         deepest = depth > deepest ? depth : deepest;
     }
     return deepest + 1;
@@ -240,7 +240,7 @@ static void set_ops(struct stk_view *view, const char *name)
         .field = field_of,
         .locate = locate,
         .values = values,
-        .make = view->parts[0].dataset->ops->make != NULL ? make : NULL,
+        .make = view->sources[0].dataset->ops->make != NULL ? make : NULL,
         .file = file_of,
         .destroy = destroy,
         .class_name = class_name,
@@ -263,13 +263,13 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
             return stk_view_refuse(making, STOKER_ELIMIT, "views of views are at most %d deep",
                                    STOKER_VIEW_DEPTH_MAX);
     }
-    struct stk_view *view = stk_calloc(1, sizeof(*view) + count * sizeof(view->parts[0]));
+    struct stk_view *view = stk_calloc(1, sizeof(*view) + count * sizeof(view->sources[0]));
     if (view == NULL)
         return stk_view_refuse(making, STOKER_ENOMEM, "the view");
     for (uint32_t i = 0; i < count; i++)
-        view->parts[i] = (struct stk_view_part){ .dataset = stoker_dataset_share(datasets[i]),
-                                                 .directory = STK_VIEW_NO_DIRECTORY };
-    view->part_count = count;
+        view->sources[i] = (struct stk_view_source){ .dataset = stoker_dataset_share(datasets[i]),
+                                                     .directory = STK_VIEW_NO_DIRECTORY };
+    view->source_count = count;
     view->info = datasets[0]->info;
     view->info.dense = false;
     view->info.rows = NULL;
@@ -280,8 +280,8 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
 
 void stk_view_free(struct stk_view *view)
 {
-    for (uint32_t i = 0; i < view->part_count; i++)
-        stoker_dataset_close(&view->parts[i].dataset);
+    for (uint32_t i = 0; i < view->source_count; i++)
+        stoker_dataset_close(&view->sources[i].dataset);
     stk_free(view->ids);
     stk_free((void *)view->weights);
     stk_free((void *)view->class_weights);
@@ -292,8 +292,8 @@ void stk_view_free(struct stk_view *view)
 
 static uint64_t fingerprint_of(const struct stk_view *view, uint64_t key)
 {
-    for (uint32_t i = 0; i < view->part_count; i++) {
-        key = stk_view_mix(key, stoker_dataset_fingerprint(view->parts[i].dataset));
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        key = stk_view_mix(key, stoker_dataset_fingerprint(view->sources[i].dataset));
     }
     return key;
 }
@@ -301,10 +301,10 @@ static uint64_t fingerprint_of(const struct stk_view *view, uint64_t key)
 /* A file that changed between the opening of its data set and of the view has changed for the view, too. */
 static void keep_stamps(stoker_dataset *dataset, const struct stk_view *view)
 {
-    for (uint32_t i = 0; i < view->part_count; i++) {
-        const struct stk_stamps *stamps = &view->parts[i].dataset->stamps;
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        const struct stk_stamps *stamps = &view->sources[i].dataset->stamps;
         for (uint32_t file = 0; file < stamps->count; file++)
-            dataset->stamps.each[view->parts[i].first_file + file] = stamps->each[file];
+            dataset->stamps.each[view->sources[i].first_file + file] = stamps->each[file];
     }
 }
 
@@ -312,8 +312,8 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
                     struct stk_view *view, uint64_t key)
 {
     bool weighted = view->weights != NULL || view->class_weights != NULL;
-    for (uint32_t i = 0; i < view->part_count; i++)
-        weighted = weighted || view->parts[i].dataset->weights != NULL;
+    for (uint32_t i = 0; i < view->source_count; i++)
+        weighted = weighted || view->sources[i].dataset->weights != NULL;
     view->info.fingerprint = fingerprint_of(view, key);
     stoker_dataset *made = NULL;
     const int rc = stoker_dataset_create(&made, &view->ops, view, making->error);

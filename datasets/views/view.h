@@ -1,6 +1,6 @@
 /* view.h - what all views are: data sets that they wrap, a map of ids, and forwarded callbacks.
  *
- *   id of the view ──▶ take_run ──▶ (part, ids of the part's data set) ──▶ its callbacks
+ *   id of the view ──▶ take_run ──▶ (source, ids of the source) ──▶ its callbacks
  *
  * A kind of view (select, split, ...) fills in how ids map; view.c alone calls the wrapped data sets.
  */
@@ -16,9 +16,9 @@
 enum { STK_VIEW_RUN_MAX = 128 }; /* ids mapped at a time: 1 KiB of the stack per view */
 
 /* One wrapped data set. */
-struct stk_view_part {
+struct stk_view_source {
     stoker_dataset *dataset; /* held */
-    uint64_t end;            /* the view's ids of this part end here; of concat only */
+    uint64_t end;            /* the view's ids of this source end here; of concat only */
     uint32_t first_file;     /* number of its file 0 in the view */
     uint32_t directory; /* number of its directory among the view's files; STK_VIEW_NO_DIRECTORY */
 };
@@ -27,11 +27,11 @@ struct stk_view_part {
 
 struct stk_view {
     stoker_dataset_ops ops;
-    stoker_dataset_info info; /* what describe() answers; begins as that of part 0 */
+    stoker_dataset_info info; /* what describe() answers; begins as that of source 0 */
 
-    /* Map the first of `count` >= 1 ids to ids of one part: up to STK_VIEW_RUN_MAX of them. Returns their number. */
+    /* Map the first of `count` >= 1 ids to ids of one source: up to STK_VIEW_RUN_MAX of them. Returns their number. */
     uint32_t (*take_run)(const struct stk_view *view, const uint64_t *ids, uint32_t count,
-                         uint64_t *mapped, const struct stk_view_part **part);
+                         uint64_t *mapped, const struct stk_view_source **source);
 
     uint64_t *ids;                  /* select, stratified split: [info.count]; else NULL */
     struct stk_sampler permutation; /* split */
@@ -40,10 +40,10 @@ struct stk_view {
     const double *weights;          /* weighted: [info.count], or NULL */
     const double *class_weights;    /* weighted by class: [info.class_count], or NULL */
     char *description;              /* concat: owned; else NULL */
-    stoker_field_info *fields;      /* concat: [info.field_count]; else NULL = those of part 0 */
+    stoker_field_info *fields;      /* concat: [info.field_count]; else NULL = those of source 0 */
 
-    uint32_t part_count;
-    struct stk_view_part parts[]; /* [part_count] */
+    uint32_t source_count;
+    struct stk_view_source sources[]; /* [source_count] */
 };
 
 /* Where an error message says it comes from: "select", "split", ... */
@@ -72,7 +72,7 @@ void stk_view_free(struct stk_view *view);
 int stk_view_class_labels(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
                           int64_t *labels, stoker_error *error);
 
-/* Make sample i of a view sample ids[i] of part 0; the view owns ids from now on. */
+/* Make sample i of a view sample ids[i] of source 0; the view owns ids from now on. */
 void stk_view_use_ids(struct stk_view *view, uint64_t *ids, uint64_t count);
 
 /* Fold a word into a hash of parameters. */

@@ -6,11 +6,11 @@
 #include "loader/base/memory.h"
 
 static uint32_t take_alike(const struct stk_view *view, const uint64_t *ids, uint32_t count,
-                           uint64_t *mapped, const struct stk_view_part **part)
+                           uint64_t *mapped, const struct stk_view_source **source)
 {
     const uint32_t taken = count < STK_VIEW_RUN_MAX ? count : STK_VIEW_RUN_MAX;
     memcpy(mapped, ids, taken * sizeof(ids[0]));
-    *part = view->parts;
+    *source = view->sources;
     return taken;
 }
 
@@ -54,7 +54,7 @@ static int copy_weights(struct stk_view *view, const struct stk_view_making *mak
 static int balance(struct stk_view *view, const struct stk_view_making *making)
 {
     struct stk_view_classes classes;
-    int rc = stk_view_classes_count(&classes, making, view->parts[0].dataset);
+    int rc = stk_view_classes_count(&classes, making, view->sources[0].dataset);
     if (rc != STOKER_OK)
         return rc;
     double *weights = stk_calloc((size_t)classes.count, sizeof(*weights));

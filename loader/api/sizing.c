@@ -43,13 +43,13 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
     return clamp(rows, 1, most);
 }
 
-uint32_t stk_sizing_part_rows(const stoker_loader *loader)
+uint32_t stk_sizing_share_rows(const stoker_loader *loader)
 {
     const uint32_t span_rows = stk_sizing_span_rows(loader);
     const bool alone = loader->options.num_workers == 0 || loader->options.num_workers == 1;
     const bool gathers = loader->pipeline.plan.route == STK_ROUTE_GATHER;
     return alone || gathers ? span_rows
-                            : (span_rows + STK_TICKET_PARTS_MAX - 1) / STK_TICKET_PARTS_MAX;
+                            : (span_rows + STK_TICKET_SHARES_MAX - 1) / STK_TICKET_SHARES_MAX;
 }
 
 void stk_sizing_choose_workers(stoker_loader *loader)

@@ -11,7 +11,7 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader);
 
 /* Rows that a worker takes at once before it has measured how long rows take (pace.h): few if they are read or
  * decoded, which may take any time; a whole ticket if they are only gathered or there is a single worker. */
-uint32_t stk_sizing_part_rows(const stoker_loader *loader);
+uint32_t stk_sizing_share_rows(const stoker_loader *loader);
 
 /* Set the number of CPUs, of workers, and of workers that run at first. */
 void stk_sizing_choose_workers(stoker_loader *loader);

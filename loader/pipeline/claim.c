@@ -5,19 +5,19 @@
 
 #include "loader/base/memory.h"
 
-/* Number of spans. With whole tickets: one started and one claimed ahead. If workers take tickets in
- * parts, the reads in flight belong to more spans, each with room for a few parts. */
+/* Number of spans. With whole tickets: one started and one claimed ahead. If workers take shares of
+ * tickets, the reads in flight belong to more spans, each with room for a few shares. */
 enum { WHOLE_SPANS = 2, SPANS_MAX = 64 };
 
 /* ---- memory ---- */
 
-/* Rows of a span that takes parts of tickets. */
+/* Rows of a span that takes shares of tickets. */
 static uint32_t small_span_rows(const struct stk_pipeline *pipeline)
 {
     const struct stk_schedule *schedule = &pipeline->schedule;
-    const uint32_t parts =
-        pipeline->read_depth / ((SPANS_MAX - WHOLE_SPANS) * schedule->part_rows) + 1;
-    return parts < schedule->span_parts ? parts * schedule->part_rows : schedule->span_rows;
+    const uint32_t shares =
+        pipeline->read_depth / ((SPANS_MAX - WHOLE_SPANS) * schedule->share_rows) + 1;
+    return shares < schedule->span_shares ? shares * schedule->share_rows : schedule->span_rows;
 }
 
 static uint32_t span_count(const struct stk_pipeline *pipeline)
@@ -112,20 +112,20 @@ static struct stk_span *free_span(struct stk_claimer *claimer)
     return NULL;
 }
 
-/* Number of parts of a ticket to take, if the span has room for them. */
-static uint32_t parts_wanted(struct stk_claimer *claimer, const struct stk_span *span)
+/* Number of shares of a ticket to take, if the span has room for them. */
+static uint32_t shares_wanted(struct stk_claimer *claimer, const struct stk_span *span)
 {
     const struct stk_schedule *schedule = &claimer->pipeline->schedule;
     const struct stk_ledger_entry *ledger = claimer->ledger;
-    if (schedule->span_parts == 1)
+    if (schedule->span_shares == 1)
         return 1;
-    const uint32_t parts =
+    const uint32_t shares =
         stk_pace_step(&claimer->pace, stk_ledger_read(&ledger->rows), stk_ledger_busy_ns(ledger),
-                      schedule->part_rows, schedule->span_parts);
+                      schedule->share_rows, schedule->span_shares);
     if (span->capacity == schedule->span_rows)
-        return parts;
-    const uint32_t most = span->capacity / schedule->part_rows;
-    return parts < most ? parts : most;
+        return shares;
+    const uint32_t most = span->capacity / schedule->share_rows;
+    return shares < most ? shares : most;
 }
 
 struct stk_span *stk_claim_piece(struct stk_claimer *claimer, uint64_t last_batch,
@@ -133,7 +133,7 @@ struct stk_span *stk_claim_piece(struct stk_claimer *claimer, uint64_t last_batc
 {
     struct stk_span *span = free_span(claimer);
     if (span == NULL || stk_slots_claim(&claimer->pipeline->slots, claimer->worker, last_batch,
-                                        parts_wanted(claimer, span), piece) != STK_CLAIM_OK)
+                                        shares_wanted(claimer, span), piece) != STK_CLAIM_OK)
         return NULL;
     return span;
 }
@@ -155,10 +155,10 @@ int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
     span->batch = piece->ticket / schedule->batch_spans;
     const struct stk_batch_place place = stk_schedule_place(schedule, span->batch);
     const struct stk_rows taken =
-        stk_schedule_rows(schedule, place.rows, piece->ticket, piece->part, piece->parts);
+        stk_schedule_rows(schedule, place.rows, piece->ticket, piece->share, piece->shares);
 
     span->active = true;
-    span->ticket_parts = piece->parts;
+    span->ticket_shares = piece->shares;
     span->first_row = taken.first;
     span->slot = stk_slots_of(&pipeline->slots, span->batch);
     span->epoch = place.epoch;
@@ -177,5 +177,5 @@ bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span)
 {
     span->active = false;
     claimer->pace.gathers = span->resident;
-    return stk_slots_count_down(&claimer->pipeline->slots, span->batch, span->ticket_parts);
+    return stk_slots_count_down(&claimer->pipeline->slots, span->batch, span->ticket_shares);
 }

@@ -1,4 +1,4 @@
-/* claim.h - which rows a worker makes next: a part of a ticket whose slot is free, and the ids of its samples.
+/* claim.h - which rows a worker makes next: shares of a ticket whose slot is free, and the ids of its samples.
  *
  *   slots, claim_affinity ──▶ piece of a ticket ──schedule──▶ batch, rows, position ──sampler──▶ ids
  *
@@ -28,7 +28,7 @@ struct stk_claimer {
     uint8_t *parts_left;            /* for all spans */
     stoker_size *sizes;             /* for all spans; NULL without a row hook */
     uint8_t **records;              /* for all spans */
-    struct stk_pace pace;           /* parts of a ticket that it takes next */
+    struct stk_pace pace;           /* shares of a ticket that it takes next */
     struct stk_sampler_order order; /* keys of the epoch it last worked in */
     bool has_order;
 };

@@ -6,23 +6,23 @@
 
 enum {
     REACH_TURNS = 2, /* tickets per worker among which it looks for its own, */
-    REACH_PART = 2,  /* at most 1/2 of the ring: the consumer waits for the first one */
+    REACH_SHARE = 2, /* at most 1/2 of the ring: the consumer waits for the first one */
     LAG = 8,         /* tickets by which `first` may lag */
     WORKER_BITS = 8,
     TAG_MAX = (1 << WORKER_BITS) - 1, /* more workers share tags, which costs cache misses only */
     LAP_BITS = 24,
     LAP_MASK = (1 << LAP_BITS) - 1,
-    LAP_SHIFT = STK_TICKET_PARTS_MAX + WORKER_BITS
+    LAP_SHIFT = STK_TICKET_SHARES_MAX + WORKER_BITS
 };
 
-int stk_claim_affinity_init(struct stk_claim_affinity *affinity, uint32_t count, uint32_t parts,
+int stk_claim_affinity_init(struct stk_claim_affinity *affinity, uint32_t count, uint32_t shares,
                             uint32_t workers)
 {
-    assert(parts >= 1);
-    assert(parts <= STK_TICKET_PARTS_MAX);
-    const uint32_t most = count / REACH_PART;
+    assert(shares >= 1);
+    assert(shares <= STK_TICKET_SHARES_MAX);
+    const uint32_t most = count / REACH_SHARE;
     affinity->count = count;
-    affinity->parts = parts;
+    affinity->shares = shares;
     affinity->reach = workers > 1 ? REACH_TURNS * workers : 1;
     if (affinity->reach > most)
         affinity->reach = most > 1 ? most : 1;
@@ -59,7 +59,7 @@ static void step(const struct stk_claim_affinity *affinity, struct cursor *curso
     }
 }
 
-/* Returns true if the position has parts left in the cursor's lap. */
+/* Returns true if the position has shares left in the cursor's lap. */
 static bool is_free(uint64_t mark, const struct cursor *cursor)
 {
     return mark >> LAP_SHIFT == (cursor->lap & LAP_MASK);
@@ -78,23 +78,23 @@ uint64_t stk_claim_affinity_first(struct stk_claim_affinity *affinity)
     return cursor.ticket;
 }
 
-/* The bits of parts part..part + count - 1. */
-static uint64_t bits_of(uint32_t part, uint32_t count)
+/* The bits of shares share..share + count - 1. */
+static uint64_t bits_of(uint32_t share, uint32_t count)
 {
-    return ((UINT64_C(1) << count) - 1) << part;
+    return ((UINT64_C(1) << count) - 1) << share;
 }
 
-/* The first run of free parts, at most `wanted` long. */
-static struct stk_piece find_parts(const struct stk_claim_affinity *affinity, uint32_t taken,
-                                   uint64_t ticket, uint32_t wanted)
+/* The first run of free shares, at most `wanted` long. */
+static struct stk_piece find_shares(const struct stk_claim_affinity *affinity, uint32_t taken,
+                                    uint64_t ticket, uint32_t wanted)
 {
     struct stk_piece piece = { .ticket = ticket,
-                               .part = (uint32_t)__builtin_ctzll(~(uint64_t)taken) };
+                               .share = (uint32_t)__builtin_ctzll(~(uint64_t)taken) };
     const uint64_t behind =
-        (uint64_t)taken >> piece.part | bits_of(affinity->parts - piece.part, 1);
-    piece.parts = (uint32_t)__builtin_ctzll(behind);
-    if (piece.parts > wanted)
-        piece.parts = wanted;
+        (uint64_t)taken >> piece.share | bits_of(affinity->shares - piece.share, 1);
+    piece.shares = (uint32_t)__builtin_ctzll(behind);
+    if (piece.shares > wanted)
+        piece.shares = wanted;
     return piece;
 }
 
@@ -102,10 +102,10 @@ static struct stk_piece find_parts(const struct stk_claim_affinity *affinity, ui
 static uint64_t mark_after(const struct stk_claim_affinity *affinity, uint32_t tag, uint32_t taken,
                            const struct stk_piece *piece, uint32_t lap)
 {
-    const uint64_t now = taken | bits_of(piece->part, piece->parts);
-    const bool complete = now == bits_of(0, affinity->parts);
+    const uint64_t now = taken | bits_of(piece->share, piece->shares);
+    const bool complete = now == bits_of(0, affinity->shares);
     const uint64_t laps = (complete ? lap + 1 : lap) & LAP_MASK;
-    return laps << LAP_SHIFT | (uint64_t)tag << STK_TICKET_PARTS_MAX | (complete ? 0 : now);
+    return laps << LAP_SHIFT | (uint64_t)tag << STK_TICKET_SHARES_MAX | (complete ? 0 : now);
 }
 
 static bool take_one(struct stk_claim_affinity *affinity, uint32_t tag, const struct cursor *cursor,
@@ -113,10 +113,10 @@ static bool take_one(struct stk_claim_affinity *affinity, uint32_t tag, const st
 {
     _Atomic uint64_t *mark = &affinity->marks[cursor->at];
     uint64_t seen = atomic_load_explicit(mark, memory_order_relaxed);
-    const uint32_t last = seen >> STK_TICKET_PARTS_MAX & TAG_MAX;
+    const uint32_t last = seen >> STK_TICKET_SHARES_MAX & TAG_MAX;
     while (is_free(seen, cursor) && (any || last == 0 || last == tag)) {
         const uint32_t taken = (uint32_t)seen;
-        *piece = find_parts(affinity, taken, cursor->ticket, wanted);
+        *piece = find_shares(affinity, taken, cursor->ticket, wanted);
         if (atomic_compare_exchange_strong_explicit(
                 mark, &seen, mark_after(affinity, tag, taken, piece, cursor->lap),
                 memory_order_relaxed, memory_order_relaxed))
@@ -132,7 +132,7 @@ bool stk_claim_affinity_take(struct stk_claim_affinity *affinity, uint32_t worke
 {
     assert(wanted >= 1);
     const uint32_t tag = 1 + worker % TAG_MAX;
-    for (int any = wanted < affinity->parts; any <= 1; any++)
+    for (int any = wanted < affinity->shares; any <= 1; any++)
         for (struct cursor cursor = cursor_of(affinity, first); cursor.ticket < end;
              step(affinity, &cursor))
             if (take_one(affinity, tag, &cursor, any, wanted, piece))

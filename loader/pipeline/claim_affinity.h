@@ -10,8 +10,8 @@
  *                    ▲ ▲
  *                    B A take these
  *
- * A position has 1..32 parts, and a worker takes as many as it asks for. If it asks for fewer than all, its rows
- * are slow to make: then caches do not matter, all workers share the first position that has parts left, and the
+ * A position has 1..32 shares, and a worker takes as many as it asks for. If it asks for fewer than all, its rows
+ * are slow to make: then caches do not matter, all workers take from the first position that has shares left, and the
  * first batch is ready soonest.
  *
  * All atomics are relaxed: the slot's free_turn (slots.h) orders the bytes.
@@ -25,14 +25,14 @@
 
 #include "loader/base/memory.h"
 
-enum { STK_TICKET_PARTS_MAX = 32 };
+enum { STK_TICKET_SHARES_MAX = 32 };
 
 struct stk_claim_affinity {
-    uint32_t count; /* positions in the ring */
-    uint32_t parts; /* per position, 1..STK_TICKET_PARTS_MAX */
-    uint32_t reach; /* tickets from the first free one that may be taken, >= 1 */
+    uint32_t count;  /* positions in the ring */
+    uint32_t shares; /* per position, 1..STK_TICKET_SHARES_MAX */
+    uint32_t reach;  /* tickets from the first free one that may be taken, >= 1 */
 
-    /* One word per position: laps completed << 40 | last worker + 1 (0: none yet) << 32 | one bit per part
+    /* One word per position: laps completed << 40 | last worker + 1 (0: none yet) << 32 | one bit per share
      * taken in this lap. Small, since these lines move between all workers. */
     _Atomic uint64_t *marks;
 
@@ -40,22 +40,22 @@ struct stk_claim_affinity {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t first;
 };
 
-/* What a worker took: parts part..part + parts - 1 of a ticket. */
+/* What a worker took: shares share..share + shares - 1 of a ticket. */
 struct stk_piece {
     uint64_t ticket;
-    uint32_t part;
-    uint32_t parts;
+    uint32_t share;
+    uint32_t shares;
 };
 
 /* For workers 0..workers - 1; a single one takes tickets in order. Returns 0 or STOKER_ENOMEM. */
-int stk_claim_affinity_init(struct stk_claim_affinity *affinity, uint32_t count, uint32_t parts,
+int stk_claim_affinity_init(struct stk_claim_affinity *affinity, uint32_t count, uint32_t shares,
                             uint32_t workers);
 void stk_claim_affinity_destroy(struct stk_claim_affinity *affinity); /* all zero is allowed */
 
-/* The first ticket that has a part left. */
+/* The first ticket that has a share left. */
 uint64_t stk_claim_affinity_first(struct stk_claim_affinity *affinity);
 
-/* Take up to `wanted` (>= 1) parts of one ticket in first <= ticket < end. Returns false if others have
+/* Take up to `wanted` (>= 1) shares of one ticket in first <= ticket < end. Returns false if others have
  * taken them all meanwhile. */
 bool stk_claim_affinity_take(struct stk_claim_affinity *affinity, uint32_t worker, uint64_t first,
                              uint64_t end, uint32_t wanted, struct stk_piece *piece);

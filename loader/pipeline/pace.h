@@ -1,7 +1,7 @@
 /* pace.h - how much a worker takes at once: about 100 us of work, by how long its last rows took.
  *
  * With less, taking costs more than sharing gains; with more, the batch waits for its last worker. The first rows are
- * not timed yet, so a worker starts with one part of a ticket and at most doubles each time. Gathered rows need no
+ * not timed yet, so a worker starts with one share of a ticket and at most doubles each time. Gathered rows need no
  * clock: a whole ticket of them takes no longer (sizing.h).
  */
 #ifndef STK_PIPELINE_PACE_H
@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 struct stk_pace {
-    uint32_t parts;   /* taken last; 0 = none yet */
+    uint32_t shares;  /* taken last; 0 = none yet */
     bool gathers;     /* the last rows were in memory as stored */
     uint64_t rows;    /* made by this worker when last measured */
     uint64_t busy_ns; /* their time */
 };
 
-/* Parts of part_rows rows to take next, 1..parts_max. Totals of this worker: rows made, and busy_ns not spent
+/* Shares of share_rows rows to take next, 1..shares_max. Totals of this worker: rows made, and busy_ns not spent
  * waiting for slots. */
-uint32_t stk_pace_step(struct stk_pace *pace, uint64_t rows, uint64_t busy_ns, uint32_t part_rows,
-                       uint32_t parts_max);
+uint32_t stk_pace_step(struct stk_pace *pace, uint64_t rows, uint64_t busy_ns, uint32_t share_rows,
+                       uint32_t shares_max);
 
 #endif

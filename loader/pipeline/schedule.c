@@ -25,11 +25,11 @@ void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_
         .last = options->last,
         .span_rows = options->span_rows,
         .batch_spans = (options->batch_size + options->span_rows - 1) / options->span_rows,
-        .part_rows = options->part_rows > 0 ? options->part_rows : options->span_rows,
+        .share_rows = options->share_rows > 0 ? options->share_rows : options->span_rows,
         .first_epoch = options->first_epoch,
         .first_position = options->first_position,
     };
-    schedule->span_parts = (schedule->span_rows + schedule->part_rows - 1) / schedule->part_rows;
+    schedule->span_shares = (schedule->span_rows + schedule->share_rows - 1) / schedule->share_rows;
     schedule->first_batches = batches_of(schedule, options->count - options->first_position);
     schedule->epoch_batches = batches_of(schedule, options->count);
 
@@ -80,12 +80,12 @@ static uint32_t lesser(uint32_t a, uint32_t b)
 }
 
 struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t batch_rows,
-                                  uint64_t ticket, uint32_t part, uint32_t parts)
+                                  uint64_t ticket, uint32_t share, uint32_t shares)
 {
     const uint32_t span = (uint32_t)(ticket % schedule->batch_spans) * schedule->span_rows;
-    const uint32_t first = span + part * schedule->part_rows;
+    const uint32_t first = span + share * schedule->share_rows;
     const uint32_t end = lesser(
-        span + lesser((part + parts) * schedule->part_rows, schedule->span_rows), batch_rows);
+        span + lesser((share + shares) * schedule->share_rows, schedule->span_rows), batch_rows);
     return (struct stk_rows){ .first = first, .count = end > first ? end - first : 0 };
 }
 

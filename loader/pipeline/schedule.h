@@ -25,8 +25,8 @@ struct stk_schedule {
     stoker_last last;
     uint32_t span_rows;   /* rows per ticket */
     uint32_t batch_spans; /* tickets per batch, also if it is incomplete */
-    uint32_t part_rows;   /* fewest rows of a ticket that a worker takes at once */
-    uint32_t span_parts;  /* parts per ticket */
+    uint32_t share_rows;  /* fewest rows of a ticket that a worker takes at once */
+    uint32_t span_shares; /* shares per ticket */
     uint64_t first_epoch;
     uint64_t first_position; /* where the first epoch starts, 0 unless resumed */
     uint64_t first_batches;  /* batches in the first epoch */
@@ -51,7 +51,7 @@ struct stk_schedule_options {
     uint32_t world_size;
     stoker_last last;
     uint32_t span_rows;
-    uint32_t part_rows;      /* 1..span_rows; 0 = span_rows */
+    uint32_t share_rows;     /* 1..span_rows; 0 = span_rows */
     uint64_t epochs;         /* 0 = endless */
     uint64_t first_epoch;    /* resume */
     uint64_t first_position; /* resume, 0..count */
@@ -68,9 +68,9 @@ struct stk_rows {
     uint32_t count; /* 0 = past the last row */
 };
 
-/* The rows of parts part..part + parts - 1 of a ticket, in its batch of batch_rows rows. */
+/* The rows of shares share..share + shares - 1 of a ticket, in its batch of batch_rows rows. */
 struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t batch_rows,
-                                  uint64_t ticket, uint32_t part, uint32_t parts);
+                                  uint64_t ticket, uint32_t share, uint32_t shares);
 
 /* The position after the batch at `place`: where a resume starts. */
 uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,

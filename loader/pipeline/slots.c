@@ -118,13 +118,13 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     for (; slots->slot_count < options->slot_count; slots->slot_count++) {
         struct stk_slot *slot = &slots->slots[slots->slot_count];
         atomic_init(&slot->free_turn, slots->slot_count);
-        atomic_init(&slot->parts_left, options->batch_spans * options->span_parts);
+        atomic_init(&slot->shares_left, options->batch_spans * options->span_shares);
         pthread_mutex_init(&slot->failure_lock, NULL);
         slot->failure_row = UINT32_MAX;
     }
     slots->batch_size = options->batch_size;
     slots->batch_spans = options->batch_spans;
-    slots->batch_parts = options->batch_spans * options->span_parts;
+    slots->batch_shares = options->batch_spans * options->span_shares;
     slots->batches = options->batches;
     slots->device = options->device;
     slots->pin_memory = options->pin_memory;
@@ -132,7 +132,7 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
 
     int rc = stk_claim_affinity_init(&slots->affinity, options->slot_count * options->batch_spans,
-                                     options->span_parts, options->workers);
+                                     options->span_shares, options->workers);
     if (rc == 0)
         rc = map_memory(slots, options);
     if (rc == 0)
@@ -196,7 +196,7 @@ static uint64_t end_of_reach(const struct stk_slots *slots, uint64_t first, uint
 }
 
 enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_t last_batch,
-                               uint32_t parts, struct stk_piece *piece)
+                               uint32_t shares, struct stk_piece *piece)
 {
     for (;;) {
         const uint64_t first = stk_claim_affinity_first(&slots->affinity);
@@ -204,7 +204,7 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_
         if (end <= first)
             return first / slots->batch_spans >= slots->batches ? STK_CLAIM_OVER
                                                                 : STK_CLAIM_NO_CREDIT;
-        if (stk_claim_affinity_take(&slots->affinity, worker, first, end, parts, piece)) {
+        if (stk_claim_affinity_take(&slots->affinity, worker, first, end, shares, piece)) {
             /* A later claim reads it, and the consumer wrote it last. */
             const uint64_t batch = piece->ticket / slots->batch_spans;
             __builtin_prefetch(&stk_slots_of(slots, batch + 1)->free_turn);
@@ -238,11 +238,11 @@ void stk_slots_wake_consumer(struct stk_slots *slots)
     stk_futex_wake(&slots->consumer_word, 1);
 }
 
-bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t parts)
+bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t shares)
 {
     struct stk_slot *slot = stk_slots_of(slots, batch);
-    return parts == slots->batch_parts || /* no other thread counts */
-           atomic_fetch_sub_explicit(&slot->parts_left, parts, memory_order_acq_rel) == parts;
+    return shares == slots->batch_shares || /* no other thread counts */
+           atomic_fetch_sub_explicit(&slot->shares_left, shares, memory_order_acq_rel) == shares;
 }
 
 void stk_slots_publish(struct stk_slots *slots, uint64_t batch)
@@ -258,9 +258,9 @@ void stk_slots_publish(struct stk_slots *slots, uint64_t batch)
         stk_slots_wake_consumer(slots);
 }
 
-bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts)
+bool stk_slots_shares_done(struct stk_slots *slots, uint64_t batch, uint32_t shares)
 {
-    if (!stk_slots_count_down(slots, batch, parts))
+    if (!stk_slots_count_down(slots, batch, shares))
         return false;
     stk_slots_publish(slots, batch);
     return true;
@@ -303,8 +303,8 @@ bool stk_slots_release(struct stk_slots *slots, uint64_t batch)
     struct stk_slot *slot = stk_slots_of(slots, batch);
     if (atomic_load_explicit(&slot->free_turn, memory_order_relaxed) != batch)
         return false; /* released already, through a copy of the batch */
-    if (slots->batch_parts > 1)
-        atomic_store_explicit(&slot->parts_left, slots->batch_parts, memory_order_relaxed);
+    if (slots->batch_shares > 1)
+        atomic_store_explicit(&slot->shares_left, slots->batch_shares, memory_order_relaxed);
     if (atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0) {
         memset(slot->row_bad, STK_ROW_GOOD, slots->batch_size);
         atomic_store_explicit(&slot->bad_rows, 0U, memory_order_relaxed);

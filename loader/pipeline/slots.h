@@ -23,7 +23,7 @@
  * If the consumer keeps a batch and the ring comes round to its slot, the slot may exchange its memory for a spare's:
  * the batch stays where it is, outside of the ring, and the slot is free (stk_slots_exchange).
  *
- * A ticket is one span of a batch; a worker may take a part of it. claim_affinity.h decides which of
+ * A ticket is one span of a batch; a worker may take some of its shares. claim_affinity.h decides which of
  * the next few tickets a worker gets.
  *
  * One slot's memory:   | field 0 ....... | field 1 ... | ... | ids ...... | fresh .. |  each on a cache line
@@ -60,8 +60,8 @@ struct stk_slot {
     /* Three cache lines, by user: a core that waits for ready_turn must not take the line away from
      * the core that fills the slot. */
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t free_turn; /* release pairs with acquire in claim */
-    _Atomic uint32_t parts_left; /* acq_rel: the last to count down sees all rows */
-    _Atomic uint32_t bad_rows;   /* rows flagged in row_bad; relaxed: parts_left orders it */
+    _Atomic uint32_t shares_left; /* acq_rel: the last to count down sees all rows */
+    _Atomic uint32_t bad_rows;    /* rows flagged in row_bad; relaxed: shares_left orders it */
 
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t ready_turn; /* release (last span) pairs with
                                                              acquire (next) */
@@ -90,7 +90,7 @@ struct stk_slots_options {
     uint32_t slot_count; /* 2..STOKER_PREFETCH_MAX */
     uint32_t batch_size;
     uint32_t batch_spans;
-    uint32_t span_parts;                /* parts of a ticket, 1..STK_TICKET_PARTS_MAX */
+    uint32_t span_shares;               /* shares of a ticket, 1..STK_TICKET_SHARES_MAX */
     const struct stk_field_size *sizes; /* [field_count], copied */
     uint32_t field_count;
     uint32_t label; /* the label's field, or STK_NO_FIELD */
@@ -106,7 +106,7 @@ struct stk_slots {
     uint32_t slot_count;
     uint32_t batch_size;
     uint32_t batch_spans;
-    uint32_t batch_parts; /* parts in all spans of a batch */
+    uint32_t batch_shares; /* shares in all spans of a batch */
     uint64_t batches;
     size_t slot_bytes;
     struct stk_slot_fields fields;
@@ -164,21 +164,21 @@ static inline struct stk_slot *stk_slots_of(const struct stk_slots *slots, uint6
 
 enum stk_claim { STK_CLAIM_OK, STK_CLAIM_NO_CREDIT, STK_CLAIM_OVER };
 
-/* Take up to `parts` (>= 1) parts of a ticket whose slot is free and whose batch is at most
+/* Take up to `shares` (>= 1) shares of a ticket whose slot is free and whose batch is at most
  * last_batch. */
 enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_t last_batch,
-                               uint32_t parts, struct stk_piece *piece);
+                               uint32_t shares, struct stk_piece *piece);
 
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
 void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
 
-/* `parts` more parts of the batch are complete. Returns true if they were the last ones: then the caller sees all rows, and
+/* `shares` more shares of the batch are complete. Returns true if they were the last ones: then the caller sees all rows, and
  * publishes the batch. */
-bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t parts);
+bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t shares);
 void stk_slots_publish(struct stk_slots *slots, uint64_t batch);
 
 /* Both: the last ones publish the batch and return true. */
-bool stk_slots_parts_done(struct stk_slots *slots, uint64_t batch, uint32_t parts);
+bool stk_slots_shares_done(struct stk_slots *slots, uint64_t batch, uint32_t shares);
 
 /* Record the failure of a row if it is the first of its batch. */
 void stk_slot_fail(struct stk_slot *slot, uint32_t row, const stoker_error *error);

@@ -17,10 +17,10 @@
 /* Some of the rows of a ticket, in progress. */
 struct stk_span {
     bool active;
-    bool resident;         /* every row is in memory as stored, at sources[]; samples[] is unused */
-    bool on_device;        /* resident in GPU memory: nothing to do on the host */
-    uint32_t capacity;     /* rows that fit */
-    uint32_t ticket_parts; /* parts of the ticket that the span holds */
+    bool resident;     /* every row is in memory as stored, at sources[]; samples[] is unused */
+    bool on_device;    /* resident in GPU memory: nothing to do on the host */
+    uint32_t capacity; /* rows that fit */
+    uint32_t ticket_shares; /* shares of the ticket that the span holds */
     uint64_t batch;
     struct stk_slot *slot;
     uint64_t epoch;

@@ -171,7 +171,7 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 
 /* Returns true if the worker's reads cover its share of the ring's rows. More would leave nothing for
  * workers that start later, while these rows wait for each other. */
-static bool holds_its_part(const struct stk_worker *worker)
+static bool holds_enough(const struct stk_worker *worker)
 {
     const struct stk_pipeline *pipeline = worker->pipeline;
     const uint32_t reads = stk_fetch_held(&worker->fetcher);
@@ -182,11 +182,11 @@ static bool holds_its_part(const struct stk_worker *worker)
            held * active >= (uint64_t)pipeline->slots.slot_count * pipeline->slots.batch_size;
 }
 
-/* Claim another ticket or a part of one, if available, and locate its samples. */
+/* Claim another ticket or some shares of one, if available, and locate its samples. */
 static struct stk_span *claim_span(struct stk_worker *worker, uint64_t last_batch)
 {
     struct stk_piece piece;
-    if (holds_its_part(worker))
+    if (holds_enough(worker))
         return NULL;
     struct stk_span *span = stk_claim_piece(&worker->claimer, last_batch, &piece);
     if (span == NULL)

@@ -10,19 +10,19 @@
 
 enum { LAP_BITS = 24, LAPS = 1 << LAP_BITS };
 
-static struct stk_piece take_parts(struct stk_claim_affinity *affinity, uint32_t worker,
-                                   uint32_t parts)
+static struct stk_piece take_shares(struct stk_claim_affinity *affinity, uint32_t worker,
+                                    uint32_t shares)
 {
     struct stk_piece piece = { .ticket = UINT64_MAX };
     const uint64_t first = stk_claim_affinity_first(affinity);
     cr_assert(
-        stk_claim_affinity_take(affinity, worker, first, first + affinity->reach, parts, &piece));
+        stk_claim_affinity_take(affinity, worker, first, first + affinity->reach, shares, &piece));
     return piece;
 }
 
 static uint64_t take(struct stk_claim_affinity *affinity, uint32_t worker)
 {
-    return take_parts(affinity, worker, 1).ticket;
+    return take_shares(affinity, worker, 1).ticket;
 }
 
 CleanTest(claim_affinity, the_lap_counter_may_wrap)
@@ -72,52 +72,52 @@ CleanTest(claim_affinity, what_others_have_taken_is_left_out)
     stk_claim_affinity_destroy(&affinity);
 }
 
-/* Workers that take parts share the first position; one that takes whole positions looks for its own. */
+/* Workers that take shares all do so from the first position; one that takes whole positions looks for its own. */
 CleanTest(claim_affinity, parts_come_from_the_first_position_that_has_some)
 {
-    enum { PARTS = STK_TICKET_PARTS_MAX };
+    enum { SHARES = STK_TICKET_SHARES_MAX };
     struct stk_claim_affinity affinity;
-    cr_assert_eq(stk_claim_affinity_init(&affinity, 8, PARTS, 4), 0);
-    for (uint32_t part = 0; part < PARTS; part += 4) {
-        const struct stk_piece piece = take_parts(&affinity, part / 4 % 4, 4);
+    cr_assert_eq(stk_claim_affinity_init(&affinity, 8, SHARES, 4), 0);
+    for (uint32_t share = 0; share < SHARES; share += 4) {
+        const struct stk_piece piece = take_shares(&affinity, share / 4 % 4, 4);
         cr_assert_eq(piece.ticket, 0);
-        cr_assert_eq(piece.part, part);
-        cr_assert_eq(piece.parts, 4);
+        cr_assert_eq(piece.share, share);
+        cr_assert_eq(piece.shares, 4);
     }
-    struct stk_piece piece = take_parts(&affinity, 0, PARTS - 1);
+    struct stk_piece piece = take_shares(&affinity, 0, SHARES - 1);
     cr_assert_eq(piece.ticket, 1);
-    cr_assert_eq(piece.parts, PARTS - 1);
-    piece = take_parts(&affinity, 1, PARTS);
+    cr_assert_eq(piece.shares, SHARES - 1);
+    piece = take_shares(&affinity, 1, SHARES);
     cr_assert_eq(piece.ticket, 2, "the rest of 1 is another's");
-    cr_assert_eq(piece.parts, PARTS);
-    piece = take_parts(&affinity, 0, PARTS);
+    cr_assert_eq(piece.shares, SHARES);
+    piece = take_shares(&affinity, 0, SHARES);
     cr_assert_eq(piece.ticket, 1);
-    cr_assert_eq(piece.part, PARTS - 1);
-    cr_assert_eq(piece.parts, 1);
+    cr_assert_eq(piece.share, SHARES - 1);
+    cr_assert_eq(piece.shares, 1);
     stk_claim_affinity_destroy(&affinity);
 }
 
-/* For any number of parts, asked for in any amounts, each part is taken once a lap. */
+/* For any number of shares, asked for in any amounts, each share is taken once a lap. */
 CleanTest(claim_affinity, each_part_is_taken_once)
 {
     enum { COUNT = 6, LAPS_HERE = 3 };
-    for (uint32_t parts = 1; parts <= STK_TICKET_PARTS_MAX; parts++) {
+    for (uint32_t shares = 1; shares <= STK_TICKET_SHARES_MAX; shares++) {
         struct stk_claim_affinity affinity;
         uint32_t taken[LAPS_HERE * COUNT] = { 0 };
-        uint32_t left = LAPS_HERE * COUNT * parts;
-        cr_assert_eq(stk_claim_affinity_init(&affinity, COUNT, parts, 3), 0);
+        uint32_t left = LAPS_HERE * COUNT * shares;
+        cr_assert_eq(stk_claim_affinity_init(&affinity, COUNT, shares, 3), 0);
         for (uint32_t turn = 0; left > 0; turn++) {
             const uint64_t first = stk_claim_affinity_first(&affinity);
             uint64_t end = first + affinity.reach;
             end = end < LAPS_HERE * COUNT ? end : LAPS_HERE * COUNT;
             struct stk_piece piece;
-            cr_assert(stk_claim_affinity_take(&affinity, turn % 3, first, end, 1 + turn * 7 % parts,
-                                              &piece));
-            const uint32_t bits = (uint32_t)(((UINT64_C(1) << piece.parts) - 1) << piece.part);
+            cr_assert(stk_claim_affinity_take(&affinity, turn % 3, first, end,
+                                              1 + turn * 7 % shares, &piece));
+            const uint32_t bits = (uint32_t)(((UINT64_C(1) << piece.shares) - 1) << piece.share);
             cr_assert_eq(taken[piece.ticket] & bits, 0);
-            cr_assert_leq(piece.part + piece.parts, parts);
+            cr_assert_leq(piece.share + piece.shares, shares);
             taken[piece.ticket] |= bits;
-            left -= piece.parts;
+            left -= piece.shares;
         }
         stk_claim_affinity_destroy(&affinity);
     }

@@ -192,25 +192,25 @@ CleanTest(schedule, counts_epochs_without_overflow)
 CleanTest(schedule, parts_of_tickets_cover_each_row_once)
 {
     for (uint32_t span_rows = 1; span_rows <= 13; span_rows++)
-        for (uint32_t part_rows = 1; part_rows <= span_rows; part_rows++)
+        for (uint32_t share_rows = 1; share_rows <= span_rows; share_rows++)
             for (uint32_t rows = 0; rows <= 13; rows++) {
                 const struct stk_schedule_options options = {
                     .count = 100,
                     .batch_size = 13,
                     .world_size = 1,
                     .span_rows = span_rows,
-                    .part_rows = part_rows,
+                    .share_rows = share_rows,
                 };
                 struct stk_schedule schedule;
                 stk_schedule_init(&schedule, &options);
                 uint32_t next = 0;
                 for (uint64_t span = 0; span < schedule.batch_spans; span++)
-                    for (uint32_t part = 0; part < schedule.span_parts; part += 2) {
+                    for (uint32_t share = 0; share < schedule.span_shares; share += 2) {
                         const struct stk_rows found =
                             stk_schedule_rows(&schedule, rows, 7 * schedule.batch_spans + span,
-                                              part, part + 1 < schedule.span_parts ? 2 : 1);
+                                              share, share + 1 < schedule.span_shares ? 2 : 1);
                         cr_assert(found.count == 0 || found.first == next);
-                        cr_assert_leq(found.count, 2 * part_rows);
+                        cr_assert_leq(found.count, 2 * share_rows);
                         next += found.count;
                     }
                 cr_assert_eq(next, rows);

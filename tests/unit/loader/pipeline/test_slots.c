@@ -17,7 +17,7 @@ static const struct stk_field_size sizes[] = { { .row_bytes = 12 }, { .row_bytes
 static const struct stk_slots_options small = { .slot_count = SLOTS,
                                                 .batch_size = BATCH_SIZE,
                                                 .batch_spans = SPANS,
-                                                .span_parts = 1,
+                                                .span_shares = 1,
                                                 .sizes = sizes,
                                                 .field_count = 2,
                                                 .label = 1,
@@ -57,7 +57,7 @@ static void fill(struct stk_slots *slots, uint64_t batch)
 {
     for (uint64_t span = 0; span < SPANS; span++) {
         claim(slots, batch * SPANS + span);
-        stk_slots_parts_done(slots, batch, 1);
+        stk_slots_shares_done(slots, batch, 1);
     }
 }
 
@@ -86,7 +86,7 @@ CleanTest(slots, credits_end_with_the_slots_and_come_back_by_release)
     cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT);
     for (uint64_t batch = 0; batch < SLOTS; batch++)
         for (int span = 0; span < SPANS; span++)
-            stk_slots_parts_done(slots, batch, 1);
+            stk_slots_shares_done(slots, batch, 1);
     cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT); /* full is not free */
     take_head(slots);
     cr_assert_eq(try_claim(slots), STK_CLAIM_NO_CREDIT); /* nor is lent */
@@ -105,12 +105,12 @@ CleanTest(slots, a_batch_is_ready_with_its_last_span_and_in_order)
     struct stk_slots *slots = make(&small);
     for (uint64_t ticket = 0; ticket < 4; ticket++)
         claim(slots, ticket);
-    stk_slots_parts_done(slots, 1, 1);
-    stk_slots_parts_done(slots, 1, 1);
+    stk_slots_shares_done(slots, 1, 1);
+    stk_slots_shares_done(slots, 1, 1);
     cr_assert_not(stk_slots_ready(slots)); /* batch 1 is, batch 0 is not */
-    stk_slots_parts_done(slots, 0, 1);
+    stk_slots_shares_done(slots, 0, 1);
     cr_assert_not(stk_slots_ready(slots));
-    stk_slots_parts_done(slots, 0, 1);
+    stk_slots_shares_done(slots, 0, 1);
     take_head(slots);
     take_head(slots);
     cr_assert_not(stk_slots_ready(slots));
@@ -189,11 +189,11 @@ CleanTest(slots, a_second_release_disturbs_nothing)
     stk_slots_release(slots, 0);
     cr_assert_not(stk_slots_head_lent(slots));
     claim(slots, SLOTS * SPANS);
-    stk_slots_parts_done(slots, SLOTS, 1);
+    stk_slots_shares_done(slots, SLOTS, 1);
     stk_slots_release(slots, 0);
     cr_assert_eq(slots->lent, SLOTS - 1);
     claim(slots, SLOTS * SPANS + 1);
-    stk_slots_parts_done(slots, SLOTS, 1);
+    stk_slots_shares_done(slots, SLOTS, 1);
     cr_assert(stk_slots_ready(slots), "a span was forgotten");
     take_head(slots);
     cr_assert(stk_slots_head_lent(slots));
@@ -256,7 +256,7 @@ static uint32_t credits_until_wake(uint32_t held)
     static const struct stk_slots_options eight = { .slot_count = 8,
                                                     .batch_size = BATCH_SIZE,
                                                     .batch_spans = 1,
-                                                    .span_parts = 1,
+                                                    .span_shares = 1,
                                                     .sizes = sizes,
                                                     .field_count = 1,
                                                     .label = STK_NO_FIELD,
@@ -266,7 +266,7 @@ static uint32_t credits_until_wake(uint32_t held)
     uint32_t credits = 0;
     for (uint64_t batch = 0; batch < eight.slot_count; batch++) {
         claim(slots, batch);
-        stk_slots_parts_done(slots, batch, 1);
+        stk_slots_shares_done(slots, batch, 1);
     }
     atomic_store(&slots->sleepers, 1U);
     const uint32_t word = atomic_load(&slots->worker_word);
@@ -301,7 +301,7 @@ enum { PLACES = 16, LEFT = 0, RIGHT = 1 };
 static const struct stk_slots_options shared = { .slot_count = PLACES,
                                                  .batch_size = BATCH_SIZE,
                                                  .batch_spans = 1,
-                                                 .span_parts = 1,
+                                                 .span_shares = 1,
                                                  .sizes = sizes,
                                                  .field_count = 1,
                                                  .label = STK_NO_FIELD,
@@ -321,7 +321,7 @@ static void claim_as(struct stk_slots *slots, uint32_t worker, uint64_t expected
 static void turn_over(struct stk_slots *slots, uint64_t first, uint64_t count)
 {
     for (uint64_t batch = first; batch < first + count; batch++)
-        stk_slots_parts_done(slots, batch, 1);
+        stk_slots_shares_done(slots, batch, 1);
     for (uint64_t batch = first; batch < first + count; batch++) {
         take_head(slots);
         cr_assert(stk_slots_release(slots, batch));
@@ -398,7 +398,7 @@ CleanTest(slots, every_ticket_is_taken_once)
             cr_assert_lt(piece.ticket, count + slots->affinity.reach);
             taken[piece.ticket] = true;
             count++;
-            stk_slots_parts_done(slots, piece.ticket, 1);
+            stk_slots_shares_done(slots, piece.ticket, 1);
         }
         while (stk_slots_ready(slots) && slots->head < 3 * PLACES) {
             take_head(slots);
@@ -409,29 +409,29 @@ CleanTest(slots, every_ticket_is_taken_once)
     stk_slots_destroy(slots);
 }
 
-/* A batch of one ticket, whose parts several workers share. */
+/* A batch of one ticket, whose shares go to several workers. */
 CleanTest(slots, a_batch_is_ready_with_its_last_part)
 {
     struct stk_slots_options options = shared;
-    options.span_parts = 5;
+    options.span_shares = 5;
     struct stk_slots *slots = make(&options);
     struct stk_piece left;
     struct stk_piece right;
     cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 2, &left), STK_CLAIM_OK);
     cr_assert_eq(stk_slots_claim(slots, RIGHT, UINT64_MAX, 4, &right), STK_CLAIM_OK);
     cr_assert_eq(right.ticket, 0);
-    cr_assert_eq(right.part, 2);
-    cr_assert_eq(right.parts, 3, "what is left");
-    cr_assert_not(stk_slots_parts_done(slots, 0, right.parts));
+    cr_assert_eq(right.share, 2);
+    cr_assert_eq(right.shares, 3, "what is left");
+    cr_assert_not(stk_slots_shares_done(slots, 0, right.shares));
     cr_assert_not(stk_slots_ready(slots));
-    cr_assert(stk_slots_parts_done(slots, 0, left.parts));
+    cr_assert(stk_slots_shares_done(slots, 0, left.shares));
     take_head(slots);
     cr_assert(stk_slots_release(slots, 0));
 
-    /* And one that takes all parts counts nothing down. */
+    /* And one that takes all shares counts nothing down. */
     cr_assert_eq(stk_slots_claim(slots, LEFT, UINT64_MAX, 5, &left), STK_CLAIM_OK);
     cr_assert_eq(left.ticket, 1);
-    cr_assert_eq(left.parts, 5);
-    cr_assert(stk_slots_parts_done(slots, 1, 5));
+    cr_assert_eq(left.shares, 5);
+    cr_assert(stk_slots_shares_done(slots, 1, 5));
     stk_slots_destroy(slots);
 }
