@@ -6,6 +6,7 @@
 
 #include "loader/api/deliver.h"
 #include "loader/api/loader.h"
+#include "loader/api/poll.h"
 
 /* A buffer became free: send what waits for it. next() reports an error. */
 static void send_more(stoker_loader *loader)
@@ -75,7 +76,9 @@ static void give_back(void *self, struct stk_lease *lease)
 
 static void wake(void *self)
 {
-    stk_slots_wake_consumer(&((stoker_loader *)self)->pipeline.slots);
+    struct stk_slots *slots = &((stoker_loader *)self)->pipeline.slots;
+    stk_slots_wake_consumer(slots);
+    stk_slots_set_event(slots);
 }
 
 struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *))
@@ -109,8 +112,10 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
         stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
     else
         stk_trace_cancel(loader->trace.rings);
-    if (loader->on_device)
+    if (loader->on_device) {
         send_more(loader);
+        stk_poll_update(loader);
+    }
     return rc;
 }
 

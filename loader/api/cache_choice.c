@@ -65,9 +65,8 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
     const struct stk_pipeline_facts *facts = &loader->facts;
     const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
     const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
-    /* The GPU holds the rows, or the data set itself is the cache. */
-    if (loader->pipeline.device_cache.on || (is_in_memory(loader) && !facts->has_codec) ||
-        loader->pipeline.dataset->ops->make != NULL) /* or it makes other rows each time */
+    if (loader->cache_needless ||
+        loader->pipeline.dataset->ops->make != NULL) /* it makes other rows each time */
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;
@@ -80,11 +79,17 @@ int stk_cache_choice_make(stoker_loader *loader)
 {
     const uint64_t asked = loader->options.cache_bytes;
     const uint64_t budget = asked != STOKER_BYTES_AUTO ? asked : stk_budget_left();
+    loader->cache_needless =
+        loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
     const stoker_cache kind = choose_cache(loader, budget);
     const struct stk_cache_options cache = cache_of(loader, kind, budget);
     int rc = stk_cache_init(&loader->pipeline.cache, &cache);
-    if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO)
+    if (rc == STOKER_ENOMEM && loader->options.cache == STOKER_CACHE_AUTO) {
         rc = 0; /* optional: init has left a cache that holds nothing */
+        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
+                       "no memory for %" PRIu64 " samples of at most %zu bytes", cache.count,
+                       cache.stride_bytes);
+    }
     if (rc == 0 && loader->pipeline.cache.kind == STOKER_CACHE_AUTO)
         loader->pipeline.cache.kind = STOKER_CACHE_NONE;
     stk_budget_reserve(stk_cache_reserved_bytes(&loader->pipeline.cache));

@@ -15,6 +15,7 @@
 #include "loader/api/loader.h"
 #include "loader/api/options.h"
 #include "loader/api/order.h"
+#include "loader/api/poll.h"
 #include "loader/api/row_plan.h"
 #include "loader/api/sizing.h"
 #include "loader/api/state.h"
@@ -287,6 +288,8 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_bad_samples_init(&loader->bad_samples, loader->options.on_bad_sample,
                                   loader->options.max_bad_samples);
     loader->has_bad_samples = rc == 0;
+    stk_messages_init(&loader->pipeline.messages, loader->options.on_log != NULL);
+    loader->has_messages = true;
     loader->pipeline.on_bad = loader->options.on_bad_sample;
     copy_hooks(loader);
     if (rc == 0)
@@ -347,6 +350,7 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
         rc = make_pipeline(loader, &error);
     }
     if (rc == 0) {
+        stk_log_choices(loader);
         loader->created_ns = stk_now_ns();
         *out = loader;
         return STOKER_OK;
@@ -386,6 +390,7 @@ static bool stop_workers(stoker_loader *loader)
 static void free_loader(void *self)
 {
     stoker_loader *loader = self;
+    stk_poll_close(loader);
     stk_leases_collect(&loader->leases);
     stk_kept_destroy(loader);
     if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
@@ -426,6 +431,8 @@ void stoker_loader_destroy(stoker_loader **out)
     stk_cache_destroy(&loader->pipeline.cache);
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
+    if (loader->has_messages)
+        stk_messages_destroy(&loader->pipeline.messages);
     stk_free(loader->files);
     if (stk_leases_end(&loader->leases)) /* else the last tensor's deleter does it */
         free_loader(loader);

@@ -55,6 +55,7 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
                             failure->detail[0] != '\0' ? "%s" : NULL, failure->detail);
         stk_ledger_add(&loader->ledger.bad_samples, 1);
         const int rc = stk_bad_samples_file(&loader->bad_samples, &report);
+        stk_log_bad_sample(loader, &report);
         if (rc == STOKER_EBADSAMPLES)
             return too_many(loader, failure);
         if (rc < 0) {

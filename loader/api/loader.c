@@ -10,6 +10,7 @@
 
 #include "loader/api/deliver.h"
 #include "loader/api/loader.h"
+#include "loader/api/poll.h"
 #include "loader/api/state.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
@@ -91,6 +92,12 @@ static void run_workers(stoker_loader *loader, uint32_t workers, bool assists)
     stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
 }
 
+void stk_loader_stop_assisting(stoker_loader *loader)
+{
+    if (atomic_load_explicit(&loader->caller_assists, memory_order_relaxed))
+        run_workers(loader, loader->tuner.workers, false);
+}
+
 /* The number of workers to run from now on, from the work done so far. */
 static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
 {
@@ -126,7 +133,8 @@ static void tune(stoker_loader *loader)
     };
     const uint32_t before = loader->tuner.workers;
     const bool assisted = atomic_load_explicit(&loader->caller_assists, memory_order_relaxed);
-    const bool assists = loader->has_caller_worker && stk_pipeline_is_resident(&loader->pipeline) &&
+    const bool assists = loader->has_caller_worker && !loader->polls &&
+                         stk_pipeline_is_resident(&loader->pipeline) &&
                          stk_caller_assist_step(&loader->assist, now.ns, now.batches, now.stall_ns);
     const uint32_t workers = loader->tuned ? tune_workers(loader, &now) : before;
     if (workers != before || assists != assisted)
@@ -309,6 +317,10 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeo
     stoker_batch whole; /* if the caller's is of an older version */
     stoker_batch *const out = size == sizeof(whole) ? batch : &whole;
     const int rc = next(loader, out, timeout_ms);
+    if (rc != STOKER_EFORKED) {
+        stk_log_update(loader);
+        stk_poll_update(loader);
+    }
     if (rc != STOKER_OK)
         return rc;
     out->struct_size = size;

@@ -4,6 +4,8 @@
  *   loader.c   the consumer's side: next() and its waiting, state
  *   deliver.c  from a full slot to the consumer's batch, in place or on a device
  *   batch.c    release, and a batch's use on CUDA streams
+ *   poll.c     the descriptor that is readable while next() need not wait
+ *   log.c      messages for options.on_log
  *   kept.c     batches that the caller still uses when the ring comes round to them
  *   dlpack.c   tensors of other libraries, which may outlive the loader
  *   stats.c    figures for any thread
@@ -22,6 +24,7 @@
 
 #include "loader/api/kept.h"
 #include "loader/api/leases.h"
+#include "loader/api/log.h"
 #include "loader/api/outputs.h"
 #include "loader/base/fork.h"
 #include "loader/device/device.h"
@@ -44,6 +47,10 @@ struct stoker_loader {
     char convert_reason[STK_DEVICE_WHY_BYTES];
     char cache_reason[STK_DEVICE_WHY_BYTES];
     char device_reason[STK_DEVICE_WHY_BYTES];
+    bool cache_needless;             /* the data set or the GPU holds the rows */
+    bool has_messages;               /* pipeline.messages is initialised */
+    struct stk_log log;              /* what on_log has reported */
+    uint32_t slots_wanted;           /* slots without the limit by memory; 0 = given */
     struct stk_pipeline_facts facts; /* collected by create, for pipeline.plan */
     struct stk_pipeline pipeline;
     struct stk_draws draws;       /* all zero if the order is a permutation */
@@ -82,6 +89,8 @@ struct stoker_loader {
     /* The consumer's side. */
     struct stk_ledger_consumer ledger;
     uint64_t created_ns;
+    bool polls;           /* the caller has asked for `event` */
+    int event;            /* see api/poll.h */
     bool end_pending;     /* the epoch's last batch is delivered, its end not yet reported */
     uint64_t state_epoch; /* where a resume would continue */
     uint64_t state_position;
@@ -98,6 +107,9 @@ struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(
 /* Tensors for `batches` batches; NULL = no memory. Free with stk_free(). */
 struct stk_tensor *stk_tensors_make(uint32_t batches, uint32_t fields);
 struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch, uint32_t fields);
+
+/* next() does no worker's share any more: the caller waits elsewhere. */
+void stk_loader_stop_assisting(stoker_loader *loader);
 
 /* When a call of next() that began at start_ns must return; UINT64_MAX = no limit. */
 static inline uint64_t stk_loader_deadline(int32_t timeout_ms, uint64_t start_ns)

@@ -95,7 +95,7 @@ static uint32_t most_slots(size_t batch_bytes)
     return clamp(share / batch_bytes, 2, STOKER_PREFETCH_MAX);
 }
 
-uint32_t stk_sizing_slot_count(const stoker_loader *loader)
+uint32_t stk_sizing_slot_count(stoker_loader *loader)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
     if (loader->options.prefetch_batches > 0)
@@ -119,6 +119,7 @@ uint32_t stk_sizing_slot_count(const stoker_loader *loader)
     in_flight += slots_of(pipeline, (uint64_t)loader->tuner.workers + 2);
     if (slots < in_flight)
         slots = in_flight;
+    loader->slots_wanted = clamp(slots, 2, STOKER_PREFETCH_MAX);
     return clamp(slots, 2, most_slots(batch_bytes));
 }
 

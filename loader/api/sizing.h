@@ -17,7 +17,7 @@ uint32_t stk_sizing_share_rows(const stoker_loader *loader);
 void stk_sizing_choose_workers(stoker_loader *loader);
 
 /* Slots of the ring. Call after choose_workers. */
-uint32_t stk_sizing_slot_count(const stoker_loader *loader);
+uint32_t stk_sizing_slot_count(stoker_loader *loader);
 
 /* Buffers on a device: prefetch_batches if given, else enough to copy ahead. Call after the slots are made. */
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader);

@@ -308,7 +308,13 @@ static bool try_again(struct stk_fetcher *fetcher, struct stk_fetch *fetch, int 
                       struct stk_completion *out)
 {
     const bool own = stk_fetch_ring_is_own(fetcher);
+    struct stk_messages *messages = &fetcher->pipeline->messages;
     stk_ledger_add(&fetcher->ledger->read_retries, 1);
+    if ((os_errno == EMFILE || os_errno == ENFILE) &&
+        stk_messages_once(messages, STK_SAID_OPEN_FILES))
+        stk_messages_put(messages, STOKER_LOG_WARNING,
+                         "too many open files: reads are repeated until some are closed; raise the "
+                         "limit (ulimit -n) or lower read_depth");
     fetch->retries++;
     if (fetch->retries <= STK_RETRIES_MAX + (own ? LATE_RETRIES_MAX : 0)) {
         pause_before_retry(fetch->retries);

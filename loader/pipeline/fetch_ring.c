@@ -40,6 +40,9 @@ int stk_fetch_ring_open(struct stk_fetcher *fetcher, stoker_error *error)
         /* A ring can fail on one thread although the others opened theirs. */
         fetcher->reader = &stk_reader_pread;
         atomic_fetch_add(&pipeline->pread_workers, 1U); /* once: pread has no fallback */
+        if (stk_messages_once(&pipeline->messages, STK_SAID_NO_RING))
+            stk_messages_put(&pipeline->messages, STOKER_LOG_WARNING,
+                             "a worker got no ring, and reads with pread: %s", error->message);
         rc = fetcher->reader->open(&fetcher->ring, &setup, error);
     }
     fetcher->has_ring = rc == 0;
@@ -72,8 +75,12 @@ void stk_fetch_ring_reopen(struct stk_fetcher *fetcher)
 {
     stoker_error why; /* unused: rows that fail report the ring */
     if (!stk_fetch_ring_is_own(fetcher) && fetcher->reader != &stk_reader_pread) {
+        struct stk_messages *messages = &fetcher->pipeline->messages;
         atomic_fetch_add(&fetcher->pipeline->pread_workers, 1U);
         fetcher->reader = &stk_reader_pread;
+        if (stk_messages_once(messages, STK_SAID_LOST_RING))
+            stk_messages_put(messages, STOKER_LOG_WARNING,
+                             "the ring of a worker failed: its reads are repeated with pread");
     }
     (void)stk_fetch_ring_open(fetcher, &why);
 }

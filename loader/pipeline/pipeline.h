@@ -29,6 +29,7 @@
 #include "loader/pipeline/field_plan.h"
 #include "loader/pipeline/finish.h"
 #include "loader/pipeline/hook.h"
+#include "loader/pipeline/messages.h"
 #include "loader/pipeline/pipeline_plan.h"
 #include "loader/pipeline/schedule.h"
 #include "loader/pipeline/slots.h"
@@ -58,6 +59,7 @@ struct stk_pipeline {
     struct stk_cache cache;               /* shared */
     struct stk_device_cache device_cache; /* shared */
     struct stk_slots slots;               /* shared */
+    struct stk_messages messages;         /* shared */
 
     _Atomic uint32_t active_workers; /* workers with an index >= this rest; written by the tuner */
     /* Bytes without a checksum were read from an open file since the consumer last checked the files. Set after the

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/base/event.h"
 #include "loader/base/thread.h"
 
 static size_t align_line(size_t bytes)
@@ -130,6 +131,8 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     slots->pin_memory = options->pin_memory;
     atomic_init(&slots->wake_at, UINT64_MAX);
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
+    atomic_init(&slots->awaited, UINT64_MAX);
+    atomic_init(&slots->event, -1);
 
     int rc = stk_claim_affinity_init(&slots->affinity, options->slot_count * options->batch_spans,
                                      options->span_shares, options->workers);
@@ -256,6 +259,8 @@ void stk_slots_publish(struct stk_slots *slots, uint64_t batch)
     if (published >= wake_at &&
         atomic_compare_exchange_strong(&slots->wake_at, &wake_at, UINT64_MAX))
         stk_slots_wake_consumer(slots);
+    if (atomic_load(&slots->awaited) == batch) /* stk_slots_await() does the reverse */
+        stk_slots_set_event(slots);
 }
 
 bool stk_slots_shares_done(struct stk_slots *slots, uint64_t batch, uint32_t shares)
@@ -359,10 +364,37 @@ void stk_slots_sleep(struct stk_slots *slots, uint32_t word, int64_t wait_ns)
         stk_futex_wait(&slots->consumer_word, word, wait_ns);
 }
 
+void stk_slots_set_event(struct stk_slots *slots)
+{
+    const int event = atomic_load(&slots->event);
+    if (event >= 0)
+        stk_event_set(event);
+}
+
+void stk_slots_await(struct stk_slots *slots)
+{
+    stk_event_clear(atomic_load_explicit(&slots->event, memory_order_relaxed));
+    atomic_store(&slots->awaited, slots->head);
+    /* Either the publisher sees `awaited`, or the caller what it has published. */
+    (void)atomic_load(&slots->published);
+    atomic_thread_fence(memory_order_seq_cst); /* free_turn before sleepers; wait_credit: reverse */
+    if (atomic_load(&slots->sleepers) > 0)
+        stk_slots_wake_workers(slots); /* as before any sleep of the consumer */
+}
+
+void stk_slots_await_none(struct stk_slots *slots)
+{
+    if (atomic_load_explicit(&slots->awaited, memory_order_relaxed) == UINT64_MAX)
+        return;
+    atomic_store(&slots->awaited, UINT64_MAX);
+    stk_slots_set_event(slots);
+}
+
 void stk_slots_interrupt(struct stk_slots *slots)
 {
     atomic_store(&slots->interrupted, true);
     stk_slots_wake_consumer(slots);
+    stk_slots_set_event(slots);
 }
 
 void stk_slots_stop(struct stk_slots *slots)

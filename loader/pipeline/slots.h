@@ -20,6 +20,9 @@
  * the consumer sleeps; the workers are woken once half of the slots that are not lent have returned as
  * credits, and always before the consumer sleeps.
  *
+ * A consumer that sleeps in poll() instead is woken for each batch that it waits for: the worker that publishes batch
+ * `awaited` sets `event`.
+ *
  * If the consumer keeps a batch and the ring comes round to its slot, the slot may exchange its memory for a spare's:
  * the batch stays where it is, outside of the ring, and the slot is free (stk_slots_exchange).
  *
@@ -132,6 +135,9 @@ struct stk_slots {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t wake_at; /* wake once published reaches this */
     _Atomic uint32_t consumer_word;                    /* futex */
     _Atomic uint32_t consumer_cpu;                     /* CPU it last waited on; relaxed: a hint */
+    /* The batch whose completion sets `event`; UINT64_MAX = none. seq_cst against `published`. */
+    _Atomic uint64_t awaited;
+    _Atomic int event; /* see base/event.h; -1 = none. seq_cst against `interrupted` */
 
     _Alignas(STK_CACHE_LINE) _Atomic uint32_t sleepers; /* workers asleep for a credit */
     _Atomic uint32_t worker_word;                       /* futex */
@@ -233,6 +239,16 @@ void stk_slots_wake_consumer(struct stk_slots *slots); /* any thread */
 
 /* Wake the workers that sleep for a credit. Any thread. */
 void stk_slots_wake_workers(struct stk_slots *slots);
+
+/* From now on the head batch sets `event`, which is clear, when it is published. Wakes the workers, since the consumer may
+ * sleep elsewhere. The caller then checks if the batch is ready. Consumer's thread. */
+void stk_slots_await(struct stk_slots *slots);
+
+/* No batch sets `event` any more; it is set. Consumer's thread. */
+void stk_slots_await_none(struct stk_slots *slots);
+
+/* Set `event`, if there is one. Any thread, and signal handlers. */
+void stk_slots_set_event(struct stk_slots *slots);
 
 /* Stop: wake all threads for good. Any thread. */
 void stk_slots_stop(struct stk_slots *slots);

@@ -105,6 +105,12 @@ typedef enum stoker_on_lent {
     STOKER_ON_LENT_GROW = 3
 } stoker_on_lent;
 
+/* How much a message of options.on_log matters. Later versions may have others, above WARNING. */
+typedef enum stoker_log_level {
+    STOKER_LOG_INFO = 0,   /* what the library chose, and why */
+    STOKER_LOG_WARNING = 1 /* it got less than was asked for, or continues without something */
+} stoker_log_level;
+
 /* A position in the order: a token to store beside a checkpoint, the same bytes on every machine. It does not
  * depend on workers, prefetch or cache; batch size and world size may differ on resume.
  *
@@ -283,6 +289,15 @@ typedef struct stoker_loader_options {
     /* Events per thread to record for stoker_loader_trace(), 40 bytes each, 0..2^24, rounded up to a power of two;
      * allocated by create. Default 0. */
     uint32_t trace_events;
+    /* Receives messages, one line of printable text each, which is valid during the call: the device, the reader and the
+     * cache that were chosen, and why; what was not available (io_uring, page-locking, memory for a cache or for kept
+     * batches, open files); samples that were skipped or substituted: the first ten, then the 20th, the 40th and so on,
+     * with path and offset. Errors are not among them: calls return those. The library itself never prints.
+     * Called in the thread that calls create or next(), before they return, never in a worker: what workers have to say
+     * waits there, up to 32 messages, and a further message counts those that were lost. It must not call functions of
+     * this loader but stats and interrupt. Default NULL = none. */
+    void (*on_log)(void *self, stoker_log_level level, const char *message);
+    void *log_self; /* passed to on_log; default NULL */
 
     /* ---- your own code ---- */
 
@@ -397,6 +412,22 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
  * lent: release it, or see options.on_lent); STOKER_EINVAL (timeout_ms is below -1, or batch->struct_size is not
  * set); STOKER_EFORKED; or the first error of a stage, on every call from then on. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms);
+
+/* Set *fd to a descriptor that is readable while next() would not wait: for poll(), epoll and the loops of events that are
+ * built on them. When it is readable call next() with timeout_ms 0, until that returns STOKER_ETIMEDOUT or you want no
+ * more batches. It is readable at the end of an epoch, after an error and an interrupt, and if a call returns EBUSY at once, too.
+ *
+ * It may be readable although next() then returns STOKER_ETIMEDOUT, or with on_lent WAIT or GROW EBUSY: wait again. It is always readable without workers
+ * (num_workers = 0) and while batches are being copied to a GPU, where only next() finds out that a copy is done.
+ *
+ * It belongs to the loader: do not read, write or close it. destroy closes it, or the last DLPack tensor of the loader if
+ * that lives longer. Every call returns the same one. Once there is one, next() does no worker's share any more, and the
+ * number of workers that AUTO chooses stays as it is, since the library does not see you wait. A loader without one pays
+ * nothing for it.
+ *
+ * Consumer thread. Errors: STOKER_EINVAL, STOKER_EFORKED, STOKER_ENOFILE (too many open files), STOKER_ENOMEM; then *fd is
+ * untouched. error may be NULL. */
+STOKER_API int stoker_loader_fd(stoker_loader *loader, int *fd, stoker_error *error);
 
 /* Let the call of next() that waits, or the following one, return STOKER_INTERRUPTED: a normal stop, after which next()
  * continues where it was. Several interrupts before that count as one. If next() makes rows itself (see num_workers), it

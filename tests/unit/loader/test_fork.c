@@ -21,6 +21,7 @@ static int child_sees(stoker_loader *loader, stoker_batch *held)
     stoker_batch batch = { .struct_size = sizeof(stoker_batch), .count = 77 };
     stoker_state state;
     stoker_error error;
+    int fd = 77;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     if (stoker_loader_next(loader, &batch, -1) != STOKER_EFORKED || batch.count != 77)
         return 1;
@@ -32,6 +33,8 @@ static int child_sees(stoker_loader *loader, stoker_batch *held)
         return 4;
     if (stoker_loader_trace(loader, &(stoker_trace)STOKER_TRACE_INIT) != STOKER_EFORKED)
         return 7;
+    if (stoker_loader_fd(loader, &fd, &error) != STOKER_EFORKED || fd != 77)
+        return 8;
     stoker_batch_release(held); /* the parent's: only forgotten */
     if (held->loader != NULL || stoker_loader_next(loader, &batch, -1) != STOKER_EFORKED)
         return 5;

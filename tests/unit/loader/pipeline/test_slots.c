@@ -3,10 +3,13 @@
  * With one thread every state is reached on purpose; tests/thread/loader/test_pipeline.c has the races.
  */
 #include <criterion/criterion.h>
+#include <poll.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
+#include "loader/base/event.h"
 #include "loader/base/fault.h"
 #include "loader/pipeline/consumer_wait.h"
 #include "support/leaks.h"
@@ -433,5 +436,54 @@ CleanTest(slots, a_batch_is_ready_with_its_last_part)
     cr_assert_eq(left.ticket, 1);
     cr_assert_eq(left.shares, 5);
     cr_assert(stk_slots_shares_done(slots, 1, 5));
+    stk_slots_destroy(slots);
+}
+
+/* ---- an event instead of a wake-up ---- */
+
+static bool is_set(const struct stk_slots *slots)
+{
+    struct pollfd event = { .fd = atomic_load(&slots->event), .events = POLLIN };
+    return poll(&event, 1, 0) == 1;
+}
+
+CleanTest(slots, the_awaited_batch_sets_the_event_once)
+{
+    struct stk_slots *slots = make(&small);
+    int event = -1;
+    cr_assert_eq(stk_event_open(&event), 0);
+    stk_slots_set_event(slots); /* there is none yet */
+    atomic_store(&slots->event, event);
+    stk_slots_await(slots);
+    cr_assert_not(is_set(slots));
+    fill(slots, 0);
+    cr_assert(is_set(slots));
+    take_head(slots);
+    stk_slots_await(slots);
+    fill(slots, 1);
+    cr_assert(is_set(slots));
+    stk_event_clear(event);
+    fill(slots, 2); /* nobody awaits this one */
+    cr_assert_not(is_set(slots));
+    stk_slots_await_none(slots);
+    cr_assert(is_set(slots));
+    stk_event_clear(event);
+    stk_slots_await_none(slots); /* as it is already */
+    cr_assert_not(is_set(slots));
+    stk_slots_interrupt(slots);
+    cr_assert(is_set(slots));
+    (void)close(event);
+    stk_slots_destroy(slots);
+}
+
+CleanTest(slots, workers_wake_when_the_consumer_awaits_an_event)
+{
+    struct stk_slots *slots = make(&small);
+    const uint32_t word = atomic_load(&slots->worker_word);
+    stk_slots_await(slots);
+    cr_assert_eq(atomic_load(&slots->worker_word), word);
+    atomic_store(&slots->sleepers, 1U);
+    stk_slots_await(slots);
+    cr_assert_eq(atomic_load(&slots->worker_word), word + 1);
     stk_slots_destroy(slots);
 }
