@@ -13,6 +13,7 @@
 #include "loader/api/cache_choice.h"
 #include "loader/api/file_reader.h"
 #include "loader/api/loader.h"
+#include "loader/api/mixing.h"
 #include "loader/api/options.h"
 #include "loader/api/order.h"
 #include "loader/api/poll.h"
@@ -302,6 +303,8 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_outputs_init(&loader->outputs, loader, error);
     loader->pipeline.finish = &loader->outputs.finish;
     if (rc == 0)
+        rc = stk_mixing_plan(&loader->pipeline.mixing, loader, error);
+    if (rc == 0)
         rc = look_at_samples(loader, error);
     if (rc == 0)
         rc = plan_fields(loader);
@@ -401,6 +404,7 @@ static void free_loader(void *self)
     stk_free(loader->tensors);
     stk_free(loader->fields);
     stk_outputs_destroy(&loader->outputs);
+    stk_mixing_plan_destroy(&loader->pipeline.mixing);
     stk_slots_destroy(&loader->pipeline.slots);
     stk_field_plan_destroy(&loader->pipeline.field_plan);
     stk_device_convert_destroy(&loader->device_convert);

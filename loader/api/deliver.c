@@ -195,6 +195,9 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
             return rc;
         rows->padded -= count_skipped(slot, place->rows - place->padded, place->rows);
         rows->count = close_gaps(&loader->pipeline.slots, slot, place->rows);
+        if (loader->pipeline.mixing.on && stk_mixing_is_left(&loader->pipeline, slot))
+            stk_mixing_slot(&loader->pipeline.mixing, &loader->pipeline.slots, slot, place,
+                            rows->count);
     }
     /* Otherwise an endless run over files that are all gone would skip forever. */
     if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL &&

@@ -354,7 +354,12 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
 
 int32_t stoker_loader_field(const stoker_loader *loader, const char *name)
 {
-    return loader == NULL ? -1 : stoker_dataset_find_field(loader->pipeline.dataset, name);
+    if (loader == NULL || name == NULL)
+        return -1;
+    for (uint32_t i = 0; i < loader->outputs.count; i++)
+        if (strcmp(loader->outputs.each[i].view.name, name) == 0)
+            return (int32_t)i;
+    return -1;
 }
 
 uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader)

@@ -13,6 +13,7 @@
 #include <stoker/trace.h>
 
 #include "kernels/convert/convert.h"
+#include "loader/api/mixing.h"
 #include "loader/api/order.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
@@ -361,5 +362,7 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
         rc = check_transform(options, dataset, error);
     if (rc == 0)
         rc = check_hooks(options, error);
+    if (rc == 0)
+        rc = stk_mixing_check(&options->mixing, error);
     return rc;
 }

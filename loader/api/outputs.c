@@ -12,6 +12,9 @@
 #include "loader/api/loader.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
+#include "loader/pipeline/mixing.h"
+
+enum { MIXED_FIELDS = 3 }; /* that options.mixing adds, at most */
 
 /* ---- options.fields ---- */
 
@@ -208,22 +211,75 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
     return rc;
 }
 
+/* ---- the fields of options.mixing ---- */
+
+/* A field of one number per sample. */
+static uint32_t add_number(struct stk_outputs *outputs, const char *name, stoker_dtype dtype)
+{
+    const size_t bytes = stoker_dtype_bytes(dtype);
+    const uint32_t index = outputs->count++;
+    outputs->each[index] =
+        (struct stk_output){ .view = { .name = name, .values = { .dtype = dtype, .rank = 1 } },
+                             .retype = { .from_bytes = bytes, .to_bytes = bytes },
+                             .elements = 1 };
+    outputs->sizes[index] = (struct stk_field_size){ .row_bytes = bytes };
+    outputs->row_bytes += bytes;
+    return index;
+}
+
+static void add_mixed(struct stk_outputs *outputs)
+{
+    outputs->mixed.label_b = STK_NO_FIELD;
+    if (outputs->label != STK_NO_FIELD) {
+        const uint32_t index = outputs->mixed.label_b = outputs->count++;
+        outputs->each[index] = outputs->each[outputs->label];
+        outputs->each[index].view.name = "label_b";
+        outputs->sizes[index] = outputs->sizes[outputs->label];
+        outputs->row_bytes += outputs->sizes[index].row_bytes;
+    }
+    outputs->mixed.partner = add_number(outputs, "partner", STOKER_DTYPE_INT64);
+    outputs->mixed.lambda = add_number(outputs, "lambda", STOKER_DTYPE_FLOAT32);
+}
+
+/* The data set has room for these fields, and none of their names. */
+static int check_mixed(const stoker_dataset *dataset, stoker_error *error)
+{
+    static const char *const names[] = { "label_b", "partner", "lambda" };
+    const struct stk_place nowhere = STK_NOWHERE;
+    for (uint32_t i = 0; i < MIXED_FIELDS; i++)
+        if (stoker_dataset_find_field(dataset, names[i]) >= 0)
+            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                                 "mixing adds a field \"%s\", which the data set has already",
+                                 names[i]);
+    if (dataset->info.field_count + MIXED_FIELDS <= STOKER_FIELDS_MAX)
+        return 0;
+    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
+                         "mixing adds %d fields to the data set's %" PRIu32 ": more than %d",
+                         MIXED_FIELDS, dataset->info.field_count, STOKER_FIELDS_MAX);
+}
+
 int stk_outputs_init(struct stk_outputs *outputs, const stoker_loader *loader, stoker_error *error)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
     const uint32_t count = dataset->info.field_count;
+    const bool mixes = stk_mixing_wanted(&loader->options.mixing);
+    const size_t most = count + (mixes ? MIXED_FIELDS : 0);
     *outputs = (struct stk_outputs){ .count = count };
     outputs->label = dataset->label >= 0 ? (uint32_t)dataset->label : STK_NO_FIELD;
-    outputs->each = stk_calloc(count, sizeof(outputs->each[0]));
-    outputs->sizes = stk_calloc(count, sizeof(outputs->sizes[0]));
+    outputs->each = stk_calloc(most, sizeof(outputs->each[0]));
+    outputs->sizes = stk_calloc(most, sizeof(outputs->sizes[0]));
     stoker_field_options *given = stk_calloc(count, sizeof(given[0]));
     int rc = STOKER_ENOMEM;
     if (outputs->each != NULL && outputs->sizes != NULL && given != NULL)
         rc = find_given(loader, given, error);
+    if (rc == 0 && mixes)
+        rc = check_mixed(dataset, error);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         rc = plan_field(outputs, loader, i, &given[i], error);
         outputs->row_bytes += i == 0 ? loader->row_bytes : outputs->sizes[i].row_bytes;
     }
+    if (rc == 0 && mixes)
+        add_mixed(outputs);
     stk_free(given);
     outputs->finish.outputs = outputs->each;
     if (rc < 0)

@@ -17,13 +17,21 @@
 #include "loader/pipeline/lease.h"
 #include "loader/pipeline/slots.h"
 
+/* The fields of options.mixing. */
+struct stk_mixed_fields {
+    uint32_t label_b; /* or STK_NO_FIELD */
+    uint32_t partner, lambda;
+};
+
+/* The data set's fields, then those that the loader adds. */
 struct stk_outputs {
     struct stk_output *each;
     struct stk_field_size *sizes;
     uint32_t count;
-    uint32_t label;              /* the field "label" that batch.labels shows, or STK_NO_FIELD */
-    struct stk_finishing finish; /* shows each */
-    size_t row_bytes;            /* all fields as delivered; at most, if they vary */
+    uint32_t label;                /* the field "label" that batch.labels shows, or STK_NO_FIELD */
+    struct stk_mixed_fields mixed; /* if samples are mixed */
+    struct stk_finishing finish;   /* shows each */
+    size_t row_bytes;              /* all fields as delivered; at most, if they vary */
 };
 
 /* Of the loader's data set and options, after the rows of field 0 are planned. Returns 0, STOKER_ENOMEM, or

@@ -26,7 +26,7 @@ static stoker_row field_of(const struct stk_pipeline *pipeline, const struct stk
 static int take_lengths(const struct stk_pipeline *pipeline, const struct stk_slot *slot,
                         const stoker_row *fields, uint32_t row, stoker_error *said)
 {
-    for (uint32_t i = 0; i < pipeline->slots.fields.count; i++) {
+    for (uint32_t i = 0; i < pipeline->dataset->info.field_count; i++) {
         const struct stk_output *output = &pipeline->finish->outputs[i];
         if (!output->varies)
             continue;
@@ -78,7 +78,7 @@ int stk_hook_row(struct stk_row_maker *maker, const struct stk_span *span, uint3
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_hook_sample sample = sample_of(maker, span, row);
-    const uint32_t count = pipeline->slots.fields.count;
+    const uint32_t count = pipeline->dataset->info.field_count; /* those of a batch come later */
     stoker_row fields[STOKER_FIELDS_MAX];
     for (uint32_t i = 0; i < count; i++)
         fields[i] = field_of(pipeline, span->slot, i, span->first_row + row);

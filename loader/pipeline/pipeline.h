@@ -30,6 +30,7 @@
 #include "loader/pipeline/finish.h"
 #include "loader/pipeline/hook.h"
 #include "loader/pipeline/messages.h"
+#include "loader/pipeline/mixing.h"
 #include "loader/pipeline/pipeline_plan.h"
 #include "loader/pipeline/schedule.h"
 #include "loader/pipeline/slots.h"
@@ -56,6 +57,7 @@ struct stk_pipeline {
     uint32_t cpus;                       /* available to this process */
     stoker_on_bad on_bad;
     struct stk_hooks hooks;
+    struct stk_mixing_plan mixing;
     struct stk_cache cache;               /* shared */
     struct stk_device_cache device_cache; /* shared */
     struct stk_slots slots;               /* shared */
@@ -72,6 +74,14 @@ static inline uint8_t *stk_pipeline_row(const struct stk_pipeline *pipeline,
                                         const struct stk_slot *slot, uint32_t row)
 {
     return slot->images + (size_t)row * pipeline->convert.to_bytes;
+}
+
+/* Returns true if the consumer mixes the batch of a slot whose rows are all done: some of them are skipped. */
+static inline bool stk_mixing_is_left(const struct stk_pipeline *pipeline,
+                                      const struct stk_slot *slot)
+{
+    return pipeline->on_bad == STOKER_ON_BAD_SKIP &&
+           atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0;
 }
 
 /* Returns true if the cache holds only rows of field 0. Sample 0 is no evidence: a data set may mix raw and encoded

@@ -98,6 +98,15 @@ static void finish_slot(struct stk_pipeline *pipeline, uint64_t batch)
     slot->finished = true;
 }
 
+/* The same; rows that are skipped leave gaps, which the consumer closes before it mixes the others. */
+static void mix_slot(struct stk_pipeline *pipeline, uint64_t batch)
+{
+    struct stk_slot *slot = stk_slots_of(&pipeline->slots, batch);
+    const struct stk_batch_place place = stk_schedule_place(&pipeline->schedule, batch);
+    if (slot->failure_row == UINT32_MAX && !stk_mixing_is_left(pipeline, slot))
+        stk_mixing_slot(&pipeline->mixing, &pipeline->slots, slot, &place, place.rows);
+}
+
 static void retire(struct stk_worker *worker, struct stk_span *span)
 {
     const uint64_t batch = span->batch;
@@ -108,6 +117,8 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
         stk_trace_cancel(worker->trace);
         return;
     }
+    if (worker->pipeline->mixing.on)
+        mix_slot(worker->pipeline, batch);
     if (stk_hooks_batches(&worker->pipeline->hooks))
         stk_hook_batch(&worker->maker, batch);
     if (worker->pipeline->finish->needed)

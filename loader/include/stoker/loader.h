@@ -18,6 +18,7 @@
 #include <stoker/error.h>
 #include <stoker/field.h>
 #include <stoker/hook.h>
+#include <stoker/mixing.h>
 #include <stoker/reader.h>
 #include <stoker/tensor.h>
 #include <stoker/transform.h>
@@ -305,6 +306,10 @@ typedef struct stoker_loader_options {
      * outlive the loader. Default NULL = none. */
     const stoker_row_hook *row_hook;
     const stoker_batch_hook *batch_hook;
+
+    /* ---- mixing samples of a batch ---- */
+
+    stoker_mixing mixing; /* mixup and cutmix: see stoker/mixing.h; default none */
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
@@ -320,7 +325,9 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(non_blocking, true)                                                             \
     STOKER_DEFAULT(scale, STOKER_SCALE_AUTO)                                                       \
     STOKER_DEFAULT(world_size, 1)                                                                  \
-    STOKER_DEFAULT(max_bad_samples, STOKER_NO_LIMIT)
+    STOKER_DEFAULT(max_bad_samples, STOKER_NO_LIMIT)                                               \
+    STOKER_DEFAULT(mixing.probability, 1.0F)                                                       \
+    STOKER_DEFAULT(mixing.cutmix_share, 0.5F)
 
 #ifdef __cplusplus
 static inline stoker_loader_options stoker_loader_options_made(void)
@@ -354,8 +361,8 @@ typedef struct stoker_batch {
     /* [count, ...]; shape as the data set's or after options.transform; in options.layout */
     stoker_tensor images;
     stoker_tensor labels; /* [count]; dtype NONE and data NULL if there are no labels */
-    /* All fields, in the data set's order: see stoker_loader_field(). images are the values of field 0, labels those
-     * of the field "label" if it is one int64 or float32 per sample. */
+    /* All fields, in the data set's order, then those of options.mixing: see stoker_loader_field(). images are the
+     * values of field 0, labels those of the field "label" if it is one int64 or float32 per sample. */
     const stoker_field *fields;
     uint32_t field_count;
     const uint64_t *ids; /* [count] sample ids, in host memory */

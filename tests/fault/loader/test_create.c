@@ -113,6 +113,19 @@ CleanTest(fault_create, with_hooks, .timeout = 100)
     stk_file_set_remove(&set);
 }
 
+CleanTest(fault_create, with_mixing, .timeout = 100)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
+    stoker_loader_options options = stk_small_options();
+    options.reader = stoker_reader_pread();
+    options.mixing.mixup_alpha = 0.5F;
+    options.mixing.cutmix_alpha = 0.5F;
+    for (options.num_workers = 0; options.num_workers <= 2; options.num_workers += 2)
+        sweep(set.dataset, &options);
+    stk_file_set_remove(&set);
+}
+
 /* Whatever reader is best here: its own memory is swept as well. */
 CleanTest(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
 {
