@@ -241,14 +241,12 @@ static int look_at_array(const struct opening *opening, struct field *field, siz
     stk_source_close(&source);
     if (rc != STOKER_OK)
         return rc;
-    if (header.big_endian)
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &place,
-                             "NPY: big-endian elements; save the array little-endian");
     return stk_npy_shape_add(&field->shape, &header)
                ? STOKER_OK
-               : stk_error_set(error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
-                               "it and %s differ in type, or in more than the first axis",
-                               stk_pair_path(&field->list, 0));
+               : stk_error_set(
+                     error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
+                     "it and %s differ in type or byte order, or in more than the first axis",
+                     stk_pair_path(&field->list, 0));
 }
 
 static int open_contents(const struct opening *opening, struct field *field)

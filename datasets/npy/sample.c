@@ -4,30 +4,48 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool same_kind(const struct stk_npy_shape *shape, const struct stk_npy_header *header)
+#include "loader/codec/big_endian.h"
+
+static bool same_kind(const struct stk_npy_shape *a, const struct stk_npy_shape *b)
 {
-    bool same = shape->dtype == stk_npy_dtype(header) && shape->rank == header->rank;
-    for (uint32_t axis = 1; same && axis < header->rank; axis++)
-        same = shape->lengths[axis] == header->lengths[axis];
+    bool same = a->dtype == b->dtype && a->big_endian == b->big_endian && a->rank == b->rank;
+    for (uint32_t axis = 1; same && axis < a->rank; axis++)
+        same = a->lengths[axis] == b->lengths[axis];
     return same;
+}
+
+/* The shape of one array. */
+static struct stk_npy_shape shape_of(const struct stk_npy_header *header)
+{
+    struct stk_npy_shape shape = { .seen = true,
+                                   .dtype = stk_npy_dtype(header),
+                                   .big_endian = header->big_endian,
+                                   .rank = header->rank,
+                                   .row_bytes = header->row_bytes };
+    memcpy(shape.lengths, header->lengths, sizeof(shape.lengths));
+    if (header->rank == 0)
+        shape.lengths[0] = 1;
+    shape.shortest = shape.lengths[0];
+    return shape;
+}
+
+bool stk_npy_shape_merge(struct stk_npy_shape *shape, const struct stk_npy_shape *more)
+{
+    if (!more->seen)
+        return true;
+    if (!shape->seen)
+        *shape = *more;
+    if (!same_kind(shape, more))
+        return false;
+    shape->lengths[0] = more->lengths[0] > shape->lengths[0] ? more->lengths[0] : shape->lengths[0];
+    shape->shortest = more->shortest < shape->shortest ? more->shortest : shape->shortest;
+    return true;
 }
 
 bool stk_npy_shape_add(struct stk_npy_shape *shape, const struct stk_npy_header *header)
 {
-    const uint64_t entries = header->rank == 0 ? 1 : header->lengths[0];
-    if (!shape->seen) {
-        *shape = (struct stk_npy_shape){ .seen = true,
-                                         .dtype = stk_npy_dtype(header),
-                                         .rank = header->rank,
-                                         .row_bytes = header->row_bytes,
-                                         .shortest = entries };
-        memcpy(shape->lengths, header->lengths, sizeof(shape->lengths));
-    }
-    if (!same_kind(shape, header))
-        return false;
-    shape->lengths[0] = entries > shape->lengths[0] ? entries : shape->lengths[0];
-    shape->shortest = entries < shape->shortest ? entries : shape->shortest;
-    return true;
+    const struct stk_npy_shape one = shape_of(header);
+    return stk_npy_shape_merge(shape, &one);
 }
 
 void stk_npy_shape_describe(const struct stk_npy_shape *shape, stoker_field_info *out)
@@ -53,6 +71,31 @@ static int refuse(stoker_error *error, int code, const char *what)
     return code;
 }
 
+/* Copy elements, in the machine's byte order. */
+static int take_elements(const struct stk_npy_shape *shape, const uint8_t *bytes, size_t size,
+                         stoker_row *row, stoker_error *error)
+{
+    const stoker_encoded in = { .bytes = bytes, .size = size };
+    if (size > row->bytes_max || size % shape->row_bytes != 0)
+        return refuse(error, STOKER_EFORMAT, "the array is longer than those found at open");
+    row->length = shape->rank == 0 ? 1 : size / shape->row_bytes;
+    if (size == 0)
+        return STOKER_OK;
+    if (shape->big_endian)
+        return stk_codec_big_endian(stoker_dtype_bytes(shape->dtype))
+            ->decode(NULL, NULL, &in, row->data, size, error);
+    memcpy(row->data, bytes, size);
+    return STOKER_OK;
+}
+
+static int decode_elements(const void *self, void *scratch, const stoker_encoded *in,
+                           stoker_row *rows, uint32_t count, stoker_error *error)
+{
+    (void)scratch;
+    (void)count;
+    return take_elements(self, in->bytes, in->size, &rows[0], error);
+}
+
 static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
                          stoker_row *rows, uint32_t count, stoker_error *error)
 {
@@ -64,27 +107,39 @@ static int decode_fields(const void *self, void *scratch, const stoker_encoded *
     const int rc = stk_npy_parse_sample(&header, in->bytes, in->size, in->size, NULL, &said);
     if (rc != STOKER_OK)
         return refuse(error, rc, said.message);
-    const uint64_t entries = header.rank == 0 ? 1 : header.lengths[0];
-    const size_t bytes = in->size - header.header_bytes;
-    if (!same_kind(shape, &header) || header.big_endian || bytes > rows[0].bytes_max)
+    const struct stk_npy_shape one = shape_of(&header);
+    if (!same_kind(shape, &one))
         return refuse(error, STOKER_EFORMAT,
                       "the array has another type or shape than those found at open");
-    if (bytes > 0)
-        memcpy(rows[0].data, in->bytes + header.header_bytes, bytes);
-    rows[0].length = entries;
-    return STOKER_OK;
+    return take_elements(shape, in->bytes + header.header_bytes, in->size - header.header_bytes,
+                         &rows[0], error);
+}
+
+/* A field that does not vary has the length of all. */
+static int decode_whole(const struct stk_npy_shape *shape, bool has_header,
+                        const stoker_encoded *in, void *row, size_t row_bytes, stoker_error *error)
+{
+    stoker_row whole = { .data = row, .bytes_max = row_bytes };
+    const int rc =
+        (has_header ? decode_fields : decode_elements)(shape, NULL, in, &whole, 1, error);
+    if (rc == STOKER_OK && whole.length != shape->lengths[0])
+        return refuse(error, STOKER_EFORMAT,
+                      "the array has another length than those found at open");
+    return rc;
 }
 
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error)
 {
-    const struct stk_npy_shape *shape = self;
-    stoker_row whole = { .data = row, .bytes_max = row_bytes };
-    const int rc = decode_fields(self, scratch, in, &whole, 1, error);
-    if (rc == STOKER_OK && shape->rank > 0 && whole.length != shape->lengths[0])
-        return refuse(error, STOKER_EFORMAT,
-                      "the array has another length than those found at open");
-    return rc;
+    (void)scratch;
+    return decode_whole(self, true, in, row, row_bytes, error);
+}
+
+static int decode_whole_elements(const void *self, void *scratch, const stoker_encoded *in,
+                                 void *row, size_t row_bytes, stoker_error *error)
+{
+    (void)scratch;
+    return decode_whole(self, false, in, row, row_bytes, error);
 }
 
 stoker_codec stk_npy_sample_codec(const struct stk_npy_shape *shape)
@@ -94,4 +149,13 @@ stoker_codec stk_npy_sample_codec(const struct stk_npy_shape *shape)
                            .self = shape,
                            .decode = decode,
                            .decode_fields = decode_fields };
+}
+
+stoker_codec stk_npy_elements_codec(const struct stk_npy_shape *shape)
+{
+    return (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                           .name = "big-endian",
+                           .self = shape,
+                           .decode = decode_whole_elements,
+                           .decode_fields = decode_elements };
 }

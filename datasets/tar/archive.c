@@ -117,16 +117,14 @@ static int take_array(struct stk_tar_part *part, struct stk_tar_walk *walk,
     rc = stk_npy_parse_sample(&header, begin, size, member->bytes, NULL, &said);
     if (rc != STOKER_OK)
         return FAIL(part, rc, member->offset, "tar: %s: %s", name, said.message);
-    if (header.big_endian)
-        return FAIL(part, STOKER_ENOTSUP, member->offset,
-                    "tar: %s: big-endian elements; save the array little-endian", name);
     struct stk_npy_shape *shape = &part->shapes[field];
     char *first = part->first_array[field];
     if (!shape->seen)
         memcpy(first, name, sizeof(name));
     if (!stk_npy_shape_add(shape, &header))
         return FAIL(part, STOKER_EMISMATCH, member->offset,
-                    "tar: %s and %s differ in type, or in more than the first axis", first, name);
+                    "tar: %s and %s differ in type or byte order, or in more than the first axis",
+                    first, name);
     extent->offset = member->offset + header.header_bytes;
     extent->bytes = (uint32_t)(member->bytes - header.header_bytes);
     return STOKER_OK;

@@ -151,30 +151,12 @@ static void add_counts(struct stk_tar_counts *to, const struct stk_tar_counts *m
     to->cut_samples += more->cut_samples;
 }
 
-/* False: arrays of two parts differ in more than the first axis. */
-static bool add_shape(struct stk_npy_shape *to, const struct stk_npy_shape *more)
-{
-    if (!more->seen)
-        return true;
-    if (!to->seen) {
-        *to = *more;
-        return true;
-    }
-    if (to->dtype != more->dtype || to->rank != more->rank ||
-        memcmp(to->lengths + 1, more->lengths + 1, sizeof(to->lengths) - sizeof(to->lengths[0])) !=
-            0)
-        return false;
-    to->lengths[0] = more->lengths[0] > to->lengths[0] ? more->lengths[0] : to->lengths[0];
-    to->shortest = more->shortest < to->shortest ? more->shortest : to->shortest;
-    return true;
-}
-
 static bool add_shapes(struct stk_tar_index *index, const struct scan *scan,
                        const struct stk_tar_wish *wish)
 {
     for (uint32_t i = 0; i < scan->part_count; i++)
         for (uint32_t field = 0; field < wish->field_count; field++)
-            if (!add_shape(&index->shapes[field], &scan->parts[i].shapes[field]))
+            if (!stk_npy_shape_merge(&index->shapes[field], &scan->parts[i].shapes[field]))
                 return false;
     return true;
 }

@@ -28,7 +28,8 @@ struct field {
     uint32_t part;                  /* STOKER_NO_PART: the label */
     struct stk_image_decoder image; /* images and masks */
     struct stk_image_row row;
-    uint64_t length_max; /* bytes and keys: the longest */
+    stoker_codec elements; /* the codec of big-endian arrays */
+    uint64_t length_max;   /* bytes and keys: the longest */
 };
 
 struct tar {
@@ -227,13 +228,18 @@ static int choose_row(const struct tar *tar, const struct opening *opening, stru
     return stk_opening_choose_row(&base, &set, &field->row, &field->image);
 }
 
-static int choose_rows(struct tar *tar, const struct opening *opening)
+/* The codecs of images, masks, and arrays that are big-endian; other parts are the field as they are. */
+static int choose_codecs(struct tar *tar, const struct opening *opening)
 {
     int rc = STOKER_OK;
     tar->pixels_max = opening->base.pixels_max;
     for (uint32_t i = 0; rc == STOKER_OK && i < tar->field_count; i++) {
         struct field *field = &tar->fields[i];
         const enum stk_member_use use = field->member.use;
+        if (use == STK_MEMBER_ARRAY && tar->index.shapes[field->part].big_endian) {
+            field->elements = stk_npy_elements_codec(&tar->index.shapes[field->part]);
+            tar->codecs[field->part] = &field->elements;
+        }
         if (use != STK_MEMBER_IMAGE && use != STK_MEMBER_MASK)
             continue;
         rc = choose_row(tar, opening, field);
@@ -413,7 +419,7 @@ static int open_archives(stoker_dataset **out, const struct opening *opening)
     if (rc == STOKER_OK)
         measure_members(tar, opening);
     if (rc == STOKER_OK)
-        rc = choose_rows(tar, opening);
+        rc = choose_codecs(tar, opening);
     if (rc == STOKER_OK)
         rc = check_archives(tar, opening);
     return stk_opening_finish(&opening->base, rc, out, &ops, tar);

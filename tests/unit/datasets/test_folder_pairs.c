@@ -166,6 +166,34 @@ CleanTest(folder_pairs, an_archive_of_the_members_has_the_same_fields)
     stk_directory_remove(&directory);
 }
 
+CleanTest(folder_pairs, big_endian_arrays_are_swapped)
+{
+    static const uint8_t stored[8] = { 0, 0, 0, 1, 0, 0, 1, 0 };
+    static const int32_t due[2] = { 1, 256 };
+    const struct stk_directory directory = stk_directory_make();
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { .message = "" };
+    stk_folder_mkdir(&directory, "x");
+    for (int i = 0; i < 3; i++) {
+        char name[20];
+        char shape[20];
+        struct stk_bytes file = { 0 };
+        (void)snprintf(name, sizeof(name), "%d", i);
+        (void)snprintf(shape, sizeof(shape), "(%d,)", i);
+        stk_put_npy(&file, ">i4", shape, stored, (size_t)i * 4);
+        write_one(&directory, "x", name, "npy", file.at, file.size);
+    }
+    cr_assert_eq(open_folders(&dataset, &directory, "folder:x=%s/x", 1 << 20, &error), STOKER_OK,
+                 "%s", error.message);
+    for (uint64_t i = 0; i < 3; i++) {
+        struct stk_fields_of sample = stk_fields_read(dataset, i);
+        stk_fields_check(dataset, &sample, "x", due, i, 4 * i);
+        stk_fields_free(&sample);
+    }
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+}
+
 static void expect(const struct stk_directory *directory, const char *format, int code,
                    const char *says)
 {

@@ -189,12 +189,67 @@ CleanTest(tar_fields, what_is_missing_or_does_not_fit_is_named)
                               "a.x.npy and b.x.npy differ in type");
     archive.size = 0;
     add_array("a.x.npy", ">f4", "(1,)", "abcd", 4);
+    add_array("b.x.npy", "<f4", "(1,)", "abcd", 4);
     stk_archive_end(&archive);
-    stk_archive_check_refused(&archive, "?fields=x.npy", STOKER_ENOTSUP, "big-endian");
+    stk_archive_check_refused(&archive, "?fields=x.npy", STOKER_EMISMATCH,
+                              "a.x.npy and b.x.npy differ in type or byte order");
     archive.size = 0;
     add_array("a.x.npy", "<f4", "(2,)", "abcd", 4);
     stk_archive_end(&archive);
     stk_archive_check_refused(&archive, "?fields=x.npy", STOKER_ETRUNCATED, "a.x.npy: ");
+}
+
+/* The elements 1, 2, ... of `size` bytes, the highest first. */
+static size_t put_big_endian(uint8_t *to, size_t count, size_t size)
+{
+    memset(to, 0, count * size);
+    for (size_t i = 0; i < count; i++)
+        to[i * size + size - 1] = (uint8_t)(i + 1);
+    return count * size;
+}
+
+CleanTest(tar_fields, big_endian_elements_are_swapped)
+{
+    static const uint16_t twos[2] = { 1, 2 };
+    static const uint32_t four = 1;
+    static const uint64_t eights[6] = { 1, 2, 3, 4, 5, 6 };
+    uint8_t bytes[48];
+    for (int i = 0; i < 3; i++) { /* the last is empty */
+        char names[3][20];
+        char shape[20];
+        (void)snprintf(names[0], sizeof(names[0]), "k%d.x.npy", i);
+        (void)snprintf(names[1], sizeof(names[1]), "k%d.y.npy", i);
+        (void)snprintf(names[2], sizeof(names[2]), "k%d.z.npy", i);
+        (void)snprintf(shape, sizeof(shape), "(%d, 3)", 2 - i);
+        add_array(names[0], ">u2", "(2,)", bytes, put_big_endian(bytes, 2, 2));
+        add_array(names[1], ">u4", "()", bytes, put_big_endian(bytes, 1, 4));
+        add_array(names[2], ">i8", shape, bytes, put_big_endian(bytes, 3 * (2 - (size_t)i), 8));
+    }
+    stk_archive_end(&archive);
+    stoker_dataset *dataset = open_good("?fields=x.npy,y.npy,z.npy");
+    cr_assert_not(stoker_dataset_field(dataset, 0)->varies);
+    cr_assert(stoker_dataset_field(dataset, 2)->varies);
+    for (uint64_t i = 0; i < 3; i++) {
+        struct stk_fields_of sample = stk_fields_read(dataset, i);
+        stk_fields_check(dataset, &sample, "x", twos, 0, sizeof(twos));
+        stk_fields_check(dataset, &sample, "y", &four, 0, sizeof(four));
+        stk_fields_check(dataset, &sample, "z", eights, 2 - i, 24 * (2 - i));
+        stk_fields_free(&sample);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+CleanTest(tar_fields, fortran_order_is_refused_with_the_remedy)
+{
+    static const char text[] = "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }\n";
+    struct stk_bytes file = { 0 };
+    const uint8_t begin[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, sizeof(text) - 1, 0 };
+    stk_put(&file, begin, sizeof(begin));
+    stk_put(&file, text, sizeof(text) - 1);
+    stk_put(&file, "abcd", 4);
+    stk_archive_add(&archive, '0', "a.x.npy", file.at, file.size);
+    stk_archive_end(&archive);
+    stk_archive_check_refused(&archive, "?fields=x.npy", STOKER_ENOTSUP, "save it in C order");
 }
 
 /* Sample 0 of an archive whose only mask is that file. */
