@@ -15,11 +15,6 @@ uint64_t stk_open_beneath_resolve(int directory)
     return directory == AT_FDCWD ? 0 : RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
 }
 
-bool stk_only_links_lead_out(const char *path)
-{
-    return path[0] != '/' && strstr(path, "..") == NULL;
-}
-
 /* What openat2 refuses, as far as the name alone shows it. */
 static bool leads_out(const char *path)
 {

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 /* The resolve flags of struct open_how for a directory. */
@@ -21,7 +22,10 @@ uint64_t stk_open_beneath_resolve(int directory);
 /* Returns true if a name can lead out of its directory only by a link. Such a name can be opened with
  * RESOLVE_NO_SYMLINKS instead (-ELOOP if it has a link): Linux then need not check where it leads, and an open
  * with its close takes 6 % less. */
-bool stk_only_links_lead_out(const char *path);
+static inline bool stk_only_links_lead_out(const char *path)
+{
+    return path[0] != '/' && strstr(path, "..") == NULL;
+}
 
 /* Open; `flags` as for open(2) without O_CREAT, O_CLOEXEC is added. Returns the descriptor or -errno. */
 int stk_open_beneath(int directory, const char *path, int flags);
