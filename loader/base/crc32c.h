@@ -12,14 +12,27 @@
 /* The checksum of bytes that follow others whose checksum is `crc`; 0 for the first. */
 uint32_t stk_crc32c(uint32_t crc, const void *bytes, size_t size);
 
-/* The variants: plain C, the instruction of x86-64, and that instruction together with 256-bit
- * carry-less multiplication. NULL = not supported by this processor. */
+/* The variants: plain C, the instruction of x86-64, and that instruction together with carry-less multiplication of
+ * 256 and 512 bits. NULL = not supported by this processor. */
 typedef uint32_t stk_crc32c_fn(uint32_t crc, const void *bytes, size_t size);
 stk_crc32c_fn *stk_crc32c_plain(void);
 stk_crc32c_fn *stk_crc32c_sse42(void);
 stk_crc32c_fn *stk_crc32c_avx2(void);
+stk_crc32c_fn *stk_crc32c_avx512(void);
 
 /* The fastest variant, chosen once by a caller that computes many. */
 stk_crc32c_fn *stk_crc32c_fastest(void);
+
+/* Copy bytes, which must not overlap their target, and return the checksum of what was copied. For large copies to memory
+ * that is not read soon: the AVX-512 variant stores past the caches. NULL = not supported by this processor. */
+typedef uint32_t stk_crc32c_copy_fn(uint32_t crc, void *target, const void *bytes, size_t size);
+stk_crc32c_copy_fn *stk_crc32c_copy_avx512(void);
+
+/* The same with any variant of the sum, piece by piece while the copy of the piece is in the cache. */
+uint32_t stk_crc32c_copy_plain(stk_crc32c_fn *sum, uint32_t crc, void *target, const void *bytes,
+                               size_t size);
+
+/* The fastest of the two. */
+uint32_t stk_crc32c_copy(uint32_t crc, void *target, const void *bytes, size_t size);
 
 #endif
