@@ -44,6 +44,26 @@ static void keep_on_host(const void *arguments)
             stk_keep_thread(launch, k, i);
 }
 
+/* Blocks of one sample. */
+static uint32_t row_blocks_of(const struct stk_rows_launch *launch)
+{
+    uint64_t longest = 1;
+    for (uint32_t i = 0; i < launch->field_count; i++)
+        if (launch->fields[i].row_bytes > longest)
+            longest = launch->fields[i].row_bytes;
+    const uint64_t pieces = (longest + STK_ROWS_PIECE_BYTES - 1) / STK_ROWS_PIECE_BYTES;
+    return launch->field_count * (uint32_t)pieces;
+}
+
+static void rows_on_host(const void *arguments)
+{
+    const struct stk_rows_launch *launch = arguments;
+    for (uint32_t k = 0; k < launch->batch.count; k++)
+        for (uint32_t block = 0; block < row_blocks_of(launch); block++)
+            for (uint32_t thread = 0; thread < STK_LAUNCH_THREADS; thread++)
+                stk_rows_thread(launch, k, block, thread);
+}
+
 static void taps_on_host(const void *arguments)
 {
     const struct stk_launch_batch *batch = &((const struct stk_taps_launch *)arguments)->batch;
@@ -154,6 +174,11 @@ static struct stk_launch_grid grid_of_stored_pixels(const void *arguments)
     return grid_for(arguments, stored_pixels_of(arguments));
 }
 
+static struct stk_launch_grid grid_of_rows(const void *arguments)
+{
+    return grid_for(arguments, row_blocks_of(arguments) * STK_LAUNCH_THREADS);
+}
+
 static struct stk_launch_grid grid_of_samples(const void *arguments)
 {
     const struct stk_launch_batch *batch = arguments;
@@ -170,6 +195,7 @@ static struct stk_launch_grid grid_of_blocks(const void *arguments)
 
 static_assert(offsetof(struct stk_retouch_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_keep_launch, batch) == 0, "the batch comes first");
+static_assert(offsetof(struct stk_rows_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_taps_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_resize_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_crop_launch, batch) == 0, "the batch comes first");
@@ -182,6 +208,7 @@ const struct stk_kernel stk_kernels[] = {
         { "stk_taps", sizeof(struct stk_taps_launch), taps_on_host, grid_of_coordinates },
     { "stk_resize", sizeof(struct stk_resize_launch), resize_on_host, grid_of_pixels },
     { "stk_keep", sizeof(struct stk_keep_launch), keep_on_host, grid_of_stored_pixels },
+    { "stk_rows", sizeof(struct stk_rows_launch), rows_on_host, grid_of_rows },
     { "stk_retouch", sizeof(struct stk_retouch_launch), draw_on_host, grid_of_samples },
     { "stk_gray", sizeof(struct stk_retouch_launch), gray_on_host, grid_of_blocks },
 #define ROW_OF_TABLE(name)                                                                         \

@@ -1,6 +1,7 @@
 /* launch.h - the transforms on a device: kernels by name, and their arguments.
  *
  *   images ──▶ stk_keep: kept for later batches, which gather from there
+ *   rows of other fields ◀──▶ stk_rows: kept for later batches, or taken from there
  *   images ──▶ stk_taps: weights ──▶ stk_resize: uint8 ──┐
  *         └──────────────────────────────────────────────┴─▶ stk_crop_TYPE_LAYOUT ──▶ rows
  *
@@ -63,6 +64,26 @@ struct stk_keep_launch {
     struct stk_launch_batch batch; /* its framing, epoch, gather and scratch are ignored */
     const uint8_t *fresh;          /* [count] 0 = images holds nothing there: not kept */
     uint8_t *kept;
+};
+
+/* A field's rows in a batch, and those of all samples; both at row_bytes, aligned to 8 bytes if that is a multiple of 8. */
+struct stk_rows_field {
+    uint8_t *rows; /* [count] */
+    uint8_t *kept;
+    uint64_t row_bytes; /* >= 1 */
+};
+
+enum {
+    STK_ROWS_FIELDS_MAX = 32,
+    STK_ROWS_PIECE_BYTES = 65536 /* one block copies as much of a row */
+};
+
+/* "stk_rows": copies row k of each field, if it is fresh, to place ids[k] of `kept`; else from there. */
+struct stk_rows_launch {
+    struct stk_launch_batch batch; /* only its ids and count are used */
+    const uint8_t *fresh;          /* [count] 1 = the row is in the batch */
+    uint32_t field_count;          /* 1..STK_ROWS_FIELDS_MAX */
+    struct stk_rows_field fields[STK_ROWS_FIELDS_MAX];
 };
 
 /* "stk_crop_f32_nhwc" and so on: crop, flip, cutout, convert. Comes after stk_resize. */

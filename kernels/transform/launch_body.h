@@ -80,6 +80,38 @@ STK_RNG void stk_keep_thread(const struct stk_keep_launch *launch, uint32_t k, u
         to[channel] = from[channel];
 }
 
+/* ---- stk_rows: one block a piece of a field's row ------------------------------- */
+
+#ifdef __CUDACC__
+typedef uint64_t stk_row_word;
+#else
+typedef uint64_t __attribute__((may_alias)) stk_row_word;
+#endif
+
+/* Blocks of one sample: the first piece of every field, then the second of every field, ... */
+STK_RNG void stk_rows_thread(const struct stk_rows_launch *launch, uint32_t k, uint32_t block,
+                             uint32_t thread)
+{
+    const struct stk_rows_field *field = &launch->fields[block % launch->field_count];
+    const uint64_t bytes = field->row_bytes;
+    const uint64_t begin = (uint64_t)(block / launch->field_count) * STK_ROWS_PIECE_BYTES;
+    const uint64_t end =
+        begin + STK_ROWS_PIECE_BYTES < bytes ? begin + STK_ROWS_PIECE_BYTES : bytes;
+    uint8_t *row = field->rows + k * bytes;
+    uint8_t *kept = field->kept + launch->batch.ids[k] * bytes;
+    const bool fresh = launch->fresh[k] != 0;
+    const uint8_t *from = fresh ? row : kept;
+    uint8_t *to = fresh ? kept : row;
+    if (bytes % sizeof(stk_row_word) == 0) {
+        const uint64_t step = STK_LAUNCH_THREADS * sizeof(stk_row_word);
+        for (uint64_t at = begin + thread * sizeof(stk_row_word); at < end; at += step)
+            *(stk_row_word *)(void *)(to + at) = *(const stk_row_word *)(const void *)(from + at);
+    } else {
+        for (uint64_t at = begin + thread; at < end; at += STK_LAUNCH_THREADS)
+            to[at] = from[at];
+    }
+}
+
 /* ---- stk_taps: one thread a coordinate ------------------------------------------ */
 
 STK_RNG void stk_taps_thread(const struct stk_launch_batch *batch, const struct stk_frame *frame,

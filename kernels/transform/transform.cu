@@ -61,6 +61,13 @@ extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
             stk_keep_thread(&launch, k, i);
 }
 
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_rows(const __grid_constant__ struct stk_rows_launch launch)
+{
+    for (uint32_t k = blockIdx.y; k < launch.batch.count; k += gridDim.y)
+        stk_rows_thread(&launch, k, blockIdx.x, threadIdx.x);
+}
+
 #define DEFINE_CROP(name, type, planes)                                                            \
     extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
         name(const __grid_constant__ struct stk_crop_launch launch)                                \

@@ -297,10 +297,13 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_device_choose(&loader->device, loader->options.device,
                                loader->options.device_index, loader->device_reason, error);
     loader->on_device = rc == 0 && stk_device_copies(loader->device);
+    struct stk_framing framing;
     if (rc == 0)
-        rc = stk_row_plan(loader, error);
+        rc = stk_row_plan(loader, &framing, error);
     if (rc == 0)
         rc = stk_outputs_init(&loader->outputs, loader, error);
+    if (rc == 0)
+        rc = stk_row_plan_divide(loader, &framing, error);
     loader->pipeline.finish = &loader->outputs.finish;
     if (rc == 0)
         rc = stk_mixing_plan(&loader->pipeline.mixing, loader, error);

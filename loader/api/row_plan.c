@@ -8,6 +8,7 @@
 #include "kernels/transform/mask.h"
 #include "loader/api/options.h"
 #include "loader/base/error.h"
+#include "loader/pipeline/mixing.h"
 
 /* The form in which images cross the bus: see row_plan.h. */
 enum sent { SENT_STORED, SENT_RESIZED, SENT_MADE };
@@ -304,64 +305,144 @@ static bool divide_cached(const stoker_loader *loader, const struct stk_framing 
     return !is_random(framing) && divide(loader, framing, SENT_MADE, out);
 }
 
-/* Cache the rows if all of them fit. On failure cache_reason is set. */
-static int cache_division(stoker_loader *loader, const struct division *division)
+/* Bytes of a row of each field in GPU memory: those that come from a part. images: of field 0, which has no other row then,
+ * or 0. Returns the sum. */
+static size_t kept_bytes(const stoker_loader *loader, size_t images, size_t *row_bytes)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    size_t sum = images;
+    for (uint32_t i = 0; i < loader->outputs.count; i++) { /* options.mixing adds the last ones */
+        const struct stk_output *output = &loader->outputs.each[i];
+        const bool kept = i < dataset->info.field_count &&
+                          dataset->fields[i].info.part != STOKER_NO_PART && (i > 0 || images == 0);
+        row_bytes[i] = kept ? output->elements * stoker_dtype_bytes(output->view.values.dtype) : 0;
+        sum += row_bytes[i];
+    }
+    return sum;
+}
+
+/* Returns STOKER_ENOMEM, with cache_reason set, if not all rows fit. */
+static int check_budget(stoker_loader *loader, size_t row_bytes, uint64_t *available)
+{
+    const uint64_t count = loader->pipeline.dataset->info.count;
+    const uint64_t asked = loader->options.cache_bytes;
+    const int rc = loader->device->ops->available(loader->device, available, loader->cache_reason);
+    if (rc < 0)
+        return rc;
+    const uint64_t most = asked != STOKER_BYTES_AUTO ? asked : *available / 2;
+    const uint64_t budget = most < *available ? most : *available;
+    if (count <= budget / row_bytes)
+        return 0;
+    (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
+                   "%" PRIu64 " rows of %zu bytes need more than the limit of %" PRIu64
+                   " bytes of GPU memory (%" PRIu64 " are free)",
+                   count, row_bytes, budget, *available);
+    return STOKER_ENOMEM;
+}
+
+/* Cache the rows if all of them fit; division: of field 0, or NULL: it is kept as delivered, if it is kept. On failure
+ * cache_reason is set. */
+static int keep_rows(stoker_loader *loader, const struct division *division)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
-    const uint64_t count = pipeline->dataset->info.count;
-    const uint64_t asked = loader->options.cache_bytes;
-    uint64_t available = 0;
-    int rc = loader->device->ops->available(loader->device, &available, loader->cache_reason);
-    if (rc < 0)
-        return rc;
-    const uint64_t most = asked != STOKER_BYTES_AUTO ? asked : available / 2;
-    const uint64_t budget = most < available ? most : available;
-    const uint32_t shape[3] = { division->height, division->width, pipeline->convert.channels };
-    if (count > budget / sent_bytes(loader, division)) {
-        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
-                       "%" PRIu64 " rows of %zu bytes need more than the limit of %" PRIu64
-                       " bytes of GPU memory (%" PRIu64 " are free)",
-                       count, sent_bytes(loader, division), budget, available);
-        return STOKER_ENOMEM;
+    size_t row_bytes[STOKER_FIELDS_MAX];
+    struct stk_device_cache_options options = { .device = loader->device,
+                                                .count = pipeline->dataset->info.count,
+                                                .row_bytes = row_bytes,
+                                                .field_count = loader->outputs.count };
+    if (division != NULL) {
+        options.image_size[0] = division->height;
+        options.image_size[1] = division->width;
+        options.image_size[2] = pipeline->convert.channels;
     }
-    rc = stk_device_cache_init(&pipeline->device_cache, loader->device, count, shape,
-                               loader->cache_reason);
-    if (rc < 0)
-        return rc;
-    rc = take_division(loader, division);
-    if (rc < 0) {
+    uint64_t available = 0;
+    const size_t images = division != NULL ? sent_bytes(loader, division) : 0;
+    int rc = check_budget(loader, kept_bytes(loader, images, row_bytes), &available);
+    if (rc == 0)
+        rc = stk_device_cache_init(&pipeline->device_cache, &options, loader->cache_reason);
+    if (rc == 0 && division != NULL)
+        rc = take_division(loader, division);
+    if (rc < 0 && pipeline->device_cache.on) {
         memcpy(loader->cache_reason, loader->convert_reason, sizeof(loader->cache_reason));
         stk_device_cache_destroy(&pipeline->device_cache);
-        return rc;
     }
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < loader->outputs.count; i++)
+        loader->outputs.each[i].kept = row_bytes[i] > 0;
     (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
-                   "%" PRIu64 " rows of %zu bytes, of %" PRIu64 " bytes of free GPU memory", count,
-                   pipeline->device_cache.row_bytes, available);
+                   "%" PRIu64 " rows of %zu bytes, of %" PRIu64 " bytes of free GPU memory",
+                   options.count, pipeline->device_cache.row_bytes, available);
     return 0;
 }
 
-static int cache_on_device(stoker_loader *loader, struct stk_framing *framing)
+/* Returns true if the rows cannot be kept, whatever they look like: cache_reason is set. */
+static bool keeps_nothing(stoker_loader *loader, const struct stk_framing *framing)
 {
-    struct division division;
+    const stoker_dataset *dataset = loader->pipeline.dataset;
     const char *why = NULL;
     if (!loader->on_device)
         why = "batches stay on the CPU";
     else if (is_hooked(loader))
         why = "hooks work on finished rows, on the host";
-    else if (stk_dataset_has_several(loader->pipeline.dataset))
-        why = "samples have several fields or parts, or a field that varies";
-    else if (loader->options.convert_on_device == STOKER_SWITCH_OFF)
-        why = "rows are then converted on the GPU, but convert_on_device is OFF";
-    else if (!divide_cached(loader, framing, &division))
-        why = "all rows must have the same size, at most 16384 pixels a side";
-    else if (!stk_device_convert_fits(&loader->pipeline.convert, true))
-        why = "rows must be uint8 with 1 to 4 channels";
-    if (why != NULL) {
+    else if (dataset->info.part_count == 0)
+        why = "samples have no parts: values() or make() fills them each time";
+    else if (stk_mixing_wanted(&loader->options.mixing) && stk_dataset_has_several(dataset))
+        why = "mixing takes labels and masks on the host";
+    else if (loader->facts.transforms && has_masks(loader) && is_random(framing))
+        why = "masks take random crops and flips on the host";
+    if (why != NULL)
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason), "%s", why);
-        return loader->on_device ? STOKER_ENOTSUP : STOKER_EDEVICE;
+    for (uint32_t i = 0; why == NULL && i < dataset->info.field_count; i++)
+        if (dataset->fields[i].info.varies) {
+            why = dataset->fields[i].info.name;
+            (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
+                           "field \"%s\" varies in length: the host packs its rows in each batch",
+                           why);
+        }
+    return why != NULL;
+}
+
+/* Divide the work on field 0, which is kept as it crosses the bus. Returns NULL, or why not; *needed: it can then not be
+ * kept at all. */
+static const char *divide_kept(const stoker_loader *loader, const struct stk_framing *framing,
+                               struct division *division, bool *needed)
+{
+    const bool masked = loader->facts.transforms && has_masks(loader);
+    const bool divided = masked ? divide(loader, framing, SENT_MADE, division)
+                                : divide_cached(loader, framing, division);
+    *needed = loader->facts.transforms;
+    if (loader->pipeline.dataset->fields[0].info.part == STOKER_NO_PART) {
+        *needed = false;
+        return "field 0 comes from values()";
     }
-    int rc = cache_division(loader, &division);
-    if (rc == 0)
+    if (!divided)
+        return "all rows must have the same size, at most 16384 pixels a side";
+    if (!stk_device_convert_fits(&loader->pipeline.convert, true))
+        return "rows must be uint8 with 1 to 4 channels";
+    *needed = true;
+    return loader->options.convert_on_device == STOKER_SWITCH_OFF
+               ? "rows are then converted on the GPU, but convert_on_device is OFF"
+               : NULL;
+}
+
+static int cache_on_device(stoker_loader *loader, struct stk_framing *framing)
+{
+    struct division division;
+    bool needed = true;
+    const int code = loader->on_device ? STOKER_ENOTSUP : STOKER_EDEVICE;
+    if (keeps_nothing(loader, framing))
+        return code;
+    const char *why = divide_kept(loader, framing, &division, &needed);
+    const bool divides = why == NULL;
+    /* Held rows are not in the slot: only images that the GPU converts are mixed there. */
+    needed = needed || stk_mixing_wanted(&loader->options.mixing);
+    if (why != NULL && needed) {
+        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason), "%s", why);
+        return code;
+    }
+    const int rc = keep_rows(loader, divides ? &division : NULL);
+    if (rc == 0 && divides)
         *framing = division.host;
     return rc;
 }
@@ -395,10 +476,15 @@ static int plan_transform(stoker_loader *loader, const struct stk_framing *frami
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     const uint64_t *shape = pipeline->dataset->info.shape;
-    const uint32_t height = loader->facts.any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
-    const uint32_t width = loader->facts.any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
+    const bool any_size = loader->facts.any_size;
+    uint32_t height = any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[0];
+    uint32_t width = any_size ? STOKER_SOURCE_SIDE_MAX : (uint32_t)shape[1];
     if (!loader->facts.transforms)
         return 0;
+    if (framing->resizing == STK_RESIZE_EXACT) { /* a cache holds images of that size, too */
+        height = height > framing->resize_height ? height : framing->resize_height;
+        width = width > framing->resize_width ? width : framing->resize_width;
+    }
     loader->facts.copies = false;
     loader->facts.resizes_exactly = framing->resizing == STK_RESIZE_EXACT;
     loader->facts.crops = crops_parts(&pipeline->dataset->info, framing);
@@ -406,11 +492,11 @@ static int plan_transform(stoker_loader *loader, const struct stk_framing *frami
                                    &pipeline->convert, (uint32_t)shape[2], height, width);
 }
 
-int stk_row_plan(stoker_loader *loader, stoker_error *error)
+int stk_row_plan(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
-    struct stk_framing framing = { .key = 0 };
-    int rc = make_framing(loader, &framing, error);
+    *framing = (struct stk_framing){ .key = 0 };
+    int rc = make_framing(loader, framing, error);
     if (rc == 0)
         rc = check_sizes(loader, error);
     if (rc == 0)
@@ -420,16 +506,23 @@ int stk_row_plan(stoker_loader *loader, stoker_error *error)
     const struct stk_convert_options convert = conversion(loader);
     rc = stk_convert_plan_init(&pipeline->convert, &convert);
     loader->row_bytes = pipeline->convert.to_bytes;
+    return rc;
+}
+
+int stk_row_plan_divide(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
+{
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    const bool varies = pipeline->dataset->fields[0].info.varies;
+    int rc = plan_device_cache(loader, framing, error);
     if (rc == 0)
-        rc = plan_device_cache(loader, &framing, error);
-    if (rc == 0)
-        rc = plan_device(loader, &framing, error);
+        rc = plan_device(loader, framing, error);
     if (rc < 0)
         return rc;
+    if (!varies)
+        loader->outputs.sizes[0].row_bytes = pipeline->convert.to_bytes;
     /* Rows whose length varies change their type when the batch is complete: api/outputs. */
     loader->facts.copies =
-        pipeline->dataset->fields[0].info.varies ||
-        (pipeline->convert.copies &&
-         (pipeline->convert.layout == STOKER_LAYOUT_NHWC || pipeline->convert.channels == 1));
-    return plan_transform(loader, &framing);
+        varies || (pipeline->convert.copies && (pipeline->convert.layout == STOKER_LAYOUT_NHWC ||
+                                                pipeline->convert.channels == 1));
+    return plan_transform(loader, framing);
 }

@@ -34,6 +34,7 @@ void stk_finish_slot(const struct stk_finishing *finish, const struct stk_slots 
         if (output->varies)
             pack_field(output, field, slot, slots->batch_size, rows);
         else if (output->retype.convert != NULL)
-            stk_retype_rows(&output->retype, field, slot->images, output->elements, rows);
+            stk_retype_rows(&output->retype, field, slot->images, output->elements, rows,
+                            output->kept ? slot->fresh : NULL);
     }
 }

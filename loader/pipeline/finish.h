@@ -20,6 +20,7 @@ struct stk_output {
     struct stk_pack pack; /* if it varies */
     struct stk_retype retype;
     size_t elements; /* in a row; if it varies, in an entry */
+    bool kept;       /* rows that a GPU holds are not in the slot: only fresh ones are finished */
 };
 
 struct stk_finishing {

@@ -59,11 +59,13 @@ void stk_retype_elements(const struct stk_retype *retype, uint8_t *at, size_t co
 }
 
 void stk_retype_rows(const struct stk_retype *retype, const struct stk_slot_field *field,
-                     uint8_t *memory, size_t elements, uint32_t rows)
+                     uint8_t *memory, size_t elements, uint32_t rows, const uint8_t *fresh)
 {
     const size_t row_bytes = elements * retype->to_bytes;
     for (uint32_t row = 0; row < rows; row++) {
         uint8_t *at = stk_slot_field_row(field, memory, row);
+        if (fresh != NULL && fresh[row] == 0)
+            continue;
         stk_retype_elements(retype, at, elements);
         if (row_bytes < field->stride_bytes)
             memmove(memory + field->at + row * row_bytes, at, row_bytes);

@@ -35,9 +35,10 @@ struct stk_retype {
 /* Convert `count` elements that begin at `at`, where there is room for them in either type. */
 void stk_retype_elements(const struct stk_retype *retype, uint8_t *at, size_t count);
 
-/* Convert `rows` rows of `elements` elements of a field that does not vary; they are dense afterwards. */
+/* Convert `rows` rows of `elements` elements of a field that does not vary; they are dense afterwards. fresh: those that
+ * are there are not 0; NULL = all are. */
 void stk_retype_rows(const struct stk_retype *retype, const struct stk_slot_field *field,
-                     uint8_t *memory, size_t elements, uint32_t rows);
+                     uint8_t *memory, size_t elements, uint32_t rows, const uint8_t *fresh);
 
 /* The most entries of a row as it lies in a batch: the stride of a slot's rows. */
 uint64_t stk_pack_length_max(const struct stk_pack *pack);

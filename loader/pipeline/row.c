@@ -383,14 +383,22 @@ enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_com
 
 /* ---- the start of a row ---- */
 
+/* Returns true if the GPU holds a row, and marks it. */
+static bool is_on_device(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                         uint32_t row)
+{
+    const bool held = stk_device_cache_holds(&pipeline->device_cache, *stk_span_id(span, row));
+    if (held)
+        span->slot->fresh[span->first_row + row] = 0;
+    return held;
+}
+
 /* Complete a row that is in memory as it is needed. Returns false if it is not. */
 static bool take_resident(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     const uint64_t id = *stk_span_id(span, row);
-    if (stk_device_cache_holds(&pipeline->device_cache, id)) {
-        span->slot->fresh[span->first_row + row] = 0;
-    } else {
+    if (!is_on_device(pipeline, span, row)) {
         const uint8_t *decoded = stk_span_row_in_memory(pipeline, stk_span_part(span, row, 0), id);
         if (decoded == NULL)
             return false;
@@ -463,6 +471,10 @@ static enum stk_row_step begin_several(struct stk_row_maker *maker, struct stk_s
         return begin_made(maker, span, row);
     if (span->part_count == 0)
         return complete(maker, span, row);
+    if (is_on_device(pipeline, span, row)) {
+        stk_ledger_add(&maker->ledger->cache_hits, 1);
+        return complete(maker, span, row);
+    }
     if (pipeline->cache.kind == STOKER_CACHE_DECODED &&
         stk_cache_find(&pipeline->cache, id) != NULL) {
         stk_ledger_add(&maker->ledger->cache_hits, 1);

@@ -136,7 +136,7 @@ void stk_span_gather(struct stk_row_maker *maker, struct stk_span *span,
         memcpy(span->sources + span->rows, next->sources,
                STK_AHEAD_ROWS_MAX * sizeof(next->sources[0]));
     }
-    if (several)
+    if (several && !span->on_device)
         stk_field_gather(maker, span);
     else if (!span->on_device)
         stk_image_rows_write(maker, span, ahead);

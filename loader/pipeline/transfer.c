@@ -11,7 +11,7 @@
 enum {
     BUFFER_ALIGN = 256,    /* what cudaMalloc promises for the first one */
     GAP_BYTES_MAX = 65536, /* unused bytes that are copied to save a copy */
-    LAUNCHES_MAX = 1 + STK_LAUNCH_STEPS_MAX
+    LAUNCHES_MAX = STK_CACHE_LAUNCHES_MAX + STK_LAUNCH_STEPS_MAX
 };
 
 static size_t align(size_t bytes)
@@ -183,7 +183,7 @@ int stk_transfer_retire(struct stk_transfer *transfer)
     return 0;
 }
 
-/* Returns true if the GPU holds field 0 of all rows: it needs no copy. */
+/* Returns true if the GPU holds all rows: what it keeps of them needs no copy. */
 static bool holds_rows(const struct stk_transfer *transfer, const struct stk_slot *slot,
                        uint32_t rows)
 {
@@ -215,8 +215,10 @@ static uint32_t pieces_of(struct stk_transfer *transfer, const struct stk_slot *
 {
     const struct stk_slots *slots = transfer->slots;
     uint32_t count = 0;
-    for (uint32_t i = held ? 1 : 0; i < slots->fields.count; i++) {
+    for (uint32_t i = 0; i < slots->fields.count; i++) {
         const struct stk_slot_field *field = &slots->fields.each[i];
+        if (held && stk_device_cache_keeps(transfer->cache, i))
+            continue;
         const int64_t *offsets = (const void *)(slot->images + field->offsets_at);
         add_piece(transfer, &count, slot, memory, field->at,
                   field->entry_bytes == 0 ? rows * field->stride_bytes
@@ -250,14 +252,22 @@ static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct
     uint8_t *memory = buffer->memory;
     const uint8_t *ids = memory + ((uint8_t *)slot->ids - slot->images);
     uint32_t count = 0;
-    if (buffer->rows == 0 || !convert->on)
+    if (buffer->rows == 0)
         return 0;
-    if (cache->on && fresh)
-        launches[count++] = *stk_device_cache_keep(
-            cache, memory, ids, memory + (slot->fresh - slot->images), buffer->rows);
+    if (cache->on) {
+        const struct stk_kept_batch batch = { .memory = memory,
+                                              .fields = &transfer->slots->fields,
+                                              .ids = ids,
+                                              .fresh = memory + (slot->fresh - slot->images),
+                                              .count = buffer->rows,
+                                              .any_fresh = fresh };
+        count = stk_device_cache_launches(cache, &batch, launches);
+    }
+    if (!convert->on)
+        return count;
     const struct stk_launch_rows stored = {
-        .images = cache->on ? cache->rows : memory,
-        .gather = cache->on,
+        .images = cache->images ? cache->fields[0].rows : memory,
+        .gather = cache->images,
         .ids = ids,
         .out = buffer->images,
         .count = buffer->rows,

@@ -50,6 +50,14 @@ static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *ke
         stk_cuda_view_at(&keep->fresh);
         stk_cuda_view_at(&keep->kept);
     }
+    if (strcmp(kernel->name, "stk_rows") == 0) {
+        struct stk_rows_launch *rows = argument;
+        stk_cuda_view_at(&rows->fresh);
+        for (uint32_t i = 0; i < rows->field_count; i++) {
+            stk_cuda_view_at(&rows->fields[i].rows);
+            stk_cuda_view_at(&rows->fields[i].kept);
+        }
+    }
     if (stk_cuda_retouches(kernel->name)) {
         struct stk_retouch_launch *retouch = argument;
         stk_cuda_view_at(&retouch->drawn);

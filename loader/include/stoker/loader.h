@@ -63,9 +63,11 @@ typedef enum stoker_cache {
     STOKER_CACHE_NONE = 1,    /* read every sample every time */
     STOKER_CACHE_ENCODED = 2, /* samples as stored; as many as fit, never evicted */
     STOKER_CACHE_DECODED = 3, /* decoded rows; as many as fit, never evicted */
-    /* All rows, as uint8, in GPU memory. The first batch that holds a row copies it; later batches are gathered,
-     * transformed and converted on the GPU, and only labels and ids cross the bus. create fails if impossible:
-     * EDEVICE on the CPU, ENOMEM if the rows do not fit, ENOTSUP for rows of another kind. */
+    /* All fields that come from a part, in GPU memory: uint8 images as they cross the bus, other fields as delivered.
+     * The first batch that holds a sample copies its rows; later batches are gathered, transformed and converted on the
+     * GPU, and only ids and what values() makes cross the bus. create fails if impossible: EDEVICE on the CPU, ENOMEM
+     * if the rows do not fit, ENOTSUP if a field varies in length, beside hooks, for samples without parts, for masks
+     * of images that are cropped or flipped at random, and for images that the GPU cannot convert. */
     STOKER_CACHE_DEVICE = 4
 } stoker_cache;
 

@@ -78,7 +78,7 @@ static stoker_loader_options options_of(const stoker_transform *transform)
 #include "support/picture.h"
 #include "support/webp_files.h"
 
-enum { FILES = 24, HEIGHT = 64, WIDTH = 60 };
+enum { FILES = 16, HEIGHT = 64, WIDTH = 60 };
 
 static void write_image(const struct stk_directory *directory, uint64_t id)
 {
@@ -465,6 +465,20 @@ CleanTest(crops, of_any_size_in_a_part_that_fills_more_fields, .timeout = 60)
         stoker_dataset_close(&whole_set.dataset);
         stoker_dataset_close(&own.dataset);
     }
+}
+
+/* A cache then holds images that are larger than any that is decoded. */
+CleanTest(crops, of_images_that_grow)
+{
+    static const stoker_transform grown = { .resize = { SIDE + 3, 2 * SIDE },
+                                            .random_crop = { SIDE, SIDE },
+                                            .flip = true };
+    stoker_loader_options options = options_of(&grown);
+    make(&own, false, false);
+    const struct seen whole = run(own.dataset, &options);
+    cr_assert_eq(whole.rc, STOKER_FINISHED);
+    (void)expect_parts(&own, options, whole.hash);
+    stoker_dataset_close(&own.dataset);
 }
 
 /* A codec of an older version has no such function. */

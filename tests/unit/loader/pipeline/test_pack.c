@@ -151,7 +151,7 @@ CleanTest(pack, types_change_in_place)
             for (uint32_t row = 0; row < 3; row++)
                 retype.convert(before + row * field.stride_bytes,
                                expected + row * count * retype.to_bytes, count);
-            stk_retype_rows(&retype, &field, place, count, 3);
+            stk_retype_rows(&retype, &field, place, count, 3, NULL);
             cr_assert_eq(memcmp(place, expected, 3 * count * retype.to_bytes), 0,
                          "pair %zu, %zu elements", p, count);
         }
