@@ -31,6 +31,7 @@ void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus)
     bench_default_workers(&arguments->workers, cpus);
     arguments->pins =
         (struct cli_list){ .values = { STOKER_SWITCH_ON, STOKER_SWITCH_OFF }, .count = 2 };
+    arguments->transform = (stoker_transform)STOKER_TRANSFORM_INIT;
     arguments->batch_sizes = (struct cli_list){ .values = { 64, 512 }, .count = 2 };
     arguments->dtypes = (struct cli_list){ .values = { STOKER_DTYPE_FLOAT32 }, .count = 1 };
     arguments->caches = (struct cli_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };

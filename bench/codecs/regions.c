@@ -181,10 +181,9 @@ static void print(const char *spec, const struct quality *quality, double ns[2][
 
 static int side_open(struct side *side, enum way way)
 {
-    const stoker_transform transform = { .random_resized_crop = { SIDE, SIDE },
-                                         .decode_scale = way == SCALED
-                                                             ? STOKER_DECODE_SCALE_FAST
-                                                             : STOKER_DECODE_SCALE_EXACT };
+    stoker_transform transform = STOKER_TRANSFORM_INIT;
+    transform.random_resized_crop = (stoker_size){ SIDE, SIDE };
+    transform.decode_scale = way == SCALED ? STOKER_DECODE_SCALE_FAST : STOKER_DECODE_SCALE_EXACT;
     const struct stk_convert_options convert = { .from = STOKER_DTYPE_UINT8,
                                                  .to = STOKER_DTYPE_UINT8,
                                                  .elements = ROW_BYTES,

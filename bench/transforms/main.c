@@ -114,8 +114,8 @@ static const struct job retouch_jobs[] = {
     PHOTO("photo, four colours", .brightness = 0.4F, .contrast = 0.4F, .saturation = 0.4F,
           .hue = 0.1F),
     PHOTO("photo, rotation", .rotate_min = -15, .rotate_max = 15),
-    PHOTO("photo, blur 9", .blur = 9),
-    PHOTO("photo, blur 23", .blur = 23),
+    PHOTO("photo, blur 9", .blur = 9, .sigma_min = 0.1F, .sigma_max = 2),
+    PHOTO("photo, blur 23", .blur = 23, .sigma_min = 0.1F, .sigma_max = 2),
 };
 
 struct bench {

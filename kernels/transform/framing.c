@@ -13,9 +13,7 @@
 #define SIGMA_MIN  0.01F
 #define SIGMA_MAX  64.0F
 
-static const float area_default[2] = { 0.08F, 1.0F };
-static const float ratio_default[2] = { 3.0F / 4.0F, 4.0F / 3.0F };
-static const float sigma_default[2] = { 0.1F, 2.0F };
+static const stoker_transform defaults = STOKER_TRANSFORM_INIT;
 
 /* Writes the broken rule to why. */
 __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *format, ...)
@@ -58,6 +56,31 @@ bool stk_transform_wanted(const stoker_transform *transform)
 {
     return stk_transform_resizes(transform) || crops(transform) || transform->flip ||
            transform->cutout != 0 || retouches(transform);
+}
+
+/* A range that no step uses must be its default, or 0 in a struct that was not begun with STOKER_TRANSFORM_INIT. */
+static bool differs(float low, float high, float low_default, float high_default)
+{
+    return (low != 0.0F || high != 0.0F) && (low != low_default || high != high_default);
+}
+
+static bool has_area_or_ratio(const stoker_transform *transform)
+{
+    return differs(transform->area_min, transform->area_max, defaults.area_min,
+                   defaults.area_max) ||
+           differs(transform->ratio_min, transform->ratio_max, defaults.ratio_min,
+                   defaults.ratio_max);
+}
+
+static bool has_sigma(const stoker_transform *transform)
+{
+    return differs(transform->sigma_min, transform->sigma_max, defaults.sigma_min,
+                   defaults.sigma_max);
+}
+
+bool stk_transform_has_ranges(const stoker_transform *transform)
+{
+    return has_area_or_ratio(transform) || has_sigma(transform);
 }
 
 static int check_size(const char *name, stoker_size size, char *why)
@@ -112,26 +135,16 @@ static int check_together(const stoker_transform *transform, char *why)
         return refuse(why, "resize_shorter leaves images of differing size: a crop must follow");
     if (transform->pad != 0 && !is_set(transform->random_crop))
         return refuse(why, "pad is for random_crop");
-    const bool has_range = transform->area_min != 0.0F || transform->area_max != 0.0F ||
-                           transform->ratio_min != 0.0F || transform->ratio_max != 0.0F;
-    if (has_range && !is_set(transform->random_resized_crop))
+    if (has_area_or_ratio(transform) && !is_set(transform->random_resized_crop))
         return refuse(why, "area and ratio are for random_resized_crop");
     return STOKER_OK;
 }
 
-/* A pair, or its default if both are 0. */
-static void range_of(float low, float high, const float defaults[2], double out[2])
-{
-    const bool given = low != 0.0F || high != 0.0F;
-    out[0] = (double)(given ? low : defaults[0]);
-    out[1] = (double)(given ? high : defaults[1]);
-}
-
 static int take_ranges(struct stk_framing *framing, const stoker_transform *transform, char *why)
 {
-    double area[2], ratio[2];
-    range_of(transform->area_min, transform->area_max, area_default, area);
-    range_of(transform->ratio_min, transform->ratio_max, ratio_default, ratio);
+    const stoker_transform *from = is_set(transform->random_resized_crop) ? transform : &defaults;
+    const double area[2] = { (double)from->area_min, (double)from->area_max };
+    const double ratio[2] = { (double)from->ratio_min, (double)from->ratio_max };
     if (!(area[0] > 0.0 && area[0] <= area[1] && area[1] <= 1.0))
         return refuse(why, "area_min %g, area_max %g: not 0 < min <= max <= 1", area[0], area[1]);
     if (!(ratio[0] >= 1.0 / (double)RATIO_MAX && ratio[0] <= ratio[1] &&
@@ -249,14 +262,12 @@ static int take_rotation(struct stk_retouching *retouching, const stoker_transfo
 static int take_blur(struct stk_retouching *retouching, const stoker_transform *transform,
                      char *why)
 {
-    double sigma[2];
-    const bool has_sigma = transform->sigma_min != 0.0F || transform->sigma_max != 0.0F;
+    const double sigma[2] = { (double)transform->sigma_min, (double)transform->sigma_max };
     if (transform->blur == 0)
-        return has_sigma ? refuse(why, "sigma is for blur") : STOKER_OK;
+        return has_sigma(transform) ? refuse(why, "sigma is for blur") : STOKER_OK;
     if (transform->blur % 2 == 0 || transform->blur < 3 || transform->blur > STOKER_BLUR_MAX)
         return refuse(why, "blur %" PRIu32 " is neither odd and in 3..%d nor 0 (none)",
                       transform->blur, STOKER_BLUR_MAX);
-    range_of(transform->sigma_min, transform->sigma_max, sigma_default, sigma);
     if (!(sigma[0] >= (double)SIGMA_MIN && sigma[0] <= sigma[1] && sigma[1] <= (double)SIGMA_MAX))
         return refuse(why, "sigma_min %g, sigma_max %g: not 0.01 <= min <= max <= 64", sigma[0],
                       sigma[1]);

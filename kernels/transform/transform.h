@@ -37,6 +37,9 @@ enum {
 /* Returns true if any transform is requested. */
 bool stk_transform_wanted(const stoker_transform *transform);
 
+/* Returns true if area, ratio or sigma are given, although perhaps nothing uses them. */
+bool stk_transform_has_ranges(const stoker_transform *transform);
+
 /* Returns true if images are resized, so that their sizes may differ. */
 bool stk_transform_resizes(const stoker_transform *transform);
 

@@ -237,10 +237,9 @@ int stk_options_framing(struct stk_framing *framing, const stoker_loader_options
 /* Fields without effect on their own count, too: pad alone is a mistake. */
 static bool transform_given(const stoker_transform *transform)
 {
-    return stk_transform_wanted(transform) || transform->pad != 0 || transform->area_min != 0.0F ||
-           transform->area_max != 0.0F || transform->ratio_min != 0.0F ||
-           transform->ratio_max != 0.0F || transform->sigma_min != 0.0F ||
-           transform->sigma_max != 0.0F || transform->decode_scale != STOKER_DECODE_SCALE_EXACT;
+    return stk_transform_wanted(transform) || transform->pad != 0 ||
+           stk_transform_has_ranges(transform) ||
+           transform->decode_scale != STOKER_DECODE_SCALE_EXACT;
 }
 
 static int check_transform(const stoker_loader_options *options, const stoker_dataset *dataset,

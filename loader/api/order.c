@@ -79,9 +79,15 @@ int stk_order_check(const stoker_loader_options *options, const stoker_dataset *
     const int rc = check_kind(order, dataset, error);
     if (rc < 0)
         return rc;
+    if (order->length == STOKER_LENGTH_AUTO)
+        return 0;
+    if (order->length == 0)
+        return REFUSE(error, STOKER_EINVAL,
+                      "order.length 0 is neither in 1..2^62 nor STOKER_LENGTH_AUTO: begin with "
+                      "STOKER_ORDER_INIT");
     if (order->length > STK_SAMPLER_COUNT_MAX)
         return REFUSE(error, STOKER_ELIMIT, "order.length %" PRIu64 " exceeds 2^62", order->length);
-    if (order->length > 0 && !stk_order_draws(options, dataset))
+    if (!stk_order_draws(options, dataset))
         return REFUSE(error, STOKER_EINVAL,
                       "order.length %" PRIu64
                       " needs weights or an order of your own: an epoch of a "
@@ -105,7 +111,7 @@ bool stk_order_draws(const stoker_loader_options *options, const stoker_dataset 
 uint64_t stk_order_length(const stoker_loader_options *options, const stoker_dataset *dataset)
 {
     const uint64_t length = order_of(options).length;
-    return length > 0 ? length : dataset->info.count;
+    return length != STOKER_LENGTH_AUTO ? length : dataset->info.count;
 }
 
 /* ---- the order -------------------------------------------------------------------------- */
@@ -124,12 +130,13 @@ static uint64_t mix_bytes(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-/* The data set's own weights are in its fingerprint. */
+/* The data set's own weights are in its fingerprint. A length that is left open counts as 0, as it did before 1.0. */
 static uint32_t hash_of(const stoker_order *order)
 {
-    if (order->kind == STOKER_ORDER_DEFAULT && order->length == 0)
+    const uint64_t length = order->length == STOKER_LENGTH_AUTO ? 0 : order->length;
+    if (order->kind == STOKER_ORDER_DEFAULT && length == 0)
         return 0;
-    uint64_t sum = mix(mix(1, (uint64_t)order->kind), order->length);
+    uint64_t sum = mix(mix(1, (uint64_t)order->kind), length);
     for (uint64_t i = 0; order->weights != NULL && i < order->weight_count; i++) {
         uint64_t bits;
         memcpy(&bits, &order->weights[i], sizeof(bits));

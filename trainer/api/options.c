@@ -60,11 +60,15 @@ static double given(float value)
     return is_default(value) ? 0 : (double)value;
 }
 
+static bool has_loss_scale(const stoker_trainer_options *o)
+{
+    return !(o->loss_scale <= STOKER_LOSS_SCALE_AUTO && o->loss_scale >= STOKER_LOSS_SCALE_AUTO);
+}
+
 static int check_numbers(const stoker_trainer_options *o, stoker_error *error)
 {
     const double huge = (double)INFINITY;
     const char *const positive = "a positive number";
-    const char *const off = "0 (the default) or a positive number";
     const char *const fraction = "0 to under 1";
     const struct range ranges[] = {
         { "learning_rate", given(o->learning_rate), 0, huge, true, false, "0 and more" },
@@ -78,9 +82,12 @@ static int check_numbers(const stoker_trainer_options *o, stoker_error *error)
         { "schedule_rise", (double)o->schedule_rise, 0, 1, true, false, fraction },
         { "schedule_start", (double)o->schedule_start, 0, huge, false, false, positive },
         { "final_fraction", (double)o->final_fraction, 0, 1, true, true, "0 to 1" },
-        { "clip_norm", (double)o->clip_norm, 0, huge, true, false, off },
+        { "clip_norm", (double)o->clip_norm, 0, huge, false, false, positive },
         { "ema_decay", (double)o->ema_decay, 0, 1, true, false, fraction },
-        { "loss_scale", (double)o->loss_scale, 0, huge, true, false, off },
+        { "loss_scale", has_loss_scale(o) ? (double)o->loss_scale : 1, 0, huge, false, false,
+          "a positive number or STOKER_LOSS_SCALE_AUTO" },
+        { "memory_budget", (double)o->memory_budget, 1, huge, true, false,
+          "1 and more, or STOKER_BYTES_AUTO" },
     };
     return check_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), error);
 }
@@ -88,17 +95,19 @@ static int check_numbers(const stoker_trainer_options *o, stoker_error *error)
 static int check_counts(const stoker_trainer_options *o, stoker_error *error)
 {
     const bool largest = o->batch_size == STOKER_BATCH_SIZE_MAX;
+    const bool same = o->evaluation_batch_size == STOKER_BATCH_SIZE_SAME;
     const struct range ranges[] = {
-        { "threads", o->threads, 0, THREADS_MAX, true, true, "0 (the default) to 256" },
+        { "threads", o->threads == STOKER_THREADS_AUTO ? 1 : o->threads, 1, THREADS_MAX, true, true,
+          "1 to 256 or STOKER_THREADS_AUTO" },
         { "batch_size", largest ? 1 : (double)o->batch_size, 1, STK_BATCH_MAX, true, true,
           "1 to 65536 or STOKER_BATCH_SIZE_MAX" },
-        { "evaluation_batch_size", o->evaluation_batch_size, 0, STK_BATCH_MAX, true, true,
-          "0 (the default) to 65536" },
+        { "evaluation_batch_size", same ? 1 : (double)o->evaluation_batch_size, 1, STK_BATCH_MAX,
+          true, true, "1 to 65536 or STOKER_BATCH_SIZE_SAME" },
         { "last_batch_size", o->last_batch_size, 0, STK_BATCH_MAX, true, true,
           "0 (the default) to 65536" },
-        { "accumulate", o->accumulate, 0, ACCUMULATE_MAX, true, true, "0 (the default) to 2^20" },
-        { "metrics_interval", o->metrics_interval, 0, STK_METRICS_INTERVAL_MAX, true, true,
-          "0 (the default) to 2^20" },
+        { "accumulate", o->accumulate, 1, ACCUMULATE_MAX, true, true, "1 to 2^20" },
+        { "metrics_interval", o->metrics_interval, 1, STK_METRICS_INTERVAL_MAX, true, true,
+          "1 to 2^20" },
         { "optimizer", (double)(int)o->optimizer, 0, STK_OPTIMIZERS - 1, true, true,
           "a stoker_optimizer" },
         { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
@@ -128,7 +137,7 @@ static int check_together(const stoker_trainer_options *o, stoker_error *error)
         rc = require(
             o->warmup_updates == 0 || o->total_updates == 0 || o->warmup_updates < o->total_updates,
             error, "warmup_updates", (double)o->warmup_updates, "fewer than total_updates");
-    if (rc == STOKER_OK && o->dynamic_loss_scale && o->loss_scale != 0)
+    if (rc == STOKER_OK && o->dynamic_loss_scale && has_loss_scale(o))
         rc = require(o->loss_scale >= STK_LOSS_SCALE_MIN && o->loss_scale <= STK_LOSS_SCALE_MAX,
                      error, "loss_scale", (double)o->loss_scale,
                      "2^-14 to 2^24 with dynamic_loss_scale");
@@ -234,12 +243,13 @@ static void read_schedule(struct stk_schedule *schedule, const stoker_trainer_op
 
 static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_options *o)
 {
-    out->backend.threads = o->threads;
+    const bool same = o->evaluation_batch_size == STOKER_BATCH_SIZE_SAME;
+    out->backend.threads = o->threads == STOKER_THREADS_AUTO ? 0 : o->threads;
     out->seed = o->seed;
     out->batch_size = o->batch_size;
-    out->evaluation_batch_size = o->evaluation_batch_size;
-    out->accumulate = o->accumulate == 0 ? 1 : o->accumulate;
-    out->metrics_interval = o->metrics_interval == 0 ? 1 : o->metrics_interval;
+    out->evaluation_batch_size = same ? 0 : o->evaluation_batch_size;
+    out->accumulate = o->accumulate;
+    out->metrics_interval = o->metrics_interval;
     read_rule(&out->rule, o);
     read_schedule(&out->schedule, o);
     out->backend.storage = storage_of(o);
@@ -248,14 +258,14 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.tf32 = o->tf32;
     out->backend.uncaptured = o->uncaptured;
     out->loss_scale.dynamic =
-        o->dynamic_loss_scale || (o->precision == STOKER_DTYPE_FLOAT16 && o->loss_scale == 0);
-    out->loss_scale.scale = o->loss_scale > 0         ? o->loss_scale
+        o->dynamic_loss_scale || (o->precision == STOKER_DTYPE_FLOAT16 && !has_loss_scale(o));
+    out->loss_scale.scale = has_loss_scale(o)         ? o->loss_scale
                             : out->loss_scale.dynamic ? STK_LOSS_SCALE_START
                                                       : 1;
-    out->clip_norm = (double)o->clip_norm;
+    out->clip_norm = o->clip_norm >= STOKER_NORM_UNLIMITED ? 0 : (double)o->clip_norm;
     out->ema_decay = typed_decimal(o->ema_decay);
     out->last_batch_size = o->last_batch_size;
-    out->memory_budget = o->memory_budget;
+    out->memory_budget = o->memory_budget == STOKER_BYTES_AUTO ? 0 : o->memory_budget;
     out->checkpoint_segments = o->checkpoint_segments;
     out->recompute_batch_norm = o->recompute_batch_norm;
 }

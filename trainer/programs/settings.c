@@ -69,7 +69,8 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->tf32 = arguments->tf32 == TF32_ON;
     training->benchmark = arguments->benchmark;
     training->deterministic = arguments->deterministic;
-    training->threads = arguments->threads;
+    if (arguments->threads > 0)
+        training->threads = arguments->threads;
     training->seed = arguments->seed;
     training->batch_size = batch_size;
     training->last_batch_size = settings->last_batch_size;
@@ -86,9 +87,11 @@ static void make_training(struct settings *settings, const struct arguments *arg
     training->warmup_updates = arguments->warmup;
     training->schedule_steps = settings->updates_per_epoch;
     training->schedule_gamma = (float)arguments->gamma;
-    training->clip_norm = (float)arguments->clip_norm;
+    if (arguments->clip_norm > 0)
+        training->clip_norm = (float)arguments->clip_norm;
     training->ema_decay = (float)arguments->ema;
-    training->memory_budget = arguments->memory_budget;
+    if (arguments->memory_budget > 0)
+        training->memory_budget = arguments->memory_budget;
     training->checkpoint_segments = arguments->checkpoint_segments;
 }
 

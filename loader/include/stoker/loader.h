@@ -144,7 +144,8 @@ typedef enum stoker_order_kind {
 typedef struct stoker_order {
     size_t struct_size; /* set by STOKER_ORDER_INIT; checked by create */
     stoker_order_kind kind;
-    /* Positions in an epoch, 1..2^62; default 0 = the number of samples. Only for orders that are no permutation. */
+    /* Positions in an epoch, 1..2^62; only for orders that are no permutation. Default STOKER_LENGTH_AUTO = the number of
+     * samples. */
     uint64_t length;
     /* WEIGHTED: one per sample, finite and >= 0, sum > 0; read by create, which makes a table of 16 bytes per sample.
      * The same ids are drawn on every machine. NULL (default) = the data set's own weights. */
@@ -163,7 +164,11 @@ typedef struct stoker_order {
     uint64_t fingerprint;
 } stoker_order;
 
-#define STOKER_ORDER_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_order))
+#define STOKER_LENGTH_AUTO UINT64_MAX /* in stoker_order.length */
+
+#define STOKER_ORDER_DEFAULTS                                                                      \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_order))                                              \
+    STOKER_DEFAULT(length, STOKER_LENGTH_AUTO)
 
 #ifdef __cplusplus
 static inline stoker_order stoker_order_made(void)
@@ -326,6 +331,7 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(device, STOKER_DEVICE_CPU)                                                      \
     STOKER_DEFAULT(non_blocking, true)                                                             \
     STOKER_DEFAULT(scale, STOKER_SCALE_AUTO)                                                       \
+    STOKER_DEFAULT(transform, STOKER_TRANSFORM_INIT)                                               \
     STOKER_DEFAULT(world_size, 1)                                                                  \
     STOKER_DEFAULT(max_bad_samples, STOKER_NO_LIMIT)                                               \
     STOKER_DEFAULT(mixing.probability, 1.0F)                                                       \

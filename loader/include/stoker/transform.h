@@ -47,7 +47,7 @@ typedef enum stoker_decode_scale {
     STOKER_DECODE_SCALE_FAST = 1
 } stoker_decode_scale;
 
-/* All zero (default): images stay as they are. Sizes are 1..16384 pixels per side. With one of the first three, images
+/* Start from STOKER_TRANSFORM_INIT, as the transform of STOKER_LOADER_OPTIONS_INIT does: images stay as they are. Sizes are 1..16384 pixels per side. With one of the first three, images
  * that differ in size make a batch, if the format knows their sizes (folder, tar). */
 typedef struct stoker_transform {
     stoker_size resize; /* every image to this size; the aspect ratio may change */
@@ -55,9 +55,9 @@ typedef struct stoker_transform {
      * Default 0 = not set. */
     uint32_t resize_shorter;
     stoker_size random_resized_crop; /* a random rectangle of the image, resized to this size */
-    /* Its area as a share of the image, 0 < min <= max <= 1; default 0 = 0.08 and 1. */
+    /* Its area as a share of the image, 0 < min <= max <= 1; default 0.08 and 1. */
     float area_min, area_max;
-    /* Its width / height, 1/64..64, min <= max; the logarithm is uniform; default 0 = 3/4 and 4/3. */
+    /* Its width / height, 1/64..64, min <= max; the logarithm is uniform; default 3/4 and 4/3. */
     float ratio_min, ratio_max;
 
     /* The centre; if the surplus is odd, one pixel more is cut at the bottom and right. */
@@ -81,13 +81,36 @@ typedef struct stoker_transform {
     /* Side of a Gaussian's kernel, odd, 3..63 pixels; half of it, rounded down, must be less than each side of the
      * output, which is reflected at its edges. Default 0 = none. */
     uint32_t blur;
-    /* Random deviation of the Gaussian, pixels, 0.01 <= min <= max <= 64; default both 0 = 0.1 and 2. */
+    /* Random deviation of the Gaussian, pixels, 0.01 <= min <= max <= 64; default 0.1 and 2. */
     float sigma_min, sigma_max;
 
     stoker_decode_scale decode_scale; /* how images that are resized are decoded; default EXACT */
 
     uint32_t reserved[32]; /* 0; later versions put their steps here, so that the size stays */
 } stoker_transform;
+
+#define STOKER_TRANSFORM_DEFAULTS                                                                  \
+    STOKER_DEFAULT(area_min, 0.08F)                                                                \
+    STOKER_DEFAULT(area_max, 1.0F)                                                                 \
+    STOKER_DEFAULT(ratio_min, 3.0F / 4.0F)                                                         \
+    STOKER_DEFAULT(ratio_max, 4.0F / 3.0F)                                                         \
+    STOKER_DEFAULT(sigma_min, 0.1F)                                                                \
+    STOKER_DEFAULT(sigma_max, 2.0F)
+
+#ifdef __cplusplus
+static inline stoker_transform stoker_transform_made(void)
+{
+    stoker_transform made = {};
+    STOKER_TRANSFORM_DEFAULTS
+    return made;
+}
+#define STOKER_TRANSFORM_INIT stoker_transform_made()
+#else
+#define STOKER_TRANSFORM_INIT                                                                      \
+    {                                                                                              \
+        STOKER_TRANSFORM_DEFAULTS                                                                  \
+    }
+#endif
 
 STOKER_END_DECLS
 #endif

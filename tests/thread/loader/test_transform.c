@@ -4,6 +4,7 @@
 #include "support/scenario.h"
 
 #include "support/thread_check.h"
+#include "support/transform_ranges.h"
 
 static struct stk_run alone, together;
 
@@ -28,7 +29,9 @@ int main(void)
     const stoker_transform crop = {
         .random_crop = { 28, 28 }, .pad = 3, .flip = true, .cutout = 6
     };
-    const stoker_transform rectangle = { .random_resized_crop = { 20, 20 }, .flip = true };
+    const stoker_transform rectangle = {
+        .random_resized_crop = { 20, 20 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true
+    };
     const stoker_transform resize = { .resize = { 20, 24 }, .random_crop = { 18, 18 } };
     check("synth:digits?count=400", &crop, STOKER_CACHE_NONE);
     check("synth:digits?count=400", &crop, STOKER_CACHE_DECODED);

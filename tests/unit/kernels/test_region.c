@@ -13,6 +13,7 @@
 #include "support/leaks.h"
 #include "support/pages.h"
 #include "support/transform_cases.h"
+#include "support/transform_ranges.h"
 
 enum { SAMPLES = 24 };
 
@@ -211,7 +212,10 @@ static void check_scaled(const stoker_transform *transform)
 CleanTest(region, a_smaller_image_gives_nearly_the_same_row)
 {
     static const stoker_transform transforms[] = {
-        { .random_resized_crop = { OUT, OUT }, .decode_scale = STOKER_DECODE_SCALE_FAST },
+        { .random_resized_crop = { OUT, OUT },
+          STK_USUAL_AREA,
+          STK_USUAL_RATIO,
+          .decode_scale = STOKER_DECODE_SCALE_FAST },
         { .resize = { OUT, OUT + 20 },
           .random_crop = { OUT - 8, OUT },
           .flip = true,

@@ -15,6 +15,7 @@
 #include "support/scenario.h"
 
 #include "support/folder_files.h"
+#include "support/transform_ranges.h"
 
 static const stoker_transform crops[] = {
     { .random_crop = { 20, 30 } },
@@ -22,7 +23,7 @@ static const stoker_transform crops[] = {
     { .random_crop = { 40, 64 }, .pad = 9, .fill = { 1, 2, 3 } },        /* wider than the image */
     { .random_crop = { 16, 16 }, .pad = 40, .flip = true, .cutout = 6 }, /* some only of fill */
     { .centre_crop = { 64, 20 } },
-    { .random_crop = { 24, 24 }, .rotate_min = -30, .rotate_max = 30, .blur = 3 },
+    { .random_crop = { 24, 24 }, .rotate_min = -30, .rotate_max = 30, .blur = 3, STK_USUAL_SIGMA },
 };
 enum { CROPS = sizeof(crops) / sizeof(crops[0]) };
 
@@ -449,7 +450,11 @@ CleanTest(crops, of_a_part_that_fills_more_fields, .timeout = 60)
 CleanTest(crops, of_any_size_in_a_part_that_fills_more_fields, .timeout = 60)
 {
     static const stoker_transform resized[] = {
-        { .random_resized_crop = { 8, 8 }, .area_min = 0.1F, .area_max = 0.2F, .flip = true },
+        { .random_resized_crop = { 8, 8 },
+          STK_USUAL_RATIO,
+          .area_min = 0.1F,
+          .area_max = 0.2F,
+          .flip = true },
         { .resize = { 9, 7 } },
         { .resize_shorter = 12, .random_crop = { 8, 8 } },
     };

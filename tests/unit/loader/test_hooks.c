@@ -9,6 +9,7 @@
 #include "support/made_set.h"
 #include "support/opened_loader.h"
 #include "support/random_hooks.h"
+#include "support/transform_ranges.h"
 
 enum { COUNT = 101, ROW = 200 };
 
@@ -138,7 +139,9 @@ CleanTest(hooks, transformed_images_are_the_same_by_every_route, .timeout = 100)
     options.transform = (stoker_transform){ .resize = { 16, 20 }, .flip = true, .hue = 0.1F };
     expect_one_result(images.dataset, options, &run);
     cr_assert_eq(run.rc, STOKER_FINISHED);
-    options.transform = (stoker_transform){ .random_resized_crop = { 12, 15 }, .rotate_max = 9 };
+    options.transform = (stoker_transform){
+        .random_resized_crop = { 12, 15 }, STK_USUAL_AREA, STK_USUAL_RATIO, .rotate_max = 9
+    };
     expect_one_result(images.dataset, options, &run);
     cr_assert_eq(run.rc, STOKER_FINISHED);
     stk_image_folder_remove(&images);

@@ -76,7 +76,7 @@ CleanTest(orders, weighted_by_the_options, .timeout = 100)
     order.weights = weights;
     order.weight_count = SAMPLES;
     for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
-        order.length = length;
+        order.length = length > 0 ? length : STOKER_LENGTH_AUTO;
         check_everywhere(dataset, order_options(&order), length > 0 ? length : SAMPLES);
         expect_weighted(oracle.length);
     }
@@ -134,7 +134,7 @@ CleanTest(orders, of_the_caller, .timeout = 100)
     order.ids = backwards;
     order.self = &step;
     for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
-        order.length = length;
+        order.length = length > 0 ? length : STOKER_LENGTH_AUTO;
         check_everywhere(dataset, order_options(&order), length > 0 ? length : SAMPLES);
         for (uint64_t at = 0; at < EPOCHS * oracle.length; at++)
             cr_assert_eq(oracle.ids[at],
@@ -239,7 +239,7 @@ CleanTest(orders, a_token_knows_its_order)
         orders[i].kind = i < 4 ? STOKER_ORDER_WEIGHTED : STOKER_ORDER_OWN;
         orders[i].weights = i == 1 || i == 2 ? weights : i == 3 ? others : NULL;
         orders[i].weight_count = i < 4 ? SAMPLES : 0;
-        orders[i].length = i == 2 || i == 7 ? 50 : 0;
+        orders[i].length = i == 2 || i == 7 ? 50 : STOKER_LENGTH_AUTO;
         orders[i].ids = i < 4 ? NULL : backwards;
         orders[i].self = &step;
         orders[i].name = i == 5 ? "backwards" : NULL;
@@ -290,7 +290,8 @@ CleanTest(orders, that_make_no_sense_are_refused)
           "order.ids" },
         { { .struct_size = sizeof(stoker_order), .ids = backwards }, STOKER_EINVAL, "order.ids" },
         { { .struct_size = sizeof(stoker_order), .length = 3 }, STOKER_EINVAL, "order.length 3" },
-        { { .struct_size = sizeof(stoker_order), .weight_count = 3 },
+        { { .struct_size = sizeof(stoker_order) }, STOKER_EINVAL, "order.length 0 is neither" },
+        { { .struct_size = sizeof(stoker_order), .length = STOKER_LENGTH_AUTO, .weight_count = 3 },
           STOKER_EINVAL,
           "order.weights needs" },
         { { .struct_size = sizeof(stoker_order),

@@ -17,6 +17,7 @@
 
 #if defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP)
 #include "support/jpeg_files.h"
+#include "support/transform_ranges.h"
 #include "support/webp_files.h"
 
 enum { COUNT = 48, SIDE_MAX = 230, ROW_BYTES_MAX = 64 * 64 * 3 * 4 };
@@ -85,8 +86,8 @@ static void remove_photographs(struct photographs *photographs)
 }
 
 static const stoker_transform transforms[] = {
-    { .random_resized_crop = { 24, 32 }, .flip = true },
-    { .random_resized_crop = { 20, 20 }, .area_min = 0.5F, .area_max = 1.0F },
+    { .random_resized_crop = { 24, 32 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
+    { .random_resized_crop = { 20, 20 }, STK_USUAL_RATIO, .area_min = 0.5F, .area_max = 1.0F },
     { .resize_shorter = 28, .centre_crop = { 24, 24 } },
     { .resize_shorter = 24, .random_crop = { 20, 24 }, .flip = true, .cutout = 5 },
     { .resize = { 32, 32 }, .random_crop = { 32, 32 }, .pad = 4, .flip = true, .fill = { 9 } },

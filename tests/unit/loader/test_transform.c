@@ -12,6 +12,7 @@
 
 #include "support/image_folder.h"
 #include "support/planned_transform.h"
+#include "support/transform_ranges.h"
 
 enum { COUNT = STK_IMAGE_COUNT, SIDE_MAX = STK_IMAGE_SIDE_MAX };
 
@@ -37,8 +38,13 @@ static const stoker_transform resizing[] = {
     { .resize = { 16, 20 }, .flip = true, .cutout = 4 },
     { .resize = { 20, 20 }, .random_crop = { 18, 18 }, .pad = 2, .fill = { 9, 8, 7 } },
     { .resize_shorter = 18, .centre_crop = { 16, 16 } },
-    { .random_resized_crop = { 12, 15 }, .flip = true },
-    { .resize = { 20, 22 }, .contrast = 0.8F, .hue = 0.5F, .blur = 3, .rotate_max = 360 },
+    { .random_resized_crop = { 12, 15 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
+    { .resize = { 20, 22 },
+      .contrast = 0.8F,
+      .hue = 0.5F,
+      .blur = 3,
+      STK_USUAL_SIGMA,
+      .rotate_max = 360 },
 };
 
 static const stoker_transform cropping[] = {
@@ -50,6 +56,7 @@ static const stoker_transform cropping[] = {
       .saturation = 0.4F,
       .hue = 0.1F,
       .blur = 5,
+      STK_USUAL_SIGMA,
       .cutout = 6,
       .fill = { 1, 2, 3 } },
     { .random_crop = { 24, 32 }, .pad = 3, .flip = true, .cutout = 6, .fill = { 1, 2, 3 } },
@@ -294,7 +301,8 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("blur 4", .blur = 4);
     REFUSED("blur 1 ", .blur = 1);
     REFUSED("blur 65", .blur = 65);
-    REFUSED("blur 5 of images of 2 x 20", .blur = 5, .random_crop = { 2, 20 });
+    REFUSED("blur 5 of images of 2 x 20", .blur = 5, STK_USUAL_SIGMA, .random_crop = { 2, 20 });
+    REFUSED("sigma_min 0, sigma_max 0: not 0.01 <= min <= max <= 64", .blur = 3);
     REFUSED("sigma is for blur", .sigma_max = 1);
     REFUSED("sigma_min 0.001", .blur = 3, .sigma_min = 0.001F, .sigma_max = 1);
     REFUSED("sigma_min 2", .blur = 3, .sigma_min = 2, .sigma_max = 1);
@@ -304,8 +312,12 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("area_min", .random_resized_crop = { 5, 5 }, .area_min = 0.5F, .area_max = 0.4F);
     REFUSED("area_min", .random_resized_crop = { 5, 5 }, .area_min = 0.5F, .area_max = 1.1F);
     REFUSED("area_min", .random_resized_crop = { 5, 5 }, .area_max = 0.5F);
-    REFUSED("ratio_min", .random_resized_crop = { 5, 5 }, .ratio_min = 2.0F, .ratio_max = 1.0F);
-    REFUSED("ratio_min", .random_resized_crop = { 5, 5 }, .ratio_min = 0.001F, .ratio_max = 1.0F);
+    REFUSED("area_min 0, area_max 0: not 0 < min", .random_resized_crop = { 5, 5 });
+    REFUSED("ratio_min 0, ratio_max 0", .random_resized_crop = { 5, 5 }, STK_USUAL_AREA);
+    REFUSED("ratio_min 2", .random_resized_crop = { 5, 5 }, STK_USUAL_AREA, .ratio_min = 2.0F,
+            .ratio_max = 1.0F);
+    REFUSED("ratio_min 0.001", .random_resized_crop = { 5, 5 }, STK_USUAL_AREA, .ratio_min = 0.001F,
+            .ratio_max = 1.0F);
     REFUSED("random_crop 30 x 40 of images of 24 x 32", .random_crop = { 30, 40 }, .pad = 2);
     REFUSED("centre_crop 25 x 32 of images of 24 x 32", .centre_crop = { 25, 32 });
     REFUSED("centre_crop 9 x 8 of images of 8 x 8", .resize = { 8, 8 }, .centre_crop = { 9, 8 });

@@ -169,7 +169,7 @@ CleanTest(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
         cr_assert_geq(memory.batch_size, BATCH);
         cr_assert_lt(memory.batch_size, STK_BATCH_MAX);
         options.batch_size = memory.batch_size + 1;
-        options.memory_budget = 0;
+        options.memory_budget = STOKER_BYTES_AUTO;
         cr_assert_gt(peak_of(model, options, &memory), budget, "%s", backends[b]);
     }
     stoker_model_destroy(&model);
@@ -177,7 +177,7 @@ CleanTest(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
 
 /* ---- options --------------------------------------------------------------------- */
 
-enum { WRONG_OPTIONS = 26 };
+enum { WRONG_OPTIONS = 33 };
 
 static const char *spoil(stoker_trainer_options *o, int wrong)
 {
@@ -207,11 +207,19 @@ static const char *spoil(stoker_trainer_options *o, int wrong)
         WRONG(18, "schedule_steps", o->schedule = STOKER_STEP)
         WRONG(19, "clip_norm", o->clip_norm = -1)
         WRONG(20, "ema_decay", o->ema_decay = 1)
-        WRONG(21, "loss_scale", o->loss_scale = -1)
+        WRONG(21, "loss_scale", o->loss_scale = -2)
         WRONG(22, "final_fraction", o->final_fraction = 1.5F)
         WRONG(23, "schedule_rise", o->schedule_rise = 1)
         WRONG(24, "schedule_start", o->schedule_start = 0)
         WRONG(25, "warmup_updates", o->total_updates = o->warmup_updates = 10)
+        /* 0 is no way to ask for a default */
+        WRONG(26, "threads", o->threads = 0)
+        WRONG(27, "evaluation_batch_size", o->evaluation_batch_size = 0)
+        WRONG(28, "accumulate", o->accumulate = 0)
+        WRONG(29, "metrics_interval", o->metrics_interval = 0)
+        WRONG(30, "clip_norm", o->clip_norm = 0)
+        WRONG(31, "loss_scale", o->loss_scale = 0)
+        WRONG(32, "memory_budget", o->memory_budget = 0)
 #undef WRONG
     default:
         return NULL;

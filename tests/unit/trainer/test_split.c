@@ -224,7 +224,7 @@ CleanTest(trainer_split, sixteen_bits_and_their_loss_scale_are_those_of_one_devi
             stoker_trainer_options whole = options_of("ref", 0);
             whole.precision = types[t];
             whole.accumulate = 2;
-            whole.loss_scale = t == 0 ? 16777216.0F : 0;
+            whole.loss_scale = t == 0 ? 16777216.0F : STOKER_LOSS_SCALE_AUTO;
             whole.dynamic_loss_scale = t == 0;
             stoker_trainer_options split = whole;
             split.backend = "ref,ref";

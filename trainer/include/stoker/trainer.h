@@ -44,14 +44,18 @@ typedef enum stoker_schedule {
     STOKER_ONE_CYCLE /* PyTorch's OneCycleLR, cosine annealing: learning_rate is the peak */
 } stoker_schedule;
 
-#define STOKER_BATCH_SIZE_MAX UINT32_MAX /* in options.batch_size: the largest that fits */
+#define STOKER_BATCH_SIZE_MAX  UINT32_MAX       /* in options.batch_size: the largest that fits */
+#define STOKER_BATCH_SIZE_SAME (UINT32_MAX - 1) /* in evaluation_batch_size: batch_size */
+#define STOKER_THREADS_AUTO    UINT32_MAX       /* the CPUs that the process may use */
+#define STOKER_LOSS_SCALE_AUTO (-1.0F)          /* 1; 65536 if dynamic */
+#define STOKER_NORM_UNLIMITED  3.402823466e+38F /* in clip_norm: the largest float */
 
 /* In options.learning_rate, rho and epsilon: PyTorch's default for that optimiser. */
 #define STOKER_OPTIMIZER_DEFAULT (-1.0F)
 
 /* Start from STOKER_TRAINER_OPTIONS_INIT, which holds the defaults. A 0 within a field's range is a value:
- * betas = { 0, 0.999F } trains without momentum, learning_rate = 0 leaves the weights unchanged. 0 means something
- * else only if the comment says "0 = ...". */
+ * betas = { 0, 0.999F } trains without momentum, learning_rate = 0 leaves the weights unchanged; outside of it, it is refused
+ * with STOKER_EINVAL. */
 typedef struct stoker_trainer_options {
     /* Set by STOKER_TRAINER_OPTIONS_INIT. Fields missing from an older version's struct have their defaults; a newer
      * version's struct must be 0 beyond the fields of this version. */
@@ -59,18 +63,18 @@ typedef struct stoker_trainer_options {
     /* "cuda" (the first GPU), "cuda:1", "cpu", "ref"; "auto" (default NULL): "cuda" if a GPU and the
      * libraries that the model needs are available, else "cpu". */
     const char *backend;
-    uint32_t threads; /* compute threads, 0..256; default 0 = the CPUs that the process may use */
+    uint32_t threads; /* compute threads, 1..256; default STOKER_THREADS_AUTO */
     uint64_t seed;    /* for initial weights and dropout; default 0 */
 
     /* Most samples of a pass, 1..65536; STOKER_BATCH_SIZE_MAX = as many as fit in memory_budget; default 64. */
     uint32_t batch_size;
-    /* Passes whose gradients are summed for one update, 0..2^20; default 0 = 1. */
+    /* Passes whose gradients are summed for one update, 1..2^20; default 1. */
     uint32_t accumulate;
-    uint32_t evaluation_batch_size; /* samples, 0..65536; default 0 = batch_size */
+    uint32_t evaluation_batch_size; /* samples, 1..65536; default STOKER_BATCH_SIZE_SAME */
     /* Samples of an epoch's last batch if it is known to be smaller, 0..65536: create prepares a GPU for it; default
      * 0 = unknown. */
     uint32_t last_batch_size;
-    /* Passes from one report of the loss to the next, 0..2^20; default 0 = 1. A report waits for the GPU. */
+    /* Passes from one report of the loss to the next, 1..2^20; default 1. A report waits for the GPU. */
     uint32_t metrics_interval;
     /* On a GPU: queue the operations of a step one by one. Default false: from its second run, a step is one CUDA
      * graph. The numbers are the same. */
@@ -102,16 +106,17 @@ typedef struct stoker_trainer_options {
     float schedule_start;
     float final_fraction; /* COSINE: 0..1; default 0. ONE_CYCLE ends at start / 1e4 */
 
-    float clip_norm; /* largest 2-norm of all gradients; default 0 = no limit */
+    float clip_norm; /* largest 2-norm of all gradients, > 0; default STOKER_NORM_UNLIMITED */
     /* Decay of the weights' moving average, 0..<1; default 0 = none is kept. */
     float ema_decay;
-    float loss_scale; /* factor on the loss against underflow, > 0; default 0 = 1; dynamic below */
+    /* Factor on the loss against underflow, > 0; dynamic below. Default STOKER_LOSS_SCALE_AUTO. */
+    float loss_scale;
     /* Start at loss_scale or 65536; halve it and skip the update on overflow, double it after 2000 updates without
      * one; range 2^-14..2^24. Default false. */
     bool dynamic_loss_scale;
 
-    /* Most bytes the trainer may take, by recomputing as much as needed; default 0 = no limit (with
-     * STOKER_BATCH_SIZE_MAX: half of the available memory). With split: on each device. */
+    /* Most bytes the trainer may take, >= 1, by recomputing as much as needed; default STOKER_BYTES_AUTO = no limit
+     * (with STOKER_BATCH_SIZE_MAX: half of the available memory). With split: on each device. */
     uint64_t memory_budget;
     /* Segments of layers between which activations are kept, 0..8192; default 0 = keep all. */
     uint32_t checkpoint_segments;
@@ -119,7 +124,7 @@ typedef struct stoker_trainer_options {
 
     /* Type of activations and their gradients: STOKER_DTYPE_FLOAT32 (default 0), or FLOAT16 or BFLOAT16, which take half the
      * memory. Parameters, sums and statistics stay float32; convolutions and linear layers read a 16-bit copy of their
-     * weights. FLOAT16 without a loss_scale turns on dynamic_loss_scale. "cpu" supports only float32. */
+     * weights. FLOAT16 with STOKER_LOSS_SCALE_AUTO turns on dynamic_loss_scale. "cpu" supports only float32. */
     stoker_dtype precision;
     /* Choose among a GPU's algorithms by timing them; default false = use its heuristics. Only "cuda" supports it. */
     bool benchmark;
@@ -141,7 +146,11 @@ typedef struct stoker_trainer_options {
 
 #define STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
     STOKER_DEFAULT(struct_size, sizeof(stoker_trainer_options))                                    \
+    STOKER_DEFAULT(threads, STOKER_THREADS_AUTO)                                                   \
     STOKER_DEFAULT(batch_size, 64)                                                                 \
+    STOKER_DEFAULT(accumulate, 1)                                                                  \
+    STOKER_DEFAULT(evaluation_batch_size, STOKER_BATCH_SIZE_SAME)                                  \
+    STOKER_DEFAULT(metrics_interval, 1)                                                            \
     STOKER_DEFAULT(learning_rate, STOKER_OPTIMIZER_DEFAULT)                                        \
     STOKER_DEFAULT(betas[0], 0.9F)                                                                 \
     STOKER_DEFAULT(betas[1], 0.999F)                                                               \
@@ -149,7 +158,10 @@ typedef struct stoker_trainer_options {
     STOKER_DEFAULT(epsilon, STOKER_OPTIMIZER_DEFAULT)                                              \
     STOKER_DEFAULT(schedule_gamma, 0.1F)                                                           \
     STOKER_DEFAULT(schedule_rise, 0.3F)                                                            \
-    STOKER_DEFAULT(schedule_start, 25.0F)
+    STOKER_DEFAULT(schedule_start, 25.0F)                                                          \
+    STOKER_DEFAULT(clip_norm, STOKER_NORM_UNLIMITED)                                               \
+    STOKER_DEFAULT(loss_scale, STOKER_LOSS_SCALE_AUTO)                                             \
+    STOKER_DEFAULT(memory_budget, STOKER_BYTES_AUTO)
 
 #ifdef __cplusplus
 static inline stoker_trainer_options stoker_trainer_options_made(void)

@@ -8,6 +8,7 @@
 #include "support/image_folder.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
+#include "support/transform_ranges.h"
 
 enum { SAMPLES = 150, ROW_BYTES = 4 * 5 * 3 };
 
@@ -114,7 +115,7 @@ Test(cuda_cache, transforms_come_behind_it)
     static const stoker_transform transforms[] = {
         { .random_crop = { 4, 5 }, .pad = 1, .flip = true, .cutout = 2, .fill = { 9, 8, 7 } },
         { .resize = { 3, 3 }, .flip = true },
-        { .random_resized_crop = { 3, 4 }, .flip = true },
+        { .random_resized_crop = { 3, 4 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
         { .resize_shorter = 3, .centre_crop = { 3, 3 } },
     };
     stoker_loader_options options = cache_options();
@@ -140,7 +141,8 @@ Test(cuda_cache, images_of_any_size_are_kept_as_they_are_made)
         options.transform = transforms[i];
         expect_same(images.dataset, options);
     }
-    options.transform = (stoker_transform){ .random_resized_crop = { 12, 15 } };
+    options.transform =
+        (stoker_transform){ .random_resized_crop = { 12, 15 }, STK_USUAL_AREA, STK_USUAL_RATIO };
     stoker_loader *loader = NULL;
     cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options, &error), STOKER_ENOTSUP);
     cr_assert(strstr(error.message, "cache DEVICE: all rows must have the same size") != NULL, "%s",

@@ -5,6 +5,7 @@
 #include "support/image_folder.h"
 #include "support/opened_loader.h"
 #include "support/transform_cases.h"
+#include "support/transform_ranges.h"
 
 static stoker_error error;
 static void begin(void)
@@ -105,7 +106,9 @@ Test(cuda_transform, nothing_larger_crosses_than_the_row)
 {
     const stoker_transform to_half = { .resize = { 32, 32 }, .flip = true };
     const stoker_transform to_fifth = { .resize = { 12, 12 }, .random_crop = { 11, 11 } };
-    const stoker_transform rectangle = { .random_resized_crop = { 12, 12 } };
+    const stoker_transform rectangle = { .random_resized_crop = { 12, 12 },
+                                         STK_USUAL_AREA,
+                                         STK_USUAL_RATIO };
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = open_images(64, 64, 3);
@@ -136,7 +139,7 @@ Test(cuda_transform, images_of_any_size_are_resized_by_the_host)
         { .resize = { 16, 20 }, .flip = true, .cutout = 4 },
         { .resize = { 20, 20 }, .random_crop = { 18, 18 }, .pad = 2, .fill = { 9, 8, 7 } },
         { .resize_shorter = 18, .centre_crop = { 16, 16 } },
-        { .random_resized_crop = { 12, 15 }, .flip = true },
+        { .random_resized_crop = { 12, 15 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
     };
     struct stk_image_folder images;
     if (!stk_cuda_kernels_built())

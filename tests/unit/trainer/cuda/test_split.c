@@ -81,7 +81,8 @@ CleanTest(trainer_cuda_split, two_gpus_give_the_bits_of_one)
     for (size_t s = 0; s < sizeof(splits) / sizeof(splits[0]); s++) {
         begin();
         stoker_trainer_options options = split_of("cuda:0,cuda:1", splits[s]);
-        options.clip_norm = 0; /* with it, a sum of two sums is rounded once more */
+        options.clip_norm =
+            STOKER_NORM_UNLIMITED; /* with it, a sum of two sums is rounded once more */
         options.metrics_interval = s % 2 == 0 ? 1 : 4;
         stoker_trainer *two = trainer_of(model, options);
         options.backend = "cuda";

@@ -339,7 +339,7 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
         options.learning_rate = 0.1F;
         options.momentum = 0.9F;
         options.precision = (stoker_dtype)precision;
-        options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 8 : 0;
+        options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 8 : STOKER_LOSS_SCALE_AUTO;
         trainers[t] = trainer_of(model, options);
     }
     for (uint64_t i = 0; i < 3; i++) {
