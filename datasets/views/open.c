@@ -33,7 +33,8 @@ static int refuse(const struct opening *opening, int code, const char *value, co
                          what);
 }
 
-/* The spec's split, or the options'; both may say the same. It belongs to the format unless there is test=. */
+/* Choose the split of the spec or of the options, which must agree if both give one. The format gets it, unless the spec
+ * has test=. */
 static int take_split(struct opening *opening)
 {
     const char *asked = opening->options.split;

@@ -21,7 +21,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* `share` of count, rounded to the nearest. */
+/* Returns `share` (in units of 2^-64) of count, rounded to the nearest. */
 static uint64_t tests_of(uint64_t share, uint64_t count)
 {
     const wide half = (wide)1 << 63;
@@ -33,7 +33,7 @@ static uint64_t share_of(double test)
     return (uint64_t)ldexp(test, 64); /* exact: below 1, and what is below 2^-64 is cut */
 }
 
-/* The same, with at least one on either side; count >= 2. */
+/* Returns the number of test samples, with at least one sample on either side; count >= 2. */
 static uint64_t test_samples(uint64_t share, uint64_t count)
 {
     const uint64_t test = tests_of(share, count);

@@ -46,7 +46,7 @@ struct stk_framing {
     struct stk_retouching retouch;
 };
 
-/* What to do with one image. */
+/* What is drawn for one image: crop, flip, the box to paint over. */
 struct stk_frame {
     uint32_t top, left, height, width; /* the rectangle of the source */
     uint32_t grid_height, grid_width;  /* its size after resampling; equal = not resampled */
@@ -208,7 +208,7 @@ STK_RNG void stk_frame_take(const struct stk_framing *framing, uint32_t height, 
     }
 }
 
-/* The same, with block 0 drawn here. */
+/* Draw the frame of an image, block 0 of the random words included. */
 STK_RNG void stk_frame_draw(const struct stk_framing *framing, uint32_t height, uint32_t width,
                             uint64_t epoch, uint64_t sample, struct stk_frame *frame)
 {

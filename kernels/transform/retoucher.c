@@ -207,7 +207,7 @@ static int16_t *ring_at(const struct stk_retoucher *retoucher, uint32_t y, uint3
     return retoucher->ring + y % side * retoucher->ring_stride;
 }
 
-/* In place: a line is written when all that need its bytes are in the ring. */
+/* Blur in place: a line is written once all lines that need its bytes are in the ring. */
 static void blur(const struct stk_retoucher *retoucher, const struct stk_transform_plan *plan,
                  const struct stk_retouch *retouch, uint8_t *image)
 {

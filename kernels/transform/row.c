@@ -42,7 +42,7 @@ static void draw_frame(const struct stk_transform_plan *plan, const struct stk_i
     stk_frame_draw(&plan->framing, height, width, epoch, sample, frame);
 }
 
-/* What is stored of the frame's rectangle is the crop's image. */
+/* Take the stored pixels of the frame's rectangle as the crop's image. */
 static void crop_rectangle(const struct stk_transform_plan *plan, const struct stk_image *image,
                            const struct stk_frame *frame, struct stk_crop *crop)
 {

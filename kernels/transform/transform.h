@@ -55,7 +55,7 @@ struct stk_image {
     const uint8_t *pixels;
     uint32_t height, width;
     bool slack; /* STK_IMAGE_SLACK_BYTES behind it are readable */
-    /* Of a part; eighths is 0 if the pixels are the whole image. */
+    /* Set if the pixels are a part of an image; eighths is 0 if they are the whole image. */
     uint32_t whole_height, whole_width; /* the image's own size */
     uint32_t y, x;                      /* the part's first pixel, in pixels of the scaled image */
     uint32_t eighths;                   /* 1..8: the image was scaled by eighths / 8 */
@@ -83,7 +83,7 @@ struct stk_tap_group {
     int16_t high[4], low[4]; /* weight = high x 2048 + low */
 };
 
-/* What an axis is made for: `size` eighths of a pixel, from `start` on, become `out` pixels, of which
+/* One axis of a resize: `size` eighths of a pixel, starting at `start`, become `out` pixels, of which
  * [from, from + count) are wanted. */
 struct stk_stretch {
     int64_t start; /* eighths, in the stored pixels; < 0 if these begin later */
@@ -169,7 +169,7 @@ struct stk_transform_plan {
     /* Fill as the output has it: whole pixels, or one channel per plane. */
     uint32_t filled_planes, filled_bytes; /* number of planes; bytes after which fill repeats */
     uint8_t filled[STOKER_TRANSFORM_CHANNELS_MAX][STK_FILLED_BYTES];
-    /* Of element i of a line, channels last: a period and a vector more. */
+    /* For element i of a line, channels last; one period and a vector beyond it. */
     float factor[STK_LINE_ELEMENTS], bias[STK_LINE_ELEMENTS];
     stk_shuffles shuffles;
     stk_wide_shuffles wide_shuffles;

@@ -8,7 +8,7 @@
 #include "loader/api/loader.h"
 #include "loader/api/poll.h"
 
-/* A buffer became free: send what waits for it. next() reports an error. */
+/* A buffer became free: start the copy of the batch that waits for it. next() reports a failure. */
 static void send_more(stoker_loader *loader)
 {
     if (loader->options.non_blocking &&
@@ -29,7 +29,7 @@ static bool give_back_slot(stoker_loader *loader, struct stk_lease *lease, uint6
     return true;
 }
 
-/* The same; its work ends on the stream. */
+/* Give back a buffer of the GPU, which stays in use until the stream reaches this point. */
 static bool give_back_buffer(stoker_loader *loader, struct stk_lease *lease, uint64_t turn,
                              struct CUstream_st *stream, int *rc)
 {

@@ -53,7 +53,7 @@ static enum stk_source source_of(const stoker_extent *extent)
     return extent->bytes > 0 ? STK_SOURCE_FILES : STK_SOURCE_IDS;
 }
 
-/* For choices that only affect speed, sample 0 represents all; of its parts, the one that takes longest. */
+/* For choices that only affect speed, sample 0 represents all samples, and the slowest of its parts the sample. */
 static int look_at_samples(stoker_loader *loader, stoker_error *error)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;

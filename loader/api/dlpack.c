@@ -87,7 +87,7 @@ static DLDevice device_of(const stoker_batch *batch)
     return (DLDevice){ batch->device == STOKER_DEVICE_CUDA_HOST ? kDLCUDAHost : kDLCPU, 0 };
 }
 
-/* What a part shows. Returns false if the batch has no such part. */
+/* The array that a part of the batch shows. Returns false if the batch has no such part. */
 static bool view_of(const stoker_batch *batch, uint32_t part, stoker_tensor *view)
 {
     const struct stk_outputs *outputs = &batch->loader->outputs;

@@ -53,7 +53,7 @@ typedef struct DLManagedTensorVersioned {
     DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
-/* Of DLPack 0.x, without a version. */
+/* The struct of DLPack 0.x, which has no version. */
 typedef struct DLManagedTensor {
     DLTensor dl_tensor;
     void *manager_ctx;

@@ -99,7 +99,7 @@ static struct stk_lease *allocate(stoker_loader *loader)
     return buffer == NULL ? NULL : &buffer->lease;
 }
 
-/* The views first: memory that is made cannot be given back alone. */
+/* Make the memory of one more batch and its views. The views come first, since the memory could not be freed alone. */
 static struct stk_lease *more_memory(stoker_loader *loader)
 {
     const uint32_t fields = loader->outputs.count;

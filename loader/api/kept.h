@@ -24,8 +24,8 @@ enum stk_kept_limit { STK_KEPT_FREE, STK_KEPT_BUDGET, STK_KEPT_MEMORY };
 struct stk_kept {
     bool any_thread;          /* batches may be released by any thread */
     bool has_budget;          /* bytes_max is chosen: at the first exchange */
-    struct stk_lease *spares; /* in which no batch is lent */
-    /* For stats in any thread, relaxed. */
+    struct stk_lease *spares; /* leases with no batch lent */
+    /* Read by stats in any thread, relaxed. */
     _Atomic uint64_t bytes_max;
     _Atomic uint64_t bytes; /* allocated: kept and spare */
     _Atomic uint32_t count;
@@ -35,7 +35,7 @@ struct stk_kept {
 /* Give every lease of the ring its tensors. Returns 0 or STOKER_ENOMEM. */
 int stk_kept_init(stoker_loader *loader);
 
-/* Free what belongs to the leases outside of the ring but their memory. All zero is allowed. */
+/* Free all that belongs to the leases outside the ring except their memory. All zero is allowed. */
 void stk_kept_destroy(stoker_loader *loader);
 
 /* Make sure that the slot or buffer for the head batch is not lent. *start_ns is when next() began, 0 if the clock

@@ -57,7 +57,7 @@ void stk_leases_drop(struct stk_leases *leases, struct stk_lease *lease);
 int stk_leases_end_work(struct stk_leases *leases, struct stk_lease *lease, void *stream);
 
 /* The consumer's thread releases a batch. Returns true if no tensor is out: the caller then gives it back now.
- * *rc: what end_work returned. */
+ * *rc is the return value of end_work(). */
 bool stk_leases_release(struct stk_leases *leases, struct stk_lease *lease, uint64_t turn,
                         void *stream, int *rc);
 

@@ -34,13 +34,13 @@ struct stk_outputs {
     size_t row_bytes;              /* all fields as delivered; at most, if they vary */
 };
 
-/* Of the loader's data set and options, after the rows of field 0 are planned. Returns 0, STOKER_ENOMEM, or
+/* Describe the fields of batches by the loader's data set and options, once the rows of field 0 are planned. Returns 0, STOKER_ENOMEM, or
  * STOKER_EINVAL or ETYPE with *error naming the option. */
 int stk_outputs_init(struct stk_outputs *outputs, const stoker_loader *loader, stoker_error *error);
 void stk_outputs_destroy(struct stk_outputs *outputs); /* all zero is allowed */
 
 /* Set the fields of a lease whose batches lie at `memory`, laid out as a slot; field 0 lies at `images`. On a device
- * `host` is where its offsets lie in host memory: stk_outputs_offsets() numbers. */
+ * `host` is the host's copy of its offsets, stk_outputs_offsets() numbers. */
 void stk_outputs_place(const struct stk_outputs *outputs, const struct stk_slots *slots,
                        uint8_t *memory, void *images, const int64_t *host, stoker_field *fields);
 

@@ -33,7 +33,7 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
     const struct stk_pipeline *pipeline = &loader->pipeline;
     /* Rows that are decoded once and gathered from then on count as gathered. */
     const bool decodes = pipeline->plan.decodes && !stk_pipeline_may_become_resident(pipeline);
-    /* As stored; several fields, with their lengths at most, as delivered. */
+    /* The row as stored; with several fields, the delivered row at its greatest lengths. */
     const size_t row_bytes = pipeline->field_plan.several ? pipeline->field_plan.row_bytes
                                                           : pipeline->dataset->row_bytes;
     const uint64_t rows = (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / row_bytes;

@@ -35,7 +35,7 @@ struct writer {
     bool sends; /* this run's batches go to a GPU before they are lent */
 };
 
-/* One object of the array; short enough to fit, by what each caller puts in. */
+/* Write one object of the array. What each caller puts in is short enough to fit. */
 __attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *format,
                                                       ...)
 {
@@ -181,7 +181,7 @@ static void put_batch(struct writer *writer, const stoker_trace_event *event, in
     }
 }
 
-/* By start time; of two that start together the longer one first: it encloses the other. */
+/* Order by start time; of two events that start together the longer one is first, since it encloses the other. */
 static int compare(const void *a, const void *b)
 {
     const stoker_trace_event *left = a, *right = b;

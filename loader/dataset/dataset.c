@@ -158,7 +158,7 @@ void stoker_dataset_close(stoker_dataset **dataset)
         return;
     stoker_dataset *const closing = *dataset;
     *dataset = NULL;
-    /* A leaked one keeps its reference, so that the views of it leak with it. Release and acquire: the last owner
+    /* A leaked data set keeps its reference, so that its views leak with it. Release and acquire: the last owner
      * frees what the others wrote. */
     if (atomic_load(&closing->leaked) ||
         atomic_fetch_sub_explicit(&closing->references, 1U, memory_order_acq_rel) > 1)

@@ -8,8 +8,7 @@
  *   stamps.c       files that changed since they were opened
  *   fingerprint.c  the identity of a data set
  *
- * The pipeline calls dataset->ops->locate(dataset->self, ...) itself: one call per span,
- * with nothing between.
+ * The pipeline calls dataset->ops->locate(dataset->self, ...) directly, once per span.
  */
 #ifndef STK_DATASET_H
 #define STK_DATASET_H
@@ -63,7 +62,7 @@ static inline uint64_t stk_codec_id(const stoker_part *part, uint64_t id)
     return part->codec_id > 0 ? part->codec_id - 1 : id;
 }
 
-/* From now on close frees nothing: a thread that is stuck in a read may still return to the data set. Any
+/* Let close free nothing from here on: a thread that is stuck in a read may still return to the data set. Any
  * thread. */
 void stk_dataset_leak(const stoker_dataset *dataset);
 

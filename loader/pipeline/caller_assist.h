@@ -4,7 +4,7 @@
  *   OFF ───────────────────────────────────────────▶ ON
  *    ▲                                                │
  *    └────────────────────────────────────────────────┘
- *            for less than 1/4, its own work inside next() counted as waiting
+ *            it waits for less than 1/4 (its own work inside next() counts as waiting)
  *
  * Judged over windows of work (pipeline/activity). One absence of the consumer changes nothing; two without a
  * wait between them switch it off. Runs in the consumer's thread, inside next().

@@ -47,7 +47,7 @@ struct stk_piece {
     uint32_t shares;
 };
 
-/* For workers 0..workers - 1; a single one takes tickets in order. Returns 0 or STOKER_ENOMEM. */
+/* Allocate for workers 0..workers - 1; a single one takes tickets in order. Returns 0 or STOKER_ENOMEM. */
 int stk_claim_affinity_init(struct stk_claim_affinity *affinity, uint32_t count, uint32_t shares,
                             uint32_t workers);
 void stk_claim_affinity_destroy(struct stk_claim_affinity *affinity); /* all zero is allowed */

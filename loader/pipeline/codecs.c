@@ -142,7 +142,7 @@ static bool covers(uint32_t at, uint32_t count, uint32_t eighths, uint32_t side,
     return at <= from && to <= (uint64_t)at + count && (uint64_t)at + count <= scaled;
 }
 
-/* The rows are made from what the codec says that it has decoded. */
+/* Check the region that the codec claims to have decoded: rows are made from it. */
 static int check_region(const struct stk_decoding *decoding, const stoker_region *wanted,
                         stoker_error *said)
 {
@@ -163,7 +163,7 @@ static bool is_one_size(const struct stk_decoding *decoding)
     return decoding->one_size.height != 0;
 }
 
-/* As a codec's decode() refuses an image that has not the row's size. */
+/* Refuse an image that does not have the row's size, as a codec's decode() does. */
 static int check_one_size(const struct stk_decoding *decoding, stoker_error *said)
 {
     const stoker_size *size = &decoding->size, *expected = &decoding->one_size;

@@ -212,7 +212,7 @@ static bool fail(const struct stk_fetch *fetch, int code, int os_errno, struct s
     return true;
 }
 
-/* The same; describes the lengths, if they are the cause. */
+/* The completion of a read that failed for good, with the lengths in `what` if they are the cause. Returns true. */
 static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
                         struct stk_completion *out)
 {
@@ -264,7 +264,7 @@ static bool finish_file(struct stk_fetch *fetch, uint32_t bytes, struct stk_comp
                                        : read_failed(fetch, STOKER_ECHANGED, 0, out);
 }
 
-/* For the built-in readers only. */
+/* Read the whole file again, with blocking calls. Built-in readers only. */
 static bool read_file_blocking(const struct stk_fetcher *fetcher, struct stk_fetch *fetch,
                                struct stk_completion *out)
 {

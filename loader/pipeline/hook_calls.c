@@ -43,7 +43,7 @@ static int take_lengths(const struct stk_pipeline *pipeline, const struct stk_sl
     return 0;
 }
 
-/* What the transforms did is drawn again: they are a pure function. */
+/* Describe what the transforms did by drawing it again: the draws are a pure function. */
 static stoker_hook_sample sample_of(const struct stk_row_maker *maker, const struct stk_span *span,
                                     uint32_t row)
 {

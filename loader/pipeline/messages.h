@@ -1,4 +1,4 @@
-/* messages.h - what workers have to say to the user, until the consumer's thread hands it to options.on_log.
+/* messages.h - messages of workers to the user, kept until the consumer's thread hands it to options.on_log.
  *
  *   workers ── put ──▶ | message | message | ...... |  STK_MESSAGES_MAX ── take ──▶ consumer, in next()
  *                       full: counted as lost

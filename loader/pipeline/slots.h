@@ -178,12 +178,12 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
 void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
 
-/* `shares` more shares of the batch are complete. Returns true if they were the last ones: then the caller sees all rows, and
- * publishes the batch. */
+/* Report `shares` more complete shares of the batch. Returns true if they were the last ones: then the caller sees all
+ * rows, and publishes the batch. */
 bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t shares);
 void stk_slots_publish(struct stk_slots *slots, uint64_t batch);
 
-/* Both: the last ones publish the batch and return true. */
+/* Count down and, if they were the last shares, publish. Returns true if it published. */
 bool stk_slots_shares_done(struct stk_slots *slots, uint64_t batch, uint32_t shares);
 
 /* Record the failure of a row if it is the first of its batch. */
@@ -218,7 +218,7 @@ static inline bool stk_slots_holds(const struct stk_slots *slots, uint64_t batch
 /* Release the slot of a delivered batch. Returns false, and does nothing, if it was released before. */
 bool stk_slots_release(struct stk_slots *slots, uint64_t batch);
 
-/* Memory for one batch more, touched, and page-locked if the slots are; destroy frees it. Returns NULL if there is
+/* Make memory for one more batch, touched, and page-locked if the slots are; destroy frees it. Returns NULL if there is
  * none, with the reason in `why`. Consumer's thread. */
 struct stk_slot_memory *stk_slots_more_memory(struct stk_slots *slots,
                                               char why[STK_DEVICE_WHY_BYTES]);

@@ -70,7 +70,7 @@ struct stk_completion {
     uint32_t block_rows;
     uint32_t size;        /* bytes; all that were ordered, unless it failed */
     const uint8_t *bytes; /* until the completion is given back */
-    int code;             /* 0, or a stoker_err: the four below say what failed */
+    int code;             /* 0, or a stoker_err, which the four fields below explain */
     int os_errno;
     uint64_t offset;             /* first missing byte in the file */
     bool alone_may_work;         /* the read of a block failed, perhaps because of another row */

@@ -145,10 +145,11 @@ int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *bu
 int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream);
 void stk_transfer_free(struct stk_transfer *transfer, struct stk_buffer *buffer);
 
-/* Streams besides the consumer's, or other threads, will use the lent batch, and end their work by the above. */
+/* Announce that streams other than the consumer's, or other threads, will use the lent batch, and end their work by the
+ * above. */
 void stk_transfer_share(struct stk_buffer *buffer);
 
-/* A buffer more, outside of the ring; destroy frees it. Returns NULL if there is none, with the reason in `why`. */
+/* Make another buffer, outside the ring; destroy frees it. Returns NULL if there is none, with the reason in `why`. */
 struct stk_buffer *stk_transfer_more_memory(struct stk_transfer *transfer,
                                             char why[STK_DEVICE_WHY_BYTES]);
 

@@ -98,7 +98,7 @@ static void finish_slot(struct stk_pipeline *pipeline, uint64_t batch)
     slot->finished = true;
 }
 
-/* The same; rows that are skipped leave gaps, which the consumer closes before it mixes the others. */
+/* Mix a complete batch, unless skipped rows left gaps: the consumer closes them first, then mixes. */
 static void mix_slot(struct stk_pipeline *pipeline, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(&pipeline->slots, batch);
@@ -163,7 +163,7 @@ static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
     return span->started == span->rows;
 }
 
-/* The same; also records the rows that were complete at once because they needed no read. */
+/* Begin rows and trace those that were complete at once because they needed no read. Returns true if all have begun. */
 static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 {
     const stoker_trace_kind kind = making_kind(worker, span->resident);

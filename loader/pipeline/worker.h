@@ -102,9 +102,9 @@ bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns);
 bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns,
                            uint64_t *now_ns);
 
-/* Without a thread, beside workers that have one, once nothing is read any more: do one span; claims a new
- * one only if `may_claim`. Returns false if there was none or it is not done by deadline_ns. A span claimed
- * early stays claimed, and must be done before its batch can be waited for. now_ns as above. */
+/* Do one span in the caller's thread, beside workers that have threads. Nothing may be read any more. A new span is
+ * claimed only if `may_claim`. Returns false if there was none or it is not done by deadline_ns. A span claimed early
+ * stays claimed, and must be done before its batch can be waited for. now_ns as above. */
 bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadline_ns,
                      uint64_t *now_ns);
 bool stk_worker_holds_span(const struct stk_worker *worker);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check_gpu_run.sh - the flow of `./run gpu` with a stand-in for the GPU: steps that pass, fail, hang and have
-# nothing to do; libraries found in a Python package; the report; and what it says where there is no GPU.
+# nothing to do; libraries found in a Python package; the report; and what it says without a GPU.
 #
 # usage: check_gpu_run.sh BUILD_DIR STANDIN_LIBCUDART
 set -euo pipefail

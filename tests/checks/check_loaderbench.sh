@@ -220,7 +220,7 @@ for pair in "0 file file" "0 slow file" "3 file slow"; do
 done
 grep -q 'SLOWER' "$scratch/out" && grep -q 'in the old file alone: 4' "$scratch/out" || fail "--compare: $(cat "$scratch/out")"
 
-# What cannot be written is a failure, also where nothing is measured.
+# What cannot be written is a failure, even if nothing is measured.
 for words in --help --list --version "--open --repeats 1 $data"; do
     status=0
     # shellcheck disable=SC2086  # words, parted at spaces

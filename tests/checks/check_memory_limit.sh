@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check_memory_limit.sh - in a control group of 64 MiB a loader over a larger set finishes its epoch.
 #
-# usage: check_memory_limit.sh EPOCH_IN_MEMORY     skips (77) where no such group can be made
+# usage: check_memory_limit.sh EPOCH_IN_MEMORY     skips (77) if no such group can be made
 set -euo pipefail
 
 skip() { echo "SKIPPED: $*: no memory limit was tried"; exit 77; }

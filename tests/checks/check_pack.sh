@@ -194,7 +194,7 @@ done
 ends 0 "${pack[@]}" "shards:$scratch/killed"
 diff -r --exclude='.*' "$scratch/whole" "$scratch/killed" || fail "a resumed packing differs"
 
-# Stopped where it can be told: the last shards are missing, the others are kept.
+# Stopped where it shows: the last shards are missing, the others are kept.
 rm "$scratch"/killed/shard-00000[4-9].stk "$scratch"/killed/shard-0000[1-9]*.stk 2>/dev/null || true
 before=$(stat -c %Y.%i "$scratch/killed/shard-000000.stk")
 ends 1 "shards:$scratch/killed" "shards:$scratch/never"
@@ -219,7 +219,7 @@ ends 0 --verify "$source" "folder:$scratch/again"
 diff -r --exclude='.*' "$scratch/again" "$scratch/again2" || fail "a resumed folder differs"
 
 # A machine that lost its power: files have their names and sizes, and not their bytes; one is short, one is gone.
-# The mark of a packing that is under way tells of what it is.
+# The mark of a packing that is under way says what it packs.
 for try in $(seq 50); do
     rm -rf "$scratch/marked"
     "$tool" --quiet "$source" "folder:$scratch/marked" 2>/dev/null &

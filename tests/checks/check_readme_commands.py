@@ -5,7 +5,7 @@
 
 Commands are taken from code blocks and from `code spans`, and run by bash in the order of their README, in an empty
 folder with the data sets that the READMEs name, small and made up. Not run: commands with placeholders in capitals,
-those for a GPU where there is none, and those that begin with something else (./run, cmake, datasets/fetch-mnist.sh).
+those for a GPU if there is none, and those that begin with something else (./run, cmake, datasets/fetch-mnist.sh).
 loaderbench gets SHORT in front of its options, so that a sweep takes a moment; nothing else is changed.
 """
 import os

@@ -3,7 +3,7 @@
 
 usage: check_resize_pillow.py WRITE_RESIZED
 
-Holds if no byte differs by more than one level; tells how many differ at all. Without Pillow it says
+Holds if no byte differs by more than one level; prints how many differ at all. Without Pillow it says
 so and skips: golden/resize.h holds what Pillow once made.
 """
 import random

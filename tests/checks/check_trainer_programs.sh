@@ -188,7 +188,7 @@ same long.safetensors part.safetensors "stopped by Ctrl-C and resumed: other wei
 
 stopped KILL
 [ "$status" -eq 137 ] || fail "SIGKILL ended with $status"
-"$mnist" "${long[@]}" --load part.safetensors --save part.safetensors >/dev/null || fail "going on: $?"
+"$mnist" "${long[@]}" --load part.safetensors --save part.safetensors >/dev/null || fail "to continue: $?"
 same long.safetensors part.safetensors "killed and resumed: other weights"
 
 # ---- the largest batch within a budget
@@ -203,7 +203,7 @@ narrow=$(sed -nE 's/.*activations +([0-9,]+).*/\1/p' shown | tr -d ,)
 awk -v w="$wide" -v n="$narrow" 'BEGIN { exit !(n > 0 && n < 0.52 * w) }' || fail "fp16 takes $narrow of $wide"
 grep -q '16-bit parameters' shown || fail "no 16-bit parameters in the table"
 
-# ---- a number of updates says how many epochs there are, where nothing else does
+# ---- a number of updates gives the number of epochs, if nothing else does
 "$mnist" --data "$data" --batch-size 64 --steps 25 --summary >shown || fail "--steps 25: $?"
 grep -qE ' epochs +3 of 10 updates, 25 in all$' shown || fail "--steps alone: $(grep epochs shown)"
 "$mnist" --data "$data" --batch-size 64 --steps 25 --epochs 2 --summary >shown || fail "--steps --epochs: $?"

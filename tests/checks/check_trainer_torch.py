@@ -4,7 +4,7 @@
     check_trainer_torch.py TRAINER_LOGITS
 
 The safetensors module reads and writes the files where it is there; else a few lines here do. Ends
-with 77 where no Python has torch.
+with 77 if no Python has torch.
 """
 import json
 import os

@@ -2,7 +2,7 @@
 # sources.sh - print the project's files, one a line, those not yet in git included.
 #
 # usage: sources.sh [PATTERN...]     e.g. sources.sh '*.c' '*.h'
-# In an unpacked archive, where there is no git, every file outside the build folders counts.
+# In an unpacked archive, which has no git, every file outside the build folders counts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -59,7 +59,7 @@ def main():
           "make_resize_golden.py. */")
     print("#ifndef TESTS_GOLDEN_RESIZE_H\n#define TESTS_GOLDEN_RESIZE_H\n\n#include <stdint.h>\n")
     print("struct golden_resize {\n    uint32_t channels, height, width, to_height, to_width;\n"
-          "    uint64_t checksum;  /* FNV-1a of all bytes */\n    uint8_t first[8]; /* of them */\n};\n")
+          "    uint64_t checksum;  /* FNV-1a of all bytes */\n    uint8_t first[8]; /* the first of them */\n};\n")
     print("static const struct golden_resize golden_resizes[] = {")
     for case in CASES:
         data = resized(*case)

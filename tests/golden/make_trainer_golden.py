@@ -209,7 +209,7 @@ def write_training(folder):
             network = make()
             losses = train(network, optimizer)
             # A network's gradients depend on rounding where a ReLU's input is almost 0, or two
-            # values of a pool are almost equal: the same in double tells by how much.
+            # values of a pool are almost equal: the same in double shows by how much.
             torch.set_default_dtype(torch.float64)
             exact = make().double()
             double_losses = train_double(exact, optimizer)

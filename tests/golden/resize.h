@@ -7,7 +7,7 @@
 struct golden_resize {
     uint32_t channels, height, width, to_height, to_width;
     uint64_t checksum; /* FNV-1a of all bytes */
-    uint8_t first[8];  /* of them */
+    uint8_t first[8];  /* the first of them */
 };
 
 static const struct golden_resize golden_resizes[] = {

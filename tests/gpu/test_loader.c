@@ -24,8 +24,8 @@ struct gpu {
 };
 
 struct archive {
-    char *memory; /* of the GPU */
-    char *here;   /* of the host */
+    char *memory; /* GPU memory */
+    char *here;   /* a copy on the host */
     size_t slot_bytes, label_at, id_at;
     stoker_batch batches[BATCHES_MAX]; /* their shapes; pointers are stale */
     uint32_t count;

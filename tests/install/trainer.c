@@ -1,4 +1,4 @@
-/* trainer.c - a user's program: the installed trainer learns to tell drawn digits apart. */
+/* trainer.c - a user's program: the installed trainer learns to classify drawn digits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/stoker.h>

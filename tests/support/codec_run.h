@@ -17,7 +17,7 @@ struct stk_codec_run {
     void *scratch;
     uint8_t *row;
     size_t row_bytes;
-    stoker_error error; /* of the last decode */
+    stoker_error error; /* the last decode's */
 };
 
 static inline struct stk_codec_run stk_codec_run_open(const stoker_codec *codec, size_t row_bytes)

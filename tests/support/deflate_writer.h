@@ -19,7 +19,7 @@ struct stk_deflate {
     size_t bits;
     uint8_t out[STK_DEFLATE_BYTES_MAX]; /* what it must unpack to */
     size_t out_bytes;
-    uint8_t litlen[288]; /* of the block: bits of each symbol's codeword */
+    uint8_t litlen[288]; /* the block's codes: bits of each symbol's codeword */
     uint8_t distance[32];
 };
 

@@ -17,7 +17,7 @@ struct stk_jpeg_kind {
     uint32_t height, width;
     uint32_t channels;      /* 1 gray, 2 of no known colour, 3 colour, 4 inverted CMYK */
     bool ycck;              /* CMYK stored as YCCK */
-    int h_factor, v_factor; /* of luma: 2, 2 is 4:2:0 */
+    int h_factor, v_factor; /* sampling factors of luma: 2, 2 is 4:2:0 */
     bool progressive;
     bool unfinished; /* progressive, without the scans that refine the coefficients */
     bool arithmetic;

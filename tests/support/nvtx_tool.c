@@ -1,5 +1,5 @@
 /* nvtx_tool.c - a tool that listens to NVTX, as Nsight Systems would: it is loaded because
- * NVTX_INJECTION64_PATH names it, and counts what it is told.
+ * NVTX_INJECTION64_PATH names it, and counts the calls.
  */
 #define NVTX_AS_SYSTEM_HEADER
 #include <nvtx3/nvToolsExt.h>

@@ -1,4 +1,4 @@
-/* nvtx_tool.h - what the tool in nvtx_tool.c was told so far. */
+/* nvtx_tool.h - the calls that the tool in nvtx_tool.c has counted so far. */
 #ifndef STK_TEST_NVTX_TOOL_H
 #define STK_TEST_NVTX_TOOL_H
 
@@ -11,7 +11,7 @@ struct nvtx_tool_counts {
     char domain_name[32];
     char names[NVTX_TOOL_NAMES][32];
     uint64_t pushes[NVTX_TOOL_NAMES];   /* per name */
-    uint64_t payloads[NVTX_TOOL_NAMES]; /* of them, with a batch */
+    uint64_t payloads[NVTX_TOOL_NAMES]; /* ranges that name a batch */
     uint64_t pops;
     uint64_t wrong;  /* calls that break the rules */
     int64_t domains; /* made and not destroyed */

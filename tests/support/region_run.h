@@ -23,7 +23,7 @@ struct stk_region_run {
     uint8_t *whole[9];
     stoker_region whole_at[9];
     uint8_t *pixels;
-    size_t pixels_bytes; /* of the whole image */
+    size_t pixels_bytes; /* the whole image's */
     stoker_error error;
 };
 

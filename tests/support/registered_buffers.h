@@ -1,10 +1,10 @@
-/* registered_buffers.h - what the io_uring rings of this process have registered, as the kernel tells. */
+/* registered_buffers.h - what the io_uring rings of this process have registered, as the kernel reports. */
 #ifndef STK_TEST_REGISTERED_BUFFERS_H
 #define STK_TEST_REGISTERED_BUFFERS_H
 
 #include <stdio.h>
 
-/* How many buffers, of all rings; < 0: there is none, or the kernel does not tell. */
+/* How many buffers, of all rings; < 0: there is none, or the kernel does not report it. */
 static inline int stk_test_registered_buffers(void)
 {
     int total = -1;

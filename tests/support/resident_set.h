@@ -70,7 +70,7 @@ static inline int stk_resident_values(const void *self, uint32_t field, const ui
     return STOKER_OK;
 }
 
-/* The caller has set count, row_bytes, label_dtype and what the set tells. */
+/* The caller has set count, row_bytes, label_dtype and what describe() is to report. */
 static inline bool stk_resident_set_open(struct stk_resident_set *set)
 {
     set->ops = (stoker_dataset_ops){ .struct_size = sizeof(stoker_dataset_ops),

@@ -25,7 +25,7 @@ struct stk_file_set {
     stoker_dataset *dataset;
     uint32_t count;
     uint32_t row_bytes;
-    uint32_t header_bytes; /* of the file of images: where sample 0 begins */
+    uint32_t header_bytes; /* offset of sample 0 in the file of images */
     char directory[200];
     char images[256];
     char labels[256];
@@ -157,7 +157,7 @@ enum { STK_RUN_BATCHES_MAX = 1024 };
 struct stk_run {
     int rc;              /* what ended it: STOKER_FINISHED, or an error */
     uint32_t batches;    /* delivered */
-    uint32_t epoch_ends; /* told */
+    uint32_t epoch_ends; /* reported by next() */
     uint64_t samples;    /* delivered */
     uint64_t hashes[STK_RUN_BATCHES_MAX];
     stoker_error error; /* why create failed */

@@ -147,7 +147,7 @@ struct stk_scripted_ring {
     int directory;
     uint32_t depth;
     uint32_t held_count;
-    uint64_t number; /* of this ring, for its own order */
+    uint64_t number; /* this ring's, which gives it an order of its own */
     uint64_t draws;
     struct stk_scripted_held held[];
 };

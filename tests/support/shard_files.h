@@ -40,7 +40,7 @@ struct stk_shard_image {
     uint32_t count;
 };
 
-/* Both sums anew, after the fields were changed. */
+/* Compute both sums again, after the fields were changed. */
 static inline void stk_shard_image_seal(struct stk_shard_image *image)
 {
     const uint64_t index_at = stk_load_le64(image->at + 40);

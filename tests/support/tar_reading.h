@@ -29,7 +29,7 @@ static inline int stk_archive_open(stoker_dataset **out, const struct stk_archiv
     return rc;
 }
 
-/* The index alone: it tells what was stepped over. */
+/* The index alone: it reports what was skipped. */
 static inline int stk_archive_index(struct stk_tar_index *out, const struct stk_archive *from,
                                     bool keep_truncated, stoker_error *error)
 {

@@ -9,7 +9,7 @@
 
 struct transform_case {
     const char *name;
-    uint32_t height, width; /* of the image */
+    uint32_t height, width; /* the image's */
     stoker_transform transform;
 };
 

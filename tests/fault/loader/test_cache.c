@@ -10,7 +10,7 @@
 
 static struct stk_run expected;
 
-/* Create with the nth allocation failing; what comes up delivers the right batches. Tells the
+/* Create with the nth allocation failing; what comes up delivers the right batches. Reports the
  * cache in use, or what create answered. */
 static int cache_with_fault(const stoker_dataset *dataset, const stoker_loader_options *options,
                             uint64_t nth, bool *reached)

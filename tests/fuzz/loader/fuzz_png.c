@@ -42,7 +42,7 @@ static void try_file(const uint8_t *bytes, size_t size)
     if (stk_codec_png_probe(bytes, size, &limits, &shape, NULL) != STOKER_OK)
         return;
     decode(bytes, size, &shape, false);
-    static const uint32_t others[] = { 0, 3, 0, 4, 1 }; /* of 1, 3 and 4 channels */
+    static const uint32_t others[] = { 0, 3, 0, 4, 1 }; /* indexed by channels: 1, 3, 4 */
     shape.channels = others[shape.channels];
     decode(bytes, size, &shape, false);
     shape.channels = 1;

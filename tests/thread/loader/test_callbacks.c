@@ -17,8 +17,8 @@
 enum { COUNT = 100000, ROW_BYTES = 16, SLOW_MS = 10, LAST_MS = 6500 };
 
 static _Atomic bool over;           /* destroy has returned */
-static _Atomic uint32_t calls;      /* of anything that is the caller's */
-static _Atomic int32_t pause_ms;    /* of a decode, or of a reap */
+static _Atomic uint32_t calls;      /* calls of the caller's code */
+static _Atomic int32_t pause_ms;    /* how long a decode or a reap takes */
 static _Atomic uint32_t set_closed; /* by its destroy() */
 static bool reads;                  /* samples lie in a file, which the caller's reader reads */
 

@@ -17,7 +17,7 @@
 
 enum { BATCH_SIZE = 4, ROW_BYTES = STK_ONE_FILE_ROW_BYTES };
 
-static int ends[2]; /* of the pipe */
+static int ends[2]; /* the pipe: read, write */
 static stoker_loader *loader;
 
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),

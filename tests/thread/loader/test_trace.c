@@ -1,5 +1,5 @@
 /* test_trace.c - events are taken by several threads while workers and consumer record: no race,
- * no torn event, none told twice, and with room for all none lost.
+ * no torn event, none reported twice, and with room for all none lost.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -107,7 +107,7 @@ int main(void)
     for (int round = 0; round < ROUNDS; round++) {
         CHECK(run_once(set.dataset, 1 << 16) == 0);
         CHECK(published_batches() == BATCHES);
-        (void)run_once(set.dataset, 2); /* most is dropped: never told wrongly */
+        (void)run_once(set.dataset, 2); /* most is dropped, nothing is reported wrongly */
     }
     stk_resident_set_close(&set);
     CHECK(stk_fault_live_bytes() == 0);

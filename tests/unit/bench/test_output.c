@@ -610,7 +610,7 @@ CleanTest(bench_output, csv_records_have_the_fields_of_the_header)
     free(text);
 }
 
-/* Behind the tag that begins here; *name is its name, *open and *close tell which it is. */
+/* Behind the tag that begins here; *name is its name, *open and *close say which kind it is. */
 static const char *read_tag(const char *at, char name[32], bool *open, bool *close)
 {
     const char *end = strchr(at, '>');

@@ -16,7 +16,7 @@
 
 enum { PLANE = 1024, PIXELS = 3 * PLANE, EACH = 3 }; /* samples of a file */
 
-static struct stk_directory directory; /* of the test that runs: each is a process of its own */
+static struct stk_directory directory; /* one per test: each runs in a process of its own */
 
 /* ---- files ---------------------------------------------------------------------- */
 

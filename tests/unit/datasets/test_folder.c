@@ -252,7 +252,7 @@ CleanTest(folder, mistakes_are_reported)
         { "folder:%s/set?channels=0", STOKER_EINVAL, "channels" },
         { "folder:%s/set?channels=5", STOKER_EINVAL, "channels" },
         { "folder:%s/set?max_file_bytes=0", STOKER_EINVAL, "max_file_bytes" },
-        { "folder:%s/set", STOKER_EMAGIC, "a/3.png" }, /* no image tells its shape */
+        { "folder:%s/set", STOKER_EMAGIC, "a/3.png" }, /* no image gives its shape */
         { "folder:%s/set?max_file_bytes=7", STOKER_ELIMIT, "max_file_bytes=7" },
         { "folder:%s/set?extensions=raw,png", STOKER_EINVAL, "raw files need" },
         { "folder:%s/set?extensions=raw&height=2", STOKER_EINVAL, "raw files need" },
@@ -492,8 +492,8 @@ CleanTest(folder, several_sizes_need_a_resize_or_one_size_in_the_spec)
     stk_folder_remove(&set);
 }
 
-/* The first bytes tell what a file is, whatever its name says; and the first file that is an
- * image tells the shape. */
+/* The first bytes decide what a file is, whatever its name says; and the first file that is an
+ * image gives the shape. */
 CleanTest(folder, contents_count_and_not_names)
 {
     struct stk_folder_set set;

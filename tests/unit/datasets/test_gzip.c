@@ -165,7 +165,8 @@ CleanTest(gzip, every_flipped_bit_is_an_error_or_does_not_matter)
             unharmed++;
             cr_assert_eq(bytes, REAL_BYTES, "bit %zu", bit);
             check_real(out.base);
-            const bool padding = bit / 8 == sizeof(real_member) - 9; /* of the deflate stream */
+            const bool padding =
+                bit / 8 == sizeof(real_member) - 9; /* padding of the deflate stream */
             cr_assert(bit / 8 < 10 || padding, "bit %zu", bit);
             stk_region_unmap(&out);
         }

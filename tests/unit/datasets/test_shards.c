@@ -245,7 +245,7 @@ CleanTest(shards, disagreement_names_both)
     stk_directory_remove(&directory);
 }
 
-/* A set goes on behind its last shard, or begins with a sample that is not its first. */
+/* A set continues behind its last shard, or begins with a sample that is not its first. */
 CleanTest(shards, a_set_starts_and_ends_at_marked_shards)
 {
     struct stk_directory directory = make_set(1);

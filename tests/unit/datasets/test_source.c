@@ -87,7 +87,7 @@ CleanTest(source, a_file_written_to_meanwhile_is_reported)
         cr_assert_eq(stk_source_check(&source, &error), STOKER_OK);
         cr_assert_eq(pwrite(fd, "y", 1, grows), 1);
         if (grows == 1)
-            grow_old(fd); /* with the time set back the size still tells */
+            grow_old(fd); /* with the time set back, the size still differs */
         cr_assert_eq(stk_source_check(&source, &error), STOKER_ECHANGED);
         cr_assert_str_eq(error.path, path);
         stk_source_close(&source);

@@ -6,7 +6,7 @@
 #include "support/refused_specs.h"
 #include "support/tar_reading.h"
 
-static struct stk_archive archive; /* of the test that runs: each is a process of its own */
+static struct stk_archive archive; /* one per test: each runs in a process of its own */
 
 /* ---- what is right -------------------------------------------------------------- */
 
@@ -136,7 +136,7 @@ CleanTest(tar, every_dialect_is_read)
     stk_archive_block(&archive, block);
     stk_archive_put(&archive, "13", 2);
     stk_archive_pad(&archive);
-    stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* told by its name */
+    stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* recognised by its name */
     stk_archive_end(&archive);
     stk_archive_check_samples(&archive, "", 4);
 }
@@ -267,7 +267,7 @@ CleanTest(tar, a_label_is_a_decimal_number)
 
 /* ---- images --------------------------------------------------------------------- */
 
-/* The first image that is one tells the shape; others are bad samples, those around them right. */
+/* The first readable image gives the shape; others of another shape are bad samples, and their neighbours are right. */
 CleanTest(tar, an_image_of_another_shape_is_a_bad_sample)
 {
     stk_archive_needs_png();
@@ -279,7 +279,7 @@ CleanTest(tar, an_image_of_another_shape_is_a_bad_sample)
     stk_archive_text(&archive, "1.png", "no image");
     stk_archive_image(&archive, "2.png", 2);
     stk_archive_add(&archive, '0', "3.png", narrow.at, narrow.size);
-    stk_archive_image(&archive, "4.jpg", 4); /* bytes tell the codec, not names */
+    stk_archive_image(&archive, "4.jpg", 4); /* bytes choose the codec, not names */
     stk_archive_end(&archive);
     stoker_dataset *dataset = NULL;
     stoker_error error = { .message = "" };

@@ -7,7 +7,7 @@
 #include "support/leaks.h"
 #include "support/tar_reading.h"
 
-static struct stk_archive archive; /* of the test that runs: each is a process of its own */
+static struct stk_archive archive; /* one per test: each runs in a process of its own */
 
 /* ---- what means harm, or lies --------------------------------------------------- */
 

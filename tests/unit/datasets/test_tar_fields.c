@@ -11,7 +11,7 @@
 
 enum { SAMPLES = 4 };
 
-static struct stk_archive archive; /* of the test that runs: each is a process of its own */
+static struct stk_archive archive; /* one per test: each runs in a process of its own */
 
 static const char *const captions[SAMPLES] = { "a bee", "", "two\nlines", "x" };
 #define ALL "?fields=png,seg.png,boxes.npy,score.npy,txt,json,cls,__key__"

@@ -13,7 +13,7 @@
 
 enum { COUNT = 101, ROW = 40 };
 
-/* ---- a run with all that it tells ---- */
+/* ---- a run with all that it reports ---- */
 
 struct outcome {
     struct stk_run run;
@@ -267,12 +267,13 @@ CleanTest(bad, substitute_keeps_the_shape_and_draws_alike)
     cr_assert_eq(outcome.run.samples, 2 * COUNT);
     cr_assert_eq(outcome.bad_samples, 20);
     for (uint32_t i = 0; i < outcome.reports; i++)
-        cr_assert_eq(outcome.report[i].sample % 10, 3, "told is the bad one, not its substitute");
+        cr_assert_eq(outcome.report[i].sample % 10, 3,
+                     "the report names the bad one, not its substitute");
     check_rows_all(&set, options);
     stk_made_set_close(&set);
 }
 
-/* Where most samples are bad, most substitutes are, too: what is told stays the sample whose turn it was. */
+/* If most samples are bad, most substitutes are, too: the report names the sample whose turn it was. */
 CleanTest(bad, a_bad_substitute_is_not_reported)
 {
     static struct outcome outcome;
@@ -547,7 +548,7 @@ CleanTest(bad, report_has_path_offset_sample_stage_and_errno)
     stk_file_set_remove(&set);
 }
 
-/* The policies that go on tell as much as the one that ends the run does. */
+/* The policies that continue report as much as the one that ends the run. */
 CleanTest(bad, reports_keep_the_cause_in_words)
 {
     static struct outcome outcome;

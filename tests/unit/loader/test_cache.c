@@ -73,7 +73,7 @@ CleanTest(cache, after_a_cancel_another_may_try)
     stk_cache_destroy(&cache);
 }
 
-/* Every budget from nothing to more than enough, every block size: never more than the budget, all told, and
+/* Every budget from nothing to more than enough, every block size: never more than the budget in all, and
  * nothing more would fit. */
 CleanTest(cache, takes_what_the_budget_allows_in_whole_blocks)
 {
@@ -176,7 +176,7 @@ CleanTest(cache, stops_growing_while_memory_is_short)
     cr_assert_not(cache.rows.huge, "more than is left: a row must not take a huge page");
     cr_assert_eq(fill(&cache, 0, 5000), 5000);
     cr_assert_not(stk_cache_is_paused(&cache));
-    set_available(21); /* a MB more than the eighth: it goes on, and looks again after a MB */
+    set_available(21); /* a MB more than the eighth: it continues, and checks again after a MB */
     cr_assert_eq(fill(&cache, 5000, 8000), 3000);
     cr_assert_not(stk_cache_is_paused(&cache));
     set_available(20);

@@ -18,7 +18,7 @@
 
 enum { SAMPLES = 1000, ROW = 48 };
 
-static int32_t timeout_ms = 20000; /* of next */
+static int32_t timeout_ms = 20000; /* for next() */
 static const uint64_t assists_within_ns = UINT64_C(5000000000);
 
 static struct stk_resident_set slow_set(void)

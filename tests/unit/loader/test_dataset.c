@@ -16,7 +16,7 @@
 #include "support/dataset_files.h"
 #include "support/leaks.h"
 
-/* ---- a data set that says what it is told to ------------------------------------ */
+/* ---- a data set that describes itself as the test wants ------------------------------------ */
 
 struct told {
     stoker_dataset_info info;
@@ -65,7 +65,7 @@ static void destroy(void *self)
 }
 
 static const stoker_dataset_ops told_ops = { .struct_size = sizeof(stoker_dataset_ops),
-                                             .name = "told",
+                                             .name = "described",
                                              .describe = describe,
                                              .locate = locate,
                                              .values = values,
@@ -93,7 +93,7 @@ CleanTest(dataset, create_keeps_what_was_described)
     struct told told = sound();
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
-    cr_assert_str_eq(stoker_dataset_name(dataset), "told");
+    cr_assert_str_eq(stoker_dataset_name(dataset), "described");
     cr_assert_eq(stoker_dataset_row_bytes(dataset), 4);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 3);
     stoker_dataset_close(&dataset);

@@ -108,7 +108,7 @@ CleanTest(fingerprint, rows_in_memory_are_looked_at)
     expect_other_content(found[0], found[2]);
 }
 
-/* Same names, same sizes: the checksums of the records tell. */
+/* Same names, same sizes: only the checksums of the records differ. */
 CleanTest(fingerprint, shards_are_known_by_their_checksums)
 {
     struct stk_fingerprint found[3];

@@ -446,8 +446,7 @@ CleanTest(loader_folder, no_descriptors_left_is_reported, .timeout = 60)
         for (; stoker_loader_bad_sample(loader, bad, &report) == STOKER_OK; bad++)
             cr_assert_eq(report.code, STOKER_ENOFILE);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-        if (run.rc ==
-            STOKER_EBADSAMPLES) { /* of the first or the second epoch none could be opened */
+        if (run.rc == STOKER_EBADSAMPLES) { /* none of the first or second epoch could be opened */
             cr_assert_eq(bad, 20);
         } else {
             cr_assert_eq(run.rc, STOKER_FINISHED);

@@ -82,7 +82,7 @@ CleanTest(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
     stk_file_set_remove(&set);
 }
 
-/* Of what is taken, the large parts are told, and what is not told is small. */
+/* Of the memory taken, stats report all large pieces; the rest is small. */
 CleanTest(memory, stats_report_where_memory_is)
 {
     struct stk_file_set set;
@@ -103,7 +103,7 @@ CleanTest(memory, stats_report_where_memory_is)
             const uint64_t told = stats.slot_bytes + stats.cache_bytes + stats.scratch_bytes;
             cr_assert_leq(told, taken);
             cr_assert_leq(taken - told, (1U << 16) + 65536U * (uint32_t)(workers + 1),
-                          "%d of %d bytes are not told", (int)(taken - told), (int)taken);
+                          "%d of %d bytes are not reported", (int)(taken - told), (int)taken);
             cr_assert_geq(stats.slot_bytes, 8 * 16 * (784 + 8 + 8));
             cr_assert_geq(stats.scratch_bytes, 64 * 784 * (uint64_t)(workers > 0 ? workers : 1));
             cr_assert_eq(stats.cache, (stoker_cache)cache);
@@ -218,7 +218,7 @@ CleanTest(memory, the_ring_has_room_for_each_worker_and_its_reads)
     stk_file_set_remove(&set);
 }
 
-enum { LOCKED_BYTES = 8 << 20 }; /* of which a ring takes a small part: small slots, few reads */
+enum { LOCKED_BYTES = 8 << 20 }; /* a ring takes little of it: small slots, few reads */
 
 /* How many buffers the ring of a loader without workers registers. */
 static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory, stoker_dtype dtype)

@@ -147,7 +147,7 @@ static void overwrite(const char *path, off_t size)
     close(fd);
 }
 
-/* Returns where the file ends now for those who have it open. */
+/* Returns the end of the file as readers see it that have it open. */
 static uint64_t do_damage(const struct set *set, enum damage damage)
 {
     char other[512];
@@ -202,7 +202,7 @@ static void check_report(const struct set *set, const stoker_error *report, uint
     cr_assert_not_null(strstr(set->victim, report->path), "%s", report->message);
 }
 
-/* What the run was told: each loss a true one, and the change of the file. */
+/* What the run reported: each loss a true one, and the change of the file. */
 static void check_end(const struct set *set, const stoker_loader *loader, int rc,
                       const stoker_loader_options *options, enum damage damage, uint64_t end)
 {

@@ -146,7 +146,7 @@ CleanTest(options, normalisation_out_of_range)
     check_normalisation(dataset, 1, 0, 1, 0, STOKER_EINVAL, "mean_count");
     stoker_loader_options options = stk_small_options();
     options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mean_count = 3; /* of which there are none */
+    options.mean_count = 3; /* but there are no means */
     refuse(dataset, options, STOKER_EINVAL, "mean_count");
     options.dtype = STOKER_DTYPE_UINT8; /* stays as it is: nothing to scale */
     options.mean = one;

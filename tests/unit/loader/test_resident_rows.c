@@ -1,4 +1,4 @@
-/* test_resident_rows.c - info.rows is a shorter way to what locate() tells: the
+/* test_resident_rows.c - info.rows is a shorter way to what locate() reports: the
  * batches are the same, and locate() is left alone.
  */
 #include <criterion/criterion.h>

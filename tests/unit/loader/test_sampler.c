@@ -1,4 +1,4 @@
-/* test_sampler.c - an epoch is a permutation, a random-looking one, told in any pieces alike.
+/* test_sampler.c - an epoch is a permutation, a random-looking one, the same in pieces of any length.
  *
  * Statistics use fixed seeds: a limit is either kept for ever or broken by a change. The
  * limits of chi-square are those that one fair sampler in some ten thousand breaks.

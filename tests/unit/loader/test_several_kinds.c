@@ -18,8 +18,8 @@ struct kind_set {
     stoker_dataset *dataset;
     stoker_codec photo;
     bool raw;                         /* MASKED: images lie in memory as they are */
-    uint8_t bytes[COUNT][2 + PIXELS]; /* of part 0 */
-    uint16_t words[COUNT][LONGEST];   /* of part 1 */
+    uint8_t bytes[COUNT][2 + PIXELS]; /* part 0 of each sample */
+    uint16_t words[COUNT][LONGEST];   /* part 1 of each sample */
 };
 
 static uint32_t length_of(uint64_t id)

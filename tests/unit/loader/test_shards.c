@@ -149,7 +149,7 @@ CleanTest(loader_shards, a_flipped_bit_is_noticed_on_every_route)
 /* Hands on what a set of shards says, its codecs wrapped to be counted. */
 struct counting {
     stoker_dataset *inner;
-    stoker_codec codecs[2]; /* of raw records, and of others */
+    stoker_codec codecs[2]; /* [0] for raw records, [1] for others */
     const stoker_codec *wrapped[2];
     _Atomic uint32_t verified;
 };

@@ -1,4 +1,4 @@
-/* test_memory.c - what a trainer takes: told exactly, within a budget, and a tenth of it
+/* test_memory.c - what a trainer takes: reported exactly, within a budget, and a tenth of it
  * for a thousand layers.
  */
 #include "support/plan_models.h"
@@ -104,8 +104,8 @@ CleanTest(trainer_step_memory, the_table_is_exact)
         cr_assert_eq(sum, memory.peak);
         cr_assert_eq(memory.optimizer_state, 3 * memory.parameters);
         cr_assert_geq((uint64_t)taken, memory.peak);
-        cr_assert_lt((uint64_t)taken, memory.peak + 65536, "%s: %ld taken, %lu told", backends[b],
-                     (long)taken, (unsigned long)memory.peak);
+        cr_assert_lt((uint64_t)taken, memory.peak + 65536, "%s: %ld taken, %lu reported",
+                     backends[b], (long)taken, (unsigned long)memory.peak);
 
         char text[1024];
         char start[20];

@@ -331,7 +331,7 @@ static stoker_model *begin_of(enum of of)
     return model;
 }
 
-/* The error is told, kept, and nothing was added; what follows changes nothing. */
+/* The error is reported and kept, and nothing was added; what follows changes nothing. */
 static void check_kept(stoker_model *m, int rc, int expected, const char *part)
 {
     const stoker_error *error = stoker_model_error(m);

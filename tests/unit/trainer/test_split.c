@@ -85,7 +85,7 @@ static stoker_batch *batch_of(struct data *data, uint64_t pass, uint32_t count)
     return &data->batch;
 }
 
-/* What steps tell, pass by pass. */
+/* What steps report, pass by pass. */
 struct told {
     stoker_step steps[PASSES + 1];
 };
@@ -272,7 +272,7 @@ CleanTest(trainer_split, evaluation_and_predictions_are_those_of_one_device)
 
 /* ---- files ----------------------------------------------------------------------- */
 
-/* In the middle of a group, so that gradients are in it; one goes on where the other stopped. */
+/* In the middle of a group, so that gradients are in it; one continues where the other stopped. */
 CleanTest(trainer_split, checkpoints_are_those_of_one_device)
 {
     static struct told told;

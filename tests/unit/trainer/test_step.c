@@ -252,7 +252,7 @@ CleanTest(trainer_step, the_same_seed_gives_the_same_weights_and_another_does_no
     stoker_model_destroy(&model);
 }
 
-/* Without momentum an update is learning rate x clipped gradient: its length tells. */
+/* Without momentum an update is learning rate x clipped gradient: its length shows it. */
 CleanTest(trainer_step, clipping_bounds_the_update)
 {
     static struct data data;
@@ -394,7 +394,7 @@ CleanTest(trainer_step, the_average_of_the_weights_is_what_is_evaluated)
     stoker_model_destroy(&model);
 }
 
-/* Each update has the rate that the schedule gives it, and the one told is the one used: without
+/* Each update has the rate that the schedule gives it, and the one reported is the one used: without
  * momentum a step is as long as its rate says. */
 CleanTest(trainer_step, each_update_has_its_rate)
 {

@@ -21,7 +21,7 @@ static int create(stoker_loader **loader, stoker_loader_options options, stoker_
     return stoker_loader_create(loader, set.dataset, &options, error);
 }
 
-/* What next says it goes on saying. */
+/* What next() reports, it repeats. */
 static void expect_sticky(stoker_loader *loader)
 {
     stoker_batch batch = STOKER_BATCH_INIT;

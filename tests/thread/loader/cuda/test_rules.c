@@ -5,7 +5,7 @@
  *
  * The loader keeps a rule by asking the runtime. So a runtime that lies breaks it: one that calls every
  * event done, one whose streams forget what they wait for. The program runs itself with each of them and
- * expects to be told of a data race; and with the honest one, and expects silence.
+ * expects the report of a data race; and with the honest one, and expects silence.
  */
 #include <fcntl.h>
 #include <sys/wait.h>

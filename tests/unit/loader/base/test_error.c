@@ -1,4 +1,4 @@
-/* test_error.c - every code has a name and a text, and a message tells the whole place. */
+/* test_error.c - every code has a name and a text, and a message names the whole place. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ enum { BYTES = 1000, AT = 24, ANSWERS_MAX = 8 };
 struct script {
     ssize_t answers[ANSWERS_MAX];
     uint32_t count, given;
-    uint32_t repeats; /* of the first answer, before the others */
+    uint32_t repeats; /* repeats of the first answer before the others */
     uint32_t calls;   /* those that the kernel answered, too */
     bool on;
 };

@@ -319,7 +319,7 @@ CleanTest(inflate, reserved_symbols_of_the_fixed_codes)
 
 /* ---- the lengths of the codewords ---- */
 
-/* A precode of 0, 1, 16, 17 and 18, of which the last two are told apart by a third bit. */
+/* A precode of 0, 1, 16, 17 and 18, of which the last two differ in a third bit. */
 static void begin_repeating(void)
 {
     stk_deflate_begin(&stream);

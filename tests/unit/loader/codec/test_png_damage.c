@@ -61,7 +61,7 @@ struct sort {
     uint8_t depth;
     bool transparent;
     bool interlaced;
-    uint32_t channels; /* of the row */
+    uint32_t channels; /* the row's */
     size_t piece_bytes;
     bool values; /* as a mask has them */
 };

@@ -45,7 +45,7 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
     (void)stk_cuda_run(dataset, &options, WORK_US, &found);
     options.device = STOKER_DEVICE_CPU;
     if (options.pin_memory == STOKER_SWITCH_ON)
-        options.pin_memory = STOKER_SWITCH_AUTO; /* of the CPU's run nobody asks that */
+        options.pin_memory = STOKER_SWITCH_AUTO; /* irrelevant for the run on the CPU */
     (void)stk_run(dataset, &options, &expected);
     cr_assert_gt(expected.batches, 0);
     cr_assert(

@@ -1,5 +1,5 @@
 /* test_cache.c - rows kept in GPU memory make the batches that every other cache makes, whatever the
- * setting; then they cross the bus no more; and what cannot be kept is told, or done without.
+ * setting; then they cross the bus no more; and what cannot be kept is an error, or is left out.
  */
 #include <criterion/criterion.h>
 
@@ -177,7 +177,7 @@ Test(cuda_cache, bad_samples_are_dealt_with_as_on_the_cpu)
     stk_made_set_close(&made);
 }
 
-/* ---- what crosses the bus, and what is told ---- */
+/* ---- what crosses the bus, and what is reported ---- */
 
 static stoker_stats stats_of(const stoker_loader *loader)
 {

@@ -1,5 +1,5 @@
 /* test_convert.c - rows that a kernel converts behind their copy have the bits that the CPU gives them;
- * and where no kernel can do it, the CPU does, or create says why not.
+ * and if no kernel can do it, the CPU does, or create says why not.
  */
 #include "support/cuda_bits.h"
 #include "support/opened_loader.h"

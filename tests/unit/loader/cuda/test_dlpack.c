@@ -172,7 +172,7 @@ Test(cuda_dlpack, the_default_stream_of_a_thread_is_refused)
     stoker_batch_release(&batch);
     cr_assert_null(stoker_loader_error(loader));
     stoker_loader_destroy(&loader);
-    loader = make(STOKER_DEVICE_CPU, 0); /* where there are no streams, none is wrong */
+    loader = make(STOKER_DEVICE_CPU, 0); /* without streams, none is wrong */
     batch = take(loader);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, per_thread, &tensor), STOKER_OK);
     tensor->deleter(tensor);

@@ -1,4 +1,4 @@
-/* test_nvtx.c - a tool sees every stage as a range with its name, as often as the trace tells of
+/* test_nvtx.c - a tool sees every stage as a range with its name, as often as the trace reports
  * it; without a tool nothing is asked of anybody.
  */
 #include <criterion/criterion.h>
@@ -78,7 +78,7 @@ static void run(const stoker_dataset *dataset, int32_t workers, uint32_t events)
     stoker_loader_destroy(&loader);
 }
 
-/* All pushes but those that came to nothing, which a trace leaves out, are told in both. */
+/* Both have all pushes but those that came to nothing, which a trace leaves out. */
 static void compare(void)
 {
     uint64_t pushes = 0;
@@ -120,7 +120,7 @@ CleanTest(nvtx, a_tool_sees_what_the_trace_records)
     stoker_dataset_close(&dataset);
 }
 
-/* A tool is reason enough: nothing is recorded, but everything is told. */
+/* A tool is reason enough: nothing is recorded, but the tool sees everything. */
 CleanTest(nvtx, a_tool_alone_needs_no_option)
 {
     stoker_dataset *dataset = NULL;

@@ -44,7 +44,7 @@ static void record_run(const stoker_dataset *dataset, const stoker_loader_option
     }
     stoker_batch copy = held;
     stoker_batch_release(&held);
-    stoker_batch_release(&copy); /* a second time: nothing happens, and nothing is told */
+    stoker_batch_release(&copy); /* a second time: nothing happens, and no event is recorded */
     take_the_rest(loader, BATCHES);
     *stats = (stoker_stats){ .struct_size = sizeof(*stats) };
     cr_assert_eq(stoker_loader_stats(loader, stats), STOKER_OK);

@@ -251,7 +251,7 @@ CleanTest(tuner, finds_more_in_short_stretches)
 }
 
 /* The neighbour's window was fast because the machine was: the next window of the number in use
- * tells. */
+ * shows it. */
 CleanTest(tuner, a_machine_that_drifts_is_not_a_number_that_helps)
 {
     for (uint64_t drift_ns = 300000000; drift_ns <= 3000000000; drift_ns += 37000000) {

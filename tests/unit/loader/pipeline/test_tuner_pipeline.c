@@ -21,8 +21,8 @@ enum {
 };
 
 struct model {
-    uint64_t wait_ns; /* of each row: storage, or a decoder that sleeps */
-    uint64_t cpu_ns;  /* of each row */
+    uint64_t wait_ns; /* per row: storage, or a decoder that sleeps */
+    uint64_t cpu_ns;  /* per row */
     uint64_t step_ns; /* time the consumer spends on a batch */
     uint32_t batch;   /* rows */
     uint32_t slots;

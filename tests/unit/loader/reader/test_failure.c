@@ -15,7 +15,7 @@
 static const stoker_reader *const uring = &stk_reader_uring;
 
 struct bench {
-    int ends[2]; /* of the pipe: read, write */
+    int ends[2]; /* the pipe: read, write */
     stoker_file files[1];
     void *ring;
     uint8_t byte;

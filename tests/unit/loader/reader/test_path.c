@@ -25,7 +25,7 @@ enum { FILES = 300, BYTES_MAX = 3000, WAIT_NS = 2000000000, DEPTH_MAX = 256, UNT
 static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread };
 enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
-/* ---- a tree of files whose bytes tell which one they are of ---- */
+/* ---- a tree of files, each with bytes of its own ---- */
 
 struct tree {
     struct stk_directory directory;

@@ -57,7 +57,7 @@ struct outcome {
     int rc;
     float weights[WEIGHTS_MAX];
     uint64_t floats;
-    double loss; /* of the last epoch */
+    double loss; /* the last epoch's */
     stoker_evaluation test;
 };
 

@@ -85,8 +85,8 @@ CleanTest(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
     stoker_model_destroy(&model);
 }
 
-/* More than the GPU has left is never planned for: what is worked out again makes room, or it is told
- * that nothing does. */
+/* More than the GPU has left is never planned for: computing values again makes room, or create reports that
+ * nothing does. */
 CleanTest(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
 {
     stoker_model *model = network();
@@ -217,7 +217,7 @@ CleanTest(trainer_cuda_memory, what_a_step_leaves_unused_is_given_back_and_taken
     train(trainer, 5, 4);
     check_same_weights(trainer, whole);
 
-    /* With no memory left it is told, and nothing is lost by it. */
+    /* With no memory left create says so, and nothing leaks. */
     (void)stoker_trainer_trim(trainer);
     standin_cuda_memory((UINT64_C(1) << 30) - free_bytes());
     const stoker_batch batch = digits(FEW, 9);

@@ -37,7 +37,7 @@ Test(trainer_cuda_telling, an_evaluation_waits_once_at_its_end)
         cr_assert_eq(sum.count, wanted.count + 3);
         cr_assert_eq(sum.correct, wanted.correct + 2);
         cr_assert_float_eq(sum.loss_sum, wanted.loss_sum + 1, 1e-9 * wanted.loss_sum);
-        cr_assert_eq(stoker_trainer_evaluated(trainer, &sum), STOKER_OK); /* told once */
+        cr_assert_eq(stoker_trainer_evaluated(trainer, &sum), STOKER_OK); /* reported once */
         cr_assert_eq(sum.count, wanted.count + 3);
         stoker_trainer_destroy(&trainer);
     }

@@ -51,7 +51,7 @@ static void check_within(const stoker_trainer *a, const stoker_trainer *b, doubl
         cr_assert_leq(difference(a, b, arenas[i]), tolerance, "%s: arena %u", what, (unsigned)i);
 }
 
-/* Steps of both, compared as they are told; one is short, and the last group, too. */
+/* Steps of both, compared as they are reported; one is short, and the last group, too. */
 static void compare(stoker_trainer *ours, stoker_trainer *theirs, double tolerance,
                     const char *what)
 {
@@ -60,7 +60,7 @@ static void compare(stoker_trainer *ours, stoker_trainer *theirs, double toleran
         const stoker_step a = step(ours, i, count);
         const stoker_step b = step(theirs, i, count);
         cr_assert_leq(fabs(a.loss - b.loss), tolerance, "%s: step %u", what, (unsigned)i);
-        if (a.gradient_norm > 0 && b.gradient_norm > 0) /* `ref` tells it with each update */
+        if (a.gradient_norm > 0 && b.gradient_norm > 0) /* `ref` reports it with each update */
             cr_assert_float_eq(a.gradient_norm, b.gradient_norm, 1e-5F,
                                "%s: step %u: %.7g, not %.7g", what, (unsigned)i,
                                (double)a.gradient_norm, (double)b.gradient_norm);

@@ -224,7 +224,7 @@ Test(trainer_cuda_step, overflow_is_skipped_on_the_device)
     end(&model);
 }
 
-/* Batches in the GPU's memory give the same; a label that is no class is told when something is told,
+/* Batches in the GPU's memory give the same; a label that is no class is reported when metrics are,
  * and counts for nothing. */
 Test(trainer_cuda_step, batches_may_lie_on_the_device)
 {
@@ -511,7 +511,7 @@ Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
     end(&model);
 }
 
-/* What is made to tell its workspace is what runs: forward, data, weights of two convolutions, and forward again for
+/* What is built to learn its workspace is what runs: forward, data, weights of two convolutions, and forward again for
  * evaluation. */
 Test(trainer_cuda_step, a_plan_is_made_once)
 {

@@ -17,7 +17,7 @@ const char *__lsan_default_suppressions(void)
     return "leak:cublasLtCreate\n";
 }
 
-/* What was suppressed would be told, and a report is a failure. */
+/* LeakSanitizer would list what it suppressed, and a report is a failure. */
 const char *__lsan_default_options(void);
 const char *__lsan_default_options(void)
 {

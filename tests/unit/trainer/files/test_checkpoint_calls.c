@@ -2,7 +2,7 @@
  * the disk before a name leads to them, and a reader during a save gets one of the two.
  *
  * Method: fsync(), renameat(), open() and readdir() of this program note the call, fail where they
- * are told to, or let another save happen first. No power is cut: the order is all that is seen. */
+ * are scripted to, or let another save happen first. No power is cut: the order is all that is seen. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -243,7 +243,7 @@ CleanTest(checkpoint_calls, numbers_that_are_too_long_are_not_ours)
 }
 
 /* Others save between the open of the weights and that of their state, which is gone then, or
- * another's of the same name: weights alone leave no state from which to go on numbering. */
+ * another's of the same name: weights alone leave no state from which numbering could continue. */
 CleanTest(checkpoint_calls, an_overtaken_reader_reads_again)
 {
     for (int alone = 0; alone < 2; alone++) {

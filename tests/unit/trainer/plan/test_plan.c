@@ -37,8 +37,8 @@ static uint64_t sum_of(uint64_t a, uint64_t b)
 /* ---- what the model means ---- */
 
 struct meaning {
-    uint64_t value[LAYERS_MAX];    /* of each layer's output */
-    uint64_t gradient[LAYERS_MAX]; /* of the loss by it; 0 = none is wanted */
+    uint64_t value[LAYERS_MAX];    /* each layer's output */
+    uint64_t gradient[LAYERS_MAX]; /* the gradient of that output; 0 = not wanted */
     bool wanted[LAYERS_MAX];
 };
 
