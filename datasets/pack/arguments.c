@@ -64,16 +64,19 @@ static void describe_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct
 
 void pack_help(void)
 {
-    (void)fputs("usage: stoker-pack [OPTION...] SOURCE TARGET\n"
-                "\n"
-                "Read a data set through the loader and write it in another form.\n"
-                "\n"
-                "SOURCE is a data set: mnist:DIR, folder:DIR, csv:FILE?label=COLUMN, ...\n"
-                "TARGET is one of\n"
-                "  shards:DIR     large files of checked records; continues an interrupted run\n"
-                "  folder:DIR     image files, one folder per class; continues an interrupted run\n"
-                "  tar:FILE       image files and class numbers, in the layout of WebDataset\n",
-                stdout);
+    (void)fputs(
+        "usage: stoker-pack [OPTION...] SOURCE TARGET\n"
+        "\n"
+        "Read a data set through the loader and write it in another form.\n"
+        "\n"
+        "SOURCE is a data set: mnist:DIR, folder:DIR, csv:FILE?label=COLUMN, ...\n"
+        "TARGET is one of\n"
+        "  shards:DIR     large files of checked records; continues an interrupted run\n"
+        "  folder:DIR     image files, one folder per class; continues an interrupted run\n"
+        "  tar:FILE       image files and class numbers, in the layout of WebDataset\n"
+        "Samples of several fields become a folder per field, or members per field: images\n"
+        "as files, arrays as .npy, bytes as .txt, .json or .bin.\n",
+        stdout);
     cli_print_options(stdout, &table, describe_default);
     (void)fputs("\n"
                 "Exit status: 0 all samples packed, 1 failed, 2 bad usage, 3 all but bad samples\n"

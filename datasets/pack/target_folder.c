@@ -2,34 +2,24 @@
  *
  * "folder:" numbers classes in the order of their names. So the source's class names are kept only if
  * they are sorted and valid file names; otherwise folders are named by class numbers.
- *
- *   empty folder    ──▶ write a mark ──▶ files ──▶ sync, check for extra files ──▶ remove the mark
- *   our mark        ──▶ resume: keep files with the right bytes, write the others again
- *   files, no mark  ──▶ complete or foreign: compare only, change nothing
  */
-#include "datasets/pack/existing.h"
-#include "datasets/pack/lock.h"
+#include "datasets/pack/folder_files.h"
 #include "datasets/pack/names.h"
 #include "datasets/pack/output.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { CLASS_BYTES = 256, CLASSES_MAX = 1 << 20 };
 
-#define MARK ".stoker-pack" /* in an unfinished folder: holds the set_id */
-
 struct folder {
     const struct pack_plan *plan;
-    int folder; /* locked; -1 = not open */
+    struct pack_folder files;
     bool named; /* classes keep their names */
-    bool whole; /* complete: compare only */
     struct pack_tally tally;
 };
 
@@ -86,49 +76,10 @@ static bool make_classes(const struct folder *folder, struct pack_failure *failu
 
 /* ---- open ----------------------------------------------------------------------- */
 
-static bool is_empty(const char *path)
-{
-    DIR *stream = opendir(path);
-    bool empty = stream != NULL;
-    const struct dirent *entry;
-    while (empty && (entry = readdir(stream)) != NULL)
-        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-                strcmp(entry->d_name, "." MARK ".tmp") == 0;
-    if (stream != NULL)
-        closedir(stream);
-    return empty;
-}
-
-/* Decide whether to write or only to compare: our files are never mixed with foreign ones. */
-static bool take_folder(struct folder *folder, struct pack_failure *failure)
-{
-    const char *path = folder->plan->arguments->target;
-    char due[17];
-    char found[17] = "";
-    (void)snprintf(due, sizeof(due), "%016" PRIx64, folder->plan->set_id);
-    const int fd = openat(folder->folder, MARK, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        const ssize_t got = read(fd, found, sizeof(found) - 1);
-        close(fd);
-        return (got == 16 && strcmp(due, found) == 0) ||
-               pack_fail(failure, path, 0, "something else was being packed there");
-    }
-    folder->whole = !is_empty(path);
-    if (folder->whole)
-        return true;
-    struct pack_output mark = { .file = NULL };
-    const bool made = pack_output_begin(&mark, path, MARK, failure) &&
-                      pack_output_write(&mark, due, 16, failure) &&
-                      pack_output_commit(&mark, true, failure);
-    pack_output_drop(&mark);
-    return made;
-}
-
 static void close_folder(void *self)
 {
     struct folder *folder = self;
-    if (folder->folder >= 0)
-        close(folder->folder);
+    pack_folder_close(&folder->files);
     free(folder);
 }
 
@@ -148,9 +99,8 @@ static bool open_folder(void **self, const struct pack_plan *plan, struct pack_s
         return pack_fail(failure, path, ENOMEM, "opening");
     folder->plan = plan;
     folder->named = names_will_do(plan);
-    folder->folder = pack_lock_folder(path, failure);
-    if (folder->folder < 0 || !take_folder(folder, failure) ||
-        (!folder->whole && !make_classes(folder, failure))) {
+    if (!pack_folder_open(&folder->files, plan, failure) ||
+        (!folder->files.whole && !make_classes(folder, failure))) {
         close_folder(folder);
         return false;
     }
@@ -164,32 +114,18 @@ static bool add_sample(struct folder *folder, const struct pack_sample *sample,
                        struct pack_failure *failure)
 {
     char path[PACK_PATH_BYTES];
-    char whole[2 * PACK_PATH_BYTES];
     char name[64];
-    struct pack_output output = { .file = NULL };
+    bool kept = false;
     const uint32_t class = folder->plan->info->class_count == 0 ? 0 : (uint32_t)sample->label.index;
     class_path(folder, class, path);
     pack_file_name(name, sizeof(name), sample);
-    (void)snprintf(whole, sizeof(whole), "%s/%s", path, name);
     folder->tally.samples++;
     folder->tally.files++;
     folder->tally.bytes += sample->size;
-    if (pack_existing_is(whole, sample->bytes, sample->size)) {
-        folder->tally.kept_samples++;
-        return true;
-    }
-    if (folder->whole)
-        return pack_fail(
-            failure, folder->plan->arguments->target, 0,
-            "there is something in it already, which is not this packing: %.60s/%s %s; "
-            "remove it, or pack elsewhere",
-            strrchr(path, '/') + 1, name,
-            access(whole, F_OK) == 0 ? "has other bytes" : "is missing");
-    const bool written = pack_output_begin(&output, path, name, failure) &&
-                         pack_output_write(&output, sample->bytes, sample->size, failure) &&
-                         pack_output_commit(&output, false, failure);
-    pack_output_drop(&output);
-    return written;
+    if (!pack_folder_add(&folder->files, path, name, sample->bytes, sample->size, &kept, failure))
+        return false;
+    folder->tally.kept_samples += kept ? 1 : 0;
+    return true;
 }
 
 static bool add_batch(void *self, const struct pack_batch *batch, struct pack_failure *failure)
@@ -256,12 +192,8 @@ static bool is_ours_alone(const struct folder *folder, struct pack_failure *fail
 static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
     struct folder *folder = self;
-    const char *path = folder->plan->arguments->target;
-    if (!is_ours_alone(folder, failure))
+    if (!is_ours_alone(folder, failure) || !pack_folder_finish(&folder->files, failure))
         return false;
-    if (!folder->whole && (syncfs(folder->folder) != 0 || unlinkat(folder->folder, MARK, 0) != 0 ||
-                           fsync(folder->folder) != 0))
-        return pack_fail(failure, path, errno, "waiting for the disk");
     *tally = folder->tally;
     return true;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # check_pack_fields.sh - samples with an image, a mask, boxes and a caption: the same from an archive, from folders and
-# from shards of either, kept, compressed and packed again; and the shards hold what their description says.
+# from shards of either, kept, compressed and packed again, in every direction; and the shards hold what their description
+# says.
 #
 # usage: check_pack_fields.sh STOKER_PACK FIELD_HASHES [STANDIN_LIBCUDART]
 set -euo pipefail
@@ -98,9 +99,77 @@ printf '\1' | dd of="$shard" bs=1 seek=4200 conv=notrunc status=none
 ends 3 "shards:$scratch/again" "shards:$scratch/damaged"
 grep -q 'checksum' "$scratch/err" || fail "damage is not reported"
 
+# Into archives and folders, with keys and labels, and from there into all forms: every data set has the same batches.
+# spec: the line of the report that opens the target.
+spec() {
+    sed -n 's/^spec //p' "$scratch/out"
+}
+labelled="tar:$scratch/fields.tar?fields=png,mask.png,boxes.npy,caption.txt,cls,__key__"
+"$hashes" "$labelled" packed 3 cpu >"$scratch/due"
+# pack_same SOURCE TARGET OPTION...: it has the batches of the source; its spec is in $found.
+pack_same() {
+    local source=$1 target=$2
+    shift 2
+    ends 0 --verify "$@" "$source" "$target"
+    grep -qx 'verified all fields' "$scratch/out" || fail "not verified: $target"
+    found=$(spec)
+    # Folders have the key last, and the label before it, as here.
+    "$hashes" "$found" packed 3 cpu >"$scratch/found" || fail "no batches: $found"
+    cmp -s "$scratch/due" "$scratch/found" || fail "other batches: $found"
+}
+for codec in keep png; do
+    pack_same "$labelled" "tar:$scratch/$codec.tar" --codec $codec
+    of_tar=$found
+    pack_same "$labelled" "folder:$scratch/$codec-folder" --codec $codec --workers 1
+    of_folder=$found
+    pack_same "$of_folder" "tar:$scratch/$codec-again.tar" --codec $codec
+    pack_same "$of_tar" "shards:$scratch/$codec-shards"
+    pack_same "$found" "folder:$scratch/$codec-again" --codec $codec
+    diff -r "$scratch/$codec-folder" "$scratch/$codec-again" || fail "other files"
+done
+cmp "$scratch/keep-folder/image/s0007.png" "$scratch/image/s0007.png" || fail "an image is not kept"
+cmp "$scratch/keep-folder/boxes/s0006.npy" "$scratch/boxes/s0006.npy" || fail "NumPy writes other bytes"
+
+# Images become JPEG files, masks do not; a name of over 100 bytes is kept.
+ends 0 --verify --codec jpeg "$tar" "tar:$scratch/jpeg.tar"
+grep -qx 'verified all fields but images' "$scratch/out" || fail "JPEG is not lossless"
+tar tf "$scratch/jpeg.tar" >"$scratch/list"
+grep -qx '0000000007.jpg' "$scratch/list" || fail "no JPEG file"
+grep -qx '0000000007.mask.png' "$scratch/list" || fail "a mask is no PNG file"
+mkdir -p "$scratch/long/image/a b" "$scratch/long/text/a b"
+long="a b/$(printf 'k%.0s' {1..150})"
+cp "$scratch/image/s0001.png" "$scratch/long/image/$long.png"
+printf '\377 no text' >"$scratch/long/text/$long.md"
+ends 0 --verify --codec keep "folder:image=$scratch/long/image,text=$scratch/long/text?key=1" "tar:$scratch/long.tar"
+tar tf "$scratch/long.tar" >"$scratch/list"
+grep -qx "$long.text.bin" "$scratch/list" || fail "a long name is not kept"
+
+# Again: compared only. A foreign file, a lost one and another archive are refused.
+ends 0 "$labelled" "tar:$scratch/png.tar"
+grep -qx 'kept_samples 300' "$scratch/out" || fail "an archive is packed twice"
+ends 0 "$labelled" "folder:$scratch/png-folder"
+grep -qx 'kept_samples 300' "$scratch/out" || fail "a folder is packed twice"
+touch "$scratch/png-folder/boxes/x.npy"
+ends 1 "$labelled" "folder:$scratch/png-folder"
+grep -q 'remove the others' "$scratch/err" || fail "a foreign file is not refused"
+rm "$scratch/png-folder/boxes/x.npy" "$scratch/png-folder/boxes/s0003.npy"
+ends 1 "$labelled" "folder:$scratch/png-folder"
+grep -q 's0003.npy is missing' "$scratch/err" || fail "a lost file is not refused"
+ends 1 --codec keep "$labelled" "tar:$scratch/png.tar"
+grep -q 'differs from what would be packed' "$scratch/err" || fail "another archive is not refused"
+
 # Refused.
-ends 1 "$tar" "tar:$scratch/back.tar"
-grep -q 'into shards:DIR only' "$scratch/err" || fail "fields in an archive are not refused"
+ends 1 --codec keep "concat:($labelled)+($labelled)" "tar:$scratch/twice.tar"
+grep -q 'sample 300: its key is that of another sample: "s0000"' "$scratch/err" || fail "a key twice is not refused"
+ends 1 --codec keep "repeat:2:($labelled)" "folder:$scratch/twice"
+grep -q 'its key is not behind the one before' "$scratch/err" || fail "keys out of order are not refused"
+mv "$scratch/long/image/$long.png" "$scratch/long/image/a.b.png"
+mv "$scratch/long/text/$long.md" "$scratch/long/text/a.b.md"
+ends 1 --codec keep "folder:image=$scratch/long/image,text=$scratch/long/text?key=1" "tar:$scratch/dots.tar"
+grep -q 'its key has a dot' "$scratch/err" || fail "a key with a dot is not refused"
+[ ! -e "$scratch/dots.tar" ] || fail "half an archive is left"
+ends 1 "tar:$scratch/fields.tar?fields=png,left=mask.png" "folder:$scratch/left"
+grep -q 'begins with mask or seg' "$scratch/err" || fail "a mask of another name is not refused"
 ends 1 --codec jpeg "$tar" "shards:$scratch/jpeg"
 grep -q 'keep, raw, lz4 or zstd' "$scratch/err" || fail "no codec is named"
 ends 1 --codec raw "$tar" "shards:$scratch/of-tar"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_fields.py - samples with an image, a mask, boxes and a caption, as an archive and as folders.
+"""make_fields.py - samples with an image, a mask, boxes and a caption, as an archive, with a label, and as folders.
 
 usage: make_fields.py DIRECTORY COUNT     (only the standard library)
 """
@@ -52,6 +52,10 @@ def main():
                 info = tarfile.TarInfo(f"s{i:04}.{field}")
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))
+            label = str(i % 7).encode()
+            info = tarfile.TarInfo(f"s{i:04}.cls")
+            info.size = len(label)
+            tar.addfile(info, io.BytesIO(label))
 
 
 main()

@@ -1,0 +1,21 @@
+/* key_set.h - has a key been seen before? Keeps 64 bits of a hash per key: two keys with the same one, which 2^32 keys would
+ * have with a chance of one half, count as one.
+ */
+#ifndef PACK_KEY_SET_H
+#define PACK_KEY_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pack_key_set {
+    uint64_t *slots; /* 0 = empty */
+    size_t slot_count;
+    size_t count;
+};
+
+/* *twice: it was there. False: out of memory. */
+bool pack_key_set_add(struct pack_key_set *set, const char *key, bool *twice);
+void pack_key_set_free(struct pack_key_set *set); /* all zero is allowed */
+
+#endif
