@@ -1,12 +1,18 @@
 /* cache_choice.c - see cache_choice.h. */
 #include "loader/api/cache_choice.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "loader/api/cache_key.h"
 #include "loader/base/budget.h"
+#include "loader/base/error.h"
 
 enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
+
+#define BUDGET_ANY (UINT64_MAX / 4)
 
 size_t stk_cache_choice_row_bytes(const stoker_loader *loader)
 {
@@ -75,12 +81,82 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
     return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
 }
 
-int stk_cache_choice_make(stoker_loader *loader)
+static uint64_t budget_of(const stoker_loader *loader, uint32_t ranks)
 {
     const uint64_t asked = loader->options.cache_bytes;
-    const uint64_t budget = asked != STOKER_BYTES_AUTO ? asked : stk_budget_left();
-    loader->cache_needless =
-        loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
+    return asked != STOKER_BYTES_AUTO ? asked : stk_budget_left(ranks);
+}
+
+/* ---- a cache of several loaders ---- */
+
+static bool wants_sharing(const stoker_loader *loader)
+{
+    const stoker_switch asked = loader->options.share_cache;
+    return asked == STOKER_SWITCH_ON || (asked == STOKER_SWITCH_AUTO && stk_local_ranks() > 1);
+}
+
+/* Find the shared cache of this kind, or make it unless join_only. Returns NULL, or why there is none. */
+static const char *share(stoker_loader *loader, const struct stk_identity *identity,
+                         stoker_cache kind, uint64_t budget, bool join_only)
+{
+    char key[STK_SEGMENT_KEY_BYTES];
+    struct stk_cache_options options = cache_of(loader, kind, budget);
+    struct stk_cache *cache = &loader->pipeline.cache;
+    stk_cache_key(loader, identity, &options, key);
+    options.key = key;
+    options.join_only = join_only;
+    const int rc = stk_cache_init(cache, &options);
+    if (rc == 0 && cache->kind != STOKER_CACHE_NONE)
+        return NULL;
+    return rc == STOKER_ENOMEM             ? "no memory for it"
+           : cache->share_error == 0       ? "cache_bytes holds no sample"
+           : cache->share_error == -ENOSPC ? "250 loaders have joined it already"
+           : cache->share_error == -EPROTO ? "a process has made it in another form"
+           : cache->share_error == -EACCES ? "another user has taken its address"
+                                           : strerrordesc_np(-cache->share_error);
+}
+
+/* One that exists is taken as it is: what memory is left now says nothing, since that cache has taken some of it. */
+static bool finds(stoker_loader *loader, const struct stk_identity *identity)
+{
+    const struct stk_pipeline_facts *facts = &loader->facts;
+    const bool decoded = stk_pipeline_keeps_resized(facts) || !facts->any_size;
+    return loader->options.cache == STOKER_CACHE_AUTO &&
+           ((decoded && share(loader, identity, STOKER_CACHE_DECODED, BUDGET_ANY, true) == NULL) ||
+            share(loader, identity, STOKER_CACHE_ENCODED, BUDGET_ANY, true) == NULL);
+}
+
+static const char *share_any(stoker_loader *loader)
+{
+    struct stk_identity identity;
+    const uint64_t budget = budget_of(loader, 1);
+    const stoker_cache kind = choose_cache(loader, budget);
+    if (kind == STOKER_CACHE_NONE)
+        return loader->pipeline.device_cache.on ? "it lies in GPU memory" : "there is no cache";
+    const char *reason = stk_cache_key_of_samples(loader, &identity);
+    if (reason != NULL || finds(loader, &identity))
+        return reason;
+    return share(loader, &identity, kind, budget, false);
+}
+
+static int make_shared(stoker_loader *loader, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const char *reason = share_any(loader);
+    if (reason == NULL)
+        return 0;
+    (void)snprintf(loader->share_reason, sizeof(loader->share_reason), "%s", reason);
+    return loader->options.share_cache == STOKER_SWITCH_ON
+               ? stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+                               "share_cache ON: %s", reason)
+               : 0;
+}
+
+/* ---- a cache of one loader ---- */
+
+static int make_own(stoker_loader *loader)
+{
+    const uint64_t budget = budget_of(loader, stk_local_ranks());
     const stoker_cache kind = choose_cache(loader, budget);
     const struct stk_cache_options cache = cache_of(loader, kind, budget);
     int rc = stk_cache_init(&loader->pipeline.cache, &cache);
@@ -92,13 +168,31 @@ int stk_cache_choice_make(stoker_loader *loader)
     }
     if (rc == 0 && loader->pipeline.cache.kind == STOKER_CACHE_AUTO)
         loader->pipeline.cache.kind = STOKER_CACHE_NONE;
-    stk_budget_reserve(stk_cache_reserved_bytes(&loader->pipeline.cache));
     if (loader->options.cache == STOKER_CACHE_AUTO && kind == STOKER_CACHE_NONE &&
         loader->cache_reason[0] == '\0' && !is_in_memory(loader))
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
                        "%" PRIu64 " samples of at most %zu bytes do not fit in the %" PRIu64
                        " bytes that a cache may take",
                        cache.count, cache.stride_bytes, budget);
+    return rc;
+}
+
+/* What this process counts as reserved: of a shared cache its part. */
+uint64_t stk_cache_choice_reserved_bytes(const stoker_loader *loader)
+{
+    const struct stk_cache *cache = &loader->pipeline.cache;
+    const uint64_t bytes = stk_cache_reserved_bytes(cache);
+    return cache->share.header != NULL ? bytes / stk_local_ranks() : bytes;
+}
+
+int stk_cache_choice_make(stoker_loader *loader, stoker_error *error)
+{
+    loader->cache_needless =
+        loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
+    int rc = wants_sharing(loader) ? make_shared(loader, error) : 0;
+    if (rc == 0 && loader->pipeline.cache.share.header == NULL)
+        rc = make_own(loader);
+    stk_budget_reserve(stk_cache_choice_reserved_bytes(loader));
     loader->facts.cache =
         loader->pipeline.device_cache.on ? STOKER_CACHE_DEVICE : loader->pipeline.cache.kind;
     return rc;

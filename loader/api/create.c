@@ -312,7 +312,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = plan_fields(loader);
     if (rc == 0)
-        rc = stk_cache_choice_make(loader);
+        rc = stk_cache_choice_make(loader, error);
     make_plan(loader);
     if (rc == 0)
         rc = stk_file_reader_make(loader, error);
@@ -434,7 +434,7 @@ void stoker_loader_destroy(stoker_loader **out)
     if (loader->has_caller_worker)
         stk_worker_destroy(&loader->caller_worker);
     stk_free(loader->workers);
-    stk_budget_give_back(stk_cache_reserved_bytes(&loader->pipeline.cache));
+    stk_budget_give_back(stk_cache_choice_reserved_bytes(loader));
     stk_cache_destroy(&loader->pipeline.cache);
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);

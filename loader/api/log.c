@@ -101,6 +101,9 @@ static void say_cache(const stoker_loader *loader)
                     loader->cache_reason);
     if (asked == STOKER_CACHE_ENCODED || asked == STOKER_CACHE_DECODED)
         say_lack_of_cache(loader);
+    if (loader->share_reason[0] != '\0')
+        stk_log_say(loader, STOKER_LOG_WARNING, "the cache is not shared with other processes: %s",
+                    loader->share_reason);
 }
 
 static void say_slots(const stoker_loader *loader)
@@ -166,9 +169,10 @@ static void say_cache_paused(stoker_loader *loader)
         return;
     loader->log.cache_paused = paused;
     if (paused)
-        stk_log_say(loader, STOKER_LOG_WARNING,
-                    "memory is short: the cache holds %" PRIu64 " bytes and takes no more for now",
-                    atomic_load_explicit(&cache->held_bytes, memory_order_relaxed));
+        stk_log_say(
+            loader, STOKER_LOG_WARNING,
+            "memory is short: the cache holds %" PRIu64 " bytes and takes no more for now",
+            atomic_load_explicit(&stk_cache_counts(cache)->held_bytes, memory_order_relaxed));
     else
         stk_log_say(loader, STOKER_LOG_INFO, "memory is no longer short: the cache grows again");
 }

@@ -91,6 +91,9 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
         rc = require((unsigned)options->cache <= STOKER_CACHE_DEVICE, error, STOKER_EINVAL,
                      "cache %d is not AUTO, NONE, ENCODED, DECODED or DEVICE", (int)options->cache);
     if (rc == 0)
+        rc = require((unsigned)options->share_cache <= STOKER_SWITCH_OFF, error, STOKER_EINVAL,
+                     "share_cache %d is not AUTO, ON or OFF", (int)options->share_cache);
+    if (rc == 0)
         rc = require((unsigned)options->layout <= STOKER_LAYOUT_NCHW, error, STOKER_EINVAL,
                      "layout %d is not NHWC or NCHW", (int)options->layout);
     if (rc == 0)

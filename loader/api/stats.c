@@ -16,10 +16,14 @@ static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
     stats->cache = device->on ? STOKER_CACHE_DEVICE : cache->kind;
     stats->cache_bytes =
         device->on ? device->count * device->row_bytes : stk_cache_reserved_bytes(cache);
-    stats->cache_held_bytes = device->on
-                                  ? stk_ledger_read(&device->held_rows) * device->row_bytes
-                                  : atomic_load_explicit(&cache->held_bytes, memory_order_relaxed);
+    stats->cache_held_bytes =
+        device->on
+            ? stk_ledger_read(&device->held_rows) * device->row_bytes
+            : atomic_load_explicit(&stk_cache_counts(cache)->held_bytes, memory_order_relaxed);
     memcpy(stats->cache_reason, loader->cache_reason, sizeof(stats->cache_reason));
+    if (cache->share.header != NULL)
+        stats->cache_sharers = stk_members_count(&cache->share.header->members);
+    memcpy(stats->share_reason, loader->share_reason, sizeof(stats->share_reason));
     stats->cache_paused = stk_cache_is_paused(cache);
     if (stats->cache_paused)
         (void)snprintf(stats->cache_reason, sizeof(stats->cache_reason),

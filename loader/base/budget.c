@@ -47,7 +47,7 @@ uint64_t stk_memory_available(void)
 uint32_t stk_local_ranks(void)
 {
     static const char *const names[] = { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                         "SLURM_NTASKS_PER_NODE" };
+                                         "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const char *text = stk_environment(names[i]);
         if (text == NULL || !isdigit((unsigned char)text[0]))
@@ -82,11 +82,11 @@ static uint64_t to_pages(uint64_t bytes)
     return pages < PAGES_MASK ? pages : PAGES_MASK;
 }
 
-uint64_t stk_budget_left(void)
+uint64_t stk_budget_left(uint32_t ranks)
 {
     const uint64_t taken = pages_of(atomic_load_explicit(&reserved, memory_order_relaxed))
                            << PAGE_SHIFT;
-    const uint64_t most = stk_memory_available() / stk_local_ranks() / SHARE;
+    const uint64_t most = stk_memory_available() / ranks / SHARE;
     return most > taken ? most - taken : 0;
 }
 

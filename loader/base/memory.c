@@ -92,6 +92,22 @@ int stk_region_map(struct stk_region *region, size_t bytes)
     return 0;
 }
 
+int stk_region_map_file(struct stk_region *region, int fd, uint64_t offset, size_t bytes)
+{
+    assert(bytes >= 1);
+    *region = (struct stk_region){ 0 };
+    if (bytes > SIZE_MAX / 2 || stk_fault_hit(STK_FAULT_MEMORY))
+        return STOKER_ENOMEM;
+    const size_t usable = round_up(bytes, unit_of(bytes));
+    void *base =
+        mmap(NULL, usable, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    if (base == MAP_FAILED)
+        return STOKER_ENOMEM;
+    *region = (struct stk_region){ .base = base, .bytes = usable, .mapped_bytes = usable };
+    stk_fault_count((int64_t)usable);
+    return 0;
+}
+
 void stk_region_take_small_pages(struct stk_region *region)
 {
     if (region->huge && madvise(region->base, region->bytes, MADV_NOHUGEPAGE) == 0)

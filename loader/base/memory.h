@@ -32,6 +32,10 @@ uint64_t stk_region_bytes(uint64_t bytes);
  * advised for huge pages. Pages are taken on first touch. Returns 0 or STOKER_ENOMEM. */
 int stk_region_map(struct stk_region *region, size_t bytes);
 
+/* Map `bytes` (>= 1) at `offset` of a file in memory (memfd_create()), which other processes may map, too. Both are
+ * multiples of what stk_region_bytes() returns for them. Returns 0 or STOKER_ENOMEM. */
+int stk_region_map_file(struct stk_region *region, int fd, uint64_t offset, size_t bytes);
+
 /* Use small pages: memory is short, or most of the region may never be touched. */
 void stk_region_take_small_pages(struct stk_region *region);
 

@@ -55,15 +55,51 @@ static uint64_t fitting(const struct stk_cache_options *options)
     return fits;
 }
 
+static int map_one(struct stk_cache *cache, struct stk_region *region, size_t bytes)
+{
+    return cache->share.header != NULL ? stk_cache_share_map(&cache->share, region, bytes)
+                                       : stk_region_map(region, bytes);
+}
+
 static int map_all(struct stk_cache *cache)
 {
-    int rc = stk_region_map(&cache->rows, cache->capacity * cache->stride_bytes);
-    if (rc == 0)
-        rc = stk_region_map(&cache->states, (cache->capacity >> cache->block_shift) + 1);
+    const size_t row_bytes = cache->capacity * cache->stride_bytes;
+    int rc = map_one(cache, &cache->states, (cache->capacity >> cache->block_shift) + 1);
     if (rc == 0 && cache->kind == STOKER_CACHE_ENCODED)
-        rc = stk_region_map(&cache->sizes, cache->capacity * sizeof(uint32_t));
+        rc = map_one(cache, &cache->sizes, cache->capacity * sizeof(uint32_t));
     if (rc == 0)
-        rc = stk_region_map(&cache->taken, stretches_of(cache->rows.bytes, STRETCH_SHIFT));
+        rc = map_one(cache, &cache->taken, stretches_of(row_bytes, STRETCH_SHIFT));
+    if (rc == 0)
+        rc = map_one(cache, &cache->rows, row_bytes);
+    return rc;
+}
+
+/* Bytes of a segment for all regions. */
+static uint64_t data_bytes(const struct stk_cache *cache)
+{
+    const uint64_t row_bytes = cache->capacity * cache->stride_bytes;
+    const uint64_t sizes =
+        cache->kind == STOKER_CACHE_ENCODED ? cache->capacity * sizeof(uint32_t) : 0;
+    return stk_cache_share_bytes((cache->capacity >> cache->block_shift) + 1) +
+           stk_cache_share_bytes(sizes) +
+           stk_cache_share_bytes(stretches_of(row_bytes, STRETCH_SHIFT)) +
+           stk_cache_share_bytes(row_bytes);
+}
+
+/* Returns 0, or -errno and the cache holds nothing. */
+static int share(struct stk_cache *cache, const struct stk_cache_options *options)
+{
+    struct stk_share_form form = { .count = options->count,
+                                   .capacity = cache->capacity,
+                                   .stride_bytes = cache->stride_bytes,
+                                   .block_rows = cache->block_rows,
+                                   .kind = (uint32_t)cache->kind,
+                                   .whole_places = cache->whole_places };
+    const int rc = stk_cache_share_open(&cache->share, options->key, &form,
+                                        options->join_only ? 0 : data_bytes(cache));
+    cache->capacity = form.capacity;
+    if (rc < 0)
+        *cache = (struct stk_cache){ .kind = STOKER_CACHE_NONE, .share_error = rc };
     return rc;
 }
 
@@ -74,7 +110,9 @@ static void begin_growth(struct stk_cache *cache)
     if (cache->rows.bytes > room.spare)
         stk_region_take_small_pages(&cache->rows);
     cache->stretch_shift = cache->rows.huge ? STRETCH_SHIFT_HUGE : STRETCH_SHIFT;
-    atomic_init(&cache->look_at, GROWTH_MIN);
+    uint64_t never = 0; /* the first of the loaders that share it sets it */
+    atomic_compare_exchange_strong_explicit(&stk_cache_counts(cache)->look_at, &never, GROWTH_MIN,
+                                            memory_order_relaxed, memory_order_relaxed);
 }
 
 int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *options)
@@ -99,7 +137,9 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
     cache->block_shift = (uint32_t)__builtin_ctz(options->block_rows);
     cache->whole_places = options->kind == STOKER_CACHE_DECODED || options->whole_places;
     cache->root = options->root == NULL ? "" : options->root;
-    int rc = map_all(cache);
+    if (options->key != NULL && share(cache, options) < 0)
+        return 0;
+    const int rc = map_all(cache);
     if (rc < 0)
         stk_cache_destroy(cache);
     else
@@ -113,6 +153,7 @@ void stk_cache_destroy(struct stk_cache *cache)
     stk_region_unmap(&cache->states);
     stk_region_unmap(&cache->sizes);
     stk_region_unmap(&cache->taken);
+    stk_cache_share_close(&cache->share);
     *cache = (struct stk_cache){ 0 };
 }
 
@@ -122,20 +163,23 @@ void stk_cache_destroy(struct stk_cache *cache)
  * look_at = UINT64_MAX. */
 static void look(struct stk_cache *cache)
 {
-    const uint64_t coming = atomic_load_explicit(&cache->coming_bytes, memory_order_relaxed);
+    struct stk_cache_counts *counts = stk_cache_counts(cache);
+    const int64_t coming = atomic_load_explicit(&counts->coming_bytes, memory_order_relaxed);
     const uint64_t seen = stk_memory_look(cache->root).spare;
-    const uint64_t spare = seen > coming ? seen - coming : 0;
+    const uint64_t expected = coming > 0 ? (uint64_t)coming : 0;
+    const uint64_t spare = seen > expected ? seen - expected : 0;
     uint64_t growth = spare / LOOKS_PER_SPARE;
     growth = growth < GROWTH_MIN ? GROWTH_MIN : growth > GROWTH_MAX ? GROWTH_MAX : growth;
-    atomic_store_explicit(&cache->paused, spare == 0, memory_order_relaxed);
-    atomic_store_explicit(&cache->look_at,
-                          atomic_load_explicit(&cache->taken_bytes, memory_order_relaxed) + growth,
+    atomic_store_explicit(&counts->paused, spare == 0, memory_order_relaxed);
+    atomic_store_explicit(&counts->look_at,
+                          atomic_load_explicit(&counts->taken_bytes, memory_order_relaxed) + growth,
                           memory_order_relaxed);
 }
 
 /* Count the stretches that bytes from .. from + size take for the first time. */
 static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
 {
+    struct stk_cache_counts *counts = stk_cache_counts(cache);
     const uint64_t last = (from + (size > 0 ? size - 1 : 0)) >> cache->stretch_shift;
     uint64_t fresh = 0;
     for (uint64_t at = from >> cache->stretch_shift; at <= last; at++) {
@@ -147,10 +191,10 @@ static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
         return;
     const uint64_t bytes = fresh << cache->stretch_shift;
     const uint64_t taken =
-        atomic_fetch_add_explicit(&cache->taken_bytes, bytes, memory_order_relaxed) + bytes;
-    uint64_t at = atomic_load_explicit(&cache->look_at, memory_order_relaxed);
+        atomic_fetch_add_explicit(&counts->taken_bytes, bytes, memory_order_relaxed) + bytes;
+    uint64_t at = atomic_load_explicit(&counts->look_at, memory_order_relaxed);
     if (taken >= at && at != UINT64_MAX &&
-        atomic_compare_exchange_strong_explicit(&cache->look_at, &at, UINT64_MAX,
+        atomic_compare_exchange_strong_explicit(&counts->look_at, &at, UINT64_MAX,
                                                 memory_order_relaxed, memory_order_relaxed))
         look(cache);
 }
@@ -185,29 +229,45 @@ static bool lies_in_taken(const struct stk_cache *cache, uint64_t id)
 /* While paused, only blocks that take no more memory are admitted. */
 static bool may_grow(struct stk_cache *cache, uint64_t id)
 {
+    struct stk_cache_counts *counts = stk_cache_counts(cache);
     if (lies_in_taken(cache, id))
         return true;
     const uint64_t refused =
-        atomic_fetch_add_explicit(&cache->refused, 1U, memory_order_relaxed) + 1;
+        atomic_fetch_add_explicit(&counts->refused, 1U, memory_order_relaxed) + 1;
     if (refused % REFUSED_PER_LOOK == 0)
         look(cache);
-    return !atomic_load_explicit(&cache->paused, memory_order_relaxed);
+    return !atomic_load_explicit(&counts->paused, memory_order_relaxed);
+}
+
+/* Take a block over that a dead process was loading: nobody writes there any more. Counts it has added stay. */
+static bool take_over(struct stk_cache *cache, uint64_t id, uint8_t state)
+{
+    if (cache->share.header == NULL || state < STK_CACHE_LOADING)
+        return false;
+    const uint32_t owner = (uint32_t)state - STK_CACHE_LOADING;
+    return owner != cache->share.member &&
+           stk_members_is_dead(&cache->share.header->members, owner) &&
+           atomic_compare_exchange_strong_explicit(
+               stk_cache_state(cache, id), &state,
+               (uint8_t)(STK_CACHE_LOADING + cache->share.member), memory_order_acquire,
+               memory_order_relaxed);
 }
 
 bool stk_cache_begin(struct stk_cache *cache, uint64_t id)
 {
     if (id >= cache->capacity)
         return false;
-    if (atomic_load_explicit(&cache->paused, memory_order_relaxed) && !may_grow(cache, id))
+    struct stk_cache_counts *counts = stk_cache_counts(cache);
+    if (atomic_load_explicit(&counts->paused, memory_order_relaxed) && !may_grow(cache, id))
         return false;
-    uint8_t empty = STK_CACHE_EMPTY;
-    if (!atomic_compare_exchange_strong_explicit(stk_cache_state(cache, id), &empty,
-                                                 STK_CACHE_LOADING, memory_order_acquire,
-                                                 memory_order_relaxed))
-        return false;
+    uint8_t state = STK_CACHE_EMPTY;
+    if (!atomic_compare_exchange_strong_explicit(stk_cache_state(cache, id), &state,
+                                                 (uint8_t)(STK_CACHE_LOADING + cache->share.member),
+                                                 memory_order_acquire, memory_order_relaxed))
+        return take_over(cache, id, state);
     const uint64_t bytes = bytes_begun(cache, id);
     if (bytes > 0) {
-        atomic_fetch_add_explicit(&cache->coming_bytes, bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&counts->coming_bytes, (int64_t)bytes, memory_order_relaxed);
         grow(cache, block_start(cache, id), bytes);
     }
     return true;
@@ -217,17 +277,19 @@ static void end_loading(struct stk_cache *cache, uint64_t id)
 {
     const uint64_t bytes = bytes_begun(cache, id);
     if (bytes > 0)
-        atomic_fetch_sub_explicit(&cache->coming_bytes, bytes, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&stk_cache_counts(cache)->coming_bytes, (int64_t)bytes,
+                                  memory_order_relaxed);
 }
 
 void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes)
 {
+    struct stk_cache_counts *counts = stk_cache_counts(cache);
     end_loading(cache, id);
     if (!cache->whole_places)
         grow(cache, block_start(cache, id), bytes);
-    atomic_fetch_add_explicit(&cache->held_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counts->held_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_READY, memory_order_release);
-    atomic_fetch_add_explicit(&cache->held_rows, stk_cache_block_rows(cache, id),
+    atomic_fetch_add_explicit(&counts->held_rows, stk_cache_block_rows(cache, id),
                               memory_order_release);
 }
 
@@ -246,5 +308,5 @@ uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache)
 
 bool stk_cache_is_paused(const struct stk_cache *cache)
 {
-    return atomic_load_explicit(&cache->paused, memory_order_relaxed);
+    return atomic_load_explicit(&stk_cache_counts(cache)->paused, memory_order_relaxed);
 }

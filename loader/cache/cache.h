@@ -9,6 +9,10 @@
  *     └──── cancel ─────┘
  *
  * One worker owns a LOADING block; until it is READY, others read those samples from storage.
+ *
+ * Loaders of several processes can share a cache: segment.h, share.h. A LOADING block then names its loader (LOADING +
+ * its number), and if that process has died, the next that wants the block takes it over.
+ *
  * Pages are taken as rows arrive, never after a row is READY. When the machine's memory, or that of a control
  * group, runs short, the cache is paused: it keeps its rows and takes no more memory. It checks each time it
  * has grown by a fraction of what is left, and occasionally while it is paused.
@@ -22,8 +26,10 @@
 #include <stoker/loader.h>
 
 #include "loader/base/memory.h"
+#include "loader/cache/share.h"
 
-enum { STK_CACHE_EMPTY, STK_CACHE_LOADING, STK_CACHE_READY };
+/* LOADING + the loader's number among those that share the cache, up to 255. */
+enum { STK_CACHE_EMPTY, STK_CACHE_READY, STK_CACHE_LOADING };
 
 struct stk_cache {
     stoker_cache kind;    /* NONE, ENCODED or DECODED; never AUTO */
@@ -32,20 +38,15 @@ struct stk_cache {
     uint32_t block_rows;  /* samples that become READY together */
     uint32_t block_shift; /* log2 of it */
     struct stk_region rows;
-    struct stk_region states; /* _Atomic uint8_t per block */
-    struct stk_region sizes;  /* uint32_t per sample, ENCODED only */
-    struct stk_region taken;  /* _Atomic uint8_t per stretch of rows: 1 = some of it is in use */
-    uint32_t stretch_shift;   /* log2 of a stretch */
-    bool whole_places;        /* a sample fills its place: known before it is there */
-    const char *root;         /* where the machine's memory is looked up: see stk_memory_look */
-    _Atomic bool paused;
-    _Atomic uint64_t taken_bytes; /* in all stretches in use */
-    /* Bytes of blocks being loaded; the kernel may not have allocated their pages yet. */
-    _Atomic uint64_t coming_bytes;
-    _Atomic uint64_t look_at; /* taken_bytes at which to look again; UINT64_MAX = one looks now */
-    _Atomic uint64_t refused; /* rows turned away while paused */
-    _Atomic uint64_t held_bytes;
-    _Atomic uint64_t held_rows; /* release in commit pairs with acquire in holds_all */
+    struct stk_region states;    /* _Atomic uint8_t per block */
+    struct stk_region sizes;     /* uint32_t per sample, ENCODED only */
+    struct stk_region taken;     /* _Atomic uint8_t per stretch of rows: 1 = some of it is in use */
+    uint32_t stretch_shift;      /* log2 of a stretch */
+    bool whole_places;           /* a sample fills its place: known before it is there */
+    const char *root;            /* where the machine's memory is looked up: see stk_memory_look */
+    struct stk_cache_counts own; /* unused if the cache is shared */
+    struct stk_cache_share share;
+    int share_error; /* -errno: it was to be shared and could not; else 0 */
 };
 
 struct stk_cache_options {
@@ -56,15 +57,26 @@ struct stk_cache_options {
     uint32_t block_rows;   /* a power of two; 1 unless rows are dense in a file */
     bool whole_places;     /* ENCODED: samples are all as long as the longest */
     const char *root;      /* NULL = the real one; a test's folder. Not copied */
+    /* STK_SEGMENT_KEY_BYTES: share it with every loader that gives the same key, which must stand for the same samples,
+     * kind, stride and blocks. NULL = do not share. Not copied. */
+    const char *key;
+    bool join_only; /* with key: do not make one (share_error -ENOENT) */
 };
 
 /* Bytes that a cache of options->count samples takes in all; UINT64_MAX = more than there are. */
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
 /* Reserve address space; pages come later. A budget too small for one block makes kind
- * NONE. 0 or STOKER_ENOMEM; on failure all zero. */
+ * NONE. If it was to be shared and cannot be, kind is NONE, too, and
+ * share_error says why: -errno, see stk_cache_share_open(). 0 or STOKER_ENOMEM; on failure all zero. */
 int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *options);
 void stk_cache_destroy(struct stk_cache *cache); /* all zero is allowed */
+
+static inline struct stk_cache_counts *stk_cache_counts(const struct stk_cache *cache)
+{
+    return cache->share.header != NULL ? &cache->share.header->counts
+                                       : (struct stk_cache_counts *)&cache->own;
+}
 
 static inline uint8_t *stk_cache_row(const struct stk_cache *cache, uint64_t id)
 {
@@ -89,7 +101,7 @@ static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint6
 static inline bool stk_cache_holds_all(const struct stk_cache *cache, uint64_t count)
 {
     return cache->capacity == count && count > 0 &&
-           atomic_load_explicit(&cache->held_rows, memory_order_acquire) == count;
+           atomic_load_explicit(&stk_cache_counts(cache)->held_rows, memory_order_acquire) == count;
 }
 
 /* Claim the loading of id's block. False: it has no place, is held, is loaded by another, or memory is short. */

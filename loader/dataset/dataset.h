@@ -6,7 +6,8 @@
  *   part.c         from the bytes of a part to the rows of its fields
  *   read.c         one sample, read in the calling thread
  *   stamps.c       files that changed since they were opened
- *   fingerprint.c  the identity of a data set
+ *   fingerprint.c  a number by which a resume token knows it
+ *   identity.c     the files and places of all its samples
  *
  * The pipeline calls dataset->ops->locate(dataset->self, ...) directly, once per span.
  */

@@ -228,9 +228,19 @@ typedef struct stoker_loader_options {
     stoker_cache cache; /* default STOKER_CACHE_AUTO */
     /* Most bytes for the cache and its tables; GPU memory with DEVICE. Default STOKER_BYTES_AUTO = half of what the
      * machine and control groups leave at create, divided by the job's processes on this node (LOCAL_WORLD_SIZE,
-     * OMPI_COMM_WORLD_LOCAL_SIZE, SLURM_NTASKS_PER_NODE), less what other loaders of this process reserved;
+     * OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS, SLURM_NTASKS_PER_NODE), less what other loaders of this process reserved;
      * with DEVICE, half of the free GPU memory. */
     uint64_t cache_bytes;
+    /* One cache for all loaders of a job on this node that read the same files in the same form, of any process: samples
+     * are read and decoded once and lie in memory once. Equal files, positions of samples, fields, `resize` and kind of
+     * cache are required, an equal user and PID namespace, and equal variables of the launcher (TORCHELASTIC_RUN_ID,
+     * MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID); loaders that differ have a cache each.
+     * cache_bytes is then the budget of the shared cache, AUTO's not divided by processes, and the first loader's counts.
+     * The memory has no name in a file system and is freed when the last process ends, however it ends. A process that
+     * is killed harms nobody. Impossible for samples that do not lie in files, with `reader`, and with DEVICE.
+     * ON: create fails if impossible. Default AUTO: if the launcher's variables name several processes on this node;
+     * stats.share_reason reports the choice. */
+    stoker_switch share_cache;
     /* Batches that you keep. With WAIT and GROW any thread may release a batch, one thread per batch; its slot is
      * refilled after the next call of next(). Default STOKER_ON_LENT_AUTO. */
     stoker_on_lent on_lent;

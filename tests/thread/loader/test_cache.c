@@ -77,7 +77,7 @@ static void play(uint32_t block_rows)
         CHECK(atomic_load(&loads[id]) <= 1); /* nothing is loaded twice */
         held += stk_cache_find(&cache, id) != NULL ? STRIDE : 0;
     }
-    CHECK(held == atomic_load(&cache.held_bytes));
+    CHECK(held == atomic_load(&stk_cache_counts(&cache)->held_bytes));
     stk_cache_destroy(&cache);
 }
 

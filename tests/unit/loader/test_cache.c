@@ -37,7 +37,7 @@ CleanTest(cache, a_row_is_seen_only_once_it_is_committed)
     cr_assert_not_null(row);
     cr_assert_eq(row[9], 77);
     cr_assert_not(stk_cache_begin(&cache, 7), "loaded twice");
-    cr_assert_eq(atomic_load(&cache.held_bytes), 10);
+    cr_assert_eq(atomic_load(&stk_cache_counts(&cache)->held_bytes), 10);
     stk_cache_destroy(&cache);
 }
 
@@ -217,7 +217,7 @@ CleanTest(cache, counts_the_memory_that_scattered_rows_take)
     cr_assert(stk_cache_is_paused(&cache), "%u rows, each in another 64 KiB", came);
     cr_assert_leq(came, 32U);
     cr_assert_eq(fill(&cache, 1, STEP), 0, "a small page may not be there yet");
-    cr_assert_eq(atomic_load(&cache.taken_bytes), came * 65536U);
+    cr_assert_eq(atomic_load(&stk_cache_counts(&cache)->taken_bytes), came * 65536U);
     stk_cache_destroy(&cache);
     stk_directory_remove(&machine);
 }

@@ -228,7 +228,7 @@ CleanTest(log, the_cache_pauses_and_goes_on)
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader *loader = loader_of(set.dataset, &options);
     for (int i = 0; i < 6; i++) {
-        atomic_store(&loader->pipeline.cache.paused, i == 2 || i == 3);
+        atomic_store(&stk_cache_counts(&loader->pipeline.cache)->paused, i == 2 || i == 3);
         if (stoker_loader_next(loader, &batch, -1) == STOKER_OK)
             stoker_batch_release(&batch);
     }

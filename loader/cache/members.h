@@ -1,0 +1,40 @@
+/* members.h - the loaders that share a cache, in its memory: their processes, and if they still run.
+ *
+ *   joined ──▶ 3
+ *   0: process 812, started at 5120077    lives
+ *   1: process 813, started at 5120081    dead: /proc has no such process
+ *   2: 0                                  left
+ *
+ * A number is given once and never again, so that what a dead member has marked with its number cannot be confused
+ * with the work of another. A process is identified by its id and its start time: ids are reused. The processes must
+ * be of one PID namespace.
+ */
+#ifndef STK_CACHE_MEMBERS_H
+#define STK_CACHE_MEMBERS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { STK_MEMBERS_MAX = 250 };
+
+struct stk_members {
+    _Atomic uint32_t joined; /* numbers given so far; may count beyond the maximum */
+    _Atomic uint64_t process[STK_MEMBERS_MAX]; /* 0 = left, or not joined yet */
+};
+
+/* Returns this loader's number, 0..STK_MEMBERS_MAX - 1, or -ENOSPC: all numbers are used up; -ENOENT: /proc cannot be
+ * read. */
+int stk_members_join(struct stk_members *members);
+
+/* The member has ended all that it marked with its number. */
+void stk_members_leave(struct stk_members *members, uint32_t member);
+
+/* Returns true if the member's process has ended without leaving: nothing of it runs or writes any more. Reads a file
+ * of /proc: some 10 us. */
+bool stk_members_is_dead(const struct stk_members *members, uint32_t member);
+
+/* Members that joined and have not left; the dead are counted until they are asked about. */
+uint32_t stk_members_count(const struct stk_members *members);
+
+#endif
