@@ -23,28 +23,13 @@ CleanTest(codec_webp, a_build_without_libwebp_says_so)
 
 #else
 
-#include "support/codec_run.h"
+#include "support/image_run.h"
 #include "support/webp_files.h"
 
-struct decoder {
-    stoker_codec *codec;
-    struct stk_codec_run run;
-};
-
-static struct decoder open_decoder(uint32_t height, uint32_t width, uint32_t channels)
+static struct stk_image_run open_decoder(uint32_t height, uint32_t width, uint32_t channels)
 {
-    struct decoder decoder = { 0 };
     const struct stk_image_options options = { .shape = { height, width, channels } };
-    cr_assert_eq(stk_image_codec_create(&decoder.codec, &stk_image_webp, &options), STOKER_OK);
-    decoder.run = stk_codec_run_open(decoder.codec, (size_t)height * width * channels);
-    return decoder;
-}
-
-static void close_decoder(struct decoder *decoder)
-{
-    stk_codec_run_close(&decoder->run);
-    stk_image_codec_destroy(&decoder->codec);
-    cr_assert_null(decoder->codec);
+    return stk_image_run_open(&stk_image_webp, &options);
 }
 
 static const uint32_t row_channels[] = { 1, 3, 4 };
@@ -53,7 +38,7 @@ static void check_kind(const struct stk_webp_kind *kind)
 {
     struct stk_webp_file file = stk_webp_write(kind);
     for (size_t c = 0; c < 3; c++) {
-        struct decoder decoder = open_decoder(kind->height, kind->width, row_channels[c]);
+        struct stk_image_run decoder = open_decoder(kind->height, kind->width, row_channels[c]);
         uint8_t *expected = malloc(decoder.run.row_bytes);
         cr_assert_not_null(expected);
         stk_webp_expect(&file, row_channels[c], expected);
@@ -66,7 +51,7 @@ static void check_kind(const struct stk_webp_kind *kind)
                              kind->alpha ? " with alpha" : "", row_channels[c]);
         }
         free(expected);
-        close_decoder(&decoder);
+        stk_image_run_close(&decoder);
     }
     free(file.at);
 }
@@ -96,14 +81,14 @@ CleanTest(codec_webp, lossless_colours_are_kept_and_gray_is_the_luma_of_bt_601)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         const struct stk_webp_kind kind = { 3, 5, true, true, known[i].colour };
         struct stk_webp_file file = stk_webp_write(&kind);
-        struct decoder colour = open_decoder(3, 5, 4);
-        struct decoder gray = open_decoder(3, 5, 1);
+        struct stk_image_run colour = open_decoder(3, 5, 4);
+        struct stk_image_run gray = open_decoder(3, 5, 1);
         cr_assert_eq(stk_codec_run(&colour.run, file.at, file.size), STOKER_OK);
         cr_assert_eq(stk_codec_run(&gray.run, file.at, file.size), STOKER_OK);
         cr_assert_arr_eq(colour.run.row + 4, known[i].colour, 4, "colour %zu", i);
         cr_assert_eq(gray.run.row[14], known[i].gray, "%zu: %u", i, gray.run.row[14]);
-        close_decoder(&colour);
-        close_decoder(&gray);
+        stk_image_run_close(&colour);
+        stk_image_run_close(&gray);
         free(file.at);
     }
 }
@@ -133,7 +118,7 @@ CleanTest(codec_webp, a_probe_reports_the_shape)
     }
 }
 
-static void check_refused(const struct stk_webp_file *file, struct decoder *decoder, int code,
+static void check_refused(const struct stk_webp_file *file, struct stk_image_run *decoder, int code,
                           const char *says)
 {
     const int rc = stk_codec_run(&decoder->run, file->at, file->size);
@@ -146,9 +131,9 @@ CleanTest(codec_webp, other_sizes_and_animations_are_refused)
     enum { ANIMATION = 0x02 };
     const struct stk_webp_kind kind = { 6, 7, true, false, NULL };
     struct stk_webp_file file = stk_webp_write(&kind);
-    struct decoder decoder = open_decoder(7, 6, 3);
+    struct stk_image_run decoder = open_decoder(7, 6, 3);
     check_refused(&file, &decoder, STOKER_EFORMAT, "6 x 7");
-    close_decoder(&decoder);
+    stk_image_run_close(&decoder);
 
     decoder = open_decoder(6, 7, 3);
     const uint8_t canvas[10] = { 0, 0, 0, 0, 7 - 1, 0, 0, 6 - 1, 0, 0 };
@@ -161,7 +146,7 @@ CleanTest(codec_webp, other_sizes_and_animations_are_refused)
     file.at[24] = 8; /* the canvas, wider than its frame */
     check_refused(&file, &decoder, STOKER_EFORMAT, "on a canvas");
     free(file.at);
-    close_decoder(&decoder);
+    stk_image_run_close(&decoder);
 }
 
 CleanTest(codec_webp, metadata_and_what_follows_the_file_are_passed_over)
@@ -169,7 +154,7 @@ CleanTest(codec_webp, metadata_and_what_follows_the_file_are_passed_over)
     const struct stk_webp_kind kind = { 6, 7, true, false, NULL };
     const uint8_t canvas[10] = { 0x0C, 0, 0, 0, 7 - 1, 0, 0, 6 - 1, 0, 0 };
     struct stk_webp_file file = stk_webp_write(&kind);
-    struct decoder decoder = open_decoder(6, 7, 3);
+    struct stk_image_run decoder = open_decoder(6, 7, 3);
     uint8_t expected[6 * 7 * 3];
     stk_webp_expect(&file, 3, expected);
     stk_webp_put_chunk(&file, "EXIF", "orientation", 11);
@@ -183,43 +168,15 @@ CleanTest(codec_webp, metadata_and_what_follows_the_file_are_passed_over)
     cr_assert_arr_eq(decoder.run.row, expected, sizeof(expected));
     free(followed);
     free(file.at);
-    close_decoder(&decoder);
+    stk_image_run_close(&decoder);
 }
 
 CleanTest(codec_webp, shapes_out_of_range_are_refused)
 {
-    static const struct stk_image_shape wrong[] = {
-        { 0, 1, 1 }, { 1, 0, 1 }, { 1, 1, 0 }, { 1, 1, 2 }
-    };
-    stoker_codec *codec = NULL;
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        const struct stk_image_options options = { .shape = wrong[i] };
-        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_webp, &options), STOKER_EINVAL);
-    }
-    const struct stk_image_options over = { .shape = { 10, 11, 1 },
-                                            .limits = { .pixels_max = 109 } };
-    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_webp, &over), STOKER_ELIMIT);
-    cr_assert_null(codec);
-    stk_image_codec_destroy(&codec);
-    stk_image_codec_destroy(NULL);
+    stk_image_kind_refuses_shapes(&stk_image_webp);
 }
 
 /* ---- damage ---- */
-
-/* Decode with a worker that has decoded other files before, and with a fresh one. */
-static int decode_alike(struct decoder *used, const uint8_t *bytes, size_t size)
-{
-    memset(used->run.row, 0xA5, used->run.row_bytes);
-    const int rc = stk_codec_run(&used->run, bytes, size);
-    struct stk_codec_run fresh = stk_codec_run_open(used->codec, used->run.row_bytes);
-    memset(fresh.row, 0xA5, fresh.row_bytes);
-    cr_assert_eq(stk_codec_run(&fresh, bytes, size), rc, "%s and %s", fresh.error.message,
-                 used->run.error.message);
-    if (rc == STOKER_OK)
-        cr_assert_arr_eq(fresh.row, used->run.row, fresh.row_bytes);
-    stk_codec_run_close(&fresh);
-    return rc;
-}
 
 static const struct stk_webp_kind damaged_kinds[] = {
     { 19, 18, false, false, NULL },
@@ -230,7 +187,7 @@ static const struct stk_webp_kind damaged_kinds[] = {
 enum { DAMAGED = sizeof(damaged_kinds) / sizeof(damaged_kinds[0]) };
 
 /* Of `channels` both, so that what is damaged is looked at. */
-static struct decoder open_damaged(size_t k)
+static struct stk_image_run open_damaged(size_t k)
 {
     return open_decoder(damaged_kinds[k].height, damaged_kinds[k].width, k % 2 == 0 ? 3 : 4);
 }
@@ -239,12 +196,9 @@ CleanTest(codec_webp, every_prefix_is_refused)
 {
     for (size_t k = 0; k < DAMAGED; k++) {
         struct stk_webp_file file = stk_webp_write(&damaged_kinds[k]);
-        struct decoder decoder = open_damaged(k);
-        for (size_t size = 0; size < file.size; size++)
-            cr_assert_eq(stk_codec_run(&decoder.run, file.at, size), STOKER_ETRUNCATED,
-                         "file %zu, %zu bytes of %zu", k, size, file.size);
-        cr_assert_eq(decode_alike(&decoder, file.at, file.size), STOKER_OK);
-        close_decoder(&decoder);
+        struct stk_image_run decoder = open_damaged(k);
+        stk_image_run_prefixes(&decoder, file.at, file.size);
+        stk_image_run_close(&decoder);
         free(file.at);
     }
 }
@@ -254,7 +208,7 @@ CleanTest(codec_webp, an_image_cut_short_within_its_chunk_is_refused)
 {
     for (size_t k = 0; k < DAMAGED; k++) {
         struct stk_webp_file file = stk_webp_write(&damaged_kinds[k]);
-        struct decoder decoder = open_damaged(k);
+        struct stk_image_run decoder = open_damaged(k);
         const bool extended = memcmp(file.at + 12, "VP8X", 4) == 0;
         size_t chunk = extended ? 30 : 12;
         if (memcmp(file.at + chunk, "ALPH", 4) == 0)
@@ -263,10 +217,10 @@ CleanTest(codec_webp, an_image_cut_short_within_its_chunk_is_refused)
         for (uint32_t body = whole * 3 / 4; body > 0; body--) {
             stk_store_le32(file.at + chunk + 4, body);
             stk_store_le32(file.at + 4, (uint32_t)(chunk + body + body % 2));
-            const int rc = decode_alike(&decoder, file.at, chunk + 8 + body + body % 2);
+            const int rc = stk_image_run_alike(&decoder, file.at, chunk + 8 + body + body % 2);
             cr_assert_lt(rc, 0, "file %zu, %u bytes of %u", k, body, whole);
         }
-        close_decoder(&decoder);
+        stk_image_run_close(&decoder);
         free(file.at);
     }
 }
@@ -276,13 +230,9 @@ CleanTest(codec_webp, a_flipped_bit_gives_an_error_or_the_same_row_to_everybody)
     unsigned refused = 0;
     for (size_t k = 0; k < DAMAGED; k++) {
         struct stk_webp_file file = stk_webp_write(&damaged_kinds[k]);
-        struct decoder decoder = open_damaged(k);
-        for (size_t bit = 0; bit < 8 * file.size; bit++) {
-            file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
-            refused += decode_alike(&decoder, file.at, file.size) != STOKER_OK;
-            file.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
-        }
-        close_decoder(&decoder);
+        struct stk_image_run decoder = open_damaged(k);
+        refused += stk_image_run_flips(&decoder, file.at, file.size);
+        stk_image_run_close(&decoder);
         free(file.at);
     }
     cr_assert_gt(refused, 500);
@@ -295,7 +245,7 @@ CleanTest(codec_webp, huge_dimensions_are_refused_before_memory_is_taken)
     const struct stk_webp_kind kind = { 6, 7, true, false, NULL };
     const uint8_t canvas[10] = { 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF };
     struct stk_webp_file file = stk_webp_write(&kind);
-    struct decoder decoder = open_decoder(6, 7, 3);
+    struct stk_image_run decoder = open_decoder(6, 7, 3);
     const uint64_t allocations = stk_fault_allocations();
     stk_store_le32(file.at + 21, 0x0FFFFFFF); /* 16384 x 16384 */
     check_refused(&file, &decoder, STOKER_EFORMAT, "16384 x 16384");
@@ -303,7 +253,7 @@ CleanTest(codec_webp, huge_dimensions_are_refused_before_memory_is_taken)
     check_refused(&file, &decoder, STOKER_ELIMIT, "16777216 x 16777216");
     cr_assert_eq(stk_fault_allocations(), allocations);
     free(file.at);
-    close_decoder(&decoder);
+    stk_image_run_close(&decoder);
 }
 
 /* Decode in its own size into room for `pixels_bytes` bytes. */

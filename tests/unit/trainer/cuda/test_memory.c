@@ -217,7 +217,7 @@ CleanTest(trainer_cuda_memory, what_a_step_leaves_unused_is_given_back_and_taken
     train(trainer, 5, 4);
     check_same_weights(trainer, whole);
 
-    /* With no memory left create says so, and nothing leaks. */
+    /* With no memory left a step reports it, and loses nothing. */
     (void)stoker_trainer_trim(trainer);
     standin_cuda_memory((UINT64_C(1) << 30) - free_bytes());
     const stoker_batch batch = digits(FEW, 9);
