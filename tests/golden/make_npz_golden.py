@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""make_npz_golden.py - archives as NumPy and Python's zipfile write them, as a C header.
+"""make_npz_golden.py - archives as NumPy and Python's zipfile write them.
 
-usage: make_npz_golden.py > tests/golden/npz.h     (needs NumPy)
+usage: make_npz_golden.py tests/golden/npz     (needs NumPy; NumPy 1.24.2 and Python 3.11 wrote the files kept there)
 
 The arrays are made here and in the test by the same formulas; the archives are kept byte by byte.
 """
 import io
+import os
 import sys
 import zipfile
 
@@ -46,22 +47,14 @@ def archive(method, zip64=False, comment=b"", folder=False):
     return out.getvalue()
 
 
-def print_bytes(name, data):
-    print(f"static const uint8_t golden_{name}[{len(data)}] = {{")
-    for at in range(0, len(data), 19):
-        print("    " + " ".join(f"{byte}," for byte in data[at:at + 19]))
-    print("};")
-
-
 def main():
-    print(f"/* npz.h - made by make_npz_golden.py with NumPy {numpy.__version__} and Python "
-          f"{sys.version_info.major}.{sys.version_info.minor}. */")
-    print("#ifndef STK_GOLDEN_NPZ_H\n#define STK_GOLDEN_NPZ_H\n\n#include <stdint.h>\n\n// clang-format off")
-    print_bytes("stored", archive(zipfile.ZIP_STORED))
-    print_bytes("deflated", archive(zipfile.ZIP_DEFLATED))
-    print_bytes("zip64", archive(zipfile.ZIP_STORED, zip64=True))
-    print_bytes("commented", archive(zipfile.ZIP_STORED, comment=b"PK\5\6 is no end", folder=True))
-    print("// clang-format on\n\n#endif")
+    archives = {"stored": archive(zipfile.ZIP_STORED),
+                "deflated": archive(zipfile.ZIP_DEFLATED),
+                "zip64": archive(zipfile.ZIP_STORED, zip64=True),
+                "commented": archive(zipfile.ZIP_STORED, comment=b"PK\5\6 is no end", folder=True)}
+    for name, data in archives.items():
+        with open(os.path.join(sys.argv[1], name + ".npz"), "wb") as file:
+            file.write(data)
 
 
 main()

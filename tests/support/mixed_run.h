@@ -26,7 +26,7 @@ static inline size_t stk_mixed_row_bytes(const stoker_tensor *values)
     return bytes;
 }
 
-/* Of every byte of all fields. */
+/* A hash of every byte of all fields. */
 static inline uint64_t stk_mixed_hash(const stoker_batch *batch)
 {
     uint64_t hash = stk_batch_hash(batch);
@@ -36,32 +36,12 @@ static inline uint64_t stk_mixed_hash(const stoker_batch *batch)
     return hash;
 }
 
-/* As stk_run_on(). */
-static inline void stk_mixed_run_on(stoker_loader *loader, struct stk_run *run, uint32_t most)
-{
-    stoker_batch batch = STOKER_BATCH_INIT;
-    run->rc = STOKER_OK;
-    for (uint32_t done = 0; done < most && run->batches < STK_RUN_BATCHES_MAX;) {
-        run->rc = stoker_loader_next(loader, &batch, 20000);
-        if (run->rc == STOKER_OK) {
-            run->hashes[run->batches++] = stk_mixed_hash(&batch);
-            run->samples += batch.count;
-            stoker_batch_release(&batch);
-            done++;
-        } else if (run->rc == STOKER_EPOCH_END) {
-            run->epoch_ends++;
-        } else if (run->rc != STOKER_ETIMEDOUT) {
-            return;
-        }
-    }
-}
-
 static inline void stk_mixed_run(const stoker_dataset *dataset,
                                  const stoker_loader_options *options, struct stk_run *run)
 {
     stoker_loader *loader = loader_of(dataset, options);
     *run = (struct stk_run){ 0 };
-    stk_mixed_run_on(loader, run, UINT32_MAX);
+    stk_run_hashed(loader, run, UINT32_MAX, stk_mixed_hash);
     stoker_loader_destroy(&loader);
 }
 

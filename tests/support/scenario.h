@@ -163,15 +163,16 @@ struct stk_run {
     stoker_error error; /* why create failed */
 };
 
-/* Up to `most` batches, each released at once; a time-out is tried again. */
-static inline void stk_run_on(stoker_loader *loader, struct stk_run *run, uint32_t most)
+/* Take up to `most` batches and hash each with `hash`, each released at once; a time-out is tried again. */
+static inline void stk_run_hashed(stoker_loader *loader, struct stk_run *run, uint32_t most,
+                                  uint64_t (*hash)(const stoker_batch *batch))
 {
     stoker_batch batch = STOKER_BATCH_INIT;
     run->rc = STOKER_OK;
     for (uint32_t done = 0; done < most && run->batches < STK_RUN_BATCHES_MAX;) {
         run->rc = stoker_loader_next(loader, &batch, 20000);
         if (run->rc == STOKER_OK) {
-            run->hashes[run->batches++] = stk_batch_hash(&batch);
+            run->hashes[run->batches++] = hash(&batch);
             run->samples += batch.count;
             stoker_batch_release(&batch);
             done++;
@@ -181,6 +182,11 @@ static inline void stk_run_on(stoker_loader *loader, struct stk_run *run, uint32
             return;
         }
     }
+}
+
+static inline void stk_run_on(stoker_loader *loader, struct stk_run *run, uint32_t most)
+{
+    stk_run_hashed(loader, run, most, stk_batch_hash);
 }
 
 /* A loader's whole life. */

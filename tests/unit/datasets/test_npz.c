@@ -8,7 +8,6 @@
 #include <stoker/stoker.h>
 #include <string.h>
 
-#include "golden/npz.h"
 #include "loader/base/fault.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
@@ -16,17 +15,37 @@
 
 enum { ROWS = 6, PIXELS = 12, ARCHIVE_BYTES_MAX = 4096 };
 
-static const struct archive {
-    const uint8_t *bytes;
-    size_t size;
+static struct archive {
+    const char *name;
     bool deflated;
+    size_t size;
+    uint8_t bytes[ARCHIVE_BYTES_MAX];
 } archives[] = {
-    { golden_stored, sizeof(golden_stored), false },
-    { golden_zip64, sizeof(golden_zip64), false },
-    { golden_commented, sizeof(golden_commented), false },
-    { golden_deflated, sizeof(golden_deflated), true },
+    { .name = "stored" },
+    { .name = "zip64" },
+    { .name = "commented" },
+    { .name = "deflated", .deflated = true },
 };
 enum { ARCHIVES = sizeof(archives) / sizeof(archives[0]) };
+
+static struct archive *const stored = &archives[0];
+static struct archive *const deflated = &archives[3];
+
+static void read_archives(void)
+{
+    for (size_t i = 0; i < ARCHIVES; i++) {
+        char path[512];
+        (void)snprintf(path, sizeof(path), STOKER_TEST_SOURCES "/tests/golden/npz/%s.npz",
+                       archives[i].name);
+        FILE *file = fopen(path, "rb");
+        cr_assert_not_null(file, "%s", path);
+        archives[i].size = fread(archives[i].bytes, 1, ARCHIVE_BYTES_MAX, file);
+        cr_assert_gt(archives[i].size, 0);
+        fclose(file);
+    }
+}
+
+TestSuite(npz, .init = read_archives);
 
 static int open_bytes(stoker_dataset **out, const void *bytes, size_t size, const char *parameters,
                       uint64_t max_bytes, stoker_error *error)
@@ -123,11 +142,11 @@ CleanTest(npz, only_deflated_members_take_memory)
     cr_assert_not_null(stoker_dataset_get_info(dataset)->rows);
     cr_assert_eq(stoker_dataset_get_info(dataset)->part_count, 1);
     stoker_dataset_close(&dataset);
-    cr_assert_eq(open_bytes(&dataset, golden_deflated, sizeof(golden_deflated), "", 199, &error),
+    cr_assert_eq(open_bytes(&dataset, deflated->bytes, deflated->size, "", 199, &error),
                  STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "\"x.npy\": unpacked it takes more"), "%s",
                        error.message);
-    cr_assert_eq(open_bytes(&dataset, golden_deflated, sizeof(golden_deflated), "", 300, &error),
+    cr_assert_eq(open_bytes(&dataset, deflated->bytes, deflated->size, "", 300, &error),
                  STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "\"t.npy\""), "%s", error.message);
 }
@@ -137,7 +156,7 @@ CleanTest(npz, a_path_that_ends_in_npz_is_recognised)
     const struct stk_directory directory = stk_directory_make();
     char path[512];
     stoker_dataset *dataset = NULL;
-    stk_file_write(&directory, "set.npz", golden_stored, sizeof(golden_stored));
+    stk_file_write(&directory, "set.npz", stored->bytes, stored->size);
     cr_assert_eq(
         stoker_dataset_open(&dataset, stk_path_in(path, &directory, "set.npz"), NULL, NULL),
         STOKER_OK);
@@ -206,9 +225,9 @@ static const struct fault {
 
 CleanTest(npz, each_fault_is_reported_with_its_member)
 {
-    const size_t size = sizeof(golden_stored);
+    const size_t size = stored->size;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        memcpy(bytes, golden_stored, size);
+        memcpy(bytes, stored->bytes, size);
         const size_t at = find(size, faults[i].magic, faults[i].nth) + faults[i].at;
         bytes[at] = faults[i].value;
         expect(size, "", faults[i].code, faults[i].says);
@@ -217,22 +236,22 @@ CleanTest(npz, each_fault_is_reported_with_its_member)
 
 CleanTest(npz, a_damaged_member_is_found_by_its_checksum)
 {
-    const size_t size = sizeof(golden_deflated);
-    memcpy(bytes, golden_deflated, size);
+    const size_t size = deflated->size;
+    memcpy(bytes, deflated->bytes, size);
     bytes[find(size, ENTRY, 0) + 16] ^= 1;
     expect(size, "", STOKER_ECORRUPT, "\"x.npy\": its checksum is wrong");
-    memcpy(bytes, golden_deflated, size);
+    memcpy(bytes, deflated->bytes, size);
     bytes[find(size, LOCAL, 1) - 3] ^= 0xFF;
     expect(size, "", STOKER_ECORRUPT, "\"x.npy\"");
-    memcpy(bytes, golden_deflated, size);
+    memcpy(bytes, deflated->bytes, size);
     stk_store_le32(bytes + find(size, ENTRY, 0) + 24, 1 << 24);
     expect(size, "", STOKER_EFORMAT, "the sizes of \"x.npy\" do not agree");
 }
 
 CleanTest(npz, what_numpy_wrote_inside_is_checked_as_in_a_file)
 {
-    const size_t size = sizeof(golden_stored);
-    memcpy(bytes, golden_stored, size);
+    const size_t size = stored->size;
+    memcpy(bytes, stored->bytes, size);
     char *shape = memmem(bytes, size, "(6, 2)", 6);
     cr_assert_not_null(shape);
     memcpy(shape, "(4, 3)", 6);

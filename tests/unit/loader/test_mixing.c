@@ -286,14 +286,14 @@ static void expect_resumed(const stoker_dataset *dataset, stoker_loader_options 
         stoker_state state;
         stoker_loader *loader = loader_of(dataset, &options);
         run = (struct stk_run){ 0 };
-        stk_mixed_run_on(loader, &run, stop);
+        stk_run_hashed(loader, &run, stop, stk_mixed_hash);
         cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
         stoker_loader_destroy(&loader);
         stoker_loader_options later = options;
         later.num_workers = 2;
         later.resume = &state;
         loader = loader_of(dataset, &later);
-        stk_mixed_run_on(loader, &run, UINT32_MAX);
+        stk_run_hashed(loader, &run, UINT32_MAX, stk_mixed_hash);
         stoker_loader_destroy(&loader);
         cr_assert(stk_runs_equal(expected, &run), "stopped after %u", stop);
     }

@@ -3,63 +3,25 @@
  */
 #include <pthread.h>
 
-#include "loader/api/dlpack_layout.h"
 #include "loader/base/fault.h"
 #include "support/cuda_run.h"
+#include "support/return_queue.h"
 #include "support/thread_check.h"
 
-enum { SAMPLES = 64, QUEUE = 8, BATCHES = 200 };
-
-/* Tensors on their way to the thread that deletes them. */
-struct queue {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    DLManagedTensorVersioned *tensors[QUEUE];
-    uint32_t put, taken;
-    bool ended;
-};
+enum { SAMPLES = 64, BATCHES = 200 };
 
 static struct stk_file_set set;
 static struct stk_cuda_consumer consumer;
 
 static void *delete_all(void *argument)
 {
-    struct queue *queue = argument;
-    pthread_mutex_lock(&queue->lock);
-    for (;;) {
-        while (queue->put == queue->taken && !queue->ended)
-            pthread_cond_wait(&queue->moved, &queue->lock);
-        if (queue->put == queue->taken)
-            break;
-        DLManagedTensorVersioned *tensor = queue->tensors[queue->taken++ % QUEUE];
-        pthread_cond_broadcast(&queue->moved);
-        pthread_mutex_unlock(&queue->lock);
-        tensor->deleter(tensor);
-        pthread_mutex_lock(&queue->lock);
-    }
-    pthread_mutex_unlock(&queue->lock);
+    struct stk_returned item;
+    while (stk_return_queue_take(argument, &item))
+        item.tensor->deleter(item.tensor);
     return NULL;
 }
 
-static void put(struct queue *queue, DLManagedTensorVersioned *tensor)
-{
-    pthread_mutex_lock(&queue->lock);
-    while (queue->put - queue->taken == QUEUE)
-        pthread_cond_wait(&queue->moved, &queue->lock);
-    queue->tensors[queue->put++ % QUEUE] = tensor;
-    pthread_cond_broadcast(&queue->moved);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static void end(struct queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->ended = true;
-    pthread_cond_broadcast(&queue->moved);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static void share(stoker_loader *loader, struct queue *queue, uint64_t seed)
+static void share(stoker_loader *loader, struct stk_return_queue *queue, uint64_t seed)
 {
     static uint64_t hashes[BATCHES];
     for (uint32_t done = 0; done < BATCHES;) {
@@ -79,7 +41,7 @@ static void share(stoker_loader *loader, struct queue *queue, uint64_t seed)
                   STOKER_OK);
             if (part == 0 && batch.device == STOKER_DEVICE_CUDA)
                 stk_cuda_launch(&consumer, &batch, &hashes[done]);
-            put(queue, tensor);
+            stk_return_queue_put(queue, (struct stk_returned){ .tensor = tensor });
         }
         stoker_batch_release(&batch);
         done++;
@@ -90,7 +52,7 @@ static void live(uint64_t seed)
 {
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
-    struct queue queue = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
+    struct stk_return_queue queue = STK_RETURN_QUEUE_INIT;
     pthread_t thread;
     options.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA;
     options.batch_size = 4;
@@ -104,9 +66,9 @@ static void live(uint64_t seed)
     CHECK(pthread_create(&thread, NULL, delete_all, &queue) == 0);
     share(loader, &queue, seed);
     if (seed % 4 < 2)
-        end(&queue);
+        stk_return_queue_end(&queue);
     stoker_loader_destroy(&loader); /* while tensors are out, perhaps */
-    end(&queue);
+    stk_return_queue_end(&queue);
     CHECK(pthread_join(thread, NULL) == 0);
     stk_cuda_consumer_wait(&consumer);
     stk_cuda_consumer_destroy(&consumer);

@@ -3,76 +3,35 @@
  */
 #include <pthread.h>
 
-#include "loader/api/dlpack_layout.h"
 #include "loader/base/fault.h"
 #include "support/cuda_run.h"
+#include "support/return_queue.h"
 #include "support/thread_check.h"
 
-enum { SAMPLES = 64, QUEUE = 16, THREADS = 2, BATCHES = 150 };
-
-/* A batch or a tensor of one, to be returned by another thread. */
-struct returned {
-    stoker_batch batch; /* loader NULL: it is the tensor */
-    DLManagedTensorVersioned *tensor;
-};
-
-struct queue {
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    struct returned items[QUEUE];
-    uint32_t put, taken;
-    bool ended;
-};
+enum { SAMPLES = 64, THREADS = 2, BATCHES = 150 };
 
 static struct stk_file_set set;
 static struct stk_cuda_consumer consumer;
 
 static void *return_all(void *argument)
 {
-    struct queue *queue = argument;
-    pthread_mutex_lock(&queue->lock);
-    for (;;) {
-        while (queue->put == queue->taken && !queue->ended)
-            pthread_cond_wait(&queue->moved, &queue->lock);
-        if (queue->put == queue->taken)
-            break;
-        struct returned item = queue->items[queue->taken++ % QUEUE];
-        pthread_cond_broadcast(&queue->moved);
-        pthread_mutex_unlock(&queue->lock);
+    struct stk_returned item;
+    while (stk_return_queue_take(argument, &item)) {
         if (item.batch.loader == NULL)
             item.tensor->deleter(item.tensor);
         else if (item.batch.device == STOKER_DEVICE_CPU)
             CHECK(stk_file_set_matches(&set, &item.batch));
         stoker_batch_release(&item.batch);
-        pthread_mutex_lock(&queue->lock);
     }
-    pthread_mutex_unlock(&queue->lock);
     return NULL;
 }
 
-static void put(struct queue *queue, struct returned item)
-{
-    pthread_mutex_lock(&queue->lock);
-    while (queue->put - queue->taken == QUEUE)
-        pthread_cond_wait(&queue->moved, &queue->lock);
-    queue->items[queue->put++ % QUEUE] = item;
-    pthread_cond_broadcast(&queue->moved);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static void end(struct queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    queue->ended = true;
-    pthread_cond_broadcast(&queue->moved);
-    pthread_mutex_unlock(&queue->lock);
-}
-
-static void share(stoker_loader *loader, stoker_on_lent policy, struct queue *queue, uint64_t seed)
+static void share(stoker_loader *loader, stoker_on_lent policy, struct stk_return_queue *queue,
+                  uint64_t seed)
 {
     static uint64_t hashes[BATCHES];
     for (uint32_t done = 0; done < BATCHES;) {
-        struct returned item = { .batch = STOKER_BATCH_INIT };
+        struct stk_returned item = { .batch = STOKER_BATCH_INIT };
         const int rc = stoker_loader_next(loader, &item.batch, 20000);
         if (rc == STOKER_EPOCH_END || (rc == STOKER_EBUSY && policy == STOKER_ON_LENT_AUTO))
             continue;
@@ -82,15 +41,15 @@ static void share(stoker_loader *loader, stoker_on_lent policy, struct queue *qu
             stk_cuda_launch(&consumer, &item.batch, &hashes[done]);
         }
         if (stk_mix64(seed + done) % 2 == 0 || policy == STOKER_ON_LENT_AUTO) {
-            struct returned tensor = { .batch = { .loader = NULL } };
+            struct stk_returned tensor = { .batch = { .loader = NULL } };
             CHECK(stoker_batch_to_dlpack(&item.batch, STOKER_PART_IMAGES, consumer.stream,
                                          &tensor.tensor) == STOKER_OK);
-            put(queue, tensor);
+            stk_return_queue_put(queue, tensor);
         }
         if (policy == STOKER_ON_LENT_AUTO)
             stoker_batch_release(&item.batch);
         else
-            put(queue, item);
+            stk_return_queue_put(queue, item);
         done++;
     }
 }
@@ -101,7 +60,7 @@ static void live(uint64_t seed)
                                                STOKER_ON_LENT_AUTO };
     stoker_loader *loader = NULL;
     stoker_loader_options options = stk_small_options();
-    struct queue queue = { .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER };
+    struct stk_return_queue queue = STK_RETURN_QUEUE_INIT;
     pthread_t threads[THREADS];
     options.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA;
     options.on_lent = policies[seed / 2 % 3];
@@ -117,7 +76,7 @@ static void live(uint64_t seed)
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, return_all, &queue) == 0);
     share(loader, options.on_lent, &queue, seed);
-    end(&queue);
+    stk_return_queue_end(&queue);
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
     stk_cuda_consumer_wait(&consumer);
