@@ -181,17 +181,22 @@ static bool find_shard(const char *folder, char path[PATH_MAX])
     return found;
 }
 
-bool stk_fielded_is(const char *folder)
+int stk_fielded_look(const struct stk_opening *opening, bool *is)
 {
     char path[PATH_MAX] = "";
     struct stk_source source;
     uint8_t begin[12] = { 0 };
-    if (!find_shard(folder, path) || stk_source_open(&source, path, NULL) != STOKER_OK)
-        return false;
+    *is = false;
+    if (!find_shard(opening->path, path))
+        return STOKER_OK; /* listing the folder says why */
+    int rc = stk_source_open(&source, path, opening->error);
+    if (rc != STOKER_OK)
+        return rc;
     if (source.size >= sizeof(begin))
-        (void)stk_source_read(&source, begin, sizeof(begin), 0, NULL);
+        rc = stk_source_read(&source, begin, sizeof(begin), 0, opening->error);
     stk_source_close(&source);
-    return stk_shard_version(begin) == STK_SHARD_FIELDS_VERSION;
+    *is = rc == STOKER_OK && stk_shard_version(begin) == STK_SHARD_FIELDS_VERSION;
+    return rc;
 }
 
 int stk_fielded_open(stoker_dataset **out, const struct stk_opening *base, bool partial,

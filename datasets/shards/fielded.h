@@ -7,8 +7,8 @@
 
 #include "datasets/opening.h"
 
-/* Returns true if the folder has shards of version 2. */
-bool stk_fielded_is(const char *folder);
+/* Find out whether the folder opening->path has shards of version 2. Errors: those of reading one of them. */
+int stk_fielded_look(const struct stk_opening *opening, bool *is);
 
 /* Open the shards of opening->path. partial: some may be missing. Errors as shards:. */
 int stk_fielded_open(stoker_dataset **out, const struct stk_opening *opening, bool partial,

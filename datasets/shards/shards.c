@@ -393,7 +393,10 @@ static int open_shards(stoker_dataset **out, const char *rest,
     int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)
         rc = stk_opening_parameters(&opening.base, false, own, sizeof(own) / sizeof(own[0]));
-    if (rc == STOKER_OK && stk_fielded_is(opening.base.path))
+    bool fielded = false;
+    if (rc == STOKER_OK)
+        rc = stk_fielded_look(&opening.base, &fielded);
+    if (rc == STOKER_OK && fielded)
         return stk_fielded_open(out, &opening.base, opening.partial != 0, opening.bytes_max);
     return rc == STOKER_OK ? open_set(out, &opening) : rc;
 }

@@ -133,8 +133,8 @@ static const struct lie {
     { 96, 8, 1, STOKER_EFORMAT, "place in the set" },
     { 2000, 1, 1, STOKER_EFORMAT, "own fields" },
 #define FIELD(i) (STK_FIELD_SHARD_INDEX_AT + 160 * (i))
-    { FIELD(0), 1, 0, STOKER_EINVAL, "shards: opening" },
-    { FIELD(0) + 64, 1, 9, STOKER_EINVAL, "shards: opening" },
+    { FIELD(0), 1, 0, STOKER_EINVAL, "a name has 1 to 63 bytes" },
+    { FIELD(0) + 64, 1, 9, STOKER_EINVAL, "kind 9 is unknown" },
     { FIELD(0) + 64, 1, 1, STOKER_EFORMAT, "height, width and channels" },
     { FIELD(0) + 65, 1, 0, STOKER_EFORMAT, "shape of a field" },
     { FIELD(0) + 66, 1, 8, STOKER_EFORMAT, "shape of a field" },
