@@ -4,8 +4,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <stoker/ranks.h>
+
 #include "loader/base/budget.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu_share.h"
 
 enum {
     SPAN_BYTES_RAW = 401408,      /* a ticket: about 50 us of gathering, */
@@ -52,11 +54,22 @@ uint32_t stk_sizing_share_rows(const stoker_loader *loader)
                             : (span_rows + STK_TICKET_SHARES_MAX - 1) / STK_TICKET_SHARES_MAX;
 }
 
+/* If the launcher's variables make no sense, or name one process, all CPUs are this process's. */
+static struct stk_cpu_share cpu_share(void)
+{
+    stoker_ranks ranks = STOKER_RANKS_INIT;
+    if (stoker_ranks_from_environment(&ranks, NULL) < 0)
+        return stk_cpu_share_of(0, 1);
+    const uint32_t here = ranks.local_world_size > 0 ? ranks.local_world_size : stk_local_ranks();
+    return stk_cpu_share_of(ranks.local_rank < here ? ranks.local_rank : 0, here);
+}
+
 void stk_sizing_choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;
     const bool waits = loader->pipeline.plan.route != STK_ROUTE_GATHER;
-    loader->cpus = loader->pipeline.cpus = stk_cpu_count();
+    loader->pipeline.cpu_share = cpu_share();
+    loader->cpus = loader->pipeline.cpus = loader->pipeline.cpu_share.count;
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;
     loader->worker_count = asked == 0 ? 1 : (uint32_t)asked;

@@ -22,6 +22,7 @@
 
 #include "kernels/convert/convert.h"
 #include "kernels/transform/transform.h"
+#include "loader/base/cpu_share.h"
 #include "loader/cache/cache.h"
 #include "loader/dataset/dataset.h"
 #include "loader/pipeline/bad_samples.h"
@@ -55,6 +56,7 @@ struct stk_pipeline {
     size_t image_bytes_max;              /* largest decoded image */
     uint64_t shape[STOKER_RANK_MAX];     /* row as delivered, but channels last */
     uint32_t cpus;                       /* available to this process */
+    struct stk_cpu_share cpu_share;      /* that the workers' threads keep to */
     stoker_on_bad on_bad;
     struct stk_hooks hooks;
     struct stk_mixing_plan mixing;

@@ -429,10 +429,18 @@ static void set_life(struct stk_worker *worker, uint32_t life)
     stk_futex_wake(&worker->life, UINT32_MAX);
 }
 
+/* Other processes of the job have the other CPUs. A thread that may not be moved runs where it is. */
+static void keep_to_own_cpus(const struct stk_cpu_share *share)
+{
+    if (share->keeps)
+        (void)sched_setaffinity(0, sizeof(share->set), &share->set);
+}
+
 static void *run(void *argument)
 {
     struct stk_worker *worker = argument;
     worker->kernel_thread = gettid();
+    keep_to_own_cpus(&worker->pipeline->cpu_share);
     worker->start_rc = stk_fetch_ring_open(&worker->fetcher, &worker->start_error);
     set_life(worker, STK_WORKER_RUNNING);
     if (worker->start_rc == 0)

@@ -211,7 +211,10 @@ typedef struct stoker_loader_options {
      * and tunes the number while the consumer waits, up to one per CPU. If samples are read or decoded and the
      * workers leave CPU time unused, up to four per CPU, at most 32 (or one per CPU, if that is more).
      * If the data set is in memory and the caller mostly waits, next() also does a worker's share: as an extra
-     * worker if a CPU is free, else in place of the last one. */
+     * worker if a CPU is free, else in place of the last one.
+     * CPUs are those that affinity and control groups leave to this process. If the launcher's variables (stoker/ranks.h)
+     * name several processes on this node they are divided: the threads of a process that the launcher has not bound to
+     * fewer CPUs than its own keep to an equal, consecutive part of them. */
     int32_t num_workers;
     /* Element type of images, or of field 0: FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a wider integer type that
      * holds all values (uint16 to int32, int64, ...) keeps them. Default NONE = as stored. */

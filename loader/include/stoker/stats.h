@@ -46,7 +46,7 @@ typedef struct stoker_stats {
 
     uint32_t workers;     /* running now; a consumer that does a worker's share counts as one */
     uint32_t workers_max; /* threads that exist */
-    uint32_t cpus;        /* that CPU affinity and the cgroup quota allow */
+    uint32_t cpus;        /* that this process may use: see options.num_workers */
     uint32_t slots;       /* in the ring */
     uint32_t slots_ready; /* full, waiting for the consumer */
     uint32_t read_depth;  /* reads in flight per worker, at most */

@@ -1,0 +1,63 @@
+/* cpu_share.c - see cpu_share.h. */
+#include "loader/base/cpu_share.h"
+
+#include <assert.h>
+#include <unistd.h>
+
+#include "loader/base/cgroup.h"
+#include "loader/base/thread.h"
+
+static uint32_t at_least_one(uint32_t count)
+{
+    return count < 1 ? 1 : count;
+}
+
+/* Piece `rank` of `ranks` almost equal, consecutive ones: CPUs of one socket are usually numbered in a row. */
+static cpu_set_t piece(const cpu_set_t *all, uint32_t count, uint32_t rank, uint32_t ranks)
+{
+    const uint32_t first = (uint32_t)((uint64_t)count * rank / ranks);
+    const uint32_t end = (uint32_t)((uint64_t)count * (rank + 1) / ranks);
+    cpu_set_t set;
+    uint32_t seen = 0;
+    CPU_ZERO(&set);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, all))
+            continue;
+        if (seen >= first && seen < end)
+            CPU_SET(cpu, &set);
+        seen++;
+    }
+    return set;
+}
+
+struct stk_cpu_share stk_cpu_share_divide(const cpu_set_t *own, const cpu_set_t *parent,
+                                          uint32_t quota, uint32_t rank, uint32_t ranks)
+{
+    assert(ranks >= 1);
+    assert(rank < ranks);
+    const uint32_t mine = at_least_one((uint32_t)CPU_COUNT(own));
+    const uint32_t all = (uint32_t)CPU_COUNT(parent);
+    const bool bound = all > mine;
+    /* Processes on the CPUs of this one, if the launcher has bound all to equally many. */
+    const uint32_t together =
+        bound ? at_least_one((uint32_t)((uint64_t)mine * ranks / all)) : ranks;
+    const uint32_t by_mask = at_least_one(mine / together);
+    const uint32_t by_quota = at_least_one(quota / ranks);
+    struct stk_cpu_share share = { .count = by_quota < by_mask ? by_quota : by_mask,
+                                   .keeps = !bound && ranks > 1 && mine >= ranks };
+    if (share.keeps)
+        share.set = piece(own, mine, rank, ranks);
+    return share;
+}
+
+struct stk_cpu_share stk_cpu_share_of(uint32_t rank, uint32_t ranks)
+{
+    cpu_set_t own;
+    cpu_set_t parent;
+    if (ranks <= 1 || sched_getaffinity(0, sizeof(own), &own) != 0) /* more CPUs than a set holds */
+        return (struct stk_cpu_share){ .count =
+                                           at_least_one(stk_cpu_count() / at_least_one(ranks)) };
+    if (sched_getaffinity(getppid(), sizeof(parent), &parent) != 0)
+        parent = own;
+    return stk_cpu_share_divide(&own, &parent, stk_cgroup_cpus(""), rank, ranks);
+}
