@@ -131,6 +131,8 @@ static int check_together(const stoker_transform *transform, char *why)
         transform->decode_scale != STOKER_DECODE_SCALE_FAST)
         return refuse(why, "decode_scale %d is none of the enumerators",
                       (int)transform->decode_scale);
+    if (transform->decode_scale != STOKER_DECODE_SCALE_EXACT && resizings == 0)
+        return refuse(why, "decode_scale is for images that are resized");
     if (transform->resize_shorter != 0 && !crops(transform))
         return refuse(why, "resize_shorter leaves images of differing size: a crop must follow");
     if (transform->pad != 0 && !is_set(transform->random_crop))

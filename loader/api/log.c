@@ -128,6 +128,25 @@ static void say_route(const stoker_loader *loader)
                 loader->threads ? atomic_load(&loader->pipeline.active_workers) : 0, route);
 }
 
+/* Images beside field 0, which a caller may expect to be changed like it. */
+static void say_fields(const stoker_loader *loader)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    const bool transforms = stk_transform_wanted(&loader->options.transform);
+    const bool planes = loader->options.layout == STOKER_LAYOUT_NCHW;
+    for (uint32_t i = 1; i < dataset->info.field_count; i++) {
+        const stoker_field_info *info = &dataset->fields[i].info;
+        const bool pixels = info->kind == STOKER_FIELD_IMAGE || info->kind == STOKER_FIELD_MASK;
+        if (transforms && info->kind == STOKER_FIELD_IMAGE)
+            stk_log_say(loader, STOKER_LOG_WARNING,
+                        "transform is for field 0 and masks: the image \"%s\" stays as stored",
+                        info->name);
+        if (planes && pixels && info->shape[2] > 1)
+            stk_log_say(loader, STOKER_LOG_WARNING,
+                        "layout is for field 0: \"%s\" stays NHWC, as stored", info->name);
+    }
+}
+
 void stk_log_choices(stoker_loader *loader)
 {
     if (loader->options.on_log == NULL)
@@ -136,6 +155,7 @@ void stk_log_choices(stoker_loader *loader)
     say_reader(loader);
     say_cache(loader);
     say_slots(loader);
+    say_fields(loader);
     say_route(loader);
     stk_log_update(loader);
 }

@@ -161,7 +161,8 @@ static int check_normalisation(const stoker_loader_options *options, const stoke
                                stoker_error *error)
 {
     const stoker_dataset_info *set = &dataset->info;
-    const uint64_t channels = set->rank > 0 ? set->shape[set->rank - 1] : 1;
+    const bool is_list = set->rank == 0 || (set->rank == 1 && dataset->fields[0].info.varies);
+    const uint64_t channels = is_list ? 1 : set->shape[set->rank - 1];
     const uint32_t given = options->mean_count;
     int rc = require(isfinite(options->scale) && options->scale != 0.0F, error, STOKER_EINVAL,
                      "scale %g is 0 or not finite", (double)options->scale);
@@ -181,6 +182,24 @@ static int check_normalisation(const stoker_loader_options *options, const stoke
                          error, STOKER_EINVAL, "std[%" PRIu32 "] is not positive", i);
     }
     return rc;
+}
+
+static bool takes_scale(stoker_dtype dtype)
+{
+    return dtype == STOKER_DTYPE_FLOAT32 || dtype == STOKER_DTYPE_FLOAT16 ||
+           dtype == STOKER_DTYPE_BFLOAT16;
+}
+
+/* Before AUTO has its value. */
+static int check_scale(const stoker_loader_options *options, const stoker_dataset *dataset,
+                       stoker_error *error)
+{
+    const stoker_dtype to =
+        options->dtype != STOKER_DTYPE_NONE ? options->dtype : dataset->info.dtype;
+    return require(takes_scale(to) || options->scale == STOKER_SCALE_AUTO || options->scale == 1.0F,
+                   error, STOKER_EINVAL,
+                   "scale needs a dtype of float32, float16 or bfloat16, not %s",
+                   stoker_dtype_name(to));
 }
 
 static int check_types(const stoker_loader_options *options, const stoker_dataset *dataset,
@@ -354,6 +373,8 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
         rc = stk_order_check(options, dataset, error);
     if (rc == 0)
         rc = check_share(options, dataset, error);
+    if (rc == 0)
+        rc = check_scale(options, dataset, error);
     if (rc == 0)
         choose(options, dataset);
     if (rc == 0)

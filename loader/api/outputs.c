@@ -98,6 +98,8 @@ static bool write_pad(struct stk_pack *pack, stoker_dtype dtype, double value)
     return true;
 }
 
+static const stoker_field_options default_field = STOKER_FIELD_OPTIONS_INIT;
+
 static int plan_pack(struct stk_output *output, const stoker_field_info *info,
                      const stoker_field_options *given, stoker_error *error)
 {
@@ -105,10 +107,14 @@ static int plan_pack(struct stk_output *output, const stoker_field_info *info,
         return refuse(error, STOKER_EINVAL, info->name,
                       "form %d is not PACKED, PADDED, PADDED_MULTIPLE or PADDED_MAX",
                       (int)given->form);
+    if (!info->varies && given->form != STOKER_FORM_PACKED)
+        return refuse(error, STOKER_EINVAL, info->name, "form pads a field that does not vary");
+    if (given->multiple != default_field.multiple && given->form != STOKER_FORM_PADDED_MULTIPLE)
+        return refuse(error, STOKER_EINVAL, info->name, "multiple is for form PADDED_MULTIPLE");
+    if (given->pad_value != 0.0 && given->form == STOKER_FORM_PACKED)
+        return refuse(error, STOKER_EINVAL, info->name, "pad_value is for a form that pads");
     if (!info->varies)
-        return given->form == STOKER_FORM_PACKED ? 0
-                                                 : refuse(error, STOKER_EINVAL, info->name,
-                                                          "form pads a field that does not vary");
+        return 0;
     if (given->multiple < 1 || given->multiple > STOKER_FIELD_MULTIPLE_MAX)
         return refuse(error, STOKER_EINVAL, info->name, "multiple %" PRIu32 " is not in 1..%d",
                       given->multiple, STOKER_FIELD_MULTIPLE_MAX);
@@ -169,6 +175,23 @@ static int plan_type(struct stk_output *output, const stoker_field_info *info, s
                   stoker_dtype_name(info->dtype), stoker_dtype_name(dtype));
 }
 
+/* Let rows of field 0 that vary be scaled: workers convert only rows of one length. */
+static void plan_scale(struct stk_output *output, const stoker_loader *loader, stoker_dtype from)
+{
+    const struct stk_convert_plan *plan = &loader->pipeline.convert;
+    struct stk_retype *retype = &output->retype;
+    bool changes = false;
+    for (uint32_t i = 0; i < plan->period; i++)
+        changes = changes || plan->factor[i] != 1.0F || plan->bias[i] != 0.0F;
+    if (!changes || !is_float(plan->to))
+        return;
+    retype->to_float = stk_elements_choose(from, STOKER_DTYPE_FLOAT32);
+    retype->convert = stk_elements_choose(STOKER_DTYPE_FLOAT32, plan->to);
+    retype->factor = plan->factor;
+    retype->bias = plan->bias;
+    retype->period = plan->period;
+}
+
 /* Room for a row in either type: workers write it as stored. */
 static int plan_size(const struct stk_output *output, struct stk_field_size *size)
 {
@@ -198,6 +221,8 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
     plan_shape(loader, index, &output->view.values);
     output->elements = elements_of(&output->view.values, info->varies);
     int rc = plan_type(output, info, dtype, error);
+    if (rc == 0 && index == 0 && info->varies)
+        plan_scale(output, loader, info->dtype);
     if (rc == 0)
         rc = plan_pack(output, info, given, error);
     if (rc == 0)

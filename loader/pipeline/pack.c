@@ -2,6 +2,7 @@
 #include "loader/pipeline/pack.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -45,6 +46,24 @@ static void fill(const struct stk_pack *pack, uint8_t *at, const uint8_t *end)
 
 enum { BLOCK = 512, ELEMENT_BYTES_MAX = 8 };
 
+/* Elements first .. first + count - 1 of a row. */
+static void convert_block(const struct stk_retype *retype, const uint8_t *block, uint8_t *out,
+                          size_t first, size_t count)
+{
+    float values[BLOCK];
+    if (retype->to_float == NULL) {
+        retype->convert(block, out, count);
+        return;
+    }
+    retype->to_float(block, values, count);
+    uint32_t place = (uint32_t)(first % retype->period);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = fmaf(values[i], retype->factor[place], retype->bias[place]);
+        place = place + 1 < retype->period ? place + 1 : 0;
+    }
+    retype->convert(values, out, count);
+}
+
 void stk_retype_elements(const struct stk_retype *retype, uint8_t *at, size_t count)
 {
     _Alignas(64) uint8_t block[BLOCK * ELEMENT_BYTES_MAX];
@@ -53,7 +72,7 @@ void stk_retype_elements(const struct stk_retype *retype, uint8_t *at, size_t co
         const size_t some = count - done < BLOCK ? count - done : BLOCK;
         const size_t first = grows ? count - done - some : done;
         memcpy(block, at + first * retype->from_bytes, some * retype->from_bytes);
-        retype->convert(block, at + first * retype->to_bytes, some);
+        convert_block(retype, block, at + first * retype->to_bytes, first, some);
         done += some;
     }
 }

@@ -30,9 +30,14 @@ struct stk_pack {
 struct stk_retype {
     stk_elements_fn *convert; /* NULL = they stay as stored */
     size_t from_bytes, to_bytes;
+    /* Not NULL: element i becomes fmaf(value, factor[i % period], bias[i % period]) as float32, which `convert` then
+     * takes. As kernels/convert does with rows that do not vary. */
+    stk_elements_fn *to_float;
+    const float *factor, *bias;
+    uint32_t period;
 };
 
-/* Convert `count` elements that begin at `at`, where there is room for them in either type. */
+/* Convert `count` elements that begin at `at`, where a row begins and has room for them in either type. */
 void stk_retype_elements(const struct stk_retype *retype, uint8_t *at, size_t count);
 
 /* Convert `rows` rows of `elements` elements of a field that does not vary; they are dense afterwards. fresh: those that

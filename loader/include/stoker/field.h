@@ -47,8 +47,8 @@ typedef struct stoker_field_options {
      * Default NONE = as stored. Field 0 has options.dtype instead. */
     stoker_dtype dtype;
     stoker_field_form form; /* fields that vary only; default STOKER_FORM_PACKED */
-    uint32_t multiple;      /* for PADDED_MULTIPLE, 1..65536; default 8 */
-    double pad_value;       /* a value of the element type; default 0 */
+    uint32_t multiple;      /* for PADDED_MULTIPLE only, 1..65536; default 8 */
+    double pad_value; /* for forms that pad: a value of the element type, not scaled; default 0 */
 } stoker_field_options;
 
 #define STOKER_FIELD_OPTIONS_DEFAULTS                                                              \

@@ -271,7 +271,7 @@ typedef struct stoker_loader_options {
     /* ---- images ---- */
 
     stoker_layout layout; /* axis order of images: NHWC (default) or NCHW */
-    /* Float types get value * scale; any finite number but 0. Default STOKER_SCALE_AUTO = 1/255 for uint8 data, else
+    /* The float types float32, float16 and bfloat16 get value * scale; any finite number but 0; others take only 1. Default STOKER_SCALE_AUTO = 1/255 for uint8 data, else
      * 1. */
     float scale;
     /* subtracted after scale, per channel; NULL (default) = 0. Copied by create */

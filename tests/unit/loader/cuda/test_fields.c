@@ -251,8 +251,9 @@ Test(fields, other_types_of_fields_that_vary)
     for (int form = STOKER_FORM_PACKED; form <= STOKER_FORM_PADDED_MAX; form++)
         for (int i = 0; i < 3; i++) {
             const struct expected expected = { .form = (stoker_field_form)form,
-                                               .multiple = 4,
-                                               .pad = -1.0,
+                                               .multiple =
+                                                   form == STOKER_FORM_PADDED_MULTIPLE ? 4 : 0,
+                                               .pad = form == STOKER_FORM_PACKED ? 0.0 : -1.0,
                                                .words = words[i],
                                                .text = texts[i] };
             stoker_field_options fields[2];
