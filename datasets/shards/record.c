@@ -69,22 +69,43 @@ static enum stk_shard_codec codec_of(uint64_t tag)
     return (enum stk_shard_codec)(uint8_t)(tag >> TAG_CODEC_SHIFT);
 }
 
-static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
+/* The record's number in the set, or STK_SHARD_NO_INDEX. */
+static uint64_t index_of(const struct stk_shard_decoder *decoder, uint64_t tag)
 {
-    const struct stk_shard_decoder *decoder = self;
-    const uint32_t wanted = (uint32_t)in->tag;
-    const uint64_t index =
-        decoder->known == NULL
-            ? STK_SHARD_NO_INDEX
-            : stk_shard_known_find(decoder->known, wanted, (uint32_t)(in->tag >> TAG_INDEX_SHIFT));
-    if (decoder->once && stk_shard_known_has(decoder->known, index))
-        return STOKER_OK;
-    const uint32_t sum = decoder->sum(0, in->bytes, in->size);
+    return decoder->known == NULL ? STK_SHARD_NO_INDEX
+                                  : stk_shard_known_find(decoder->known, (uint32_t)tag,
+                                                         (uint32_t)(tag >> TAG_INDEX_SHIFT));
+}
+
+static int check(const struct stk_shard_decoder *decoder, uint64_t index, uint32_t sum,
+                 uint32_t wanted, stoker_error *error)
+{
     if (sum != wanted)
         return stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, wanted);
     if (decoder->known != NULL)
         stk_shard_known_mark(decoder->known, index);
     return STOKER_OK;
+}
+
+static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
+{
+    const struct stk_shard_decoder *decoder = self;
+    const uint64_t index = index_of(decoder, in->tag);
+    if (decoder->once && stk_shard_known_has(decoder->known, index))
+        return STOKER_OK;
+    return check(decoder, index, decoder->sum(0, in->bytes, in->size), (uint32_t)in->tag, error);
+}
+
+/* Rows from here on are stored past the caches: a batch of them fills most of a cache. */
+enum { STREAMED_BYTES_MIN = 64 << 10 };
+
+static int verify_into(const void *self, const stoker_encoded *in, void *row, stoker_error *error)
+{
+    const struct stk_shard_decoder *decoder = self;
+    const uint32_t sum = in->size >= STREAMED_BYTES_MIN
+                             ? stk_crc32c_copy(0, row, in->bytes, in->size)
+                             : stk_crc32c_copy_plain(decoder->sum, 0, row, in->bytes, in->size);
+    return check(decoder, index_of(decoder, in->tag), sum, (uint32_t)in->tag, error);
 }
 
 static int decode_packed(const void *self, void *scratch, const stoker_encoded *in, void *row,
@@ -153,6 +174,7 @@ int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_s
                                    .self = decoder,
                                    .decode = stk_codec_raw.decode,
                                    .verify = verify,
+                                   .verify_into = verify_into,
                                    .bytes_are_row = true };
     decoder->packed = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                       .name = "shard record",

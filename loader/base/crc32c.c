@@ -83,7 +83,7 @@ uint32_t stk_crc32c_copy_plain(stk_crc32c_fn *sum, uint32_t crc, void *target, c
     for (size_t done = 0; done < size; done += PIECE_BYTES) {
         const size_t piece = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
         memcpy(to + done, from + done, piece);
-        crc = sum(crc, to + done, piece);
+        crc = sum(crc, from + done, piece); /* not the copy, whose lines are still on their way */
     }
     return crc;
 }

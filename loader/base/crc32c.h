@@ -23,12 +23,12 @@ stk_crc32c_fn *stk_crc32c_avx512(void);
 /* The fastest variant, chosen once by a caller that computes many. */
 stk_crc32c_fn *stk_crc32c_fastest(void);
 
-/* Copy bytes, which must not overlap their target, and return the checksum of what was copied. For large copies to memory
- * that is not read soon: the AVX-512 variant stores past the caches. NULL = not supported by this processor. */
+/* Copy bytes, which must not overlap their target, and return their checksum. For large copies to memory that is not read
+ * soon: the AVX-512 variant stores past the caches. NULL = not supported by this processor. */
 typedef uint32_t stk_crc32c_copy_fn(uint32_t crc, void *target, const void *bytes, size_t size);
 stk_crc32c_copy_fn *stk_crc32c_copy_avx512(void);
 
-/* The same with any variant of the sum, piece by piece while the copy of the piece is in the cache. */
+/* The same with any variant of the sum, piece by piece, so that a piece is in the cache when it is summed. */
 uint32_t stk_crc32c_copy_plain(stk_crc32c_fn *sum, uint32_t crc, void *target, const void *bytes,
                                size_t size);
 

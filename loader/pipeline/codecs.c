@@ -7,6 +7,7 @@
 
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
+#include "loader/base/struct_size.h"
 
 enum { CAPACITY_FIRST = 16 };
 
@@ -259,9 +260,19 @@ int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, voi
     return find_scratch(codecs, codec, false, scratch, said);
 }
 
-int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, stoker_error *said)
+int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, void *into,
+                      stoker_error *said)
 {
     if (codec == NULL || codec->verify == NULL)
         return 0;
+    if (into != NULL)
+        return refuse_stop(codec->verify_into(codec->self, encoded, into, said), "verify_into()",
+                           said);
     return refuse_stop(codec->verify(codec->self, encoded, said), "verify()", said);
+}
+
+bool stk_codecs_can_verify_into(const stoker_codec *codec)
+{
+    return codec != NULL && codec->struct_size >= STK_SIZE_UP_TO(stoker_codec, verify_into) &&
+           codec->bytes_are_row && codec->verify != NULL && codec->verify_into != NULL;
 }

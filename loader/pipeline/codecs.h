@@ -67,7 +67,9 @@ int stk_codecs_decode_fields(struct stk_codecs *codecs, const stoker_codec *code
 int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, void **scratch,
                        stoker_error *said);
 
-/* Verify the bytes of a part, if its codec can. The same. */
-int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, stoker_error *said);
+/* Verify the bytes of a part, if its codec can. into: copy them there meanwhile, NULL = do not. The same. */
+int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, void *into,
+                      stoker_error *said);
+bool stk_codecs_can_verify_into(const stoker_codec *codec);
 
 #endif

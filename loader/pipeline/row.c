@@ -231,16 +231,27 @@ static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *sp
     return rc < 0 ? decode_failed(maker, span, row, part, rc, &said) : end_part(maker, span, row);
 }
 
-/* Verify the bytes of a part, if its codec can, before they are cached or decoded. */
+/* Verify the bytes of a part, if its codec can, before they are cached or decoded; into: copy them there meanwhile. */
 static int verify(const struct stk_span *span, uint32_t row, uint32_t part, const uint8_t *bytes,
-                  size_t size, stoker_error *said)
+                  size_t size, uint8_t *into, stoker_error *said)
 {
     const stoker_codec *codec = stk_span_part(span, row, part)->codec;
     if (codec == NULL || codec->verify == NULL)
         return 0;
     const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
     stk_error_clear(said);
-    return stk_codecs_verify(codec, &encoded, said);
+    return stk_codecs_verify(codec, &encoded, into, said);
+}
+
+/* Returns true if a part in memory is copied to its row while it is verified. */
+static bool is_verified_into(const struct stk_row_maker *maker, const struct stk_span *span,
+                             uint32_t row, uint32_t part)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const stoker_part *sample = stk_span_part(span, row, part);
+    return !pipeline->field_plan.several && pipeline->plan.finish == STK_FINISH_COPY &&
+           sample->extent.bytes == pipeline->dataset->row_bytes &&
+           stk_codecs_can_verify_into(sample->codec);
 }
 
 /* ---- reads ---- */
@@ -366,7 +377,7 @@ enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_com
     if (!whole)
         note_unchecked(pipeline, sample->codec);
     stoker_error said;
-    const int rc = verify(span, row, done->part, bytes, sample->extent.bytes, &said);
+    const int rc = verify(span, row, done->part, bytes, sample->extent.bytes, NULL, &said);
     if (rc < 0) {
         if (done->block_rows > 0)
             stk_cache_fill_cancel(pipeline, id);
@@ -416,9 +427,11 @@ static enum stk_row_step begin_part(struct stk_row_maker *maker, struct stk_span
     if (extent->memory == NULL && extent->bytes > 0)
         return order(maker, span, row, part);
     stoker_error said;
-    const int rc = verify(span, row, part, extent->memory, extent->bytes, &said);
+    uint8_t *into = is_verified_into(maker, span, row, part) ? slot_row(maker, span, row) : NULL;
+    const int rc = verify(span, row, part, extent->memory, extent->bytes, into, &said);
     return rc < 0 ? decode_failed(maker, span, row, part, rc, &said)
-                  : finish(maker, span, row, part, extent->memory, extent->bytes);
+                  : finish(maker, span, row, part, into != NULL ? into : extent->memory,
+                           extent->bytes);
 }
 
 /* The sample as stored if the cache holds it, else NULL. */

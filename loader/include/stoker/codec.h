@@ -99,6 +99,11 @@ typedef struct stoker_codec {
     int (*decode_region_fields)(const void *self, void *scratch, const stoker_encoded *in,
                                 const stoker_region *wanted, stoker_row *rows, uint32_t count,
                                 stoker_region *got, stoker_error *error);
+
+    /* Optional, if bytes_are_row and there is a verify(): copy the bytes to row, which has in->size bytes, and verify them
+     * in the same pass over memory. Called instead of verify() for bytes in memory that are delivered as they are. Rules
+     * as for decode(), but without scratch. */
+    int (*verify_into)(const void *self, const stoker_encoded *in, void *row, stoker_error *error);
 } stoker_codec;
 
 STOKER_END_DECLS

@@ -237,3 +237,35 @@ Test(shards_known, records_that_look_the_same_are_not_told_apart)
     stk_shard_known_free(&known);
     munmap(records, count * sizeof(*records));
 }
+
+/* A record that changes after its first epoch, in memory from then on. */
+CleanTest(shards_known, a_loader_notices_later_damage_of_a_mapped_record)
+{
+    static const bool converts[] = { false, true };
+    for (size_t i = 0; i < sizeof(converts) / sizeof(converts[0]); i++) {
+        const struct stk_directory directory = make_set();
+        stoker_dataset *dataset = open_set(&directory, "?map=1");
+        stoker_loader *loader = NULL;
+        stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+        stoker_batch batch = STOKER_BATCH_INIT;
+        options.batch_size = 7;
+        options.num_workers = 0;
+        options.epochs = EPOCHS;
+        options.cache = STOKER_CACHE_NONE;
+        options.dtype = converts[i] ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_UINT8;
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+        int rc;
+        while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK)
+            stoker_batch_release(&batch);
+        cr_assert_eq(rc, STOKER_EPOCH_END);
+        damage(&directory, 65);
+        while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK || rc == STOKER_EPOCH_END)
+            stoker_batch_release(&batch);
+        cr_assert_eq(rc, STOKER_ECORRUPT);
+        cr_assert_eq(stoker_loader_error(loader)->sample, 65);
+        cr_assert_not_null(strstr(stoker_loader_error(loader)->message, "checksum"));
+        stoker_loader_destroy(&loader);
+        stoker_dataset_close(&dataset);
+        stk_directory_remove(&directory);
+    }
+}

@@ -1,0 +1,148 @@
+/* test_verify_into.c - a codec that verifies what it copies is asked for bytes in memory that are delivered as they are, and
+ * for no others.
+ *
+ * Method: rows of zeros; verify_into() adds one to each byte of its copy, so the batch shows which call was made.
+ */
+#include <criterion/criterion.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "support/leaks.h"
+
+enum { SAMPLES = 10, ROW = 48, BAD = 3 };
+
+struct set {
+    stoker_codec codec;
+    bool is_bad; /* sample BAD is */
+};
+
+static const uint8_t zeros[ROW];
+
+static int check(const struct set *set, const stoker_encoded *in)
+{
+    return set->is_bad && in->sample == BAD ? STOKER_ECORRUPT : STOKER_OK;
+}
+
+static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
+{
+    (void)error;
+    return check(self, in);
+}
+
+static int verify_into(const void *self, const stoker_encoded *in, void *row, stoker_error *error)
+{
+    (void)error;
+    cr_assert_eq(in->size, ROW);
+    cr_assert_eq(in->bytes, zeros);
+    memset(row, 1, in->size);
+    return check(self, in);
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    (void)self;
+    (void)scratch;
+    (void)error;
+    memcpy(row, in->bytes, row_bytes);
+    return STOKER_OK;
+}
+
+static int describe(const void *self, stoker_dataset_info *out)
+{
+    (void)self;
+    out->count = SAMPLES;
+    out->dtype = STOKER_DTYPE_UINT8;
+    out->rank = 1;
+    out->shape[0] = ROW;
+    out->label_dtype = STOKER_DTYPE_NONE;
+    return STOKER_OK;
+}
+
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
+                  stoker_error *error)
+{
+    (void)ids;
+    (void)error;
+    const struct set *set = self;
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = (stoker_part){ .codec = &set->codec, .extent = { .memory = zeros, .bytes = ROW } };
+    return STOKER_OK;
+}
+
+static const stoker_dataset_ops ops = {
+    .struct_size = sizeof(ops), .name = "zeros", .describe = describe, .locate = locate
+};
+
+static struct set sound(void)
+{
+    return (struct set){ .codec = { .struct_size = sizeof(stoker_codec),
+                                    .name = "zeros",
+                                    .decode = decode,
+                                    .verify = verify,
+                                    .bytes_are_row = true,
+                                    .verify_into = verify_into } };
+}
+
+/* The first bytes of all rows, added; < 0: how the loader ended. */
+static int run(struct set *set, stoker_dtype dtype)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    int total = 0;
+    set->codec.self = set;
+    options.batch_size = 4;
+    options.num_workers = 0;
+    options.epochs = 1;
+    options.cache = STOKER_CACHE_NONE;
+    options.dtype = dtype;
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, set, NULL), STOKER_OK);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    int rc;
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {
+        for (uint32_t row = 0; row < batch.count; row++)
+            total += dtype == STOKER_DTYPE_UINT8
+                         ? ((const uint8_t *)batch.images.data)[row * ROW]
+                         : (int)((const float *)batch.images.data)[row * ROW];
+        stoker_batch_release(&batch);
+    }
+    if (rc < 0)
+        cr_assert_eq(stoker_loader_error(loader)->sample, BAD);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    return rc < 0 ? rc : total;
+}
+
+CleanTest(verify_into, copies_rows_that_are_delivered_as_stored)
+{
+    struct set set = sound();
+    cr_assert_eq(run(&set, STOKER_DTYPE_UINT8), SAMPLES);
+    set.is_bad = true;
+    cr_assert_eq(run(&set, STOKER_DTYPE_UINT8), STOKER_ECORRUPT);
+}
+
+CleanTest(verify_into, is_not_asked_for_rows_that_are_converted)
+{
+    struct set set = sound();
+    cr_assert_eq(run(&set, STOKER_DTYPE_FLOAT32), 0);
+    set.is_bad = true;
+    cr_assert_eq(run(&set, STOKER_DTYPE_FLOAT32), STOKER_ECORRUPT);
+}
+
+/* Compiled with a header that had no such member; not the row's bytes; nothing that verifies. */
+CleanTest(verify_into, needs_a_codec_that_has_it)
+{
+    struct set set = sound();
+    set.codec.struct_size = offsetof(stoker_codec, verify_into);
+    cr_assert_eq(run(&set, STOKER_DTYPE_UINT8), 0);
+    set = sound();
+    set.codec.bytes_are_row = false;
+    cr_assert_eq(run(&set, STOKER_DTYPE_UINT8), 0);
+    set = sound();
+    set.codec.verify = NULL;
+    cr_assert_eq(run(&set, STOKER_DTYPE_UINT8), 0);
+}
