@@ -47,7 +47,7 @@ def their_boxes(generator):
     height, width = generator.randint(1, 90), generator.randint(1, 90)
     step = v2.CutMix(num_classes=10)
     make = getattr(step, "make_params", None) or step._get_params
-    params = make([torch.zeros(4, 1, height, width), torch.zeros(4, dtype=torch.long)])
+    params = make([torch.zeros(4, 1, height, width)])
     left, top, right, bottom = params["box"]
     return height, width, params["lam_adjusted"], (top, left, bottom, right)
 
