@@ -18,6 +18,7 @@ static inline void stk_store_bf16(uint16_t *at, float value)
 }
 
 #include "kernels/transform/launch_body.h"
+#include "kernels/transform/launch_mix.h"
 
 /* ---- host kernels: one block after the other --------------------------------------- */
 
@@ -215,7 +216,12 @@ const struct stk_kernel stk_kernels[] = {
     { #name, sizeof(struct stk_retouch_launch), name##_on_host, grid_of_pixels },
     RETOUCH_KERNELS(ROW_OF_TABLE)
 #undef ROW_OF_TABLE
-        { .name = NULL },
+#define ROW_OF_TABLE(name, type)                                                                   \
+    { #name, sizeof(struct stk_mixup_launch), name##_on_host, stk_mixup_grid },
+        STK_MIXUP_KERNELS(ROW_OF_TABLE)
+#undef ROW_OF_TABLE
+            { "stk_cutmix", sizeof(struct stk_cutmix_launch), stk_cutmix_on_host, stk_cutmix_grid },
+    { .name = NULL },
 };
 
 const struct stk_kernel *stk_kernel_named(const char *name)

@@ -20,7 +20,18 @@ static __device__ inline void stk_store_bf16(uint16_t *at, float value)
     *at = __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
 
+static __device__ inline float stk_load_f16(const uint16_t *at)
+{
+    return __half2float(__ushort_as_half(*at));
+}
+
+static __device__ inline float stk_load_bf16(const uint16_t *at)
+{
+    return __uint_as_float((uint32_t)*at << 16);
+}
+
 #include "kernels/transform/launch_body.h"
+#include "kernels/transform/launch_mix_body.h"
 
 /* Runs BODY for each sample k of the batch and each i below `elements`, with the frame of sample k.
  * A parameter of the macro must not be called `count`: it would replace the member of that name. */
@@ -139,7 +150,27 @@ extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
-    stk_blur_across(const __grid_constant__ struct stk_retouch_launch launch)
+    stk_blur_across(const __grid_constant__ struct stk_retouch_launch launch){
+        FOR_EACH_PIXEL(launch.batch, stk_blur_across_thread(&launch, k, i))
+    }
+
+/* ---- mixup, cutmix: a thread makes an element of all rows ------------------------ */
+
+#define DEFINE_MIXUP(name, type)                                                                   \
+    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
+        name(const __grid_constant__ struct stk_mixup_launch launch)                               \
+    {                                                                                              \
+        const uint64_t i = (uint64_t)blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;                \
+        if (i < launch.elements)                                                                   \
+            stk_mixup_thread(&launch, i, type);                                                    \
+    }
+DEFINE_MIXUP(stk_mixup_u8, STK_MIX_U8) DEFINE_MIXUP(stk_mixup_f16, STK_MIX_F16)
+    DEFINE_MIXUP(stk_mixup_bf16, STK_MIX_BF16) DEFINE_MIXUP(stk_mixup_f32, STK_MIX_F32)
+
+        extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+            stk_cutmix(const __grid_constant__ struct stk_cutmix_launch launch)
 {
-    FOR_EACH_PIXEL(launch.batch, stk_blur_across_thread(&launch, k, i))
+    const uint64_t i = (uint64_t)blockIdx.x * STK_LAUNCH_THREADS + threadIdx.x;
+    if (i < stk_cutmix_units(&launch))
+        stk_cutmix_thread(&launch, i);
 }

@@ -198,13 +198,27 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
     return rc;
 }
 
+static int make_mixing(stoker_loader *loader, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    char why[STK_DEVICE_WHY_BYTES] = "";
+    int rc = stk_mixing_plan(&loader->pipeline.mixing, loader, error);
+    if (rc < 0)
+        return rc;
+    rc = stk_device_mixing_init(&loader->device_mixing, &loader->pipeline.mixing, loader->device,
+                                why);
+    return why[0] == '\0'
+               ? rc
+               : stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "mixing: %s", why);
+}
+
 static int make_transfer(stoker_loader *loader, stoker_error *error)
 {
     if (!loader->on_device)
         return 0;
     int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->pipeline.slots,
                                &loader->device_convert, &loader->pipeline.device_cache,
-                               stk_sizing_buffer_count(loader));
+                               &loader->device_mixing, stk_sizing_buffer_count(loader));
     const char *failure = stk_device_failure(loader->device);
     const struct stk_place nowhere = STK_NOWHERE;
     if (rc == STOKER_EDEVICE && failure != NULL)
@@ -306,7 +320,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_row_plan_divide(loader, &framing, error);
     loader->pipeline.finish = &loader->outputs.finish;
     if (rc == 0)
-        rc = stk_mixing_plan(&loader->pipeline.mixing, loader, error);
+        rc = make_mixing(loader, error);
     if (rc == 0)
         rc = look_at_samples(loader, error);
     if (rc == 0)
@@ -408,6 +422,7 @@ static void free_loader(void *self)
     stk_free(loader->fields);
     stk_outputs_destroy(&loader->outputs);
     stk_mixing_plan_destroy(&loader->pipeline.mixing);
+    stk_device_mixing_destroy(&loader->device_mixing);
     stk_slots_destroy(&loader->pipeline.slots);
     stk_field_plan_destroy(&loader->pipeline.field_plan);
     stk_device_convert_destroy(&loader->device_convert);

@@ -291,7 +291,7 @@ int stk_deliver_send(stoker_loader *loader)
     struct rows rows;
     int rc = settle(loader, stk_slots_of(slots, slots->head), &place, &rows);
     if (rc == 0)
-        rc = stk_transfer_send(&loader->transfer, rows.count, place.epoch);
+        rc = stk_transfer_send(&loader->transfer, rows.count, &place);
     if (rc == 0)
         stk_transfer_buffer(&loader->transfer, slots->head - 1)->padded = rows.padded;
     if (rc == 0)

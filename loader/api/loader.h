@@ -43,7 +43,8 @@ struct stoker_loader {
     struct stk_device *device;
     bool on_device;                           /* batches are copied to `device` */
     struct stk_device_convert device_convert; /* all zero on the CPU */
-    size_t row_bytes;                         /* per row as delivered */
+    struct stk_device_mixing device_mixing;
+    size_t row_bytes; /* per row as delivered */
     char convert_reason[STK_DEVICE_WHY_BYTES];
     char cache_reason[STK_DEVICE_WHY_BYTES];
     char share_reason[128]; /* why the cache is not shared */

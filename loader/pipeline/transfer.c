@@ -9,9 +9,8 @@
 #include "loader/pipeline/ledger.h"
 
 enum {
-    BUFFER_ALIGN = 256,    /* what cudaMalloc promises for the first one */
-    GAP_BYTES_MAX = 65536, /* unused bytes that are copied to save a copy */
-    LAUNCHES_MAX = STK_CACHE_LAUNCHES_MAX + STK_LAUNCH_STEPS_MAX
+    BUFFER_ALIGN = 256,   /* what cudaMalloc promises for the first one */
+    GAP_BYTES_MAX = 65536 /* unused bytes that are copied to save a copy */
 };
 
 static size_t align(size_t bytes)
@@ -61,11 +60,17 @@ static int make_buffer(struct stk_transfer *transfer, struct stk_buffer **out,
     return 0;
 }
 
+/* Where the rows of field 0 lie in a buffer as they are delivered. */
+static size_t images_at(const struct stk_transfer *transfer)
+{
+    return transfer->convert->on ? align(transfer->slots->slot_bytes) : 0;
+}
+
 static void use_memory(const struct stk_transfer *transfer, struct stk_buffer *buffer,
                        uint8_t *memory)
 {
     buffer->memory = memory;
-    buffer->images = transfer->convert->on ? memory + align(transfer->slots->slot_bytes) : memory;
+    buffer->images = memory + images_at(transfer);
 }
 
 static int make_buffers(struct stk_transfer *transfer)
@@ -90,7 +95,8 @@ static int make_buffers(struct stk_transfer *transfer)
 
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
-                      struct stk_device_cache *cache, uint32_t buffer_count)
+                      struct stk_device_cache *cache, struct stk_device_mixing *mixing,
+                      uint32_t buffer_count)
 {
     assert(buffer_count >= 2); /* one is copied to while the other is lent */
     memset(transfer, 0, sizeof(*transfer));
@@ -98,6 +104,8 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
     transfer->slots = slots;
     transfer->convert = convert;
     transfer->cache = cache;
+    transfer->mixing = mixing;
+    stk_device_mixing_place(mixing, 0, images_at(transfer), convert->convert.to_bytes);
     transfer->buffer_bytes = align(slots->slot_bytes);
     if (convert->on)
         transfer->buffer_bytes += align(convert->convert.to_bytes * slots->batch_size);
@@ -108,7 +116,11 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
     transfer->copied = stk_calloc(transfer->event_count, sizeof(transfer->copied[0]));
     /* Each field and its offsets, ids, flags. */
     transfer->pieces = stk_calloc(2 * (size_t)slots->fields.count + 2, sizeof(transfer->pieces[0]));
-    int rc = transfer->buffers == NULL || transfer->copied == NULL || transfer->pieces == NULL
+    transfer->launches =
+        stk_calloc((size_t)STK_CACHE_LAUNCHES_MAX + STK_LAUNCH_STEPS_MAX + mixing->mixed_count,
+                   sizeof(transfer->launches[0]));
+    int rc = transfer->buffers == NULL || transfer->copied == NULL || transfer->pieces == NULL ||
+                     transfer->launches == NULL
                  ? STOKER_ENOMEM
                  : 0;
     if (rc == 0)
@@ -161,6 +173,7 @@ bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns)
     free_buffers(transfer);
     stk_free(transfer->copied);
     stk_free(transfer->pieces);
+    stk_free(transfer->launches);
     memset(transfer, 0, sizeof(*transfer));
     return true;
 }
@@ -244,9 +257,10 @@ static size_t bytes_of(const struct stk_send *send)
 
 /* Collects the kernels that follow a copy, in order. Returns their number. */
 static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct stk_slot *slot,
-                               const struct stk_buffer *buffer, uint64_t epoch, bool fresh,
-                               struct stk_device_launch launches[LAUNCHES_MAX])
+                               const struct stk_buffer *buffer, const struct stk_batch_place *place,
+                               bool fresh)
 {
+    struct stk_device_launch *launches = transfer->launches;
     struct stk_device_convert *convert = transfer->convert;
     struct stk_device_cache *cache = transfer->cache;
     uint8_t *memory = buffer->memory;
@@ -271,11 +285,13 @@ static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct
         .ids = ids,
         .out = buffer->images,
         .count = buffer->rows,
-        .epoch = epoch,
+        .epoch = place->epoch,
     };
     stk_device_convert_rows(convert, &stored);
     memcpy(launches + count, convert->launches, convert->steps.count * sizeof(launches[0]));
-    return count + convert->steps.count;
+    count += convert->steps.count;
+    return count + stk_device_mixing_launch(transfer->mixing, memory, place, buffer->rows,
+                                            launches + count);
 }
 
 /* The host's copy of a batch's ids and offsets: its slot is refilled while the batch is lent. */
@@ -294,14 +310,14 @@ static void keep_numbers(const struct stk_slots *slots, const struct stk_slot *s
     }
 }
 
-int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch)
+int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows,
+                      const struct stk_batch_place *place)
 {
     struct stk_slots *slots = transfer->slots;
     struct stk_device *device = transfer->device;
     const uint64_t batch = slots->head;
     const struct stk_slot *slot = stk_slots_of(slots, batch);
     struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
-    struct stk_device_launch launches[LAUNCHES_MAX];
     assert(buffer->turn == batch);
     keep_numbers(slots, slot, rows, buffer);
     buffer->rows = rows;
@@ -311,8 +327,8 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epo
         .pieces = transfer->pieces,
         .piece_count = pieces_of(transfer, slot, buffer->memory, rows, held),
         .after = buffer->used ? buffer->released : NULL,
-        .launches = launches,
-        .launch_count = kernels_behind(transfer, slot, buffer, epoch, !held, launches),
+        .launches = transfer->launches,
+        .launch_count = kernels_behind(transfer, slot, buffer, place, !held),
         .done = stk_transfer_copied(transfer, batch),
     };
     const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);

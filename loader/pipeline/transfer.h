@@ -31,6 +31,7 @@
 #include "loader/device/device.h"
 #include "loader/pipeline/device_cache.h"
 #include "loader/pipeline/device_convert.h"
+#include "loader/pipeline/device_mixing.h"
 #include "loader/pipeline/slots.h"
 #include "loader/pipeline/trace.h"
 
@@ -59,25 +60,29 @@ struct stk_transfer {
     struct stk_trace_ring *trace; /* the consumer's; NULL = no tracing */
     struct stk_device_convert *convert;
     struct stk_device_cache *cache;
+    struct stk_device_mixing *mixing;
     _Atomic uint64_t copy_bytes; /* total so far; written by the consumer, relaxed */
     size_t buffer_bytes;         /* per buffer */
     uint32_t buffer_count;
     uint32_t event_count;
-    struct stk_send_piece *pieces; /* what is sent of a batch */
-    struct stk_buffer **buffers;   /* [buffer_count], the ring */
-    struct stk_buffer *made;       /* the last one made; those that left the ring are among them */
-    void **copied;                 /* events */
-    uint8_t *memory;               /* all buffers made by init */
-    uint64_t retired;              /* batches whose copy is done and whose slots are free again */
-    uint64_t delivered; /* batches lent so far; those up to slots->head are being copied */
+    struct stk_send_piece *pieces;      /* what is sent of a batch */
+    struct stk_device_launch *launches; /* kernels behind its copy */
+    struct stk_buffer **buffers;        /* [buffer_count], the ring */
+    struct stk_buffer *made; /* the last one made; those that left the ring are among them */
+    void **copied;           /* events */
+    uint8_t *memory;         /* all buffers made by init */
+    uint64_t retired;        /* batches whose copy is done and whose slots are free again */
+    uint64_t delivered;      /* batches lent so far; those up to slots->head are being copied */
 };
 
 /* Allocate device memory for buffer_count batches (>= 2) and the events; with convert->on also for the
- * converted rows; with cache->on rows are gathered on the GPU. Both must outlive the transfer. Returns 0,
+ * converted rows; with cache->on rows are gathered on the GPU; mixing may have work there. All must outlive the
+ * transfer. Returns 0,
  * STOKER_ENOMEM or STOKER_EDEVICE (the device has the reason); on failure nothing stays allocated. */
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
-                      struct stk_device_cache *cache, uint32_t buffer_count);
+                      struct stk_device_cache *cache, struct stk_device_mixing *mixing,
+                      uint32_t buffer_count);
 
 /* Wait until deadline_ns for the copies and for the consumer's work, then free everything. Returns false if
  * the device still uses our memory, which then stays allocated. All zero is allowed. */
@@ -115,9 +120,10 @@ static inline bool stk_transfer_copying(const struct stk_transfer *transfer)
 /* Release the slots whose copies are done. Returns 0 or STOKER_EDEVICE. */
 int stk_transfer_retire(struct stk_transfer *transfer);
 
-/* Start the copy of the head slot, which is ready, has a free buffer and holds `rows` rows of that epoch.
+/* Start the copy of the head slot, which is ready, has a free buffer and holds `rows` rows of the batch at that place.
  * Returns 0 or STOKER_EDEVICE. */
-int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows, uint64_t epoch);
+int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows,
+                      const struct stk_batch_place *place);
 
 /* Lend the next batch, whose copy has started. */
 struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer);

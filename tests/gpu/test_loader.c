@@ -191,6 +191,8 @@ static stoker_loader_options settings_of(uint32_t number)
     options.non_blocking = number / 16 % 2 == 0;
     options.convert_on_device = number / 32 % 2 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF;
     options.num_workers = (int32_t)(number % 3);
+    options.mixing.mixup_alpha = number % 3 == 1 ? 0.5F : 0.0F;
+    options.mixing.cutmix_alpha = number % 5 < 2 ? 1.0F : 0.0F;
     if (options.dtype != STOKER_DTYPE_NONE) {
         options.mean = mean;
         options.std = std;

@@ -172,7 +172,8 @@ CleanTest(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
     size_t count = 0;
     for (const struct stk_kernel *kernel = stk_kernels; kernel->name != NULL; kernel++, count++) {
         cr_assert_eq(stk_kernel_named(kernel->name), kernel);
-        if (strcmp(kernel->name, "stk_rows") == 0) /* its grid depends on its fields */
+        /* The grid of stk_rows depends on its fields; of the others see test_launch_mix.c. */
+        if (strcmp(kernel->name, "stk_rows") == 0 || strstr(kernel->name, "mix") != NULL)
             continue;
         const struct stk_launch_grid grid = kernel->grid(&launch);
         if (strcmp(kernel->name, "stk_retouch") == 0) {
@@ -185,7 +186,7 @@ CleanTest(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
         cr_assert_eq(grid.x, one ? 1 : 2); /* 272 pixels, 33 coordinates, a block, 256 threads */
         cr_assert_eq(grid.y, 65535);
     }
-    cr_assert_eq(count, 18);
+    cr_assert_eq(count, 23);
     cr_assert_null(stk_kernel_named("stk_crop"));
 }
 

@@ -118,6 +118,7 @@ CleanTest(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
     sweep(options, before);
     options.cache = built ? STOKER_CACHE_DEVICE : STOKER_CACHE_NONE; /* and kept there */
     options.epochs = 2;
+    options.mixing.mixup_alpha = options.mixing.cutmix_alpha = 0.5F; /* and mixed */
     sweep(options, before);
     cr_assert_gt(told, 100);
     stk_file_set_remove(&set);
