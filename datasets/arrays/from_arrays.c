@@ -7,26 +7,43 @@
 #include <string.h>
 
 #include "datasets/arrays/set.h"
+#include "loader/base/struct_size.h"
 
 /* The options as the caller's version knows them; what it lacks has its default. */
 static stoker_arrays_options read_options(const stoker_arrays_options *given)
 {
     stoker_arrays_options options = STOKER_ARRAYS_OPTIONS_INIT;
     if (given != NULL)
-        memcpy(&options, given,
-               given->struct_size < sizeof(options) ? given->struct_size : sizeof(options));
-    options.struct_size = sizeof(options);
+        stk_struct_read(&options, sizeof(options), given, given->struct_size);
     return options;
 }
 
 /* Array number `index`: the caller's structs may be shorter or longer than ours. */
+static const void *array_at(const stoker_array *arrays, uint32_t index)
+{
+    return (const uint8_t *)arrays + index * arrays->struct_size;
+}
+
 static stoker_array read_array(const stoker_array *arrays, uint32_t index)
 {
     stoker_array array = STOKER_ARRAY_INIT;
-    const size_t stride = arrays->struct_size;
-    memcpy(&array, (const uint8_t *)arrays + index * stride,
-           stride < sizeof(array) ? stride : sizeof(array));
+    stk_struct_read(&array, sizeof(array), array_at(arrays, index), arrays->struct_size);
     return array;
+}
+
+/* All arrays, whose sizes are equal, and the options. */
+static bool sizes_fit(const stoker_array *arrays, uint32_t count,
+                      const stoker_arrays_options *options)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const stoker_array *array = array_at(arrays, i);
+        if (!stk_struct_fits(array, STK_SIZE_UP_TO(stoker_array, class_names), sizeof(*array)) ||
+            array->struct_size != arrays->struct_size)
+            return false;
+    }
+    return options == NULL ||
+           stk_struct_fits(options, STK_SIZE_UP_TO(stoker_arrays_options, fingerprint),
+                           sizeof(*options));
 }
 
 __attribute__((format(printf, 4, 5))) static int refuse(stoker_error *error, int code,
@@ -115,10 +132,10 @@ int stoker_dataset_from_arrays(stoker_dataset **out, const stoker_array *arrays,
 {
     if (out == NULL || arrays == NULL || array_count == 0 || array_count > STOKER_FIELDS_MAX)
         return refuse(error, STOKER_EINVAL, "", "1 to %d arrays are needed", STOKER_FIELDS_MAX);
-    if (arrays->struct_size == 0 || (options != NULL && options->struct_size == 0))
-        return refuse(
-            error, STOKER_EINVAL, "",
-            "struct_size is 0: start from STOKER_ARRAY_INIT and STOKER_ARRAYS_OPTIONS_INIT");
+    if (!sizes_fit(arrays, array_count, options))
+        return refuse(error, STOKER_EINVAL, "",
+                      "struct_size is not set, or a struct has members that this version does not "
+                      "know: start from STOKER_ARRAY_INIT and STOKER_ARRAYS_OPTIONS_INIT");
     if (count == 0)
         return refuse(error, STOKER_EEMPTY, arrays->name, "0 samples");
     const stoker_arrays_options chosen = read_options(options);

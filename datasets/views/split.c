@@ -216,11 +216,10 @@ int stoker_dataset_split(stoker_dataset **out, stoker_dataset *dataset, const st
     const stoker_split *split = &full;
     if (out == NULL || dataset == NULL || given == NULL)
         return stk_view_refuse(&making, STOKER_EINVAL, "out, data set or split is NULL");
-    if (!stk_struct_size_fits(given->struct_size, STK_SIZE_UP_TO(stoker_split, stratified),
-                              sizeof(full)))
-        return stk_view_refuse(&making, STOKER_EINVAL,
-                               "struct_size %zu: begin with STOKER_SPLIT_INIT", given->struct_size);
-    memcpy(&full, given, given->struct_size);
+    if (!stk_struct_fits(given, STK_SIZE_UP_TO(stoker_split, stratified), sizeof(full)))
+        return stk_view_refuse(&making, STOKER_EINVAL, STK_STRUCT_REFUSAL, "stoker_split",
+                               given->struct_size, sizeof(full), "STOKER_SPLIT_INIT");
+    stk_struct_read(&full, sizeof(full), given, given->struct_size);
     int rc = check_split(&making, dataset, split);
     if (rc == STOKER_OK)
         rc = stk_view_make(&view, &making, &dataset, 1);

@@ -23,6 +23,7 @@
 #include "loader/base/budget.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
+#include "loader/base/struct_size.h"
 #include "loader/base/thread.h"
 #include "loader/pipeline/fetch_ring.h"
 
@@ -291,9 +292,11 @@ static void copy_hooks(stoker_loader *loader)
     struct stk_hooks *hooks = &loader->pipeline.hooks;
     hooks->seed = options->seed;
     if (options->row_hook != NULL)
-        memcpy(&hooks->row, options->row_hook, options->row_hook->struct_size);
+        stk_struct_read(&hooks->row, sizeof(hooks->row), options->row_hook,
+                        options->row_hook->struct_size);
     if (options->batch_hook != NULL)
-        memcpy(&hooks->batch, options->batch_hook, options->batch_hook->struct_size);
+        stk_struct_read(&hooks->batch, sizeof(hooks->batch), options->batch_hook,
+                        options->batch_hook->struct_size);
 }
 
 static int make_pipeline(stoker_loader *loader, stoker_error *error)

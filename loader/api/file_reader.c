@@ -43,12 +43,11 @@ enum stk_reader_rule stk_file_reader_rule(const stoker_reader *asked)
 static int take_reader(stoker_loader *loader, const stoker_reader *given, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    if (!stk_struct_size_fits(given->struct_size, STK_SIZE_UP_TO(stoker_reader, close),
-                              sizeof(*given)))
+    if (!stk_struct_fits(given, STK_SIZE_UP_TO(stoker_reader, close), sizeof(*given)))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "reader: struct_size %zu is not sizeof(stoker_reader)",
-                             given->struct_size);
-    memcpy(&loader->own_reader, given, given->struct_size);
+                             STK_STRUCT_REFUSAL, "reader", given->struct_size, sizeof(*given),
+                             "sizeof(stoker_reader)");
+    stk_struct_read(&loader->own_reader, sizeof(loader->own_reader), given, given->struct_size);
     loader->pipeline.reader = &loader->own_reader;
     if (given->name == NULL || given->open == NULL || given->submit == NULL ||
         given->reap == NULL || given->close == NULL)

@@ -310,11 +310,10 @@ static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
     if (loader == NULL || batch == NULL || timeout_ms < -1 ||
-        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn),
-                              sizeof(*batch)))
+        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn)))
         return STOKER_EINVAL;
     const size_t size = batch->struct_size;
-    stoker_batch whole; /* if the caller's is of an older version */
+    stoker_batch whole; /* if the caller's is of another version */
     stoker_batch *const out = size == sizeof(whole) ? batch : &whole;
     const int rc = next(loader, out, timeout_ms);
     if (rc != STOKER_EFORKED) {
@@ -325,7 +324,7 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeo
         return rc;
     out->struct_size = size;
     if (out != batch)
-        memcpy(batch, out, size);
+        stk_struct_write(batch, size, &whole, sizeof(whole));
     return STOKER_OK;
 }
 

@@ -289,18 +289,18 @@ static int check_hooks(const stoker_loader_options *options, stoker_error *error
     const stoker_row_hook *row = options->row_hook;
     const stoker_batch_hook *batch = options->batch_hook;
     int rc = require(row == NULL ||
-                         stk_struct_size_fits(row->struct_size,
-                                              STK_SIZE_UP_TO(stoker_row_hook, apply), sizeof(*row)),
-                     error, STOKER_EINVAL, "row_hook: set struct_size to sizeof(stoker_row_hook)");
+                         stk_struct_fits(row, STK_SIZE_UP_TO(stoker_row_hook, apply), sizeof(*row)),
+                     error, STOKER_EINVAL, STK_STRUCT_REFUSAL, "row_hook",
+                     row == NULL ? 0 : row->struct_size, sizeof(*row), "sizeof(stoker_row_hook)");
     if (rc == 0)
         rc = require(row == NULL || row->apply != NULL, error, STOKER_EINVAL,
                      "row_hook: apply is NULL");
     if (rc == 0)
-        rc = require(batch == NULL || stk_struct_size_fits(batch->struct_size,
-                                                           STK_SIZE_UP_TO(stoker_batch_hook, apply),
-                                                           sizeof(*batch)),
-                     error, STOKER_EINVAL,
-                     "batch_hook: set struct_size to sizeof(stoker_batch_hook)");
+        rc = require(
+            batch == NULL ||
+                stk_struct_fits(batch, STK_SIZE_UP_TO(stoker_batch_hook, apply), sizeof(*batch)),
+            error, STOKER_EINVAL, STK_STRUCT_REFUSAL, "batch_hook",
+            batch == NULL ? 0 : batch->struct_size, sizeof(*batch), "sizeof(stoker_batch_hook)");
     if (rc == 0)
         rc = require(batch == NULL || batch->apply != NULL, error, STOKER_EINVAL,
                      "batch_hook: apply is NULL");
@@ -313,18 +313,12 @@ static int check_hooks(const stoker_loader_options *options, stoker_error *error
 
 static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;
 
-static bool size_fits(size_t struct_size)
-{
-    return stk_struct_size_fits(struct_size, STK_SIZE_UP_TO(stoker_loader_options, batch_hook),
-                                sizeof(stoker_loader_options));
-}
+#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_loader_options, batch_hook)
 
 void stoker_loader_options_init_sized(stoker_loader_options *options, size_t struct_size)
 {
-    if (options == NULL || !size_fits(struct_size))
-        return;
-    memcpy(options, &defaults, struct_size);
-    options->struct_size = struct_size;
+    if (options != NULL && stk_struct_size_fits(struct_size, OPTIONS_FIRST))
+        stk_struct_write(options, struct_size, &defaults, sizeof(defaults));
 }
 
 /* Fields missing in an older, shorter struct keep their defaults. */
@@ -334,11 +328,11 @@ static int copy_given(stoker_loader_options *options, const stoker_loader_option
     *options = defaults;
     if (given == NULL)
         return 0;
-    int rc = require(size_fits(given->struct_size), error, STOKER_EINVAL,
-                     "struct_size %zu: begin with STOKER_LOADER_OPTIONS_INIT of this version",
-                     given->struct_size);
+    int rc = require(stk_struct_fits(given, OPTIONS_FIRST, sizeof(*given)), error, STOKER_EINVAL,
+                     STK_STRUCT_REFUSAL, "stoker_loader_options", given->struct_size,
+                     sizeof(*given), "STOKER_LOADER_OPTIONS_INIT");
     if (rc == 0)
-        memcpy(options, given, given->struct_size);
+        stk_struct_read(options, sizeof(*options), given, given->struct_size);
     return rc;
 }
 

@@ -22,7 +22,7 @@ static stoker_order order_of(const stoker_loader_options *options)
 {
     stoker_order order = STOKER_ORDER_INIT;
     if (options->order != NULL)
-        memcpy(&order, options->order, options->order->struct_size);
+        stk_struct_read(&order, sizeof(order), options->order, options->order->struct_size);
     return order;
 }
 
@@ -69,11 +69,10 @@ int stk_order_check(const stoker_loader_options *options, const stoker_dataset *
 {
     if (options->order == NULL)
         return 0;
-    if (!stk_struct_size_fits(options->order->struct_size,
-                              STK_SIZE_UP_TO(stoker_order, fingerprint), sizeof(stoker_order)))
-        return REFUSE(error, STOKER_EINVAL,
-                      "order.struct_size %zu: begin with STOKER_ORDER_INIT of this version",
-                      options->order->struct_size);
+    if (!stk_struct_fits(options->order, STK_SIZE_UP_TO(stoker_order, fingerprint),
+                         sizeof(stoker_order)))
+        return REFUSE(error, STOKER_EINVAL, STK_STRUCT_REFUSAL, "order",
+                      options->order->struct_size, sizeof(stoker_order), "STOKER_ORDER_INIT");
     const stoker_order given = order_of(options);
     const stoker_order *order = &given;
     const int rc = check_kind(order, dataset, error);

@@ -22,7 +22,7 @@ __attribute__((format(printf, 4, 5))) static int refuse(stoker_error *error, int
                                                         const char *name, const char *format, ...)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    char line[160];
+    char line[256];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);
@@ -52,19 +52,17 @@ static int find_given(const stoker_loader *loader, stoker_field_options *found, 
     for (uint32_t i = 0; i < options->field_count; i++) {
         const stoker_field_options *given = given_at(options, i);
         if (given->struct_size != options->fields->struct_size ||
-            !stk_struct_size_fits(given->struct_size, STK_SIZE_UP_TO(stoker_field_options, name),
-                                  sizeof(*given)))
-            return refuse(error, STOKER_EINVAL, "?",
-                          "struct_size %zu: begin with "
-                          "STOKER_FIELD_OPTIONS_INIT of this version",
-                          given->struct_size);
+            !stk_struct_fits(given, STK_SIZE_UP_TO(stoker_field_options, pad_value),
+                             sizeof(*given)))
+            return refuse(error, STOKER_EINVAL, "?", STK_STRUCT_REFUSAL, "stoker_field_options",
+                          given->struct_size, sizeof(*given), "STOKER_FIELD_OPTIONS_INIT");
         const int32_t field = stoker_dataset_find_field(dataset, given->name);
         if (field < 0)
             return refuse(error, STOKER_EINVAL, given->name == NULL ? "" : given->name,
                           "the data set has no such field");
         if (found[field].name != NULL)
             return refuse(error, STOKER_EINVAL, given->name, "given twice");
-        memcpy(&found[field], given, given->struct_size);
+        stk_struct_read(&found[field], sizeof(found[field]), given, given->struct_size);
     }
     return 0;
 }

@@ -163,8 +163,8 @@ static bool may_differ(const stoker_ranks *found)
 
 int stoker_ranks_from_environment(stoker_ranks *out, stoker_error *error)
 {
-    if (out == NULL || !stk_struct_size_fits(out->struct_size,
-                                             STK_SIZE_UP_TO(stoker_ranks, launcher), sizeof(*out)))
+    if (out == NULL ||
+        !stk_struct_size_fits(out->struct_size, STK_SIZE_UP_TO(stoker_ranks, launcher)))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "ranks: start from STOKER_RANKS_INIT");
     stoker_ranks first = STOKER_RANKS_INIT;
@@ -179,7 +179,6 @@ int stoker_ranks_from_environment(stoker_ranks *out, stoker_error *error)
                  (found.rank != first.rank || found.world_size != first.world_size))
             return contradict(&first, &found, error);
     }
-    first.struct_size = out->struct_size;
-    *out = first;
+    stk_struct_write(out, out->struct_size, &first, sizeof(first));
     return STOKER_OK;
 }

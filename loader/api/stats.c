@@ -7,6 +7,7 @@
 
 #include "loader/api/loader.h"
 #include "loader/base/clock.h"
+#include "loader/base/struct_size.h"
 #include "loader/reader/readers.h"
 
 static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
@@ -139,8 +140,7 @@ static uint64_t cpu_ns(const stoker_loader *loader)
 
 int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
 {
-    if (loader == NULL || out == NULL || out->struct_size < sizeof(size_t) ||
-        out->struct_size > sizeof(*out))
+    if (loader == NULL || out == NULL || !stk_struct_size_fits(out->struct_size, sizeof(size_t)))
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
@@ -170,6 +170,6 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     sum_lent(loader, &stats);
     stk_pipeline_plan_print(&loader->pipeline.plan, stats.route, sizeof(stats.route));
     stk_ledger_judge(&stats);
-    memcpy(out, &stats, out->struct_size);
+    stk_struct_write(out, out->struct_size, &stats, sizeof(stats));
     return STOKER_OK;
 }

@@ -7,8 +7,7 @@
 int stoker_loader_trace(stoker_loader *loader, stoker_trace *trace)
 {
     if (loader == NULL || trace == NULL ||
-        !stk_struct_size_fits(trace->struct_size, STK_SIZE_UP_TO(stoker_trace, dropped),
-                              sizeof(*trace)) ||
+        !stk_struct_fits(trace, STK_SIZE_UP_TO(stoker_trace, dropped), sizeof(*trace)) ||
         (trace->events == NULL && trace->capacity > 0))
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))

@@ -59,6 +59,7 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
     if (error == NULL)
         return code;
 
+    stk_error_clear(error);
     error->code = code;
     error->stage = stage;
     error->os_errno = place->os_errno;

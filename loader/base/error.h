@@ -29,6 +29,8 @@ static inline void stk_error_clear(stoker_error *error)
     error->sample = STOKER_NO_SAMPLE;
     error->path[0] = '\0';
     error->message[0] = '\0';
+    for (int i = 0; i < 4; i++)
+        error->reserved[i] = 0;
 }
 
 /* Fill *error (NULL is allowed: nothing is written) and return code, so that a

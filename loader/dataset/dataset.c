@@ -5,6 +5,7 @@
  * The callbacks' answers are checked here, once, so that no later stage must.
  */
 #include "loader/dataset/dataset.h"
+#include "loader/base/struct_size.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -75,15 +76,19 @@ static int describe(stoker_dataset *dataset, stoker_error *error)
 {
     stoker_dataset_info *info = &dataset->info;
     const char *name = dataset->ops->name;
-    info->struct_size = sizeof(*info);
-    const int rc = dataset->ops->describe(dataset->self, info);
+    union stk_room room;
+    stk_room_init(&room, sizeof(*info));
+    const int rc = dataset->ops->describe(dataset->self, (void *)&room);
+    if (rc == STOKER_OK &&
+        !stk_struct_fits(&room, STK_SIZE_UP_TO(stoker_dataset_info, description), sizeof(*info)))
+        return refuse(error, STOKER_EINVAL, name,
+                      "describe() does not set struct_size, or members that this version does not "
+                      "know");
+    stk_struct_read(info, sizeof(*info), &room, room.size);
     if (rc != STOKER_OK)
         return refuse(error, rc, name, "describe() failed");
     if (info->count == 0)
         return refuse(error, STOKER_EEMPTY, name, "describe() counts no samples");
-    if (info->struct_size == 0 || info->struct_size > sizeof(*info))
-        return refuse(error, STOKER_EINVAL, name,
-                      "describe() does not set struct_size, or is newer than this library");
     if (!label_is_consistent(dataset->ops, info))
         return refuse(error, STOKER_EINVAL, name,
                       "labels are int64 or float32, and only int64 ones have classes");
@@ -93,11 +98,11 @@ static int describe(stoker_dataset *dataset, stoker_error *error)
 /* An older, shorter table lacks its newest callbacks. */
 static int copy_ops(stoker_dataset *dataset, const stoker_dataset_ops *ops, stoker_error *error)
 {
-    const size_t least = offsetof(stoker_dataset_ops, describe) + sizeof(ops->describe);
-    if (ops->struct_size < least || ops->struct_size > sizeof(*ops))
+    if (!stk_struct_fits(ops, STK_SIZE_UP_TO(stoker_dataset_ops, describe), sizeof(*ops)))
         return refuse(error, STOKER_EINVAL, "dataset create",
-                      "ops->struct_size is not set, or is newer than this library");
-    memcpy(&dataset->own, ops, ops->struct_size);
+                      "ops->struct_size is not set, or it has callbacks that this version does not "
+                      "know");
+    stk_struct_read(&dataset->own, sizeof(dataset->own), ops, ops->struct_size);
     dataset->ops = &dataset->own;
     if (ops->name == NULL || ops->describe == NULL)
         return refuse(error, STOKER_EINVAL, "dataset create", "ops' name or describe is NULL");

@@ -11,6 +11,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/struct_size.h"
 #include "loader/dataset/dataset.h"
 
 __attribute__((format(printf, 3, 4))) static int refuse(const stoker_dataset *dataset,
@@ -40,13 +41,15 @@ static int fail(const stoker_dataset *dataset, int code, stoker_error *error, co
 static void from_info(const stoker_dataset_info *info, uint32_t field, stoker_field_info *out)
 {
     if (field == 1) {
-        *out = (stoker_field_info){ .name = "label",
+        *out = (stoker_field_info){ .struct_size = sizeof(*out),
+                                    .name = "label",
                                     .dtype = info->label_dtype,
                                     .part = STOKER_NO_PART,
                                     .class_count = info->class_count };
         return;
     }
-    *out = (stoker_field_info){ .name = info->is_image ? "image" : "row",
+    *out = (stoker_field_info){ .struct_size = sizeof(*out),
+                                .name = info->is_image ? "image" : "row",
                                 .kind = info->is_image ? STOKER_FIELD_IMAGE : STOKER_FIELD_ARRAY,
                                 .dtype = info->dtype,
                                 .rank = info->rank,
@@ -78,10 +81,17 @@ static int ask_for_fields(stoker_dataset *dataset, stoker_error *error)
             from_info(info, i, field);
             continue;
         }
-        field->struct_size = sizeof(*field);
-        const int rc = dataset->ops->field(dataset->self, i, field);
+        union stk_room room;
+        stk_room_init(&room, sizeof(*field));
+        const int rc = dataset->ops->field(dataset->self, i, (void *)&room);
         if (rc != 0)
             return fail(dataset, rc < 0 ? rc : STOKER_EINVAL, error, "field() failed");
+        if (!stk_struct_fits(&room, STK_SIZE_UP_TO(stoker_field_info, sizes_differ),
+                             sizeof(*field)))
+            return fail(dataset, STOKER_EINVAL, error,
+                        "field() does not set struct_size, or members that this version does not "
+                        "know");
+        stk_struct_read(field, sizeof(*field), &room, room.size);
     }
     return 0;
 }

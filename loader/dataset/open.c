@@ -82,18 +82,12 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
 
 static const stoker_dataset_options defaults = STOKER_DATASET_OPTIONS_INIT;
 
-static bool size_fits(size_t struct_size)
-{
-    return stk_struct_size_fits(struct_size, STK_SIZE_UP_TO(stoker_dataset_options, max_bytes),
-                                sizeof(stoker_dataset_options));
-}
+#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_dataset_options, max_bytes)
 
 void stoker_dataset_options_init_sized(stoker_dataset_options *options, size_t struct_size)
 {
-    if (options == NULL || !size_fits(struct_size))
-        return;
-    memcpy(options, &defaults, struct_size);
-    options->struct_size = struct_size;
+    if (options != NULL && stk_struct_size_fits(struct_size, OPTIONS_FIRST))
+        stk_struct_write(options, struct_size, &defaults, sizeof(defaults));
 }
 
 /* Fields missing in an older, shorter struct keep their defaults. */
@@ -104,13 +98,11 @@ static int copy_given(stoker_dataset_options *options, const stoker_dataset_opti
     *options = defaults;
     if (given == NULL)
         return 0;
-    if (!size_fits(given->struct_size))
+    if (!stk_struct_fits(given, OPTIONS_FIRST, sizeof(*given)))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "struct_size %zu: begin with STOKER_DATASET_OPTIONS_INIT of this "
-                             "version",
-                             given->struct_size);
-    memcpy(options, given, given->struct_size);
-    options->struct_size = sizeof(*options);
+                             STK_STRUCT_REFUSAL, "stoker_dataset_options", given->struct_size,
+                             sizeof(*given), "STOKER_DATASET_OPTIONS_INIT");
+    stk_struct_read(options, sizeof(*options), given, given->struct_size);
     if (options->max_bytes == 0)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "max_bytes 0 leaves no room for any file");

@@ -128,12 +128,12 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
 {
     if (before == NULL || after == NULL || out == NULL ||
         before->struct_size != after->struct_size ||
-        !stk_struct_size_fits(after->struct_size, STK_SIZE_UP_TO(stoker_stats, cpu_ns),
-                              sizeof(*after)) ||
+        !stk_struct_size_fits(after->struct_size, STK_SIZE_UP_TO(stoker_stats, route)) ||
         before->elapsed_ns > after->elapsed_ns || before->batches > after->batches)
         return STOKER_EINVAL;
+    const size_t size = after->struct_size; /* out may be after */
     stoker_stats between = { 0 };
-    memcpy(&between, after, after->struct_size);
+    stk_struct_read(&between, sizeof(between), after, size);
     between.batches -= before->batches;
     between.samples -= before->samples;
     between.bytes -= before->bytes;
@@ -155,7 +155,7 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.copy_waits -= before->copy_waits;
     between.cpu_ns -= before->cpu_ns < after->cpu_ns ? before->cpu_ns : after->cpu_ns;
     stk_ledger_judge(&between);
-    memcpy(out, &between, between.struct_size);
+    stk_struct_write(out, size, &between, sizeof(between));
     return STOKER_OK;
 }
 

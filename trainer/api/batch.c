@@ -99,7 +99,7 @@ static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
 
 int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch)
 {
-    if (!stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn), SIZE_MAX))
+    if (!stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn)))
         return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "the batch's struct_size is %zu: begin with STOKER_BATCH_INIT",
                              batch->struct_size);

@@ -10,12 +10,13 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/nearest.h"
+#include "loader/base/struct_size.h"
 #include "trainer/plan/precision.h"
 #include "trainer/stage/choose_backend.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256, OPTIONS_BYTES_MAX = 4096 };
+enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256 };
 
 /* Returns 0 if it holds, else an error that names the option. */
 static int require(bool holds, stoker_error *error, const char *option, double value,
@@ -351,30 +352,15 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
                                    : check_two_backends(out, error);
 }
 
-/* Returns true if all bytes beyond the fields of this version are 0. */
-static bool is_zero_beyond(const stoker_trainer_options *given, size_t known)
-{
-    const unsigned char *bytes = (const unsigned char *)given;
-    for (size_t i = known; i < given->struct_size; i++)
-        if (bytes[i] != 0)
-            return false;
-    return true;
-}
-
 int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given,
                              stoker_error *error)
 {
-    const size_t size = given->struct_size;
-    const size_t least = offsetof(stoker_trainer_options, threads);
-    if (size < least || size > OPTIONS_BYTES_MAX || !is_zero_beyond(given, sizeof(*out)))
-        return stk_error_set(
-            error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-            "struct_size = %zu: this version has %zu bytes, and bytes beyond them must "
-            "be 0; start from STOKER_TRAINER_OPTIONS_INIT",
-            size, sizeof(*out));
+    if (!stk_struct_fits(given, STK_SIZE_UP_TO(stoker_trainer_options, tf32), sizeof(*out)))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             STK_STRUCT_REFUSAL, "stoker_trainer_options", given->struct_size,
+                             sizeof(*out), "STOKER_TRAINER_OPTIONS_INIT");
     *out = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
-    memcpy(out, given, size < sizeof(*out) ? size : sizeof(*out));
-    out->struct_size = sizeof(*out);
+    stk_struct_read(out, sizeof(*out), given, given->struct_size);
     return STOKER_OK;
 }
 

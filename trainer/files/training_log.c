@@ -9,6 +9,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/base/struct_size.h"
 #include "trainer/files/events.h"
 #include "trainer/files/log_csv.h"
 
@@ -127,11 +128,18 @@ static void discard(stoker_training_log *log)
     stk_free(log);
 }
 
-int stoker_training_log_open(stoker_training_log **out, const stoker_training_log_options *options,
+int stoker_training_log_open(stoker_training_log **out, const stoker_training_log_options *given,
                              stoker_error *error)
 {
-    if (out == NULL || options == NULL || options->struct_size != sizeof(*options))
-        return STOKER_EINVAL;
+    stoker_training_log_options read = STOKER_TRAINING_LOG_OPTIONS_INIT;
+    const stoker_training_log_options *options = &read;
+    if (out == NULL || given == NULL ||
+        !stk_struct_fits(given, STK_SIZE_UP_TO(stoker_training_log_options, first_step),
+                         sizeof(*given)))
+        return refuse(error, STOKER_EINVAL,
+                      "the log: start from STOKER_TRAINING_LOG_OPTIONS_INIT; what lies beyond the "
+                      "struct of this version must be 0");
+    stk_struct_read(&read, sizeof(read), given, given->struct_size);
     stoker_training_log *log = stk_calloc(1, sizeof(*log));
     if (log == NULL)
         return refuse(error, STOKER_ENOMEM, "the log");

@@ -86,6 +86,21 @@ static int slide_window(stoker_model *model, struct stk_draft *draft)
     return STOKER_OK;
 }
 
+/* A later version's option that this one does not know. */
+#define CHECK_RESERVED(model, draft, o)                                                            \
+    check_reserved(model, draft, (o)->reserved, sizeof((o)->reserved) / sizeof((o)->reserved[0]))
+static int check_reserved(stoker_model *model, const struct stk_draft *draft,
+                          const uint32_t *reserved, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (reserved[i] != 0)
+            return stk_model_fail(model, draft, STOKER_EINVAL,
+                                  "has reserved[%zu] = %" PRIu32
+                                  ": an option that this version lacks",
+                                  i, reserved[i]);
+    return STOKER_OK;
+}
+
 /* ---- conv2d ---- */
 
 static int check_groups(stoker_model *model, const struct stk_draft *draft, uint32_t filters)
@@ -127,7 +142,9 @@ int stoker_model_conv2d(stoker_model *model, const char *name, const stoker_conv
     if (o == NULL)
         return stk_model_fail(model, &draft, STOKER_EINVAL, "has no options");
     resolve_conv2d(layer, o);
-    rc = check_window(model, &draft);
+    rc = CHECK_RESERVED(model, &draft, o);
+    if (rc == STOKER_OK)
+        rc = check_window(model, &draft);
     if (rc == STOKER_OK)
         rc = check_image(model, &draft);
     if (rc == STOKER_OK)
@@ -158,6 +175,9 @@ int stoker_model_linear(stoker_model *model, const char *name, const stoker_line
     struct stk_layer *layer = &draft.layer;
     if (o == NULL)
         return stk_model_fail(model, &draft, STOKER_EINVAL, "has no options");
+    rc = CHECK_RESERVED(model, &draft, o);
+    if (rc != STOKER_OK)
+        return rc;
     if (o->features < 1 || o->features > STOKER_MODEL_FEATURES_MAX)
         return stk_model_fail(model, &draft, STOKER_EINVAL,
                               "has %" PRIu32 " features: 1 to %d are allowed", o->features,
@@ -197,6 +217,9 @@ static int pool(stoker_model *model, enum stk_layer_kind kind, const char *name,
         return rc;
     if (o == NULL)
         return stk_model_fail(model, &draft, STOKER_EINVAL, "has no options");
+    rc = CHECK_RESERVED(model, &draft, o);
+    if (rc != STOKER_OK)
+        return rc;
     for (int axis = 0; axis < 2; axis++) {
         draft.layer.kernel[axis] = o->kernel[axis];
         draft.layer.stride[axis] = o->stride[axis] == 0 ? o->kernel[axis] : o->stride[axis];
@@ -294,7 +317,9 @@ int stoker_model_batch_norm(stoker_model *model, const char *name, const stoker_
     const stoker_batch_norm defaults = STOKER_BATCH_NORM_INIT;
     layer->epsilon = o == NULL ? defaults.epsilon : o->epsilon;
     layer->momentum = o == NULL ? defaults.momentum : o->momentum;
-    rc = check_batch_norm(model, &draft);
+    rc = o == NULL ? STOKER_OK : CHECK_RESERVED(model, &draft, o);
+    if (rc == STOKER_OK)
+        rc = check_batch_norm(model, &draft);
     if (rc != STOKER_OK)
         return rc;
 

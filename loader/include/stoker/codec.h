@@ -17,12 +17,13 @@
 
 STOKER_BEGIN_DECLS
 
-/* The input of decode(). */
+/* The input of decode(). Its size never changes: new members take the place of reserved ones. */
 typedef struct stoker_encoded {
     const uint8_t *bytes; /* the sample as stored; NULL if size is 0 */
     size_t size;          /* bytes */
     uint64_t sample;      /* sample id, from which generated data sets make the row */
     uint64_t tag;         /* stoker_part.tag */
+    uint64_t reserved[2]; /* 0 */
 } stoker_encoded;
 
 /* A rectangle of an image at a scale of eighths / 8: a side of n pixels becomes n * eighths / 8, rounded up. Its size

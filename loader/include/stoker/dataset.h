@@ -208,13 +208,15 @@ typedef union stoker_label {
     float value;   /* label_dtype STOKER_DTYPE_FLOAT32 */
 } stoker_label;
 
+/* Its size never changes: new members take the place of reserved ones. */
 typedef struct stoker_file {
     const char *path; /* for messages; owned by the data set */
     /* Open for reading, owned by the data set; with STOKER_DIRECTORY_OF_FILE some are directories. -1 = none: only a
      * loader with options.reader can read the file; any other create, and stoker_dataset_read(), fail with
      * STOKER_ENOTSUP. */
     int fd;
-    uint64_t size; /* bytes when opened */
+    uint64_t size;        /* bytes when opened */
+    uint64_t reserved[2]; /* 0 */
 } stoker_file;
 
 /* The callbacks of a data set; your own data set consists of these. They are called from many threads at once and

@@ -75,11 +75,12 @@ typedef enum stoker_stage {
 typedef struct stoker_error {
     int32_t code; /* a stoker_err */
     stoker_stage stage;
-    int32_t os_errno;  /* errno of the failed system call; 0 = none */
-    uint64_t offset;   /* bytes from the start of the file; STOKER_NO_OFFSET = unknown */
-    uint64_t sample;   /* sample id; STOKER_NO_SAMPLE = none */
-    char path[256];    /* the file; of a longer path the end. "" = none */
-    char message[512]; /* the complete message, one line */
+    int32_t os_errno;     /* errno of the failed system call; 0 = none */
+    uint64_t offset;      /* bytes from the start of the file; STOKER_NO_OFFSET = unknown */
+    uint64_t sample;      /* sample id; STOKER_NO_SAMPLE = none */
+    char path[256];       /* the file; of a longer path the end. "" = none */
+    char message[512];    /* the complete message, one line */
+    uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
     /* Both texts are safe to print on a terminal: valid UTF-8 on one line. '?' replaces control characters,
      * characters that change the direction of text, and bytes that are not UTF-8. */
 } stoker_error;

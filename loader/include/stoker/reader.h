@@ -31,6 +31,7 @@
 
 STOKER_BEGIN_DECLS
 
+/* Its size never changes. */
 typedef struct stoker_read {
     void *buffer;
     const char *path; /* NULL: read file number `file`; else open this, read, close */

@@ -222,15 +222,17 @@ CleanTest(from_arrays, structs_of_other_versions_are_read)
     for (int i = 0; i < 2; i++) {
         longer[i].array = arrays[i];
         longer[i].array.struct_size = sizeof(longer[i]);
-        longer[i].news = UINT64_MAX;
+        longer[i].news = 0;
     }
     cr_assert_eq(stoker_dataset_from_arrays(&dataset, &longer[0].array, 2, COUNT, NULL, NULL),
                  STOKER_OK);
     check_samples(dataset, 2);
     stoker_dataset_close(&dataset);
+    longer[1].news = 1; /* something that this version cannot do */
+    cr_assert_eq(stoker_dataset_from_arrays(&dataset, &longer[0].array, 2, COUNT, NULL, NULL),
+                 STOKER_EINVAL);
     arrays[0].struct_size = offsetof(stoker_array, class_count);
-    cr_assert_eq(stoker_dataset_from_arrays(&dataset, arrays, 1, COUNT, NULL, NULL), STOKER_OK);
-    stoker_dataset_close(&dataset);
+    cr_assert_eq(stoker_dataset_from_arrays(&dataset, arrays, 1, COUNT, NULL, NULL), STOKER_EINVAL);
 }
 
 CleanTest(from_arrays, each_allocation_may_fail)

@@ -127,6 +127,6 @@ Test(batch_fields, options_that_cannot_be_are_refused)
     refuse(two, 1, STOKER_EINVAL, "form 4");
     two[0].form = STOKER_FORM_PACKED;
     two[0].struct_size = 1;
-    refuse(two, 1, STOKER_EINVAL, "struct_size 1");
+    refuse(two, 1, STOKER_EINVAL, "stoker_field_options: struct_size 1");
     refuse(NULL, 1, STOKER_EINVAL, "field_count");
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
+#include "loader/base/struct_size.h"
 #include "loader/codec/big_endian.h"
 #include "loader/codec/raw.h"
 #include "loader/dataset/format.h"
@@ -556,7 +557,7 @@ CleanTest(dataset, the_limit_on_unpacked_bytes_is_obeyed)
 CleanTest(dataset_open, options_have_their_size_and_their_defaults)
 {
     static const size_t refused[] = { 0, sizeof(size_t), sizeof(stoker_dataset_options) - 1,
-                                      sizeof(stoker_dataset_options) + 1, SIZE_MAX };
+                                      STK_STRUCT_BYTES_MAX + 1, SIZE_MAX };
     stoker_dataset_options options;
     memset(&options, 0xA5, sizeof(options));
     stoker_dataset_options_init(&options);

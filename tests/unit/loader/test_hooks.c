@@ -315,13 +315,13 @@ CleanTest(hooks, what_cannot_be_is_refused_by_name)
 {
     stoker_loader_options options = options_with(true, true);
     hooks.row.struct_size = 0;
-    expect_refused(&options, "row_hook: set struct_size");
+    expect_refused(&options, "row_hook: struct_size 0");
     options = options_with(true, true);
     hooks.row.apply = NULL;
     expect_refused(&options, "row_hook: apply is NULL");
     options = options_with(true, true);
-    hooks.batch.struct_size++;
-    expect_refused(&options, "batch_hook: set struct_size");
+    hooks.batch.struct_size--;
+    expect_refused(&options, "batch_hook: struct_size ");
     options = options_with(true, true);
     hooks.batch.apply = NULL;
     expect_refused(&options, "batch_hook: apply is NULL");

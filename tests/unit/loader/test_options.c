@@ -179,9 +179,7 @@ CleanTest(options, struct_size_gives_the_version)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
     const size_t first = STK_SIZE_UP_TO(stoker_loader_options, batch_hook);
-    const size_t sizes[] = {
-        0, 1, sizeof(size_t), first - 1, sizeof(stoker_loader_options) + 1, SIZE_MAX
-    };
+    const size_t sizes[] = { 0, 1, sizeof(size_t), first - 1, STK_STRUCT_BYTES_MAX + 1, SIZE_MAX };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         stoker_loader *loader = NULL;
         stoker_error error = { .code = 0 };
@@ -222,7 +220,7 @@ CleanTest(options, init_sets_what_the_macro_sets)
     cr_assert_eq(options.struct_size, first);
     for (size_t at = first; at < sizeof(options); at++)
         cr_assert_eq(((const uint8_t *)&options)[at], 0xA5);
-    static const size_t unknown[] = { 0, sizeof(size_t), sizeof(options) + 1 };
+    static const size_t unknown[] = { 0, sizeof(size_t), STK_STRUCT_BYTES_MAX + 1 };
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
         memset(&options, 0xA5, sizeof(options));
         stoker_loader_options_init_sized(&options, unknown[i]);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/struct_size.h"
 #include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
@@ -286,7 +287,7 @@ CleanTest(borrow, all_slots_lent_is_busy_until_one_comes_back)
 CleanTest(borrow, a_batch_has_the_size_that_its_struct_size_gives)
 {
     const size_t ours = sizeof(stoker_batch);
-    static const size_t refused[] = { 0, 1, sizeof(stoker_batch) - 1, sizeof(stoker_batch) + 1,
+    static const size_t refused[] = { 0, 1, sizeof(stoker_batch) - 1, STK_STRUCT_BYTES_MAX + 1,
                                       SIZE_MAX };
     struct {
         stoker_batch batch;

@@ -1,6 +1,7 @@
 /* test_memory.c - what a trainer takes: reported exactly, within a budget, and a tenth of it
  * for a thousand layers.
  */
+#include "loader/base/struct_size.h"
 #include "support/plan_models.h"
 
 #include "loader/base/fault.h"
@@ -310,15 +311,16 @@ CleanTest(trainer_step_memory, options_of_other_versions)
     stoker_error error = { .code = 0 };
     struct other_version options = { .ours = chain_options("cpu") };
     cr_assert_eq(create_sized(&options, ours + sizeof(options.added), &error), STOKER_OK);
-    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, tf32), &error), STOKER_OK);
-    cr_assert_eq(create_sized(&options, offsetof(stoker_trainer_options, optimizer), &error),
+    cr_assert_eq(create_sized(&options, STK_SIZE_UP_TO(stoker_trainer_options, tf32), &error),
                  STOKER_OK);
     cr_assert_eq(error.code, 0, "%s", error.message);
     options.added = 1;
     cr_assert_eq(create_sized(&options, ours + sizeof(options.added), &error), STOKER_EINVAL);
-    cr_assert_eq(strncmp(error.message, "struct_size", 11), 0, "%s", error.message);
+    cr_assert_eq(strncmp(error.message, "stoker_trainer_options: struct_size", 35), 0, "%s",
+                 error.message);
     error.message[0] = '\0';
     cr_assert_eq(create_sized(&options, SIZE_MAX, &error), STOKER_EINVAL);
-    cr_assert_eq(strncmp(error.message, "struct_size", 11), 0, "%s", error.message);
+    cr_assert_eq(strncmp(error.message, "stoker_trainer_options: struct_size", 35), 0, "%s",
+                 error.message);
     cr_assert_eq(create_sized(&options, 0, &error), STOKER_EINVAL);
 }

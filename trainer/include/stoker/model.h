@@ -41,6 +41,9 @@ enum {
 };
 #define STOKER_MODEL_PARAMETERS_MAX (UINT64_C(1) << 36) /* per model */
 
+/* The options of layers. Their sizes never change: new members take the place of reserved ones, which must be 0. A 0 where
+ * it is out of range is a member that was not given, and has its default. */
+
 /* Convolution, in the cross-correlation sense of PyTorch. Output extent =
  * floor((in + 2 padding - dilation x (kernel - 1) - 1) / stride) + 1; dilation is 1. */
 typedef struct stoker_conv2d {
@@ -51,11 +54,13 @@ typedef struct stoker_conv2d {
     uint32_t groups;     /* divides input channels and filters; = input channels: depthwise;
                             default 0 = 1 */
     bool no_bias;        /* default false */
+    uint32_t reserved[8];
 } stoker_conv2d;
 
 typedef struct stoker_linear {
     uint32_t features; /* outputs, 1..2^24 */
     bool no_bias;      /* default false */
+    uint32_t reserved[4];
 } stoker_linear;
 
 typedef struct stoker_pool2d {
@@ -63,12 +68,14 @@ typedef struct stoker_pool2d {
     uint32_t stride[2];  /* default 0 = kernel */
     uint32_t padding[2]; /* <= kernel / 2; default 0. -inf for max; zeros that count for average
                             (PyTorch's count_include_pad = True) */
+    uint32_t reserved[4];
 } stoker_pool2d;
 
 /* Start from STOKER_BATCH_NORM_INIT: 0 is a value. */
 typedef struct stoker_batch_norm {
     float epsilon;  /* 0..1; default 1e-5 */
     float momentum; /* share of the new statistics, 0..1; default 0.1; 0 = never change them */
+    uint32_t reserved[4];
 } stoker_batch_norm;
 #define STOKER_BATCH_NORM_DEFAULTS                                                                 \
     STOKER_DEFAULT(epsilon, 1e-5F)                                                                 \
@@ -130,6 +137,7 @@ typedef struct stoker_model_size {
     uint64_t layers;           /* without the input and the loss */
     uint64_t parameters;       /* trained scalars */
     uint64_t flops_per_sample; /* in a forward pass; a multiply-add counts as two */
+    uint64_t reserved[4];      /* 0; the size never changes: new members take their place */
 } stoker_model_size;
 STOKER_API void stoker_model_get_size(const stoker_model *model, stoker_model_size *out);
 

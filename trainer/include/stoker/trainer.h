@@ -194,6 +194,7 @@ typedef struct stoker_trainer_memory {
     uint32_t batch_size;    /* as chosen */
     uint32_t checkpoint_segments; /* as chosen */
     bool recompute_batch_norm;    /* as chosen */
+    uint64_t reserved[8];         /* 0; the size never changes: new members take their place */
 } stoker_trainer_memory;
 
 /* Report of the passes since the last report, one every metrics_interval passes. In between, count is 0, and a GPU's
@@ -208,6 +209,7 @@ typedef struct stoker_step {
     float gradient_norm;
     bool updated; /* this pass ended with an update of the weights */
     bool skipped; /* the update was skipped because of an overflow; on a GPU, only in a report */
+    uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
 } stoker_step;
 
 /* Check options, plan and take all memory, initialise the weights. The model must be closed and outlive the
@@ -248,6 +250,7 @@ STOKER_API int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out);
 typedef struct stoker_evaluation {
     double loss_sum;
     uint64_t correct, count;
+    uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
 } stoker_evaluation;
 /* Run forward only, without dropout, with running statistics and with the moving average of the weights if there is
  * one. Adds to *sum, for which a GPU is waited for. With sum NULL nothing is waited for, and the results add up
@@ -281,6 +284,7 @@ typedef struct stoker_trainer_capture {
     uint64_t refused;  /* kinds of steps that could not be recorded, and are queued each time */
     /* CUDA's reason for the first refusal, valid as long as the trainer; NULL = there was none. */
     const char *reason;
+    uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
 } stoker_trainer_capture;
 STOKER_API void stoker_trainer_get_capture(const stoker_trainer *trainer,
                                            stoker_trainer_capture *out);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "loader/base/struct_size.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/scenario.h"
@@ -453,7 +454,7 @@ CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
 CleanTest(reader_own, a_table_of_functions_has_its_size)
 {
     static const size_t refused[] = { 0, sizeof(size_t), sizeof(stoker_reader) - 1,
-                                      sizeof(stoker_reader) + 1 };
+                                      STK_STRUCT_BYTES_MAX + 1 };
     open_set(false);
     for (size_t i = 0; i <= sizeof(refused) / sizeof(refused[0]); i++) {
         stoker_loader *loader = NULL;
