@@ -19,8 +19,8 @@
  *          between. stk_script_release() and the counters from any thread at any time.
  *          Counting is atomic over all rings: rules count the reads of all workers.
  * Memory   A read writes its buffer when it is reaped, so that a buffer freed too early
- *          is seen by ASan. A ring whose close answered STOKER_EBUSY stays reachable, so
- *          that it is no leak; stk_script_install forgets it.
+ *          is seen by ASan. A ring whose close answered STOKER_EBUSY stays reachable for
+ *          good, so that it is no leak.
  */
 #ifndef STK_TEST_SCRIPTED_READER_H
 #define STK_TEST_SCRIPTED_READER_H
@@ -53,7 +53,7 @@ enum stk_script_what {
     STK_SCRIPT_WHATS
 };
 
-enum { STK_SCRIPT_RULES_MAX = 64, STK_SCRIPT_RINGS_MAX = 256 };
+enum { STK_SCRIPT_RULES_MAX = 64 };
 #define STK_SCRIPT_ANY_FILE UINT32_MAX
 
 /* Applies to reads of `file`, or of the whole file named `path` if that is not NULL, that touch
@@ -99,10 +99,12 @@ struct stk_scripted_state {
     _Atomic uint64_t opens, closes, busy_closes, submits, reads, reaped, open_calls, reap_calls;
     _Atomic uint64_t hits[STK_SCRIPT_WHATS];
     _Atomic bool released;
-    void *_Atomic busy_rings[STK_SCRIPT_RINGS_MAX];
 };
 
 static struct stk_scripted_state stk_scripted;
+
+/* The rings that were left busy, by all scripts. */
+static struct stk_scripted_ring *_Atomic stk_scripted_busy;
 
 static inline void stk_script_install(const struct stk_script *script)
 {
@@ -149,6 +151,7 @@ struct stk_scripted_ring {
     uint32_t held_count;
     uint64_t number; /* this ring's, which gives it an order of its own */
     uint64_t draws;
+    struct stk_scripted_ring *earlier; /* in the list of busy ones */
     struct stk_scripted_held held[];
 };
 
@@ -342,11 +345,12 @@ static inline int stk_scripted_reap(void *ring, stoker_read **done, uint32_t max
 }
 
 /* Keep a ring that is leaked on purpose within LeakSanitizer's sight. */
-static inline void stk_scripted_keep(void *ring)
+static inline void stk_scripted_keep(struct stk_scripted_ring *ring)
 {
-    const uint64_t number = atomic_fetch_add(&stk_scripted.busy_closes, 1U);
-    assert(number < STK_SCRIPT_RINGS_MAX);
-    atomic_store(&stk_scripted.busy_rings[number], ring);
+    atomic_fetch_add(&stk_scripted.busy_closes, 1U);
+    ring->earlier = atomic_load(&stk_scripted_busy);
+    while (!atomic_compare_exchange_weak(&stk_scripted_busy, &ring->earlier, ring))
+        ;
 }
 
 static inline int stk_scripted_close(void *ring, int64_t wait_ns)
