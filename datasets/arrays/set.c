@@ -174,19 +174,11 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return STOKER_OK;
 }
 
-/* The array whose classes have names: "label", else the first with classes. */
-static const char *class_name(const void *self, uint32_t index)
+static const char *field_class_name(const void *self, uint32_t field, uint32_t index)
 {
     const struct stk_array_set *set = self;
-    const struct stk_array *named = NULL;
-    for (uint32_t i = 0; i < set->array_count; i++) {
-        const struct stk_array *array = &set->arrays[i];
-        if (array->class_count > 0 && (named == NULL || strcmp(array->name, "label") == 0))
-            named = array;
-    }
-    return named == NULL || named->class_names == NULL || index >= named->class_count
-               ? NULL
-               : named->class_names[index];
+    const struct stk_array *array = &set->arrays[field];
+    return array->class_names == NULL ? NULL : array->class_names[index];
 }
 
 static void destroy(void *self)
@@ -203,7 +195,7 @@ static void destroy(void *self)
     {                                                                                              \
         .struct_size = sizeof(stoker_dataset_ops), .name = (format_name), .describe = describe,    \
         .field = describe_field, .locate = locate, .values = values, .file = file_of,              \
-        .destroy = destroy, .class_name = class_name                                               \
+        .destroy = destroy, .field_class_name = field_class_name                                   \
     }
 
 const stoker_dataset_ops stk_array_ops_memory = ARRAY_OPS("arrays");

@@ -104,17 +104,12 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
-/* The words of the label, else of the first column of words. */
-static const char *class_name(const void *self, uint32_t index)
+static const char *field_class_name(const void *self, uint32_t field, uint32_t index)
 {
     const struct csv *csv = self;
-    const struct stk_csv_table *table = &csv->table;
-    uint32_t c = 0;
-    while (c < table->extra_count && table->extra[c].class_count == 0)
-        c++;
-    if (c == table->extra_count || table->extra[c].use != STK_CSV_WORD)
-        return NULL;
-    return stk_csv_words_at(&table->extra[c].words, index);
+    const struct stk_csv_column *column = field == 0 ? NULL : &csv->table.extra[field - 1];
+    return column != NULL && column->use == STK_CSV_WORD ? stk_csv_words_at(&column->words, index)
+                                                         : NULL;
 }
 
 static void destroy(void *self)
@@ -131,7 +126,7 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .locate = locate,
                                         .values = values,
                                         .destroy = destroy,
-                                        .class_name = class_name };
+                                        .field_class_name = field_class_name };
 
 /* ---- names of fields ------------------------------------------------------------ */
 

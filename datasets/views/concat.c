@@ -51,26 +51,35 @@ static uint32_t take_of_one(const struct stk_view *view, const uint64_t *ids, ui
 /* ---- classes --------------------------------------------------------------------------- */
 
 /* A class must have one name in all data sets that name it. */
+static int check_class(const struct stk_view_making *making, const struct stk_view *view,
+                       uint32_t index, uint32_t field, uint32_t number)
+{
+    const stoker_dataset *dataset = view->sources[index].dataset;
+    const char *name = stoker_dataset_field_class_name(dataset, field, number);
+    const char *other = NULL;
+    uint32_t before = 0;
+    for (; name != NULL && other == NULL && before < index; before++)
+        other = stoker_dataset_field_class_name(view->sources[before].dataset, field, number);
+    if (other == NULL || strcmp(name, other) == 0)
+        return STOKER_OK; /* that one was compared with those before it */
+    return stk_view_refuse(making, STOKER_EMISMATCH,
+                           "%s: class %" PRIu32 " is \"%.64s\" in data set %" PRIu32
+                           ", but \"%.64s\" in data set %" PRIu32,
+                           stoker_dataset_field(dataset, field)->name, number, other, before, name,
+                           index + 1);
+}
+
 static int check_classes(const struct stk_view_making *making, const struct stk_view *view,
                          uint32_t index)
 {
     const stoker_dataset *dataset = view->sources[index].dataset;
-    const uint32_t classes = stoker_dataset_get_info(dataset)->class_count;
-    for (uint32_t number = 0; number < classes; number++) {
-        const char *name = stoker_dataset_class_name(dataset, number);
-        for (uint32_t before = 0; name != NULL && before < index; before++) {
-            const char *other = stoker_dataset_class_name(view->sources[before].dataset, number);
-            if (other == NULL)
-                continue;
-            if (strcmp(name, other) != 0)
-                return stk_view_refuse(making, STOKER_EMISMATCH,
-                                       "labels: class %" PRIu32 " is \"%.64s\" in data set %" PRIu32
-                                       ", but \"%.64s\" in data set %" PRIu32,
-                                       number, other, before + 1, name, index + 1);
-            break; /* it was compared with those before it */
-        }
+    int rc = STOKER_OK;
+    for (uint32_t field = 0; field < stoker_dataset_get_info(dataset)->field_count; field++) {
+        const uint32_t classes = stoker_dataset_field(dataset, field)->class_count;
+        for (uint32_t number = 0; rc == STOKER_OK && number < classes; number++)
+            rc = check_class(making, view, index, field, number);
     }
-    return STOKER_OK;
+    return rc;
 }
 
 /* ---- files ---------------------------------------------------------------------------- */

@@ -136,12 +136,12 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return inner->ops->file(inner->self, file - source->first_file, out);
 }
 
-static const char *class_name(const void *self, uint32_t index)
+static const char *field_class_name(const void *self, uint32_t field, uint32_t index)
 {
     const struct stk_view *view = self;
     const char *name = NULL;
     for (uint32_t i = 0; i < view->source_count && name == NULL; i++)
-        name = stoker_dataset_class_name(view->sources[i].dataset, index);
+        name = stoker_dataset_field_class_name(view->sources[i].dataset, field, index);
     return name;
 }
 
@@ -243,7 +243,7 @@ static void set_ops(struct stk_view *view, const char *name)
         .make = view->sources[0].dataset->ops->make != NULL ? make : NULL,
         .file = file_of,
         .destroy = destroy,
-        .class_name = class_name,
+        .field_class_name = field_class_name,
         .stored_as = stored_as,
     };
 }

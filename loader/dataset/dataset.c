@@ -192,7 +192,20 @@ size_t stoker_dataset_row_bytes(const stoker_dataset *dataset)
 
 const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index)
 {
-    if (dataset == NULL || dataset->ops->class_name == NULL || index >= dataset->info.class_count)
+    if (dataset == NULL || dataset->label < 0)
         return NULL;
-    return dataset->ops->class_name(dataset->self, index);
+    return stoker_dataset_field_class_name(dataset, (uint32_t)dataset->label, index);
+}
+
+const char *stoker_dataset_field_class_name(const stoker_dataset *dataset, uint32_t field,
+                                            uint32_t index)
+{
+    const stoker_field_info *info = stoker_dataset_field(dataset, field);
+    if (info == NULL || index >= info->class_count)
+        return NULL;
+    if (dataset->ops->field_class_name != NULL)
+        return dataset->ops->field_class_name(dataset->self, field, index);
+    return dataset->ops->class_name != NULL && (int32_t)field == dataset->label
+               ? dataset->ops->class_name(dataset->self, index)
+               : NULL;
 }

@@ -258,13 +258,17 @@ typedef struct stoker_dataset_ops {
     /* Free self. Optional. Not called if a read of a loader is stuck. */
     void (*destroy)(void *self);
 
-    /* The name of class `index` < class_count of the field "label", else of the first field with classes; owned by the
-     * data set. Optional. */
+    /* The name of class `index` < class_count of the field "label"; owned by the data set. Optional: NULL = see
+     * field_class_name(). */
     const char *(*class_name)(const void *self, uint32_t index);
 
     /* The encoding of part 0 of sample `id` < info.count: see stoker_dataset_stored_as(). Optional, for data sets whose
      * codec has another name. */
     const char *(*stored_as)(const void *self, uint64_t id);
+
+    /* The name of class `index` < class_count of field `field`; owned by the data set; NULL = it has none. Optional: NULL =
+     * only the classes of "label" have names, by class_name(). */
+    const char *(*field_class_name)(const void *self, uint32_t field, uint32_t index);
 } stoker_dataset_ops;
 
 /* Make a data set of your own. On success *out owns self (close calls destroy); on failure self stays the caller's,
@@ -295,8 +299,13 @@ STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 /* stoker_dataset_field_bytes() of field 0. */
 STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
 
-/* The name of a class, owned by the data set; NULL if it has no name or does not exist. */
+/* The name of a class of the label, owned by the data set; NULL if it has no name or does not exist. */
 STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index);
+
+/* The name of class `index` of field `field`: of a column of words, say. Owned by the data set; NULL if it has no name, or
+ * there is no such class or field. */
+STOKER_API const char *stoker_dataset_field_class_name(const stoker_dataset *dataset,
+                                                       uint32_t field, uint32_t index);
 
 /* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate. STOKER_EINVAL if
  * id >= count. */

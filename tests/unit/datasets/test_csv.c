@@ -496,6 +496,13 @@ CleanTest(csv, columns_become_fields)
     for (uint32_t f = 0; f < 6; f++)
         cr_assert_str_eq(stoker_dataset_field(dataset, f)->name, fields[f]);
     cr_assert_eq(stoker_dataset_field(dataset, 3)->class_count, 2);
+    cr_assert_str_eq(stoker_dataset_field_class_name(dataset, 3, 1), "red");
+    cr_assert_null(stoker_dataset_field_class_name(dataset, 3, 2));
+    cr_assert_str_eq(stoker_dataset_field_class_name(dataset, 4, 2), "5");
+    cr_assert_null(stoker_dataset_field_class_name(dataset, 0, 0), "numbers");
+    cr_assert_null(stoker_dataset_field_class_name(dataset, 5, 0), "text");
+    cr_assert_null(stoker_dataset_field_class_name(dataset, 6, 0), "no field");
+    cr_assert_null(stoker_dataset_class_name(dataset, 0), "no label");
     check_description(dataset,
                       "6 of 6 columns read; kind: 2 words (blue, red); rooms: 3 words (3, 4, 5)");
     for (uint64_t id = 0; id < 3; id++) {
@@ -520,6 +527,9 @@ CleanTest(csv, columns_become_fields)
     cr_assert_not_null(stoker_dataset_get_info(dataset)->rows);
     cr_assert_eq(stoker_dataset_find_field(dataset, "label"), 1);
     cr_assert_eq(stoker_dataset_find_field(dataset, "column3"), 2);
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 0), "x");
+    cr_assert_str_eq(stoker_dataset_field_class_name(dataset, 1, 0), "x");
+    cr_assert_str_eq(stoker_dataset_field_class_name(dataset, 2, 1), "z");
     stoker_dataset_close(&dataset);
     dataset = open_good("a,row,b c,b_c\n1,x,y,z\n", "?categories=row,b c,b_c");
     cr_assert_eq(stoker_dataset_find_field(dataset, "column2"), 1);

@@ -627,6 +627,29 @@ CleanTest(views, concat_says_which_field_differs_and_how)
         stk_folder_remove(&folders[i]);
 }
 
+/* Words of any column, not only of labels. */
+CleanTest(views, keep_the_classes_of_every_field)
+{
+    static const char *const texts[] = { "1,a\n2,b\n", "3,b\n4,a\n", "5,a\n6,c\n" };
+    stoker_dataset *words[3];
+    for (int i = 0; i < 3; i++) {
+        char spec[100];
+        struct stk_memory_file file = stk_memory_file(texts[i], strlen(texts[i]));
+        (void)snprintf(spec, sizeof(spec), "csv:%s?header=0&categories=2", file.path);
+        words[i] = dataset_of(spec);
+        close(file.fd);
+    }
+    stoker_dataset *view = concat_of(words[0], words[1]);
+    cr_assert_str_eq(stoker_dataset_field_class_name(view, 1, 1), "b");
+    cr_assert_null(stoker_dataset_field_class_name(view, 0, 0));
+    stoker_dataset_close(&view);
+    EXPECT_REFUSED(
+        stoker_dataset_concat(&out, (stoker_dataset *[]){ words[0], words[2] }, 2, &error),
+        STOKER_EMISMATCH, "column2: class 1 is \"b\" in data set 1, but \"c\" in data set 2");
+    for (int i = 0; i < 3; i++)
+        stoker_dataset_close(&words[i]);
+}
+
 CleanTest(views, nest_up_to_a_limit)
 {
     stoker_dataset *top = dataset_of("synth:bytes?count=5&shape=8");

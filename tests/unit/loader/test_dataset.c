@@ -399,6 +399,45 @@ CleanTest(dataset, read_and_locate_check_their_arguments)
     stoker_dataset_close(&dataset);
 }
 
+/* ---- names of classes ------------------------------------------------------------ */
+
+static const char *name_of_label(const void *self, uint32_t index)
+{
+    static const char *const names[] = { "ape", "bee", NULL };
+    (void)self;
+    return names[index];
+}
+
+static const char *name_of_any(const void *self, uint32_t field, uint32_t index)
+{
+    (void)self;
+    return field == 1 && index == 0 ? "any" : NULL;
+}
+
+CleanTest(dataset, classes_have_names_by_either_callback)
+{
+    struct told told = sound();
+    stoker_dataset_ops by_label = told_ops;
+    stoker_dataset *dataset = NULL;
+    by_label.class_name = name_of_label;
+    by_label.field_class_name =
+        name_of_any; /* a program built with older headers has no such member */
+    by_label.struct_size = offsetof(stoker_dataset_ops, field_class_name);
+    cr_assert_eq(stoker_dataset_create(&dataset, &by_label, &told, NULL), STOKER_OK);
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "bee");
+    cr_assert_null(stoker_dataset_class_name(dataset, 2));
+    cr_assert_null(stoker_dataset_class_name(dataset, 3));
+    cr_assert_str_eq(stoker_dataset_field_class_name(dataset, 1, 0), "ape");
+    cr_assert_null(stoker_dataset_field_class_name(dataset, 0, 0));
+    cr_assert_null(stoker_dataset_field_class_name(NULL, 0, 0));
+    stoker_dataset_close(&dataset);
+    by_label.struct_size = sizeof(by_label);
+    cr_assert_eq(stoker_dataset_create(&dataset, &by_label, &told, NULL), STOKER_OK);
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 0), "any");
+    cr_assert_null(stoker_dataset_class_name(dataset, 1));
+    stoker_dataset_close(&dataset);
+}
+
 /* ---- bytes as stored ------------------------------------------------------------ */
 
 static const char *always_png(const void *self, uint64_t id)
