@@ -25,6 +25,20 @@ enum stk_made_kind {
 
 typedef enum stk_made_kind stk_made_kind_of(uint64_t id);
 
+/* Good samples of every kind in turn. */
+static inline enum stk_made_kind stk_made_every_kind(uint64_t id)
+{
+    static const enum stk_made_kind kinds[] = { STK_MADE_RAW, STK_MADE_ENCODED, STK_MADE_MEMORY,
+                                                STK_MADE_DRAWN };
+    return kinds[id % 4];
+}
+
+/* The same, but each tenth is broken. */
+static inline enum stk_made_kind stk_made_some_broken(uint64_t id)
+{
+    return id % 10 == 4 ? STK_MADE_BROKEN : stk_made_every_kind(id);
+}
+
 struct stk_made_set {
     stoker_dataset *dataset;
     uint32_t count;

@@ -9,6 +9,7 @@
 #include "support/made_set.h"
 #include "support/opened_loader.h"
 #include "support/random_hooks.h"
+#include "support/resumed_runs.h"
 #include "support/transform_ranges.h"
 
 enum { COUNT = 101, ROW = 200 };
@@ -22,18 +23,6 @@ static stoker_loader_options options_with(bool rows, bool batches)
     options.row_hook = rows ? &hooks.row : NULL;
     options.batch_hook = batches ? &hooks.batch : NULL;
     return options;
-}
-
-static enum stk_made_kind every_kind(uint64_t id)
-{
-    static const enum stk_made_kind kinds[] = { STK_MADE_RAW, STK_MADE_ENCODED, STK_MADE_MEMORY,
-                                                STK_MADE_DRAWN };
-    return kinds[id % 4];
-}
-
-static enum stk_made_kind some_broken(uint64_t id)
-{
-    return id % 10 == 4 ? STK_MADE_BROKEN : every_kind(id);
 }
 
 static enum stk_made_kind in_memory(uint64_t id)
@@ -70,28 +59,6 @@ static void expect_one_result(const stoker_dataset *dataset, stoker_loader_optio
         }
 }
 
-/* Stops after each number of batches, and continues with another number of workers. */
-static void expect_resumed(const stoker_dataset *dataset, stoker_loader_options options,
-                           const struct stk_run *expected)
-{
-    static struct stk_run run;
-    for (uint32_t stop = 1; stop < expected->batches; stop++) {
-        stoker_state state;
-        stoker_loader *loader = loader_of(dataset, &options);
-        run = (struct stk_run){ 0 };
-        stk_run_on(loader, &run, stop);
-        cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
-        stoker_loader_destroy(&loader);
-        stoker_loader_options later = options;
-        later.num_workers = 2;
-        later.resume = &state;
-        loader = loader_of(dataset, &later);
-        stk_run_on(loader, &run, UINT32_MAX);
-        stoker_loader_destroy(&loader);
-        cr_assert(stk_runs_equal(expected, &run), "stopped after %u", stop);
-    }
-}
-
 static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, bool batches)
 {
     static struct stk_run run, plain;
@@ -101,7 +68,7 @@ static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, bool batc
     options.on_bad_sample = on_bad;
     expect_one_result(set.dataset, options, &run);
     cr_assert_eq(run.rc, STOKER_FINISHED);
-    expect_resumed(set.dataset, options, &run);
+    stk_check_resumed(set.dataset, &options, &run, stk_batch_hash);
     options.row_hook = NULL;
     options.batch_hook = NULL;
     cr_assert_eq(stk_run(set.dataset, &options, &plain), STOKER_FINISHED);
@@ -111,7 +78,7 @@ static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, bool batc
 
 CleanTest(hooks, rows_from_files_memory_and_ids_are_the_same_by_every_route, .timeout = 100)
 {
-    check_set(every_kind, STOKER_ON_BAD_FAIL, false);
+    check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, false);
 }
 
 CleanTest(hooks, rows_and_batches_in_memory_are_the_same_by_every_route, .timeout = 100)
@@ -121,12 +88,12 @@ CleanTest(hooks, rows_and_batches_in_memory_are_the_same_by_every_route, .timeou
 
 CleanTest(hooks, substitutes_are_the_same_by_every_route, .timeout = 100)
 {
-    check_set(some_broken, STOKER_ON_BAD_SUBSTITUTE, true);
+    check_set(stk_made_some_broken, STOKER_ON_BAD_SUBSTITUTE, true);
 }
 
 CleanTest(hooks, skipped_samples_leave_the_same_rows_by_every_route, .timeout = 100)
 {
-    check_set(some_broken, STOKER_ON_BAD_SKIP, false);
+    check_set(stk_made_some_broken, STOKER_ON_BAD_SKIP, false);
 }
 
 CleanTest(hooks, transformed_images_are_the_same_by_every_route, .timeout = 100)
@@ -270,7 +237,7 @@ CleanTest(hooks, a_row_that_fails_is_skipped_or_replaced_by_the_same_in_every_ru
         expect_one_result(dataset, options, &run);
         cr_assert_eq(run.rc, STOKER_FINISHED);
         cr_assert_eq(run.samples, on_bad == (int)STOKER_ON_BAD_SKIP ? 180 : 200);
-        expect_resumed(dataset, options, &run);
+        stk_check_resumed(dataset, &options, &run, stk_batch_hash);
         stoker_dataset_close(&dataset);
     }
 }

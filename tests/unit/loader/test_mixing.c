@@ -4,6 +4,7 @@
  * Method: two loaders of the same order, one of them without mixing, whose batches the test mixes itself.
  */
 #include "support/mixed_run.h"
+#include "support/resumed_runs.h"
 
 #include <math.h>
 
@@ -278,39 +279,6 @@ static void expect_one_result(const stoker_dataset *dataset, stoker_loader_optio
         }
 }
 
-static void expect_resumed(const stoker_dataset *dataset, stoker_loader_options options,
-                           const struct stk_run *expected)
-{
-    static struct stk_run run;
-    for (uint32_t stop = 1; stop < expected->batches; stop++) {
-        stoker_state state;
-        stoker_loader *loader = loader_of(dataset, &options);
-        run = (struct stk_run){ 0 };
-        stk_run_hashed(loader, &run, stop, stk_mixed_hash);
-        cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
-        stoker_loader_destroy(&loader);
-        stoker_loader_options later = options;
-        later.num_workers = 2;
-        later.resume = &state;
-        loader = loader_of(dataset, &later);
-        stk_run_hashed(loader, &run, UINT32_MAX, stk_mixed_hash);
-        stoker_loader_destroy(&loader);
-        cr_assert(stk_runs_equal(expected, &run), "stopped after %u", stop);
-    }
-}
-
-static enum stk_made_kind every_kind(uint64_t id)
-{
-    static const enum stk_made_kind kinds[] = { STK_MADE_RAW, STK_MADE_ENCODED, STK_MADE_MEMORY,
-                                                STK_MADE_DRAWN };
-    return kinds[id % 4];
-}
-
-static enum stk_made_kind some_broken(uint64_t id)
-{
-    return id % 10 == 4 ? STK_MADE_BROKEN : every_kind(id);
-}
-
 static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, stoker_last last)
 {
     static struct stk_run run;
@@ -320,28 +288,28 @@ static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, stoker_la
     options.on_bad_sample = on_bad;
     options.last = last;
     expect_one_result(set.dataset, options, &run);
-    expect_resumed(set.dataset, options, &run);
+    stk_check_resumed(set.dataset, &options, &run, stk_mixed_hash);
     stk_made_set_close(&set);
 }
 
 CleanTest(mixing, rows_from_anywhere_are_the_same_by_every_route, .timeout = 100)
 {
-    check_set(every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_SHORT);
+    check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_SHORT);
 }
 
 CleanTest(mixing, padded_batches_are_the_same_by_every_route, .timeout = 100)
 {
-    check_set(every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_PAD);
+    check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_PAD);
 }
 
 CleanTest(mixing, substitutes_are_the_same_by_every_route, .timeout = 100)
 {
-    check_set(some_broken, STOKER_ON_BAD_SUBSTITUTE, STOKER_LAST_SHORT);
+    check_set(stk_made_some_broken, STOKER_ON_BAD_SUBSTITUTE, STOKER_LAST_SHORT);
 }
 
 CleanTest(mixing, skipped_samples_are_the_same_by_every_route, .timeout = 100)
 {
-    check_set(some_broken, STOKER_ON_BAD_SKIP, STOKER_LAST_SHORT);
+    check_set(stk_made_some_broken, STOKER_ON_BAD_SKIP, STOKER_LAST_SHORT);
 }
 
 CleanTest(mixing, transformed_images_are_the_same_by_every_route, .timeout = 100)
@@ -366,7 +334,7 @@ CleanTest(mixing, transformed_images_are_the_same_by_every_route, .timeout = 100
 /* Rows that are skipped are nobody's partners: what is left is mixed as a batch without them. */
 CleanTest(mixing, skipped_samples_are_no_partners)
 {
-    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
+    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = stk_made_some_broken };
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = options_with(0.7F, 0.0F);
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
