@@ -45,6 +45,7 @@ static bool is_general(int code, int os_errno)
     case STOKER_EDEVICE:
     case STOKER_EREADER:
     case STOKER_ENOTSUP:
+    case STOKER_EPEER:
         return true;
     case STOKER_EIO:
         return os_errno != 0;

@@ -12,6 +12,7 @@
 #include "loader/base/memory.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/options.h"
+#include "trainer/api/peers.h"
 #include "trainer/model/cut.h"
 #include "trainer/split/split.h"
 
@@ -148,10 +149,25 @@ static void name_backend(stoker_trainer *trainer)
     }
 }
 
+static int take_batch_statistics(stoker_trainer *trainer, stoker_error *error)
+{
+    const uint64_t floats = trainer->model->statistic_floats;
+    if (!stk_trainer_has_peers(trainer) || floats == 0)
+        return STOKER_OK;
+    trainer->batch_statistics = stk_calloc(floats, sizeof(*trainer->batch_statistics));
+    return trainer->batch_statistics != NULL
+               ? STOKER_OK
+               : stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
+}
+
 static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
                  stoker_error *error)
 {
     int rc = stk_trainer_settings_read(&trainer->settings, options, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_check_peers(trainer, error);
+    if (rc == STOKER_OK)
+        rc = take_batch_statistics(trainer, error);
     if (rc == STOKER_OK)
         rc = build_stages(trainer, error);
     if (rc != STOKER_OK)
@@ -191,7 +207,11 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
         stoker_trainer_destroy(&trainer);
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
     }
-    rc = build(trainer, &given, error);
+    rc = stk_trainer_join(trainer, &given, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_meet_created(trainer, build(trainer, &given, error), error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_share_state(trainer, error);
     if (rc != STOKER_OK)
         stoker_trainer_destroy(&trainer);
     else
@@ -204,6 +224,7 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
     if (trainer == NULL || *trainer == NULL)
         return;
     stoker_trainer *const t = *trainer;
+    stk_peers_leave(&t->peers);
     if (t->runner != NULL)
         t->runner->ops->destroy(t->runner);
     for (uint32_t s = t->stage_count; s-- > 0;) {
@@ -214,6 +235,7 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
         stoker_model_destroy(&t->stage_model[h]);
     stk_notes_free(&t->notes);
     stk_free(t->batches_before);
+    stk_free(t->batch_statistics);
     stk_free(t);
     *trainer = NULL;
 }

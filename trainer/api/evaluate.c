@@ -9,7 +9,7 @@
 
 #include "kernels/float16.h"
 #include "loader/base/error.h"
-#include "trainer/api/trainer.h"
+#include "trainer/api/peers.h"
 #include "trainer/plan/precision.h"
 #include "trainer/stage/view.h"
 
@@ -113,12 +113,14 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
 {
     if (trainer == NULL || sum == NULL)
         return STOKER_EINVAL;
-    const int rc = trainer->runner->queues_forward ? collect(trainer) : STOKER_OK;
-    if (rc == STOKER_OK) {
-        sum->loss_sum += trainer->evaluated.loss_sum;
-        sum->correct += trainer->evaluated.correct;
-        sum->count += trainer->evaluated.count;
-    }
+    int rc = trainer->runner->queues_forward ? collect(trainer) : STOKER_OK;
+    struct stk_loss all = { .loss_sum = trainer->evaluated.loss_sum,
+                            .correct = trainer->evaluated.correct,
+                            .count = trainer->evaluated.count };
+    if (rc == STOKER_OK)
+        rc = stk_trainer_sum_loss(trainer, STK_MEET_EVALUATE, &all, &trainer->error);
+    if (rc == STOKER_OK)
+        add(sum, &all);
     trainer->evaluated = (stoker_evaluation){ 0 };
     return rc;
 }

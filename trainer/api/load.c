@@ -10,6 +10,7 @@
 #include "trainer/api/checkpoint_names.h"
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
+#include "trainer/api/peers.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/file_floats.h"
 #include "trainer/model/torch_layout.h"
@@ -335,20 +336,50 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
     return STOKER_OK;
 }
 
+/* The loader's state that a checkpoint has, if any. */
+struct loaded {
+    stoker_state loader;
+    bool has_loader;
+};
+
+static int load(stoker_trainer *trainer, const char *path, struct loaded *loaded,
+                stoker_error *error)
+{
+    struct stk_checkpoint checkpoint;
+    int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WHOLE, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = load_open(trainer, &checkpoint, path, &loaded->loader, &loaded->has_loader, error);
+    stk_checkpoint_close(&checkpoint);
+    return rc;
+}
+
+/* The others take what rank 0 has read. */
+static int share(stoker_trainer *trainer, int rc, struct loaded *loaded, stoker_error *error)
+{
+    rc = stk_trainer_meet(trainer, STK_MEET_LOAD, rc, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_share_state(trainer, error);
+    return rc == STOKER_OK ? stk_trainer_share_bytes(trainer, loaded, sizeof(*loaded), error) : rc;
+}
+
 int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
                         bool *has_loader, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    struct stk_checkpoint checkpoint;
+    struct loaded loaded = { .has_loader = false };
     if (trainer == NULL || path == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "load: trainer or path is NULL");
-    int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WHOLE, error);
+    int rc = trainer->peers->rank == 0 ? load(trainer, path, &loaded, error) : STOKER_OK;
+    rc = share(trainer, rc, &loaded, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = load_open(trainer, &checkpoint, path, loader, has_loader, error);
-    stk_checkpoint_close(&checkpoint);
-    return rc;
+    if (loader != NULL && loaded.has_loader)
+        *loader = loaded.loader;
+    if (has_loader != NULL)
+        *has_loader = loaded.has_loader;
+    return STOKER_OK;
 }
 
 /* The averages of the state become the weights, which were copied before. */
@@ -386,13 +417,22 @@ static int load_weights(stoker_trainer *trainer, const char *path, bool averages
     return rc;
 }
 
+static int load_weights_together(stoker_trainer *trainer, const char *path, bool averages,
+                                 stoker_error *error)
+{
+    struct loaded nothing = { .has_loader = false };
+    const int rc =
+        trainer->peers->rank == 0 ? load_weights(trainer, path, averages, error) : STOKER_OK;
+    return share(trainer, rc, &nothing, error);
+}
+
 int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
     if (trainer == NULL || path == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "load_weights: trainer or path is NULL");
-    return load_weights(trainer, path, false, error);
+    return load_weights_together(trainer, path, false, error);
 }
 
 int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path, stoker_error *error)
@@ -401,5 +441,5 @@ int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path, stok
     if (trainer == NULL || path == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "load_averages: trainer or path is NULL");
-    return load_weights(trainer, path, true, error);
+    return load_weights_together(trainer, path, true, error);
 }

@@ -7,7 +7,7 @@
  * Only a read makes the host wait for a device. */
 #include "loader/base/error.h"
 #include "trainer/api/options.h"
-#include "trainer/api/trainer.h"
+#include "trainer/api/peers.h"
 
 static void take(stoker_trainer *trainer, const struct stk_update_state *state,
                  const struct stk_step_metrics *metrics)
@@ -77,6 +77,8 @@ int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *
             out->updated = out->updated && metrics.used;
         }
     }
+    if (rc == STOKER_OK)
+        rc = stk_trainer_sum_loss(trainer, STK_MEET_REPORT, &unread->loss, error);
     out->loss = unread->loss.count == 0 ? 0 : unread->loss.loss_sum / (double)unread->loss.count;
     out->correct = unread->loss.correct;
     out->count = unread->loss.count;

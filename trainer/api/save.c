@@ -13,6 +13,7 @@
 #include "trainer/api/checkpoint_names.h"
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
+#include "trainer/api/peers.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/model/torch_layout.h"
 
@@ -240,12 +241,21 @@ static int save_gathered(const stoker_trainer *trainer, const char *path,
     return rc;
 }
 
-int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
-                        stoker_error *error)
+/* Of a group under way rank 0 then has the gradients of all ranks, and the others none: their sum stays. */
+static int gather_group(stoker_trainer *trainer, stoker_error *error)
 {
-    if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "save: trainer or path is NULL");
+    if (trainer->progress.group_passes == 0 || !stk_trainer_has_peers(trainer))
+        return STOKER_OK;
+    const int rc = stk_trainer_sum_gradients(trainer, error);
+    if (rc == STOKER_OK && trainer->peers->rank != 0)
+        memset(trainer->stage[0]->arenas.gradients, 0,
+               trainer->model->parameter_floats * sizeof(float));
+    return rc;
+}
+
+static int save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
+                stoker_error *error)
+{
     struct weights weights;
     struct weights averages = { .count = 0 };
     int rc = stk_trainer_sync(trainer, error);
@@ -261,4 +271,18 @@ int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_
     }
     weights_free(&weights);
     return rc;
+}
+
+int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
+                        stoker_error *error)
+{
+    if (trainer == NULL || path == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "save: trainer or path is NULL");
+    int rc = gather_group(trainer, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (trainer->peers->rank == 0)
+        rc = save(trainer, path, loader, error);
+    return stk_trainer_meet(trainer, STK_MEET_SAVE, rc, error);
 }

@@ -8,13 +8,16 @@
  * If a device decides (backend.h), all this is queued on it, and reported when it is read (metrics.c). With two
  * devices (split.h) a pass may still be under way when step returns.
  *
+ * With several ranks (peers.h) the gradients are those of all before the host decides, which each then does alike.
+ *
  * Gradients are summed with the loss scale only and divided at the end, when the samples of the group are
  * counted, so a short last group has the right mean as well. */
 #include <math.h>
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "trainer/api/trainer.h"
+#include "trainer/api/peers.h"
+#include "trainer/backend/common/operands.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -77,7 +80,11 @@ static int decide(stoker_trainer *trainer, stoker_step *out)
 {
     bool finite;
     double factor;
-    int rc = find_factor(trainer, out, &factor, &finite);
+    int rc = stk_trainer_sum_gradients(trainer, &trainer->error);
+    if (rc == STOKER_OK)
+        rc = find_factor(trainer, out, &factor, &finite);
+    if (rc == STOKER_OK && trainer->progress.loss_scale.dynamic)
+        rc = stk_trainer_agree_finite(trainer, &finite);
     if (rc != STOKER_OK)
         return rc;
     out->updated = stk_loss_scale_take(&trainer->progress.loss_scale, finite);
@@ -114,7 +121,7 @@ static int end_group(stoker_trainer *trainer, stoker_step *out, bool early)
 }
 
 /* As in PyTorch: the variance of one number is 0, which trains nothing. */
-static int check_batch_norm(stoker_trainer *trainer, uint32_t count)
+static int check_batch_norm(stoker_trainer *trainer, uint64_t count)
 {
     const stoker_model *const model = trainer->model;
     for (uint32_t i = 0; count == 1 && i < model->layer_count; i++) {
@@ -129,32 +136,70 @@ static int check_batch_norm(stoker_trainer *trainer, uint32_t count)
     return STOKER_OK;
 }
 
-static int train_pass(stoker_trainer *trainer, const stoker_batch *batch)
+/* What can be wrong with this rank's batch, before anything changes. Labels of a batch on a device are checked there. */
+static int check_pass(stoker_trainer *trainer, const stoker_batch *batch)
+{
+    const uint32_t count = batch->count;
+    if (count > trainer->settings.batch_size)
+        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "a batch of %u, batch_size is %u", count,
+                             trainer->settings.batch_size);
+    if (count == 0)
+        return STOKER_OK;
+    int rc = stk_trainer_check_batch(trainer, batch);
+    if (rc == STOKER_OK && !trainer->settings.sync_batch_norm)
+        rc = check_batch_norm(trainer, count);
+    if (rc == STOKER_OK && stk_trainer_has_peers(trainer)) {
+        const struct stk_pass pass = { .labels = batch->labels.data, .count = count };
+        rc = stk_operands_check_labels(&trainer->stage[0]->train_halves[0], &pass, &trainer->error);
+    }
+    return rc;
+}
+
+static int train_pass(stoker_trainer *trainer, const stoker_batch *batch,
+                      const struct stk_pass_share *share)
 {
     struct stk_progress *progress = &trainer->progress;
-    const struct stk_pass pass = { .samples = batch->images.data,
-                                   .labels = batch->labels.data,
-                                   .on_device = batch->device == STOKER_DEVICE_CUDA,
-                                   .page_locked = batch->device == STOKER_DEVICE_CUDA_HOST,
-                                   .count = batch->count,
-                                   .first_sample = progress->group_samples,
-                                   .step = progress->groups,
-                                   .seed = progress->seed,
-                                   .gradient_scale = progress->loss_scale.scale };
-    const struct stk_group_pass group = {
-        .first = progress->group_passes == 0,
-        .last = progress->group_passes + 1 >= trainer->settings.accumulate,
-        .samples = progress->group_samples + batch->count,
-    };
-    const int rc = trainer->runner->ops->train(trainer->runner, &pass, &group,
-                                               &trainer->unread.loss, &trainer->error);
+    struct stk_pass pass = { .samples = batch->images.data,
+                             .labels = batch->labels.data,
+                             .on_device = batch->device == STOKER_DEVICE_CUDA,
+                             .page_locked = batch->device == STOKER_DEVICE_CUDA_HOST,
+                             .count = batch->count,
+                             .samples_of_all = share->samples,
+                             .first_sample = progress->group_samples + share->before,
+                             .step = progress->groups,
+                             .seed = progress->seed,
+                             .gradient_scale = progress->loss_scale.scale };
+    const struct stk_group_pass group = { .first = progress->group_passes == 0,
+                                          .last = progress->group_passes + 1 >=
+                                                  trainer->settings.accumulate,
+                                          .samples = progress->group_samples + share->samples };
+    const int rc = stk_trainer_run_pass(trainer, &pass, &group);
     if (rc != STOKER_OK)
         return rc;
-    progress->passes++;
+    progress->passes += share->passes;
     progress->group_passes++;
-    progress->group_samples += batch->count;
+    progress->group_samples += share->samples;
     trainer->unread.passes++;
     return STOKER_OK;
+}
+
+/* One pass of all ranks, of which some may have no samples. */
+static int train_together(stoker_trainer *trainer, const stoker_batch *batch,
+                          const struct stk_pass_share *share, stoker_step *step)
+{
+    int rc = STOKER_OK;
+    if (share->samples == 0)
+        return rc;
+    if (trainer->settings.sync_batch_norm)
+        rc = check_batch_norm(trainer, share->samples);
+    if (rc == STOKER_OK)
+        rc = train_pass(trainer, batch, share);
+    if (rc == STOKER_OK && trainer->progress.group_passes >= trainer->settings.accumulate)
+        rc = end_group(trainer, step, false);
+    if (rc == STOKER_OK && trainer->unread.passes >= trainer->settings.metrics_interval)
+        rc = stk_trainer_report(trainer, step, &trainer->error);
+    return rc;
 }
 
 int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stoker_step *out)
@@ -162,24 +207,13 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
     if (trainer == NULL || batch == NULL)
         return STOKER_EINVAL;
     stoker_step step;
+    struct stk_pass_share share;
     describe(trainer, &step);
-    if (batch->count > trainer->settings.batch_size)
-        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch of %u, batch_size is %u", batch->count,
-                             trainer->settings.batch_size);
-    if (batch->count > 0) {
-        int rc = stk_trainer_check_batch(trainer, batch);
-        if (rc == STOKER_OK)
-            rc = check_batch_norm(trainer, batch->count);
-        if (rc == STOKER_OK)
-            rc = train_pass(trainer, batch);
-        if (rc == STOKER_OK && trainer->progress.group_passes >= trainer->settings.accumulate)
-            rc = end_group(trainer, &step, false);
-        if (rc == STOKER_OK && trainer->unread.passes >= trainer->settings.metrics_interval)
-            rc = stk_trainer_report(trainer, &step, &trainer->error);
-        if (rc != STOKER_OK)
-            return rc;
-    }
+    int rc = stk_trainer_meet_pass(trainer, check_pass(trainer, batch), batch->count, &share);
+    if (rc == STOKER_OK)
+        rc = train_together(trainer, batch, &share, &step);
+    if (rc != STOKER_OK)
+        return rc;
     if (out != NULL)
         *out = step;
     return STOKER_OK;

@@ -3,6 +3,7 @@
 #define STK_TRAINER_TRAINER_H
 
 #include "trainer/api/notes.h"
+#include "trainer/peers/peers.h"
 #include "trainer/stage/runner.h"
 
 /* All that changes from step to step, except the arenas. */
@@ -32,6 +33,9 @@ struct stoker_trainer {
     uint32_t stage_count;
     stoker_model *stage_model[2]; /* NULL with one stage */
     struct stk_runner *runner;
+    struct stk_peers *peers; /* the other ranks; one of one if there are none */
+    /* With peers: the mean and variance of this rank's batch, as the arena of statistics. NULL without. */
+    double *batch_statistics;
     char backend_name[64]; /* "cuda"; "cpu,cuda:1" */
     uint32_t state_count;  /* arenas of optimiser state */
     /* If the device decides: updates and loss_scale as of the last read; updates queued since count as made. */

@@ -74,6 +74,21 @@ struct stk_pass {
     uint64_t step, seed;   /* key dropout */
     /* Factor of each sample's loss gradient: loss scale / samples of the whole step. */
     float gradient_scale;
+
+    /* ---- several ranks; host memory only; zero and NULL: this process alone ---- */
+
+    /* BatchNorm over all ranks: `add` sums doubles over them, in place. One thread calls it, in the order of operations; it
+     * keeps its own errors. A pass of 0 samples then still runs. */
+    const struct stk_pass_sums *sums;
+    uint64_t samples_of_all; /* samples of this pass on all ranks; > 0 with sums */
+    /* [model.statistic_floats], as arenas.statistics: BatchNorm writes a batch's mean and unbiased variance here instead of
+     * moving the running statistics. */
+    double *batch_statistics;
+};
+
+struct stk_pass_sums {
+    void (*add)(void *context, double *values, uint32_t count);
+    void *context;
 };
 
 /* Results of the loss operation. */

@@ -70,9 +70,14 @@ static int test_batches(stoker_trainer *trainer, stoker_loader *loader)
 /* Findings are reported once, at the end, since reading them waits for a GPU. */
 static int test_all(stoker_trainer *trainer, stoker_loader *loader, stoker_evaluation *out)
 {
-    const int rc = test_batches(trainer, loader);
-    const int told = stoker_trainer_evaluated(trainer, out);
-    return rc < 0 || told == STOKER_OK ? rc : told;
+    int rc = test_batches(trainer, loader);
+    if (rc < 0)
+        return rc; /* the other ranks learn of it when this one ends */
+    bool interrupted = rc == STOKER_FINISHED;
+    rc = stoker_trainer_evaluated(trainer, out);
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_any(trainer, &interrupted);
+    return rc == STOKER_OK && interrupted ? STOKER_FINISHED : rc;
 }
 
 int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
@@ -244,8 +249,12 @@ static int after_update(struct run *run)
 {
     const struct fit *fit = run->fit;
     const uint64_t updates = stoker_trainer_updates(fit->trainer);
+    bool interrupted = cli_interrupted();
     record_row(run, false);
-    if (cli_interrupted()) {
+    const int rc = stoker_trainer_any(fit->trainer, &interrupted); /* all ranks stop together */
+    if (rc != STOKER_OK)
+        return tell(run->error, rc, stoker_trainer_error(fit->trainer));
+    if (interrupted) {
         run->result->interrupted = true;
         return STOKER_FINISHED;
     }

@@ -34,6 +34,8 @@ struct session {
     stoker_model *model;
     stoker_trainer *trainer;
     struct settings settings;
+    stoker_ranks ranks;
+    char rank_name[80]; /* "stoker-mnist: rank 1", of several */
     stoker_state resume;
     stoker_error error;
 };
@@ -68,7 +70,8 @@ static int make_trainer(struct session *session)
 {
     uint32_t batch_size = session->arguments.batch_size;
     const bool largest = batch_size == STOKER_BATCH_SIZE_MAX;
-    settings_make(&session->settings, &session->arguments, &session->data, batch_size);
+    settings_make(&session->settings, &session->arguments, &session->data, &session->ranks,
+                  batch_size);
     if (largest) {
         /* Finds the batch that fits first, since the length of the schedule depends on it. */
         stoker_trainer_options probe = session->settings.training;
@@ -80,7 +83,8 @@ static int make_trainer(struct session *session)
             return rc;
         stoker_trainer_get_memory(trainer, &memory);
         stoker_trainer_destroy(&trainer);
-        settings_make(&session->settings, &session->arguments, &session->data, memory.batch_size);
+        settings_make(&session->settings, &session->arguments, &session->data, &session->ranks,
+                      memory.batch_size);
     }
     int rc = check_warmup(session);
     if (rc == STOKER_OK)
@@ -120,6 +124,23 @@ static int open_data(struct session *session)
     session->voice.mark = session->data.made_up ? "[made-up digits] " : "";
     rc = network_build(&session->model, &session->arguments,
                        stoker_dataset_get_info(session->data.train), &session->error);
+    return rc;
+}
+
+/* Rank 0 speaks and writes for all; the others only complain. */
+static int take_rank(struct session *session)
+{
+    session->ranks = (stoker_ranks)STOKER_RANKS_INIT;
+    const int rc = stoker_ranks_from_environment(&session->ranks, &session->error);
+    if (rc != STOKER_OK || session->ranks.world_size == 1)
+        return rc;
+    (void)snprintf(session->rank_name, sizeof(session->rank_name), "%.60s: rank %" PRIu32,
+                   session->kind->name, session->ranks.rank);
+    session->voice.program = session->rank_name;
+    if (session->ranks.rank == 0)
+        return rc;
+    session->voice.quiet = session->voice.mute = true;
+    session->arguments.log = session->arguments.log_dir = session->arguments.trace = NULL;
     return rc;
 }
 
@@ -214,6 +235,8 @@ static int end_interrupted(struct session *session, const struct fit_result *res
         return failed(session, rc);
     voice_result(&session->voice, "stopped after %" PRIu64 " of %" PRIu64 " updates; saved to %s",
                  stoker_trainer_updates(session->trainer), session->settings.total_updates, path);
+    if (session->voice.mute)
+        return EXIT_INTERRUPTED;
     printf("%scontinue with: ", session->voice.mark);
     arguments_print_again(stdout, session->argc, session->argv, path);
     fflush(stdout);
@@ -330,7 +353,9 @@ static int act(struct session *session)
         voice_complain(&session->voice, "the test loss is nan or infinite");
         return EXIT_FAILED;
     default:
-        rc = writable_check_checkpoint(session->arguments.save, &session->error);
+        rc = session->ranks.rank == 0
+                 ? writable_check_checkpoint(session->arguments.save, &session->error)
+                 : STOKER_OK;
         if (rc != STOKER_OK)
             return failed(session, rc);
         show_tables(session);
@@ -396,7 +421,9 @@ static int run(const struct session_kind *kind, int argc, char *const *argv)
     int status = adopt(&session);
     if (status != EXIT_DONE)
         return status;
-    rc = prepare(&session);
+    rc = take_rank(&session);
+    if (rc == STOKER_OK)
+        rc = prepare(&session);
     status = rc == STOKER_OK ? act(&session) : failed(&session, rc);
     stoker_trainer_destroy(&session.trainer);
     stoker_model_destroy(&session.model);

@@ -48,6 +48,8 @@ static void make_loading(struct settings *settings, const struct arguments *argu
     loading->pin_memory = arguments->pin_memory;
     loading->epochs = settings->epochs;
     loading->shuffle = true;
+    loading->rank = settings->ranks.rank;
+    loading->world_size = settings->ranks.world_size;
     loading->device = STOKER_DEVICE_CPU;
     if (stoker_dataset_get_info(data->train)->is_image) {
         choose_normalisation(settings, arguments, data);
@@ -64,6 +66,7 @@ static void make_training(struct settings *settings, const struct arguments *arg
     stoker_trainer_options *training = &settings->training;
     *training = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
     training->backend = arguments->device;
+    training->peers = STOKER_PEERS_AUTO;
     training->split = arguments->split;
     training->precision = precisions[arguments->amp];
     training->tf32 = arguments->tf32 == TF32_ON;
@@ -96,15 +99,16 @@ static void make_training(struct settings *settings, const struct arguments *arg
 }
 
 void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,
-                   uint32_t batch_size)
+                   const stoker_ranks *ranks, uint32_t batch_size)
 {
     const uint64_t samples = stoker_dataset_get_info(data->train)->count;
-    *out = (struct settings){ .mean = 0.0F };
+    *out = (struct settings){ .ranks = *ranks };
     if (batch_size > samples)
         batch_size = (uint32_t)samples;
     if (batch_size > STOKER_BATCH_MAX)
         batch_size = STOKER_BATCH_MAX;
-    out->updates_per_epoch = divide_up(divide_up(samples, batch_size), arguments->accumulate);
+    out->updates_per_epoch = divide_up(divide_up(samples, (uint64_t)batch_size * ranks->world_size),
+                                       arguments->accumulate);
     out->epochs = arguments->steps_alone ? divide_up(arguments->steps, out->updates_per_epoch)
                                          : arguments->epochs;
     out->total_updates = out->updates_per_epoch * out->epochs;
@@ -176,7 +180,10 @@ void settings_show(const struct voice *voice, const struct settings *settings,
     voice_say(voice, "%-12s %" PRIu64 " of %" PRIu64 " updates, %" PRIu64 " in all", "epochs",
               settings->epochs, settings->updates_per_epoch, settings->total_updates);
     voice_say(voice, "%-12s %" PRIu32 " samples, %" PRIu32 " to an update", "batch",
-              settings->loading.batch_size, arguments->accumulate);
+              settings->loading.batch_size, arguments->accumulate * settings->ranks.world_size);
+    if (settings->ranks.world_size > 1)
+        voice_say(voice, "%-12s %" PRIu32 ", started by %s; a batch each", "ranks",
+                  settings->ranks.world_size, stoker_launcher_name(settings->ranks.launcher));
     describe_optimizer(line, sizeof(line), arguments);
     voice_say(voice, "%-12s %s", "optimiser", line);
     describe_schedule(line, sizeof(line), arguments);

@@ -2,6 +2,7 @@
 #ifndef STK_PROGRAMS_SETTINGS_H
 #define STK_PROGRAMS_SETTINGS_H
 
+#include <stoker/ranks.h>
 #include <stoker/trainer.h>
 
 #include "trainer/programs/data.h"
@@ -10,16 +11,17 @@
 struct settings {
     stoker_trainer_options training;
     stoker_loader_options loading;
-    float mean, std; /* referenced by loading */
-    uint64_t epochs; /* the last one may be cut short */
+    stoker_ranks ranks; /* those that train together */
+    float mean, std;    /* referenced by loading */
+    uint64_t epochs;    /* the last one may be cut short */
     uint64_t updates_per_epoch;
     uint64_t total_updates;
     uint32_t last_batch_size; /* last batch of an epoch; 0 = like the others */
 };
 
-/* Computes the settings; batch_size is the largest that the trainer may take (for --batch-size max). */
+/* Computes the settings of one of `ranks`; batch_size is the largest that the trainer may take (for --batch-size max). */
 void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,
-                   uint32_t batch_size);
+                   const stoker_ranks *ranks, uint32_t batch_size);
 
 /* Called once the device is known: puts batches where the trainer computes, and avoids waiting for a GPU at
  * every pass. */

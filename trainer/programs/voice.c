@@ -39,6 +39,8 @@ void voice_text(const struct voice *voice, const char *text)
 
 void voice_result(const struct voice *voice, const char *format, ...)
 {
+    if (voice->mute)
+        return;
     va_list list;
     va_start(list, format);
     say(voice, stdout, "", format, list);

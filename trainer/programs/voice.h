@@ -8,6 +8,7 @@ struct voice {
     const char *program; /* "stoker-mnist": prefix of complaints */
     const char *mark;    /* "" or "[made-up digits] ": prefix of each line */
     bool quiet;          /* voice_say and voice_text print nothing */
+    bool mute;           /* nor does voice_result: another rank prints it */
 };
 
 void voice_say(const struct voice *voice, const char *format, ...)
@@ -16,7 +17,7 @@ void voice_say(const struct voice *voice, const char *format, ...)
 /* Prints each line of text; the last may lack its newline. */
 void voice_text(const struct voice *voice, const char *text);
 
-/* The result: printed even if quiet. */
+/* The result: printed even if quiet, but not if mute. */
 void voice_result(const struct voice *voice, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

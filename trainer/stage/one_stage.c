@@ -13,16 +13,33 @@ static struct stk_stage *stage_of(struct stk_runner *runner)
     return ((struct one_stage *)runner)->stage;
 }
 
+static void add(float *restrict sum, const float *restrict part, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        sum[i] += part[i];
+}
+
+/* A later pass of a group is summed by itself if the stage does so. */
 static int run(const struct stk_stage *stage, const struct stk_pass *pass, bool opens,
                struct stk_loss *found, stoker_error *error)
 {
-    struct stk_loss loss;
-    if (opens)
-        stage->ops->clear(stage->backend, stage->arenas.gradients, stage->model->parameter_floats);
-    const int rc = stage->ops->run(stage->train, &stage->arenas, pass, &loss, error);
-    if (rc == STOKER_OK)
-        stk_loss_add(found, &loss);
-    return rc;
+    const uint64_t floats = stage->model->parameter_floats;
+    struct stk_arenas arenas = stage->arenas;
+    struct stk_loss loss = { 0 };
+    const bool apart = !opens && stage->pass_gradients != NULL;
+    if (apart)
+        arenas.gradients = stage->pass_gradients;
+    if (opens || apart)
+        stage->ops->clear(stage->backend, arenas.gradients, floats);
+    if (pass->count == 0 && pass->sums == NULL)
+        return STOKER_OK;
+    const int rc = stage->ops->run(stage->train, &arenas, pass, &loss, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (apart)
+        add(stage->arenas.gradients, stage->pass_gradients, floats);
+    stk_loss_add(found, &loss);
+    return STOKER_OK;
 }
 
 /* Queues a pass, and after the last of its group the update. */

@@ -20,7 +20,7 @@ static void count_fixed(const struct stk_stage *stage, stoker_trainer_memory *me
     const uint64_t arena_bytes = stage->model->parameter_floats * sizeof(float);
     const uint64_t averages = stage->settings.ema_decay > 0 ? 1 : 0;
     memory->parameters = arena_bytes;
-    memory->gradients = arena_bytes;
+    memory->gradients = arena_bytes * (stk_stage_sums_passes(stage) ? 2 : 1);
     memory->optimizer_state =
         arena_bytes * (stk_optimizer_state_arenas(&stage->settings.rule) + averages);
     memory->statistics = stage->model->statistic_floats * sizeof(float);

@@ -27,6 +27,7 @@ struct stk_trainer_settings {
     uint64_t memory_budget;           /* bytes; 0 = no limit */
     uint32_t checkpoint_segments;
     bool recompute_batch_norm;
+    bool sync_batch_norm;
 };
 
 #endif

@@ -60,13 +60,33 @@ static int take(struct stk_stage *stage, void *out, uint64_t bytes, const char *
     return STOKER_OK;
 }
 
+bool stk_stage_sums_passes(const struct stk_stage *stage)
+{
+    const struct stk_trainer_settings *const settings = &stage->settings;
+    return settings->backend.deterministic && settings->accumulate > 1 && settings->split == 0 &&
+           stage->ops->device == NULL;
+}
+
+/* Those that are missing. */
+static int take_gradients(struct stk_stage *stage, stoker_error *error)
+{
+    const uint64_t bytes = stage->memory.parameters;
+    float **const gradients = &stage->arenas.gradients;
+    int rc = STOKER_OK;
+    if (*gradients == NULL)
+        rc = take(stage, gradients, bytes, "gradients", error);
+    if (rc == STOKER_OK && stage->pass_gradients == NULL && stk_stage_sums_passes(stage))
+        rc = take(stage, &stage->pass_gradients, bytes, "gradients of a pass", error);
+    return rc;
+}
+
 static int take_arenas(struct stk_stage *stage, stoker_error *error)
 {
     const uint64_t bytes = stage->memory.parameters;
     struct stk_arenas *arenas = &stage->arenas;
     int rc = take(stage, &arenas->parameters, bytes, "parameters", error);
     if (rc == STOKER_OK)
-        rc = take(stage, &arenas->gradients, bytes, "gradients", error);
+        rc = take_gradients(stage, error);
     if (rc == STOKER_OK)
         rc = take(stage, &arenas->statistics, stage->memory.statistics, "statistics", error);
     if (rc == STOKER_OK)
@@ -123,15 +143,11 @@ int stk_stage_allocate(struct stk_stage *stage, stoker_error *error)
 
 static void release_arenas(struct stk_stage *stage)
 {
-    void *const arenas[] = { stage->arenas.parameters,
-                             stage->arenas.gradients,
-                             stage->arenas.statistics,
-                             stage->arenas.activations,
-                             stage->arenas.half_weights,
-                             stage->state[0],
-                             stage->state[1],
-                             stage->state[2],
-                             stage->ema };
+    void *const arenas[] = { stage->arenas.parameters,  stage->arenas.gradients,
+                             stage->pass_gradients,     stage->arenas.statistics,
+                             stage->arenas.activations, stage->arenas.half_weights,
+                             stage->state[0],           stage->state[1],
+                             stage->state[2],           stage->ema };
     _Static_assert(STK_STATE_ARENAS_MAX == 3, "each one is released");
     for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++)
         if (arenas[i] != NULL)
@@ -184,7 +200,9 @@ uint64_t stk_stage_trim(struct stk_stage *stage, bool between_groups)
     bytes += give(stage, arenas->activations, stage->memory.activations);
     arenas->activations = NULL;
     if (between_groups) {
+        bytes += give(stage, stage->pass_gradients, 0);
         bytes += give(stage, arenas->gradients, stage->memory.gradients);
+        stage->pass_gradients = NULL;
         arenas->gradients = NULL;
     }
     return bytes;
@@ -196,9 +214,7 @@ int stk_stage_refill(struct stk_stage *stage, stoker_error *error)
     int rc = STOKER_OK;
     if (arenas->activations == NULL)
         rc = take(stage, &arenas->activations, stage->memory.activations, "activations", error);
-    if (rc == STOKER_OK && arenas->gradients == NULL)
-        rc = take(stage, &arenas->gradients, stage->memory.gradients, "gradients", error);
-    return rc;
+    return rc == STOKER_OK ? take_gradients(stage, error) : rc;
 }
 
 /* ---- what a pass or an update uses ------------------------------------------------ */

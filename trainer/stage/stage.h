@@ -21,6 +21,9 @@ struct stk_stage {
     struct stk_program *train, *evaluation;
     /* In the first stage of two: the part that runs when the gradient has arrived; else NULL. */
     struct stk_program *backward;
+    /* Gradients of a group's later passes, one at a time, before they are added to arenas.gradients: see
+     * stoker_trainer_options.deterministic. NULL: they are added to at once. */
+    float *pass_gradients;
     struct stk_arenas arenas; /* activations: `slots` of slot_bytes each */
     uint32_t slots;           /* passes whose activations are kept at one time: 1 or 2 */
     uint64_t slot_bytes;
@@ -42,6 +45,8 @@ int stk_stage_open(struct stk_stage *stage, const stoker_model *model,
  * again before allocate. STOKER_ELIMIT, ENOMEM. */
 int stk_stage_plan_memory(struct stk_stage *stage, const struct stk_trainer_settings *asked,
                           stoker_error *error);
+/* True if it has pass_gradients. */
+bool stk_stage_sums_passes(const struct stk_stage *stage);
 /* Takes all memory, loads the programs and runs them once. STOKER_ENOMEM, EDEVICE. */
 int stk_stage_allocate(struct stk_stage *stage, stoker_error *error);
 void stk_stage_close(struct stk_stage *stage);

@@ -49,10 +49,11 @@ enum {
     X(STOKER_ENOTSUP, -27, "not supported here")                                                   \
     X(STOKER_ENOFILE, -28, "too many open files")                                                  \
     X(STOKER_ECHANGED, -29, "the file changed after it was opened")                                \
-    X(STOKER_EDIVERGED, -30, "training diverged: a number is NaN or infinite")
+    X(STOKER_EDIVERGED, -30, "training diverged: a number is NaN or infinite")                     \
+    X(STOKER_EPEER, -31, "another rank failed or did not come")
 
 #define STOKER_ERROR_ENUM(name, value, text) name = (value),
-typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) STOKER_ERR_LAST = -30 } stoker_err;
+typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) STOKER_ERR_LAST = -31 } stoker_err;
 #undef STOKER_ERROR_ENUM
 
 /* The stage of the pipeline in which something went wrong. */

@@ -50,6 +50,11 @@ static float *parameter_at(const struct stk_parameter *parameters, float *arena,
     return index < 0 || arena == NULL ? NULL : arena + parameters[index].offset;
 }
 
+static double *statistic_at(const struct stk_parameter *statistics, double *arena, int32_t index)
+{
+    return index < 0 || arena == NULL ? NULL : arena + statistics[index].offset;
+}
+
 void stk_operands_find(struct stk_operands *out, const struct stk_plan *plan,
                        const struct stk_op *op, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, uint32_t first, uint32_t count)
@@ -78,6 +83,8 @@ void stk_operands_find(struct stk_operands *out, const struct stk_plan *plan,
         .bias_grad = parameter_at(model->parameters, arenas->gradients, layer->bias),
         .running_mean = parameter_at(model->statistics, arenas->statistics, layer->running_mean),
         .running_var = parameter_at(model->statistics, arenas->statistics, layer->running_var),
+        .batch_mean = statistic_at(model->statistics, pass->batch_statistics, layer->running_mean),
+        .batch_var = statistic_at(model->statistics, pass->batch_statistics, layer->running_var),
     };
 }
 

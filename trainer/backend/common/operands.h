@@ -29,6 +29,7 @@ struct stk_operands {
     const float *weight, *bias;     /* BatchNorm: gamma, beta */
     float *weight_grad, *bias_grad; /* added to */
     float *running_mean, *running_var;
+    double *batch_mean, *batch_var; /* written instead of them, unless NULL */
 };
 
 /* Elements per sample of a buffer or of STK_SAMPLES; 0 for STK_NO_BUFFER. */

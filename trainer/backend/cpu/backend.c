@@ -281,6 +281,13 @@ static uint32_t end_of_run(const struct stk_program *program, uint32_t begin)
     return end;
 }
 
+/* True if a rank without samples takes part, too. */
+static bool meets_other_ranks(const struct stk_program *program, uint32_t index)
+{
+    const enum stk_op_kind kind = program->plan->ops[index].kind;
+    return kind == STK_OP_BATCH_NORM_FORWARD || kind == STK_OP_BATCH_NORM_BACKWARD;
+}
+
 static void run_steps(struct worker *worker)
 {
     const struct stk_program *program = worker->program;
@@ -289,7 +296,9 @@ static void run_steps(struct worker *worker)
         if (step->barrier_before)
             stk_thread_team_barrier(program->backend->team);
         if (step->mode == STK_CPU_TOGETHER) {
-            run_step(worker, i++, 0, worker->shared->pass->count);
+            if (worker->shared->pass->count > 0 || meets_other_ranks(program, i))
+                run_step(worker, i, 0, worker->shared->pass->count);
+            i++;
             continue;
         }
         const uint32_t end = end_of_run(program, i);
@@ -349,7 +358,7 @@ static void run_thread(void *argument, uint32_t thread)
 static int cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
                    const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error)
 {
-    assert(pass->count >= 1);
+    assert(pass->count >= 1 || pass->sums != NULL);
     assert(pass->count <= program->plan->options.batch);
     const int rc = stk_operands_check_labels(program->plan, pass, error);
     if (rc != STOKER_OK)

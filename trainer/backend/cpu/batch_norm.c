@@ -1,6 +1,7 @@
 /* batch_norm.c - BatchNorm among several threads.
  *
  *   sums of own samples ──barrier──▶ each thread adds all sums in the same order ──▶ own samples
+ *                                    with pass->sums thread 0 adds those of other ranks, between two barriers more
  *
  * shared: [sum 0 or 1][thread][channel] doubles. scratch: the totals, per thread. */
 #include "trainer/backend/common/batch_norm.h"
@@ -45,6 +46,32 @@ static void add_up(const struct stk_cpu_task *task, uint32_t which, double *tota
     }
 }
 
+/* Totals of this rank become those of all ranks: thread 0 sums, and the others copy. scratch: `rows` totals. */
+static void add_ranks(const struct stk_cpu_task *task, double *totals, uint32_t rows)
+{
+    const uint32_t channels = task->o.layer->in.c;
+    if (task->o.pass->sums == NULL)
+        return;
+    stk_thread_team_barrier(task->team); /* all have read the sums that are overwritten here */
+    if (task->thread == 0) {
+        stk_batch_norm_add(task->o.pass, totals, rows * channels);
+        for (uint32_t row = 0; row < rows; row++)
+            memcpy(sums_of(task, row, 0), totals + (uint64_t)row * channels,
+                   channels * sizeof(*totals));
+    }
+    stk_thread_team_barrier(task->team);
+    for (uint32_t row = 0; row < rows; row++)
+        memcpy(totals + (uint64_t)row * channels, sums_of(task, row, 0),
+               channels * sizeof(*totals));
+    stk_thread_team_barrier(task->team); /* before anybody writes there again */
+}
+
+static double pixels_together(const struct stk_cpu_task *task)
+{
+    return (double)stk_batch_norm_samples(task->o.pass, task->o.count) *
+           (double)stk_plane(task->o.layer->in);
+}
+
 static void sum_values(const struct stk_cpu_task *task, double *sums)
 {
     const uint32_t channels = task->o.layer->in.c;
@@ -72,7 +99,7 @@ static void keep_statistics(const struct stk_cpu_task *task, const double *mean,
                             const double *variance)
 {
     const struct stk_layer *layer = task->o.layer;
-    const double pixels = (double)(task->o.count * stk_plane(layer->in));
+    const double pixels = pixels_together(task);
     const double momentum = (double)layer->momentum;
     float *aux = task->o.aux;
     for (uint32_t c = 0; c < layer->in.c; c++) {
@@ -83,6 +110,11 @@ static void keep_statistics(const struct stk_cpu_task *task, const double *mean,
         float *running_mean = &task->o.running_mean[c];
         float *running_var = &task->o.running_var[c];
         const double unbiased = pixels > 1 ? variance[c] * pixels / (pixels - 1) : variance[c];
+        if (task->o.batch_mean != NULL) {
+            task->o.batch_mean[c] = mean[c];
+            task->o.batch_var[c] = unbiased;
+            continue;
+        }
         *running_mean = (float)((1 - momentum) * (double)*running_mean + momentum * mean[c]);
         *running_var = (float)((1 - momentum) * (double)*running_var + momentum * unbiased);
     }
@@ -92,18 +124,20 @@ void stk_cpu_batch_norm_forward(const struct stk_cpu_task *task)
 {
     const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
-    const double pixels = (double)(o->count * stk_plane(o->layer->in));
+    const double pixels = pixels_together(task);
     double *mean = task->scratch;
     double *variance = mean + channels;
 
     sum_values(task, sums_of(task, 0, task->thread));
     stk_thread_team_barrier(task->team);
     add_up(task, 0, mean);
+    add_ranks(task, mean, 1);
     for (uint32_t c = 0; c < channels; c++)
         mean[c] /= pixels;
     sum_squares(task, mean, sums_of(task, 1, task->thread));
     stk_thread_team_barrier(task->team);
     add_up(task, 1, variance);
+    add_ranks(task, variance, 1);
     for (uint32_t c = 0; c < channels; c++)
         variance[c] /= pixels;
     if (task->thread == 0)
@@ -161,7 +195,7 @@ static void write_gradient(const struct stk_cpu_task *task, const double *gamma,
 {
     const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
-    const double pixels = (double)(o->count * stk_plane(o->layer->in));
+    const double pixels = pixels_together(task);
     const float *mean = o->aux;
     const float *inverse = mean + channels;
     const struct stk_share own = pixels_of(task);
@@ -193,6 +227,8 @@ void stk_cpu_batch_norm_backward(const struct stk_cpu_task *task)
             o->weight_grad[c] += (float)gamma[c];
             o->bias_grad[c] += (float)beta[c];
         }
-    if (o->dx != NULL)
-        write_gradient(task, gamma, beta, row);
+    if (o->dx == NULL)
+        return;
+    add_ranks(task, gamma, 2); /* the gradients of weight and bias are summed with all others */
+    write_gradient(task, gamma, beta, row);
 }

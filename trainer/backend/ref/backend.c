@@ -111,7 +111,7 @@ static int ref_run(struct stk_program *program, const struct stk_arenas *arenas,
                    const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error)
 {
     const struct stk_plan *plan = program->plan;
-    assert(pass->count >= 1);
+    assert(pass->count >= 1 || pass->sums != NULL);
     assert(pass->count <= plan->options.batch);
     const int rc = stk_operands_check_labels(plan, pass, error);
     if (rc != STOKER_OK)

@@ -1,6 +1,8 @@
 /* batch_norm.c - BatchNorm over all pixels of all samples, channel by channel.
  *
- *   aux   mean of each channel, then 1 / sqrt(variance + epsilon) of each */
+ *   aux   mean of each channel, then 1 / sqrt(variance + epsilon) of each
+ *
+ * With pass->sums they are those of all ranks: each sum goes round before it is used. */
 #include "trainer/backend/ref/operations.h"
 
 #include <math.h>
@@ -13,30 +15,45 @@ static uint64_t pixels_of(const struct stk_operands *o)
     return o->count * stk_plane(o->layer->in);
 }
 
-static double mean_of(const float *x, uint64_t pixels, uint32_t channels)
+/* The pixels that statistics are taken of. */
+static double pixels_together(const struct stk_operands *o)
 {
-    double sum = 0;
-    for (uint64_t i = 0; i < pixels; i++)
-        sum += (double)x[i * channels];
-    return sum / (double)pixels;
+    return (double)stk_batch_norm_samples(o->pass, o->count) * (double)stk_plane(o->layer->in);
 }
 
-static double variance_of(const float *x, uint64_t pixels, uint32_t channels, double mean)
+static double mean_of(const struct stk_operands *o, uint32_t c)
 {
+    const uint32_t channels = o->layer->in.c;
     double sum = 0;
-    for (uint64_t i = 0; i < pixels; i++) {
-        const double centred = (double)x[i * channels] - mean;
+    for (uint64_t i = 0; i < pixels_of(o); i++)
+        sum += (double)o->x[i * channels + c];
+    stk_batch_norm_add(o->pass, &sum, 1);
+    return sum / pixels_together(o);
+}
+
+static double variance_of(const struct stk_operands *o, uint32_t c, double mean)
+{
+    const uint32_t channels = o->layer->in.c;
+    double sum = 0;
+    for (uint64_t i = 0; i < pixels_of(o); i++) {
+        const double centred = (double)o->x[i * channels + c] - mean;
         sum += centred * centred;
     }
-    return sum / (double)pixels;
+    stk_batch_norm_add(o->pass, &sum, 1);
+    return sum / pixels_together(o);
 }
 
 /* Update the running statistics of channel c, with the unbiased variance. */
 static void move_running(const struct stk_operands *o, uint32_t c, double mean, double variance)
 {
     const double momentum = (double)o->layer->momentum;
-    const double pixels = (double)pixels_of(o);
+    const double pixels = pixels_together(o);
     const double unbiased = pixels > 1 ? variance * pixels / (pixels - 1) : variance;
+    if (o->batch_mean != NULL) {
+        o->batch_mean[c] = mean;
+        o->batch_var[c] = unbiased;
+        return;
+    }
     o->running_mean[c] = (float)((1 - momentum) * (double)o->running_mean[c] + momentum * mean);
     o->running_var[c] = (float)((1 - momentum) * (double)o->running_var[c] + momentum * unbiased);
 }
@@ -56,8 +73,8 @@ void stk_ref_batch_norm_forward(const struct stk_operands *o, struct stk_loss *l
     const uint32_t channels = o->layer->in.c;
     float *aux = o->aux;
     for (uint32_t c = 0; c < channels; c++) {
-        const double mean = mean_of(o->x + c, pixels_of(o), channels);
-        const double variance = variance_of(o->x + c, pixels_of(o), channels, mean);
+        const double mean = mean_of(o, c);
+        const double variance = variance_of(o, c, mean);
         aux[c] = (float)mean;
         aux[channels + c] = (float)(1 / sqrt(variance + (double)o->layer->epsilon));
         if (!o->op->again && o->running_mean != NULL)
@@ -113,10 +130,12 @@ static void channel_backward(const struct stk_operands *o, uint32_t c)
     o->bias_grad[c] += (float)beta_grad;
     if (o->dx == NULL)
         return;
+    double sums[2] = { gamma_grad, beta_grad };
+    stk_batch_norm_add(o->pass, sums, 2);
     for (uint64_t i = 0; i < pixels; i++) {
         const uint64_t at = i * channels + c;
         const double hat = ((double)o->x[at] - mean) * inverse;
-        const double centred = passed(o, at, c) - (beta_grad + hat * gamma_grad) / (double)pixels;
+        const double centred = passed(o, at, c) - (sums[1] + hat * sums[0]) / pixels_together(o);
         o->dx[at] = (float)((double)o->weight[c] * inverse * centred);
     }
 }

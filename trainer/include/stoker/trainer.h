@@ -44,6 +44,13 @@ typedef enum stoker_schedule {
     STOKER_ONE_CYCLE /* PyTorch's OneCycleLR, cosine annealing: learning_rate is the peak */
 } stoker_schedule;
 
+/* Processes that train one model together, each on its own batches: see options.peers. */
+typedef enum stoker_peers {
+    STOKER_PEERS_NONE = 0, /* this process alone */
+    STOKER_PEERS_AUTO,     /* those that stoker_ranks_from_environment() finds; one process: NONE */
+    STOKER_PEERS_MPI       /* all processes of MPI */
+} stoker_peers;
+
 #define STOKER_BATCH_SIZE_MAX  UINT32_MAX       /* in options.batch_size: the largest that fits */
 #define STOKER_BATCH_SIZE_SAME (UINT32_MAX - 1) /* in evaluation_batch_size: batch_size */
 #define STOKER_THREADS_AUTO    UINT32_MAX       /* the CPUs that the process may use */
@@ -128,7 +135,9 @@ typedef struct stoker_trainer_options {
     stoker_dtype precision;
     /* Choose among a GPU's algorithms by timing them; default false = use its heuristics. Only "cuda" supports it. */
     bool benchmark;
-    /* The same input gives the same bits on a GPU too; default false. "cpu" and "ref" are always deterministic. */
+    /* The same input gives the same bits on a GPU too; default false. "cpu" and "ref" are always deterministic. With it
+     * they also sum each pass of a group by itself, which takes a second arena of gradients if accumulate is above 1, and
+     * ranks add their gradients in the order of ranks: N ranks then have the bits of one with N times `accumulate`. */
     bool deterministic;
 
     /* Layers on the first of two devices; default 0 = one device. backend then names two, as in "cuda:0,cuda:1" or
@@ -142,6 +151,21 @@ typedef struct stoker_trainer_options {
      * multiply several times as fast. Default false: gradients are those of "ref" to 1e-5. Only "cuda" supports it,
      * or two devices of which one is a GPU. */
     bool tf32;
+
+    /* Ranks that train one model on "cpu" or "ref"; "auto" is then "cpu". Default STOKER_PEERS_NONE. Give all ranks the same
+     * model and options. Each rank steps with its own share of the samples (the loader's rank and world_size), batch_size
+     * being that of one rank: N ranks compute what one computes with N times `accumulate`, and an update sums the
+     * gradients of all. All ranks use rank 0's weights and seed. A call that is marked "All ranks" waits for the others;
+     * if one rank fails, is stopped or does not come, it returns STOKER_EPEER with a message that names that rank.
+     * create starts MPI unless it runs, through libstoker_mpi.so (or the file that $STOKER_MPI names), and the program's
+     * exit finishes it. Not with split. */
+    stoker_peers peers;
+    /* Longest wait for another rank, milliseconds, 1..2^31; default 120000. It must exceed the slowest pass, save and
+     * pause of any rank. */
+    uint32_t peer_timeout_ms;
+    /* BatchNorm takes the statistics of all ranks together, as one rank would of their batches in one; default false:
+     * each rank those of its own batch, while the running statistics see every rank's. */
+    bool sync_batch_norm;
 } stoker_trainer_options;
 
 #define STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
@@ -161,7 +185,8 @@ typedef struct stoker_trainer_options {
     STOKER_DEFAULT(schedule_start, 25.0F)                                                          \
     STOKER_DEFAULT(clip_norm, STOKER_NORM_UNLIMITED)                                               \
     STOKER_DEFAULT(loss_scale, STOKER_LOSS_SCALE_AUTO)                                             \
-    STOKER_DEFAULT(memory_budget, STOKER_BYTES_AUTO)
+    STOKER_DEFAULT(memory_budget, STOKER_BYTES_AUTO)                                               \
+    STOKER_DEFAULT(peer_timeout_ms, 120000)
 
 #ifdef __cplusplus
 static inline stoker_trainer_options stoker_trainer_options_made(void)
@@ -215,10 +240,12 @@ typedef struct stoker_step {
 /* Check options, plan and take all memory, initialise the weights. The model must be closed and outlive the
  * trainer. On success the caller owns *out; on failure it is unchanged, and *error has the cause; error may be
  * NULL. STOKER_EINVAL (the message names the option), STOKER_ELIMIT (nothing fits in memory_budget; the message names the least that would), STOKER_ENOMEM,
- * STOKER_ETHREAD, STOKER_EDEVICE (no such back end). */
+ * STOKER_ETHREAD, STOKER_EDEVICE (no such back end). All ranks; STOKER_EPEER; STOKER_ENOTSUP (peers: no MPI, or a launcher
+ * or a back end that it does not serve). */
 STOKER_API int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
                                      const stoker_trainer_options *options, stoker_error *error);
-STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer); /* NULL-safe; sets NULL */
+/* NULL-safe; sets NULL. All ranks: one that comes early ends the others' next call with STOKER_EPEER. */
+STOKER_API void stoker_trainer_destroy(stoker_trainer **trainer);
 
 /* Warm up the device and libraries of `backend` (hundreds of milliseconds on a GPU). Call it from another thread while
  * opening the data. convolutions: true if the model will have some. Does nothing if there is no such back end; create
@@ -227,7 +254,8 @@ STOKER_API void stoker_trainer_wake(const char *backend, bool convolutions);
 
 /* Run one pass, and an update after every `accumulate` passes (see stoker_trainer_flush). images: float32 NHWC with the
  * shape of the model's input; labels as the loss requires; count <= batch_size. An empty batch does nothing. Samples
- * that pad the batch (batch->padded) train as any other.
+ * that pad the batch (batch->padded) train as any other. All ranks, also one whose batch is empty; an error of one rank's
+ * batch is an error on all, and then nothing has changed.
  * STOKER_EINVAL, STOKER_EMISMATCH (shape or type); then nothing has changed. As in PyTorch, a batch of 1 is
  * STOKER_EINVAL if a BatchNorm has only one value per channel.
  *
@@ -244,7 +272,7 @@ STOKER_API int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *
                                    stoker_step *out);
 /* Change options.metrics_interval (1..2^20), for example once the chosen back end is known. STOKER_EINVAL. */
 STOKER_API int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes);
-/* Update with the gradients summed so far, if any, and report: for the end of an epoch. */
+/* Update with the gradients summed so far, if any, and report: for the end of an epoch. All ranks. */
 STOKER_API int stoker_trainer_flush(stoker_trainer *trainer, stoker_step *out);
 
 typedef struct stoker_evaluation {
@@ -255,11 +283,13 @@ typedef struct stoker_evaluation {
 /* Run forward only, without dropout, with running statistics and with the moving average of the weights if there is
  * one. Adds to *sum, for which a GPU is waited for. With sum NULL nothing is waited for, and the results add up
  * internally until stoker_trainer_evaluated(). Samples that pad the batch (batch->padded) are left out: the epoch
- * holds them elsewhere. Release the batch as after stoker_trainer_step(), whose errors apply. */
+ * holds them elsewhere. Release the batch as after stoker_trainer_step(), whose errors apply. This rank's batch only: with
+ * several ranks leave sum NULL. */
 STOKER_API int stoker_trainer_evaluate(stoker_trainer *trainer, const stoker_batch *batch,
                                        stoker_evaluation *sum);
 /* Add the results of batches evaluated with NULL since the last such call to *sum; waits for them. STOKER_EINVAL:
- * labels of batches on a GPU were out of range (the results are then discarded); STOKER_EDEVICE. */
+ * labels of batches on a GPU were out of range (the results are then discarded); STOKER_EDEVICE. All ranks, and *sum gets
+ * the results of all. */
 STOKER_API int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum);
 /* Write the outputs of the last layer before the loss for `count` samples: float [count][outputs]. */
 STOKER_API int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32_t count,
@@ -294,7 +324,12 @@ STOKER_API size_t stoker_trainer_memory_table(const stoker_trainer *trainer, cha
 /* List what options.backend can name on this machine, as snprintf does, for a person to read: the CPU, and each GPU with
  * its name, compute capability, memory and the versions of driver and runtime, or why there is none. */
 STOKER_API size_t stoker_trainer_devices(char *text, size_t bytes);
-STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer); /* so far */
+STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer);    /* so far */
+STOKER_API uint32_t stoker_trainer_rank(const stoker_trainer *trainer);       /* 0 without peers */
+STOKER_API uint32_t stoker_trainer_world_size(const stoker_trainer *trainer); /* 1 without peers */
+/* Sets *flag to true if it is true on any rank: for decisions that all must take, such as to stop. All ranks.
+ * STOKER_EPEER. */
+STOKER_API int stoker_trainer_any(stoker_trainer *trainer, bool *flag);
 /* "cuda", "cpu" or "ref"; with split, as in "cpu,cuda:0". Valid as long as the trainer. */
 STOKER_API const char *stoker_trainer_backend(const stoker_trainer *trainer);
 /* The cudaStream_t of all queued work; NULL unless the back end is a GPU. */
@@ -305,21 +340,23 @@ STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
  * file with optimiser state, counters and, if loader is not NULL, the loader's state; path names that file. With
  * ema_decay > 0 the averaged weights and the running statistics are saved too: "model.safetensors" has
  * "model.ema.safetensors". PyTorch loads either. Atomic: after a crash path holds the old checkpoint or the new one.
- * STOKER_EDIVERGED: a weight is NaN or infinite; nothing was written. */
+ * STOKER_EDIVERGED: a weight is NaN or infinite; nothing was written. All ranks, of which rank 0 writes; the others wait, and
+ * return its error as STOKER_EPEER. */
 STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path,
                                    const stoker_state *loader, stoker_error *error);
 /* Continue from a checkpoint: the rest of the run is the same to the bit. *loader, if not NULL, receives the value for
  * the loader's options.resume, and *has_loader reports if there was one. On failure nothing has changed, except with
  * EDEVICE. STOKER_ENOENT, EFORMAT, ETRUNCATED, ELIMIT, EDEVICE, EMISMATCH (another model: the message names the tensor;
- * or another total_updates with COSINE or ONE_CYCLE, which would change the rate). */
+ * or another total_updates with COSINE or ONE_CYCLE, which would change the rate). All ranks, of which rank 0 reads: the
+ * number of ranks may differ from that of the run that saved. */
 STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
                                    bool *has_loader, stoker_error *error);
 /* Load only weights, running statistics and num_batches_tracked from a safetensors file with the model's names, such as
  * one saved by PyTorch. Tensors may be F32, F16, BF16 or F64. The moving average of the weights restarts from them; the
- * optimiser's state is kept. */
+ * optimiser's state is kept. All ranks, of which rank 0 reads. */
 STOKER_API int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path,
                                            stoker_error *error);
-/* The same with the averaged weights of the checkpoint at path. STOKER_EMISMATCH: it has none. */
+/* The same with the averaged weights of the checkpoint at path. STOKER_EMISMATCH: it has none. All ranks. */
 STOKER_API int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path,
                                             stoker_error *error);
 

@@ -1,0 +1,380 @@
+/* test_train.c - ranks that train one model: the numbers of one rank that sees every rank's batches.
+ *
+ *   together   rank r: batch r of each pass                        deterministic: the same bits
+ *   alone      batch 0, 1, ... of each pass, accumulate = ranks
+ */
+#include "support/rank_run.h"
+
+#include <unistd.h>
+
+enum { UPDATES = 6 };
+
+static uint32_t ranks; /* number of ranks that run */
+static uint32_t rank;
+
+/* Samples of a rank in an update: the last two are uneven, and the last leaves a rank without any. */
+static uint32_t count_of(uint32_t update, uint32_t of)
+{
+    if (update + 1 == UPDATES)
+        return of == 0 ? BATCH / 2 : 0;
+    return update + 2 == UPDATES ? BATCH - of : BATCH;
+}
+
+static uint64_t first_of(uint32_t update, uint32_t of)
+{
+    return (uint64_t)(update * ranks + of) * BATCH;
+}
+
+struct told {
+    stoker_step steps[UPDATES];
+};
+
+static void train_together(stoker_trainer *trainer, uint32_t begin, uint32_t end, struct told *told)
+{
+    static struct samples samples;
+    for (uint32_t update = begin; update < end; update++)
+        done(trainer,
+             stoker_trainer_step(trainer,
+                                 batch_of(&samples, first_of(update, rank), count_of(update, rank)),
+                                 &told->steps[update]));
+}
+
+/* A rank without samples is a pass that one rank does not make. */
+static void train_alone(stoker_trainer *trainer, uint32_t begin, uint32_t end, struct told *told)
+{
+    static struct samples samples;
+    for (uint32_t update = begin; update < end; update++) {
+        for (uint32_t r = 0; r < ranks; r++)
+            done(trainer, stoker_trainer_step(
+                              trainer, batch_of(&samples, first_of(update, r), count_of(update, r)),
+                              &told->steps[update]));
+        if (update + 1 == UPDATES)
+            done(trainer, stoker_trainer_flush(trainer, &told->steps[update]));
+    }
+}
+
+static stoker_trainer_options alone(stoker_trainer_options options)
+{
+    options.peers = STOKER_PEERS_NONE;
+    options.accumulate = ranks;
+    options.metrics_interval = ranks;
+    return options;
+}
+
+static void compare_steps(const struct told *ours, const struct told *theirs, double tolerance)
+{
+    for (uint32_t i = 0; i < UPDATES; i++) {
+        const stoker_step *const a = &ours->steps[i];
+        const stoker_step *const b = &theirs->steps[i];
+        CHECK(fabs(a->loss - b->loss) <= tolerance);
+        CHECK(a->count == b->count);
+        CHECK(tolerance > 0 || a->correct == b->correct);
+        CHECK(a->updated == b->updated);
+        CHECK(a->skipped == b->skipped);
+        CHECK(fabs((double)a->gradient_norm - (double)b->gradient_norm) <= tolerance);
+    }
+}
+
+/* Returns the largest difference of weights, statistics and state. */
+static double compare(stoker_trainer_options options)
+{
+    struct told ours = { 0 };
+    struct told theirs = { 0 };
+    stoker_model *model = network();
+    const stoker_trainer_options single = alone(options);
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_trainer *one = trainer_of(model, &single);
+    CHECK(stoker_trainer_world_size(together) == ranks);
+    CHECK(stoker_trainer_world_size(one) == 1);
+    train_together(together, 0, UPDATES, &ours);
+    train_alone(one, 0, UPDATES, &theirs);
+    double largest = difference(together, one, STK_ARENA_PARAMETERS);
+    largest = fmax(largest, difference(together, one, STK_ARENA_STATISTICS));
+    if (options.optimizer == STOKER_ADAM)
+        largest = fmax(largest, difference(together, one, STK_ARENA_STATE));
+    compare_steps(&ours, &theirs, options.deterministic ? 0 : 1e-5);
+    CHECK(stoker_trainer_updates(together) == UPDATES);
+    CHECK(together->progress.passes == one->progress.passes);
+    stoker_trainer_destroy(&together);
+    stoker_trainer_destroy(&one);
+    stoker_model_destroy(&model);
+    return largest;
+}
+
+static void the_bits_of_one_rank(void)
+{
+    static const char *const backends[] = { "ref", "cpu", "cpu" };
+    for (uint32_t i = 0; i < 3; i++) {
+        stoker_trainer_options options = options_of(backends[i]);
+        options.deterministic = true;
+        options.threads = i == 2 ? 2 : 1;
+        if (i == 1)
+            options.clip_norm = 0.05F;
+        options.ema_decay = 0.9F;
+        CHECK(compare(options) <= 0);
+    }
+}
+
+static void rounding_alone_without_deterministic(void)
+{
+    stoker_trainer_options options = options_of("cpu");
+    options.optimizer = STOKER_SGD; /* Adam's first steps follow signs */
+    options.momentum = 0.9F;
+    const double largest = compare(options);
+    CHECK(largest < 1e-5);
+}
+
+/* Ranks with other seeds: rank 0's weights are everybody's, and its dropout. */
+static void rank_0_decides_on_the_start(void)
+{
+    struct told ours = { 0 };
+    struct told theirs = { 0 };
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("ref");
+    options.deterministic = true;
+    options.seed = 7 + rank;
+    stoker_trainer_options single = alone(options);
+    single.seed = 7;
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_trainer *one = trainer_of(model, &single);
+    train_together(together, 0, 3, &ours);
+    train_alone(one, 0, 3, &theirs);
+    CHECK(difference(together, one, STK_ARENA_PARAMETERS) <= 0);
+    stoker_trainer_destroy(&together);
+    stoker_trainer_destroy(&one);
+    stoker_model_destroy(&model);
+}
+
+/* ---- a checkpoint ------------------------------------------------------------------ */
+
+/* N ranks, then one: the run is that of one. Rank 0 alone reads and writes. */
+static void another_number_of_ranks_continues(void)
+{
+    struct told ours = { 0 };
+    struct told theirs = { 0 };
+    char path[64];
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("ref");
+    options.deterministic = true;
+    const stoker_trainer_options single = alone(options);
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_trainer *again = trainer_of(model, &options);
+    stoker_trainer *one = trainer_of(model, &single);
+    stoker_error error = { .message = "" };
+    stoker_state state = { { 0 } };
+    stoker_state found = { { 0 } };
+    bool has_loader = false;
+    state.bytes[5] = 77;
+    /* Other ranks name a file that does not exist. */
+    (void)snprintf(path, sizeof(path),
+                   rank == 0 ? "/tmp/stoker-ranks-%d.safetensors" : "/nowhere/%d", (int)getpid());
+    train_together(together, 0, 3, &ours);
+    CHECK(stoker_trainer_save(together, path, &state, &error) == STOKER_OK);
+    CHECK(stoker_trainer_load(again, path, &found, &has_loader, &error) == STOKER_OK);
+    CHECK(has_loader);
+    CHECK(found.bytes[5] == 77);
+    if (rank == 0) {
+        CHECK(stoker_trainer_load(one, path, NULL, NULL, &error) == STOKER_OK);
+        train_alone(one, 3, UPDATES, &theirs);
+    }
+    train_together(again, 3, UPDATES, &ours);
+    train_together(together, 3, UPDATES, &ours);
+    CHECK(difference(together, again, STK_ARENA_PARAMETERS) <= 0);
+    if (rank == 0)
+        CHECK(difference(together, one, STK_ARENA_PARAMETERS) <= 0);
+    bool any = false;
+    done(together, stoker_trainer_any(together, &any)); /* rank 0 has read the files */
+    if (rank == 0) {
+        (void)unlink(path);
+        (void)snprintf(path, sizeof(path), "rm -f /tmp/stoker-ranks-%d.*", (int)getpid());
+        CHECK(system(path) == 0);
+    }
+    stoker_trainer_destroy(&together);
+    stoker_trainer_destroy(&again);
+    stoker_trainer_destroy(&one);
+    stoker_model_destroy(&model);
+}
+
+/* A file that rank 0 cannot write is an error on all; nobody waits. */
+static void a_failed_save_fails_everywhere(void)
+{
+    stoker_model *model = network();
+    const stoker_trainer_options options = options_of("ref");
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_error error = { .message = "" };
+    const int rc = stoker_trainer_save(together, "/nowhere/at/all", NULL, &error);
+    CHECK(rc < 0);
+    CHECK(rank == 0 || rc == STOKER_EPEER);
+    CHECK(rank == 0 || strstr(error.message, "rank 0") != NULL);
+    CHECK(strstr(error.message, "/nowhere") != NULL);
+    stoker_trainer_destroy(&together);
+    stoker_model_destroy(&model);
+}
+
+/* ---- overflow, tests, errors of one rank --------------------------------------------- */
+
+static void an_overflow_on_one_rank_skips_the_update_of_all(void)
+{
+    static struct samples samples;
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("ref");
+    options.precision = STOKER_DTYPE_FLOAT16;
+    options.loss_scale = 1024;
+    options.dynamic_loss_scale = true;
+    stoker_trainer *together = trainer_of(model, &options);
+    for (uint32_t update = 0; update < 3; update++) {
+        stoker_step step;
+        stoker_batch *const batch = batch_of(&samples, first_of(update, rank), BATCH);
+        if (update == 1 && rank + 1 == ranks)
+            for (uint32_t i = 0; i < BATCH * FLOATS; i++)
+                samples.images[i] = (float)INFINITY;
+        done(together, stoker_trainer_step(together, batch, &step));
+        CHECK(step.updated == (update != 1));
+        CHECK(step.skipped == (update == 1));
+    }
+    CHECK(stoker_trainer_updates(together) == 2);
+    CHECK(together->progress.loss_scale.scale < 1024);
+    stoker_trainer_destroy(&together);
+    stoker_model_destroy(&model);
+}
+
+static void tests_are_of_all_ranks(void)
+{
+    static struct samples samples;
+    stoker_model *model = network();
+    const stoker_trainer_options options = options_of("ref");
+    const stoker_trainer_options single = alone(options);
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_trainer *one = trainer_of(model, &single);
+    stoker_evaluation ours = { 0 };
+    stoker_evaluation theirs = { 0 };
+    done(together, stoker_trainer_evaluate(
+                       together, batch_of(&samples, first_of(0, rank), BATCH - rank), NULL));
+    done(together, stoker_trainer_evaluated(together, &ours));
+    for (uint32_t r = 0; r < ranks; r++)
+        done(one,
+             stoker_trainer_evaluate(one, batch_of(&samples, first_of(0, r), BATCH - r), NULL));
+    done(one, stoker_trainer_evaluated(one, &theirs));
+    CHECK(ours.count == theirs.count);
+    CHECK(ours.correct == theirs.correct);
+    CHECK(ours.loss_sum >= theirs.loss_sum && ours.loss_sum <= theirs.loss_sum);
+    stoker_trainer_destroy(&together);
+    stoker_trainer_destroy(&one);
+    stoker_model_destroy(&model);
+}
+
+/* Nothing has changed, and training continues. */
+static void a_bad_batch_of_one_rank_is_refused_by_all(void)
+{
+    static struct samples samples;
+    struct told told = { 0 };
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("ref");
+    options.deterministic = true;
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_trainer *other = trainer_of(model, &options);
+    stoker_batch *const batch = batch_of(&samples, 0, BATCH);
+    samples.labels[3] = rank + 1 == ranks ? CLASSES : 0;
+    const int rc = stoker_trainer_step(together, batch, NULL);
+    const char *const message = stoker_trainer_error(together)->message;
+    CHECK(rc == (rank + 1 == ranks ? STOKER_EINVAL : STOKER_EPEER));
+    CHECK(strstr(message, "label") != NULL);
+    CHECK(rank + 1 == ranks || strstr(message, "rank ") != NULL);
+    train_together(together, 0, 2, &told);
+    train_together(other, 0, 2, &told);
+    CHECK(difference(together, other, STK_ARENA_PARAMETERS) <= 0);
+    stoker_trainer_destroy(&together);
+    stoker_trainer_destroy(&other);
+    stoker_model_destroy(&model);
+}
+
+static void refuse(const stoker_trainer_options *options, int code, const char *word)
+{
+    stoker_model *model = network();
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .message = "" };
+    const int rc = stoker_trainer_create(&trainer, model, options, &error);
+    if (rc != code || strstr(error.message, word) == NULL)
+        fprintf(stderr, "rank %u: %d: %s\n", rank, rc, error.message);
+    CHECK(rc == code);
+    CHECK(trainer == NULL);
+    CHECK(strstr(error.message, word) != NULL);
+    stoker_model_destroy(&model);
+}
+
+static void ranks_that_differ_are_named(void)
+{
+    const bool last = rank + 1 == ranks;
+    char name[32];
+    (void)snprintf(name, sizeof(name), "rank %u", ranks - 1);
+    stoker_trainer_options options = options_of("ref");
+    options.batch_size = last ? BATCH : BATCH + 1;
+    refuse(&options, STOKER_EMISMATCH, "another batch_size");
+    refuse(&options, STOKER_EMISMATCH, name);
+    options = options_of("ref");
+    options.accumulate = last ? 2 : 1;
+    refuse(&options, STOKER_EMISMATCH, "another accumulate");
+    options = options_of("ref");
+    options.clip_norm = last ? 2 : 1;
+    refuse(&options, STOKER_EMISMATCH, "other options");
+    options = options_of("ref");
+    options.momentum = last ? -1 : 0; /* refused by this rank alone */
+    refuse(&options, last ? STOKER_EINVAL : STOKER_EPEER, "momentum");
+}
+
+static void what_ranks_cannot_do_is_refused(void)
+{
+    stoker_trainer_options options = options_of("ref,ref");
+    options.split = 3;
+    refuse(&options, STOKER_EINVAL, "split");
+    options = options_of("ref");
+    options.batch_size = STOKER_BATCH_SIZE_MAX;
+    refuse(&options, STOKER_EINVAL, "batch_size");
+    options = options_of("cuda");
+    refuse(&options, STOKER_ENOTSUP, "cuda");
+}
+
+static void a_flag_of_one_rank_is_a_flag_of_all(void)
+{
+    stoker_model *model = network();
+    const stoker_trainer_options options = options_of("ref");
+    stoker_trainer *together = trainer_of(model, &options);
+    bool flag = rank + 1 == ranks;
+    done(together, stoker_trainer_any(together, &flag));
+    CHECK(flag);
+    flag = false;
+    done(together, stoker_trainer_any(together, &flag));
+    CHECK(!flag);
+    stoker_trainer_destroy(&together);
+    stoker_model_destroy(&model);
+}
+
+/* Learns its rank. */
+static void meet(void)
+{
+    stoker_model *model = network();
+    const stoker_trainer_options options = options_of("ref");
+    stoker_trainer *trainer = trainer_of(model, &options);
+    ranks = stoker_trainer_world_size(trainer);
+    rank = stoker_trainer_rank(trainer);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+}
+
+int main(void)
+{
+    meet();
+    CHECK(ranks > 1);
+    the_bits_of_one_rank();
+    rounding_alone_without_deterministic();
+    rank_0_decides_on_the_start();
+    another_number_of_ranks_continues();
+    a_failed_save_fails_everywhere();
+    an_overflow_on_one_rank_skips_the_update_of_all();
+    tests_are_of_all_ranks();
+    a_bad_batch_of_one_rank_is_refused_by_all();
+    ranks_that_differ_are_named();
+    what_ranks_cannot_do_is_refused();
+    a_flag_of_one_rank_is_a_flag_of_all();
+    return 0;
+}

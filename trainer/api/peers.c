@@ -1,0 +1,377 @@
+/* peers.c - see peers.h. */
+#include "trainer/api/peers.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/base/budget.h"
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/thread.h"
+#include "trainer/peers/choose.h"
+
+static const struct stk_place nowhere = STK_NOWHERE;
+
+enum { SOME_TIMEOUT_MS = 1000 }; /* 0 is reported with the other options */
+
+/* ---- create ---------------------------------------------------------------------- */
+
+int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *options,
+                     stoker_error *error)
+{
+    const struct stk_peers_options asked = { .deterministic = options->deterministic,
+                                             .timeout_ms = options->peer_timeout_ms == 0
+                                                               ? SOME_TIMEOUT_MS
+                                                               : options->peer_timeout_ms,
+                                             .floats_max = trainer->model->parameter_floats };
+    if ((unsigned)options->peers > STOKER_PEERS_MPI) /* reported with the other options */
+        return stk_peers_alone(&trainer->peers, error);
+    return stk_peers_join(&trainer->peers, options->peers, &asked, error);
+}
+
+/* Ranks of one node share its CPUs, unless the launcher has given each its own. */
+static uint32_t threads_of_rank(void)
+{
+    const uint32_t here = stk_cpu_count();
+    const uint32_t local = stk_local_ranks();
+    cpu_set_t mine;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const bool bound = sched_getaffinity(0, sizeof(mine), &mine) == 0 && CPU_COUNT(&mine) < online;
+    if (bound)
+        return here;
+    return here > local ? here / local : 1;
+}
+
+int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_trainer_settings *const settings = &trainer->settings;
+    const uint32_t world_size = trainer->peers->world_size;
+    if (world_size == 1) {
+        settings->sync_batch_norm = false; /* they are all ranks' */
+        return STOKER_OK;
+    }
+    settings->automatic = false; /* ops is the CPU's */
+    if (settings->backend.threads == 0)
+        settings->backend.threads = threads_of_rank();
+    if (settings->split > 0)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "split = %u with %u ranks: a rank has one device", settings->split,
+                             world_size);
+    if (settings->ops->device != NULL)
+        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+                             "backend \"%s\" with %u ranks: their gradients are summed in host "
+                             "memory; choose \"cpu\" or \"ref\"",
+                             settings->ops->name, world_size);
+    if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "batch_size = STOKER_BATCH_SIZE_MAX with %u ranks, which might choose "
+                             "differently: give a number",
+                             world_size);
+    return STOKER_OK;
+}
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
+{
+    const uint64_t prime = UINT64_C(0x100000001B3); /* FNV-1a */
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * prime;
+    return hash;
+}
+
+static const uint64_t HASH_START = UINT64_C(0xCBF29CE484222325);
+
+static uint64_t hash_model(const stoker_model *model)
+{
+    uint64_t hash = mix(HASH_START, &model->parameter_floats, sizeof(model->parameter_floats));
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        const struct stk_layer *const layer = &model->layers[i];
+        const uint32_t shape[] = { (uint32_t)layer->kind, layer->out.h, layer->out.w,
+                                   layer->out.c,          layer->input, layer->other };
+        hash = mix(hash, shape, sizeof(shape));
+    }
+    return hash;
+}
+
+static uint64_t hash_settings(const struct stk_trainer_settings *settings)
+{
+    const double numbers[] = { settings->clip_norm,
+                               settings->ema_decay,
+                               settings->schedule.learning_rate,
+                               (double)settings->rule.momentum,
+                               (double)settings->rule.weight_decay,
+                               settings->rule.beta1,
+                               settings->rule.beta2,
+                               (double)settings->loss_scale.scale };
+    const uint64_t counts[] = {
+        (uint64_t)settings->rule.optimizer, (uint64_t)settings->schedule.kind,
+        settings->schedule.total_updates,   settings->schedule.warmup_updates,
+        settings->metrics_interval,         settings->sync_batch_norm,
+        settings->loss_scale.dynamic,       settings->backend.deterministic,
+        (uint64_t)settings->backend.storage
+    };
+    return mix(mix(HASH_START, numbers, sizeof(numbers)), counts, sizeof(counts));
+}
+
+static int compare(const stoker_trainer *trainer, const struct stk_word *all, stoker_error *error)
+{
+    static const char *const what[STK_WORD_NUMBERS] = { "another model", "another batch_size",
+                                                        "another accumulate", "other options" };
+    for (uint32_t r = 1; r < trainer->peers->world_size; r++)
+        for (uint32_t i = 0; i < STK_WORD_NUMBERS; i++)
+            if (all[r].number[i] != all[0].number[i])
+                return stk_error_set(error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
+                                     "rank %u has %s than rank 0: give all ranks the same", r,
+                                     what[i]);
+    return STOKER_OK;
+}
+
+int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *error)
+{
+    const struct stk_word *all = NULL;
+    struct stk_word word = stk_peers_word(STK_MEET_CREATE, rc, error);
+    if (!stk_trainer_has_peers(trainer))
+        return rc;
+    word.number[0] = hash_model(trainer->model);
+    word.number[1] = trainer->settings.batch_size;
+    word.number[2] = trainer->settings.accumulate;
+    word.number[3] = hash_settings(&trainer->settings);
+    const int met = stk_peers_agree(trainer->peers, &word, &all, error);
+    return met == STOKER_OK ? compare(trainer, all, error) : met;
+}
+
+/* ---- meetings -------------------------------------------------------------------- */
+
+int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc, stoker_error *error)
+{
+    const struct stk_word word = stk_peers_word(meeting, rc, error);
+    if (!stk_trainer_has_peers(trainer))
+        return rc;
+    return stk_peers_agree(trainer->peers, &word, NULL, error);
+}
+
+int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
+                          struct stk_pass_share *out)
+{
+    const struct stk_peers *const peers = trainer->peers;
+    const struct stk_word *all = NULL;
+    struct stk_word word = stk_peers_word(STK_MEET_PASS, rc, &trainer->error);
+    *out = (struct stk_pass_share){ .samples = count, .passes = count > 0 ? 1 : 0 };
+    if (!stk_trainer_has_peers(trainer))
+        return rc;
+    word.number[0] = count;
+    const int met = stk_peers_agree(trainer->peers, &word, &all, &trainer->error);
+    if (met != STOKER_OK)
+        return met;
+    *out = (struct stk_pass_share){ .samples = 0 };
+    for (uint32_t r = 0; r < peers->world_size; r++) {
+        out->before += r < peers->rank ? all[r].number[0] : 0;
+        out->samples += all[r].number[0];
+        out->passes += all[r].number[0] > 0 ? 1 : 0;
+    }
+    return STOKER_OK;
+}
+
+int stoker_trainer_any(stoker_trainer *trainer, bool *flag)
+{
+    const struct stk_word *all = NULL;
+    struct stk_word word = stk_peers_word(STK_MEET_ANY, STOKER_OK, NULL);
+    if (trainer == NULL || flag == NULL)
+        return STOKER_EINVAL;
+    word.number[0] = *flag ? 1 : 0;
+    const int rc = stk_peers_agree(trainer->peers, &word, &all, &trainer->error);
+    for (uint32_t r = 0; r < trainer->peers->world_size && rc == STOKER_OK; r++)
+        *flag |= all[r].number[0] != 0;
+    return rc;
+}
+
+uint32_t stoker_trainer_rank(const stoker_trainer *trainer)
+{
+    return trainer->peers->rank;
+}
+
+uint32_t stoker_trainer_world_size(const stoker_trainer *trainer)
+{
+    return trainer->peers->world_size;
+}
+
+/* ---- a pass ---------------------------------------------------------------------- */
+
+/* Sums of BatchNorm in a pass, and the first error. */
+struct summing {
+    stoker_trainer *trainer;
+    int rc;
+};
+
+/* A stk_pass_sums.add. */
+static void add(void *context, double *values, uint32_t count)
+{
+    struct summing *const summing = context;
+    if (summing->rc == STOKER_OK)
+        summing->rc =
+            stk_peers_sum(summing->trainer->peers, values, count, &summing->trainer->error);
+}
+
+/* Moves running statistics [at, at + count) by what each rank has found, in the order of ranks: as one rank does in as many
+ * passes. all: [rank][count]; a rank without samples has NaN. */
+static void move(float *running, const double *all, uint32_t world_size, uint64_t count,
+                 double momentum)
+{
+    for (uint32_t r = 0; r < world_size; r++)
+        for (uint64_t i = 0; i < count; i++) {
+            const double found = all[r * count + i];
+            if (!isnan(found))
+                running[i] = (float)((1 - momentum) * (double)running[i] + momentum * found);
+        }
+}
+
+static int share_statistic(stoker_trainer *trainer, const struct stk_parameter *statistic)
+{
+    struct stk_peers *const peers = trainer->peers;
+    const uint64_t most = peers->gather_bytes_max / sizeof(double);
+    float *const running = trainer->stage[0]->arenas.statistics + statistic->offset;
+    const double *const found = trainer->batch_statistics + statistic->offset;
+    const double momentum = (double)trainer->model->layers[statistic->layer].momentum;
+    for (uint64_t done = 0; done < statistic->elements;) {
+        const uint64_t left = statistic->elements - done;
+        const uint64_t count = left < most ? left : most;
+        const void *all = NULL;
+        const int rc =
+            peers->ops->gather(peers, found + done, count * sizeof(double), &all, &trainer->error);
+        if (rc != STOKER_OK)
+            return rc;
+        move(running + done, all, peers->world_size, count, momentum);
+        done += count;
+    }
+    return STOKER_OK;
+}
+
+/* A pass has failed in the middle: the others wait somewhere in it. */
+static int fail_pass(stoker_trainer *trainer, int rc)
+{
+    trainer->peers->ops->failed(trainer->peers, rc,
+                                trainer->error.message[0] != '\0' ? trainer->error.message
+                                                                  : stoker_strerror(rc));
+    return rc;
+}
+
+static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
+                           const struct stk_group_pass *group)
+{
+    const stoker_model *const model = trainer->model;
+    struct summing summing = { .trainer = trainer };
+    const struct stk_pass_sums sums = { .add = add, .context = &summing };
+    if (trainer->settings.sync_batch_norm)
+        pass->sums = &sums;
+    else
+        pass->batch_statistics = trainer->batch_statistics;
+    for (uint64_t i = 0; i < model->statistic_floats; i++)
+        trainer->batch_statistics[i] = (double)NAN; /* until a batch has some */
+    int rc = trainer->runner->ops->train(trainer->runner, pass, group, &trainer->unread.loss,
+                                         &trainer->error);
+    if (rc == STOKER_OK)
+        rc = summing.rc;
+    if (rc != STOKER_OK)
+        return fail_pass(trainer, rc);
+    for (uint32_t i = 0; i < model->statistic_count && rc == STOKER_OK; i++)
+        if (!trainer->settings.sync_batch_norm)
+            rc = share_statistic(trainer, &model->statistics[i]);
+    return rc;
+}
+
+int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
+                         const struct stk_group_pass *group)
+{
+    return stk_trainer_has_peers(trainer)
+               ? run_shared_pass(trainer, pass, group)
+               : trainer->runner->ops->train(trainer->runner, pass, group, &trainer->unread.loss,
+                                             &trainer->error);
+}
+
+/* ---- an update, and reports ------------------------------------------------------- */
+
+int stk_trainer_sum_gradients(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_peers *const peers = trainer->peers;
+    if (!stk_trainer_has_peers(trainer))
+        return STOKER_OK;
+    const int rc = peers->ops->all_reduce(peers, trainer->stage[0]->arenas.gradients,
+                                          trainer->model->parameter_floats, error);
+    return rc == STOKER_OK ? peers->ops->finish(peers, error) : rc;
+}
+
+int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite)
+{
+    const struct stk_word *all = NULL;
+    struct stk_word word = stk_peers_word(STK_MEET_UPDATE, STOKER_OK, NULL);
+    if (!stk_trainer_has_peers(trainer))
+        return STOKER_OK;
+    word.number[0] = *finite ? 1 : 0;
+    const int rc = stk_peers_agree(trainer->peers, &word, &all, &trainer->error);
+    for (uint32_t r = 0; r < trainer->peers->world_size && rc == STOKER_OK; r++)
+        *finite = *finite && all[r].number[0] == 1;
+    return rc;
+}
+
+int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, struct stk_loss *loss,
+                         stoker_error *error)
+{
+    const struct stk_word *all = NULL;
+    struct stk_word word = stk_peers_word(meeting, STOKER_OK, NULL);
+    if (!stk_trainer_has_peers(trainer))
+        return STOKER_OK;
+    word.sum = loss->loss_sum;
+    word.number[0] = loss->correct;
+    word.number[1] = loss->count;
+    const int rc = stk_peers_agree(trainer->peers, &word, &all, error);
+    if (rc != STOKER_OK)
+        return rc;
+    *loss = (struct stk_loss){ 0 };
+    for (uint32_t r = 0; r < trainer->peers->world_size; r++) {
+        const struct stk_loss one = { .loss_sum = all[r].sum,
+                                      .correct = all[r].number[0],
+                                      .count = all[r].number[1] };
+        stk_loss_add(loss, &one);
+    }
+    return STOKER_OK;
+}
+
+/* ---- rank 0's state ---------------------------------------------------------------- */
+
+int stk_trainer_share_bytes(stoker_trainer *trainer, void *memory, size_t bytes,
+                            stoker_error *error)
+{
+    if (!stk_trainer_has_peers(trainer) || bytes == 0)
+        return STOKER_OK;
+    return trainer->peers->ops->broadcast(trainer->peers, memory, bytes, error);
+}
+
+int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_stage *const stage = trainer->stage[0];
+    const size_t bytes = trainer->model->parameter_floats * sizeof(float);
+    const size_t tracked = (trainer->model->statistic_count / 2 + 1) * sizeof(uint64_t);
+    if (!stk_trainer_has_peers(trainer))
+        return STOKER_OK;
+    const struct {
+        void *memory;
+        size_t bytes;
+    } parts[] = { { stage->arenas.parameters, bytes },
+                  { stage->arenas.statistics, trainer->model->statistic_floats * sizeof(float) },
+                  { stage->state[0], bytes },
+                  { stage->state[1], bytes },
+                  { stage->state[2], bytes },
+                  { stage->ema, bytes },
+                  { &trainer->progress, sizeof(trainer->progress) },
+                  { trainer->batches_before, tracked } };
+    _Static_assert(STK_STATE_ARENAS_MAX == 3, "each one is shared");
+    int rc = STOKER_OK;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && rc == STOKER_OK; i++)
+        if (parts[i].memory != NULL)
+            rc = stk_trainer_share_bytes(trainer, parts[i].memory, parts[i].bytes, error);
+    stage->half_weights_from = NULL;
+    if (trainer->peers->rank != 0 && stage->arenas.gradients != NULL) /* rank 0 has the group's */
+        memset(stage->arenas.gradients, 0, bytes);
+    return rc;
+}

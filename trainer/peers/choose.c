@@ -1,0 +1,47 @@
+/* choose.c - see choose.h. */
+#include "trainer/peers/choose.h"
+
+#include <stoker/ranks.h>
+
+#include "loader/base/environment.h"
+#include "loader/base/error.h"
+#include "trainer/peers/mpi.h"
+
+/* torchrun starts processes that know each other's address, but no MPI; mpirun may pass its variables on, too. */
+static bool brings_mpi(const stoker_ranks *ranks)
+{
+    return ranks->launcher != STOKER_LAUNCHER_TORCHRUN ||
+           stk_environment("OMPI_COMM_WORLD_SIZE") != NULL || stk_environment("PMI_SIZE") != NULL ||
+           stk_environment("PMIX_RANK") != NULL;
+}
+
+static int join_mpi(struct stk_peers **out, uint32_t expected_size,
+                    const struct stk_peers_options *options, stoker_error *error)
+{
+    const struct stk_mpi_functions *mpi = NULL;
+    const int rc = stk_mpi_load(&mpi, error);
+    return rc == STOKER_OK ? stk_mpi_join(out, mpi, options, expected_size, error) : rc;
+}
+
+int stk_peers_join(struct stk_peers **out, stoker_peers kind,
+                   const struct stk_peers_options *options, stoker_error *error)
+{
+    stoker_ranks ranks = STOKER_RANKS_INIT;
+    if (kind == STOKER_PEERS_NONE)
+        return stk_peers_alone(out, error);
+    const int rc = stoker_ranks_from_environment(&ranks, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (kind == STOKER_PEERS_MPI)
+        return join_mpi(out, ranks.launcher == STOKER_LAUNCHER_NONE ? 0 : ranks.world_size, options,
+                        error);
+    if (ranks.world_size == 1)
+        return stk_peers_alone(out, error);
+    if (!brings_mpi(&ranks))
+        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE,
+                             "RANK=%u and WORLD_SIZE=%u are torchrun's, and ranks talk by MPI, "
+                             "which torchrun does not start: use mpirun, or srun --mpi=pmix",
+                             ranks.rank, ranks.world_size);
+    return join_mpi(out, ranks.world_size, options, error);
+}

@@ -1,0 +1,87 @@
+/* mpi_peers.h - the parts of an MPI rank, for the files that share them.
+ *
+ *   mpi.c       join, leave; gather, broadcast
+ *   mpi_sum.c   all_reduce: slices of an array, each in a slot with its own communicator
+ *   mpi_wait.c  every wait: a deadline, notes of other ranks, the roll call
+ *
+ * Notes are the only messages that no collective call expects. A rank that fails sends one to each other rank. A rank
+ * that has waited too long calls the roll: it sends a note to each rank and listens; a rank that waits answers with its
+ * own, and the ranks that were not heard are named. A rank that computes, hangs, is stopped or is gone does not answer. */
+#ifndef STK_TRAINER_MPI_PEERS_H
+#define STK_TRAINER_MPI_PEERS_H
+
+#include "trainer/peers/mpi.h"
+
+enum { STK_SLOTS = 2, STK_SLICE_FLOATS = 1 << 20, STK_NOTE_TAG = 1 };
+
+enum stk_note_kind { STK_NOTE_FAILED, STK_NOTE_ROLL };
+
+struct stk_note {
+    uint32_t kind; /* an stk_note_kind */
+    uint32_t from;
+    int32_t code;
+    char text[STK_WORD_TEXT_BYTES];
+};
+
+enum stk_slot_state { STK_SLOT_FREE, STK_SLOT_SUMS, STK_SLOT_EXCHANGES, STK_SLOT_GATHERS };
+
+/* A slice of an array on its way. Collective calls of one communicator must begin in the same order on all ranks: a slot
+ * goes through its own in a fixed order, and slices take the slots in turns.
+ *
+ *   FREE ──▶ SUMS ────────────────────▶ FREE        MPI adds, in an order of its own
+ *   FREE ──▶ EXCHANGES ──▶ GATHERS ──▶ FREE        deterministic: each rank adds one part, in the order of ranks
+ */
+struct stk_slot {
+    struct stk_mpi_communicator *communicator;
+    struct stk_mpi_request request;
+    enum stk_slot_state state;
+    float *from, *to; /* memory of MPI: slice_floats + world_size floats each */
+    float *at;        /* the slice, in the caller's array */
+    uint64_t count;
+    uint64_t part; /* EXCHANGES, GATHERS: floats that a rank adds */
+};
+
+struct stk_mpi_peers {
+    struct stk_peers peers; /* first */
+    const struct stk_mpi_functions *mpi;
+    struct stk_peers_options options;
+    struct stk_mpi_communicator *communicator; /* for all but slices */
+    struct stk_slot slots[STK_SLOTS];
+    uint64_t slice_floats;
+    uint64_t slices;          /* begun */
+    uint8_t *mine, *gathered; /* memory of MPI: gather_bytes_max, and that for each rank */
+    struct stk_note *note_in, *note_out;
+    struct stk_mpi_request note_request, *note_sent; /* note_sent: one per rank */
+    bool *heard;                                     /* one per rank, in a roll call */
+    bool listens;                                    /* note_request is under way */
+    bool broken;                                     /* with this cause */
+    stoker_error cause;
+};
+
+static inline struct stk_mpi_peers *stk_mpi_peers_of(struct stk_peers *peers)
+{
+    return (struct stk_mpi_peers *)peers;
+}
+
+/* mpi_wait.c. Each returns STOKER_EPEER if the run has ended, with *error = the first cause. */
+
+/* what: "MPI_Iallgather". */
+int stk_mpi_failed(struct stk_mpi_peers *p, int code, const char *what, stoker_error *error);
+/* Waits for a request, while slices move on. */
+int stk_mpi_await(struct stk_mpi_peers *p, struct stk_mpi_request *request, const char *what,
+                  stoker_error *error);
+/* Waits until the slot is free. */
+int stk_mpi_await_slot(struct stk_mpi_peers *p, const struct stk_slot *slot, stoker_error *error);
+/* Reads a note that has come, without waiting. */
+int stk_mpi_listen(struct stk_mpi_peers *p, stoker_error *error);
+/* The first cause again, if there was one. */
+int stk_mpi_check(const struct stk_mpi_peers *p, stoker_error *error);
+void stk_mpi_tell_failed(struct stk_peers *peers, int code, const char *text);
+
+/* mpi_sum.c */
+int stk_mpi_all_reduce(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
+int stk_mpi_finish(struct stk_peers *peers, stoker_error *error);
+/* Moves every slot on, without waiting. */
+int stk_mpi_move_slots(struct stk_mpi_peers *p, stoker_error *error);
+
+#endif

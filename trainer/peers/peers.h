@@ -1,0 +1,103 @@
+/* peers.h - the other ranks of a data-parallel run: sums of gradients, and what must be agreed.
+ *
+ *   create ─▶ join ─▶ broadcast weights ─▶ { agree, all_reduce ... finish, agree } ... ─▶ leave
+ *
+ * Every rank makes the same calls in the same order. Each call of agree() names its meeting, so a rank that does
+ * something else is found, not waited for. A call that fails, or a rank that does not come within the time-out, ends
+ * the run on every rank that is alive: all later calls return that first error.
+ *
+ *   none   this process alone
+ *   mpi    host memory, by MPI: mpi.h */
+#ifndef STK_TRAINER_PEERS_PEERS_H
+#define STK_TRAINER_PEERS_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+
+/* What the ranks meet for. */
+enum stk_meeting {
+    STK_MEET_CREATE,
+    STK_MEET_PASS,
+    STK_MEET_STATISTICS,
+    STK_MEET_UPDATE,
+    STK_MEET_REPORT,
+    STK_MEET_EVALUATE,
+    STK_MEET_SAVE,
+    STK_MEET_LOAD,
+    STK_MEET_ANY,
+    STK_MEET_LEAVE,
+    STK_MEETINGS
+};
+
+/* What a rank says at a meeting. All ranks are of one kind of machine: it is sent as it lies in memory. */
+enum { STK_WORD_NUMBERS = 4, STK_WORD_TEXT_BYTES = 200 };
+struct stk_word {
+    uint32_t meeting; /* an stk_meeting */
+    int32_t code;     /* 0, or a stoker_err: this rank cannot continue */
+    uint64_t number[STK_WORD_NUMBERS];
+    double sum;
+    char text[STK_WORD_TEXT_BYTES]; /* the error's message */
+};
+
+struct stk_peers;
+
+struct stk_peers_ops {
+    const char *name;
+    /* Frees everything. If nothing has failed, it first waits for the others; a time-out is not reported. */
+    void (*leave)(struct stk_peers *peers);
+
+    /* Gathers `bytes` (1..gather_bytes_max) of each rank: *all has world_size pieces, in the order of ranks, in memory of
+     * peers, until the next call. */
+    int (*gather)(struct stk_peers *peers, const void *mine, size_t bytes, const void **all,
+                  stoker_error *error);
+    /* Begins the sum of an array over all ranks, in place. The array belongs to peers until finish() returns. If
+     * deterministic, each element is added in the order of ranks. */
+    int (*all_reduce)(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
+    /* Moves on what was begun, without waiting. */
+    int (*poll)(struct stk_peers *peers, stoker_error *error);
+    /* Waits for all that was begun. */
+    int (*finish)(struct stk_peers *peers, stoker_error *error);
+    /* Copies rank 0's bytes to all. */
+    int (*broadcast)(struct stk_peers *peers, void *memory, size_t bytes, stoker_error *error);
+    /* Reports to the others, without waiting, that this rank cannot continue. Their call under way then returns STOKER_EPEER with
+     * the text. Once; later calls here return STOKER_EPEER too. */
+    void (*failed)(struct stk_peers *peers, int code, const char *text);
+};
+
+/* The head of each kind. */
+struct stk_peers {
+    const struct stk_peers_ops *ops;
+    uint32_t rank, world_size;
+    size_t gather_bytes_max;
+};
+
+struct stk_peers_options {
+    bool deterministic;  /* sums in the order of ranks */
+    uint32_t timeout_ms; /* for a rank that does not come, > 0 */
+    uint64_t floats_max; /* most floats of an all_reduce: sizes its memory */
+};
+
+/* A run of one process. STOKER_ENOMEM. */
+int stk_peers_alone(struct stk_peers **out, stoker_error *error);
+
+/* One word of each rank; *all as gather(). Unless every word has this meeting and code 0: an error that names the first
+ * rank that differs, on every rank alike. The rank whose code it was keeps its own error. STOKER_EPEER. */
+int stk_peers_agree(struct stk_peers *peers, const struct stk_word *mine,
+                    const struct stk_word **all, stoker_error *error);
+
+/* The word of a rank that has come with this result; error: its message, if rc is not 0. */
+struct stk_word stk_peers_word(enum stk_meeting meeting, int rc, const stoker_error *error);
+
+/* Adds doubles over all ranks, in the order of ranks. STOKER_EPEER. */
+int stk_peers_sum(struct stk_peers *peers, double *values, uint32_t count, stoker_error *error);
+
+static inline void stk_peers_leave(struct stk_peers **peers) /* NULL is allowed */
+{
+    if (*peers != NULL)
+        (*peers)->ops->leave(*peers);
+    *peers = NULL;
+}
+
+#endif
