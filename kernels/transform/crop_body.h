@@ -44,7 +44,8 @@ static ALWAYS_INLINE void copy_run(const unsigned char *in, unsigned char *out, 
     *(run_bytes *)(out + last) = *(const run_bytes *)(in + last);
 }
 
-/* Fills the start or the end of a line, by a whole vector: the line's pixels are written later. */
+/* Fills the start or the end of a line with a whole vector, which may reach into the line's pixels: those are written
+ * later. */
 static ALWAYS_INLINE void fill_edge(const struct stk_transform_plan *plan, unsigned char *line,
                                     size_t line_bytes, size_t from, size_t to, uint32_t channels)
 {

@@ -5,11 +5,11 @@
 
 enum {
     GROUP_BYTES = 4,      /* moved by vpermd at a time */
-    WINDOW_ELEMENTS = 4,  /* that share a window */
+    WINDOW_ELEMENTS = 4,  /* elements that share a window */
     ZEROS_ABOVE = -0x100, /* the low byte of a 32-bit number; vpshufb turns each 0xff into 0 */
 };
 
-/* What all shuffles of a plan share; factor, bias and fill: one per channel. */
+/* The conversion that all shuffles of a plan share; factor, bias and fill have an entry per channel. */
 struct conversion {
     uint32_t channels;
     bool planes;

@@ -40,8 +40,8 @@ struct stk_shuffle {
 /* [flipped][enum stk_side][overhang in pixels; 8: all fill][number of the vector] */
 typedef struct stk_shuffle stk_shuffles[2][2][STK_BLOCK_PIXELS + 1][STOKER_TRANSFORM_CHANNELS_MAX];
 
-/* One vector of a block of sixteen pixels, all of the image: each four elements have their own window, which
- * begins at any group of four bytes. */
+/* One vector of a block of sixteen pixels that all lie in the image: every four elements have a window of their own,
+ * which begins at any group of four bytes. */
 struct stk_wide_shuffle {
     int32_t groups[STK_WIDE_PIXELS]; /* for vpermd: which four bytes of the pixels */
     int32_t order[STK_WIDE_PIXELS];  /* for vpshufb: which byte of the window, zeros above it */

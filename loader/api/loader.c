@@ -98,7 +98,7 @@ void stk_loader_stop_assisting(stoker_loader *loader)
         run_workers(loader, loader->tuner.workers, false);
 }
 
-/* The number of workers to run from now on, from the work done so far. */
+/* Choose the number of workers to run, by the work done so far. */
 static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
 {
     const struct stk_schedule *schedule = &loader->pipeline.schedule;
@@ -222,7 +222,7 @@ static int send_next(stoker_loader *loader, int32_t timeout_ms, uint64_t start_n
     struct stk_transfer *transfer = &loader->transfer;
     const uint64_t deadline_ns = stk_loader_deadline(timeout_ms, start_ns);
     if (stk_device_failure(transfer->device) != NULL)
-        return STOKER_EDEVICE; /* wait_on, release_on or a deleter found that out */
+        return STOKER_EDEVICE; /* found by wait_on, release_on or a deleter */
     int rc = stk_transfer_retire(transfer);
     if (rc == 0 && !stk_transfer_has_room(transfer))
         rc = make_room(loader, timeout_ms, start_ns);

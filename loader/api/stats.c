@@ -117,13 +117,13 @@ static uint32_t workers_running(const stoker_loader *loader)
            (atomic_load(&loader->caller_assists) ? 1 : 0);
 }
 
-static uint64_t part_of(uint64_t amount, uint64_t part, uint64_t whole)
+static uint64_t in_proportion(uint64_t amount, uint64_t part, uint64_t whole)
 {
     return whole == 0 ? 0 : (uint64_t)((double)amount * ((double)part / (double)whole));
 }
 
-/* CPU time of all work. The consumer's part is estimated: from samples if there are no threads, else
- * from the workers' ratio of CPU time to time. */
+/* CPU time of all work. The consumer's CPU time is estimated: from samples if there are no threads, else from the
+ * workers' ratio of CPU time to time. */
 static uint64_t cpu_ns(const stoker_loader *loader)
 {
     uint64_t busy_ns = 0;
@@ -133,9 +133,10 @@ static uint64_t cpu_ns(const stoker_loader *loader)
         used_ns += stk_worker_cpu_ns(&loader->workers[i]);
     }
     if (!loader->threads)
-        return part_of(busy_ns, stk_ledger_read(&loader->ledger.sampled_cpu_ns),
-                       stk_ledger_read(&loader->ledger.sampled_ns));
-    return used_ns + part_of(stk_ledger_busy_ns(&loader->caller_worker.ledger), used_ns, busy_ns);
+        return in_proportion(busy_ns, stk_ledger_read(&loader->ledger.sampled_cpu_ns),
+                             stk_ledger_read(&loader->ledger.sampled_ns));
+    return used_ns +
+           in_proportion(stk_ledger_busy_ns(&loader->caller_worker.ledger), used_ns, busy_ns);
 }
 
 int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)

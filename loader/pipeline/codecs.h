@@ -58,16 +58,19 @@ int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
 /* Returns true if stk_codecs_decode_fields() can do it: the image is needed in parts, and the codec has them. */
 bool stk_codecs_has_parts(const stoker_codec *codec, const struct stk_decoding *decoding);
 
-/* The same for a part that fills more fields after the image: rows[0..count). decoding->to is not used. */
+/* Decode a part that fills more fields after the image: rows[0..count). decoding->to is not used. Returns as
+ * stk_codecs_decode() does. */
 int stk_codecs_decode_fields(struct stk_codecs *codecs, const stoker_codec *codec,
                              const stoker_encoded *encoded, struct stk_decoding *decoding,
                              stoker_row *rows, uint32_t count, stoker_error *said);
 
-/* The codec's scratch, for a caller that decodes by itself; opened at the codec's first use. The same. */
+/* Find the codec's scratch, for a caller that decodes by itself; it is opened at the codec's first use. Returns as
+ * stk_codecs_decode() does. */
 int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, void **scratch,
                        stoker_error *said);
 
-/* Verify the bytes of a part, if its codec can. into: copy them there meanwhile, NULL = do not. The same. */
+/* Verify the bytes of a part, if its codec can, and copy them to `into` meanwhile, unless it is NULL. Returns as
+ * stk_codecs_decode() does. */
 int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, void *into,
                       stoker_error *said);
 bool stk_codecs_can_verify_into(const stoker_codec *codec);

@@ -11,13 +11,13 @@ enum {
     REST_DOUBLINGS = 4,
     /* If workers mostly wait, a trial costs little, and one that failed by a moment's noise costs much. */
     REST_DOUBLINGS_WAITING = 1,
-    STEP_PART = 4,     /* steps are 1/N of the workers: less gains less than the noise, */
-    STEP_PART_DOWN = 8 /* and so does a smaller step down */
+    STEP_PART = 4, /* steps up are 1/N of the workers: a smaller one gains less than the noise */
+    STEP_PART_DOWN = 8 /* steps down */
 };
 
 static const double STALL_SHARE = 0.05; /* less waiting does not justify a change */
 static const double GAIN = 1.05;        /* less gain from fewer workers is noise; */
-static const double GAIN_WAITING = 1.1; /* the same if workers mostly wait: fewer save no CPU */
+static const double GAIN_WAITING = 1.1; /* if workers mostly wait, since fewer save no CPU */
 static const double WORKER_GAIN = 0.25; /* least gain of an added worker, as a fraction of
                                             the others' average */
 static const double CLEAR_GAIN = 0.5;   /* per worker, of many: needs no check */
