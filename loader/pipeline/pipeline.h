@@ -66,8 +66,8 @@ struct stk_pipeline {
     struct stk_messages messages;         /* shared */
 
     _Atomic uint32_t active_workers; /* workers with an index >= this rest; written by the tuner */
-    /* Bytes without a checksum were read from an open file since the consumer last checked the files. Set after the
-     * read, cleared before the check: relaxed, since the batch with the row is published later. */
+    /* Bytes without a checksum were read from an open file, or were missing there, since the consumer last checked the
+     * files. Set after the read, cleared before the check: relaxed, since the batch with the row is published later. */
     _Atomic bool reads_unchecked;
     _Atomic uint32_t pread_workers; /* workers whose own ring failed */
 };

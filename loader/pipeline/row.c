@@ -321,11 +321,22 @@ static enum stk_row_step order(struct stk_row_maker *maker, struct stk_span *spa
     return order_alone(maker, span, row, part, in_place ? slot_row(maker, span, row) : NULL);
 }
 
+/* Let the consumer check the files that unverified bytes came from, or did not: what is missing may have been cut off. */
+static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *codec)
+{
+    const bool verifies = codec != NULL && codec->verify != NULL;
+    if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
+        atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
+}
+
 /* The read failed: read the row of a block alone, or give it up. */
 static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct stk_completion *done)
 {
     struct stk_span *span = done->span;
     const uint32_t row = done->row;
+    const stoker_part *part = stk_span_part(span, row, done->part);
+    if (part->extent.path == NULL)
+        note_unchecked(maker->pipeline, part->codec);
     if (done->block_rows > 0)
         stk_cache_fill_cancel(maker->pipeline, *stk_span_id(span, row));
     if (done->alone_may_work)
@@ -343,14 +354,6 @@ static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct s
         return fail(maker, span, row, done->part, &error, what);
     stk_bad_row_lose(span, row, &error); /* whatever the policy */
     return end_part(maker, span, row);
-}
-
-/* Let the consumer check the files that unverified bytes came from. */
-static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *codec)
-{
-    const bool verifies = codec != NULL && codec->verify != NULL;
-    if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
-        atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
 }
 
 /* Copy a part's verified bytes to the record of the sample, if it is being cached as stored. */

@@ -212,8 +212,9 @@ static void check_end(const struct set *set, const stoker_loader *loader, int rc
         cr_assert_eq(rc, STOKER_FINISHED, "%s: %s", set->name, error == NULL ? "" : error->message);
         return;
     }
-    cr_assert_lt(rc, 0, "%s, damage %d, workers %d, cache %d", set->name, (int)damage,
-                 options->num_workers, (int)options->cache);
+    cr_assert_lt(rc, 0, "%s, damage %d, workers %d, cache %d, on_bad_sample %d", set->name,
+                 (int)damage, options->num_workers, (int)options->cache,
+                 (int)options->on_bad_sample);
     cr_assert_not_null(strstr(set->victim, error->path), "%s", error->message);
     if (damage == OVERWRITTEN && options->on_bad_sample != STOKER_ON_BAD_FAIL)
         cr_assert_eq(rc, STOKER_ECHANGED);
@@ -313,4 +314,35 @@ Test(loader_open_files, cifar, .timeout = 60)
 Test(loader_open_files, npy, .timeout = 60)
 {
     damage_each_way("npy", write_npy);
+}
+
+/* Half of the samples are cached, and no read of the others succeeds any more: the reads that fail have the file
+ * checked. */
+Test(loader_open_files, emptied_between_two_epochs)
+{
+    struct set set = { .name = "cifar" };
+    stoker_loader_options options = stk_small_options();
+    stoker_loader *loader = NULL;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    uint32_t ends = 0;
+    int rc;
+    open_set(&set, write_cifar);
+    options.num_workers = 0; /* reads nothing ahead */
+    options.cache = STOKER_CACHE_ENCODED;
+    options.cache_bytes = COUNT / 2 * set.row_bytes;
+    options.prefetch_batches = 2;
+    options.epochs = EPOCHS;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    while ((rc = stoker_loader_next(loader, &batch, -1)) >= 0 && rc != STOKER_FINISHED) {
+        if (rc == STOKER_OK)
+            stoker_batch_release(&batch);
+        else if (rc == STOKER_EPOCH_END && ++ends == 2)
+            (void)do_damage(&set, EMPTIED);
+    }
+    cr_assert_eq(rc, STOKER_ECHANGED, "%s", stoker_error_name(rc));
+    cr_assert_eq(ends, 2);
+    stoker_loader_destroy(&loader);
+    close_set(&set);
+    stk_test_check_leaks();
 }
