@@ -233,7 +233,11 @@ static int make_leases(stoker_loader *loader)
 {
     const struct stk_leases_owner owner = stk_batch_owner(loader, free_loader);
     stk_leases_init(&loader->leases, &owner);
-    return stk_kept_init(loader);
+    const int rc = stk_kept_init(loader);
+    /* A device has one user, the consumer's thread: what is returned there waits for next(). */
+    if (loader->kept.any_thread && !loader->on_device)
+        stk_leases_share(&loader->leases);
+    return rc;
 }
 
 static int make_workers(stoker_loader *loader, stoker_error *error)

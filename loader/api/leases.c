@@ -7,18 +7,64 @@ void stk_leases_init(struct stk_leases *leases, const struct stk_leases_owner *o
 {
     leases->owner = *owner;
     pthread_mutex_init(&leases->lock, NULL);
+    pthread_mutex_init(&leases->turn, NULL);
     leases->made = true;
 }
 
 void stk_leases_destroy(struct stk_leases *leases)
 {
-    if (leases->made)
+    if (leases->made) {
         pthread_mutex_destroy(&leases->lock);
+        pthread_mutex_destroy(&leases->turn);
+    }
     memset(leases, 0, sizeof(*leases));
+}
+
+void stk_leases_share(struct stk_leases *leases)
+{
+    leases->shares = true;
+}
+
+/* Give back what is in the list, unless another thread has the turn: that one looks again when its turn ends. */
+static void give_back_now(struct stk_leases *leases)
+{
+    while (atomic_load(&leases->returned) != NULL && pthread_mutex_trylock(&leases->turn) == 0) {
+        const bool shares = leases->shares;
+        if (shares)
+            stk_leases_give_back(leases);
+        pthread_mutex_unlock(&leases->turn);
+        if (!shares)
+            return;
+    }
+}
+
+void stk_leases_begin_turn(struct stk_leases *leases)
+{
+    if (leases->shares)
+        pthread_mutex_lock(&leases->turn);
+}
+
+void stk_leases_end_turn(struct stk_leases *leases)
+{
+    if (!leases->shares)
+        return;
+    pthread_mutex_unlock(&leases->turn);
+    give_back_now(leases);
+}
+
+/* Of a loader that is being destroyed only its last owner gives anything back. */
+static void stop_sharing(struct stk_leases *leases)
+{
+    if (!leases->shares)
+        return;
+    pthread_mutex_lock(&leases->turn);
+    leases->shares = false;
+    pthread_mutex_unlock(&leases->turn);
 }
 
 bool stk_leases_end(struct stk_leases *leases)
 {
+    stop_sharing(leases);
     return atomic_fetch_or(&leases->out, STK_LEASE_RELEASED) == 0;
 }
 
@@ -51,8 +97,10 @@ static void put_returned(struct stk_leases *leases, struct stk_lease *lease)
 
 void stk_leases_drop(struct stk_leases *leases, struct stk_lease *lease)
 {
-    if (atomic_fetch_sub(&lease->users, 1U) == (STK_LEASE_RELEASED | 1U))
+    if (atomic_fetch_sub(&lease->users, 1U) == (STK_LEASE_RELEASED | 1U)) {
         put_returned(leases, lease);
+        give_back_now(leases);
+    }
     if (atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U))
         leases->owner.last_out(leases->owner.self);
 }
@@ -87,6 +135,7 @@ int stk_leases_return(struct stk_leases *leases, struct stk_lease *lease, uint64
     const int rc = stk_leases_end_work(leases, lease, stream);
     if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) == 0)
         put_returned(leases, lease);
+    give_back_now(leases);
     return rc;
 }
 

@@ -4,8 +4,14 @@
  *                        └──deleter, n times──▶ lent ──release──▶ free
  *
  * A batch without tensors costs its lease one load. Deleters run in any thread, and so may the consumer's release
- * if options.on_lent is WAIT or GROW. The batches they return are given back by the consumer's thread, which alone
- * owns slots and buffers: they lie in a list until next() looks, or wake it if it waits for one.
+ * if options.on_lent is WAIT or GROW. The batches they return lie in a list, since slots and buffers have one owner,
+ * the consumer's thread. With WAIT and GROW in host memory the owner is the thread that holds the mutex `turn`:
+ *
+ *   next()      locks it, gives back what is in the list, also while it waits, and unlocks it
+ *   a release   puts the batch into the list; if the mutex is free it gives the list back at once, so that the workers
+ *               need not wait for next(); if not, its holder does
+ *
+ * Otherwise the list waits for next().
  *
  * The loader's memory lives as long as one tensor is out: destroy or the last deleter, whichever comes last,
  * calls last_out.
@@ -38,6 +44,8 @@ struct stk_leases {
     _Atomic bool waiting; /* the consumer sleeps until one is returned */
     _Atomic uint32_t out; /* tensors of all leases, and STK_LEASE_RELEASED after end */
     pthread_mutex_t lock; /* held in end_work */
+    pthread_mutex_t turn; /* its holder owns slots and spares: see above */
+    bool shares; /* releases take turns with next(); guarded by `turn` once batches are lent */
     struct stk_leases_owner owner;
 };
 
@@ -68,6 +76,13 @@ int stk_leases_return(struct stk_leases *leases, struct stk_lease *lease, uint64
 
 /* Give back the batches that other threads returned. The consumer's thread. */
 void stk_leases_give_back(struct stk_leases *leases);
+
+/* Let releases give back what next() need not wait for. Before any batch is lent. */
+void stk_leases_share(struct stk_leases *leases);
+
+/* next() begins and ends; nothing happens unless they share. */
+void stk_leases_begin_turn(struct stk_leases *leases);
+void stk_leases_end_turn(struct stk_leases *leases);
 
 static inline bool stk_leases_any_returned(struct stk_leases *leases)
 {

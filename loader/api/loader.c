@@ -281,8 +281,6 @@ int stoker_loader_interrupt(stoker_loader *loader)
 
 static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
-    if (stk_fork_guard_tripped(&loader->guard))
-        return STOKER_EFORKED;
     if (atomic_load_explicit(&loader->failed, memory_order_relaxed))
         return loader->error.code;
     if (take_interrupt(loader))
@@ -315,11 +313,13 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeo
     const size_t size = batch->struct_size;
     stoker_batch whole; /* if the caller's is of another version */
     stoker_batch *const out = size == sizeof(whole) ? batch : &whole;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    stk_leases_begin_turn(&loader->leases);
     const int rc = next(loader, out, timeout_ms);
-    if (rc != STOKER_EFORKED) {
-        stk_log_update(loader);
-        stk_poll_update(loader);
-    }
+    stk_log_update(loader);
+    stk_poll_update(loader);
+    stk_leases_end_turn(&loader->leases);
     if (rc != STOKER_OK)
         return rc;
     out->struct_size = size;

@@ -85,7 +85,9 @@ int stoker_loader_fd(stoker_loader *loader, int *fd, stoker_error *error)
         loader->polls = true;
         atomic_store(&loader->pipeline.slots.event, loader->event);
         stk_loader_stop_assisting(loader);
+        stk_leases_begin_turn(&loader->leases);
         stk_poll_update(loader);
+        stk_leases_end_turn(&loader->leases);
     }
     *fd = loader->event;
     return STOKER_OK;

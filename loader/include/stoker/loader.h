@@ -244,8 +244,9 @@ typedef struct stoker_loader_options {
      * ON: create fails if impossible. Default AUTO: if the launcher's variables name several processes on this node;
      * stats.share_reason reports the choice. */
     stoker_switch share_cache;
-    /* Batches that you keep. With WAIT and GROW any thread may release a batch, one thread per batch; its slot is
-     * refilled after the next call of next(). Default STOKER_ON_LENT_AUTO. */
+    /* Batches that you keep. With WAIT and GROW any thread may release a batch, one thread per batch. The workers
+     * refill its slot at once; on a GPU its buffer is refilled after the next call of next(). Default
+     * STOKER_ON_LENT_AUTO. */
     stoker_on_lent on_lent;
     /* Most bytes that GROW allocates for batches that are kept, GPU memory on a GPU. Default STOKER_BYTES_AUTO = an
      * eighth of the memory available when the first one is kept; in host memory divided by the job's processes on
