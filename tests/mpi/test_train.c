@@ -1,7 +1,7 @@
 /* test_train.c - ranks that train one model: the numbers of one rank that sees every rank's batches.
  *
  *   together   rank r: batch r of each pass                        deterministic: the same bits
- *   alone      batch 0, 1, ... of each pass, accumulate = ranks
+ *   alone      batch 0, 1, ... of each pass, accumulate = ranks; with sync_batch_norm: all of them in one batch
  */
 #include "support/rank_run.h"
 
@@ -122,6 +122,79 @@ static void rounding_alone_without_deterministic(void)
     options.momentum = 0.9F;
     const double largest = compare(options);
     CHECK(largest < 1e-5);
+}
+
+/* All samples of an update in one batch. */
+static void train_in_one_batch(stoker_trainer *trainer, struct told *told)
+{
+    static struct samples all;
+    static struct samples part;
+    for (uint32_t update = 0; update < UPDATES; update++) {
+        uint32_t count = 0;
+        for (uint32_t r = 0; r < ranks; r++) {
+            const uint32_t samples = count_of(update, r);
+            (void)batch_of(&part, first_of(update, r), samples);
+            memcpy(all.images + (size_t)count * FLOATS, part.images,
+                   samples * FLOATS * sizeof(float));
+            memcpy(all.labels + count, part.labels, samples * sizeof(int64_t));
+            count += samples;
+        }
+        all.batch = part.batch;
+        all.batch.images.data = all.images;
+        all.batch.labels.data = all.labels;
+        all.batch.count = count;
+        all.batch.images.shape[0] = all.batch.labels.shape[0] = count;
+        done(trainer, stoker_trainer_step(trainer, &all.batch, &told->steps[update]));
+    }
+}
+
+/* Statistics of all ranks, forward and backward: also from a rank without samples. Plans that compute BatchNorm again meet
+ * again. */
+static void statistics_of_all_ranks_are_those_of_one_batch(void)
+{
+    for (uint32_t variant = 0; variant < 4; variant++) {
+        struct told ours = { 0 };
+        struct told theirs = { 0 };
+        stoker_model *model = network();
+        stoker_trainer_options options = options_of(variant < 2 ? "ref" : "cpu");
+        options.sync_batch_norm = true;
+        options.optimizer = STOKER_SGD;
+        options.deterministic = variant == 1;
+        options.threads = variant == 3 ? 2 : 1;
+        options.checkpoint_segments = variant == 3 ? 3 : 0;
+        options.recompute_batch_norm = variant == 2;
+        stoker_trainer_options single = options;
+        single.peers = STOKER_PEERS_NONE;
+        stoker_trainer *together = trainer_of(model, &options);
+        stoker_trainer *one = trainer_of(model, &single);
+        train_together(together, 0, UPDATES, &ours);
+        train_in_one_batch(one, &theirs);
+        CHECK(difference(together, one, STK_ARENA_PARAMETERS) <= 1e-6);
+        CHECK(difference(together, one, STK_ARENA_STATISTICS) <= 1e-6);
+        compare_steps(&ours, &theirs, 1e-5);
+        CHECK(together->progress.updates == one->progress.updates);
+        stoker_trainer_destroy(&together);
+        stoker_trainer_destroy(&one);
+        stoker_model_destroy(&model);
+    }
+}
+
+/* Each rank's own statistics are something else: the test above sees the difference. */
+static void statistics_of_each_rank_differ(void)
+{
+    struct told told = { 0 };
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("ref");
+    options.optimizer = STOKER_SGD;
+    stoker_trainer *own = trainer_of(model, &options);
+    options.sync_batch_norm = true;
+    stoker_trainer *together = trainer_of(model, &options);
+    train_together(own, 0, UPDATES, &told);
+    train_together(together, 0, UPDATES, &told);
+    CHECK(difference(own, together, STK_ARENA_PARAMETERS) > 1e-4);
+    stoker_trainer_destroy(&own);
+    stoker_trainer_destroy(&together);
+    stoker_model_destroy(&model);
 }
 
 /* Ranks with other seeds: rank 0's weights are everybody's, and its dropout. */
@@ -367,6 +440,8 @@ int main(void)
     CHECK(ranks > 1);
     the_bits_of_one_rank();
     rounding_alone_without_deterministic();
+    statistics_of_all_ranks_are_those_of_one_batch();
+    statistics_of_each_rank_differ();
     rank_0_decides_on_the_start();
     another_number_of_ranks_continues();
     a_failed_save_fails_everywhere();

@@ -2,14 +2,12 @@
 #include "trainer/api/peers.h"
 
 #include <math.h>
-#include <sched.h>
+#include <stoker/ranks.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "loader/base/budget.h"
+#include "loader/base/cpu_share.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "loader/base/thread.h"
 #include "trainer/peers/choose.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
@@ -31,17 +29,13 @@ int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *opti
     return stk_peers_join(&trainer->peers, options->peers, &asked, error);
 }
 
-/* Ranks of one node share its CPUs, unless the launcher has given each its own. */
+/* Ranks of one node share its CPUs, unless the launcher has given each its own. Its variables were read when it joined. */
 static uint32_t threads_of_rank(void)
 {
-    const uint32_t here = stk_cpu_count();
-    const uint32_t local = stk_local_ranks();
-    cpu_set_t mine;
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const bool bound = sched_getaffinity(0, sizeof(mine), &mine) == 0 && CPU_COUNT(&mine) < online;
-    if (bound)
-        return here;
-    return here > local ? here / local : 1;
+    stoker_ranks ranks = STOKER_RANKS_INIT;
+    (void)stoker_ranks_from_environment(&ranks, NULL);
+    const uint32_t local = ranks.local_world_size == 0 ? 1 : ranks.local_world_size;
+    return stk_cpu_share_of(ranks.local_rank, local).count;
 }
 
 int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
