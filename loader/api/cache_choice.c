@@ -76,7 +76,8 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;
-    if ((stk_pipeline_keeps_resized(facts) || !facts->any_size) && fits(&decoded))
+    const bool one_size = stk_pipeline_keeps_resized(facts) || !facts->any_size;
+    if (one_size && !loader->pipeline.field_plan.masks_differ && fits(&decoded))
         return STOKER_CACHE_DECODED;
     return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
 }

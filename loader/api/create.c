@@ -88,9 +88,13 @@ static int plan_fields(stoker_loader *loader)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     pipeline->part_count = pipeline->dataset->info.part_count;
-    return stk_field_plan_init(&pipeline->field_plan, pipeline->dataset, loader->outputs.sizes,
-                               stk_cache_choice_row_bytes(loader),
-                               loader->facts.transforms ? &pipeline->transform.framing : NULL);
+    const int rc =
+        stk_field_plan_init(&pipeline->field_plan, pipeline->dataset, loader->outputs.sizes,
+                            loader->outputs.each, stk_cache_choice_row_bytes(loader),
+                            loader->facts.transforms ? &pipeline->transform.framing : NULL);
+    pipeline->field_plan.masks_differ =
+        pipeline->field_plan.masks != NULL && loader->facts.any_size;
+    return rc;
 }
 
 static void make_plan(stoker_loader *loader)

@@ -75,24 +75,23 @@ static bool is_float(stoker_dtype dtype)
            dtype == STOKER_DTYPE_FLOAT32 || dtype == STOKER_DTYPE_FLOAT64;
 }
 
-/* Write pad_value as an element. Returns false if the type cannot hold it. */
-static bool write_pad(struct stk_pack *pack, stoker_dtype dtype, double value)
+/* Write a number as an element. Returns false if the type cannot hold it. */
+static bool write_element(uint8_t *at, stoker_dtype dtype, double value)
 {
-    pack->pad_bytes = stoker_dtype_bytes(dtype);
+    const size_t bytes = stoker_dtype_bytes(dtype);
     if (is_float(dtype)) {
         stk_elements_fn *convert = stk_elements_choose(STOKER_DTYPE_FLOAT64, dtype);
-        convert(&value, pack->pad, 1);
+        convert(&value, at, 1);
         return true;
     }
     const bool is_signed = dtype == STOKER_DTYPE_INT8 || dtype == STOKER_DTYPE_INT16 ||
                            dtype == STOKER_DTYPE_INT32 || dtype == STOKER_DTYPE_INT64;
-    const int bits =
-        dtype == STOKER_DTYPE_BOOL ? 1 : (int)pack->pad_bytes * 8 - (is_signed ? 1 : 0);
+    const int bits = dtype == STOKER_DTYPE_BOOL ? 1 : (int)bytes * 8 - (is_signed ? 1 : 0);
     const double most = ldexp(1.0, bits);
     if (!(value >= (is_signed ? -most : 0.0)) || !(value < most) || value != floor(value))
         return false;
     const uint64_t number = value < 0.0 ? (uint64_t)(int64_t)value : (uint64_t)value;
-    memcpy(pack->pad, &number, pack->pad_bytes); /* little-endian: the low bytes */
+    memcpy(at, &number, bytes); /* little-endian: the low bytes */
     return true;
 }
 
@@ -120,7 +119,8 @@ static int plan_pack(struct stk_output *output, const stoker_field_info *info,
                                       .length_max = info->shape[0],
                                       .multiple = given->multiple,
                                       .entry_bytes = output->elements * output->retype.to_bytes };
-    if (!write_pad(&output->pack, output->view.values.dtype, given->pad_value))
+    output->pack.pad_bytes = stoker_dtype_bytes(output->view.values.dtype);
+    if (!write_element(output->pack.pad, output->view.values.dtype, given->pad_value))
         return refuse(error, STOKER_EINVAL, info->name, "%s cannot hold pad_value %g",
                       stoker_dtype_name(output->view.values.dtype), given->pad_value);
     return 0;
@@ -203,6 +203,21 @@ static int plan_size(const struct stk_output *output, struct stk_field_size *siz
                : 0;
 }
 
+/* fills: it is a mask whose image is transformed. */
+static int plan_fill(struct stk_output *output, const stoker_field_info *info, bool fills,
+                     const stoker_field_options *given, stoker_error *error)
+{
+    if (!fills && given->fill_value != 0.0)
+        return refuse(error, STOKER_EINVAL, info->name,
+                      "fill_value fills only masks whose image has a transform");
+    if (!fills)
+        return 0;
+    return write_element(output->fill, info->dtype, given->fill_value)
+               ? 0
+               : refuse(error, STOKER_EINVAL, info->name, "%s cannot hold fill_value %g",
+                        stoker_dtype_name(info->dtype), given->fill_value);
+}
+
 static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, uint32_t index,
                       const stoker_field_options *given, stoker_error *error)
 {
@@ -223,6 +238,10 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
         plan_scale(output, loader, info->dtype);
     if (rc == 0)
         rc = plan_pack(output, info, given, error);
+    if (rc == 0)
+        rc = plan_fill(output, info,
+                       index > 0 && info->kind == STOKER_FIELD_MASK && loader->facts.transforms,
+                       given, error);
     if (rc == 0)
         rc = plan_size(output, &outputs->sizes[index]);
     if (by_rows) {

@@ -55,6 +55,21 @@ static bool has_masks(const stoker_loader *loader)
     return false;
 }
 
+/* Beside images that differ in size. */
+static int check_any_mask(const stoker_loader *loader, const struct stk_field *mask,
+                          stoker_error *error)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    if (dataset->part_fields[mask->info.part].count > 1)
+        return refuse_mask(
+            mask, "shares a part with other fields, beside images that may differ in size", error);
+    if (loader->options.cache == STOKER_CACHE_DECODED)
+        return refuse_mask(
+            mask, "is decoded in its own size, which cache DECODED does not keep: use ENCODED",
+            error);
+    return 0;
+}
+
 /* A mask keeps to its image, of which it has the size. */
 static int check_masks(const stoker_loader *loader, stoker_error *error)
 {
@@ -64,16 +79,33 @@ static int check_masks(const stoker_loader *loader, stoker_error *error)
         const struct stk_field *mask = &dataset->fields[i];
         if (mask->info.kind != STOKER_FIELD_MASK)
             continue;
-        if (loader->facts.any_size)
-            return refuse_mask(mask, "is resized only beside images of one size", error);
-        if (mask->info.shape[0] != shape[0] || mask->info.shape[1] != shape[1])
-            return refuse_mask(mask, "has another height or width than field 0", error);
         if (mask->entry_bytes / mask->info.shape[1] > STK_MASK_PIXEL_BYTES_MAX)
             return refuse_mask(mask, "has more than 32 bytes per pixel", error);
         if (mask->info.part == STOKER_NO_PART)
             return refuse_mask(mask, "comes from values()", error);
+        const int rc = loader->facts.any_size ? check_any_mask(loader, mask, error) : 0;
+        if (rc < 0)
+            return rc;
+        if (!loader->facts.any_size &&
+            (mask->info.shape[0] != shape[0] || mask->info.shape[1] != shape[1]))
+            return refuse_mask(mask, "has another height or width than field 0", error);
     }
     return 0;
+}
+
+/* Bytes of the largest image, or mask, that is decoded in its own size. */
+static size_t any_bytes_max(const stoker_dataset *dataset)
+{
+    const stoker_dataset_info *set = &dataset->info;
+    size_t most = set->pixels_max * set->shape[2];
+    for (uint32_t i = 1; i < set->field_count; i++) {
+        const struct stk_field *field = &dataset->fields[i];
+        const bool mask = field->info.kind == STOKER_FIELD_MASK;
+        const size_t bytes =
+            mask ? set->pixels_max * (field->entry_bytes / (size_t)field->info.shape[1]) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most > dataset->row_bytes ? most : dataset->row_bytes;
 }
 
 /* The shape of a row, and the transforms that lead to it. */
@@ -92,8 +124,8 @@ static int make_framing(stoker_loader *loader, struct stk_framing *framing, stok
     pipeline->shape[0] = framing->out_height;
     pipeline->shape[1] = framing->out_width;
     loader->facts.any_size = set->pixels_max > 0 && framing->resizing != STK_RESIZE_NONE;
-    if (loader->facts.any_size && set->pixels_max * set->shape[2] > pipeline->image_bytes_max)
-        pipeline->image_bytes_max = set->pixels_max * set->shape[2];
+    if (loader->facts.any_size)
+        pipeline->image_bytes_max = any_bytes_max(pipeline->dataset);
     return 0;
 }
 

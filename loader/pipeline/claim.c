@@ -53,6 +53,8 @@ static void share_out_rows(struct stk_claimer *claimer)
         span->samples = claimer->samples + rows * part_count;
         span->attempts = claimer->attempts + rows;
         span->parts_left = claimer->parts_left + rows;
+        span->part_sizes =
+            claimer->part_sizes == NULL ? NULL : claimer->part_sizes + rows * part_count;
         span->sizes = claimer->sizes == NULL ? NULL : claimer->sizes + rows;
         span->records = claimer->records + rows;
         rows += span->capacity;
@@ -82,6 +84,11 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
         claimer->sizes = stk_calloc(rows, sizeof(claimer->sizes[0]));
     if (stk_hooks_rows(&pipeline->hooks) && claimer->sizes == NULL)
         return STOKER_ENOMEM;
+    if (pipeline->field_plan.masks_differ)
+        claimer->part_sizes =
+            stk_calloc(rows * pipeline->part_count, sizeof(claimer->part_sizes[0]));
+    if (pipeline->field_plan.masks_differ && claimer->part_sizes == NULL)
+        return STOKER_ENOMEM;
     claimer->records = stk_calloc(rows, sizeof(claimer->records[0]));
     if (claimer->spans == NULL || claimer->sources == NULL || claimer->samples == NULL ||
         claimer->attempts == NULL || claimer->parts_left == NULL || claimer->records == NULL)
@@ -98,6 +105,7 @@ void stk_claimer_destroy(struct stk_claimer *claimer)
     stk_free(claimer->attempts);
     stk_free(claimer->parts_left);
     stk_free(claimer->sizes);
+    stk_free(claimer->part_sizes);
     stk_free(claimer->records);
     *claimer = (struct stk_claimer){ 0 };
 }

@@ -26,6 +26,7 @@ struct stk_claimer {
     stoker_part *samples;           /* for all spans */
     uint8_t *attempts;              /* for all spans */
     uint8_t *parts_left;            /* for all spans */
+    stoker_size *part_sizes;        /* the same; NULL unless masks differ in size */
     stoker_size *sizes;             /* for all spans; NULL without a row hook */
     uint8_t **records;              /* for all spans */
     struct stk_pace pace;           /* shares of a ticket that it takes next */

@@ -1,6 +1,8 @@
 /* field_plan.c - see field_plan.h. */
 #include "loader/pipeline/field_plan.h"
 
+#include <string.h>
+
 #include "loader/base/memory.h"
 
 enum { RECORD_ALIGN = 64, LENGTH_BYTES = 64, SLACK_BYTES = 64 };
@@ -33,11 +35,21 @@ static size_t greater(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Empty pixels of a mask are 0, whatever fills the image. */
-static int plan_masks(struct stk_field_plan *plan, const stoker_dataset *dataset,
-                      const struct stk_framing *framing)
+/* The same element in each channel. */
+static void fill_pixel(const struct stk_output *output, size_t pixel_bytes,
+                       uint8_t fill[STK_MASK_PIXEL_BYTES_MAX])
 {
-    static const uint8_t fill[STK_MASK_PIXEL_BYTES_MAX];
+    const size_t bytes = output->retype.from_bytes;
+    for (size_t at = 0; at + bytes <= pixel_bytes && at + bytes <= STK_MASK_PIXEL_BYTES_MAX;
+         at += bytes)
+        memcpy(fill + at, output->fill, bytes);
+}
+
+/* Empty pixels of a mask have a value of their own, whatever fills the image. */
+static int plan_masks(struct stk_field_plan *plan, const stoker_dataset *dataset,
+                      const struct stk_output *outputs, const struct stk_framing *framing)
+{
+    uint8_t fill[STK_MASK_PIXEL_BYTES_MAX] = { 0 };
     for (uint32_t i = 1; framing != NULL && i < dataset->info.field_count; i++) {
         const struct stk_field *field = &dataset->fields[i];
         if (field->info.kind != STOKER_FIELD_MASK)
@@ -47,6 +59,7 @@ static int plan_masks(struct stk_field_plan *plan, const stoker_dataset *dataset
         if (plan->masks == NULL)
             return STOKER_ENOMEM;
         const size_t pixel_bytes = field->entry_bytes / (size_t)field->info.shape[1];
+        fill_pixel(&outputs[i], pixel_bytes, fill);
         const int rc = stk_mask_plan_init(&plan->masks[i], framing, (uint32_t)pixel_bytes, fill);
         if (rc < 0)
             return rc;
@@ -58,8 +71,8 @@ static int plan_masks(struct stk_field_plan *plan, const stoker_dataset *dataset
 }
 
 int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *dataset,
-                        const struct stk_field_size *sizes, size_t cached_bytes,
-                        const struct stk_framing *framing)
+                        const struct stk_field_size *sizes, const struct stk_output *outputs,
+                        size_t cached_bytes, const struct stk_framing *framing)
 {
     const uint32_t count = dataset->info.field_count;
     *plan = (struct stk_field_plan){
@@ -78,7 +91,7 @@ int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *datas
         plan->row_bytes += sizes[i].row_bytes;
         add_to_record(plan, i, field, cached);
     }
-    return plan_masks(plan, dataset, framing);
+    return plan_masks(plan, dataset, outputs, framing);
 }
 
 void stk_field_plan_destroy(struct stk_field_plan *plan)

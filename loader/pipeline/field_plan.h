@@ -17,6 +17,7 @@
 #include "kernels/transform/mask.h"
 #include "loader/dataset/dataset.h"
 #include "loader/pipeline/fields.h"
+#include "loader/pipeline/finish.h"
 
 struct stk_field_plan {
     bool several;     /* not of the simple kind */
@@ -26,16 +27,17 @@ struct stk_field_plan {
     size_t record_bytes; /* a decoded record */
     /* Masks with the geometry of their image; NULL = no masks, or no transforms. */
     struct stk_mask_plan *masks; /* [field_count]; pixel_bytes 0: the field is no mask */
-    size_t mask_bytes;           /* all masks as stored, one after the other */
-    size_t mask_scratch_bytes;   /* that stk_mask_row() needs */
-    size_t part_bytes;           /* from one part to the next in an encoded record */
+    bool masks_differ; /* in size, as their images do: a sample's have the size of its image */
+    size_t mask_bytes; /* all masks as stored, one after the other */
+    size_t mask_scratch_bytes; /* that stk_mask_row() needs */
+    size_t part_bytes;         /* from one part to the next in an encoded record */
 };
 
-/* sizes: of the rows in a slot. Field 0 is cached in cached_bytes if that is more than it has as stored (images after
+/* sizes: of the rows in a slot; outputs: of the same fields. Field 0 is cached in cached_bytes if that is more than it has as stored (images after
  * resize). framing: of the images; NULL = they are not transformed. Returns 0, STOKER_ENOMEM, or STOKER_ELIMIT: a sample is larger than memory. Destroy either way. */
 int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *dataset,
-                        const struct stk_field_size *sizes, size_t cached_bytes,
-                        const struct stk_framing *framing);
+                        const struct stk_field_size *sizes, const struct stk_output *outputs,
+                        size_t cached_bytes, const struct stk_framing *framing);
 void stk_field_plan_destroy(struct stk_field_plan *plan); /* all zero is allowed */
 
 /* Returns true if the samples are not of the simple kind. */

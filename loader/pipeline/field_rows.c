@@ -56,19 +56,32 @@ static uint8_t *mask_memory(const struct stk_row_maker *maker, uint32_t field)
     return at;
 }
 
-void stk_field_rows_mask(const struct stk_row_maker *maker, const struct stk_span *span,
-                         uint32_t row, uint32_t field, const void *pixels)
+/* A mask as the data set describes it. */
+static struct stk_image mask_stored(const struct stk_pipeline *pipeline, uint32_t field,
+                                    const void *pixels)
+{
+    const uint64_t *shape = pipeline->dataset->fields[field].info.shape;
+    return (struct stk_image){ .pixels = pixels,
+                               .height = (uint32_t)shape[0],
+                               .width = (uint32_t)shape[1] };
+}
+
+static void write_mask(const struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                       uint32_t field, const struct stk_image *mask)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
-    const uint64_t *shape = pipeline->dataset->fields[field].info.shape;
-    const struct stk_image mask = { .pixels = pixels,
-                                    .height = (uint32_t)shape[0],
-                                    .width = (uint32_t)shape[1] };
-    stk_mask_row(&pipeline->field_plan.masks[field], maker->mask_scratch, &mask, span->epoch,
+    stk_mask_row(&pipeline->field_plan.masks[field], maker->mask_scratch, mask, span->epoch,
                  *stk_span_id(span, row), slot_row(pipeline, span, row, field));
 }
 
-/* Write a field from its decoded row, which may be the row of the slot already. */
+void stk_field_rows_mask(const struct stk_row_maker *maker, const struct stk_span *span,
+                         uint32_t row, uint32_t field, const void *pixels)
+{
+    const struct stk_image mask = mask_stored(maker->pipeline, field, pixels);
+    write_mask(maker, span, row, field, &mask);
+}
+
+/* Write a field from its decoded row, which may be the row of the slot already. image: what lies there, of field 0. */
 static void write_field(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                         uint32_t field, const stoker_row *from, const struct stk_image *image)
 {
@@ -105,6 +118,33 @@ static void aim(struct stk_row_maker *maker, const struct stk_span *span, uint32
     }
 }
 
+/* Returns true if a part is one mask, which is decoded in its own size. */
+static bool is_any_mask(const struct stk_pipeline *pipeline, struct stk_part_fields own,
+                        const stoker_codec *codec)
+{
+    return pipeline->field_plan.masks_differ && own.count == 1 && is_mask(pipeline, own.first) &&
+           codec != NULL && codec->decode_any != NULL;
+}
+
+/* The worker's memory for an image is free: each part is written before the next one is decoded. */
+static int decode_mask(struct stk_row_maker *maker, uint32_t field, const stoker_codec *codec,
+                       const stoker_encoded *encoded, struct stk_image *mask, stoker_error *said)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    struct stk_decoding decoding = {
+        .to = maker->image,
+        .row_bytes = pipeline->dataset->fields[field].bytes,
+        .bytes_max = pipeline->image_bytes_max,
+        .channels = pipeline->field_plan.masks[field].pixel_bytes,
+        .any_size = true,
+    };
+    const int rc = stk_codecs_decode(&maker->codecs, codec, encoded, &decoding, said);
+    *mask = (struct stk_image){ .pixels = maker->image,
+                                .height = decoding.got.height,
+                                .width = decoding.got.width };
+    return rc;
+}
+
 static int decode(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                   uint32_t part, const stoker_encoded *encoded, struct stk_image *image,
                   stoker_error *said)
@@ -115,6 +155,8 @@ static int decode(struct stk_row_maker *maker, const struct stk_span *span, uint
     const bool is_image =
         own.first == 0 && codec != NULL && (pipeline->plan.any_size || pipeline->plan.crops);
     void *scratch = NULL;
+    if (is_any_mask(pipeline, own, codec))
+        return decode_mask(maker, own.first, codec, encoded, image, said);
     if (is_image && own.count == 1 && codec->decode_any != NULL)
         return stk_image_row_decode(maker, span, row, codec, encoded, maker->image, image, said);
     if (is_image && own.count > 1 && stk_image_row_has_parts(maker, codec)) {
@@ -127,7 +169,45 @@ static int decode(struct stk_row_maker *maker, const struct stk_span *span, uint
         rc = stk_part_decode(pipeline->dataset, part, codec, scratch, encoded, maker->rows, said);
     if (own.first == 0)
         *image = stk_image_row_stored(pipeline, maker->rows[0].data);
+    else if (is_mask(pipeline, own.first))
+        *image = mask_stored(pipeline, own.first, maker->rows[own.first].data);
     return rc;
+}
+
+/* ---- sizes ---- */
+
+/* Note the size of a part that is an image or a mask. */
+static void note_size(const struct stk_span *span, uint32_t row, uint32_t part,
+                      const struct stk_image *image)
+{
+    const bool is_part = image->eighths != 0;
+    if (span->part_sizes != NULL)
+        span->part_sizes[(size_t)row * span->part_count + part] =
+            is_part ? (stoker_size){ image->whole_height, image->whole_width }
+                    : (stoker_size){ image->height, image->width };
+}
+
+int stk_field_rows_check_sizes(const struct stk_row_maker *maker, const struct stk_span *span,
+                               uint32_t row, uint32_t *part, stoker_error *said)
+{
+    const stoker_dataset *dataset = maker->pipeline->dataset;
+    if (span->part_sizes == NULL)
+        return 0;
+    const stoker_size *sizes = &span->part_sizes[(size_t)row * span->part_count];
+    const stoker_size image = sizes[dataset->fields[0].info.part];
+    for (uint32_t i = 0; i < span->part_count; i++) {
+        const uint32_t field = dataset->part_fields[i].first;
+        if (!is_mask(maker->pipeline, field) ||
+            (sizes[i].height == image.height && sizes[i].width == image.width))
+            continue;
+        *part = i;
+        (void)snprintf(said->message, sizeof(said->message),
+                       "field \"%s\": a mask of %u x %u pixels, its image has %u x %u",
+                       dataset->fields[field].info.name, sizes[i].height, sizes[i].width,
+                       image.height, image.width);
+        return STOKER_EFORMAT;
+    }
+    return 0;
 }
 
 int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
@@ -141,6 +221,7 @@ int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span
     int rc = decode(maker, span, row, part, encoded, &image, said);
     if (rc < 0)
         return rc;
+    note_size(span, row, part, &image);
     if (*record != NULL && own.first == 0 && is_changed(pipeline, 0) &&
         pipeline->plan.finish == STK_FINISH_TRANSFORM &&
         !stk_image_row_keep(maker, &image, *record + pipeline->field_plan.record_at[0]))
@@ -148,7 +229,10 @@ int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span
     for (uint32_t i = own.first; i < own.first + own.count; i++) {
         if (*record != NULL && varies(pipeline, i))
             *record_length(pipeline, i, *record) = maker->rows[i].length;
-        write_field(maker, span, row, i, &maker->rows[i], &image);
+        if (is_mask(pipeline, i) && own.count == 1)
+            write_mask(maker, span, row, i, &image);
+        else
+            write_field(maker, span, row, i, &maker->rows[i], &image);
     }
     return 0;
 }

@@ -20,6 +20,11 @@ int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_span *span
 void stk_field_rows_mask(const struct stk_row_maker *maker, const struct stk_span *span,
                          uint32_t row, uint32_t field, const void *pixels);
 
+/* The row's parts are made: check that its masks have the size of its image. Returns 0, or STOKER_EFORMAT with the part of the
+ * first mask that has not in *part, and the reason in *said. */
+int stk_field_rows_check_sizes(const struct stk_row_maker *maker, const struct stk_span *span,
+                               uint32_t row, uint32_t *part, stoker_error *said);
+
 /* Let the data set make all fields of a sample: its make(). Returns 0 or the error, with its message in *said. */
 int stk_field_rows_call_make(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                              stoker_error *said);

@@ -19,6 +19,7 @@ struct stk_output {
     bool varies;
     struct stk_pack pack; /* if it varies */
     struct stk_retype retype;
+    uint8_t fill[8]; /* a mask's element, as stored, where its image has no pixel */
     size_t elements; /* in a row; if it varies, in an entry */
     bool kept;       /* rows that a GPU holds are not in the slot: only fresh ones are finished */
 };

@@ -63,11 +63,26 @@ static void end_record(struct stk_row_maker *maker, const struct stk_span *span,
     span->records[row] = NULL;
 }
 
+/* The parts of a row do not fit each other. */
+static enum stk_row_step disagree(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                                  uint32_t part, int code, const stoker_error *said)
+{
+    const struct stk_place place = stk_bad_row_place(maker, span, row, part);
+    stoker_error error;
+    (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, "%s", said->message);
+    return settle(maker, span, row, part, &error, said->message);
+}
+
 /* The last part of a row of several: settle it. */
 static enum stk_row_step end_row(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
     struct stk_failed_row *failed = failed_row(maker, span, row);
-    end_record(maker, span, row, failed == NULL);
+    stoker_error said;
+    uint32_t part = 0;
+    const int rc = failed == NULL ? stk_field_rows_check_sizes(maker, span, row, &part, &said) : 0;
+    end_record(maker, span, row, failed == NULL && rc == 0);
+    if (rc < 0)
+        return disagree(maker, span, row, part, rc, &said);
     if (failed == NULL)
         return complete(maker, span, row);
     failed->span = NULL;

@@ -37,6 +37,8 @@ struct stk_span {
     /* Samples of several fields or parts: parts not complete yet, and the record that is being cached or NULL, per
      * row. */
     uint8_t *parts_left;
+    /* [row x part_count + part] size of each image or mask as stored; NULL unless masks differ in size. */
+    stoker_size *part_sizes;
     uint8_t **records;
 };
 

@@ -49,6 +49,9 @@ typedef struct stoker_field_options {
     stoker_field_form form; /* fields that vary only; default STOKER_FORM_PACKED */
     uint32_t multiple;      /* for PADDED_MULTIPLE only, 1..65536; default 8 */
     double pad_value; /* for forms that pad: a value of the element type, not scaled; default 0 */
+    /* Masks beside an image with a transform: what they get where it has no pixel, by padding, rotation and cutout; a
+     * value of the type as stored, for example 255 for a loss that ignores it. Default 0. */
+    double fill_value;
 } stoker_field_options;
 
 #define STOKER_FIELD_OPTIONS_DEFAULTS                                                              \

@@ -257,6 +257,7 @@ OPTION(set_form, o->field_count = 1; f->form = STOKER_FORM_PADDED)
 OPTION(set_multiple, o->field_count = 1; f->form = STOKER_FORM_PADDED_MULTIPLE; f->multiple = 4)
 OPTION(set_pad_value, o->field_count = 1; f->form = STOKER_FORM_PADDED; f->pad_value = 1)
 OPTION(set_multiple_alone, o->field_count = 1; f->multiple = 4)
+OPTION(set_fill_value, o->field_count = 1; f->fill_value = 1)
 OPTION(set_value_alone, o->field_count = 1; f->pad_value = 1)
 OPTION(set_unknown, o->field_count = 1; f->name = "second")
 
@@ -293,6 +294,7 @@ static const struct option {
     { "form", set_pad_value, ON(TOKENS) | ON(BOXES) | ON(TEXT) },
     { "multiple", set_multiple_alone, 0 },
     { "pad_value", set_value_alone, 0 },
+    { "fill_value", set_fill_value, 0 }, /* see test_masks.c */
     { "no such field", set_unknown, 0 },
 };
 

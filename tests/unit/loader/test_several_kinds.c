@@ -398,17 +398,3 @@ CleanTest(several_kinds, a_mask_moves_with_its_image)
     }
     stoker_dataset_close(&set.dataset);
 }
-
-CleanTest(several_kinds, a_mask_is_refused_beside_images_of_several_sizes)
-{
-    stoker_loader *loader = NULL;
-    stoker_error error = { .code = 0 };
-    struct kind_set set;
-    stoker_loader_options options = stk_small_options();
-    make(&set, PHOTOS);
-    set.dataset->fields[1].info.kind = STOKER_FIELD_MASK;
-    options.transform.resize = (stoker_size){ 4, 4 };
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_ENOTSUP);
-    cr_assert_not_null(strstr(error.message, "words"));
-    stoker_dataset_close(&set.dataset);
-}
