@@ -9,6 +9,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
+/* Two big-endian numbers. */
+static const char npy[] =
+    "\x93NUMPY\1\0\x3a\0{'descr': '>i2', 'fortran_order': False, 'shape': (2,)}  "
+    "\n\0\1\0\2";
+
 static void make_files(void)
 {
     stk_fuzz_mkdir("f");
@@ -18,6 +23,10 @@ static void make_files(void)
     stk_fuzz_write("f/c/c.png", "no image", 8);
     stk_fuzz_write("t.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,0\n", 25);
     stk_fuzz_write("t.idx", "\0\0\x08\x01\0\0\0\x02yz", 10);
+    stk_fuzz_mkdir("p");
+    stk_fuzz_mkdir("q");
+    stk_fuzz_write("p/1.npy", npy, sizeof(npy) - 1);
+    stk_fuzz_write("q/1.txt", "text", 4);
     stk_fuzz_write("n.txt", "2 0 1", 5);
     stk_fuzz_write("w.txt", "1 0 .5", 6);
 }
