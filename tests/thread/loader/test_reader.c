@@ -164,7 +164,7 @@ int main(void)
     FILE *stream = stk_test_file(FILE_BYTES);
     if (stream == NULL)
         return 77;
-    const stoker_file file = { "file", fileno(stream), FILE_BYTES };
+    const stoker_file file = { .path = "file", .fd = fileno(stream), .size = FILE_BYTES };
     bool right = run(&stk_reader_pread, &file);
     if (stk_test_reader_works(&stk_reader_uring))
         right = run(&stk_reader_uring, &file) && run_in_turns(&file) && right;

@@ -55,7 +55,7 @@ CleanTest(reader_bytes, each_size_and_alignment_arrives)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES } };
     const stoker_reader *reader;
     for (size_t n = 0; (reader = working_reader(n)) != NULL; n++) {
         void *ring = open_ring(reader, files, 1, 4);
@@ -85,9 +85,9 @@ CleanTest(reader_bytes, ends_of_files_and_bad_descriptors_are_results)
     cr_assert_geq(directory, 0);
     cr_assert_geq(closed, 0);
     cr_assert_eq(close(closed), 0);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES },
-                                  { "closed", closed, 1 },
-                                  { "directory", directory, 1 } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES },
+                                  { .path = "closed", .fd = closed, .size = 1 },
+                                  { .path = "directory", .fd = directory, .size = 1 } };
     const struct {
         uint32_t file;
         uint64_t offset;
@@ -130,7 +130,7 @@ CleanTest(reader_bytes, ends_of_files_and_bad_descriptors_are_results)
 CleanTest(reader_bytes, a_directory_is_eisdir_by_index_too)
 {
     const int directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const stoker_file files[] = { { "directory", directory, 1 } };
+    const stoker_file files[] = { { .path = "directory", .fd = directory, .size = 1 } };
     const stoker_reader *reader;
     for (size_t n = 0; (reader = working_reader(n)) != NULL; n++) {
         void *ring = open_ring(reader, files, 1, 1);
@@ -198,8 +198,8 @@ CleanTest(reader_bytes, each_depth_delivers_each_read_once)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES },
-                                  { "again", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES },
+                                  { .path = "again", .fd = fileno(file), .size = FILE_BYTES } };
     static const uint32_t depths[] = { 1, 2, 3, 31, 64, 65, 100, 1000, DEPTH_MAX };
     static const uint32_t maxima[] = { 1, 7, 64, 65, DEPTH_MAX };
     const stoker_reader *reader;
@@ -219,8 +219,8 @@ CleanTest(reader_bytes, a_window_that_is_kept_full_loses_nothing)
     enum { DEPTH = 48, READS = 20000 };
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES },
-                                  { "again", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES },
+                                  { .path = "again", .fd = fileno(file), .size = FILE_BYTES } };
     const stoker_reader *reader;
     for (size_t n = 0; (reader = working_reader(n)) != NULL; n++) {
         void *ring = open_ring(reader, files, 2, DEPTH);
@@ -256,7 +256,7 @@ CleanTest(reader_bytes, long_reads_come_a_group_at_a_time)
     static uint8_t bytes[READS][READ_BYTES];
     FILE *file = stk_test_file(LONG_FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), LONG_FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = LONG_FILE_BYTES } };
     const stoker_reader *reader;
     for (size_t n = 0; (reader = working_reader(n)) != NULL; n++)
         for (int to_take = READS; to_take >= 0; to_take--) { /* the others are lost to close */
@@ -290,8 +290,8 @@ CleanTest(reader_bytes, more_than_depth_is_refused)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES },
-                                  { "again", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES },
+                                  { .path = "again", .fd = fileno(file), .size = FILE_BYTES } };
     static const stoker_reader *const all[] = { &stk_reader_uring, &stk_reader_pread,
                                                 &stk_reader_null };
     for (size_t n = 0; n < sizeof(all) / sizeof(all[0]); n++) {
@@ -311,7 +311,7 @@ CleanTest(reader_bytes, more_than_depth_is_refused)
 
 CleanTest(reader_bytes, null_completes_all_and_writes_nothing)
 {
-    const stoker_file files[] = { { "no file", -1, 0 } };
+    const stoker_file files[] = { { .path = "no file", .fd = -1 } };
     void *ring = open_ring(&stk_reader_null, files, 1, 3);
     uint8_t bytes[10] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 };
     for (int round = 0; round < 5; round++) {

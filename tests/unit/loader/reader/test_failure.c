@@ -116,7 +116,7 @@ CleanTest(reader_failure, pread_does_without_preadv2)
     static const int errors[] = { EOPNOTSUPP, ENOSYS };
     FILE *file = stk_test_file(4096);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), 4096 } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = 4096 } };
     const stoker_reader_setup setup = { .files = files, .file_count = 1, .depth = 2 };
     for (int i = 0; i < 2; i++) {
         if (stk_seccomp_refuse(SYS_preadv2, errors[i]) != 0)

@@ -26,7 +26,7 @@ CleanTest(reader_open, each_failed_allocation_leaves_nothing)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES } };
     static uint8_t scratch[65536];
     const stoker_reader_setup setup = { .files = files,
                                         .file_count = 1,
@@ -148,7 +148,7 @@ CleanTest(reader_open, works_with_little_locked_memory)
     for (int direct = 0; direct <= 1; direct++) {
         if (direct == 1 && fcntl(fileno(file), F_SETFL, O_DIRECT) != 0)
             break;
-        const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+        const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES } };
         const stoker_reader_setup setup = { .files = files,
                                             .file_count = 1,
                                             .directory = AT_FDCWD,
@@ -182,7 +182,7 @@ CleanTest(reader_open, registers_scratch_and_slots)
         cr_skip_test("no io_uring here");
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES } };
     static _Alignas(4096) uint8_t scratch[PIECE_BYTES], slots[4 * PIECE_BYTES];
     stoker_reader_setup setup = { .files = files,
                                   .file_count = 1,
@@ -211,7 +211,7 @@ CleanTest(reader_open, works_with_each_registration_refused)
         cr_skip_test("no io_uring here");
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES } };
     static _Alignas(4096) uint8_t scratch[4 * PIECE_BYTES]; /* small enough to be registered */
     const stoker_reader_setup setup = { .files = files,
                                         .file_count = 1,

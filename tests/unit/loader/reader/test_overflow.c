@@ -109,7 +109,7 @@ static uint32_t overflows_of(bool small, bool any_thread)
 {
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES } };
     const stoker_reader_setup setup = { .files = files,
                                         .file_count = 1,
                                         .directory = AT_FDCWD,

@@ -212,7 +212,7 @@ CleanTest(reader_path, goes_beside_reads_of_open_files)
     const struct tree tree = make_tree();
     FILE *file = stk_test_file(FILE_BYTES);
     cr_assert_not_null(file);
-    const stoker_file files[] = { { "file", fileno(file), FILE_BYTES } };
+    const stoker_file files[] = { { .path = "file", .fd = fileno(file), .size = FILE_BYTES } };
     const int directories[] = { tree.fd, AT_FDCWD };
     for (size_t n = 0; n < READERS * 2; n++) {
         const stoker_reader *reader = readers[n / 2];
