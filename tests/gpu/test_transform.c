@@ -1,7 +1,7 @@
 /* test_transform.c - the transform kernels on a GPU give the bits of their host versions.
  *
  * Method: the cases of transform_cases.h with 1 to 4 channels, each type and layout; images gathered by id or in
- * order, and kept by id for later batches. Exits 77 with the reason if there is no GPU, runtime or fatbin.
+ * order, and kept by id for later batches, as are rows of other fields. Exits 77 with the reason if there is no GPU, runtime or fatbin.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +121,50 @@ static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_
     }
 }
 
+/* Fresh rows of fields of several lengths are kept at their ids, and the others are taken from there. */
+static void check_rows(struct gpu *gpu)
+{
+    static const uint64_t lengths[] = { 7, 8, 2049, 66000 };
+    enum { FIELDS = sizeof(lengths) / sizeof(lengths[0]), ALIGN = 256 };
+    static const uint8_t fresh[SAMPLES] = { 1, 0, 1, 0, 1 };
+    static _Alignas(ALIGN) unsigned char rows[BYTES_MAX], kept[BYTES_MAX], found[BYTES_MAX];
+    struct stk_rows_launch launch = { .batch = { .ids = ids, .count = SAMPLES },
+                                      .fresh = fresh,
+                                      .field_count = FIELDS };
+    size_t rows_bytes = 0, kept_bytes = 0;
+    for (size_t i = 0; i < BYTES_MAX; i++) {
+        rows[i] = (unsigned char)(stk_mix64(i) >> 32);
+        kept[i] = (unsigned char)(stk_mix64(i) >> 40);
+    }
+    size_t rows_at[FIELDS], kept_at[FIELDS];
+    for (int f = 0; f < FIELDS; f++) {
+        rows_at[f] = rows_bytes;
+        kept_at[f] = kept_bytes;
+        launch.fields[f] =
+            (struct stk_rows_field){ rows + rows_bytes, kept + kept_bytes, lengths[f] };
+        /* Samples 0 and 4 are the same one. */
+        memcpy(rows + rows_bytes + 4 * lengths[f], rows + rows_bytes, lengths[f]);
+        rows_bytes += (SAMPLES * lengths[f] + ALIGN - 1) / ALIGN * ALIGN;
+        kept_bytes += (IMAGES * lengths[f] + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    copy(gpu, gpu->images, rows, rows_bytes, cudaMemcpyHostToDevice);
+    copy(gpu, gpu->out, kept, kept_bytes, cudaMemcpyHostToDevice);
+    copy(gpu, gpu->ids, ids, sizeof(ids), cudaMemcpyHostToDevice);
+    copy(gpu, gpu->scratch, fresh, sizeof(fresh), cudaMemcpyHostToDevice);
+    stk_kernel_named("stk_rows")->run_on_host(&launch);
+    launch.batch.ids = gpu->ids;
+    launch.fresh = gpu->scratch;
+    for (int f = 0; f < FIELDS; f++) {
+        launch.fields[f].rows = (uint8_t *)gpu->images + rows_at[f];
+        launch.fields[f].kept = (uint8_t *)gpu->out + kept_at[f];
+    }
+    stk_gpu_launch(&gpu->cuda, gpu->library, stk_kernel_named("stk_rows"), &launch);
+    copy(gpu, found, gpu->images, rows_bytes, cudaMemcpyDeviceToHost);
+    CHECK(memcmp(found, rows, rows_bytes) == 0);
+    copy(gpu, found, gpu->out, kept_bytes, cudaMemcpyDeviceToHost);
+    CHECK(memcmp(found, kept, kept_bytes) == 0);
+}
+
 static void take_memory(struct gpu *gpu)
 {
     void **const all[] = { &gpu->images, &gpu->ids, &gpu->out, &gpu->scratch };
@@ -139,6 +183,7 @@ int main(void)
     if (missing != NULL)
         return stk_gpu_skip(missing);
     take_memory(&gpu);
+    check_rows(&gpu);
     for (size_t i = 0; i < TRANSFORM_CASES; i++)
         for (uint32_t channels = 1; channels <= 4; channels++) {
             for (size_t type = 0; type < 4; type++) {

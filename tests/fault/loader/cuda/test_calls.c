@@ -3,6 +3,8 @@
  */
 #include <criterion/criterion.h>
 
+#include <stoker/arrays.h>
+
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
 #include "support/cuda_host_kernels.h"
@@ -159,4 +161,34 @@ CleanTest(cuda_calls, each_allocation_of_create_fails_once)
     if (stk_cuda_kernels_built())
         fail_each_allocation(options, before);
     stk_file_set_remove(&set);
+}
+
+/* Two fields, which a kernel of its own keeps. */
+CleanTest(cuda_calls, each_fails_while_fields_are_kept, .timeout = 110)
+{
+    static float x[24 * 13];
+    static int64_t y[24];
+    stoker_array arrays[2] = { STOKER_ARRAY_INIT, STOKER_ARRAY_INIT };
+    stoker_loader_options options = stk_small_options();
+    arrays[0].name = "row";
+    arrays[0].data = x;
+    arrays[0].dtype = STOKER_DTYPE_FLOAT32;
+    arrays[0].rank = 1;
+    arrays[0].shape[0] = 13;
+    arrays[1].name = "label";
+    arrays[1].data = y;
+    arrays[1].dtype = STOKER_DTYPE_INT64;
+    cr_assert_eq(stoker_dataset_from_arrays(&set.dataset, arrays, 2, 24, NULL, NULL), STOKER_OK);
+    const int64_t before = stk_fault_live_bytes();
+    stk_cuda_use_host_kernels();
+    options.device = STOKER_DEVICE_CUDA;
+    options.batch_size = 12;
+    options.prefetch_batches = 4;
+    options.num_workers = 0;
+    options.cache = stk_cuda_kernels_built() ? STOKER_CACHE_DEVICE : STOKER_CACHE_AUTO;
+    sweep(options, before);
+    options.num_workers = 2;
+    if (stk_cuda_kernels_built())
+        fail_each_allocation(options, before);
+    stoker_dataset_close(&set.dataset);
 }
