@@ -261,11 +261,12 @@ static int await(struct stk_mpi_peers *p, const struct wanted *wanted, stoker_er
     int rc = stk_mpi_check(p, error);
     for (uint32_t turn = 0; rc == STOKER_OK; turn++) {
         bool done = false;
-        rc = look(p, wanted, &done, error);
+        rc = hear(p, wanted->what, error); /* first: what is done may be too late */
+        if (rc == STOKER_OK)
+            rc = look(p, wanted, &done, error);
         if (rc != STOKER_OK || done)
             return rc;
-        rc = hear(p, wanted->what, error);
-        if (rc == STOKER_OK && stk_now_ns() > end_ns)
+        if (stk_now_ns() > end_ns)
             rc = call_roll(p, wanted->what, p->peers.rank, error);
         relax(turn < UINT32_MAX - 1 ? turn : YIELDS);
     }
