@@ -24,9 +24,10 @@ install_shared() {
     quiet cmake --install "$tree" --prefix "$prefix/shared"
 }
 
+# check_static_deps.sh uses the same tree, with the same flags, afterwards.
 install_static() {
     quiet cmake -S . -B "$build/static" -G Ninja -DCMAKE_C_COMPILER="$cc" \
-        -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" -DBUILD_SHARED_LIBS=OFF \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O0 -DNDEBUG" -DBUILD_SHARED_LIBS=OFF -DSTOKER_STATIC_DEPS=OFF \
         -DSTOKER_WERROR=ON -DSTOKER_NVCC_KERNELS=OFF -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF
     quiet cmake --build "$build/static"
     quiet cmake --install "$build/static" --prefix "$prefix/static"

@@ -8,13 +8,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 cc=$1
 build=$(cd "$2" && pwd)/check-static-deps
+tree=$(cd "$2" && pwd)/check-install/static # whose objects check_install.sh has compiled with the same flags
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$build"
 
+# configure TREE OPTION...
 configure() {
-    cmake -S . -B "$build/tree" -G Ninja -DCMAKE_C_COMPILER="$cc" -DSTOKER_STATIC_DEPS=ON \
-        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 -DSTOKER_NVCC_KERNELS=OFF -DSTOKER_BUILD_TESTS=OFF "$@" >"$build/log" 2>&1
+    local at=$1
+    shift
+    cmake -S . -B "$at" -G Ninja -DCMAKE_C_COMPILER="$cc" -DSTOKER_STATIC_DEPS=ON -DSTOKER_WERROR=ON \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O0 -DNDEBUG" -DSTOKER_NVCC_KERNELS=OFF \
+        -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=ON "$@" >"$build/log" 2>&1
 }
 
 fail() {
@@ -24,16 +29,16 @@ fail() {
 }
 
 # ---- programs
-if ! configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=AUTO; then
+if ! configure "$tree" -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=AUTO; then
     if grep -q 'was not found' "$build/log"; then
         grep 'was not found' "$build/log"
         exit 77
     fi
     fail "it does not configure"
 fi
-cmake --build "$build/tree" --target loaderbench stoker-mnist stoker-pack >"$build/log" 2>&1 || fail "it does not build"
+cmake --build "$tree" --target loaderbench stoker-mnist stoker-pack >"$build/log" 2>&1 || fail "it does not build"
 for program in bench/loaderbench trainer/stoker-mnist datasets/pack/stoker-pack; do
-    strangers=$(ldd "$build/tree/$program" | awk '{ print $1 }' |
+    strangers=$(ldd "$tree/$program" | awk '{ print $1 }' |
         grep -vE '^(linux-vdso|linux-gate|libc|libm|libpthread|librt|libdl|/.*/ld-linux.*|ld-linux.*)(\.so.*)?$' || true)
     [ -z "$strangers" ] || fail "$program needs" $strangers
 done
@@ -41,15 +46,15 @@ done
 # Each codec is really in there.
 cd "$scratch"
 for codec in raw lz4 zstd png jpeg; do
-    "$build/tree/datasets/pack/stoker-pack" --verify --codec $codec 'synth:digits?count=200' "shards:$codec" >out ||
+    "$tree/datasets/pack/stoker-pack" --verify --codec $codec 'synth:digits?count=200' "shards:$codec" >out ||
         fail "no $codec: $(cat out)"
 done
 cd - >/dev/null
 
 # ---- refused
-if configure -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=ON; then fail "a shared oneDNN was taken"; fi
+if configure "$build/refused" -DBUILD_SHARED_LIBS=OFF -DSTOKER_DNNL=ON; then fail "a shared oneDNN was taken"; fi
 grep -q 'oneDNN is only a shared library' "$build/log" || fail "what is wrong with oneDNN is not reported"
-if ! configure -DBUILD_SHARED_LIBS=ON -DSTOKER_DNNL=AUTO; then
+if ! configure "$build/refused" -DBUILD_SHARED_LIBS=ON -DSTOKER_DNNL=AUTO; then
     tr -s '\n ' ' ' <"$build/log" | grep -q 'add -DBUILD_SHARED_LIBS=OFF' || fail "no remedy is named"
 fi
-rm -rf "$build/tree/CMakeCache.txt"
+rm -rf "$build/refused"
