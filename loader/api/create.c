@@ -84,14 +84,14 @@ static int look_at_samples(stoker_loader *loader, stoker_error *error)
     return rc;
 }
 
-static int plan_fields(stoker_loader *loader)
+/* drawn: what is done to images, on whichever side of the bus; NULL = nothing. Masks take it on the host. */
+static int plan_fields(stoker_loader *loader, const struct stk_framing *drawn)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
     pipeline->part_count = pipeline->dataset->info.part_count;
     const int rc =
         stk_field_plan_init(&pipeline->field_plan, pipeline->dataset, loader->outputs.sizes,
-                            loader->outputs.each, stk_cache_choice_row_bytes(loader),
-                            loader->facts.transforms ? &pipeline->transform.framing : NULL);
+                            loader->outputs.each, stk_cache_choice_row_bytes(loader), drawn);
     pipeline->field_plan.masks_differ =
         pipeline->field_plan.masks != NULL && loader->facts.any_size;
     return rc;
@@ -322,11 +322,13 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_device_choose(&loader->device, loader->options.device,
                                loader->options.device_index, loader->device_reason, error);
     loader->on_device = rc == 0 && stk_device_copies(loader->device);
-    struct stk_framing framing;
+    struct stk_framing framing = { .key = 0 };
     if (rc == 0)
         rc = stk_row_plan(loader, &framing, error);
     if (rc == 0)
         rc = stk_outputs_init(&loader->outputs, loader, error);
+    const struct stk_framing drawn = framing;
+    const bool transforms = loader->facts.transforms;
     if (rc == 0)
         rc = stk_row_plan_divide(loader, &framing, error);
     loader->pipeline.finish = &loader->outputs.finish;
@@ -335,7 +337,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = look_at_samples(loader, error);
     if (rc == 0)
-        rc = plan_fields(loader);
+        rc = plan_fields(loader, transforms ? &drawn : NULL);
     if (rc == 0)
         rc = stk_cache_choice_make(loader, error);
     make_plan(loader);

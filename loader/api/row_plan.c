@@ -299,7 +299,6 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
     if (!loader->on_device || wanted == STOKER_SWITCH_OFF || loader->device_convert.on)
         return 0;
     const bool varies = loader->pipeline.dataset->fields[0].info.varies;
-    const bool masked = loader->facts.transforms && has_masks(loader);
     (void)snprintf(
         loader->convert_reason, sizeof(loader->convert_reason), "%s",
         is_hooked(loader) ? "hooks work on finished rows, on the host"
@@ -308,7 +307,7 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
             : "the GPU converts only uint8 rows with 1 to 4 channels, and only if that changes "
               "them");
     const int rc =
-        is_hooked(loader) || varies || masked ? STOKER_ENOTSUP : share_with_device(loader, framing);
+        is_hooked(loader) || varies ? STOKER_ENOTSUP : share_with_device(loader, framing);
     if (rc == 0)
         loader->convert_reason[0] = '\0';
     if (rc == 0 || wanted != STOKER_SWITCH_ON)
