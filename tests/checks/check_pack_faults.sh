@@ -58,39 +58,49 @@ if [ "$part" = full-disk ]; then
     exit
 fi
 
-# ---- the rest takes small packings, of a few files
+# ---- the rest takes small packings, of a few files; those of several fields if there is Python to make them
+cases=(shards folder tar)
+if command -v python3 >/dev/null; then
+    cases+=(shards+fields folder+fields tar+fields)
+    python3 "$(dirname "$script")/make_fields.py" "$scratch" 9
+fi
+fields="tar:fields.tar?fields=png,mask.png,boxes.npy,caption.txt,cls,__key__"
 words() {
     case $1 in
+    shards+fields) echo "--shard-bytes 16K $fields" ;;
+    *+fields) echo "$fields" ;;
     shards) echo "--shard-bytes 64K synth:digits?count=200&seed=3" ;;
     folder) echo "synth:digits?count=30&seed=3" ;;
     tar) echo "synth:digits?count=60&seed=3" ;;
     esac
 }
-for form in shards folder tar; do
+for case in "${cases[@]}"; do
+    form=${case%+*}
     # shellcheck disable=SC2046  # words, parted at spaces
-    ends 0 $(words $form) "$form:whole.$form"
+    ends 0 $(words $case) "$form:whole.$case"
 done
 
 # ---- killed at each of its calls, and started again: nothing half written, the same in the end
-for form in shards folder tar; do
+for case in "${cases[@]}"; do
+    form=${case%+*}
     killed=0
     for number in $(seq 0 200); do
         rm -rf target
         status=0
         # shellcheck disable=SC2046
-        LD_PRELOAD=$calls STOKER_TEST_KILL=$number "$tool" --quiet $(words $form) "$form:target" 2>err &
+        LD_PRELOAD=$calls STOKER_TEST_KILL=$number "$tool" --quiet $(words $case) "$form:target" 2>err &
         wait $! 2>/dev/null || status=$? # waited for, so that the shell reports no kill
         [ "$status" -eq 137 ] || break
         killed=$((killed + 1))
-        sound target "whole.$form"
+        sound target "whole.$case"
         # shellcheck disable=SC2046
-        ends 0 $(words $form) "$form:target"
-        diff -r target "whole.$form" || fail "$form: killed at call $number, another packing is the result"
-        [ -z "$(find . -maxdepth 1 -name '.*' -type f)" ] || fail "$form: killed at call $number, a hidden file remains"
+        ends 0 $(words $case) "$form:target"
+        diff -r target "whole.$case" || fail "$case: killed at call $number, another packing is the result"
+        [ -z "$(find . -maxdepth 1 -name '.*' -type f)" ] || fail "$case: killed at call $number, a hidden file remains"
     done
-    [ "$status" -eq 0 ] || fail "$form: exit status $status after $killed kills: $(head -c 300 err)"
-    [ "$killed" -ge 3 ] || fail "$form: killed only $killed times"
-    echo "check_pack_faults: $form: killed at each of $killed calls"
+    [ "$status" -eq 0 ] || fail "$case: exit status $status after $killed kills: $(head -c 300 err)"
+    [ "$killed" -ge 3 ] || fail "$case: killed only $killed times"
+    echo "check_pack_faults: $case: killed at each of $killed calls"
 done
 
 # ---- killed at any moment
@@ -136,10 +146,11 @@ ordered() {
             exit wrong
         }' calls || fail "$1: $(tr '\n' ';' <calls | head -c 2000)"
 }
-for form in shards folder tar; do
+for case in "${cases[@]}"; do
+    form=${case%+*}
     rm -rf target calls
     # shellcheck disable=SC2046
-    LD_PRELOAD=$calls STOKER_TEST_CALLS=$PWD/calls "$tool" --quiet $(words $form) "$form:target" || fail "$form, noted"
+    LD_PRELOAD=$calls STOKER_TEST_CALLS=$PWD/calls "$tool" --quiet $(words $case) "$form:target" || fail "$case, noted"
     ordered $form
 done
 
