@@ -33,9 +33,9 @@ endif()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stoker-config.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
   INSTALL_DESTINATION "${stoker_package_dir}")
-# Before 1.0 a minor version may break compatibility.
+# From 1.0 on only a major version may break compatibility: check.frozen_headers.
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
-  COMPATIBILITY SameMinorVersion)
+  COMPATIBILITY SameMajorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
               "${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
         DESTINATION "${stoker_package_dir}")

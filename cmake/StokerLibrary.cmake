@@ -1,25 +1,29 @@
-# StokerLibrary.cmake - two libraries from the same sources.
+# StokerLibrary.cmake - libraries from the same sources.
 #
 #   stoker           installed: hidden visibility, no fault injection
 #   stoker_testing   linked by tests: a static library with STOKER_FAULT_INJECTION=1, so that a test can call
 #                    internal functions and fail any allocation
+#   stoker_grown     libstoker of a later version, whose structs have one member more, for check.frozen_headers
 
-# stoker_sources(FILE...): add files to both libraries.
+set(STOKER_LIBRARIES stoker stoker_testing stoker_grown)
+
+# stoker_sources(FILE...): add files to all of them.
 function(stoker_sources)
-  target_sources(stoker PRIVATE ${ARGN})
-  if(TARGET stoker_testing)
-    target_sources(stoker_testing PRIVATE ${ARGN})
-  endif()
+  foreach(library IN LISTS STOKER_LIBRARIES)
+    if(TARGET ${library})
+      target_sources(${library} PRIVATE ${ARGN})
+    endif()
+  endforeach()
 endfunction()
 
-# stoker_third_party(file dependency): give one file the include path of a dependency, and link both libraries
+# stoker_third_party(file dependency): give one file the include path of a dependency, and link the libraries
 # to it.
 function(stoker_third_party file dependency)
   string(TOUPPER "${dependency}" upper)
   if(NOT STOKER_HAVE_${upper})
     return()
   endif()
-  foreach(library IN ITEMS stoker stoker_testing)
+  foreach(library IN LISTS STOKER_LIBRARIES)
     if(TARGET ${library})
       set_source_files_properties("${file}" TARGET_DIRECTORY ${library} PROPERTIES
         INCLUDE_DIRECTORIES "${STOKER_PKG_${upper}_INCLUDE_DIRS}")
@@ -28,7 +32,7 @@ function(stoker_third_party file dependency)
   endforeach()
 endfunction()
 
-# stoker_add_library(name STATIC|""): settings common to both libraries.
+# stoker_add_library(name STATIC|SHARED|""): settings common to them.
 function(stoker_add_library name kind)
   add_library(${name} ${kind})
   target_include_directories(${name}

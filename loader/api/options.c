@@ -313,7 +313,7 @@ static int check_hooks(const stoker_loader_options *options, stoker_error *error
 
 static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;
 
-#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_loader_options, batch_hook)
+#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_loader_options, mixing)
 
 void stoker_loader_options_init_sized(stoker_loader_options *options, size_t struct_size)
 {

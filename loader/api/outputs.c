@@ -52,7 +52,7 @@ static int find_given(const stoker_loader *loader, stoker_field_options *found, 
     for (uint32_t i = 0; i < options->field_count; i++) {
         const stoker_field_options *given = given_at(options, i);
         if (given->struct_size != options->fields->struct_size ||
-            !stk_struct_fits(given, STK_SIZE_UP_TO(stoker_field_options, pad_value),
+            !stk_struct_fits(given, STK_SIZE_UP_TO(stoker_field_options, fill_value),
                              sizeof(*given)))
             return refuse(error, STOKER_EINVAL, "?", STK_STRUCT_REFUSAL, "stoker_field_options",
                           given->struct_size, sizeof(*given), "STOKER_FIELD_OPTIONS_INIT");

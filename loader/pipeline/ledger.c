@@ -128,7 +128,7 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
 {
     if (before == NULL || after == NULL || out == NULL ||
         before->struct_size != after->struct_size ||
-        !stk_struct_size_fits(after->struct_size, STK_SIZE_UP_TO(stoker_stats, route)) ||
+        !stk_struct_size_fits(after->struct_size, STK_SIZE_UP_TO(stoker_stats, share_reason)) ||
         before->elapsed_ns > after->elapsed_ns || before->batches > after->batches)
         return STOKER_EINVAL;
     const size_t size = after->struct_size; /* out may be after */

@@ -41,7 +41,7 @@ class Options(ctypes.Structure):
                 ("seed", ctypes.c_uint64), ("num_workers", ctypes.c_int32), ("dtype", ctypes.c_int),
                 ("prefetch_batches", ctypes.c_uint32), ("read_depth", ctypes.c_uint32),
                 ("reader", ctypes.c_void_p), ("cache", ctypes.c_int), ("cache_bytes", ctypes.c_uint64),
-                ("on_lent", ctypes.c_int), ("lent_bytes_max", ctypes.c_uint64), ("device", ctypes.c_int),
+                ("share_cache", ctypes.c_int), ("on_lent", ctypes.c_int), ("lent_bytes_max", ctypes.c_uint64), ("device", ctypes.c_int),
                 ("device_index", ctypes.c_uint32), ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool),
                 ("rest", ctypes.c_uint8 * 4096)]
 

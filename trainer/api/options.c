@@ -358,7 +358,8 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
 int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given,
                              stoker_error *error)
 {
-    if (!stk_struct_fits(given, STK_SIZE_UP_TO(stoker_trainer_options, tf32), sizeof(*out)))
+    if (!stk_struct_fits(given, STK_SIZE_UP_TO(stoker_trainer_options, sync_batch_norm),
+                         sizeof(*out)))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              STK_STRUCT_REFUSAL, "stoker_trainer_options", given->struct_size,
                              sizeof(*out), "STOKER_TRAINER_OPTIONS_INIT");

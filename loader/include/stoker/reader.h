@@ -81,8 +81,9 @@ typedef struct stoker_reader {
     int (*close)(void *ring, int64_t wait_ns);
 } stoker_reader;
 
-/* The readers of the library. To change a function of one, copy it and set struct_size of the copy to
- * sizeof(stoker_reader): the library's may be larger. Any thread. */
+/* The readers of the library. To change a function of one, fill in a table of your own with its functions, and set its
+ * struct_size to sizeof(stoker_reader): the library's may be larger or, if it is older than the header, smaller. Any
+ * thread. */
 
 /* io_uring; in a build without it, open returns STOKER_EREADER. */
 STOKER_API const stoker_reader *stoker_reader_uring(void);

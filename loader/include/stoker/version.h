@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <stoker/export.h>
 
-#define STOKER_VERSION_MAJOR  0
-#define STOKER_VERSION_MINOR  1
+#define STOKER_VERSION_MAJOR  1
+#define STOKER_VERSION_MINOR  0
 #define STOKER_VERSION_PATCH  0
-#define STOKER_VERSION_STRING "0.1.0"
+#define STOKER_VERSION_STRING "1.0.0"
 /* To compare versions: 10203 is 1.2.3. */
 #define STOKER_VERSION_NUMBER                                                                      \
     (STOKER_VERSION_MAJOR * 10000 + STOKER_VERSION_MINOR * 100 + STOKER_VERSION_PATCH)

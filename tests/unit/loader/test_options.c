@@ -178,7 +178,7 @@ CleanTest(options, drop_last_must_leave_something)
 CleanTest(options, struct_size_gives_the_version)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
-    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, batch_hook);
+    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, mixing);
     const size_t sizes[] = { 0, 1, sizeof(size_t), first - 1, STK_STRUCT_BYTES_MAX + 1, SIZE_MAX };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         stoker_loader *loader = NULL;
@@ -205,7 +205,7 @@ CleanTest(options, struct_size_gives_the_version)
 CleanTest(options, init_sets_what_the_macro_sets)
 {
     const stoker_loader_options expected = STOKER_LOADER_OPTIONS_INIT;
-    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, batch_hook);
+    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, mixing);
     stoker_loader_options options;
     memset(&options, 0xA5, sizeof(options));
     stoker_loader_options_init(&options);

@@ -311,8 +311,9 @@ CleanTest(trainer_step_memory, options_of_other_versions)
     stoker_error error = { .code = 0 };
     struct other_version options = { .ours = chain_options("cpu") };
     cr_assert_eq(create_sized(&options, ours + sizeof(options.added), &error), STOKER_OK);
-    cr_assert_eq(create_sized(&options, STK_SIZE_UP_TO(stoker_trainer_options, tf32), &error),
-                 STOKER_OK);
+    cr_assert_eq(
+        create_sized(&options, STK_SIZE_UP_TO(stoker_trainer_options, sync_batch_norm), &error),
+        STOKER_OK);
     cr_assert_eq(error.code, 0, "%s", error.message);
     options.added = 1;
     cr_assert_eq(create_sized(&options, ours + sizeof(options.added), &error), STOKER_EINVAL);

@@ -1,0 +1,98 @@
+/* stoker/arrays.h - arrays in memory as a data set, without callbacks and without a copy.
+ *
+ *   stoker_array arrays[2] = { STOKER_ARRAY_INIT, STOKER_ARRAY_INIT };
+ *   arrays[0].name = "row";   arrays[0].data = x; arrays[0].dtype = STOKER_DTYPE_FLOAT32;
+ *   arrays[0].rank = 1;       arrays[0].shape[0] = 13;
+ *   arrays[1].name = "label"; arrays[1].data = y; arrays[1].dtype = STOKER_DTYPE_INT32;
+ *   stoker_dataset_from_arrays(&dataset, arrays, 2, 506, NULL, &error);
+ *
+ *   data      [ sample 0 | sample 1 | sample 2 | ... ]      dense, last axis fastest, host byte order
+ *
+ *   varying   data     [ 0 0 0 | 1 | 2 2 | ... ]            entries along the first axis of a sample
+ *             offsets  [ 0, 3, 4, 6, ... ]                  sample i: offsets[i] .. offsets[i + 1]
+ */
+#ifndef STOKER_ARRAYS_H
+#define STOKER_ARRAYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/dataset.h>
+#include <stoker/error.h>
+
+STOKER_BEGIN_DECLS
+
+/* One field of every sample. Start from STOKER_ARRAY_INIT, then set name, data, dtype and the axes. */
+typedef struct stoker_array {
+    size_t struct_size; /* set by STOKER_ARRAY_INIT; the same in all arrays of one call */
+    const char *name;   /* field name: see stoker_field_info; copied. No default */
+    /* The samples; they stay the caller's, see stoker_arrays_options.destroy. No default. */
+    const void *data;
+    stoker_dtype dtype;     /* element type of data. No default */
+    stoker_field_kind kind; /* default STOKER_FIELD_ARRAY */
+    uint32_t rank;          /* axes of one sample, 0..STOKER_RANK_MAX - 1; default 0: a number */
+    /* Lengths of one sample's axes; images and masks are height, width, channels. shape[0] is ignored with offsets. */
+    uint64_t shape[STOKER_RANK_MAX];
+    /* count + 1 offsets in data, in entries of the first axis, never decreasing: samples differ in the length of that
+     * axis. They stay the caller's, like data. Default NULL = all samples have shape. */
+    const int64_t *offsets;
+    /* The values are 0..class_count - 1. Default 0 = no classes, or unknown. */
+    uint32_t class_count;
+    /* class_count names, which stay the caller's, like data; for the field "label", else for the first with classes.
+     * Default NULL = none. */
+    const char *const *class_names;
+} stoker_array;
+
+typedef struct stoker_arrays_options {
+    size_t struct_size; /* set by STOKER_ARRAYS_OPTIONS_INIT */
+    /* Called with context once the data set and all of its views are closed, to free the arrays. Not called if opening
+     * fails. Default NULL: the caller keeps them until then. */
+    void (*destroy)(void *context);
+    void *context;
+    uint64_t fingerprint; /* see stoker_dataset_info; default 0 = none */
+} stoker_arrays_options;
+
+#define STOKER_ARRAY_DEFAULTS          STOKER_DEFAULT(struct_size, sizeof(stoker_array))
+#define STOKER_ARRAYS_OPTIONS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_arrays_options))
+
+#ifdef __cplusplus
+static inline stoker_array stoker_array_made(void)
+{
+    stoker_array made = {};
+    STOKER_ARRAY_DEFAULTS
+    return made;
+}
+static inline stoker_arrays_options stoker_arrays_options_made(void)
+{
+    stoker_arrays_options made = {};
+    STOKER_ARRAYS_OPTIONS_DEFAULTS
+    return made;
+}
+#define STOKER_ARRAY_INIT          stoker_array_made()
+#define STOKER_ARRAYS_OPTIONS_INIT stoker_arrays_options_made()
+#else
+#define STOKER_ARRAY_INIT                                                                          \
+    {                                                                                              \
+        STOKER_ARRAY_DEFAULTS                                                                      \
+    }
+#define STOKER_ARRAYS_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        STOKER_ARRAYS_OPTIONS_DEFAULTS                                                             \
+    }
+#endif
+
+/* Make a data set of `count` >= 1 samples from array_count arrays, 1 to STOKER_FIELDS_MAX; field i is arrays[i]. The data
+ * are not copied, and must not change while the data set is open. An array "label" of one integer of up to 32 bits
+ * per sample becomes int64, as the labels of all data sets are; every other array keeps its type. options may be NULL.
+ *
+ * The fastest order is: the largest array first, then what is small. If only arrays[0] is an image, a mask or of varying
+ * length, or none is, a loader gathers its rows without a call per sample.
+ *
+ * Errors: STOKER_EINVAL (an argument, shape, name or offset is invalid; the message names the array), STOKER_EEMPTY,
+ * STOKER_ELIMIT (one sample of an array has more than 1 GiB), STOKER_ENOMEM. On failure *out is untouched. */
+STOKER_API int stoker_dataset_from_arrays(stoker_dataset **out, const stoker_array *arrays,
+                                          uint32_t array_count, uint64_t count,
+                                          const stoker_arrays_options *options,
+                                          stoker_error *error);
+
+STOKER_END_DECLS
+#endif

@@ -1,0 +1,38 @@
+/* stoker/cuda.h - batches in GPU memory, ordered by CUDA streams.
+ *
+ *   while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
+ *       stoker_batch_wait_on(&batch, stream);        the stream waits for the copy, not the host
+ *       train_step<<<..., stream>>>(batch.images.data, batch.labels.data, batch.count);
+ *       stoker_batch_release_on(&batch, stream);     refilled after that kernel
+ *   }
+ *
+ * A stream is a cudaStream_t or a CUstream: both are pointers to struct CUstream_st, so this header needs no CUDA
+ * header. NULL is the legacy default stream. Streams must belong to the batch's GPU. On a batch in host memory there
+ * is nothing to wait for, so one loop serves both. With STOKER_DEVICE_CUDA_HOST, whose batches you copy yourself,
+ * stoker_batch_release_on() blocks the host until the stream is done; stoker_batch_release() does not.
+ *
+ * With several GPUs, make the loader's GPU current (cudaSetDevice) in the consumer's thread: then no call has to
+ * switch, and CUDA initialises no other GPU.
+ */
+#ifndef STOKER_CUDA_H
+#define STOKER_CUDA_H
+
+#include <stoker/export.h>
+#include <stoker/loader.h>
+
+STOKER_BEGIN_DECLS
+
+struct CUstream_st;
+
+/* Make the stream wait until the batch is copied. Call it before the first use of a batch, on each stream that uses
+ * it, unless options.non_blocking is false. Returns STOKER_OK, STOKER_EINVAL (the batch was released),
+ * STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
+STOKER_API int stoker_batch_wait_on(const stoker_batch *batch, struct CUstream_st *stream);
+
+/* Release a batch as stoker_batch_release() does; it is refilled after the work that is on the stream now. Work with
+ * the batch on other streams must be ordered before that. The batch is released even if an error is returned.
+ * Returns STOKER_OK, STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
+STOKER_API int stoker_batch_release_on(stoker_batch *batch, struct CUstream_st *stream);
+
+STOKER_END_DECLS
+#endif

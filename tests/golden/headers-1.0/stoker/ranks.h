@@ -1,0 +1,68 @@
+/* stoker/ranks.h - the place of this process among those that a launcher started together.
+ *
+ *   torchrun          RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
+ *   Open MPI          OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE
+ *   MPICH, Intel MPI  PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS
+ *   Slurm's srun      SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID
+ */
+#ifndef STOKER_RANKS_H
+#define STOKER_RANKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+#include <stoker/export.h>
+
+STOKER_BEGIN_DECLS
+
+/* Whose variables they are. */
+typedef enum stoker_launcher {
+    STOKER_LAUNCHER_NONE = 0, /* no variables: one process */
+    STOKER_LAUNCHER_TORCHRUN = 1,
+    STOKER_LAUNCHER_OPEN_MPI = 2,
+    STOKER_LAUNCHER_PMI = 3, /* MPICH, Intel MPI and others that use Hydra; srun --mpi=pmi2 */
+    STOKER_LAUNCHER_SLURM = 4
+} stoker_launcher;
+
+typedef struct stoker_ranks {
+    size_t struct_size;  /* set by STOKER_RANKS_INIT; kept */
+    uint32_t rank;       /* index of this process, 0..world_size - 1 */
+    uint32_t world_size; /* processes of the run, 1..2^20 */
+    uint32_t local_rank; /* index among those of this node; 0 if local_world_size is unknown */
+    uint32_t local_world_size; /* processes on this node; 0 = unknown, as with srun */
+    stoker_launcher launcher;
+} stoker_ranks;
+
+#define STOKER_RANKS_DEFAULTS                                                                      \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_ranks))                                              \
+    STOKER_DEFAULT(world_size, 1)                                                                  \
+    STOKER_DEFAULT(local_world_size, 1)
+
+#ifdef __cplusplus
+static inline stoker_ranks stoker_ranks_made(void)
+{
+    stoker_ranks made = {};
+    STOKER_RANKS_DEFAULTS
+    return made;
+}
+#define STOKER_RANKS_INIT stoker_ranks_made()
+#else
+#define STOKER_RANKS_INIT                                                                          \
+    {                                                                                              \
+        STOKER_RANKS_DEFAULTS                                                                      \
+    }
+#endif
+
+/* Read the variables of the first launcher above that has set its rank or its number of processes; none: one process.
+ * If several have set them they must say the same; Slurm's may differ, since srun also starts other launchers (one per
+ * node). A program with more rights than its caller (setuid) ignores the environment and is one process.
+ * On success *out is filled in; start it from STOKER_RANKS_INIT. STOKER_EINVAL (*out is unchanged, and *error, which may
+ * be NULL, names the variables): one of two that belong together is missing, a value is not a number or out of range,
+ * or two launchers contradict each other. Any thread, as long as none changes the environment. */
+STOKER_API int stoker_ranks_from_environment(stoker_ranks *out, stoker_error *error);
+
+/* "none", "torchrun", "Open MPI", "PMI" or "Slurm"; "unknown" for any other value. Static; any thread. */
+STOKER_API const char *stoker_launcher_name(stoker_launcher launcher);
+
+STOKER_END_DECLS
+#endif

@@ -1,0 +1,111 @@
+/* stoker/views.h - data sets made from other data sets: some samples, both sides of a split, several sets in a row.
+ *
+ *   stoker_dataset_select   the samples with these ids, in this order
+ *   stoker_dataset_split    the training or the test side of a random split
+ *   stoker_dataset_concat   several data sets, one after the other
+ *   stoker_dataset_repeat   every sample several times
+ *   stoker_dataset_weight   the same samples, drawn by weight if a loader shuffles
+ *
+ * A view is a data set: loaders, stoker_dataset_read() and other views take it. It has its own ids, 0..count - 1, and
+ * maps them to the ids of the data sets that it wraps; it copies no sample. Fields, class names, files and the
+ * description are theirs. Its fingerprint is a function of theirs and of the view's parameters, so a resume token of
+ * another selection, seed or order of data sets is refused.
+ *
+ * Order      A view is a pure function of its parameters: the same on every machine, for every rank, in every epoch. The
+ *            loader shuffles the ids of the view.
+ * Ownership  A view keeps the data sets that it wraps. Close yours when you like, before or after the view.
+ * Threads    As for every data set. Views may be made of one data set in several threads.
+ * Limits     2^62 samples; views of views up to STOKER_VIEW_DEPTH_MAX deep.
+ * Caches     A loader caches by id, so a cache holds a repeated sample once per repetition.
+ *
+ * All functions return 0, or an error with *error filled in (NULL = not wanted); then *out is untouched. Besides those
+ * listed: STOKER_EINVAL (an argument is NULL or out of its range), STOKER_ENOMEM, STOKER_ELIMIT (one of the limits).
+ */
+#ifndef STOKER_VIEWS_H
+#define STOKER_VIEWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/dataset.h>
+#include <stoker/error.h>
+
+STOKER_BEGIN_DECLS
+
+enum { STOKER_VIEW_DEPTH_MAX = 16 };
+
+/* Sample i is sample ids[i] of the data set. An id may occur several times. ids has `count` >= 1 of them and is copied:
+ * 8 bytes each. STOKER_EINVAL: an id is not below the data set's count; the message names it and its index. */
+STOKER_API int stoker_dataset_select(stoker_dataset **out, stoker_dataset *dataset,
+                                     const uint64_t *ids, uint64_t count, stoker_error *error);
+
+typedef enum stoker_side {
+    STOKER_SIDE_TRAIN = 0, /* what the test side leaves */
+    STOKER_SIDE_TEST = 1   /* `test` of all samples */
+} stoker_side;
+
+/* How to split. Start from STOKER_SPLIT_INIT. */
+typedef struct stoker_split {
+    size_t struct_size; /* set by STOKER_SPLIT_INIT */
+    /* Share of the samples on the test side, above 0 and below 1; that number of samples is rounded to the nearest, but
+     * each side has at least one. No default: it must be set. */
+    double test;
+    uint64_t seed;    /* another seed chooses other samples; default 0 */
+    stoker_side side; /* default STOKER_SIDE_TRAIN */
+    /* true: each class has its share of the test side, within one sample. Needs class labels. Default false. */
+    bool stratified;
+} stoker_split;
+
+#define STOKER_SPLIT_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_split))
+
+#ifdef __cplusplus
+static inline stoker_split stoker_split_made(void)
+{
+    stoker_split made = {};
+    STOKER_SPLIT_DEFAULTS
+    return made;
+}
+#define STOKER_SPLIT_INIT stoker_split_made()
+#else
+#define STOKER_SPLIT_INIT                                                                          \
+    {                                                                                              \
+        STOKER_SPLIT_DEFAULTS                                                                      \
+    }
+#endif
+
+/* One side of a random split. The two sides of the same `test`, `seed` and `stratified` have no sample in common and
+ * hold all samples together. To split in more than two, split a side.
+ *
+ * Plain: the sides are the two ends of a keyed permutation, so a view takes no memory for 10^12 samples as for 10, and
+ * its samples have a random order. Stratified: reads all labels, takes 8 bytes per sample of its side, and keeps the
+ * order of the data set.
+ * Errors: STOKER_EEMPTY (one sample cannot be split), STOKER_EINVAL (stratified without class labels, or with a negative
+ * one). */
+STOKER_API int stoker_dataset_split(stoker_dataset **out, stoker_dataset *dataset,
+                                    const stoker_split *split, stoker_error *error);
+
+/* The samples of `count` >= 1 data sets, one after the other. A data set may occur several times.
+ *
+ * All must have the same fields: names, element types, shapes, kinds. Images that differ in size (pixels_max > 0) need
+ * the same number of channels only. Class labels keep their numbers, so if two data sets name a class differently, that
+ * is an error. STOKER_EMISMATCH: a field or class differs; the message names it, and how it differs.
+ * STOKER_ENOTSUP: one has paths relative to the working directory (AT_FDCWD), another relative to a folder. */
+STOKER_API int stoker_dataset_concat(stoker_dataset **out, stoker_dataset *const *datasets,
+                                     uint32_t count, stoker_error *error);
+
+/* The data set `times` >= 1 times, one after the other: id i is sample i % count. Each copy of a sample has an id of its
+ * own, and so its own random transforms. */
+STOKER_API int stoker_dataset_repeat(stoker_dataset **out, stoker_dataset *dataset, uint64_t times,
+                                     stoker_error *error);
+
+/* The same samples with weights: a loader that shuffles draws them with replacement, sample i with probability
+ * weights[i] / sum, instead of each once; see stoker_order. Other loaders deliver each once, in order. `count` is the
+ * data set's; weights are finite and >= 0, their sum > 0; they are copied: 8 bytes each. weights = NULL and count = 0:
+ * 1 / (samples of its class), so that all classes come equally often; needs class labels.
+ * Views of a weighted data set keep the weights; in a concat, a data set without weights has 1 for every sample.
+ * STOKER_EINVAL: a weight is negative or not finite (the message names it), or all are 0. */
+STOKER_API int stoker_dataset_weight(stoker_dataset **out, stoker_dataset *dataset,
+                                     const double *weights, uint64_t count, stoker_error *error);
+
+STOKER_END_DECLS
+#endif
