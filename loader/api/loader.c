@@ -80,24 +80,6 @@ static bool wait_for_batch(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     return ready;
 }
 
-/* Run `workers` workers from now on. A caller that assists is an extra one if a core is free, else it
- * replaces the last one. */
-static void run_workers(stoker_loader *loader, uint32_t workers, bool assists)
-{
-    const bool spare_core = loader->cpus > workers;
-    loader->pipeline.slots.workers = workers;
-    loader->pipeline.slots.spare_core = spare_core;
-    atomic_store(&loader->caller_assists, assists);
-    atomic_store(&loader->pipeline.active_workers, workers - (assists && !spare_core ? 1 : 0));
-    stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
-}
-
-void stk_loader_stop_assisting(stoker_loader *loader)
-{
-    if (atomic_load_explicit(&loader->caller_assists, memory_order_relaxed))
-        run_workers(loader, loader->tuner.workers, false);
-}
-
 /* Choose the number of workers to run, by the work done so far. */
 static uint32_t tune_workers(stoker_loader *loader, struct stk_look *now)
 {
@@ -138,7 +120,7 @@ static void tune(stoker_loader *loader)
                          stk_caller_assist_step(&loader->assist, now.ns, now.batches, now.stall_ns);
     const uint32_t workers = loader->tuned ? tune_workers(loader, &now) : before;
     if (workers != before || assists != assisted)
-        run_workers(loader, workers, assists);
+        stk_loader_run_workers(loader, workers, assists);
 }
 
 static void note_first_batch(stoker_loader *loader)

@@ -27,6 +27,7 @@
 #include "loader/api/log.h"
 #include "loader/api/outputs.h"
 #include "loader/base/fork.h"
+#include "loader/base/thread.h"
 #include "loader/device/device.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/caller_assist.h"
@@ -110,8 +111,24 @@ struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(
 struct stk_tensor *stk_tensors_make(uint32_t batches, uint32_t fields);
 struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch, uint32_t fields);
 
+/* Run `workers` workers from now on. A caller that assists is an extra one if a core is free, else it replaces the last
+ * one. */
+static inline void stk_loader_run_workers(stoker_loader *loader, uint32_t workers, bool assists)
+{
+    const bool spare_core = loader->cpus > workers;
+    loader->pipeline.slots.workers = workers;
+    loader->pipeline.slots.spare_core = spare_core;
+    atomic_store(&loader->caller_assists, assists);
+    atomic_store(&loader->pipeline.active_workers, workers - (assists && !spare_core ? 1 : 0));
+    stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
+}
+
 /* next() does no worker's share any more: the caller waits elsewhere. */
-void stk_loader_stop_assisting(stoker_loader *loader);
+static inline void stk_loader_stop_assisting(stoker_loader *loader)
+{
+    if (atomic_load_explicit(&loader->caller_assists, memory_order_relaxed))
+        stk_loader_run_workers(loader, loader->tuner.workers, false);
+}
 
 /* When a call of next() that began at start_ns must return; UINT64_MAX = no limit. */
 static inline uint64_t stk_loader_deadline(int32_t timeout_ms, uint64_t start_ns)

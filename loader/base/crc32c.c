@@ -1,8 +1,6 @@
 /* crc32c.c - see crc32c.h. */
 #include "loader/base/crc32c.h"
 
-#include <string.h>
-
 /* The remainder of each byte times x^32, polynomial 0x1EDC6F41 reflected. */
 static const uint32_t remainders[256] = {
     0x00000000U, 0xF26B8303U, 0xE13B70F7U, 0x1350F3F4U, 0xC79A971FU, 0x35F1141CU, 0x26A1E7E8U,
@@ -71,21 +69,6 @@ stk_crc32c_fn *stk_crc32c_fastest(void)
 uint32_t stk_crc32c(uint32_t crc, const void *bytes, size_t size)
 {
     return stk_crc32c_fastest()(crc, bytes, size);
-}
-
-enum { PIECE_BYTES = 4096 };
-
-uint32_t stk_crc32c_copy_plain(stk_crc32c_fn *sum, uint32_t crc, void *target, const void *bytes,
-                               size_t size)
-{
-    const uint8_t *from = bytes;
-    uint8_t *to = target;
-    for (size_t done = 0; done < size; done += PIECE_BYTES) {
-        const size_t piece = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
-        memcpy(to + done, from + done, piece);
-        crc = sum(crc, from + done, piece); /* not the copy, whose lines are still on their way */
-    }
-    return crc;
 }
 
 uint32_t stk_crc32c_copy(uint32_t crc, void *target, const void *bytes, size_t size)

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The checksum of bytes that follow others whose checksum is `crc`; 0 for the first. */
 uint32_t stk_crc32c(uint32_t crc, const void *bytes, size_t size);
@@ -29,8 +30,19 @@ typedef uint32_t stk_crc32c_copy_fn(uint32_t crc, void *target, const void *byte
 stk_crc32c_copy_fn *stk_crc32c_copy_avx512(void);
 
 /* The same with any variant of the sum, piece by piece, so that a piece is in the cache when it is summed. */
-uint32_t stk_crc32c_copy_plain(stk_crc32c_fn *sum, uint32_t crc, void *target, const void *bytes,
-                               size_t size);
+static inline uint32_t stk_crc32c_copy_plain(stk_crc32c_fn *sum, uint32_t crc, void *target,
+                                             const void *bytes, size_t size)
+{
+    const size_t piece_bytes = 4096;
+    const uint8_t *from = bytes;
+    uint8_t *to = target;
+    for (size_t done = 0; done < size; done += piece_bytes) {
+        const size_t piece = size - done < piece_bytes ? size - done : piece_bytes;
+        memcpy(to + done, from + done, piece);
+        crc = sum(crc, from + done, piece); /* not the copy, whose lines are still on their way */
+    }
+    return crc;
+}
 
 /* The fastest of the two. */
 uint32_t stk_crc32c_copy(uint32_t crc, void *target, const void *bytes, size_t size);
