@@ -10,7 +10,7 @@
 struct stk_shown_batch {
     const stoker_dataset *dataset;
     stoker_batch batch;
-    stoker_field fields[STOKER_FIELDS_MAX];
+    stoker_field fields[STOKER_FIELDS_MAX + 16]; /* with those of options.mixing */
 };
 
 /* Waits until the batch is where it lies; replaces pointers to a device's memory. */

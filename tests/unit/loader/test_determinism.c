@@ -150,6 +150,15 @@ static stoker_dataset *open_images(stoker_loader_options *options)
     return share(files.dataset);
 }
 
+/* Which samples are mixed depends on the rows of their batch. */
+static stoker_dataset *open_mixed(stoker_loader_options *options)
+{
+    options->mixing.mixup_alpha = 0.4F;
+    options->mixing.cutmix_alpha = 1.0F;
+    options->mixing.probability = 0.8F;
+    return open_images(options);
+}
+
 static stoker_dataset *open_row_hook(stoker_loader_options *options)
 {
     options->row_hook = &hooks.row;
@@ -279,6 +288,7 @@ static const struct subject {
     { "fields of varying length, packed", open_several, RESUMES | COMPLETE },
     { "fields of varying length, padded", open_padded, RESUMES | COMPLETE },
     { "images, converted and transformed", open_images, RESUMES | COMPLETE },
+    { "mixup and cutmix", open_mixed, COMPLETE },
     { "a row hook", open_row_hook, RESUMES | COMPLETE },
     { "a row hook and a batch hook", open_hooks, COMPLETE },
     { "weighted", open_weighted, RESUMES | COMPLETE },
