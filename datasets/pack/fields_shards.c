@@ -64,7 +64,6 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
     uint8_t fields[STOKER_FIELDS_MAX * STK_SHARD_FIELD_BYTES];
     struct stk_fields_header *header = &shards->header;
-    struct pack_output *output = &shards->output;
     const size_t fields_bytes = header->field_count * (size_t)STK_SHARD_FIELD_BYTES;
     for (uint32_t i = 0; i < header->field_count; i++)
         stk_fields_field_store(fields + (size_t)i * STK_SHARD_FIELD_BYTES, &shards->fields->at[i]);
@@ -73,23 +72,17 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
     header->file_bytes = file_bytes_with(shards, shards->at, header->count);
     header->flags = last ? STK_SHARD_LAST : 0;
+    const struct pack_span spans[] = { { fields, fields_bytes },
+                                       { shards->entries.at, shards->entries.used },
+                                       { shards->labels.at, shards->labels.used },
+                                       { shards->names.at, shards->names.used } };
     const uint64_t used =
         fields_bytes + shards->entries.used + shards->labels.used + shards->names.used;
     const uint64_t rest = header->file_bytes - header->index_at - used;
-    uint32_t sum = stk_crc32c(0, fields, fields_bytes);
-    sum = stk_crc32c(sum, shards->entries.at, shards->entries.used);
-    sum = stk_crc32c(sum, shards->labels.at, shards->labels.used);
-    sum = stk_crc32c(sum, shards->names.at, shards->names.used);
-    header->index_sum = stk_crc32c(sum, block, (size_t)rest);
+    header->index_sum = pack_spans_sum(spans, 4, rest);
     stk_fields_header_store(block, header);
-    if (!pack_output_zeros(output, header->index_at - shards->at, failure) ||
-        !pack_output_write(output, fields, fields_bytes, failure) ||
-        !pack_output_write(output, shards->entries.at, shards->entries.used, failure) ||
-        !pack_output_write(output, shards->labels.at, shards->labels.used, failure) ||
-        !pack_output_write(output, shards->names.at, shards->names.used, failure) ||
-        !pack_output_zeros(output, rest, failure) || !pack_output_rewind(output, failure) ||
-        !pack_output_write(output, block, sizeof(block), failure) ||
-        !pack_output_commit(output, true, failure))
+    if (!pack_shard_end(&shards->output, header->index_at - shards->at, spans, 4, rest, block,
+                        failure))
         return false;
     shards->tally.bytes += header->file_bytes;
     shards->tally.files++;

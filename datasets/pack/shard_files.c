@@ -1,6 +1,7 @@
 /* shard_files.c - see shard_files.h. */
 #include "datasets/pack/shard_files.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -45,6 +46,30 @@ bool pack_index_is_whole(int fd, uint64_t index_at, uint64_t file_bytes, uint32_
         at += size;
     }
     return sum == index_sum;
+}
+
+uint32_t pack_spans_sum(const struct pack_span *spans, uint32_t count, uint64_t zeros)
+{
+    static const uint8_t block[STK_SHARD_BLOCK_BYTES];
+    uint32_t sum = 0;
+    assert(zeros < sizeof(block));
+    for (uint32_t i = 0; i < count; i++)
+        sum = stk_crc32c(sum, spans[i].at, spans[i].bytes);
+    return stk_crc32c(sum, block, (size_t)zeros);
+}
+
+bool pack_shard_end(struct pack_output *output, uint64_t gap, const struct pack_span *spans,
+                    uint32_t count, uint64_t zeros, const uint8_t header[STK_SHARD_BLOCK_BYTES],
+                    struct pack_failure *failure)
+{
+    if (!pack_output_zeros(output, gap, failure))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!pack_output_write(output, spans[i].at, spans[i].bytes, failure))
+            return false;
+    return pack_output_zeros(output, zeros, failure) && pack_output_rewind(output, failure) &&
+           pack_output_write(output, header, STK_SHARD_BLOCK_BYTES, failure) &&
+           pack_output_commit(output, true, failure);
 }
 
 static bool is_ours(const char *name, uint32_t count)

@@ -177,23 +177,18 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
 {
     uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
     struct stk_shard_header *header = &shards->header;
-    struct pack_output *output = &shards->output;
     header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
     header->file_bytes = file_bytes_with(shards, shards->at, header->count);
     header->flags = last ? STK_SHARD_LAST : 0;
-    const size_t used = shards->entries.used + shards->names.used;
+    const struct pack_span spans[] = { { shards->entries.at, shards->entries.used },
+                                       { shards->names.at, shards->names.used } };
+    const uint64_t used = shards->entries.used + shards->names.used;
     const uint64_t rest = header->file_bytes - header->index_at - used;
-    uint32_t sum = stk_crc32c(0, shards->entries.at, shards->entries.used);
-    sum = stk_crc32c(sum, shards->names.at, shards->names.used);
-    header->index_sum = stk_crc32c(sum, block, (size_t)rest);
+    header->index_sum = pack_spans_sum(spans, 2, rest);
     memcpy(header->resume, &shards->state, sizeof(shards->state));
     stk_shard_header_store(block, header);
-    if (!pack_output_zeros(output, header->index_at - shards->at, failure) ||
-        !pack_output_write(output, shards->entries.at, shards->entries.used, failure) ||
-        !pack_output_write(output, shards->names.at, shards->names.used, failure) ||
-        !pack_output_zeros(output, rest, failure) || !pack_output_rewind(output, failure) ||
-        !pack_output_write(output, block, sizeof(block), failure) ||
-        !pack_output_commit(output, true, failure))
+    if (!pack_shard_end(&shards->output, header->index_at - shards->at, spans, 2, rest, block,
+                        failure))
         return false;
     shards->tally.bytes += header->file_bytes;
     shards->tally.files++;
