@@ -71,8 +71,11 @@ int stk_device_cache_init(struct stk_device_cache *cache,
     cache->count = options->count;
     cache->field_count = options->field_count;
     cache->fields = stk_calloc(options->field_count, sizeof(cache->fields[0]));
-    if (cache->fields == NULL)
+    cache->rows = stk_calloc(STK_ROWS_LAUNCHES_MAX, sizeof(cache->rows[0]));
+    if (cache->fields == NULL || cache->rows == NULL) {
+        stk_device_cache_destroy(cache);
         return STOKER_ENOMEM;
+    }
     const size_t bytes = take_fields(cache, options);
     int rc = load_kernel(cache, "stk_keep", &cache->keep, &cache->keep_kernel, why);
     if (rc == 0)
@@ -91,6 +94,7 @@ void stk_device_cache_destroy(struct stk_device_cache *cache)
         cache->device->ops->free(cache->device, cache->memory);
     stk_region_unmap(&cache->held);
     stk_free(cache->fields);
+    stk_free(cache->rows);
     memset(cache, 0, sizeof(*cache));
 }
 

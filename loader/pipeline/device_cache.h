@@ -53,7 +53,7 @@ struct stk_device_cache {
     struct stk_region held;
     _Atomic uint64_t held_rows; /* release in commit pairs with acquire in holds_all */
     struct stk_keep_launch keep;
-    struct stk_rows_launch rows[STK_ROWS_LAUNCHES_MAX];
+    struct stk_rows_launch *rows; /* [STK_ROWS_LAUNCHES_MAX] */
     struct stk_device_launch keep_kernel, rows_kernel;
 };
 
