@@ -278,7 +278,7 @@ CleanTest(orders, that_make_no_sense_are_refused)
         int code;
         const char *words;
     } cases[] = {
-        { { .struct_size = 1 }, STOKER_EINVAL, "order.struct_size 1" },
+        { { .struct_size = 1 }, STOKER_EINVAL, "order: struct_size 1" },
         { { .struct_size = sizeof(stoker_order), .kind = (stoker_order_kind)3 },
           STOKER_EINVAL,
           "order.kind 3" },
