@@ -61,7 +61,7 @@ struct world {
 static struct world *world;
 static _Thread_local uint32_t my_rank;
 
-enum { NEVER = UINT32_MAX };
+static const uint32_t NEVER = UINT32_MAX;
 
 static inline void world_begin(uint32_t ranks, uint32_t failing_call, uint32_t failing_test)
 {
