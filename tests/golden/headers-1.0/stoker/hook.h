@@ -1,12 +1,13 @@
 /* stoker/hook.h - your own code on every row, and on every batch, in the loader's workers.
  *
  *   decoded ─▶ built-in transforms, type, layout ─▶ row of the batch ─▶ row hook
- *   all rows of a batch complete ──────────────────────────────────────▶ batch hook ─▶ next()
+ *   all rows of a batch complete ─▶ options.mixing ─────────────────────▶ batch hook ─▶ next()
  *
  * A hook sees all fields, in the data set's order: field 0 as it is delivered, in options.dtype and options.layout (as
  * stored, if it varies); the others as stored, since options.fields changes their types afterwards, and rows of
- * different lengths are packed or padded after that. They are in host memory. Then the GPU neither
- * converts nor caches rows (stats.convert_reason says so); finished batches are copied to it.
+ * different lengths are packed or padded after that. A batch hook also sees those of options.mixing, behind them. They
+ * are in host memory. Then the GPU neither converts nor caches rows (stats.convert_reason says so); finished batches are
+ * copied to it.
  *
  * Determinism  The generator that a hook gets depends only on (seed, epoch, sample id), or for a batch on (seed, epoch,
  *              position). A hook that uses nothing else but its rows gives the same bytes with any number of workers,
