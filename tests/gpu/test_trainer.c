@@ -35,7 +35,7 @@ static stoker_trainer_options options_of(const char *backend, stoker_dtype preci
     options.backend = backend;
     options.batch_size = FEW;
     options.precision = precision;
-    options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 64 : 0;
+    options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 64 : STOKER_LOSS_SCALE_AUTO;
     options.seed = 7;
     options.threads = 2;
     options.deterministic = true;

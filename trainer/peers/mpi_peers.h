@@ -1,8 +1,12 @@
 /* mpi_peers.h - the parts of an MPI rank, for the files that share them.
  *
  *   mpi.c       join, leave; gather, broadcast
- *   mpi_sum.c   all_reduce: slices of an array, each in a slot with its own communicator
- *   mpi_wait.c  every wait: a deadline, notes of other ranks, the roll call
+ *   mpi_sum.c     all_reduce: an array, slice after slice
+ *   mpi_wait.c    every wait, with a deadline
+ *   mpi_slices.c  the sum of one slice, in a slot with its own communicator
+ *   mpi_notes.c   failures and roll calls, beside the sums
+ *
+ * Each calls those below it.
  *
  * Notes are the only messages that no collective call expects. A rank that fails sends one to each other rank. A rank
  * that has waited too long calls the roll: it sends a note to each rank and listens; a rank that waits answers with its
@@ -63,25 +67,39 @@ static inline struct stk_mpi_peers *stk_mpi_peers_of(struct stk_peers *peers)
     return (struct stk_mpi_peers *)peers;
 }
 
-/* mpi_wait.c. Each returns STOKER_EPEER if the run has ended, with *error = the first cause. */
+/* mpi_notes.c. Each that returns an int returns STOKER_EPEER if the run has ended, with *error = the first cause. */
 
+#define STK_NS_PER_MS UINT64_C(1000000)
+
+/* The first cause again, if there was one. */
+int stk_mpi_check(const struct stk_mpi_peers *p, stoker_error *error);
 /* what: "MPI_Iallgather". */
 int stk_mpi_failed(struct stk_mpi_peers *p, int code, const char *what, stoker_error *error);
+void stk_mpi_tell_failed(struct stk_peers *peers, int code, const char *text);
+/* Reads a note that has come, without waiting. what: this rank waits for it, or where it is. */
+int stk_mpi_hear(struct stk_mpi_peers *p, const char *what, stoker_error *error);
+int stk_mpi_listen(struct stk_mpi_peers *p, stoker_error *error); /* between two calls */
+/* Ends the run and names the ranks that do not answer. caller: the rank that has called the roll first; this one, if its
+ * own time is up. */
+int stk_mpi_call_roll(struct stk_mpi_peers *p, const char *what, uint32_t caller,
+                      stoker_error *error);
+/* One turn of a wait, 0, 1, ...: other processes may need this CPU. */
+void stk_mpi_relax(uint32_t turn);
+
+/* mpi_slices.c */
+int stk_mpi_begin_slice(struct stk_mpi_peers *p, struct stk_slot *slot, stoker_error *error);
+/* Moves every slot on, without waiting. */
+int stk_mpi_move_slots(struct stk_mpi_peers *p, stoker_error *error);
+
+/* mpi_wait.c */
 /* Waits for a request, while slices move on. */
 int stk_mpi_await(struct stk_mpi_peers *p, struct stk_mpi_request *request, const char *what,
                   stoker_error *error);
 /* Waits until the slot is free. */
 int stk_mpi_await_slot(struct stk_mpi_peers *p, const struct stk_slot *slot, stoker_error *error);
-/* Reads a note that has come, without waiting. */
-int stk_mpi_listen(struct stk_mpi_peers *p, stoker_error *error);
-/* The first cause again, if there was one. */
-int stk_mpi_check(const struct stk_mpi_peers *p, stoker_error *error);
-void stk_mpi_tell_failed(struct stk_peers *peers, int code, const char *text);
 
 /* mpi_sum.c */
 int stk_mpi_all_reduce(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
 int stk_mpi_finish(struct stk_peers *peers, stoker_error *error);
-/* Moves every slot on, without waiting. */
-int stk_mpi_move_slots(struct stk_mpi_peers *p, stoker_error *error);
 
 #endif

@@ -15,8 +15,6 @@ static struct stk_run found;
 
 static void begin(void)
 {
-    if (!stk_cuda_kernels_built())
-        cr_skip("no nvcc here: no kernels in the library");
     standin_cuda_reset(1);
     standin_cuda_kernels(NULL);
     standin_cuda_delay(30);
@@ -46,6 +44,8 @@ static void check_everywhere(const stoker_dataset *dataset)
         options.device = STOKER_DEVICE_CUDA;
         options.num_workers = workers[i % 4];
         options.cache = caches[i % 3];
+        if (options.cache == STOKER_CACHE_DEVICE && !stk_cuda_kernels_built())
+            continue;
         options.non_blocking = i / 12 == 0;
         options.dtype = i % 2 == 0 ? STOKER_DTYPE_UINT8 : STOKER_DTYPE_FLOAT32;
         options.transform.flip = i / 4 % 2 == 0;

@@ -282,8 +282,12 @@ CleanTest(trace, bad_calls_are_refused)
     cr_assert_eq(stoker_loader_trace(loader, &trace), STOKER_OK);
     trace.struct_size = 0;
     cr_assert_eq(stoker_loader_trace(loader, &trace), STOKER_EINVAL);
-    trace.struct_size = sizeof(trace) + 8;
-    cr_assert_eq(stoker_loader_trace(loader, &trace), STOKER_EINVAL);
+    struct {
+        stoker_trace known;
+        uint64_t unknown;
+    } newer = { .known = trace, .unknown = 1 };
+    newer.known.struct_size = sizeof(newer);
+    cr_assert_eq(stoker_loader_trace(loader, &newer.known), STOKER_EINVAL);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
     for (int kind = 0; kind < STOKER_TRACE_KIND_COUNT; kind++)

@@ -318,7 +318,9 @@ static void norm_by_ref(stk_ref_op *pass)
                                             .epsilon = 1e-5F,
                                             .momentum = 0.1F };
     static const struct stk_op op = { .relu = true };
+    static const struct stk_pass alone = { .count = 1 };
     const struct stk_operands o = { .op = &op,
+                                    .pass = &alone,
                                     .layer = &layer,
                                     .count = 1,
                                     .x = norm.x,

@@ -232,9 +232,12 @@ static const struct stk_layer norm_layer = { .in = { 3, 1, 1, CHANNELS },
                                              .epsilon = 1e-5F,
                                              .momentum = 0.1F };
 
+static const struct stk_pass alone = { .count = SAMPLES };
+
 static struct stk_operands ref_norm(struct norm *n, const struct stk_op *op)
 {
     return (struct stk_operands){ .op = op,
+                                  .pass = &alone,
                                   .layer = &norm_layer,
                                   .count = SAMPLES,
                                   .x = n->e.x,
