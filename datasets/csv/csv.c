@@ -136,7 +136,7 @@ static void make_name(char name[STOKER_FIELD_NAME_BYTES], const char *column)
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789_-.";
     size_t used = 0;
-    for (; column[used] != '\0' && used < STOKER_FIELD_NAME_BYTES - 1; used++)
+    for (; used < STOKER_FIELD_NAME_BYTES - 1 && column[used] != '\0'; used++)
         name[used] = strchr(allowed, column[used]) != NULL ? column[used] : '_';
     name[used] = '\0';
 }

@@ -1,6 +1,7 @@
 /* array.c - see array.h. */
 #include "datasets/npy/array.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "datasets/npy/labels.h"
@@ -86,7 +87,8 @@ int stk_npy_take(struct stk_array *out, struct stk_region *region, const struct 
     memcpy(out->name, wish->name, sizeof(out->name));
     choose_kind(out, wish->first);
     if (out->name[0] == '\0')
-        strcpy(out->name, out->kind == STOKER_FIELD_IMAGE ? "image" : "row");
+        (void)snprintf(out->name, sizeof(out->name), "%s",
+                       out->kind == STOKER_FIELD_IMAGE ? "image" : "row");
     const bool small = !wish->first && out->kind == STOKER_FIELD_ARRAY &&
                        header->row_bytes <= COPIED_BYTES_MAX && input->bytes <= wish->max_bytes;
     if (input->memory != NULL) {

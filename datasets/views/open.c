@@ -89,7 +89,7 @@ static int read_split(const struct opening *opening, stoker_split *split)
         return STOKER_OK;
     const size_t digits = strspn(wish->seed, "0123456789");
     split->seed = strtoull(wish->seed, &end, 10);
-    return wish->seed[digits] == '\0' && digits <= 19
+    return digits <= 19 && wish->seed[digits] == '\0'
                ? STOKER_OK
                : refuse(opening, STOKER_ESPEC, wish->seed,
                         "seed is a decimal number of up to 19 digits");
