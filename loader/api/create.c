@@ -123,6 +123,7 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
         .batch_size = options->batch_size,
         .rank = options->rank,
         .world_size = options->world_size,
+        .deal = options->deal,
         .last = options->last,
         .span_rows = stk_sizing_span_rows(loader),
         .share_rows = stk_sizing_share_rows(loader),

@@ -133,6 +133,18 @@ static int nothing_is_left(stoker_loader *loader, const struct stk_failure *fail
     return stk_deliver_fail(loader, &error);
 }
 
+/* The same if the epoch's last batch is empty, as it may be with several ranks: every sample was bad in a batch before. */
+static int nothing_was_left(stoker_loader *loader)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    stoker_error error;
+    stoker_error first = { .message = "" };
+    (void)stk_bad_samples_report(&loader->bad_samples, 0, &first);
+    (void)stk_error_set(&error, STOKER_EBADSAMPLES, first.stage, &nowhere,
+                        "a whole epoch without one good sample; the first: %s", first.message);
+    return stk_deliver_fail(loader, &error);
+}
+
 /* Returns true if the epoch that ends with this batch, and enough epochs before it to cover as many samples as
  * the data set has, had no good sample. With several ranks an epoch holds only a part of the data set. */
 static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *place, uint32_t kept)
@@ -201,8 +213,9 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
     }
     /* Otherwise an endless run over files that are all gone would skip forever. */
     if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL &&
-        ends_barren(loader, place, rows->count) && place->rows > 0)
-        return nothing_is_left(loader, &slot->failures[place->rows - 1]);
+        ends_barren(loader, place, rows->count))
+        return place->rows == 0 ? nothing_was_left(loader)
+                                : nothing_is_left(loader, &slot->failures[place->rows - 1]);
     if (loader->pipeline.finish->needed && !slot->finished)
         stk_finish_slot(loader->pipeline.finish, &loader->pipeline.slots, slot, rows->count);
     return check_files(loader, place);

@@ -51,7 +51,7 @@ static void note(const struct stk_row_maker *maker, const struct stk_span *span,
 static bool substitute(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
-    const uint64_t position = span->position + (uint64_t)row * pipeline->schedule.world_size;
+    const uint64_t position = span->position + (uint64_t)row * pipeline->schedule.stride;
     if (span->attempts[row] >= STK_SUBSTITUTES_MAX ||
         atomic_load_explicit(&pipeline->slots.stopping, memory_order_relaxed))
         return false;

@@ -170,7 +170,7 @@ int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
     span->first_row = taken.first;
     span->slot = stk_slots_of(&pipeline->slots, span->batch);
     span->epoch = place.epoch;
-    span->position = place.position + (uint64_t)span->first_row * schedule->world_size;
+    span->position = place.position + (uint64_t)span->first_row * schedule->stride;
     span->rows = taken.count;
     span->started = 0;
     span->left = span->rows;
@@ -178,7 +178,7 @@ int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
         memset(span->attempts, 0, span->rows);
 
     return stk_sampler_ids(&pipeline->sampler, order_of(claimer, span->epoch), span->position,
-                           schedule->world_size, span->rows, stk_span_id(span, 0), error);
+                           schedule->stride, span->rows, stk_span_id(span, 0), error);
 }
 
 bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span)

@@ -6,9 +6,9 @@
 /* Batches in an epoch with `left` positions left. */
 static uint64_t batches_of(const struct stk_schedule *schedule, uint64_t left)
 {
-    uint64_t global_batch = (uint64_t)schedule->batch_size * schedule->world_size;
-    return schedule->last == STOKER_LAST_DROP ? left / global_batch
-                                              : left / global_batch + (left % global_batch != 0);
+    const uint64_t whole = left / schedule->global_batch;
+    const bool incomplete = left % schedule->global_batch != 0;
+    return schedule->last != STOKER_LAST_DROP && incomplete ? whole + 1 : whole;
 }
 
 void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_options *options)
@@ -17,11 +17,13 @@ void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_
     assert(options->span_rows >= 1);
     assert(options->rank < options->world_size);
     assert(options->first_position <= options->count);
+    const bool by_batch = options->deal == STOKER_DEAL_BATCHES;
     *schedule = (struct stk_schedule){
         .count = options->count,
         .batch_size = options->batch_size,
-        .rank = options->rank,
-        .world_size = options->world_size,
+        .stride = by_batch ? 1 : options->world_size,
+        .offset = (uint64_t)options->rank * (by_batch ? options->batch_size : 1),
+        .global_batch = (uint64_t)options->batch_size * options->world_size,
         .last = options->last,
         .span_rows = options->span_rows,
         .batch_spans = (options->batch_size + options->span_rows - 1) / options->span_rows,
@@ -58,19 +60,14 @@ struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, u
     }
     place.last = place.index + 1 == batches;
 
-    /* This rank's rows: positions start + rank, start + rank + world_size, ... */
-    uint64_t left = schedule->count - start;
-    uint64_t mine = left > schedule->rank
-                        ? (left - schedule->rank + schedule->world_size - 1) / schedule->world_size
-                        : 0;
-    uint64_t before = place.index * schedule->batch_size;
-    uint64_t rows = mine > before ? mine - before : 0;
+    place.position = start + place.index * schedule->global_batch + schedule->offset;
+    const uint64_t left = place.position < schedule->count ? schedule->count - place.position : 0;
+    const uint64_t rows = (left + schedule->stride - 1) / schedule->stride;
     place.rows = rows < schedule->batch_size ? (uint32_t)rows : schedule->batch_size;
     if (schedule->last == STOKER_LAST_PAD) {
         place.padded = schedule->batch_size - place.rows;
         place.rows = schedule->batch_size;
     }
-    place.position = start + before * schedule->world_size + schedule->rank;
     return place;
 }
 
@@ -92,7 +89,6 @@ struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t 
 uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,
                                      const struct stk_batch_place *place)
 {
-    uint64_t global_batch = (uint64_t)schedule->batch_size * schedule->world_size;
-    uint64_t after = place->position - schedule->rank + global_batch;
+    const uint64_t after = place->position - schedule->offset + schedule->global_batch;
     return after < schedule->count ? after : schedule->count;
 }

@@ -5,9 +5,15 @@
  *   batches    0 .. n0-1 | n0 .. n0+n-1 | ...        counted over all epochs
  *   epochs     first     | first + 1    | ...        a resumed first epoch may be shorter
  *
- * Rank r of w takes every w-th position: row i of batch b of an epoch that starts at
- * position s is position s + (b * batch_size + i) * w + r. So the union over ranks is each
- * position once, and a global batch holds the same samples for any w that divides it. With PAD the positions
+ * A global batch is the next batch_size * w positions, which w ranks divide among them. Of batch b of an epoch that
+ * starts at position s, row i of rank r is position
+ *
+ *   s + b * batch_size * w + offset + i * stride        offset         stride      batch_size 3, w 2: ranks of positions
+ *   STOKER_DEAL_POSITIONS                               r              w           0 1 0 1 0 1 | 0 1 0 1 0 1
+ *   STOKER_DEAL_BATCHES                                 r * batch_size 1           0 0 0 1 1 1 | 0 0 0 1 1 1
+ *
+ * So the union over ranks is each position once, and a global batch holds the same samples for any w that divides it.
+ * With BATCHES the ranks' batches are those that one rank takes one after the other. With PAD the positions
  * continue past the last one, and the sampler counts them from 0 again.
  */
 #ifndef STK_PIPELINE_SCHEDULE_H
@@ -18,10 +24,11 @@
 #include <stoker/loader.h>
 
 struct stk_schedule {
-    uint64_t count;      /* samples in the data set */
-    uint32_t batch_size; /* rows per batch and rank */
-    uint32_t rank;
-    uint32_t world_size;
+    uint64_t count;        /* samples in the data set */
+    uint32_t batch_size;   /* rows per batch and rank */
+    uint32_t stride;       /* positions from a row to the next */
+    uint64_t offset;       /* positions from a global batch's first to row 0 of this rank's batch */
+    uint64_t global_batch; /* positions of all ranks' batches together */
     stoker_last last;
     uint32_t span_rows;   /* rows per ticket */
     uint32_t batch_spans; /* tickets per batch, also if it is incomplete */
@@ -38,7 +45,7 @@ struct stk_schedule {
 struct stk_batch_place {
     uint64_t epoch;
     uint64_t index;    /* in its epoch, as far as this loader runs it */
-    uint64_t position; /* in the epoch, of row 0 */
+    uint64_t position; /* in the epoch, of row 0; row i is i * stride further */
     uint32_t rows;     /* 0..batch_size */
     uint32_t padded;   /* the last rows of them: their positions are past the epoch's end */
     bool last;         /* in its epoch */
@@ -49,6 +56,7 @@ struct stk_schedule_options {
     uint32_t batch_size;
     uint32_t rank;
     uint32_t world_size;
+    stoker_deal deal;
     stoker_last last;
     uint32_t span_rows;
     uint32_t share_rows;     /* 1..span_rows; 0 = span_rows */

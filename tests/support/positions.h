@@ -52,6 +52,15 @@ static inline void stk_positions_note(struct stk_positions *all, uint64_t epoch,
     all->filled++;
 }
 
+/* The position of a row of this rank's batch in the global batch at `first`. */
+static inline uint64_t stk_positions_of(const stoker_loader_options *options, uint64_t first,
+                                        uint32_t row)
+{
+    return options->deal == STOKER_DEAL_BATCHES
+               ? first + (uint64_t)options->rank * options->batch_size + row
+               : first + (uint64_t)row * options->world_size + options->rank;
+}
+
 /* One rank takes up to `most` batches from all->epoch, all->at on, and leaves in *epoch and *at where it stopped. */
 static inline int stk_positions_take(struct stk_positions *all, stoker_loader *loader,
                                      const stoker_loader_options *options, uint32_t most,
@@ -70,9 +79,7 @@ static inline int stk_positions_take(struct stk_positions *all, stoker_loader *l
         stk_shown_begin(&shown, all->dataset, &batch, all->show);
         all->all = stk_mix64(all->all ^ stk_shown_hash(&shown));
         for (uint32_t row = 0; row < batch.count - batch.padded; row++)
-            stk_positions_note(all, *epoch,
-                               *at + (uint64_t)row * options->world_size + options->rank, &shown,
-                               row);
+            stk_positions_note(all, *epoch, stk_positions_of(options, *at, row), &shown, row);
         *at += (uint64_t)options->batch_size * options->world_size;
         *at = *at < all->length ? *at : all->length;
         stoker_batch_release(&batch);

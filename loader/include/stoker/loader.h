@@ -83,6 +83,18 @@ typedef enum stoker_last {
     STOKER_LAST_PAD = 2
 } stoker_last;
 
+/* How ranks divide a global batch, the next batch_size x world_size positions of the epoch. Its samples are the same either
+ * way, and so is the number of batches, which `last` decides by the last global batch. */
+typedef enum stoker_deal {
+    /* Rank r takes every world_size-th position of it, beginning with the r-th. An incomplete last one is divided equally:
+     * the ranks' numbers of samples differ by at most one. */
+    STOKER_DEAL_POSITIONS = 0,
+    /* Rank r takes the r-th batch_size positions of it. So the ranks' batches are, row by row, those that one rank with
+     * the same batch_size takes one after the other, and N ranks make the passes of one rank that accumulates the gradients of
+     * N batches. Of an incomplete last one with LAST_SHORT, the last ranks may get no samples. */
+    STOKER_DEAL_BATCHES = 1
+} stoker_deal;
+
 /* What happens to a sample that cannot be read or decoded. */
 typedef enum stoker_on_bad {
     STOKER_ON_BAD_FAIL = 0, /* next returns the sample's error */
@@ -115,7 +127,12 @@ typedef enum stoker_log_level {
 } stoker_log_level;
 
 /* A position in the order: a token to store beside a checkpoint, the same bytes on every machine. It does not
- * depend on workers, prefetch or cache; batch size and world size may differ on resume.
+ * depend on workers, prefetch or cache; batch size, world size and options.deal may differ on resume.
+ *
+ * It counts the positions of the epoch that all ranks together have taken, so after equally many batches it is the same on
+ * every rank. A resume divides the positions after them into global batches, also if batch_size x world_size does not
+ * divide their number: every sample still comes once. While that product stays the same, so do the samples of each global
+ * batch.
  *
  * It holds a fingerprint of the data set: format, count, element type and shape; stoker_dataset_info.fingerprint;
  * names (relative to the data set's root) and sizes of the files; and for up to 65,536 evenly spread samples the
@@ -331,6 +348,12 @@ typedef struct stoker_loader_options {
     /* ---- mixing samples of a batch ---- */
 
     stoker_mixing mixing; /* mixup and cutmix: see stoker/mixing.h; default none */
+
+    /* ---- several ranks ---- */
+
+    /* Which samples of a global batch this rank takes; the same on all ranks. Ignored with one rank. May differ on resume.
+     * Default STOKER_DEAL_POSITIONS. */
+    stoker_deal deal;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \

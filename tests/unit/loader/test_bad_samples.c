@@ -346,6 +346,21 @@ CleanTest(bad, an_epoch_without_a_good_sample_ends_the_run, .timeout = 60)
     cr_assert_not_null(strstr(outcome.error.message, "is broken"), "%s", outcome.error.message);
     stk_made_set_close(&set);
 
+    /* Rank 1's last batch is empty: 101 samples are 3 x 2 batches of 16, and 5 more for rank 0. */
+    cr_assert(stk_made_set_open(&set));
+    options.deal = STOKER_DEAL_BATCHES;
+    options.world_size = 2;
+    options.rank = 1;
+    play_all(set.dataset, options, &outcome);
+    cr_assert_eq(outcome.run.rc, STOKER_EBADSAMPLES);
+    cr_assert_not_null(strstr(outcome.error.message, "a whole epoch without one good sample"), "%s",
+                       outcome.error.message);
+    cr_assert_not_null(strstr(outcome.error.message, "is broken"), "%s", outcome.error.message);
+    options.deal = STOKER_DEAL_POSITIONS;
+    options.world_size = 1;
+    options.rank = 0;
+    stk_made_set_close(&set);
+
     set.kind_of = all_but_one_broken; /* that one is enough */
     cr_assert(stk_made_set_open(&set));
     options.epochs = 5;

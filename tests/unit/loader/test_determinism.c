@@ -1,6 +1,7 @@
 /* test_determinism.c - the order and every byte are a pure function of (seed, epoch, position): each kind of data set,
  * view, hook and order gives the same batches in all 36 settings of support/settings.h, on the stand-in's GPU, too; and
- * the same samples if the run stops at any batch and resumes in another world, with another batch size and setting.
+ * the same samples if the run stops at any batch and resumes in another world, with another batch size and setting; and
+ * the same batches if several ranks take them by turns (STOKER_DEAL_BATCHES).
  *
  * A subject is a row of the table below.
  */
@@ -382,7 +383,8 @@ Test(determinism, every_subject_is_the_same_in_every_setting)
         check_settings(&subjects[i]);
 }
 
-/* Some batches of one world, one of another, the rest of a third; no world, batch size or setting is that before. */
+/* Some batches of one world, one of another, the rest of a third; no world, batch size, setting or way of dealing is
+ * that before. */
 static void stop_twice(const struct subject *subject, const stoker_dataset *dataset,
                        stoker_loader_options options, uint32_t stop)
 {
@@ -393,6 +395,7 @@ static void stop_twice(const struct subject *subject, const stoker_dataset *data
     stk_positions_begin(&found, dataset, expected.length, show);
     for (uint32_t leg = 0; leg < 3 && rc >= 0; leg++) {
         stk_setting_apply((stop * 7 + leg * 13) % STK_SETTINGS, gpu, &options);
+        options.deal = (stoker_deal)((stop + leg) % 2);
         options.world_size = legs[leg].world;
         options.batch_size = legs[leg].batch;
         rc = stk_positions_continue(&found, options, leg == 0 ? stop : leg == 1 ? 1 : UINT32_MAX);
@@ -412,6 +415,71 @@ Test(determinism, every_subject_resumes_at_every_batch_in_another_world)
         expect_plain(&subjects[i], dataset, options);
         for (uint32_t stop = 0; stop <= expected.batches; stop++)
             stop_twice(&subjects[i], dataset, options, stop);
+        stoker_dataset_close(&dataset);
+    }
+}
+
+/* ---- batches dealt to ranks ------------------------------------------------------ */
+
+enum { PASSES_MAX = 32, WORLD_MAX = 4 };
+
+static uint64_t passes[EPOCHS][PASSES_MAX];
+static uint32_t pass_count; /* in an epoch */
+
+/* Batch k of rank r of w is pass k * w + r of its epoch: one rank sets it, several are compared with it.
+ * Returns the number of passes taken. */
+static uint32_t take_passes(const struct subject *subject, const stoker_dataset *dataset,
+                            const stoker_loader_options *options)
+{
+    static struct stk_shown_batch shown;
+    const bool sets = options->world_size == 1;
+    stoker_loader *loader = loader_of(dataset, options);
+    stoker_batch batch = STOKER_BATCH_INIT;
+    int rc = STOKER_OK;
+    uint32_t taken = 0;
+    while (rc != STOKER_FINISHED) {
+        rc = stoker_loader_next(loader, &batch, 20000);
+        cr_assert_geq(rc, 0, "%s", subject->name);
+        if (rc != STOKER_OK)
+            continue;
+        const uint32_t pass = (uint32_t)batch.index * options->world_size + options->rank;
+        stk_shown_begin(&shown, dataset, &batch, show);
+        shown.batch.index = 0;
+        cr_assert_lt(pass, PASSES_MAX);
+        pass_count = sets && pass >= pass_count ? pass + 1 : pass_count;
+        cr_assert(sets || pass < pass_count || batch.count == batch.padded, "%s", subject->name);
+        if (sets)
+            passes[batch.epoch][pass] = stk_shown_hash(&shown);
+        else if (pass < pass_count)
+            cr_assert_eq(stk_shown_hash(&shown), passes[batch.epoch][pass],
+                         "%s: rank %u of %u, pass %u", subject->name, options->rank,
+                         options->world_size, pass);
+        taken += pass < pass_count;
+        stoker_batch_release(&batch);
+    }
+    stoker_loader_destroy(&loader);
+    return taken;
+}
+
+Test(determinism, every_subject_is_dealt_by_batches)
+{
+    for (uint32_t i = 0; i < SUBJECTS; i++) {
+        stoker_loader_options options;
+        stoker_dataset *dataset = open_subject(&subjects[i], &options);
+        pass_count = 0;
+        options.num_workers = 0;
+        options.reader = stoker_reader_pread();
+        cr_assert_eq(take_passes(&subjects[i], dataset, &options), EPOCHS * pass_count);
+        options.deal = STOKER_DEAL_BATCHES;
+        for (options.world_size = 2; options.world_size <= WORLD_MAX; options.world_size++) {
+            uint32_t taken = 0;
+            for (options.rank = 0; options.rank < options.world_size; options.rank++) {
+                stk_setting_apply((i + options.rank * 13 + options.world_size * 5) % STK_SETTINGS,
+                                  gpu, &options);
+                taken += take_passes(&subjects[i], dataset, &options);
+            }
+            cr_assert_eq(taken, EPOCHS * pass_count, "%s", subjects[i].name);
+        }
         stoker_dataset_close(&dataset);
     }
 }

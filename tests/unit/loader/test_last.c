@@ -36,6 +36,14 @@ static stoker_loader_options padded_options(uint32_t rank, uint32_t world)
     return options;
 }
 
+/* The position of a row in a batch of that rank that belongs to the global batch at `start`. */
+static uint64_t position_of(const stoker_loader_options *options, uint64_t start, uint32_t row)
+{
+    return options->deal == STOKER_DEAL_BATCHES
+               ? start + (uint64_t)options->rank * BATCH + row
+               : start + options->rank + (uint64_t)row * options->world_size;
+}
+
 static uint64_t id_at(const stoker_loader_options *options, uint64_t epoch, uint64_t position)
 {
     struct stk_sampler sampler;
@@ -54,7 +62,7 @@ static void expect_batch(const stoker_batch *batch, const stoker_loader_options 
     uint32_t padded = 0;
     cr_assert_eq(batch->count, (uint32_t)BATCH);
     for (uint32_t row = 0; row < BATCH; row++) {
-        const uint64_t position = start + options->rank + (uint64_t)row * options->world_size;
+        const uint64_t position = position_of(options, start, row);
         padded += position >= COUNT;
         cr_assert_eq(batch->ids[row], id_at(options, batch->epoch, position), "position %u",
                      (unsigned)position);
@@ -90,10 +98,11 @@ Test(last, every_rank_gets_equally_many_full_batches)
 {
     for (uint32_t world = 1; world <= 12; world++) /* a global batch may exceed the data set */
         for (uint32_t rank = 0; rank < world; rank++)
-            for (int shuffle = 0; shuffle <= 1; shuffle++) {
+            for (int variant = 0; variant < 4; variant++) {
                 uint64_t hashes[2][BATCHES_MAX];
                 stoker_loader_options options = padded_options(rank, world);
-                options.shuffle = shuffle == 1;
+                options.shuffle = variant % 2 == 1;
+                options.deal = (stoker_deal)(variant / 2);
                 const uint64_t global = (uint64_t)BATCH * world;
                 const uint64_t expected = EPOCHS * ((COUNT + global - 1) / global);
                 options.num_workers = 0;
@@ -107,9 +116,11 @@ Test(last, every_rank_gets_equally_many_full_batches)
 /* Resumed after any batch, the rest of the run is the same. */
 Test(last, a_resume_pads_alike)
 {
-    for (uint32_t world = 1; world <= 3; world++) {
+    for (uint32_t variant = 0; variant < 6; variant++) {
         uint64_t hashes[BATCHES_MAX], rest[BATCHES_MAX];
+        const uint32_t world = 1 + variant / 2;
         stoker_loader_options options = padded_options(world - 1, world);
+        options.deal = (stoker_deal)(variant % 2);
         const uint64_t batches = run(&options, 0, hashes);
         for (uint64_t stop = 1; stop <= batches; stop++) {
             stoker_loader *loader = NULL;

@@ -101,6 +101,8 @@ CleanTest(options, choices_out_of_range)
     REFUSE(cache, STOKER_CACHE_DEVICE, STOKER_EDEVICE);
     REFUSE(layout, (stoker_layout)2, STOKER_EINVAL);
     REFUSE(on_bad_sample, (stoker_on_bad)3, STOKER_EINVAL);
+    REFUSE(deal, (stoker_deal)2, STOKER_EINVAL);
+    REFUSE(deal, (stoker_deal)-1, STOKER_EINVAL);
     REFUSE(dtype, STOKER_DTYPE_INT8, STOKER_ETYPE);
     REFUSE(dtype, STOKER_DTYPE_FLOAT64, STOKER_ETYPE);
     REFUSE(dtype, (stoker_dtype)99, STOKER_ETYPE);

@@ -29,6 +29,13 @@ static uint64_t model_batches(const struct stk_schedule_options *options, uint64
     return batches;
 }
 
+/* The rank that takes the position `at` of a global batch. */
+static uint64_t owner_of(const struct stk_schedule_options *options, uint64_t at)
+{
+    return options->deal == STOKER_DEAL_BATCHES ? at / options->batch_size
+                                                : at % options->world_size;
+}
+
 /* Compare one batch with the model. */
 static void check_batch(struct model *model, const struct stk_schedule *schedule, uint64_t batch,
                         uint64_t epoch, uint64_t index)
@@ -39,16 +46,16 @@ static void check_batch(struct model *model, const struct stk_schedule *schedule
     const uint64_t begin = start_of(options, epoch) + index * global;
     uint32_t rows = 0;
     for (uint64_t at = begin; at < begin + global && at < options->count; at++) {
-        if ((at - begin) % options->world_size != options->rank)
+        if (owner_of(options, at - begin) != options->rank)
             continue;
-        cr_assert_eq(at, place.position + (uint64_t)rows * options->world_size);
+        cr_assert_eq(at, place.position + (uint64_t)rows * schedule->stride);
         model->dealt[epoch - options->first_epoch][at]++;
         rows++;
     }
     const bool pads = options->last == STOKER_LAST_PAD;
     cr_assert_eq(place.rows, pads ? options->batch_size : rows);
     cr_assert_eq(place.padded, pads ? options->batch_size - rows : 0);
-    cr_assert_eq(place.position, begin + options->rank);
+    cr_assert_eq(owner_of(options, place.position - begin), options->rank); /* if empty, too */
     cr_assert_eq(place.epoch, epoch);
     cr_assert_eq(place.index, index);
     cr_assert_eq(place.last, index + 1 == model_batches(options, epoch));
@@ -104,11 +111,13 @@ static void check_starts(struct stk_schedule_options options)
     options.epochs = 7;
     options.first_epoch = 5;
     for (int last = STOKER_LAST_SHORT; last <= STOKER_LAST_PAD; last++)
-        for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-            options.last = (stoker_last)last;
-            options.first_position = starts[i];
-            check_world(options);
-        }
+        for (int deal = STOKER_DEAL_POSITIONS; deal <= STOKER_DEAL_BATCHES; deal++)
+            for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+                options.last = (stoker_last)last;
+                options.deal = (stoker_deal)deal;
+                options.first_position = starts[i];
+                check_world(options);
+            }
 }
 
 CleanTest(schedule, deals_like_the_model)
@@ -138,7 +147,7 @@ static uint64_t deal_on(const struct stk_schedule_options *given, uint64_t batch
         for (uint64_t b = 0; b < batches && b < schedule.batches; b++) {
             const struct stk_batch_place place = stk_schedule_place(&schedule, b);
             for (uint32_t row = 0; row < place.rows; row++)
-                dealt[place.position + (uint64_t)row * options.world_size]++;
+                dealt[place.position + (uint64_t)row * schedule.stride]++;
             after = stk_schedule_position_after(&schedule, &place);
         }
     }
@@ -156,12 +165,41 @@ CleanTest(schedule, resumes_with_another_world_size)
             struct stk_schedule_options options = {
                 .count = COUNT, .batch_size = 8, .world_size = 4, .span_rows = 4, .epochs = 1
             };
+            options.deal = (stoker_deal)(stop % 2);
             options.first_position = deal_on(&options, stop, dealt);
+            options.deal = (stoker_deal)(stop / 2 % 2);
             options.world_size = others[i][0];
             options.batch_size = others[i][1];
             cr_assert_eq(deal_on(&options, UINT64_MAX, dealt), COUNT);
             for (uint32_t at = 0; at < COUNT; at++)
                 cr_assert_eq(dealt[at], 1, "stop %llu position %u", (unsigned long long)stop, at);
+        }
+}
+
+/* The batches of N ranks are those that one rank takes one after the other, the last ones, too. */
+CleanTest(schedule, ranks_take_the_passes_of_one)
+{
+    for (uint64_t count = 1; count <= COUNT_MAX; count++)
+        for (uint32_t world = 1; world <= RANKS_MAX; world++) {
+            struct stk_schedule one;
+            struct stk_schedule mine;
+            struct stk_schedule_options options = {
+                .count = count, .batch_size = 3, .world_size = 1, .span_rows = 2, .epochs = 1
+            };
+            options.deal = STOKER_DEAL_BATCHES;
+            stk_schedule_init(&one, &options);
+            options.world_size = world;
+            for (options.rank = 0; options.rank < world; options.rank++) {
+                stk_schedule_init(&mine, &options);
+                for (uint64_t batch = 0; batch < mine.batches; batch++) {
+                    const uint64_t pass = batch * world + options.rank;
+                    const struct stk_batch_place found = stk_schedule_place(&mine, batch);
+                    const struct stk_batch_place wanted = stk_schedule_place(&one, pass);
+                    cr_assert_eq(mine.stride, one.stride);
+                    cr_assert_eq(found.rows, pass < one.batches ? wanted.rows : 0);
+                    cr_assert(found.rows == 0 || found.position == wanted.position);
+                }
+            }
         }
 }
 
