@@ -34,7 +34,7 @@ void stk_members_leave(struct stk_members *members, uint32_t member);
  * of /proc: some 10 us. */
 bool stk_members_is_dead(const struct stk_members *members, uint32_t member);
 
-/* Members that joined and have not left; the dead are counted until they are asked about. */
+/* Members that joined and have not left. The dead never leave: they stay counted as long as the memory exists. */
 uint32_t stk_members_count(const struct stk_members *members);
 
 #endif

@@ -34,7 +34,8 @@ struct stk_segment {
 
 /* Find the segment of `key`, or make one of `bytes` zeroed bytes; 0 = only find it (else -ENOENT). Returns 1: made, fill it in and serve it; 0: found,
  * another process has filled it in, and segment->bytes is what it has; or < 0, -errno of what failed, with segment->memory -1.
- * Waits at most two seconds for a first process that does not answer (-ETIMEDOUT). */
+ * -ETIMEDOUT: a first process lets the connection, or its answer, wait for two seconds each; or for a second in all (500
+ * attempts, 2 ms apart) one binds the address but cannot be reached, as while it starts or ends. */
 int stk_segment_open(struct stk_segment *segment, const char key[STK_SEGMENT_KEY_BYTES],
                      uint64_t bytes);
 

@@ -26,7 +26,7 @@ measures() {
 measures all --device cuda --cache decoded --dtype float32,as-stored
 measures host --device cuda-host
 measures cold --device cuda:0 --cache none --non-blocking on,off --convert host --ceilings off
-# Long enough that the batches queued on the GPU at either end of the window do not count.
+# A step takes 1 ms at least, however busy the machine is: that bounds what 0.6 s or more can have.
 measures step --device cuda --convert auto --non-blocking on --pin-memory on --batch-size 100 \
     --step-us 1000 --seconds 0.6 --headspace --ceilings off
 measures resident --device cuda --cache device --pin-memory auto --non-blocking on --convert auto
@@ -64,8 +64,9 @@ for c in rows("resident", "cell"):
     assert c["error"] is None and c["cache"] == "device" and c["verified"] == 2000, c
     assert c["ceiling"] == "gather on GPU" and c["ceiling_share"] > 0, c
 step = rows("step", "cell")[0]
-assert step["samples_per_s"] <= 100 / 0.001 * 1.05, step
-assert 0 < step["headspace_samples_per_s"] <= 100 / 0.001 * 1.05, step
+queued = 2 * step["slots"]  # steps that may have waited on the GPU when the window began: of slots, and of buffers
+assert step["samples_per_s"] <= 100 * (1 / 0.001 + queued / 0.6), step
+assert 0 < step["headspace_samples_per_s"] <= 100 / 0.001, step  # the GPU was idle when it began
 PYTHON
 
 "$tool" "${fast[@]}" --device cuda --trace "$scratch/trace.json" --ceilings off "$data" >"$scratch/table"

@@ -25,31 +25,33 @@ static uint64_t first_of(uint32_t update, uint32_t of)
     return (uint64_t)(update * ranks + of) * BATCH;
 }
 
-struct told {
+struct updates {
     stoker_step steps[UPDATES];
 };
 
-static void train_together(stoker_trainer *trainer, uint32_t begin, uint32_t end, struct told *told)
+static void train_together(stoker_trainer *trainer, uint32_t begin, uint32_t end,
+                           struct updates *updates)
 {
     static struct samples samples;
     for (uint32_t update = begin; update < end; update++)
         done(trainer,
              stoker_trainer_step(trainer,
                                  batch_of(&samples, first_of(update, rank), count_of(update, rank)),
-                                 &told->steps[update]));
+                                 &updates->steps[update]));
 }
 
 /* A rank without samples is a pass that one rank does not make. */
-static void train_alone(stoker_trainer *trainer, uint32_t begin, uint32_t end, struct told *told)
+static void train_alone(stoker_trainer *trainer, uint32_t begin, uint32_t end,
+                        struct updates *updates)
 {
     static struct samples samples;
     for (uint32_t update = begin; update < end; update++) {
         for (uint32_t r = 0; r < ranks; r++)
             done(trainer, stoker_trainer_step(
                               trainer, batch_of(&samples, first_of(update, r), count_of(update, r)),
-                              &told->steps[update]));
+                              &updates->steps[update]));
         if (update + 1 == UPDATES)
-            done(trainer, stoker_trainer_flush(trainer, &told->steps[update]));
+            done(trainer, stoker_trainer_flush(trainer, &updates->steps[update]));
     }
 }
 
@@ -61,7 +63,8 @@ static stoker_trainer_options alone(stoker_trainer_options options)
     return options;
 }
 
-static void compare_steps(const struct told *ours, const struct told *theirs, double tolerance)
+static void compare_steps(const struct updates *ours, const struct updates *theirs,
+                          double tolerance)
 {
     for (uint32_t i = 0; i < UPDATES; i++) {
         const stoker_step *const a = &ours->steps[i];
@@ -78,8 +81,8 @@ static void compare_steps(const struct told *ours, const struct told *theirs, do
 /* Returns the largest difference of weights, statistics and state. */
 static double compare(stoker_trainer_options options)
 {
-    struct told ours = { 0 };
-    struct told theirs = { 0 };
+    struct updates ours = { 0 };
+    struct updates theirs = { 0 };
     stoker_model *model = network();
     const stoker_trainer_options single = alone(options);
     stoker_trainer *together = trainer_of(model, &options);
@@ -125,7 +128,7 @@ static void rounding_alone_without_deterministic(void)
 }
 
 /* All samples of an update in one batch. */
-static void train_in_one_batch(stoker_trainer *trainer, struct told *told)
+static void train_in_one_batch(stoker_trainer *trainer, struct updates *updates)
 {
     static struct samples all;
     static struct samples part;
@@ -144,7 +147,7 @@ static void train_in_one_batch(stoker_trainer *trainer, struct told *told)
         all.batch.labels.data = all.labels;
         all.batch.count = count;
         all.batch.images.shape[0] = all.batch.labels.shape[0] = count;
-        done(trainer, stoker_trainer_step(trainer, &all.batch, &told->steps[update]));
+        done(trainer, stoker_trainer_step(trainer, &all.batch, &updates->steps[update]));
     }
 }
 
@@ -153,8 +156,8 @@ static void train_in_one_batch(stoker_trainer *trainer, struct told *told)
 static void statistics_of_all_ranks_are_those_of_one_batch(void)
 {
     for (uint32_t variant = 0; variant < 4; variant++) {
-        struct told ours = { 0 };
-        struct told theirs = { 0 };
+        struct updates ours = { 0 };
+        struct updates theirs = { 0 };
         stoker_model *model = network();
         stoker_trainer_options options = options_of(variant < 2 ? "ref" : "cpu");
         options.sync_batch_norm = true;
@@ -182,15 +185,15 @@ static void statistics_of_all_ranks_are_those_of_one_batch(void)
 /* Each rank's own statistics are something else: the test above sees the difference. */
 static void statistics_of_each_rank_differ(void)
 {
-    struct told told = { 0 };
+    struct updates updates = { 0 };
     stoker_model *model = network();
     stoker_trainer_options options = options_of("ref");
     options.optimizer = STOKER_SGD;
     stoker_trainer *own = trainer_of(model, &options);
     options.sync_batch_norm = true;
     stoker_trainer *together = trainer_of(model, &options);
-    train_together(own, 0, UPDATES, &told);
-    train_together(together, 0, UPDATES, &told);
+    train_together(own, 0, UPDATES, &updates);
+    train_together(together, 0, UPDATES, &updates);
     CHECK(difference(own, together, STK_ARENA_PARAMETERS) > 1e-4);
     stoker_trainer_destroy(&own);
     stoker_trainer_destroy(&together);
@@ -200,8 +203,8 @@ static void statistics_of_each_rank_differ(void)
 /* Ranks with other seeds: rank 0's weights are everybody's, and its dropout. */
 static void rank_0_decides_on_the_start(void)
 {
-    struct told ours = { 0 };
-    struct told theirs = { 0 };
+    struct updates ours = { 0 };
+    struct updates theirs = { 0 };
     stoker_model *model = network();
     stoker_trainer_options options = options_of("ref");
     options.deterministic = true;
@@ -223,8 +226,8 @@ static void rank_0_decides_on_the_start(void)
 /* N ranks, then one: the run is that of one. Rank 0 alone reads and writes. */
 static void another_number_of_ranks_continues(void)
 {
-    struct told ours = { 0 };
-    struct told theirs = { 0 };
+    struct updates ours = { 0 };
+    struct updates theirs = { 0 };
     char path[64];
     stoker_model *model = network();
     stoker_trainer_options options = options_of("ref");
@@ -340,7 +343,7 @@ static void tests_are_of_all_ranks(void)
 static void a_bad_batch_of_one_rank_is_refused_by_all(void)
 {
     static struct samples samples;
-    struct told told = { 0 };
+    struct updates updates = { 0 };
     stoker_model *model = network();
     stoker_trainer_options options = options_of("ref");
     options.deterministic = true;
@@ -353,8 +356,8 @@ static void a_bad_batch_of_one_rank_is_refused_by_all(void)
     CHECK(rc == (rank + 1 == ranks ? STOKER_EINVAL : STOKER_EPEER));
     CHECK(strstr(message, "label") != NULL);
     CHECK(rank + 1 == ranks || strstr(message, "rank ") != NULL);
-    train_together(together, 0, 2, &told);
-    train_together(other, 0, 2, &told);
+    train_together(together, 0, 2, &updates);
+    train_together(other, 0, 2, &updates);
     CHECK(difference(together, other, STK_ARENA_PARAMETERS) <= 0);
     stoker_trainer_destroy(&together);
     stoker_trainer_destroy(&other);

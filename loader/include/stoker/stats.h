@@ -97,8 +97,8 @@ typedef struct stoker_stats {
      * "read_decode: ...", "decode_apart: ..."; chosen at create. */
     char route[128];
     uint64_t regions; /* images of which only the part was decoded that the row needs */
-    /* Loaders that share the cache now, this one included; 0 = it is not shared. cache_bytes and cache_held_bytes are
-     * then those of all. */
+    /* Loaders that joined the cache and have not left it, this one included; 0 = it is not shared. One that died without
+     * destroy stays counted as long as the cache exists. cache_bytes and cache_held_bytes are those of all. */
     uint32_t cache_sharers;
     char share_reason[128]; /* why the cache is not shared; "" if it is, or was not asked to be */
 } stoker_stats;

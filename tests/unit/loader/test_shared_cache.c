@@ -180,6 +180,7 @@ CleanTest(shared_cache, a_killed_process_locks_nothing)
     stk_cache_commit(&cache, 3, STRIDE);
     wait_for_death(child, 0);
     cr_assert_not_null(stk_cache_find(&cache, 3));
+    cr_assert_eq(stk_members_count(&cache.share.header->members), 2, "the dead stay counted");
     cr_assert_eq(atomic_load(&stk_cache_counts(&cache)->coming_bytes), 0);
     stk_cache_destroy(&cache);
 }

