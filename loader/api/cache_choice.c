@@ -9,6 +9,7 @@
 #include "loader/api/cache_key.h"
 #include "loader/base/budget.h"
 #include "loader/base/error.h"
+#include "loader/base/launcher.h"
 
 enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
 

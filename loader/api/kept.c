@@ -6,6 +6,7 @@
 #include "loader/api/loader.h"
 #include "loader/base/budget.h"
 #include "loader/base/clock.h"
+#include "loader/base/launcher.h"
 
 enum {
     BUDGET_SHARE = 8, /* by default, of the memory available to a rank */

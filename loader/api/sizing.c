@@ -8,6 +8,7 @@
 
 #include "loader/base/budget.h"
 #include "loader/base/cpu_share.h"
+#include "loader/base/launcher.h"
 
 enum {
     SPAN_BYTES_RAW = 401408,      /* a ticket: about 50 us of gathering, */

@@ -1,19 +1,14 @@
 /* budget.c - see budget.h. */
 #include "loader/base/budget.h"
 
-#include <ctype.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "loader/base/environment.h"
 #include "loader/base/number_file.h"
 
 #define UNKNOWN_BYTES (UINT64_C(1) << 30) /* if nothing is known */
 #define SHARE         2 /* divides what is available: the program needs memory, too */
-#define RANKS_MAX     65536
 
 /* ---- what there is ---- */
 
@@ -43,21 +38,6 @@ uint64_t stk_memory_available(void)
 }
 
 /* ---- shared among ranks and loaders ---- */
-
-uint32_t stk_local_ranks(void)
-{
-    static const char *const names[] = { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                         "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE" };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *text = stk_environment(names[i]);
-        if (text == NULL || !isdigit((unsigned char)text[0]))
-            continue;
-        const unsigned long ranks = strtoul(text, NULL, 10); /* Slurm: "4(x2)" */
-        if (ranks >= 1 && ranks <= RANKS_MAX)
-            return (uint32_t)ranks;
-    }
-    return 1;
-}
 
 /* Pages of what loaders reserved, and in the upper bits the process that they belong to: what a child inherits
  * is not its own. */

@@ -20,10 +20,6 @@ struct stk_memory_room stk_memory_look(const char *root);
 /* Its `left`, bytes; 1 GiB if nothing is known. */
 uint64_t stk_memory_available(void);
 
-/* Processes of one job on this node, >= 1: by LOCAL_WORLD_SIZE (torchrun), OMPI_COMM_WORLD_LOCAL_SIZE (Open MPI),
- * MPI_LOCALNRANKS (MPICH) or SLURM_NTASKS_PER_NODE (srun), in this order. */
-uint32_t stk_local_ranks(void);
-
 /* Bytes that one more loader of this process may reserve by default, if what there is is divided among `ranks`. */
 uint64_t stk_budget_left(uint32_t ranks);
 

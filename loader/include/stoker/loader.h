@@ -247,8 +247,8 @@ typedef struct stoker_loader_options {
     const stoker_reader *reader;
     stoker_cache cache; /* default STOKER_CACHE_AUTO */
     /* Most bytes for the cache and its tables; GPU memory with DEVICE. Default STOKER_BYTES_AUTO = half of what the
-     * machine and control groups leave at create, divided by the job's processes on this node (LOCAL_WORLD_SIZE,
-     * OMPI_COMM_WORLD_LOCAL_SIZE, MPI_LOCALNRANKS, SLURM_NTASKS_PER_NODE), less what other loaders of this process reserved;
+     * machine and control groups leave at create, divided by the job's processes on this node (as the first
+     * launcher of stoker/ranks.h says that gives their number), less what other loaders of this process reserved;
      * with DEVICE, half of the free GPU memory. */
     uint64_t cache_bytes;
     /* One cache for all loaders of a job on this node that read the same files in the same form, of any process: samples

@@ -3,7 +3,8 @@
  *   torchrun          RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
  *   Open MPI          OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE
  *   MPICH, Intel MPI  PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS
- *   Slurm's srun      SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID
+ *   Slurm's srun      SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID; the tasks of this node by SLURM_NODEID and
+ *                     SLURM_STEP_TASKS_PER_NODE, or else SLURM_NTASKS_PER_NODE
  */
 #ifndef STOKER_RANKS_H
 #define STOKER_RANKS_H
@@ -25,11 +26,11 @@ typedef enum stoker_launcher {
 } stoker_launcher;
 
 typedef struct stoker_ranks {
-    size_t struct_size;  /* set by STOKER_RANKS_INIT; kept */
-    uint32_t rank;       /* index of this process, 0..world_size - 1 */
-    uint32_t world_size; /* processes of the run, 1..2^20 */
-    uint32_t local_rank; /* index among those of this node; 0 if local_world_size is unknown */
-    uint32_t local_world_size; /* processes on this node; 0 = unknown, as with srun */
+    size_t struct_size;        /* set by STOKER_RANKS_INIT; kept */
+    uint32_t rank;             /* index of this process, 0..world_size - 1 */
+    uint32_t world_size;       /* processes of the run, 1..2^20 */
+    uint32_t local_rank;       /* index among those of this node; 0 if unknown */
+    uint32_t local_world_size; /* processes on this node; 0 = unknown */
     stoker_launcher launcher;
 } stoker_ranks;
 
@@ -53,9 +54,10 @@ static inline stoker_ranks stoker_ranks_made(void)
     }
 #endif
 
-/* Read the variables of the first launcher above that has set its rank or its number of processes; none: one process.
- * If several have set them they must say the same; Slurm's may differ, since srun also starts other launchers (one per
- * node). A program with more rights than its caller (setuid) ignores the environment and is one process.
+/* Read the variables of the first launcher above that has set its rank or its number of processes (Slurm: the latter;
+ * batch scripts have a rank, too); none: one process. If several have set them they must say the same; Slurm's may
+ * differ, since srun also starts other launchers (one per node). If the first says nothing about this node, another that
+ * agrees with it may. A program with more rights than its caller (setuid) ignores the environment and is one process.
  * On success *out is filled in; start it from STOKER_RANKS_INIT. STOKER_EINVAL (*out is unchanged, and *error, which may
  * be NULL, names the variables): one of two that belong together is missing, a value is not a number or out of range,
  * or two launchers contradict each other. Any thread, as long as none changes the environment. */

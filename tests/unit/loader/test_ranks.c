@@ -15,7 +15,7 @@ static const char *const names[][4] = {
     { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
       "OMPI_COMM_WORLD_LOCAL_SIZE" },
     { "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS" },
-    { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL },
+    { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE" },
 };
 enum { LAUNCHERS = 4 };
 
@@ -23,8 +23,7 @@ static void clear(void)
 {
     for (int l = 0; l < LAUNCHERS; l++)
         for (int i = 0; i < 4; i++)
-            if (names[l][i] != NULL)
-                (void)unsetenv(names[l][i]);
+            (void)unsetenv(names[l][i]);
 }
 
 /* NULL leaves a variable out. */
@@ -33,7 +32,7 @@ static void set(int launcher, const char *rank, const char *size, const char *lo
 {
     const char *const values[4] = { rank, size, local_rank, local_size };
     for (int i = 0; i < 4; i++)
-        if (values[i] != NULL && names[launcher][i] != NULL)
+        if (values[i] != NULL)
             (void)setenv(names[launcher][i], values[i], 1);
 }
 
@@ -84,7 +83,7 @@ Test(ranks, each_launcher)
     for (int l = 0; l < LAUNCHERS; l++) {
         clear();
         set(l, "5", "8", "1", "4");
-        expect(5, 8, 1, names[l][3] == NULL ? 0 : 4, (stoker_launcher)(l + 1));
+        expect(5, 8, 1, 4, (stoker_launcher)(l + 1));
         clear();
         set(l, "0", "1048576", NULL, NULL);
         expect(0, 1048576, 0, 0, (stoker_launcher)(l + 1));
@@ -96,13 +95,18 @@ Test(ranks, half_set_variables_are_named)
     for (int l = 0; l < LAUNCHERS; l++) {
         clear();
         set(l, "5", NULL, NULL, NULL);
-        REFUSE(names[l][0], names[l][1], "5");
+        if (l + 1 == STOKER_LAUNCHER_SLURM) /* a batch script */
+            expect(0, 1, 0, 1, STOKER_LAUNCHER_NONE);
+        else
+            REFUSE(names[l][0], names[l][1], "5");
         clear();
         set(l, NULL, "8", NULL, NULL);
         REFUSE(names[l][0], names[l][1], "8");
         clear();
         set(l, "5", "8", "1", NULL);
-        if (names[l][3] != NULL)
+        if (l + 1 == STOKER_LAUNCHER_SLURM)
+            expect(5, 8, 1, 0, STOKER_LAUNCHER_SLURM);
+        else
             REFUSE(names[l][2], names[l][3]);
     }
 }
