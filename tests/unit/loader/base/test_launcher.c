@@ -82,7 +82,7 @@ Test(launcher, each_prefix_is_a_list_or_nonsense)
     static const char *const lists[] = { "1",           "12",           "12(x30)", "12(x30),4",
                                          "12(x30),4,1", "12(x30),4,16", list };
     for (size_t length = 0; length < sizeof(list); length++) {
-        char *const prefix = strndup(list, length); /* of its own size: nothing is read behind it */
+        char *const prefix = strndup(list, length); /* no byte behind its end may be read */
         bool is_list = false;
         for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
             is_list = is_list || strcmp(prefix, lists[i]) == 0;
