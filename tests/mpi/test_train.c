@@ -287,6 +287,103 @@ static void a_failed_save_fails_everywhere(void)
     stoker_model_destroy(&model);
 }
 
+/* ---- several passes a rank ------------------------------------------------------------ */
+
+enum { PASSES = 3 }; /* passes of each rank in an update */
+
+/* Samples of a rank in a pass of the last update, which is short: the last rank has none in its last pass. */
+static uint32_t count_in(uint32_t update, uint32_t pass, uint32_t of)
+{
+    if (update + 1 < UPDATES || pass == 0)
+        return BATCH;
+    return pass == 1 ? BATCH - of : 0;
+}
+
+static uint64_t first_in(uint32_t update, uint32_t pass, uint32_t of)
+{
+    return (uint64_t)((update * PASSES + pass) * ranks + of) * BATCH;
+}
+
+/* Trains as the ranks first..end - 1: with all of them alone, or with one of them together. */
+static void train_groups(stoker_trainer *trainer, uint32_t begin, uint32_t first, uint32_t end)
+{
+    static struct samples samples;
+    for (uint32_t update = begin; update < UPDATES; update++) {
+        for (uint32_t pass = 0; pass < PASSES; pass++)
+            for (uint32_t r = first; r < end; r++)
+                done(trainer, stoker_trainer_step(trainer,
+                                                  batch_of(&samples, first_in(update, pass, r),
+                                                           count_in(update, pass, r)),
+                                                  NULL));
+        if (update + 1 == UPDATES)
+            done(trainer, stoker_trainer_flush(trainer, NULL));
+    }
+}
+
+/* What a rank computes of a group is a matter of the launcher: the sums are those of one rank that makes all passes. */
+static void groups_of_passes_have_the_bits_of_one_rank(void)
+{
+    for (uint32_t variant = 0; variant < 3; variant++) {
+        stoker_model *model = network();
+        stoker_trainer_options options = options_of(variant == 0 ? "ref" : "cpu");
+        options.deterministic = true;
+        options.accumulate = PASSES;
+        options.clip_norm = variant == 1 ? 0.05F : options.clip_norm;
+        options.sync_batch_norm = false;
+        stoker_trainer_options single = options;
+        single.peers = STOKER_PEERS_NONE;
+        single.accumulate = PASSES * ranks;
+        stoker_trainer *together = trainer_of(model, &options);
+        stoker_trainer *one = trainer_of(model, &single);
+        train_groups(together, 0, rank, rank + 1);
+        train_groups(one, 0, 0, ranks);
+        CHECK(difference(together, one, STK_ARENA_PARAMETERS) <= 0);
+        CHECK(difference(together, one, STK_ARENA_STATISTICS) <= 0);
+        CHECK(difference(together, one, STK_ARENA_STATE) <= 0);
+        CHECK(stoker_trainer_updates(together) == UPDATES);
+        CHECK(together->progress.passes == one->progress.passes);
+        stoker_trainer_destroy(&together);
+        stoker_trainer_destroy(&one);
+        stoker_model_destroy(&model);
+    }
+}
+
+/* Saved between two passes of a group, and continued by the same ranks. */
+static void a_group_under_way_is_saved(void)
+{
+    static struct samples samples;
+    char path[64];
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("ref");
+    options.deterministic = true;
+    options.accumulate = PASSES;
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_trainer *again = trainer_of(model, &options);
+    stoker_error error = { .message = "" };
+    (void)snprintf(path, sizeof(path), "/tmp/stoker-group-%d.safetensors", (int)getpid());
+    for (uint32_t pass = 0; pass < PASSES; pass++) {
+        done(together, stoker_trainer_step(
+                           together, batch_of(&samples, first_in(0, pass, rank), BATCH), NULL));
+        if (pass == 1)
+            CHECK(stoker_trainer_save(together, path, NULL, &error) == STOKER_OK);
+    }
+    CHECK(stoker_trainer_load(again, path, NULL, NULL, &error) == STOKER_OK);
+    done(again, stoker_trainer_step(again, batch_of(&samples, first_in(0, PASSES - 1, rank), BATCH),
+                                    NULL));
+    CHECK(stoker_trainer_updates(together) == 1);
+    CHECK(stoker_trainer_updates(again) == 1);
+    CHECK(difference(together, again, STK_ARENA_PARAMETERS) <= 0);
+    bool any = false;
+    done(together, stoker_trainer_any(together, &any)); /* rank 0 has read the files */
+    if (rank == 0) {
+        (void)snprintf(path, sizeof(path), "rm -f /tmp/stoker-group-%d.*", (int)getpid());
+        CHECK(system(path) == 0);
+    }
+    stoker_trainer_destroy(&together);
+    stoker_trainer_destroy(&again);
+    stoker_model_destroy(&model);
+}
+
 /* ---- overflow, tests, errors of one rank --------------------------------------------- */
 
 static void an_overflow_on_one_rank_skips_the_update_of_all(void)
@@ -448,6 +545,8 @@ int main(void)
     rank_0_decides_on_the_start();
     another_number_of_ranks_continues();
     a_failed_save_fails_everywhere();
+    groups_of_passes_have_the_bits_of_one_rank();
+    a_group_under_way_is_saved();
     an_overflow_on_one_rank_skips_the_update_of_all();
     tests_are_of_all_ranks();
     a_bad_batch_of_one_rank_is_refused_by_all();

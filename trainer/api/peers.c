@@ -250,9 +250,29 @@ static int fail_pass(stoker_trainer *trainer, int rc)
     return rc;
 }
 
-static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
-                           const struct stk_group_pass *group)
+/* True if the ranks add their gradients after each pass of a group, not after its last. Then the passes are added one by
+ * one, in the order in which one rank makes them, and the bits do not depend on how many of a group's passes a rank makes. */
+static bool sums_each_pass(const stoker_trainer *trainer)
 {
+    return stk_trainer_has_peers(trainer) && stk_stage_sums_passes(trainer->stage[0]);
+}
+
+/* Gradients become the sums over all ranks. If that is done for each pass, rank 0 has added its own to the group's sum
+ * before, and the others bring their pass alone. */
+static int sum(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_peers *const peers = trainer->peers;
+    const int rc = peers->ops->all_reduce(peers, trainer->stage[0]->arenas.gradients,
+                                          trainer->model->parameter_floats, error);
+    return rc == STOKER_OK ? peers->ops->finish(peers, error) : rc;
+}
+
+static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
+                           const struct stk_group_pass *of_group)
+{
+    struct stk_group_pass group = *of_group;
+    if (sums_each_pass(trainer))
+        group.first = group.first || trainer->peers->rank != 0;
     const stoker_model *const model = trainer->model;
     struct summing summing = { .trainer = trainer };
     const struct stk_pass_sums sums = { .add = add, .context = &summing };
@@ -262,7 +282,7 @@ static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
         pass->batch_statistics = trainer->batch_statistics;
     for (uint64_t i = 0; i < model->statistic_floats; i++)
         trainer->batch_statistics[i] = (double)NAN; /* until a batch has some */
-    int rc = trainer->runner->ops->train(trainer->runner, pass, group, &trainer->unread.loss,
+    int rc = trainer->runner->ops->train(trainer->runner, pass, &group, &trainer->unread.loss,
                                          &trainer->error);
     if (rc == STOKER_OK)
         rc = summing.rc;
@@ -271,7 +291,7 @@ static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
     for (uint32_t i = 0; i < model->statistic_count && rc == STOKER_OK; i++)
         if (!trainer->settings.sync_batch_norm)
             rc = share_statistic(trainer, &model->statistics[i]);
-    return rc;
+    return rc == STOKER_OK && sums_each_pass(trainer) ? sum(trainer, &trainer->error) : rc;
 }
 
 int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
@@ -287,12 +307,8 @@ int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
 
 int stk_trainer_sum_gradients(stoker_trainer *trainer, stoker_error *error)
 {
-    struct stk_peers *const peers = trainer->peers;
-    if (!stk_trainer_has_peers(trainer))
-        return STOKER_OK;
-    const int rc = peers->ops->all_reduce(peers, trainer->stage[0]->arenas.gradients,
-                                          trainer->model->parameter_floats, error);
-    return rc == STOKER_OK ? peers->ops->finish(peers, error) : rc;
+    return !stk_trainer_has_peers(trainer) || sums_each_pass(trainer) ? STOKER_OK
+                                                                      : sum(trainer, error);
 }
 
 int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite)

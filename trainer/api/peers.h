@@ -32,7 +32,7 @@ int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
 int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
                          const struct stk_group_pass *group);
 
-/* Gradients become the sums over all ranks. */
+/* Gradients become the sums over all ranks, unless each pass has summed them. */
 int stk_trainer_sum_gradients(stoker_trainer *trainer, stoker_error *error);
 /* *finite: on all ranks. */
 int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite);

@@ -137,7 +137,8 @@ typedef struct stoker_trainer_options {
     bool benchmark;
     /* The same input gives the same bits on a GPU too; default false. "cpu" and "ref" are always deterministic. With it
      * they also sum each pass of a group by itself, which takes a second arena of gradients if accumulate is above 1, and
-     * ranks add their gradients in the order of ranks: N ranks then have the bits of one with N times `accumulate`. */
+     * ranks add their gradients after each pass, in the order of ranks. The bits then depend on the product of ranks and
+     * `accumulate` alone: N ranks have those of one rank with N times `accumulate`. */
     bool deterministic;
 
     /* Layers on the first of two devices; default 0 = one device. backend then names two, as in "cuda:0,cuda:1" or
