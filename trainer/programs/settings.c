@@ -50,6 +50,8 @@ static void make_loading(struct settings *settings, const struct arguments *argu
     loading->shuffle = true;
     loading->rank = settings->ranks.rank;
     loading->world_size = settings->ranks.world_size;
+    loading->deal =
+        STOKER_DEAL_BATCHES; /* the passes of one rank with that many times --accumulate */
     loading->device = STOKER_DEVICE_CPU;
     if (stoker_dataset_get_info(data->train)->is_image) {
         choose_normalisation(settings, arguments, data);
