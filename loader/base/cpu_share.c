@@ -50,14 +50,27 @@ struct stk_cpu_share stk_cpu_share_divide(const cpu_set_t *own, const cpu_set_t 
     return share;
 }
 
+/* More CPUs than a set holds, or one rank: nothing is bound. */
+static struct stk_cpu_share count_only(uint32_t ranks)
+{
+    return (struct stk_cpu_share){ .count = at_least_one(stk_cpu_count() / at_least_one(ranks)) };
+}
+
 struct stk_cpu_share stk_cpu_share_of(uint32_t rank, uint32_t ranks)
 {
     cpu_set_t own;
     cpu_set_t parent;
-    if (ranks <= 1 || sched_getaffinity(0, sizeof(own), &own) != 0) /* more CPUs than a set holds */
-        return (struct stk_cpu_share){ .count =
-                                           at_least_one(stk_cpu_count() / at_least_one(ranks)) };
+    if (ranks <= 1 || sched_getaffinity(0, sizeof(own), &own) != 0)
+        return count_only(ranks);
     if (sched_getaffinity(getppid(), sizeof(parent), &parent) != 0)
         parent = own;
     return stk_cpu_share_divide(&own, &parent, stk_cgroup_cpus(""), rank, ranks);
+}
+
+struct stk_cpu_share stk_cpu_share_here(uint32_t rank, uint32_t ranks)
+{
+    cpu_set_t own;
+    if (ranks <= 1 || sched_getaffinity(0, sizeof(own), &own) != 0)
+        return count_only(ranks);
+    return stk_cpu_share_divide(&own, &own, stk_cgroup_cpus(""), rank, ranks);
 }

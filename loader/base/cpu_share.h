@@ -27,4 +27,8 @@ struct stk_cpu_share stk_cpu_share_divide(const cpu_set_t *own, const cpu_set_t 
 /* The same by what the kernel says. Nothing is divided if ranks is 1. */
 struct stk_cpu_share stk_cpu_share_of(uint32_t rank, uint32_t ranks);
 
+/* The same for ranks that share the CPUs of the calling thread, such as threads of one process: no launcher has bound
+ * them. rank < ranks. */
+struct stk_cpu_share stk_cpu_share_here(uint32_t rank, uint32_t ranks);
+
 #endif

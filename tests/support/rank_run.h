@@ -1,4 +1,5 @@
-/* rank_run.h - for programs that mpirun starts: a small network, batches of an endless set, and arenas to compare.
+/* rank_run.h - for ranks that mpirun starts, or that are threads: a small network, batches of an endless set, and arenas to
+ * compare.
  *
  * Each rank trains with the others, and alone on everybody's batches. */
 #ifndef STK_TEST_RANK_RUN_H
@@ -22,6 +23,10 @@ enum {
     FLOATS = SIDE * SIDE * CHANNELS,
     BATCH_MAX = 64
 };
+
+/* The group of a rank that is a thread; NULL: MPI. */
+static _Thread_local stoker_peer_group *rank_group;
+static _Thread_local uint32_t rank_in_group;
 
 static inline stoker_model *network(void)
 {
@@ -50,9 +55,18 @@ static inline stoker_trainer_options options_of(const char *backend)
     options.optimizer = STOKER_ADAM;
     options.learning_rate = 0.01F;
     options.seed = 7;
-    options.peers = STOKER_PEERS_MPI;
+    options.peers = rank_group == NULL ? STOKER_PEERS_MPI : STOKER_PEERS_THREADS;
+    options.peer_group = rank_group;
+    options.peer_rank = rank_in_group;
     options.peer_timeout_ms = 20000; /* the machine may be busy; what waits on purpose says so */
     return options;
+}
+
+static inline void leave_peers(stoker_trainer_options *options)
+{
+    options->peers = STOKER_PEERS_NONE;
+    options->peer_group = NULL;
+    options->peer_rank = 0;
 }
 
 struct samples {

@@ -183,15 +183,9 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
     return rc == STOKER_OK ? first_weights(trainer, error) : rc;
 }
 
-int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
-                          const stoker_trainer_options *options, stoker_error *error)
+/* What needs no other rank. */
+static int begin(stoker_trainer **out, const stoker_model *model, stoker_error *error)
 {
-    stoker_trainer_options given;
-    if (out == NULL || model == NULL || options == NULL)
-        return STOKER_EINVAL;
-    int rc = stk_trainer_options_copy(&given, options, error);
-    if (rc != STOKER_OK)
-        return rc;
     if (stoker_model_error(model) != NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "the model: %s",
                              stoker_model_error(model)->message);
@@ -207,7 +201,25 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
         stoker_trainer_destroy(&trainer);
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
     }
-    rc = stk_trainer_join(trainer, &given, error);
+    *out = trainer;
+    return STOKER_OK;
+}
+
+int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
+                          const stoker_trainer_options *options, stoker_error *error)
+{
+    stoker_trainer_options given;
+    stoker_trainer *trainer = NULL;
+    if (out == NULL || model == NULL || options == NULL)
+        return STOKER_EINVAL;
+    int rc = stk_trainer_options_copy(&given, options, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = begin(&trainer, model, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_join(trainer, &given, error);
+    if (trainer == NULL || trainer->peers == NULL)
+        stk_trainer_stay_away(&given, rc, error);
     if (rc == STOKER_OK)
         rc = stk_trainer_meet_created(trainer, build(trainer, &given, error), error);
     if (rc == STOKER_OK)

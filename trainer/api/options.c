@@ -11,6 +11,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/nearest.h"
 #include "loader/base/struct_size.h"
+#include "trainer/peers/threads.h"
 #include "trainer/plan/precision.h"
 #include "trainer/stage/choose_backend.h"
 
@@ -113,7 +114,7 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
           "a stoker_optimizer" },
         { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
           "a stoker_schedule" },
-        { "peers", (double)(int)o->peers, 0, STOKER_PEERS_MPI, true, true, "a stoker_peers" },
+        { "peers", (double)(int)o->peers, 0, STOKER_PEERS_THREADS, true, true, "a stoker_peers" },
         { "peer_timeout_ms", o->peer_timeout_ms, 1, 2147483648.0, true, true, "1 to 2^31" },
         { "checkpoint_segments", o->checkpoint_segments, 0, STOKER_MODEL_LAYERS_MAX, true, true,
           "0 (the default) to 8192" },
@@ -145,6 +146,24 @@ static int check_together(const stoker_trainer_options *o, stoker_error *error)
                      error, "loss_scale", (double)o->loss_scale,
                      "2^-14 to 2^24 with dynamic_loss_scale");
     return rc;
+}
+
+static int check_group(const stoker_trainer_options *o, stoker_error *error)
+{
+    const bool threads = o->peers == STOKER_PEERS_THREADS;
+    if (threads && o->peer_group == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "peers = STOKER_PEERS_THREADS: peer_group is NULL; see "
+                             "stoker_peer_group_create()");
+    if (threads && o->peer_rank >= o->peer_group->world_size)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "peer_rank = %u: expected 0 to %u, as the group has %u ranks",
+                             o->peer_rank, o->peer_group->world_size - 1,
+                             o->peer_group->world_size);
+    if (!threads && (o->peer_group != NULL || o->peer_rank != 0))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "peer_group and peer_rank: only with peers = STOKER_PEERS_THREADS");
+    return STOKER_OK;
 }
 
 static stoker_dtype storage_of(const stoker_trainer_options *o)
@@ -377,6 +396,8 @@ int stk_trainer_settings_read(struct stk_trainer_settings *out, const stoker_tra
         rc = check_numbers(given, error);
     if (rc == STOKER_OK)
         rc = check_together(given, error);
+    if (rc == STOKER_OK)
+        rc = check_group(given, error);
     if (rc == STOKER_OK)
         rc = check_precision(given, error);
     if (rc != STOKER_OK)

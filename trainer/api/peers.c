@@ -9,12 +9,27 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/peers/choose.h"
+#include "trainer/peers/threads.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
 enum { SOME_TIMEOUT_MS = 1000 }; /* 0 is reported with the other options */
 
 /* ---- create ---------------------------------------------------------------------- */
+
+/* Options that name no rank are reported with the others. */
+static bool names_thread(const stoker_trainer_options *options)
+{
+    return options->peers == STOKER_PEERS_THREADS && options->peer_group != NULL &&
+           options->peer_rank < options->peer_group->world_size;
+}
+
+void stk_trainer_stay_away(const stoker_trainer_options *options, int rc, const stoker_error *error)
+{
+    const struct stk_word word = stk_peers_word(STK_MEET_CREATE, rc, error);
+    if (names_thread(options))
+        stk_group_decline(options->peer_group, options->peer_rank, word.text);
+}
 
 int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *options,
                      stoker_error *error)
@@ -23,16 +38,21 @@ int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *opti
                                              .timeout_ms = options->peer_timeout_ms == 0
                                                                ? SOME_TIMEOUT_MS
                                                                : options->peer_timeout_ms,
-                                             .floats_max = trainer->model->parameter_floats };
-    if ((unsigned)options->peers > STOKER_PEERS_MPI) /* reported with the other options */
+                                             .floats_max = trainer->model->parameter_floats,
+                                             .group = options->peer_group,
+                                             .group_rank = options->peer_rank };
+    if ((unsigned)options->peers > STOKER_PEERS_THREADS || /* reported with the other options */
+        (options->peers == STOKER_PEERS_THREADS && !names_thread(options)))
         return stk_peers_alone(&trainer->peers, error);
     return stk_peers_join(&trainer->peers, options->peers, &asked, error);
 }
 
 /* Ranks of one node share its CPUs, unless the launcher has given each its own. Its variables were read when it joined. */
-static uint32_t threads_of_rank(void)
+static uint32_t threads_of_rank(const struct stk_peers *peers)
 {
     stoker_ranks ranks = STOKER_RANKS_INIT;
+    if (peers->threads)
+        return stk_cpu_share_here(peers->rank, peers->world_size).count;
     (void)stoker_ranks_from_environment(&ranks, NULL);
     const uint32_t local = ranks.local_world_size == 0 ? 1 : ranks.local_world_size;
     return stk_cpu_share_of(ranks.local_rank, local).count;
@@ -48,7 +68,7 @@ int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
     }
     settings->automatic = false; /* ops is the CPU's */
     if (settings->backend.threads == 0)
-        settings->backend.threads = threads_of_rank();
+        settings->backend.threads = threads_of_rank(trainer->peers);
     if (settings->split > 0)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "split = %u with %u ranks: a rank has one device", settings->split,

@@ -14,6 +14,9 @@
 /* Joins the ranks that the options ask for. STOKER_ENOTSUP, EPEER, ENOMEM. */
 int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *options,
                      stoker_error *error);
+/* What precedes stk_trainer_join() has failed: the others need not wait for this rank. */
+void stk_trainer_stay_away(const stoker_trainer_options *options, int rc,
+                           const stoker_error *error);
 /* Checks that settings suit several ranks, and chooses the back end that they leave open. STOKER_EINVAL, ENOTSUP. */
 int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error);
 /* rc: how this rank's create went; returned if it failed. STOKER_EMISMATCH: another model or other options than rank 0. */

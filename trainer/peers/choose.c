@@ -6,6 +6,7 @@
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
 #include "trainer/peers/mpi.h"
+#include "trainer/peers/threads.h"
 
 /* torchrun starts processes that know each other's address, but no MPI; mpirun may pass its variables on, too. */
 static bool brings_mpi(const stoker_ranks *ranks)
@@ -29,6 +30,8 @@ int stk_peers_join(struct stk_peers **out, stoker_peers kind,
     stoker_ranks ranks = STOKER_RANKS_INIT;
     if (kind == STOKER_PEERS_NONE)
         return stk_peers_alone(out, error);
+    if (kind == STOKER_PEERS_THREADS)
+        return stk_threads_join(out, options, error);
     const int rc = stoker_ranks_from_environment(&ranks, error);
     if (rc != STOKER_OK)
         return rc;

@@ -6,8 +6,9 @@
  * something else is found, not waited for. A call that fails, or a rank that does not come within the time-out, ends
  * the run on every rank that is alive: all later calls return that first error.
  *
- *   none   this process alone
- *   mpi    host memory, by MPI: mpi.h */
+ *   none      this process alone
+ *   mpi       host memory, by MPI: mpi.h
+ *   threads   threads of this process: threads.h */
 #ifndef STK_TRAINER_PEERS_PEERS_H
 #define STK_TRAINER_PEERS_PEERS_H
 
@@ -71,12 +72,16 @@ struct stk_peers {
     const struct stk_peers_ops *ops;
     uint32_t rank, world_size;
     size_t gather_bytes_max;
+    bool threads; /* the ranks are threads of this process */
 };
 
 struct stk_peers_options {
     bool deterministic;  /* sums in the order of ranks */
     uint32_t timeout_ms; /* for a rank that does not come, > 0 */
     uint64_t floats_max; /* most floats of an all_reduce: sizes its memory */
+    /* STOKER_PEERS_THREADS: borrowed, until the rank has left. */
+    struct stoker_peer_group *group;
+    uint32_t group_rank;
 };
 
 /* A run of one process. STOKER_ENOMEM. */

@@ -24,6 +24,7 @@
 STOKER_BEGIN_DECLS
 
 typedef struct stoker_trainer stoker_trainer;
+typedef struct stoker_peer_group stoker_peer_group;
 struct CUstream_st;
 
 typedef enum stoker_optimizer {
@@ -48,7 +49,8 @@ typedef enum stoker_schedule {
 typedef enum stoker_peers {
     STOKER_PEERS_NONE = 0, /* this process alone */
     STOKER_PEERS_AUTO,     /* those that stoker_ranks_from_environment() finds; one process: NONE */
-    STOKER_PEERS_MPI       /* all processes of MPI */
+    STOKER_PEERS_MPI,      /* all processes of MPI */
+    STOKER_PEERS_THREADS   /* threads of this process: those of options.peer_group */
 } stoker_peers;
 
 #define STOKER_BATCH_SIZE_MAX  UINT32_MAX       /* in options.batch_size: the largest that fits */
@@ -167,6 +169,14 @@ typedef struct stoker_trainer_options {
     /* BatchNorm takes the statistics of all ranks together, as one rank would of their batches in one; default false:
      * each rank those of its own batch, while the running statistics see every rank's. */
     bool sync_batch_norm;
+
+    /* With STOKER_PEERS_THREADS: each thread of the group creates a trainer and a loader of its own, with the same
+     * model, and gives its rank here and to the loader. The trainers of a group that the ranks create first train
+     * together, then those that they create second, and so on. Launchers are ignored, and sums are those of
+     * `deterministic`. Unless `threads` says otherwise the ranks share the CPUs. The group must outlive the trainers.
+     * Default NULL and 0; other values only with STOKER_PEERS_THREADS, which needs a group. */
+    stoker_peer_group *peer_group;
+    uint32_t peer_rank; /* this thread's, < world_size of the group; no other thread may have it */
 } stoker_trainer_options;
 
 #define STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
@@ -237,6 +247,13 @@ typedef struct stoker_step {
     bool skipped; /* the update was skipped because of an overflow; on a GPU, only in a report */
     uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
 } stoker_step;
+
+/* Ranks that are threads of this process, 1..256 of them, for options.peer_group. On success the caller owns *out. Any
+ * thread. STOKER_EINVAL, ENOMEM. */
+STOKER_API int stoker_peer_group_create(stoker_peer_group **out, uint32_t world_size,
+                                        stoker_error *error);
+/* After its last trainer was destroyed. NULL-safe; sets NULL. */
+STOKER_API void stoker_peer_group_destroy(stoker_peer_group **group);
 
 /* Check options, plan and take all memory, initialise the weights. The model must be closed and outlive the
  * trainer. On success the caller owns *out; on failure it is unchanged, and *error has the cause; error may be

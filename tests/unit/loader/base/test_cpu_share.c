@@ -70,3 +70,23 @@ Test(cpu_share, one_process_has_everything)
     cr_assert_geq(share.count, 1);
     cr_assert_leq(share.count, (uint32_t)CPU_COUNT(&own));
 }
+
+/* Threads of a process divide what it may use, however few of the machine's CPUs that are. */
+Test(cpu_share, ranks_that_are_threads_divide_the_cpus_of_their_process)
+{
+    cpu_set_t own;
+    cpu_set_t both;
+    cr_assert_eq(sched_getaffinity(0, sizeof(own), &own), 0);
+    const uint32_t all = stk_cpu_share_here(0, 1).count;
+    if (CPU_COUNT(&own) < 2)
+        cr_skip("one CPU cannot be divided");
+    const struct stk_cpu_share first = stk_cpu_share_here(0, 2);
+    const struct stk_cpu_share second = stk_cpu_share_here(1, 2);
+    cr_assert(first.keeps && second.keeps);
+    CPU_AND(&both, &first.set, &second.set);
+    cr_assert_eq(CPU_COUNT(&both), 0);
+    CPU_OR(&both, &first.set, &second.set);
+    cr_assert(CPU_EQUAL(&both, &own));
+    cr_assert_leq(first.count, (all + 1) / 2);
+    cr_assert_geq(first.count, 1);
+}

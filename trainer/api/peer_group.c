@@ -1,0 +1,24 @@
+/* peer_group.c - the public calls for ranks that are threads; trainer/peers/threads.h has what lies behind. */
+#include <stoker/trainer.h>
+
+#include "loader/base/error.h"
+#include "trainer/peers/threads.h"
+
+int stoker_peer_group_create(stoker_peer_group **out, uint32_t world_size, stoker_error *error)
+{
+    if (out == NULL)
+        return STOKER_EINVAL;
+    if (world_size < 1 || world_size > STK_GROUP_RANKS_MAX)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "world_size = %u: expected 1 to %d",
+                             world_size, STK_GROUP_RANKS_MAX);
+    return stk_group_create(out, world_size, error);
+}
+
+void stoker_peer_group_destroy(stoker_peer_group **group)
+{
+    if (group == NULL || *group == NULL)
+        return;
+    stk_group_free(*group);
+    *group = NULL;
+}
