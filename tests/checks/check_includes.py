@@ -57,7 +57,7 @@ THIRD_PARTY = {
 }
 SYSTEM = re.compile(
     r"""^(assert|byteswap|cpuid|ctype|dirent|endian|errno|fcntl|fenv|float|fnmatch|ftw|dlfcn|getopt|glob|inttypes|libgen|
-    limits|locale|malloc|math|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|stdalign|
+    limits|locale|malloc|math|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|stdalign|
     stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|syscall|
     termios|threads|time|unistd|wchar|immintrin|x86intrin|arm_neon)\.h$
     |^(sys|linux|asm|net|netinet|arpa)/[a-z0-9_/-]+\.h$""", re.VERBOSE)
