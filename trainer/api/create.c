@@ -172,6 +172,10 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
         rc = build_stages(trainer, error);
     if (rc != STOKER_OK)
         return rc;
+    rc = stk_gradient_sum_open(&trainer->gradient_sum, trainer->peers,
+                               &trainer->stage[0]->train_halves[0], error);
+    if (rc != STOKER_OK)
+        return rc;
     add_up_memory(trainer);
     name_backend(trainer);
     trainer->settings.batch_size = trainer->stage[0]->settings.batch_size;
@@ -247,6 +251,7 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
         stoker_model_destroy(&t->stage_model[h]);
     stk_notes_free(&t->notes);
     stk_free(t->batches_before);
+    stk_gradient_sum_close(&t->gradient_sum);
     stk_free(t->batch_statistics);
     stk_free(t);
     *trainer = NULL;

@@ -281,10 +281,8 @@ static bool sums_each_pass(const stoker_trainer *trainer)
  * before, and the others bring their pass alone. */
 static int sum(stoker_trainer *trainer, stoker_error *error)
 {
-    struct stk_peers *const peers = trainer->peers;
-    const int rc = peers->ops->all_reduce(peers, trainer->stage[0]->arenas.gradients,
-                                          trainer->model->parameter_floats, error);
-    return rc == STOKER_OK ? peers->ops->finish(peers, error) : rc;
+    return stk_gradient_sum_finish(&trainer->gradient_sum, trainer->stage[0]->arenas.gradients,
+                                   error);
 }
 
 static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
@@ -302,6 +300,9 @@ static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
         pass->batch_statistics = trainer->batch_statistics;
     for (uint64_t i = 0; i < model->statistic_floats; i++)
         trainer->batch_statistics[i] = (double)NAN; /* until a batch has some */
+    if (group.last || sums_each_pass(trainer))
+        pass->watch =
+            stk_gradient_sum_watch(&trainer->gradient_sum, trainer->stage[0]->arenas.gradients);
     int rc = trainer->runner->ops->train(trainer->runner, pass, &group, &trainer->unread.loss,
                                          &trainer->error);
     if (rc == STOKER_OK)

@@ -2,8 +2,8 @@
 #ifndef STK_TRAINER_TRAINER_H
 #define STK_TRAINER_TRAINER_H
 
+#include "trainer/api/gradient_sum.h"
 #include "trainer/api/notes.h"
-#include "trainer/peers/peers.h"
 #include "trainer/stage/runner.h"
 
 /* All that changes from step to step, except the arenas. */
@@ -36,8 +36,9 @@ struct stoker_trainer {
     struct stk_peers *peers; /* the other ranks; one of one if there are none */
     /* With peers: the mean and variance of this rank's batch, as the arena of statistics. NULL without. */
     double *batch_statistics;
-    char backend_name[64]; /* "cuda"; "cpu,cuda:1" */
-    uint32_t state_count;  /* arenas of optimiser state */
+    struct stk_gradient_sum gradient_sum; /* with peers */
+    char backend_name[64];                /* "cuda"; "cpu,cuda:1" */
+    uint32_t state_count;                 /* arenas of optimiser state */
     /* If the device decides: updates and loss_scale as of the last read; updates queued since count as made. */
     struct stk_progress progress;
     struct stk_unread unread;

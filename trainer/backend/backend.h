@@ -16,6 +16,7 @@
 
 #include "trainer/backend/common/transfer.h"
 #include "trainer/plan/plan.h"
+#include "trainer/plan/slices.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/schedule.h"
 #include "trainer/update/update.h"
@@ -84,10 +85,22 @@ struct stk_pass {
     /* [model.statistic_floats], as arenas.statistics: BatchNorm writes a batch's mean and unbiased variance here instead of
      * moving the running statistics. */
     double *batch_statistics;
+    /* Learns which gradients are complete while the pass still computes others. */
+    const struct stk_pass_watch *watch;
 };
 
 struct stk_pass_sums {
     void (*add)(void *context, double *values, uint32_t count);
+    void *context;
+};
+
+/* The thread that calls run() calls both; they keep their own errors. */
+struct stk_pass_watch {
+    const struct stk_slices *slices; /* those of the plan that runs */
+    /* The gradients of a slice are complete, and nothing in this pass touches them any more: once for each, in the order
+     * of `slices`; on success for all of them before run() returns. */
+    void (*ready)(void *context, uint32_t slice);
+    void (*poll)(void *context); /* now and then */
     void *context;
 };
 

@@ -16,7 +16,7 @@
 
 #include "trainer/peers/mpi.h"
 
-enum { STK_SLOTS = 2, STK_SLICE_FLOATS = 1 << 20, STK_NOTE_TAG = 1 };
+enum { STK_SLOTS = 8, STK_SLICE_FLOATS = 1 << 18, STK_NOTE_TAG = 1 };
 
 enum stk_note_kind { STK_NOTE_FAILED, STK_NOTE_ROLL };
 
@@ -100,6 +100,7 @@ int stk_mpi_await_slot(struct stk_mpi_peers *p, const struct stk_slot *slot, sto
 
 /* mpi_sum.c */
 int stk_mpi_all_reduce(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
+bool stk_mpi_has_room(const struct stk_peers *peers);
 int stk_mpi_finish(struct stk_peers *peers, stoker_error *error);
 
 #endif

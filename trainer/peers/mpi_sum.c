@@ -19,6 +19,12 @@ int stk_mpi_all_reduce(struct stk_peers *peers, float *floats, uint64_t count, s
     return rc;
 }
 
+bool stk_mpi_has_room(const struct stk_peers *peers)
+{
+    const struct stk_mpi_peers *const p = (const struct stk_mpi_peers *)peers;
+    return p->slots[p->slices % STK_SLOTS].state == STK_SLOT_FREE;
+}
+
 int stk_mpi_finish(struct stk_peers *peers, stoker_error *error)
 {
     struct stk_mpi_peers *const p = stk_mpi_peers_of(peers);

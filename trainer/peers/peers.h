@@ -56,6 +56,8 @@ struct stk_peers_ops {
     /* Begins the sum of an array over all ranks, in place. The array belongs to peers until finish() returns. If
      * deterministic, each element is added in the order of ranks. */
     int (*all_reduce)(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
+    /* True if all_reduce() would begin without waiting for an earlier one. */
+    bool (*has_room)(const struct stk_peers *peers);
     /* Moves on what was begun, without waiting. */
     int (*poll)(struct stk_peers *peers, stoker_error *error);
     /* Waits for all that was begun. */

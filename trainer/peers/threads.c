@@ -350,6 +350,11 @@ static int all_reduce(struct stk_peers *peers, float *floats, uint64_t count, st
     return rc;
 }
 
+static bool has_room(const struct stk_peers *peers)
+{
+    return ((const struct thread_peers *)peers)->sums < STK_SUMS_MAX;
+}
+
 static int poll(struct stk_peers *peers, stoker_error *error)
 {
     return check(of(peers), "between two calls", error);
@@ -371,6 +376,7 @@ static const struct stk_peers_ops ops = { .name = "threads",
                                           .leave = leave,
                                           .gather = gather,
                                           .all_reduce = all_reduce,
+                                          .has_room = has_room,
                                           .poll = poll,
                                           .finish = finish,
                                           .broadcast = broadcast,

@@ -1,6 +1,7 @@
 /* one_stage.c - the runner of a trainer on one device: runs or queues one pass at a time. */
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "trainer/backend/common/watch.h"
 #include "trainer/stage/runner.h"
 
 struct one_stage {
@@ -19,10 +20,49 @@ static void add(float *restrict sum, const float *restrict part, uint64_t count)
         sum[i] += part[i];
 }
 
+/* The watch of a pass whose gradients are added to the group's slice by slice. */
+struct adding {
+    const struct stk_stage *stage;
+    const struct stk_pass_watch *watch;
+};
+
+static void add_slice(void *context, uint32_t slice)
+{
+    const struct adding *const adding = context;
+    const struct stk_slice *const floats = &adding->watch->slices->slices[slice];
+    add(adding->stage->arenas.gradients + floats->first,
+        adding->stage->pass_gradients + floats->first, floats->count);
+    adding->watch->ready(adding->watch->context, slice);
+}
+
+static void poll(void *context)
+{
+    const struct adding *const adding = context;
+    stk_watch_poll(adding->watch);
+}
+
+/* Runs a pass whose gradients are summed apart. */
+static int run_apart(const struct stk_stage *stage, const struct stk_arenas *arenas,
+                     const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error)
+{
+    struct adding adding = { .stage = stage, .watch = pass->watch };
+    struct stk_pass_watch watch = { .ready = add_slice, .poll = poll, .context = &adding };
+    struct stk_pass watched = *pass;
+    if (pass->watch != NULL) {
+        watch.slices = pass->watch->slices;
+        watched.watch = &watch;
+    }
+    const int rc = stage->ops->run(stage->train, arenas, &watched, loss, error);
+    if (rc == STOKER_OK && pass->watch == NULL)
+        add(stage->arenas.gradients, stage->pass_gradients, stage->model->parameter_floats);
+    return rc;
+}
+
 /* A later pass of a group is summed by itself if the stage does so. */
 static int run(const struct stk_stage *stage, const struct stk_pass *pass, bool opens,
                struct stk_loss *found, stoker_error *error)
 {
+    uint32_t reported = 0;
     const uint64_t floats = stage->model->parameter_floats;
     struct stk_arenas arenas = stage->arenas;
     struct stk_loss loss = { 0 };
@@ -31,13 +71,14 @@ static int run(const struct stk_stage *stage, const struct stk_pass *pass, bool 
         arenas.gradients = stage->pass_gradients;
     if (opens || apart)
         stage->ops->clear(stage->backend, arenas.gradients, floats);
-    if (pass->count == 0 && pass->sums == NULL)
+    if (pass->count == 0 && pass->sums == NULL) {
+        stk_watch_complete(pass->watch, &reported, UINT32_MAX);
         return STOKER_OK;
-    const int rc = stage->ops->run(stage->train, &arenas, pass, &loss, error);
+    }
+    const int rc = apart ? run_apart(stage, &arenas, pass, &loss, error)
+                         : stage->ops->run(stage->train, &arenas, pass, &loss, error);
     if (rc != STOKER_OK)
         return rc;
-    if (apart)
-        add(stage->arenas.gradients, stage->pass_gradients, floats);
     stk_loss_add(found, &loss);
     return STOKER_OK;
 }

@@ -1,9 +1,5 @@
-/* backend.c - the `cpu` back end: a thread team; each thread runs the plan on its samples.
- *
- *   prepare ─▶ barrier ─▶ steps, with the barriers they need ─▶ barrier ─▶ add partial gradients
- *
- * The program's block:  scratch of thread 0, 1, ... | shared memory of steps | partial gradients */
-#include "trainer/backend/cpu/choose.h"
+/* backend.c - the `cpu` back end: a thread team, programs, and loops over arenas. pass.c runs a program. */
+#include "trainer/backend/cpu/program.h"
 
 #include <assert.h>
 #include <math.h>
@@ -12,33 +8,15 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
+#include "trainer/backend/cpu/choose.h"
 #include "trainer/backend/cpu/onednn/onednn.h"
-
-enum { CHUNK_SAMPLES = 4 };
-
-enum { THREADS_MAX = 256 };
-
-struct stk_backend {
-    struct stk_thread_team *team;
-    uint32_t threads;
-    enum stk_loops loops;
-};
-
-struct stk_program {
-    struct stk_backend *backend;
-    const struct stk_plan *plan;
-    uint8_t *block;
-    uint64_t block_bytes;
-    uint64_t scratch_bytes; /* per thread */
-    struct stk_cpu_step steps[];
-};
 
 static int cpu_create(struct stk_backend **out, const struct stk_backend_options *options,
                       stoker_error *error)
 {
     uint32_t threads = options->threads == 0 ? stk_cpu_count() : options->threads;
-    if (threads > THREADS_MAX)
-        threads = THREADS_MAX;
+    if (threads > STK_CPU_THREADS_MAX)
+        threads = STK_CPU_THREADS_MAX;
     struct stk_backend *backend = stk_calloc(1, sizeof(*backend));
     if (backend == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
@@ -188,196 +166,6 @@ static int cpu_load(struct stk_program **out, struct stk_backend *backend,
     return STOKER_OK;
 }
 
-/* One pass, shared by the threads. */
-struct shared_pass {
-    const struct stk_program *program;
-    const struct stk_arenas *arenas;
-    const struct stk_pass *pass;
-    struct stk_loss losses[THREADS_MAX];
-    int rcs[THREADS_MAX];
-};
-
-/* The pass as one thread sees it. */
-struct worker {
-    struct shared_pass *shared;
-    const struct stk_program *program;
-    uint32_t thread, threads;
-    struct stk_loss loss; /* on the stack, so that threads do not share a cache line */
-    int rc;
-};
-
-static float *partial_of(const struct stk_program *program, const struct stk_cpu_step *step,
-                         uint32_t thread)
-{
-    assert(thread >= 1);
-    return (float *)(void *)(program->block + step->partial_at +
-                             (thread - 1) * step->partial_bytes);
-}
-
-static struct stk_cpu_task task_of(struct worker *worker, uint32_t index, uint32_t first,
-                                   uint32_t count)
-{
-    const struct stk_program *program = worker->program;
-    const struct stk_cpu_step *step = &program->steps[index];
-    struct stk_cpu_task task = { .step = step,
-                                 .team = program->backend->team,
-                                 .thread = worker->thread,
-                                 .threads = worker->threads,
-                                 .loss = &worker->loss,
-                                 .rc = &worker->rc };
-    if (program->block != NULL) {
-        task.scratch = program->block + program->scratch_bytes * worker->thread;
-        task.shared = program->block + step->shared_at;
-    }
-    stk_operands_find(&task.o, program->plan, &program->plan->ops[index], worker->shared->arenas,
-                      worker->shared->pass, first, count);
-    if (step->partial_bytes > 0 && worker->thread > 0) {
-        task.o.weight_grad = partial_of(program, step, worker->thread);
-        task.o.bias_grad = step->biases > 0 ? task.o.weight_grad + step->weights : NULL;
-    }
-    return task;
-}
-
-static void run_step(struct worker *worker, uint32_t index, uint32_t first, uint32_t count)
-{
-    const struct stk_cpu_task task = task_of(worker, index, first, count);
-    task.step->run(&task);
-}
-
-static void prepare(struct worker *worker)
-{
-    const struct stk_program *program = worker->program;
-    for (uint32_t i = 0; i < program->plan->op_count; i++) {
-        const struct stk_cpu_step *step = &program->steps[i];
-        if (step->prepare != NULL) {
-            const struct stk_cpu_task task = task_of(worker, i, 0, 0);
-            step->prepare(&task);
-        }
-        if (step->partial_bytes > 0 && worker->thread > 0)
-            memset(partial_of(program, step, worker->thread), 0, step->partial_bytes);
-    }
-    stk_thread_team_barrier(program->backend->team);
-}
-
-/* Steps [begin, end) on this thread's samples, at most `most` at a time. */
-static void run_own(struct worker *worker, uint32_t begin, uint32_t end, uint32_t most)
-{
-    const struct stk_share share =
-        stk_share_of(worker->shared->pass->count, worker->thread, worker->threads);
-    for (uint64_t first = share.begin; first < share.end; first += most) {
-        const uint64_t left = share.end - first;
-        for (uint32_t i = begin; i < end; i++)
-            run_step(worker, i, (uint32_t)first, (uint32_t)(left < most ? left : most));
-    }
-}
-
-/* The end of the steps that follow `begin` in the same mode, without a barrier. */
-static uint32_t end_of_run(const struct stk_program *program, uint32_t begin)
-{
-    uint32_t end = begin + 1;
-    while (end < program->plan->op_count && !program->steps[end].barrier_before &&
-           program->steps[end].mode == program->steps[begin].mode)
-        end++;
-    return end;
-}
-
-/* True if a rank without samples takes part, too. */
-static bool meets_other_ranks(const struct stk_program *program, uint32_t index)
-{
-    const enum stk_op_kind kind = program->plan->ops[index].kind;
-    return kind == STK_OP_BATCH_NORM_FORWARD || kind == STK_OP_BATCH_NORM_BACKWARD;
-}
-
-static void run_steps(struct worker *worker)
-{
-    const struct stk_program *program = worker->program;
-    for (uint32_t i = 0; i < program->plan->op_count;) {
-        const struct stk_cpu_step *step = &program->steps[i];
-        if (step->barrier_before)
-            stk_thread_team_barrier(program->backend->team);
-        if (step->mode == STK_CPU_TOGETHER) {
-            if (worker->shared->pass->count > 0 || meets_other_ranks(program, i))
-                run_step(worker, i, 0, worker->shared->pass->count);
-            i++;
-            continue;
-        }
-        const uint32_t end = end_of_run(program, i);
-        run_own(worker, i, end, step->mode == STK_CPU_CHUNKED ? CHUNK_SAMPLES : UINT32_MAX);
-        i = end;
-    }
-}
-
-/* This thread's share of sum += part. */
-static void add_share(const struct worker *worker, float *sum, const float *part, uint64_t count)
-{
-    const struct stk_share share = stk_share_of(count, worker->thread, worker->threads);
-    for (uint64_t i = share.begin; i < share.end; i++)
-        sum[i] += part[i];
-}
-
-static void add_partials(struct worker *worker)
-{
-    const struct stk_program *program = worker->program;
-    for (uint32_t i = 0; i < program->plan->op_count; i++) {
-        const struct stk_cpu_step *step = &program->steps[i];
-        if (step->partial_bytes == 0)
-            continue;
-        struct stk_operands o; /* the arena's gradients, not this thread's */
-        stk_operands_find(&o, program->plan, &program->plan->ops[i], worker->shared->arenas,
-                          worker->shared->pass, 0, 0);
-        for (uint32_t thread = 1; thread < worker->threads; thread++) {
-            const float *partial = partial_of(program, step, thread);
-            add_share(worker, o.weight_grad, partial, step->weights);
-            if (o.bias_grad != NULL)
-                add_share(worker, o.bias_grad, partial + step->weights, step->biases);
-        }
-    }
-}
-
-static void run_thread(void *argument, uint32_t thread)
-{
-    struct shared_pass *shared = argument;
-    struct worker worker = { .shared = shared,
-                             .program = shared->program,
-                             .thread = thread,
-                             .threads = shared->program->backend->threads };
-#ifdef STOKER_HAVE_DNNL
-    const int before = stk_onednn_enter_thread();
-#endif
-    prepare(&worker);
-    run_steps(&worker);
-    stk_thread_team_barrier(shared->program->backend->team);
-    add_partials(&worker);
-#ifdef STOKER_HAVE_DNNL
-    stk_onednn_leave_thread(before);
-#endif
-    shared->losses[thread] = worker.loss;
-    shared->rcs[thread] = worker.rc;
-}
-
-static int cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
-                   const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error)
-{
-    assert(pass->count >= 1 || pass->sums != NULL);
-    assert(pass->count <= program->plan->options.batch);
-    const int rc = stk_operands_check_labels(program->plan, pass, error);
-    if (rc != STOKER_OK)
-        return rc;
-    struct shared_pass shared = { .program = program, .arenas = arenas, .pass = pass };
-    stk_thread_team_run(program->backend->team, run_thread, &shared);
-    struct stk_loss sum = { 0 };
-    for (uint32_t thread = 0; thread < program->backend->threads; thread++) {
-        if (shared.rcs[thread] != STOKER_OK)
-            return stk_error_set(error, shared.rcs[thread], STOKER_STAGE_OPTIONS,
-                                 &(struct stk_place)STK_NOWHERE, "back end cpu: oneDNN failed");
-        sum.loss_sum += shared.losses[thread].loss_sum;
-        sum.correct += shared.losses[thread].correct;
-        sum.count += shared.losses[thread].count;
-    }
-    *loss = sum;
-    return STOKER_OK;
-}
-
 /* A share of an arena, aligned to cache lines. */
 static struct stk_share floats_of(uint64_t count, uint32_t thread, uint32_t threads)
 {
@@ -413,7 +201,7 @@ struct norm {
     const float *floats;
     uint64_t count;
     uint32_t threads;
-    double sums[THREADS_MAX];
+    double sums[STK_CPU_THREADS_MAX];
 };
 
 /* Eight sums side by side, added in a fixed order: the same bits on every run. */
@@ -479,7 +267,7 @@ const struct stk_backend_ops stk_backend_cpu = {
     .workspace_bytes = cpu_workspace_bytes,
     .load = cpu_load,
     .unload = cpu_unload,
-    .run = cpu_run,
+    .run = stk_cpu_run,
     .clear = cpu_clear,
     .norm_squared = cpu_norm_squared,
     .update = cpu_update,

@@ -8,6 +8,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "trainer/backend/common/watch.h"
 #include "trainer/backend/ref/rounding.h"
 
 struct stk_backend {
@@ -117,8 +118,12 @@ static int ref_run(struct stk_program *program, const struct stk_arenas *arenas,
     if (rc != STOKER_OK)
         return rc;
     struct stk_loss found = { 0 };
-    for (uint32_t i = 0; i < plan->op_count; i++)
+    uint32_t reported = 0;
+    for (uint32_t i = 0; i < plan->op_count; i++) {
         run_op(program, &plan->ops[i], arenas, pass, &found);
+        stk_watch_complete(pass->watch, &reported, i + 1);
+        stk_watch_poll(pass->watch);
+    }
     *loss = found;
     return STOKER_OK;
 }
