@@ -141,6 +141,15 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
                      "rank %" PRIu32 " is not below world_size %" PRIu32, options->rank,
                      options->world_size);
     if (rc == 0)
+        rc = require(options->local_world_size <= WORLD_SIZE_MAX, error, STOKER_EINVAL,
+                     "local_world_size %" PRIu32 " is not in 0..%u", options->local_world_size,
+                     WORLD_SIZE_MAX);
+    if (rc == 0)
+        rc = require(options->local_rank == 0 || options->local_rank < options->local_world_size,
+                     error, STOKER_EINVAL,
+                     "local_rank %" PRIu32 " is not below local_world_size %" PRIu32,
+                     options->local_rank, options->local_world_size);
+    if (rc == 0)
         rc = require(dataset->info.count <= STK_SAMPLER_COUNT_MAX, error, STOKER_ELIMIT,
                      "%" PRIu64 " samples, at most 2^62 have an order", dataset->info.count);
     if (rc == 0)

@@ -56,9 +56,11 @@ uint32_t stk_sizing_share_rows(const stoker_loader *loader)
 }
 
 /* If the launcher's variables make no sense, or name one process, all CPUs are this process's. */
-static struct stk_cpu_share cpu_share(void)
+static struct stk_cpu_share cpu_share(const stoker_loader_options *options)
 {
     stoker_ranks ranks = STOKER_RANKS_INIT;
+    if (options->local_world_size > 0)
+        return stk_cpu_share_here(options->local_rank, options->local_world_size);
     if (stoker_ranks_from_environment(&ranks, NULL) < 0)
         return stk_cpu_share_of(0, 1);
     const uint32_t here = ranks.local_world_size > 0 ? ranks.local_world_size : stk_local_ranks();
@@ -69,7 +71,7 @@ void stk_sizing_choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;
     const bool waits = loader->pipeline.plan.route != STK_ROUTE_GATHER;
-    loader->pipeline.cpu_share = cpu_share();
+    loader->pipeline.cpu_share = cpu_share(&loader->options);
     loader->cpus = loader->pipeline.cpus = loader->pipeline.cpu_share.count;
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;
@@ -103,9 +105,11 @@ static uint64_t slots_of(const struct stk_pipeline *pipeline, uint64_t tickets)
 }
 
 /* The most slots of a ring whose size the options leave open; at least 2. */
-static uint32_t most_slots(size_t batch_bytes)
+static uint32_t most_slots(const stoker_loader_options *options, size_t batch_bytes)
 {
-    const uint64_t share = stk_memory_available() / stk_local_ranks() / RING_SHARE;
+    const uint32_t ranks =
+        options->local_world_size > 0 ? options->local_world_size : stk_local_ranks();
+    const uint64_t share = stk_memory_available() / ranks / RING_SHARE;
     return clamp(share / batch_bytes, 2, STOKER_PREFETCH_MAX);
 }
 
@@ -134,7 +138,7 @@ uint32_t stk_sizing_slot_count(stoker_loader *loader)
     if (slots < in_flight)
         slots = in_flight;
     loader->slots_wanted = clamp(slots, 2, STOKER_PREFETCH_MAX);
-    return clamp(slots, 2, most_slots(batch_bytes));
+    return clamp(slots, 2, most_slots(&loader->options, batch_bytes));
 }
 
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader)

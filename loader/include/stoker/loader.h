@@ -354,6 +354,11 @@ typedef struct stoker_loader_options {
     /* Which samples of a global batch this rank takes; the same on all ranks. Ignored with one rank. May differ on resume.
      * Default STOKER_DEAL_POSITIONS. */
     stoker_deal deal;
+    /* For ranks that are threads of one process: this one's index among them, < local_world_size, and their number,
+     * 1..2^20. This loader's threads and automatic sizes then take that share of the CPUs and the memory that the process may use.
+     * Default 0 and 0 = processes that a launcher started share them, as stoker_ranks_from_environment() finds. */
+    uint32_t local_rank;
+    uint32_t local_world_size;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \

@@ -84,6 +84,9 @@ CleanTest(options, counts_out_of_range)
     REFUSE(world_size, 0, STOKER_EINVAL);
     REFUSE(world_size, (1U << 20) + 1, STOKER_EINVAL);
     ACCEPT(world_size, 1U << 20);
+    REFUSE(local_world_size, (1U << 20) + 1, STOKER_EINVAL);
+    REFUSE(local_rank, 1, STOKER_EINVAL); /* local_world_size is 0 */
+    ACCEPT(local_world_size, 2);
     REFUSE(transform.reserved[0], 1, STOKER_EINVAL);
     REFUSE(transform.reserved[31], 1, STOKER_EINVAL);
     stoker_dataset_close(&dataset);

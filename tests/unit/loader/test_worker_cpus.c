@@ -36,12 +36,15 @@ static cpu_set_t cpus_of_workers(int *count)
     return all;
 }
 
-static uint32_t run_one_epoch(cpu_set_t *workers_cpus)
+static uint32_t run_one_epoch(cpu_set_t *workers_cpus, uint32_t local_rank,
+                              uint32_t local_world_size)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?shape=10&count=1000");
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.num_workers = 2;
     options.device = STOKER_DEVICE_CPU;
+    options.local_rank = local_rank;
+    options.local_world_size = local_world_size;
     stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch = STOKER_BATCH_INIT;
     for (int i = 0; i < 50; i++)
@@ -62,7 +65,7 @@ CleanTest(worker_cpus, are_divided_among_the_processes_of_a_node)
     cpu_set_t own;
     cpu_set_t found[3];
     cr_assert_eq(sched_getaffinity(0, sizeof(own), &own), 0);
-    const uint32_t all = run_one_epoch(&found[2]);
+    const uint32_t all = run_one_epoch(&found[2], 0, 0);
     cr_assert(CPU_EQUAL(&found[2], &own), "a single process: no thread is bound");
     if (CPU_COUNT(&own) < 2)
         cr_skip("one CPU cannot be divided");
@@ -71,7 +74,7 @@ CleanTest(worker_cpus, are_divided_among_the_processes_of_a_node)
     for (int rank = 0; rank < 2; rank++) {
         setenv("RANK", rank == 0 ? "0" : "1", 1);
         setenv("LOCAL_RANK", rank == 0 ? "0" : "1", 1);
-        cr_assert_leq(run_one_epoch(&found[rank]), (all + 1) / 2);
+        cr_assert_leq(run_one_epoch(&found[rank], 0, 0), (all + 1) / 2);
     }
     cpu_set_t both;
     CPU_AND(&both, &found[0], &found[1]);
@@ -81,4 +84,22 @@ CleanTest(worker_cpus, are_divided_among_the_processes_of_a_node)
     cpu_set_t caller;
     cr_assert_eq(sched_getaffinity(0, sizeof(caller), &caller), 0);
     cr_assert(CPU_EQUAL(&caller, &own), "the caller's thread is its own");
+}
+
+CleanTest(worker_cpus, are_divided_among_the_threads_of_a_process)
+{
+    cpu_set_t own;
+    cpu_set_t found[2];
+    cpu_set_t both;
+    cr_assert_eq(sched_getaffinity(0, sizeof(own), &own), 0);
+    const uint32_t all = run_one_epoch(&both, 0, 1);
+    cr_assert(CPU_EQUAL(&both, &own), "a single thread: it has all of them");
+    if (CPU_COUNT(&own) < 2)
+        cr_skip("one CPU cannot be divided");
+    for (uint32_t rank = 0; rank < 2; rank++)
+        cr_assert_leq(run_one_epoch(&found[rank], rank, 2), (all + 1) / 2);
+    CPU_AND(&both, &found[0], &found[1]);
+    cr_assert_eq(CPU_COUNT(&both), 0);
+    CPU_OR(&both, &found[0], &found[1]);
+    cr_assert(CPU_EQUAL(&both, &own));
 }
