@@ -3,31 +3,22 @@
  * the same samples if the run stops at any batch and resumes in another world, with another batch size and setting; and
  * the same batches if several ranks take them by turns (STOKER_DEAL_BATCHES).
  *
- * A subject is a row of the table below.
+ * A subject is a row of the table in support/subjects.h. If a setting shares the cache, another loader with other rows of the same
+ * samples has filled a part of it.
  */
 #include <criterion/criterion.h>
-#include <stoker/arrays.h>
+#include <stdlib.h>
 
-#include "support/drawn_set.h"
-#include "support/folder_files.h"
 #include "support/leaks.h"
-#include "support/opened_loader.h"
 #include "support/positions.h"
-#include "support/random_hooks.h"
 #include "support/settings.h"
-#include "support/several_set.h"
+#include "support/subjects.h"
 #ifdef STOKER_TEST_STANDIN_CUDA
 #include "support/cuda_host_kernels.h"
 #include "support/cuda_run.h"
 #endif
 
-enum { EPOCHS = 2, BATCH = 7, FILES = 31, OWN_LENGTH = 44 };
-
-static struct several_set several;
-static struct stk_file_set files;
-static struct stk_folder_set folders;
-static struct stk_drawn_set drawn;
-static struct stk_random_hooks hooks;
+enum { EPOCHS = 2, BATCH = 7 };
 
 /* ---- batches on a GPU ------------------------------------------------------------ */
 
@@ -82,245 +73,10 @@ static void show(struct stk_shown_batch *shown)
 static const bool gpu = false;
 #endif
 
-/* ---- subjects -------------------------------------------------------------------- */
-
-/* The caller closes it. */
-static stoker_dataset *share(stoker_dataset *dataset)
-{
-    stoker_dataset *shared = NULL;
-    cr_assert_eq(stoker_dataset_repeat(&shared, dataset, 1, NULL), STOKER_OK);
-    return shared;
-}
-
-static stoker_dataset *open_several(stoker_loader_options *options)
-{
-    (void)options;
-    return share(several.dataset);
-}
-
-/* In memory, of fixed sizes. */
-static stoker_dataset *open_fixed(stoker_loader_options *options)
-{
-    static uint8_t images[FILES * 12];
-    static double targets[FILES * 2];
-    stoker_array arrays[2] = { STOKER_ARRAY_INIT, STOKER_ARRAY_INIT };
-    stoker_dataset *dataset = NULL;
-    (void)options;
-    for (uint32_t i = 0; i < FILES * 12; i++)
-        images[i] = stk_set_byte(1, i);
-    for (uint32_t i = 0; i < FILES * 2; i++)
-        targets[i] = i / 4.0;
-    arrays[0].name = "image";
-    arrays[0].data = images;
-    arrays[0].dtype = STOKER_DTYPE_UINT8;
-    arrays[0].rank = 1;
-    arrays[0].shape[0] = 12;
-    arrays[1].name = "targets";
-    arrays[1].data = targets;
-    arrays[1].dtype = STOKER_DTYPE_FLOAT64;
-    arrays[1].rank = 1;
-    arrays[1].shape[0] = 2;
-    cr_assert_eq(stoker_dataset_from_arrays(&dataset, arrays, 2, FILES, NULL, NULL), STOKER_OK);
-    return dataset;
-}
-
-static stoker_dataset *open_padded(stoker_loader_options *options)
-{
-    static stoker_field_options fields[2];
-    fields[0] = fields[1] = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
-    fields[0].name = "text";
-    fields[0].form = STOKER_FORM_PADDED;
-    fields[0].pad_value = 7;
-    fields[0].dtype = STOKER_DTYPE_INT32;
-    fields[1].name = "words";
-    fields[1].form = STOKER_FORM_PADDED_MULTIPLE;
-    fields[1].multiple = 4;
-    options->fields = fields;
-    options->field_count = 2;
-    return share(several.dataset);
-}
-
-/* Converted and transformed on the GPU, if it can. */
-static stoker_dataset *open_images(stoker_loader_options *options)
-{
-    options->dtype = STOKER_DTYPE_FLOAT32;
-    options->layout = STOKER_LAYOUT_NCHW;
-    options->transform = (stoker_transform){
-        .random_crop = { 4, 4 }, .pad = 1, .flip = true, .brightness = 0.3F, .hue = 0.2F
-    };
-    return share(files.dataset);
-}
-
-/* Which samples are mixed depends on the rows of their batch. */
-static stoker_dataset *open_mixed(stoker_loader_options *options)
-{
-    options->mixing.mixup_alpha = 0.4F;
-    options->mixing.cutmix_alpha = 1.0F;
-    options->mixing.probability = 0.8F;
-    return open_images(options);
-}
-
-static stoker_dataset *open_row_hook(stoker_loader_options *options)
-{
-    options->row_hook = &hooks.row;
-    return share(several.dataset);
-}
-
-/* What a batch hook does depends on the rows of its batch. */
-static stoker_dataset *open_hooks(stoker_loader_options *options)
-{
-    options->batch_hook = &hooks.batch;
-    return open_row_hook(options);
-}
-
-static stoker_dataset *open_weighted(stoker_loader_options *options)
-{
-    double weights[SEVERAL_COUNT];
-    stoker_dataset *weighted = NULL;
-    (void)options;
-    for (int i = 0; i < SEVERAL_COUNT; i++)
-        weights[i] = i % 3 == 0 ? i : 0.25;
-    cr_assert_eq(stoker_dataset_weight(&weighted, several.dataset, weights, SEVERAL_COUNT, NULL),
-                 STOKER_OK);
-    return weighted;
-}
-
-/* Read by name, read by place, and drawn. */
-static stoker_dataset *open_concat(stoker_loader_options *options)
-{
-    stoker_dataset *view = NULL;
-    stoker_dataset *synth = dataset_of("synth:bytes?count=7&shape=1x40x1");
-    stoker_error error = { .message = "" };
-    (void)options;
-    stoker_dataset *inner[3] = { folders.dataset, synth, folders.dataset };
-    cr_assert_eq(stoker_dataset_concat(&view, inner, 3, &error), STOKER_OK, "%s", error.message);
-    stoker_dataset_close(&synth);
-    return view;
-}
-
-static stoker_dataset *open_split(stoker_loader_options *options)
-{
-    stoker_dataset *view = NULL;
-    stoker_split split = STOKER_SPLIT_INIT;
-    (void)options;
-    split.test = 0.4;
-    split.seed = 3;
-    cr_assert_eq(stoker_dataset_split(&view, several.dataset, &split, NULL), STOKER_OK);
-    return view;
-}
-
-/* Each copy of an image is transformed in its own way. */
-static stoker_dataset *open_repeat(stoker_loader_options *options)
-{
-    stoker_dataset *view = NULL;
-    options->transform.flip = true;
-    cr_assert_eq(stoker_dataset_repeat(&view, files.dataset, 2, NULL), STOKER_OK);
-    return view;
-}
-
-static stoker_dataset *open_select(stoker_loader_options *options)
-{
-    static const uint64_t ids[] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8 };
-    stoker_dataset *view = NULL;
-    (void)options;
-    cr_assert_eq(stoker_dataset_select(&view, several.dataset, ids, 19, NULL), STOKER_OK);
-    return view;
-}
-
-static int backwards(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
-                     uint64_t *ids, stoker_error *error)
-{
-    (void)self;
-    (void)error;
-    for (uint32_t i = 0; i < count; i++)
-        ids[i] = (epoch + (position + i * stride) * (SEVERAL_COUNT - 2)) % SEVERAL_COUNT;
-    return 0;
-}
-
-static stoker_dataset *open_own_order(stoker_loader_options *options)
-{
-    static stoker_order order;
-    order = (stoker_order)STOKER_ORDER_INIT;
-    order.kind = STOKER_ORDER_OWN;
-    order.ids = backwards;
-    order.length = OWN_LENGTH;
-    options->order = &order;
-    return share(several.dataset);
-}
-
-static stoker_dataset *open_made(stoker_loader_options *options)
-{
-    (void)options;
-    return stk_drawn_open(&drawn);
-}
-
-static stoker_dataset *open_substituted(stoker_loader_options *options)
-{
-    several.broken_image = 17;
-    several.broken_pair = 40;
-    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
-    return share(several.dataset);
-}
-
-static stoker_dataset *open_skipped(stoker_loader_options *options)
-{
-    stoker_dataset *dataset = open_substituted(options);
-    options->on_bad_sample = STOKER_ON_BAD_SKIP;
-    return dataset;
-}
-
-static stoker_dataset *open_last_padded(stoker_loader_options *options)
-{
-    options->last = STOKER_LAST_PAD;
-    return share(several.dataset);
-}
-
-enum {
-    RESUMES = 1,  /* a row depends on (seed, epoch, position) alone, not on its batch */
-    COMPLETE = 2, /* every position comes */
-};
-
-static const struct subject {
-    const char *name;
-    stoker_dataset *(*open)(stoker_loader_options *options);
-    uint32_t rules;
-} subjects[] = {
-    { "fields of fixed sizes, in memory", open_fixed, RESUMES | COMPLETE },
-    { "fields of varying length, packed", open_several, RESUMES | COMPLETE },
-    { "fields of varying length, padded", open_padded, RESUMES | COMPLETE },
-    { "images, converted and transformed", open_images, RESUMES | COMPLETE },
-    { "mixup and cutmix", open_mixed, COMPLETE },
-    { "a row hook", open_row_hook, RESUMES | COMPLETE },
-    { "a row hook and a batch hook", open_hooks, COMPLETE },
-    { "weighted", open_weighted, RESUMES | COMPLETE },
-    { "concat", open_concat, RESUMES | COMPLETE },
-    { "split", open_split, RESUMES | COMPLETE },
-    { "repeat", open_repeat, RESUMES | COMPLETE },
-    { "select", open_select, RESUMES | COMPLETE },
-    { "an order of the caller", open_own_order, RESUMES | COMPLETE },
-    { "samples that make() draws", open_made, RESUMES | COMPLETE },
-    { "bad samples, substituted", open_substituted, RESUMES | COMPLETE },
-    { "bad samples, skipped", open_skipped, 0 },
-    { "the last batch filled up", open_last_padded, RESUMES | COMPLETE },
-};
-
-enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]) };
-
 /* ---- runs ------------------------------------------------------------------------ */
 
 static struct stk_positions expected;
 static struct stk_positions found;
-
-static stoker_dataset *open_subject(const struct subject *subject, stoker_loader_options *options)
-{
-    several.broken_image = SEVERAL_NOTHING_BROKEN;
-    several.broken_pair = SEVERAL_NOTHING_BROKEN;
-    stk_random_hooks_init(&hooks);
-    *options = stk_small_options();
-    options->batch_size = BATCH;
-    options->epochs = EPOCHS;
-    return subject->open(options);
-}
 
 /* The plainest run: one rank, no workers, no cache, pread. */
 static void expect_plain(const struct subject *subject, const stoker_dataset *dataset,
@@ -338,34 +94,76 @@ static void expect_plain(const struct subject *subject, const stoker_dataset *da
                   "%s: both epochs begin alike", subject->name);
 }
 
+/* A loader that AUTO lets share its cache: one of two processes of a job on this node. The job is this process's own. */
+static void begin_job(void)
+{
+    char name[32];
+    (void)snprintf(name, sizeof(name), "determinism-%d", (int)getpid());
+    (void)setenv("PMIX_NAMESPACE", name, 1);
+    (void)setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    (void)setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    (void)setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);
+    (void)setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
+}
+
 static void begin(void)
 {
+    begin_job();
     gpu_begin();
-    cr_assert(several_make(&several));
-    cr_assert(stk_file_set_make(&files, FILES, 4, 5, 3));
-    stk_folder_make(&folders, 11, 4, true);
+    make_subjects();
 }
 
 static void end(void)
 {
-    several_remove(&several);
-    stk_file_set_remove(&files);
-    stk_folder_remove(&folders);
+    remove_subjects();
     gpu_end();
     stk_test_check_leaks();
 }
 
 TestSuite(determinism, .init = begin, .fini = end, .timeout = 100);
 
-static void check_settings(const struct subject *subject)
+/* The other loader of a shared cache, and the most loaders that it has seen there. */
+static stoker_loader *sharer;
+static uint32_t most_sharers;
+
+/* The other rank's batches are of the same samples, and one of its batches comes first: the cache holds some of them. */
+static void begin_sharer(const stoker_dataset *dataset, stoker_loader_options options)
 {
+    stoker_batch batch = STOKER_BATCH_INIT;
+    most_sharers = 0;
+    options.rank = 1;
+    options.world_size = 2;
+    if (options.share_cache == STOKER_SWITCH_OFF)
+        return;
+    sharer = loader_of(dataset, &options);
+    cr_assert_eq(stoker_loader_next(sharer, &batch, 20000), STOKER_OK);
+    stoker_batch_release(&batch);
+}
+
+static void show_beside_sharer(struct stk_shown_batch *shown)
+{
+    stoker_stats stats = STOKER_STATS_INIT;
+    show(shown);
+    if (sharer == NULL)
+        return;
+    cr_assert_eq(stoker_loader_stats(sharer, &stats), STOKER_OK);
+    most_sharers = stats.cache_sharers > most_sharers ? stats.cache_sharers : most_sharers;
+}
+
+/* Returns the number of settings in which two loaders shared a cache. */
+static uint32_t check_settings(const struct subject *subject)
+{
+    uint32_t shared = 0;
     stoker_loader_options options;
-    stoker_dataset *dataset = open_subject(subject, &options);
+    stoker_dataset *dataset = open_subject(subject, BATCH, EPOCHS, &options);
     expect_plain(subject, dataset, options);
     for (uint32_t setting = 0; setting < STK_SETTINGS; setting++) {
         stk_setting_apply(setting, gpu, &options);
-        stk_positions_begin(&found, dataset, expected.length, show);
+        begin_sharer(dataset, options);
+        stk_positions_begin(&found, dataset, expected.length, show_beside_sharer);
         const int rc = stk_positions_continue(&found, options, UINT32_MAX);
+        stoker_loader_destroy(&sharer);
+        shared += most_sharers == 2;
         cr_assert_eq(rc, STOKER_FINISHED, "%s, setting %u: %s", subject->name, setting,
                      found.error.message);
         cr_assert_null(found.wrong, "%s, setting %u: %s", subject->name, setting, found.wrong);
@@ -375,12 +173,18 @@ static void check_settings(const struct subject *subject)
                      subject->name, setting);
     }
     stoker_dataset_close(&dataset);
+    return shared;
 }
 
 Test(determinism, every_subject_is_the_same_in_every_setting)
 {
-    for (int i = 0; i < SUBJECTS; i++)
-        check_settings(&subjects[i]);
+    for (int i = 0; i < SUBJECTS; i++) {
+        const uint32_t shared = check_settings(&subjects[i]);
+        if ((subjects[i].rules & SHARES) == 0)
+            cr_assert_eq(shared, 0, "%s", subjects[i].name);
+        else
+            cr_assert_geq(shared, STK_SETTINGS_SHARED, "%s: %u", subjects[i].name, shared);
+    }
 }
 
 /* Some batches of one world, one of another, the rest of a third; no world, batch size, setting or way of dealing is
@@ -411,7 +215,7 @@ Test(determinism, every_subject_resumes_at_every_batch_in_another_world)
         stoker_loader_options options;
         if ((subjects[i].rules & RESUMES) == 0)
             continue;
-        stoker_dataset *dataset = open_subject(&subjects[i], &options);
+        stoker_dataset *dataset = open_subject(&subjects[i], BATCH, EPOCHS, &options);
         expect_plain(&subjects[i], dataset, options);
         for (uint32_t stop = 0; stop <= expected.batches; stop++)
             stop_twice(&subjects[i], dataset, options, stop);
@@ -465,7 +269,7 @@ Test(determinism, every_subject_is_dealt_by_batches)
 {
     for (uint32_t i = 0; i < SUBJECTS; i++) {
         stoker_loader_options options;
-        stoker_dataset *dataset = open_subject(&subjects[i], &options);
+        stoker_dataset *dataset = open_subject(&subjects[i], BATCH, EPOCHS, &options);
         pass_count = 0;
         options.num_workers = 0;
         options.reader = stoker_reader_pread();
@@ -488,7 +292,7 @@ Test(determinism, every_subject_is_dealt_by_batches)
 
 Test(determinism, any_two_values_of_any_two_dimensions_meet)
 {
-    static const uint32_t levels[STK_DIMENSIONS] = { 4, 4, 3, 3, 3, 3, 2, 2, 2 };
+    static const uint32_t levels[STK_DIMENSIONS] = { 4, 4, 3, 3, 3, 3, 2, 2, 2, 2 };
     for (int one = 0; one < STK_DIMENSIONS; one++)
         for (int other = 0; other < one; other++) {
             bool met[STK_LEVELS_MAX][STK_LEVELS_MAX] = { { false } };
