@@ -237,7 +237,7 @@ static int regions_open(struct regions *regions, const struct bench_material *ma
 int bench_regions_compare(const char *spec, const struct bench_material *material)
 {
     static struct regions regions;
-    struct quality quality;
+    struct quality quality = { .exact = false };
     double ns[2][WAYS];
     int rc = regions_open(&regions, material);
     if (rc == STOKER_OK)

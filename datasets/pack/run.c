@@ -97,13 +97,14 @@ static uint64_t choose_set_id(const struct run *run)
                                  run->batch_size,           info->count,
                                  (uint64_t)info->dtype,     info->rank,
                                  info->class_count };
+    const uint64_t level = arguments->level;
     uint64_t hash = 0xCBF29CE484222325U;
     hash = mix(hash, arguments->source, strlen(arguments->source) + 1);
     if (arguments->split != NULL)
         hash = mix(hash, arguments->split, strlen(arguments->split) + 1);
     hash = mix_numbers(hash, numbers, sizeof(numbers) / sizeof(numbers[0]));
     if (arguments->level != LEVEL_ALWAYS) /* so that packings of older versions can be resumed */
-        hash = mix_numbers(hash, &(uint64_t){ arguments->level }, 1);
+        hash = mix_numbers(hash, &level, 1);
     return mix_numbers(hash, info->shape, info->rank);
 }
 

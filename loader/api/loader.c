@@ -287,27 +287,38 @@ static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
     return in_vain && take_interrupt(loader) ? STOKER_INTERRUPTED : rc;
 }
 
-int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
+static int take_turn(stoker_loader *loader, stoker_batch *out, int32_t timeout_ms)
 {
-    if (loader == NULL || batch == NULL || timeout_ms < -1 ||
-        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn)))
-        return STOKER_EINVAL;
-    const size_t size = batch->struct_size;
-    stoker_batch whole; /* if the caller's is of another version */
-    stoker_batch *const out = size == sizeof(whole) ? batch : &whole;
-    if (stk_fork_guard_tripped(&loader->guard))
-        return STOKER_EFORKED;
+    const size_t size = out->struct_size;
     stk_leases_begin_turn(&loader->leases);
     const int rc = next(loader, out, timeout_ms);
     stk_log_update(loader);
     stk_poll_update(loader);
     stk_leases_end_turn(&loader->leases);
-    if (rc != STOKER_OK)
-        return rc;
-    out->struct_size = size;
-    if (out != batch)
-        stk_struct_write(batch, size, &whole, sizeof(whole));
-    return STOKER_OK;
+    if (rc == STOKER_OK)
+        out->struct_size = size;
+    return rc;
+}
+
+/* The caller's struct is of another version. */
+static int take_turn_resized(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
+{
+    stoker_batch ours = { .struct_size = sizeof(ours) };
+    const int rc = take_turn(loader, &ours, timeout_ms);
+    if (rc == STOKER_OK)
+        stk_struct_write(batch, batch->struct_size, &ours, sizeof(ours));
+    return rc;
+}
+
+int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
+{
+    if (loader == NULL || batch == NULL || timeout_ms < -1 ||
+        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn)))
+        return STOKER_EINVAL;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return STOKER_EFORKED;
+    return batch->struct_size == sizeof(*batch) ? take_turn(loader, batch, timeout_ms)
+                                                : take_turn_resized(loader, batch, timeout_ms);
 }
 
 /* ---- queries ---- */

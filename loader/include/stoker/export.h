@@ -11,13 +11,13 @@
 /* STOKER_DEFAULT lists a struct's defaults once: as an initialiser in C, as assignments in C++, which has no
  * designated initialisers before C++20. */
 #ifdef __cplusplus
-#define STOKER_BEGIN_DECLS           extern "C" {
-#define STOKER_END_DECLS             }
-#define STOKER_DEFAULT(field, value) made.field = value;
+#define STOKER_BEGIN_DECLS         extern "C" {
+#define STOKER_END_DECLS           }
+#define STOKER_DEFAULT(field, ...) made.field = __VA_ARGS__;
 #else
 #define STOKER_BEGIN_DECLS
 #define STOKER_END_DECLS
-#define STOKER_DEFAULT(field, value) .field = value,
+#define STOKER_DEFAULT(field, ...) .field = __VA_ARGS__,
 #endif
 
 #endif
