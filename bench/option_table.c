@@ -123,7 +123,7 @@ static int read_float(const struct cli_option *row, const char *text, void *to, 
 static int read_floats(const struct cli_option *row, const char *text, void *to, char *message)
 {
     char first[32] = "";
-    float pair[2];
+    float pair[2] = { 0, 0 };
     const size_t length = strcspn(text, ",");
     if (length < sizeof(first))
         memcpy(first, text, length);

@@ -210,7 +210,7 @@ struct stk_array_set *stk_array_set_new(const char *format, uint32_t array_count
     struct stk_array_set *set = stk_calloc(1, sizeof(*set));
     if (set == NULL)
         return NULL;
-    set->format = format;
+    *set = (struct stk_array_set){ .format = format };
     set->arrays = stk_calloc(array_count, sizeof(*set->arrays));
     set->regions = stk_calloc(array_count, sizeof(*set->regions));
     set->sources = stk_calloc((size_t)source_count + 1, sizeof(*set->sources));

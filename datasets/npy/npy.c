@@ -25,8 +25,9 @@ struct opening {
 static int refuse(const struct opening *opening, int code, const char *rest, const char *what)
 {
     const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "\"npy:%.256s\": %s",
-                         rest, what);
+    (void)stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "\"npy:%.256s\": %s", rest,
+                        what);
+    return code;
 }
 
 /* ---- the spec ------------------------------------------------------------------- */

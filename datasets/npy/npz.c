@@ -223,9 +223,11 @@ static int open_archive(stoker_dataset **out, struct opening *opening)
     if (rc != STOKER_OK)
         return rc;
     opening->choices = stk_calloc(STOKER_FIELDS_MAX, sizeof(*opening->choices));
-    rc = opening->choices == NULL     ? refuse(opening, STOKER_ENOMEM, "opening")
-         : opening->fields[0] == '\0' ? choose_all(opening)
-                                      : choose_listed(opening);
+    if (opening->choices == NULL) {
+        stk_zip_close(&opening->zip);
+        return refuse(opening, STOKER_ENOMEM, "opening");
+    }
+    rc = opening->fields[0] == '\0' ? choose_all(opening) : choose_listed(opening);
     if (rc == STOKER_OK)
         rc = open_arrays(out, opening);
     for (uint32_t i = 0; i < opening->count; i++)

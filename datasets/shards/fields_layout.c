@@ -256,11 +256,12 @@ void stk_fields_part_store(uint8_t *to, const struct stk_fields_part *part)
 static bool size_fits(const struct stk_fields_part *part, const struct stk_fields_field *field)
 {
     const uint64_t bytes = stk_fields_bytes(field);
+    const uint64_t entry_bytes = stk_fields_entry_bytes(field);
+    assert(entry_bytes > 0); /* a field that was loaded has bytes, and these divide them */
     switch (part->codec) {
     case STK_SHARD_RAW:
-        return field->varies
-                   ? part->bytes <= bytes && part->bytes % stk_fields_entry_bytes(field) == 0
-                   : part->bytes == bytes;
+        return field->varies ? part->bytes <= bytes && part->bytes % entry_bytes == 0
+                             : part->bytes == bytes;
     case STK_SHARD_LZ4:
         return !field->varies && bytes <= (uint64_t)part->bytes * LZ4_RATIO_MAX;
     case STK_SHARD_ZSTD:

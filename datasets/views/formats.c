@@ -17,8 +17,9 @@ static int refuse(stoker_error *error, int code, const char *format, const char 
                   const char *at)
 {
     const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "%s: %s, not \"%.60s\"", format,
-                         what, at);
+    (void)stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "%s: %s, not \"%.60s\"", format,
+                        what, at);
+    return code;
 }
 
 static int no_memory(stoker_error *error, const char *format)

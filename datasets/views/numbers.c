@@ -1,6 +1,7 @@
 /* numbers.c - see numbers.h. */
 #include "datasets/views/numbers.h"
 
+#include <assert.h>
 #include <locale.h>
 #include <math.h>
 #include <string.h>
@@ -115,6 +116,8 @@ static uint64_t load_bits(const struct stk_npy_header *header, const uint8_t *at
 {
     uint64_t bits = 0;
     const uint32_t bytes = header->element_bytes;
+    assert(bytes >= 1);
+    assert(bytes <= 8);
     for (uint32_t i = 0; i < bytes; i++)
         bits |= (uint64_t)at[header->big_endian ? bytes - 1 - i : i] << (8 * i);
     const uint32_t spare = 64 - 8 * bytes;

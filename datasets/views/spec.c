@@ -120,7 +120,7 @@ int stk_spec_take(struct stk_spec_wish *wish, char *plain, const char *spec,
         const struct stk_spec_text pair = { text, strcspn(text, "&") };
         const char *equals = memchr(text, '=', pair.bytes);
         const struct stk_spec_text name = { text, equals == NULL ? 0 : (size_t)(equals - text) };
-        const struct key *key = key_named(keys, name);
+        const struct key *key = equals == NULL ? NULL : key_named(keys, name);
         const bool kept = key == NULL || (keeps != NULL && keeps(rest, key->name));
         if (key != NULL && kept) {
             wish->format_reads_seed = wish->format_reads_seed || strcmp(key->name, "seed") == 0;

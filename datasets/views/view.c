@@ -205,11 +205,14 @@ int stk_view_class_labels(const stoker_dataset *dataset, const uint64_t *ids, ui
                           int64_t *labels_out, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    if (dataset->ops->values == NULL || dataset->fields[dataset->label].info.part != STOKER_NO_PART)
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &nowhere,
-                             "classes are counted from labels that the data set has in memory; "
-                             "those of %s are read or made sample by sample",
-                             dataset->ops->name);
+    if (dataset->ops->values == NULL ||
+        dataset->fields[dataset->label].info.part != STOKER_NO_PART) {
+        (void)stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &nowhere,
+                            "classes are counted from labels that the data set has in memory; "
+                            "those of %s are read or made sample by sample",
+                            dataset->ops->name);
+        return STOKER_ENOTSUP;
+    }
     const int rc =
         dataset->ops->values(dataset->self, (uint32_t)dataset->label, ids, count, labels_out);
     return rc > 0 ? STOKER_EINVAL : rc;

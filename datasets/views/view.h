@@ -38,7 +38,7 @@ struct stk_view {
     struct stk_sampler_order order; /* split */
     uint64_t first_position;        /* split: where the side begins in the permutation */
     const double *weights;          /* weighted: [info.count], or NULL */
-    const double *class_weights;    /* weighted by class: [info.class_count], or NULL */
+    const double *class_weights;    /* weighted by class: one for each label, or NULL */
     char *description;              /* concat: owned; else NULL */
     stoker_field_info *fields;      /* concat: [info.field_count]; else NULL = those of source 0 */
 

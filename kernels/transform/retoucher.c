@@ -1,6 +1,7 @@
 /* retoucher.c - see retoucher.h. */
 #include "kernels/transform/retoucher.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ALIGNMENT = 64 };
@@ -204,6 +205,7 @@ static void pad_line(const struct stk_transform_plan *plan, const uint8_t *line,
 
 static int16_t *ring_at(const struct stk_retoucher *retoucher, uint32_t y, uint32_t side)
 {
+    assert(side > 0); /* it is odd */
     return retoucher->ring + y % side * retoucher->ring_stride;
 }
 

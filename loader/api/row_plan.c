@@ -1,6 +1,7 @@
 /* row_plan.c - see row_plan.h. */
 #include "loader/api/row_plan.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -357,6 +358,7 @@ static int check_budget(stoker_loader *loader, size_t row_bytes, uint64_t *avail
 {
     const uint64_t count = loader->pipeline.dataset->info.count;
     const uint64_t asked = loader->options.cache_bytes;
+    assert(row_bytes > 0); /* there are parts, and each fills a field */
     const int rc = loader->device->ops->available(loader->device, available, loader->cache_reason);
     if (rc < 0)
         return rc;

@@ -307,7 +307,7 @@ int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoke
                                  dataset->fields[i].bytes);
     if (dataset->ops->make != NULL)
         return make_sample(dataset, id, rows, error);
-    stoker_row exact[STOKER_FIELDS_MAX];
+    stoker_row exact[STOKER_FIELDS_MAX] = { { .data = NULL } };
     for (uint32_t i = 0; i < dataset->info.field_count; i++) {
         exact[i] = rows[i];
         exact[i].bytes_max = dataset->fields[i].bytes;

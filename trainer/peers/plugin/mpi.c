@@ -96,7 +96,7 @@ static void error_text(int code, char text[STK_MPI_TEXT_BYTES])
 static int duplicate(struct stk_mpi_communicator *from, struct stk_mpi_communicator **out,
                      struct stk_mpi_request *request)
 {
-    const MPI_Comm whole = from == NULL ? MPI_COMM_WORLD : from->comm;
+    MPI_Comm whole = from == NULL ? MPI_COMM_WORLD : from->comm;
     struct stk_mpi_communicator *const made = calloc(1, sizeof(*made));
     MPI_Request begun = MPI_REQUEST_NULL;
     if (made == NULL)
