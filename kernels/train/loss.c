@@ -12,7 +12,7 @@ static void take(struct running *r, float x, uint32_t i)
         r->sum = r->sum * expf(r->largest - x) + 1;
         r->largest = x;
         r->best = i;
-    } else {
+    } else if (x != -INFINITY) { /* adds 0; -inf - -inf would be NaN */
         r->sum += expf(x - r->largest);
     }
 }
@@ -24,7 +24,7 @@ static float row_loss(const struct stk_train_cross_entropy *a, enum stk_train_st
     for (uint32_t i = 0; i < a->classes; i++)
         take(&r, stk_train_load(a->x, first + i, storage), i);
     const bool bad = label < 0 || label >= (int64_t)a->classes;
-    const float base = r.largest + logf(r.sum);
+    const float base = r.largest < INFINITY ? r.largest + logf(r.sum) : NAN; /* inf - inf */
     float loss = 0;
     for (uint32_t i = 0; i < a->classes; i++) {
         const float log_p = stk_train_load(a->x, first + i, storage) - base;

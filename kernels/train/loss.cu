@@ -15,19 +15,19 @@ static __device__ __forceinline__ void take(running *r, float x, uint32_t i)
         r->sum = r->sum * expf(r->largest - x) + 1;
         r->largest = x;
         r->best = i;
-    } else {
+    } else if (x != -INFINITY) { /* adds 0; -inf - -inf would be NaN */
         r->sum += expf(x - r->largest);
     }
 }
 
-/* Merges two lanes' values; of equal maxima the lower class wins. */
+/* Merges two lanes' values; of equal maxima the lower class wins. A lane without a class has sum 0; a NaN stays. */
 static __device__ __forceinline__ void join(running *r, const running &other)
 {
     if (other.largest > r->largest || (other.largest == r->largest && other.best < r->best)) {
-        r->sum = other.sum + (r->sum > 0 ? r->sum * expf(r->largest - other.largest) : 0);
+        r->sum = other.sum + (r->sum != 0 ? r->sum * expf(r->largest - other.largest) : 0);
         r->largest = other.largest;
         r->best = other.best;
-    } else if (other.sum > 0) {
+    } else if (other.sum != 0) {
         r->sum += other.sum * expf(other.largest - r->largest);
     }
 }
@@ -63,7 +63,7 @@ static __device__ __forceinline__ void row_loss(const stk_train_cross_entropy &a
     for (uint32_t i = lane; i < a.classes; i += 32)
         take(&r, load(x, i), i);
     r = row_of_warp(r);
-    const float base = r.largest + logf(r.sum);
+    const float base = r.largest < INFINITY ? r.largest + logf(r.sum) : NAN; /* inf - inf */
     out->bad += bad;
     out->correct += !bad && (int64_t)r.best == label;
     for (uint32_t i = lane; i < a.classes; i += 32) {

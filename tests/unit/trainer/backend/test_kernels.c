@@ -81,6 +81,58 @@ CleanTest(train_kernels, cross_entropy_is_that_of_ref)
     check_loss(5, 33, 0);
 }
 
+/* The loss of one row of ref and of the host kernel. */
+static void losses_of_row(const float *x, uint32_t classes, double *expected, double *found)
+{
+    float wanted[64], dx[64];
+    const int64_t label = 1;
+    const struct stk_layer layer = { .in = { 1, 1, 1, classes } };
+    const struct stk_pass pass = { .gradient_scale = 1 };
+    double partial_loss;
+    uint32_t partial_counts[2], ticket = 0;
+    struct stk_train_metrics metrics = { 0 };
+    struct stk_loss loss = { 0 };
+    const struct stk_operands o = {
+        .layer = &layer, .pass = &pass, .count = 1, .x = x, .dx = wanted, .labels = &label
+    };
+    const struct stk_train_cross_entropy a = { .x = x,
+                                               .dx = dx,
+                                               .labels = &label,
+                                               .rows = 1,
+                                               .classes = classes,
+                                               .gradient_factor = 1,
+                                               .metrics = &metrics,
+                                               .partial_loss = &partial_loss,
+                                               .partial_counts = partial_counts,
+                                               .ticket = &ticket };
+    stk_ref_softmax_cross_entropy(&o, &loss);
+    run("softmax_cross_entropy", "_f32", &a);
+    for (uint32_t i = 0; i < classes; i++)
+        cr_assert_eq(isfinite(dx[i]), isfinite(wanted[i]), "%u of %u: %g, ref %g", i, classes,
+                     (double)dx[i], (double)wanted[i]);
+    *expected = loss.loss_sum;
+    *found = metrics.loss_sum;
+}
+
+/* A run that diverged must show it, and a class that is ruled out must not look like that. */
+CleanTest(train_kernels, cross_entropy_of_what_is_not_finite)
+{
+    static const float bad[] = { NAN, -INFINITY, INFINITY };
+    enum { CLASSES = 40 };
+    for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++)
+        for (uint32_t at = 0; at < CLASSES; at++) {
+            float x[CLASSES];
+            double expected, found;
+            fill(x, CLASSES, 3);
+            x[at] = bad[k];
+            losses_of_row(x, CLASSES, &expected, &found);
+            cr_assert_eq(isfinite(found), isfinite(expected), "%g at %u: %g, ref %g",
+                         (double)bad[k], at, found, expected);
+            if (isfinite(expected))
+                cr_assert_float_eq(found, expected, 1e-5);
+        }
+}
+
 CleanTest(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none)
 {
     float x[3 * 4] = { 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 0, 5 };
