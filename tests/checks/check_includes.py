@@ -41,6 +41,11 @@ THIRD_PARTY = {
     "webp/": ("loader/codec/webp/webp.c", "tests/"),
     "jerror.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.c"),
     "cuda_runtime_api.h": ("loader/base/cuda_runtime.h", "tests/"),
+    # What the kernels need of CUDA's language (nvcc finds them by itself in .cu files).
+    "cuda_bf16.h": ("tests/support/cuda_threads/device.h",),
+    "cuda_fp16.h": ("tests/support/cuda_threads/device.h",),
+    "vector_functions.h": ("tests/support/cuda_threads/device.h",),
+    "vector_types.h": ("tests/support/cuda_threads/device.h",),
     "lz4.h": ("loader/codec/lz4.c", "datasets/pack/", "bench/ceiling/unpack.c"),
     "zstd.h": ("loader/codec/zstd.c", "datasets/pack/"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
@@ -59,7 +64,7 @@ SYSTEM = re.compile(
     r"""^(assert|byteswap|cpuid|ctype|dirent|endian|errno|fcntl|fenv|float|fnmatch|ftw|dlfcn|getopt|glob|inttypes|libgen|
     limits|locale|malloc|math|netdb|poll|pthread|pwd|sched|semaphore|setjmp|signal|spawn|stdalign|
     stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|syscall|
-    termios|threads|time|unistd|wchar|immintrin|x86intrin|arm_neon)\.h$
+    termios|threads|time|ucontext|unistd|wchar|immintrin|x86intrin|arm_neon)\.h$
     |^(sys|linux|asm|net|netinet|arpa)/[a-z0-9_/-]+\.h$""", re.VERBOSE)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 

@@ -1,0 +1,234 @@
+/* access.c - each access of a kernel to memory: is it allowed, and does it race with an earlier one?
+ *
+ * The compiler, asked for ThreadSanitizer, calls a function before each access; these are here instead of in its runtime.
+ */
+#include <string.h>
+
+#include "machine.h"
+
+enum { ATOMIC = 1 << 15 }; /* in the thread of a stamp of a write */
+
+static uint32_t thread_of(struct ct_stamp stamp)
+{
+    return stamp.thread & ~(unsigned)ATOMIC;
+}
+
+/* Returns true if an access before races with this one. Not if both are atomic. */
+static bool races(struct ct_stamp before, const char *at, bool shared, bool atomic)
+{
+    const uint32_t first = shared ? ct.block_slice : ct.launch_slice;
+    const bool was_atomic = (before.thread & ATOMIC) != 0;
+    if (before.slice < first || (atomic && was_atomic))
+        return false;
+    if (before.slice >= ct.block_slice)
+        return thread_of(before) != ct_self() && before.epoch == ct.epoch;
+    before.thread = (uint16_t)thread_of(before);
+    return !ct_ordered(before, at, was_atomic);
+}
+
+static void report_race(struct ct_stamp before, const char *at, const struct ct_region *region,
+                        const char *what, const void *code)
+{
+    const bool in_block = before.slice >= ct.block_slice;
+    ct_find(in_block ? CUDA_THREADS_RACE_IN_BLOCK : CUDA_THREADS_RACE_BETWEEN_BLOCKS, code,
+            "%s byte %td of %s, which thread %u%s used", what, at - region->from, region->name,
+            thread_of(before), in_block ? "" : " of another block");
+}
+
+static struct ct_stamp stamp_now(bool atomic)
+{
+    return (struct ct_stamp){ .slice = ct.slice,
+                              .thread = (uint16_t)(ct_self() | (atomic ? ATOMIC : 0)),
+                              .epoch = (uint16_t)ct.epoch };
+}
+
+static void note_write(struct ct_cell *cell, const char *at, const struct ct_region *region,
+                       bool atomic, const void *code)
+{
+    const struct ct_stamp *const before[] = { &cell->write, &cell->read, &cell->read2,
+                                              &cell->elsewhere };
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+        if (races(*before[i], at, region->shared, atomic)) {
+            report_race(*before[i], at, region, i == 0 ? "write over" : "write of read", code);
+            break;
+        }
+    cell->write = stamp_now(atomic);
+}
+
+static void note_read(struct ct_cell *cell, const char *at, const struct ct_region *region,
+                      const void *code)
+{
+    const struct ct_stamp now = stamp_now(false);
+    const uint32_t first = region->shared ? ct.block_slice : ct.launch_slice;
+    if (region->scratch && cell->write.slice < first)
+        ct_find(CUDA_THREADS_UNWRITTEN, code, "byte %td of %s", at - region->from, region->name);
+    if (races(cell->write, at, region->shared, false))
+        report_race(cell->write, at, region, "read of written", code);
+    if (cell->read.slice < ct.block_slice) { /* the first read in this block */
+        if (cell->read.slice >= ct.launch_slice)
+            cell->elsewhere = cell->read;
+        cell->read = now;
+        cell->read2 = (struct ct_stamp){ 0 };
+    } else if (cell->read.epoch != now.epoch) {
+        cell->read = now;
+        cell->read2 = (struct ct_stamp){ 0 };
+    } else if (cell->read.thread == now.thread) {
+        cell->read = now;
+    } else {
+        cell->read2 = now;
+    }
+}
+
+/* The region of the whole access; else a finding, which ends the launch: NULL for the module's constants. */
+static struct ct_region *region_of(const char *at, size_t bytes, bool write, const void *code)
+{
+    struct ct_region *region = ct_region_at(at);
+    if (region == NULL && !write && at >= ct.module->image && at < ct.module->image_end)
+        return NULL;
+    if (region == NULL)
+        ct_find(CUDA_THREADS_OUTSIDE, code, "%s of %zu bytes at %p", write ? "write" : "read",
+                bytes, (const void *)at);
+    else if ((size_t)(region->to - at) < bytes)
+        ct_find(CUDA_THREADS_OUTSIDE, code, "%s of %zu bytes, %td before the end of %s",
+                write ? "write" : "read", bytes, region->to - at, region->name);
+    else if (write && !region->writable)
+        ct_find(CUDA_THREADS_CONSTANT, code, "byte %td of %s", at - region->from, region->name);
+    else
+        return region;
+    ct_end_launch();
+    return NULL;
+}
+
+static void note(const char *at, size_t bytes, bool write, bool atomic, const void *code)
+{
+    const struct ct_region *region = region_of(at, bytes, write, code);
+    if (region == NULL)
+        return;
+    ct.report->accesses++;
+    for (size_t i = 0; i < bytes; i++) {
+        struct ct_cell *cell = &region->cells[at - region->from + (ptrdiff_t)i];
+        if (write)
+            note_write(cell, at + i, region, atomic, code);
+        else
+            note_read(cell, at + i, region, code);
+    }
+}
+
+static void access_by_kernel(const void *memory, size_t bytes, bool write, const void *code)
+{
+    const char *at = memory;
+    if (ct.running == NULL || bytes == 0 || (size_t)(at - ct.running->stack) < CT_STACK_BYTES)
+        return;
+    note(at, bytes, write, false, code);
+    if (ct.launch->interrupt_every != 0 && ct_random() % ct.launch->interrupt_every == 0)
+        ct_pause(CT_READY, NULL);
+}
+
+void ct_access_atomic(const char *at, size_t bytes, const void *code)
+{
+    note(at, bytes, true, true, code);
+}
+
+void cuda_atomic(void *at, size_t bytes)
+{
+    ct_access_atomic(at, bytes, __builtin_return_address(0));
+    ct_order_atomic(at, bytes);
+}
+
+/* ---- the compiler's hooks ------------------------------------------------------------------------ */
+
+#define READS(memory, bytes)  access_by_kernel(memory, bytes, false, __builtin_return_address(0))
+#define WRITES(memory, bytes) access_by_kernel(memory, bytes, true, __builtin_return_address(0))
+
+#define DEFINE_HOOKS(bytes)                                                                        \
+    void __tsan_read##bytes(void *memory);                                                         \
+    void __tsan_write##bytes(void *memory);                                                        \
+    void __tsan_unaligned_read##bytes(void *memory);                                               \
+    void __tsan_unaligned_write##bytes(void *memory);                                              \
+    void __tsan_read_write##bytes(void *memory);                                                   \
+    void __tsan_unaligned_read_write##bytes(void *memory);                                         \
+    void __tsan_read##bytes(void *memory)                                                          \
+    {                                                                                              \
+        READS(memory, bytes);                                                                      \
+    }                                                                                              \
+    void __tsan_write##bytes(void *memory)                                                         \
+    {                                                                                              \
+        WRITES(memory, bytes);                                                                     \
+    }                                                                                              \
+    void __tsan_unaligned_read##bytes(void *memory)                                                \
+    {                                                                                              \
+        READS(memory, bytes);                                                                      \
+    }                                                                                              \
+    void __tsan_unaligned_write##bytes(void *memory)                                               \
+    {                                                                                              \
+        WRITES(memory, bytes);                                                                     \
+    }                                                                                              \
+    void __tsan_read_write##bytes(void *memory)                                                    \
+    {                                                                                              \
+        READS(memory, bytes);                                                                      \
+        WRITES(memory, bytes);                                                                     \
+    }                                                                                              \
+    void __tsan_unaligned_read_write##bytes(void *memory)                                          \
+    {                                                                                              \
+        READS(memory, bytes);                                                                      \
+        WRITES(memory, bytes);                                                                     \
+    }
+DEFINE_HOOKS(1)
+DEFINE_HOOKS(2)
+DEFINE_HOOKS(4)
+DEFINE_HOOKS(8)
+DEFINE_HOOKS(16)
+
+void __tsan_read_range(void *memory, size_t bytes);
+void __tsan_write_range(void *memory, size_t bytes);
+void __tsan_func_entry(void *caller);
+void __tsan_func_exit(void);
+void __tsan_init(void);
+
+void __tsan_read_range(void *memory, size_t bytes)
+{
+    READS(memory, bytes);
+}
+
+void __tsan_write_range(void *memory, size_t bytes)
+{
+    WRITES(memory, bytes);
+}
+
+void __tsan_func_entry(void *caller)
+{
+    (void)caller;
+}
+
+void __tsan_func_exit(void)
+{
+}
+
+void __tsan_init(void)
+{
+}
+
+/* What a module calls as memcpy() and so on (ld --wrap). */
+void *__wrap_memcpy(void *to, const void *from, size_t bytes);
+void *__wrap_memmove(void *to, const void *from, size_t bytes);
+void *__wrap_memset(void *to, int value, size_t bytes);
+
+void *__wrap_memcpy(void *to, const void *from, size_t bytes)
+{
+    READS(from, bytes);
+    WRITES(to, bytes);
+    return memcpy(to, from, bytes);
+}
+
+void *__wrap_memmove(void *to, const void *from, size_t bytes)
+{
+    READS(from, bytes);
+    WRITES(to, bytes);
+    return memmove(to, from, bytes);
+}
+
+void *__wrap_memset(void *to, int value, size_t bytes)
+{
+    WRITES(to, bytes);
+    return memset(to, value, bytes);
+}

@@ -1,0 +1,80 @@
+/* test_transform.c - the source of every kernel of the transforms, on fibers: nothing is found, and the host version's bytes come
+ * out; and no kernel is missing.
+ */
+#include "support/transform_kernel_cases.h"
+
+#include "support/leaks.h"
+
+static void check(struct kernel_case *c)
+{
+    static const struct kernel_run runs[] = {
+        { 0 }, { .seed = 1, .interrupt_every = 40, .blocks_max = 2 }
+    };
+    static struct kernel_verdict verdict;
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        kernel_case_run(c, &runs[i], &verdict);
+        cr_assert_eq(verdict.report.count, 0, "%s [%s]: %s", c->name, c->label,
+                     verdict.report.findings[0].text);
+        cr_assert_eq(verdict.differences, 0, "%s", verdict.difference);
+    }
+    kernel_case_end(c);
+}
+
+CleanTest(transform_kernels_on_threads, transforms)
+{
+    each_transform_case(check);
+}
+
+CleanTest(transform_kernels_on_threads, keeping)
+{
+    each_keep_case(check);
+}
+
+CleanTest(transform_kernels_on_threads, mixing)
+{
+    each_mix_case(check);
+}
+
+/* The names that have been visited. */
+static char seen[160][64];
+static size_t seen_count;
+
+static void note(struct kernel_case *c)
+{
+    for (size_t i = 0; i < seen_count; i++)
+        if (strcmp(seen[i], c->name) == 0) {
+            kernel_case_end(c);
+            return;
+        }
+    cr_assert_lt(seen_count, COUNT_OF(seen));
+    (void)snprintf(seen[seen_count++], sizeof(seen[0]), "%s", c->name);
+    kernel_case_end(c);
+}
+
+static void check_table(const struct stk_kernel *kernels)
+{
+    const struct cuda_threads_module *module = cuda_threads_open(STOKER_TEST_KERNELS);
+    cr_assert_not_null(module, "%s", dlerror());
+    for (const struct stk_kernel *k = kernels; k->name != NULL; k++) {
+        bool found = false;
+        for (size_t i = 0; i < seen_count; i++)
+            found |= strcmp(seen[i], k->name) == 0;
+        cr_assert(found, "no case runs %s", k->name);
+        cr_assert(cuda_threads_has(module, k->name), "kernels.cpp has no row for %s", k->name);
+    }
+}
+
+CleanTest(transform_kernels_on_threads, every_kernel_has_a_case)
+{
+    each_loss_case(note);
+    each_update_case(note);
+    each_elementwise_case(note);
+    each_pool_case(note);
+    each_channel_case(note);
+    each_dropout_case(note);
+    each_transform_case(note);
+    each_keep_case(note);
+    each_mix_case(note);
+    check_table(stk_kernels);
+    check_table(stk_train_kernels);
+}
