@@ -8,6 +8,7 @@
  *
  *   none      this process alone
  *   mpi       host memory, by MPI: mpi.h
+ *   tcp       words alone, for GPUs that torchrun has started: tcp.h
  *   threads   threads of this process: threads.h */
 #ifndef STK_TRAINER_PEERS_PEERS_H
 #define STK_TRAINER_PEERS_PEERS_H
@@ -28,6 +29,8 @@ enum stk_meeting {
     STK_MEET_SAVE,
     STK_MEET_LOAD,
     STK_MEET_ANY,
+    STK_MEET_READ,
+    STK_MEET_CAPTURE,
     STK_MEET_LEAVE,
     STK_MEETINGS
 };
@@ -74,7 +77,8 @@ struct stk_peers {
     const struct stk_peers_ops *ops;
     uint32_t rank, world_size;
     size_t gather_bytes_max;
-    bool threads; /* the ranks are threads of this process */
+    bool threads;    /* the ranks are threads of this process */
+    bool words_only; /* all_reduce refuses: GPUs sum by themselves */
 };
 
 struct stk_peers_options {
