@@ -34,8 +34,8 @@ struct algorithm {
 
 static struct {
     bool epilogues;
-    uint64_t runs;
-    int64_t live;
+    _Atomic uint64_t runs; /* trainers may be in several threads */
+    _Atomic int64_t live;
 } standin = { .epilogues = true };
 
 void standin_cublaslt_reset(bool epilogues)

@@ -56,6 +56,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
         return standin_end(cudaErrorInvalidDevice);
     memset(out, 0, sizeof(*out));
     (void)snprintf(out->name, sizeof(out->name), "Stand-in GPU %d", device);
+    out->uuid.bytes[0] = 'G';
+    out->uuid.bytes[sizeof(out->uuid.bytes) - 1] = (char)device;
     out->totalGlobalMem = atomic_load(&standin.memory_bytes);
     out->major = MAJOR;
     out->minor = MINOR;

@@ -26,7 +26,7 @@ struct stk_cudnn_plan {
 
 static struct {
     bool fuses;
-    uint64_t plans, rounded, runs;
+    _Atomic uint64_t plans, rounded, runs; /* trainers may be in several threads */
 } standin = { .fuses = true };
 
 void standin_cudnn_reset(bool fuses)

@@ -161,8 +161,10 @@ static void convolve(struct convolution *v, const struct standin_cudnn_operation
     v->filters = v->w.t->n / v->groups;
     walk(v, meet[o->direction]);
     for (int64_t i = 0; i < elements; i++) {
-        const double old = o->window.add ? (double)standin_cudnn_load(arrays[result], i) : 0;
-        standin_cudnn_store(arrays[result], i, old + v->wide[result][i]);
+        double sum = v->wide[result][i];
+        if (o->window.add) /* accumulators are float32 */
+            sum = (double)(standin_cudnn_load(arrays[result], i) + (float)sum);
+        standin_cudnn_store(arrays[result], i, sum);
     }
     for (int i = 0; i < 3; i++)
         free(v->wide[i]);
