@@ -260,7 +260,40 @@ struct stk_train_batch_norm_moments {
     uint32_t *tickets;                 /* [(c + 31) / 32] */
 };
 
-/* batch_norm_backward_sums, then batch_norm_backward: gradients of gamma and beta, then of x. */
+/* Of several GPUs together, instead of batch_norm_moments: batch_norm_sums on each, the sum over all of `sums`, then
+ * batch_norm_finish. Blocks of batch_norm_sums as of batch_norm_moments. */
+struct stk_train_batch_norm_sums {
+    const void *x;      /* T [pixels][c] */
+    const float *shift; /* [c]; the same on all GPUs, close to the mean */
+    uint64_t pixels;    /* here */
+    uint32_t c, chunks;
+    double *sums;        /* [2][c]: of x - shift, and of its square */
+    float *partial_sums; /* [chunks][2][c] */
+    uint32_t *tickets;   /* [(c + 31) / 32] */
+};
+
+/* batch_norm_finish: one thread per channel, no storage types. */
+struct stk_train_batch_norm_finish {
+    const double *sums; /* [2][c] of all GPUs */
+    const float *shift;
+    uint64_t pixels; /* on all GPUs */
+    uint32_t c;
+    float epsilon, momentum;
+    float *mean, *inverse;             /* [c] */
+    float *running_mean, *running_var; /* updated, with the unbiased variance; NULL = not updated */
+};
+
+/* move_statistics: running statistics by those of each GPU's batch, in the order of ranks. No storage types. */
+struct stk_train_move_statistics {
+    float *running;
+    const float *found;   /* [ranks][count]; NaN = that GPU had no batch */
+    const float *momenta; /* [count] */
+    uint64_t count;
+    uint32_t ranks;
+};
+
+/* batch_norm_backward_sums, then batch_norm_backward: gradients of gamma and beta, then of x. Of several GPUs together,
+ * `sums_of_all` is added up over them between the two. */
 struct stk_train_batch_norm_backward {
     const void *x, *dy; /* T [pixels][c] */
     const void *y;      /* relu: dy counts where y > 0; NULL = y is recomputed from x */
@@ -270,8 +303,10 @@ struct stk_train_batch_norm_backward {
     const float *mean, *inverse, *gamma, *beta; /* [c] */
     float *gamma_grad, *beta_grad;              /* [c], added to by backward_sums */
     float *sums;                                /* [2][c]: of this call only, for backward */
-    float *partial_sums;                        /* [chunks][2][c] */
-    uint32_t *tickets;                          /* [(c + 31) / 32] */
+    double *sums_of_all;                        /* [2][c]; NULL = this GPU alone: `sums` are used */
+    uint64_t pixels_of_all;
+    float *partial_sums; /* [chunks][2][c] */
+    uint32_t *tickets;   /* [(c + 31) / 32] */
 };
 
 /* bias_gradient: bias_grad[c] += sum of dy over all pixels. Blocks of 32 channels x `chunks`. */

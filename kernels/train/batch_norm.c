@@ -15,3 +15,17 @@ static void batch_norm(const struct stk_train_batch_norm *a, enum stk_train_stor
 }
 
 STK_TRAIN_HOST_KERNEL(stk_train_batch_norm, stk_train_batch_norm, batch_norm)
+
+void stk_train_batch_norm_finish(const void *arguments)
+{
+    const struct stk_train_batch_norm_finish *const a = arguments;
+    for (uint32_t c = 0; c < a->c; c++)
+        stk_train_finish_channel(a, c);
+}
+
+void stk_train_move_statistics(const void *arguments)
+{
+    const struct stk_train_move_statistics *const a = arguments;
+    for (uint64_t i = 0; i < a->count; i++)
+        stk_train_move_by_all(a, i);
+}

@@ -1,4 +1,4 @@
-/* batch_norm.cu - BatchNorm with known statistics. Host version: batch_norm.c. */
+/* batch_norm.cu - BatchNorm with known statistics, and statistics of several GPUs. Host version: batch_norm.c. */
 #include "kernels/train/device.cuh"
 
 template <class T> static __device__ __forceinline__ void batch_norm(const stk_train_batch_norm &a)
@@ -14,3 +14,17 @@ template <class T> static __device__ __forceinline__ void batch_norm(const stk_t
 }
 
 STK_KERNEL(stk_train_batch_norm, stk_train_batch_norm, batch_norm)
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_train_batch_norm_finish(const struct stk_train_batch_norm_finish a)
+{
+    for (uint32_t c = first_element_32(); c < a.c; c += element_stride_32())
+        stk_train_finish_channel(&a, c);
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_train_move_statistics(const struct stk_train_move_statistics a)
+{
+    for (uint64_t i = first_element(); i < a.count; i += element_stride())
+        stk_train_move_by_all(&a, i);
+}

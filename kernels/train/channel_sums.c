@@ -95,6 +95,30 @@ static void moments(const struct stk_train_batch_norm_moments *a, enum stk_train
     }
 }
 
+static float off_shift(const void *arguments, enum stk_train_storage storage, uint64_t at,
+                       uint32_t c)
+{
+    const struct stk_train_batch_norm_sums *const a = arguments;
+    return stk_train_load(a->x, at, storage) - a->shift[c];
+}
+
+static float off_shift_squared(const void *arguments, enum stk_train_storage storage, uint64_t at,
+                               uint32_t c)
+{
+    const float off = off_shift(arguments, storage, at, c);
+    return off * off;
+}
+
+static void sums_to_share(const struct stk_train_batch_norm_sums *a, enum stk_train_storage storage)
+{
+    const struct summed first = { off_shift, a, storage, a->pixels, a->c, a->chunks };
+    const struct summed second = { off_shift_squared, a, storage, a->pixels, a->c, a->chunks };
+    for (uint32_t c = 0; c < a->c; c++) {
+        a->sums[c] = whole_sum(&first, c);
+        a->sums[a->c + c] = whole_sum(&second, c);
+    }
+}
+
 /* Returns the gradient at element `at` of channel c: 0 if ReLU cut it off. */
 static float passed(const void *arguments, enum stk_train_storage storage, uint64_t at, uint32_t c)
 {
@@ -129,26 +153,37 @@ static void backward_sums(const struct stk_train_batch_norm_backward *a,
     const struct summed gammas = { gamma_value, a, storage, a->pixels, a->c, a->chunks };
     const struct summed betas = { passed, a, storage, a->pixels, a->c, a->chunks };
     for (uint32_t c = 0; c < a->c; c++) {
-        a->sums[c] = (float)whole_sum(&gammas, c);
-        a->sums[a->c + c] = (float)whole_sum(&betas, c);
+        const double gamma = whole_sum(&gammas, c);
+        const double beta = whole_sum(&betas, c);
+        a->sums[c] = (float)gamma;
+        a->sums[a->c + c] = (float)beta;
         a->gamma_grad[c] += a->sums[c];
         a->beta_grad[c] += a->sums[a->c + c];
+        if (a->sums_of_all == NULL)
+            continue;
+        a->sums_of_all[c] = gamma;
+        a->sums_of_all[a->c + c] = beta;
     }
 }
 
 static void backward(const struct stk_train_batch_norm_backward *a, enum stk_train_storage storage)
 {
+    const bool together = a->sums_of_all != NULL;
+    const float pixels = (float)(together ? a->pixels_of_all : a->pixels);
     for (uint64_t i = 0; i < a->pixels * a->c; i++) {
         const uint32_t c = (uint32_t)(i % a->c);
-        const float dx = stk_train_norm_gradient(
-            passed(a, storage, i, c), normalised(a, storage, i, c), a->gamma[c] * a->inverse[c],
-            a->sums[a->c + c], a->sums[c], (float)a->pixels);
+        const float gamma = together ? (float)a->sums_of_all[c] : a->sums[c];
+        const float beta = together ? (float)a->sums_of_all[a->c + c] : a->sums[a->c + c];
+        const float dx =
+            stk_train_norm_gradient(passed(a, storage, i, c), normalised(a, storage, i, c),
+                                    a->gamma[c] * a->inverse[c], beta, gamma, pixels);
         stk_train_store(a->dx, i, dx, storage);
     }
 }
 
 STK_TRAIN_HOST_KERNEL(stk_train_bias_gradient, stk_train_bias_gradient, bias_gradient)
 STK_TRAIN_HOST_KERNEL(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments)
+STK_TRAIN_HOST_KERNEL(stk_train_batch_norm_sums, stk_train_batch_norm_sums, sums_to_share)
 STK_TRAIN_HOST_KERNEL(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward,
                       backward_sums)
 STK_TRAIN_HOST_KERNEL(stk_train_batch_norm_backward, stk_train_batch_norm_backward, backward)

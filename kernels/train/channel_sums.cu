@@ -109,6 +109,29 @@ static __device__ __forceinline__ void moments(const stk_train_batch_norm_moment
     }
 }
 
+template <class T>
+static __device__ __forceinline__ void sums_to_share(const stk_train_batch_norm_sums &a)
+{
+    const extent e = { a.pixels, a.c, a.chunks };
+    const T *const x = (const T *)a.x;
+    const auto values = [&](uint64_t at, uint32_t c, float *out) {
+        const float off = load(x, at) - a.shift[c];
+        out[0] = off;
+        out[1] = off * off;
+    };
+    if (!sum_chunks<2>(e, a.partial_sums, a.tickets, values))
+        return;
+    const uint32_t c = channel_of_thread();
+    double sum = 0;
+    double square_sum = 0;
+    for (uint32_t i = 0; i < a.chunks; i++) {
+        sum += (double)a.partial_sums[(uint64_t)i * 2 * a.c + c];
+        square_sum += (double)a.partial_sums[((uint64_t)i * 2 + 1) * a.c + c];
+    }
+    a.sums[c] = sum;
+    a.sums[a.c + c] = square_sum;
+}
+
 /* Returns the gradient at element `at` of channel c: 0 if ReLU cut it off. */
 template <class T>
 static __device__ __forceinline__ float passed(const stk_train_batch_norm_backward &a, uint64_t at,
@@ -145,6 +168,10 @@ static __device__ __forceinline__ void backward_sums(const stk_train_batch_norm_
     }
     a.sums[c] = (float)gamma;
     a.sums[a.c + c] = (float)beta;
+    if (a.sums_of_all != nullptr) {
+        a.sums_of_all[c] = gamma;
+        a.sums_of_all[a.c + c] = beta;
+    }
     a.gamma_grad[c] += (float)gamma;
     a.beta_grad[c] += (float)beta;
 }
@@ -152,16 +179,21 @@ static __device__ __forceinline__ void backward_sums(const stk_train_batch_norm_
 template <class T>
 static __device__ __forceinline__ void backward(const stk_train_batch_norm_backward &a)
 {
+    const bool together = a.sums_of_all != nullptr;
+    const float pixels = (float)(together ? a.pixels_of_all : a.pixels);
     for (uint64_t i = first_element(); i < a.pixels * a.c; i += element_stride()) {
         const uint32_t c = (uint32_t)(i % a.c);
         const float hat = (load((const T *)a.x, i) - a.mean[c]) * a.inverse[c];
+        const float gamma = together ? (float)a.sums_of_all[c] : a.sums[c];
+        const float beta = together ? (float)a.sums_of_all[a.c + c] : a.sums[a.c + c];
         store((T *)a.dx, i,
-              stk_train_norm_gradient(passed<T>(a, i, c), hat, a.gamma[c] * a.inverse[c],
-                                      a.sums[a.c + c], a.sums[c], (float)a.pixels));
+              stk_train_norm_gradient(passed<T>(a, i, c), hat, a.gamma[c] * a.inverse[c], beta,
+                                      gamma, pixels));
     }
 }
 
 STK_KERNEL(stk_train_bias_gradient, stk_train_bias_gradient, bias_gradient)
 STK_KERNEL(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments)
+STK_KERNEL(stk_train_batch_norm_sums, stk_train_batch_norm_sums, sums_to_share)
 STK_KERNEL(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward, backward_sums)
 STK_KERNEL(stk_train_batch_norm_backward, stk_train_batch_norm_backward, backward)

@@ -290,6 +290,31 @@ STK_ELEMENT float stk_train_move(float running, float now, float momentum)
     return (float)((1 - (double)momentum) * (double)running + (double)momentum * (double)now);
 }
 
+/* Channel c of batch_norm_finish. */
+STK_ELEMENT void stk_train_finish_channel(const struct stk_train_batch_norm_finish *a, uint32_t c)
+{
+    const struct stk_train_moments_of_channel m = stk_train_shifted_moments(
+        a->sums[c], a->sums[a->c + c], a->shift[c], a->pixels, a->epsilon);
+    a->mean[c] = m.mean;
+    a->inverse[c] = m.inverse;
+    if (a->running_mean == NULL)
+        return;
+    a->running_mean[c] = stk_train_move(a->running_mean[c], m.mean, a->momentum);
+    a->running_var[c] = stk_train_move(a->running_var[c], m.unbiased, a->momentum);
+}
+
+/* Element i of move_statistics. */
+STK_ELEMENT void stk_train_move_by_all(const struct stk_train_move_statistics *a, uint64_t i)
+{
+    float running = a->running[i];
+    for (uint32_t r = 0; r < a->ranks; r++) {
+        const float found = a->found[r * a->count + i];
+        if (!isnan(found))
+            running = stk_train_move(running, found, a->momenta[i]);
+    }
+    a->running[i] = running;
+}
+
 /* As trainer/backend/common/batch_norm.h. */
 STK_ELEMENT float stk_train_normalise(float x, float mean, float inverse, float gamma, float beta)
 {

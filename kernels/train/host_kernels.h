@@ -89,9 +89,10 @@ STK_TRAIN_DECLARE(stk_train_avg_pool_backward);
 STK_TRAIN_DECLARE(stk_train_dropout);
 STK_TRAIN_DECLARE(stk_train_batch_norm);
 STK_TRAIN_DECLARE(stk_train_batch_norm_moments);
+STK_TRAIN_DECLARE(stk_train_batch_norm_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward);
 STK_TRAIN_DECLARE(stk_train_bias_gradient);
-stk_train_host_kernel stk_train_prepare;
+stk_train_host_kernel stk_train_prepare, stk_train_batch_norm_finish, stk_train_move_statistics;
 
 #endif

@@ -143,6 +143,22 @@ static struct stk_launch_grid moments_grid(const void *arguments)
     return chunks_grid(a->c, a->chunks);
 }
 
+static struct stk_launch_grid sums_grid(const void *arguments)
+{
+    const struct stk_train_batch_norm_sums *const a = arguments;
+    return chunks_grid(a->c, a->chunks);
+}
+
+static struct stk_launch_grid finish_grid(const void *arguments)
+{
+    return blocks_for(((const struct stk_train_batch_norm_finish *)arguments)->c, BLOCKS_MAX);
+}
+
+static struct stk_launch_grid move_grid(const void *arguments)
+{
+    return blocks_for(((const struct stk_train_move_statistics *)arguments)->count, BLOCKS_MAX);
+}
+
 static struct stk_launch_grid backward_sums_grid(const void *arguments)
 {
     const struct stk_train_batch_norm_backward *const a = arguments;
@@ -188,6 +204,11 @@ const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_dropout, stk_train_dropout, dropout_grid),
     IN_EACH_TYPE(stk_train_batch_norm, stk_train_batch_norm, batch_norm_grid),
     IN_EACH_TYPE(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments_grid),
+    IN_EACH_TYPE(stk_train_batch_norm_sums, stk_train_batch_norm_sums, sums_grid),
+    { "stk_train_batch_norm_finish", sizeof(struct stk_train_batch_norm_finish),
+      stk_train_batch_norm_finish, finish_grid },
+    { "stk_train_move_statistics", sizeof(struct stk_train_move_statistics),
+      stk_train_move_statistics, move_grid },
     IN_EACH_TYPE(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward,
                  backward_sums_grid),
     IN_EACH_TYPE(stk_train_batch_norm_backward, stk_train_batch_norm_backward,
