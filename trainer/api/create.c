@@ -152,7 +152,7 @@ static void name_backend(stoker_trainer *trainer)
 static int take_batch_statistics(stoker_trainer *trainer, stoker_error *error)
 {
     const uint64_t floats = trainer->model->statistic_floats;
-    if (!stk_trainer_has_peers(trainer) || floats == 0)
+    if (!stk_trainer_has_peers(trainer) || floats == 0 || trainer->settings.ops->device != NULL)
         return STOKER_OK;
     trainer->batch_statistics = stk_calloc(floats, sizeof(*trainer->batch_statistics));
     return trainer->batch_statistics != NULL
@@ -227,6 +227,8 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     if (rc == STOKER_OK)
         rc = stk_trainer_meet_created(trainer, build(trainer, &given, error), error);
     if (rc == STOKER_OK)
+        rc = stk_trainer_join_devices(trainer, error);
+    if (rc == STOKER_OK)
         rc = stk_trainer_share_state(trainer, error);
     if (rc != STOKER_OK)
         stoker_trainer_destroy(&trainer);
@@ -240,13 +242,15 @@ void stoker_trainer_destroy(stoker_trainer **trainer)
     if (trainer == NULL || *trainer == NULL)
         return;
     stoker_trainer *const t = *trainer;
-    stk_peers_leave(&t->peers);
+    if (t->device_sums == NULL)
+        stk_peers_leave(&t->peers);
     if (t->runner != NULL)
         t->runner->ops->destroy(t->runner);
-    for (uint32_t s = t->stage_count; s-- > 0;) {
+    for (uint32_t s = t->stage_count; s-- > 0;) { /* graphs go before what they sum with */
         stk_stage_close(t->stage[s]);
         stk_free(t->stage[s]);
     }
+    stk_trainer_leave(t);
     for (int h = 0; h < 2; h++)
         stoker_model_destroy(&t->stage_model[h]);
     stk_notes_free(&t->notes);

@@ -6,6 +6,7 @@
 
 #include "loader/base/thread.h"
 #include "trainer/api/options.h"
+#include "trainer/api/rank_device.h"
 #include "trainer/backend/cuda/device/list.h"
 
 enum { TEXT_BYTES = 8192 };
@@ -32,6 +33,7 @@ void stoker_trainer_wake(const char *backend, bool convolutions)
     if (stk_trainer_read_backend(&settings, backend, NULL) != STOKER_OK ||
         !(settings.automatic || settings.ops == &stk_backend_cuda))
         return;
+    stk_rank_take_device(&settings, NULL);
     settings.backend.needs_convolutions = convolutions;
     settings.backend.needs_linear = true;
     if (stk_backend_cuda.create(&woken, &settings.backend, NULL) == STOKER_OK)

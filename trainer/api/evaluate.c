@@ -113,12 +113,14 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
 {
     if (trainer == NULL || sum == NULL)
         return STOKER_EINVAL;
-    int rc = trainer->runner->queues_forward ? collect(trainer) : STOKER_OK;
+    int rc = stk_trainer_meet_to_read(trainer, &trainer->error);
+    if (rc == STOKER_OK && trainer->runner->queues_forward)
+        rc = collect(trainer);
     struct stk_loss all = { .loss_sum = trainer->evaluated.loss_sum,
                             .correct = trainer->evaluated.correct,
                             .count = trainer->evaluated.count };
-    if (rc == STOKER_OK)
-        rc = stk_trainer_sum_loss(trainer, STK_MEET_EVALUATE, &all, &trainer->error);
+    uint64_t bad_labels = 0; /* those of this rank were found before */
+    rc = stk_trainer_sum_loss(trainer, STK_MEET_EVALUATE, rc, &all, &bad_labels, &trainer->error);
     if (rc == STOKER_OK)
         add(sum, &all);
     trainer->evaluated = (stoker_evaluation){ 0 };

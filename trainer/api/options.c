@@ -114,7 +114,7 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
           "a stoker_optimizer" },
         { "schedule", (double)(int)o->schedule, 0, STK_SCHEDULE_ONE_CYCLE, true, true,
           "a stoker_schedule" },
-        { "peers", (double)(int)o->peers, 0, STOKER_PEERS_THREADS, true, true, "a stoker_peers" },
+        { "peers", (double)(int)o->peers, 0, STOKER_PEERS_NCCL, true, true, "a stoker_peers" },
         { "peer_timeout_ms", o->peer_timeout_ms, 1, 2147483648.0, true, true, "1 to 2^31" },
         { "checkpoint_segments", o->checkpoint_segments, 0, STOKER_MODEL_LAYERS_MAX, true, true,
           "0 (the default) to 8192" },
@@ -291,6 +291,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->checkpoint_segments = o->checkpoint_segments;
     out->recompute_batch_norm = o->recompute_batch_norm;
     out->sync_batch_norm = o->sync_batch_norm;
+    out->peer_timeout_ms = o->peer_timeout_ms;
 }
 
 /* "cuda:1" is "cuda" and device 1. NULL: no such back end. */
@@ -329,6 +330,7 @@ int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given
 {
     const char *const name = given == NULL ? "auto" : given;
     out->automatic = strcmp(name, "auto") == 0;
+    out->device_named = strchr(name, ':') != NULL;
     out->ops = read_name(out->automatic ? "cpu" : name, &out->backend.device);
     return out->ops == NULL ? unknown(name, error) : STOKER_OK;
 }

@@ -8,7 +8,10 @@
 #include "loader/base/cpu_share.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "trainer/api/options.h"
+#include "trainer/api/rank_device.h"
 #include "trainer/peers/choose.h"
+#include "trainer/peers/nccl.h"
 #include "trainer/peers/threads.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
@@ -31,6 +34,22 @@ void stk_trainer_stay_away(const stoker_trainer_options *options, int rc, const 
         stk_group_decline(options->peer_group, options->peer_rank, word.text);
 }
 
+/* "auto" is a GPU if every rank has one. */
+static int agree_on_gpus(stoker_trainer *trainer, const stoker_trainer_options *options,
+                         stoker_error *error)
+{
+    const struct stk_word *all = NULL;
+    struct stk_word word = stk_peers_word(STK_MEET_CREATE, STOKER_OK, NULL);
+    if (!stk_trainer_has_peers(trainer))
+        return STOKER_OK;
+    word.number[0] = stk_rank_has_gpu(trainer->peers, trainer->model, options) ? 1 : 0;
+    const int rc = stk_peers_agree(trainer->peers, &word, &all, error);
+    trainer->ranks_have_gpus = rc == STOKER_OK;
+    for (uint32_t r = 0; r < trainer->peers->world_size && rc == STOKER_OK; r++)
+        trainer->ranks_have_gpus = trainer->ranks_have_gpus && all[r].number[0] == 1;
+    return rc;
+}
+
 int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *options,
                      stoker_error *error)
 {
@@ -41,10 +60,12 @@ int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *opti
                                              .floats_max = trainer->model->parameter_floats,
                                              .group = options->peer_group,
                                              .group_rank = options->peer_rank };
-    if ((unsigned)options->peers > STOKER_PEERS_THREADS || /* reported with the other options */
+    if ((unsigned)options->peers > STOKER_PEERS_NCCL || /* reported with the other options */
         (options->peers == STOKER_PEERS_THREADS && !names_thread(options)))
         return stk_peers_alone(&trainer->peers, error);
-    return stk_peers_join(&trainer->peers, options->peers, &asked, error);
+    trainer->asks_nccl = options->peers == STOKER_PEERS_NCCL;
+    const int rc = stk_peers_join(&trainer->peers, options->peers, &asked, error);
+    return rc == STOKER_OK ? agree_on_gpus(trainer, options, error) : rc;
 }
 
 /* Ranks of one node share its CPUs, unless the launcher has given each its own. Its variables were read when it joined. */
@@ -62,22 +83,33 @@ int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_trainer_settings *const settings = &trainer->settings;
     const uint32_t world_size = trainer->peers->world_size;
-    if (world_size == 1) {
+    if (world_size == 1)
         settings->sync_batch_norm = false; /* they are all ranks' */
+    if (world_size == 1 && !trainer->asks_nccl)
         return STOKER_OK;
-    }
-    settings->automatic = false; /* ops is the CPU's */
+    if (trainer->asks_nccl && !settings->automatic && settings->ops != &stk_backend_cuda)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "backend \"%s\" with STOKER_PEERS_NCCL, which is for GPUs: choose "
+                             "\"cuda\" or \"auto\"",
+                             settings->ops->name);
+    if (settings->automatic && (trainer->ranks_have_gpus || trainer->asks_nccl))
+        settings->ops = &stk_backend_cuda;
+    settings->automatic = false; /* else ops is the CPU's */
     if (settings->backend.threads == 0)
         settings->backend.threads = threads_of_rank(trainer->peers);
     if (settings->split > 0)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "split = %u with %u ranks: a rank has one device", settings->split,
                              world_size);
-    if (settings->ops->device != NULL)
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                             "backend \"%s\" with %u ranks: their gradients are summed in host "
-                             "memory; choose \"cpu\" or \"ref\"",
-                             settings->ops->name, world_size);
+    if (settings->ops == &stk_backend_cuda)
+        stk_rank_take_device(settings, trainer->peers);
+    else if (trainer->peers->words_only)
+        return stk_error_set(
+            error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+            "backend \"%s\" with %u ranks that torchrun has started: in host memory "
+            "gradients are summed by MPI, which it does not start: use mpirun, or "
+            "srun --mpi=pmix",
+            settings->ops->name, world_size);
     if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "batch_size = STOKER_BATCH_SIZE_MAX with %u ranks, which might choose "
@@ -122,6 +154,7 @@ static uint64_t hash_settings(const struct stk_trainer_settings *settings)
         (uint64_t)settings->rule.optimizer, (uint64_t)settings->schedule.kind,
         settings->schedule.total_updates,   settings->schedule.warmup_updates,
         settings->metrics_interval,         settings->sync_batch_norm,
+        settings->backend.uncaptured,       settings->ops != NULL && settings->ops->device != NULL,
         settings->loss_scale.dynamic,       settings->backend.deterministic,
         (uint64_t)settings->backend.storage
     };
@@ -155,6 +188,40 @@ int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *erro
     return met == STOKER_OK ? compare(trainer, all, error) : met;
 }
 
+/* ---- several GPUs ---------------------------------------------------------------- */
+
+int stk_trainer_join_devices(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_stage *const stage = trainer->stage[0];
+    const struct stk_device_ops *const device = stage->ops->device;
+    if ((trainer->peers->world_size == 1 && !trainer->asks_nccl) || device == NULL)
+        return STOKER_OK;
+    const struct stk_nccl_options options = { .timeout_ms = trainer->settings.peer_timeout_ms,
+                                              .device_index = stage->settings.backend.device,
+                                              .device = device->identify(stage->backend) };
+    int before = 0;
+    int rc = device->enter(stage->backend, &before, error);
+    const bool entered = rc == STOKER_OK;
+    rc = stk_nccl_join(&trainer->device_sums, trainer->peers, &options, rc, error);
+    if (entered)
+        device->leave(stage->backend, before);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = device->join(stage->backend, trainer->device_sums, trainer->model,
+                      trainer->settings.sync_batch_norm, error);
+    return stk_trainer_meet(trainer, STK_MEET_CREATE, rc, error);
+}
+
+void stk_trainer_leave(stoker_trainer *trainer)
+{
+    if (trainer->device_sums != NULL) {
+        const struct stk_word word = stk_peers_word(STK_MEET_LEAVE, STOKER_OK, NULL);
+        const bool whole = stk_peers_agree(trainer->peers, &word, NULL, NULL) == STOKER_OK;
+        stk_nccl_leave(&trainer->device_sums, !whole);
+    }
+    stk_peers_leave(&trainer->peers);
+}
+
 /* ---- meetings -------------------------------------------------------------------- */
 
 int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc, stoker_error *error)
@@ -165,24 +232,42 @@ int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc, 
     return stk_peers_agree(trainer->peers, &word, NULL, error);
 }
 
+/* What a pass of these samples needs of a device, so that its failure is known before the others sum with it. */
+static int prepare_device(stoker_trainer *trainer, uint32_t count, bool *forgets)
+{
+    struct stk_stage *const stage = trainer->stage[0];
+    if (stage->ops->device == NULL)
+        return STOKER_OK;
+    const int rc = stk_stage_refill(stage, &trainer->error);
+    return rc == STOKER_OK
+               ? stage->ops->device->prepare_step(stage->train, count, forgets, &trainer->error)
+               : rc;
+}
+
 int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
                           struct stk_pass_share *out)
 {
     const struct stk_peers *const peers = trainer->peers;
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(STK_MEET_PASS, rc, &trainer->error);
+    bool forgets = false;
     *out = (struct stk_pass_share){ .samples = count, .passes = count > 0 ? 1 : 0 };
     if (!stk_trainer_has_peers(trainer))
         return rc;
+    if (rc == STOKER_OK)
+        rc = prepare_device(trainer, count, &forgets);
+    struct stk_word word = stk_peers_word(STK_MEET_PASS, rc, &trainer->error);
     word.number[0] = count;
+    word.number[1] = forgets ? 1 : 0;
     const int met = stk_peers_agree(trainer->peers, &word, &all, &trainer->error);
     if (met != STOKER_OK)
         return met;
-    *out = (struct stk_pass_share){ .samples = 0 };
+    *out = (struct stk_pass_share){ .hash = HASH_START };
     for (uint32_t r = 0; r < peers->world_size; r++) {
         out->before += r < peers->rank ? all[r].number[0] : 0;
         out->samples += all[r].number[0];
         out->passes += all[r].number[0] > 0 ? 1 : 0;
+        out->hash = mix(out->hash, &all[r].number[0], sizeof(all[r].number[0]));
+        out->forgets = out->forgets || all[r].number[1] != 0;
     }
     return STOKER_OK;
 }
@@ -285,6 +370,15 @@ static int sum(stoker_trainer *trainer, stoker_error *error)
                                    error);
 }
 
+/* The device sums gradients and statistics itself. */
+static int run_pass_on_device(stoker_trainer *trainer, const struct stk_pass *pass,
+                              const struct stk_group_pass *group)
+{
+    const int rc = trainer->runner->ops->train(trainer->runner, pass, group, &trainer->unread.loss,
+                                               &trainer->error);
+    return rc == STOKER_OK ? rc : fail_pass(trainer, rc);
+}
+
 static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
                            const struct stk_group_pass *of_group)
 {
@@ -318,6 +412,8 @@ static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
 int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
                          const struct stk_group_pass *group)
 {
+    if (trainer->device_sums != NULL)
+        return run_pass_on_device(trainer, pass, group);
     return stk_trainer_has_peers(trainer)
                ? run_shared_pass(trainer, pass, group)
                : trainer->runner->ops->train(trainer->runner, pass, group, &trainer->unread.loss,
@@ -328,6 +424,10 @@ int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
 
 int stk_trainer_sum_gradients(stoker_trainer *trainer, stoker_error *error)
 {
+    const struct stk_stage *const stage = trainer->stage[0];
+    if (trainer->device_sums != NULL)
+        return stage->ops->device->sum(stage->backend, stage->arenas.gradients,
+                                       trainer->model->parameter_floats, error);
     return !stk_trainer_has_peers(trainer) || sums_each_pass(trainer) ? STOKER_OK
                                                                       : sum(trainer, error);
 }
@@ -345,21 +445,31 @@ int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite)
     return rc;
 }
 
-int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, struct stk_loss *loss,
-                         stoker_error *error)
+int stk_trainer_meet_to_read(stoker_trainer *trainer, stoker_error *error)
+{
+    return trainer->device_sums == NULL
+               ? STOKER_OK
+               : stk_trainer_meet(trainer, STK_MEET_READ, STOKER_OK, error);
+}
+
+int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, int came,
+                         struct stk_loss *loss, uint64_t *bad_labels, stoker_error *error)
 {
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(meeting, STOKER_OK, NULL);
+    struct stk_word word = stk_peers_word(meeting, came, error);
     if (!stk_trainer_has_peers(trainer))
-        return STOKER_OK;
+        return came;
     word.sum = loss->loss_sum;
     word.number[0] = loss->correct;
     word.number[1] = loss->count;
+    word.number[2] = *bad_labels;
     const int rc = stk_peers_agree(trainer->peers, &word, &all, error);
     if (rc != STOKER_OK)
         return rc;
     *loss = (struct stk_loss){ 0 };
+    *bad_labels = 0;
     for (uint32_t r = 0; r < trainer->peers->world_size; r++) {
+        *bad_labels += all[r].number[2];
         const struct stk_loss one = { .loss_sum = all[r].sum,
                                       .correct = all[r].number[0],
                                       .count = all[r].number[1] };
@@ -378,6 +488,30 @@ int stk_trainer_share_bytes(stoker_trainer *trainer, void *memory, size_t bytes,
     return trainer->peers->ops->broadcast(trainer->peers, memory, bytes, error);
 }
 
+/* memory: an arena. */
+static int share_arena(stoker_trainer *trainer, void *memory, uint64_t bytes, stoker_error *error)
+{
+    const struct stk_stage *const stage = trainer->stage[0];
+    if (memory == NULL || bytes == 0)
+        return STOKER_OK;
+    return trainer->device_sums != NULL
+               ? stage->ops->device->broadcast(stage->backend, memory, bytes, error)
+               : stk_trainer_share_bytes(trainer, memory, bytes, error);
+}
+
+/* Of a group under way rank 0 has the gradients. */
+int stk_trainer_clear_gradients(stoker_trainer *trainer, stoker_error *error)
+{
+    const struct stk_stage *const stage = trainer->stage[0];
+    const uint64_t floats = trainer->model->parameter_floats;
+    if (trainer->peers->rank == 0 || stage->arenas.gradients == NULL)
+        return STOKER_OK;
+    if (trainer->device_sums != NULL)
+        return stage->ops->device->clear(stage->backend, stage->arenas.gradients, floats, error);
+    memset(stage->arenas.gradients, 0, floats * sizeof(float));
+    return STOKER_OK;
+}
+
 int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_stage *const stage = trainer->stage[0];
@@ -393,16 +527,19 @@ int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error)
                   { stage->state[0], bytes },
                   { stage->state[1], bytes },
                   { stage->state[2], bytes },
-                  { stage->ema, bytes },
-                  { &trainer->progress, sizeof(trainer->progress) },
-                  { trainer->batches_before, tracked } };
+                  { stage->ema, bytes } };
     _Static_assert(STK_STATE_ARENAS_MAX == 3, "each one is shared");
     int rc = STOKER_OK;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && rc == STOKER_OK; i++)
-        if (parts[i].memory != NULL)
-            rc = stk_trainer_share_bytes(trainer, parts[i].memory, parts[i].bytes, error);
+        rc = share_arena(trainer, parts[i].memory, parts[i].bytes, error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_share_bytes(trainer, &trainer->progress, sizeof(trainer->progress), error);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_share_bytes(trainer, trainer->batches_before, tracked, error);
     stage->half_weights_from = NULL;
-    if (trainer->peers->rank != 0 && stage->arenas.gradients != NULL) /* rank 0 has the group's */
-        memset(stage->arenas.gradients, 0, bytes);
+    if (rc == STOKER_OK)
+        rc = stk_trainer_clear_gradients(trainer, error);
+    if (rc == STOKER_OK && trainer->device_sums != NULL)
+        rc = stk_trainer_upload_state(trainer, error);
     return rc;
 }

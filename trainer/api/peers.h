@@ -5,6 +5,8 @@
  *   update   sum of gradients ─▶ finite? ─▶ each rank makes the same update
  *   report   sum of losses
  *
+ * GPUs sum gradients and statistics themselves (device_sums.h), within what a pass queues; peers carry the words.
+ *
  * Every call waits for all ranks, and returns STOKER_EPEER if one of them cannot continue: the message names it. */
 #ifndef STK_TRAINER_API_PEERS_H
 #define STK_TRAINER_API_PEERS_H
@@ -22,11 +24,18 @@ int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error);
 /* rc: how this rank's create went; returned if it failed. STOKER_EMISMATCH: another model or other options than rank 0. */
 int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *error);
 
+/* GPUs find each other. All ranks have built their trainers. STOKER_ENOTSUP, EINVAL, EMISMATCH, EPEER, ENOMEM. */
+int stk_trainer_join_devices(stoker_trainer *trainer, stoker_error *error);
+/* Ends the trainer's part in the run; what other ranks still sum with a GPU of this one fails. The stages are closed. */
+void stk_trainer_leave(stoker_trainer *trainer);
+
 /* One pass of all ranks. */
 struct stk_pass_share {
     uint64_t before;  /* samples of lower ranks in this pass */
     uint64_t samples; /* sum over all ranks */
     uint32_t passes;  /* ranks with samples */
+    uint64_t hash;    /* a hash of how many samples each rank has */
+    bool forgets;     /* some rank has destroyed graphs */
 };
 /* rc: whether this rank's batch can be trained on; an error of any rank is one on all. */
 int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
@@ -39,21 +48,26 @@ int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
 int stk_trainer_sum_gradients(stoker_trainer *trainer, stoker_error *error);
 /* *finite: on all ranks. */
 int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite);
-/* meeting: STK_MEET_REPORT or EVALUATE. */
-int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, struct stk_loss *loss,
-                         stoker_error *error);
+/* meeting: STK_MEET_REPORT or EVALUATE. came: how this rank's part went, and what is returned if it failed. bad_labels are
+ * summed, too. */
+int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, int came,
+                         struct stk_loss *loss, uint64_t *bad_labels, stoker_error *error);
+/* Before the host waits for sums of several GPUs: every rank has queued its part. */
+int stk_trainer_meet_to_read(stoker_trainer *trainer, stoker_error *error);
 
 /* rc: how this rank's part went, and what is returned if it failed. */
 int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc,
                      stoker_error *error);
 /* Everybody's weights, statistics, state and progress become rank 0's. */
 int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error);
+/* Sets those of all ranks but 0 to 0, which has the sum of all. */
+int stk_trainer_clear_gradients(stoker_trainer *trainer, stoker_error *error);
 int stk_trainer_share_bytes(stoker_trainer *trainer, void *memory, size_t bytes,
                             stoker_error *error);
 
 static inline bool stk_trainer_has_peers(const stoker_trainer *trainer)
 {
-    return trainer->peers->world_size > 1;
+    return trainer->peers->world_size > 1 || trainer->device_sums != NULL;
 }
 
 #endif

@@ -247,10 +247,7 @@ static int gather_group(stoker_trainer *trainer, stoker_error *error)
     if (trainer->progress.group_passes == 0 || !stk_trainer_has_peers(trainer))
         return STOKER_OK;
     const int rc = stk_trainer_sum_gradients(trainer, error);
-    if (rc == STOKER_OK && trainer->peers->rank != 0)
-        memset(trainer->stage[0]->arenas.gradients, 0,
-               trainer->model->parameter_floats * sizeof(float));
-    return rc;
+    return rc == STOKER_OK ? stk_trainer_clear_gradients(trainer, error) : rc;
 }
 
 static int save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
@@ -279,7 +276,9 @@ int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_
     if (trainer == NULL || path == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "save: trainer or path is NULL");
-    int rc = gather_group(trainer, error);
+    int rc = stk_trainer_meet_to_read(trainer, error);
+    if (rc == STOKER_OK)
+        rc = gather_group(trainer, error);
     if (rc != STOKER_OK)
         return rc;
     if (trainer->peers->rank == 0)

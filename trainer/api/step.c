@@ -149,7 +149,7 @@ static int check_pass(stoker_trainer *trainer, const stoker_batch *batch)
     int rc = stk_trainer_check_batch(trainer, batch);
     if (rc == STOKER_OK && !trainer->settings.sync_batch_norm)
         rc = check_batch_norm(trainer, count);
-    if (rc == STOKER_OK && stk_trainer_has_peers(trainer)) {
+    if (rc == STOKER_OK && stk_trainer_has_peers(trainer) && batch->device != STOKER_DEVICE_CUDA) {
         const struct stk_pass pass = { .labels = batch->labels.data, .count = count };
         rc = stk_operands_check_labels(&trainer->stage[0]->train_halves[0], &pass, &trainer->error);
     }
@@ -166,6 +166,8 @@ static int train_pass(stoker_trainer *trainer, const stoker_batch *batch,
                              .page_locked = batch->device == STOKER_DEVICE_CUDA_HOST,
                              .count = batch->count,
                              .samples_of_all = share->samples,
+                             .shares = share->hash,
+                             .forgets = share->forgets,
                              .first_sample = progress->group_samples + share->before,
                              .step = progress->groups,
                              .seed = progress->seed,

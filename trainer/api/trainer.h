@@ -4,6 +4,7 @@
 
 #include "trainer/api/gradient_sum.h"
 #include "trainer/api/notes.h"
+#include "trainer/backend/common/device_sums.h"
 #include "trainer/stage/runner.h"
 
 /* All that changes from step to step, except the arenas. */
@@ -34,7 +35,10 @@ struct stoker_trainer {
     stoker_model *stage_model[2]; /* NULL with one stage */
     struct stk_runner *runner;
     struct stk_peers *peers; /* the other ranks; one of one if there are none */
-    /* With peers: the mean and variance of this rank's batch, as the arena of statistics. NULL without. */
+    bool asks_nccl;          /* STOKER_PEERS_NCCL */
+    bool ranks_have_gpus; /* back end "auto" of several ranks: each has a GPU and the libraries */
+    struct stk_device_sums *device_sums; /* sums of GPUs, beside the peers; NULL: none */
+    /* With peers and host memory: the mean and variance of this rank's batch, as the arena of statistics. NULL without. */
     double *batch_statistics;
     struct stk_gradient_sum gradient_sum; /* with peers */
     char backend_name[64];                /* "cuda"; "cpu,cuda:1" */

@@ -14,6 +14,7 @@
 #ifndef STK_TRAINER_BACKEND_BACKEND_H
 #define STK_TRAINER_BACKEND_BACKEND_H
 
+#include "trainer/backend/common/device_sums.h"
 #include "trainer/backend/common/transfer.h"
 #include "trainer/plan/plan.h"
 #include "trainer/plan/slices.h"
@@ -76,12 +77,18 @@ struct stk_pass {
     /* Factor of each sample's loss gradient: loss scale / samples of the whole step. */
     float gradient_scale;
 
-    /* ---- several ranks; host memory only; zero and NULL: this process alone ---- */
+    /* ---- several ranks; zero and NULL: this process alone ---- */
+
+    uint64_t samples_of_all; /* samples of this pass on all ranks; > 0 with sums */
+    /* Device: a number of the samples of each rank, in their order. Equal on all ranks, and different for different ones. */
+    uint64_t shares;
+    bool forgets; /* device: on some rank graphs were destroyed since the last pass, so all do so */
+
+    /* ---- several ranks, host memory ---- */
 
     /* BatchNorm over all ranks: `add` sums doubles over them, in place. One thread calls it, in the order of operations; it
      * keeps its own errors. A pass of 0 samples then still runs. */
     const struct stk_pass_sums *sums;
-    uint64_t samples_of_all; /* samples of this pass on all ranks; > 0 with sums */
     /* [model.statistic_floats], as arenas.statistics: BatchNorm writes a batch's mean and unbiased variance here instead of
      * moving the running statistics. */
     double *batch_statistics;
@@ -210,6 +217,29 @@ struct stk_device_ops {
     /* Queue the norm of the gradients if clipping or the loss scale needs it. Only with training->split. */
     int (*queue_norm)(struct stk_backend *backend, const struct stk_update *update,
                       stoker_error *error);
+
+    /* ---- several ranks; see common/device_sums.h ---- */
+
+    /* Make the device current in this thread, while device sums are opened; restore what was before. */
+    int (*enter)(const struct stk_backend *backend, int *before, stoker_error *error);
+    void (*leave)(const struct stk_backend *backend, int before);
+    /* A number that no other GPU has. */
+    struct stk_device_id (*identify)(const struct stk_backend *backend);
+    /* Call once, before the first step; `sums` must outlive the back end. From then on a pass may have no samples, an
+     * update uses the gradients of all ranks, and a wait for the device ends if a rank fails. STOKER_ENOMEM. */
+    int (*join)(struct stk_backend *backend, struct stk_device_sums *sums,
+                const stoker_model *model, bool sync_batch_norm, stoker_error *error);
+    /* Prepare what a pass of `count` samples needs; *forgets: graphs were destroyed since the last call. Between this and
+     * queue_step the ranks meet. STOKER_ENOMEM, ELIMIT. */
+    int (*prepare_step)(struct stk_program *program, uint32_t count, bool *forgets,
+                        stoker_error *error);
+    /* Queue the sum of floats of the device over all ranks; nothing to do if this process is alone. STOKER_EPEER. */
+    int (*sum)(struct stk_backend *backend, float *floats, uint64_t count, stoker_error *error);
+    /* Everybody's bytes become rank 0's; returns when done. STOKER_EPEER. */
+    int (*broadcast)(struct stk_backend *backend, void *memory, uint64_t bytes,
+                     stoker_error *error);
+    /* Queue setting floats to 0. */
+    int (*clear)(struct stk_backend *backend, float *floats, uint64_t count, stoker_error *error);
 
     /* Counts of captured steps; owned by the back end. */
     const struct stk_capture *(*capture)(const struct stk_backend *backend);

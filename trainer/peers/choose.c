@@ -4,8 +4,8 @@
 #include <stoker/ranks.h>
 
 #include "loader/base/environment.h"
-#include "loader/base/error.h"
 #include "trainer/peers/mpi.h"
+#include "trainer/peers/tcp.h"
 #include "trainer/peers/threads.h"
 
 /* torchrun starts processes that know each other's address, but no MPI; mpirun may pass its variables on, too. */
@@ -14,6 +14,21 @@ static bool brings_mpi(const stoker_ranks *ranks)
     return ranks->launcher != STOKER_LAUNCHER_TORCHRUN ||
            stk_environment("OMPI_COMM_WORLD_SIZE") != NULL || stk_environment("PMI_SIZE") != NULL ||
            stk_environment("PMIX_RANK") != NULL;
+}
+
+/* Over MPI if it is there, else over TCP, if torchrun or the user has said where. */
+static int join_launched(struct stk_peers **out, const stoker_ranks *ranks,
+                         const struct stk_peers_options *options, stoker_error *error)
+{
+    const struct stk_mpi_functions *mpi = NULL;
+    if (brings_mpi(ranks)) {
+        const int rc = stk_mpi_load(&mpi, error);
+        if (rc == STOKER_OK)
+            return stk_mpi_join(out, mpi, options, ranks->world_size, error);
+        if (stk_environment("MASTER_ADDR") == NULL)
+            return rc;
+    }
+    return stk_tcp_join(out, ranks, options, error);
 }
 
 static int join_mpi(struct stk_peers **out, uint32_t expected_size,
@@ -40,11 +55,5 @@ int stk_peers_join(struct stk_peers **out, stoker_peers kind,
                         error);
     if (ranks.world_size == 1)
         return stk_peers_alone(out, error);
-    if (!brings_mpi(&ranks))
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE,
-                             "RANK=%u and WORLD_SIZE=%u are torchrun's, and ranks talk by MPI, "
-                             "which torchrun does not start: use mpirun, or srun --mpi=pmix",
-                             ranks.rank, ranks.world_size);
-    return join_mpi(out, ranks.world_size, options, error);
+    return join_launched(out, &ranks, options, error);
 }

@@ -6,8 +6,8 @@
 
 #include "trainer/peers/peers.h"
 
-/* Waits for all ranks, if there are others. STOKER_ENOTSUP: no MPI, or the launcher brings none; STOKER_EINVAL: the
- * launcher's variables; STOKER_EPEER, ENOMEM. */
+/* Waits for all ranks, if there are others. Those of torchrun meet over TCP, and cannot sum arrays in host memory
+ * (peers->words_only). STOKER_ENOTSUP: no MPI; STOKER_EINVAL: the launcher's variables; STOKER_EPEER, ENOMEM, ENOFILE. */
 int stk_peers_join(struct stk_peers **out, stoker_peers kind,
                    const struct stk_peers_options *options, stoker_error *error);
 

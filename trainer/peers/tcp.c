@@ -242,6 +242,7 @@ int stk_tcp_join(struct stk_peers **out, const stoker_ranks *ranks,
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "peers");
     p->peers =
         (struct stk_peers){ .ops = &ops, .rank = ranks->rank, .world_size = ranks->world_size };
+    p->peers.words_only = true;
     p->options = *options;
     rc = join(p, &at, error);
     if (rc == STOKER_OK) {

@@ -133,12 +133,8 @@ void settings_place(struct settings *settings, const struct arguments *arguments
         (void)stoker_trainer_set_metrics_interval(trainer, GPU_METRICS_INTERVAL);
     if (!on_gpu(trainer))
         return;
-    const char *number = arguments->device == NULL ? NULL : strchr(arguments->device, ':');
     settings->loading.device = STOKER_DEVICE_CUDA;
-    settings->loading.device_index =
-        number == NULL
-            ? 0
-            : (uint32_t)strtoul(number + 1, NULL, 10); /* already checked by the trainer */
+    settings->loading.device_index = stoker_trainer_device_index(trainer);
 }
 
 /* "one-cycle, 3 warm-up updates" */

@@ -124,14 +124,19 @@ static int norm(struct stk_runner *runner, double *squared, bool *finite, stoker
     return STOKER_OK;
 }
 
-/* The group's last pass has queued it, if there was one. */
+/* The group's last pass has queued it, if there was one, and the sum over the ranks before it. */
 static int queue_update(struct stk_runner *runner, uint64_t samples, bool early,
                         stoker_error *error)
 {
     const struct stk_stage *const stage = stage_of(runner);
     const struct stk_update update = stk_stage_update_of(stage);
-    return early ? stage->ops->device->queue_update(stage->backend, &update, samples, error)
-                 : STOKER_OK;
+    if (!early)
+        return STOKER_OK;
+    const int rc = stage->ops->device->sum(stage->backend, stage->arenas.gradients,
+                                           stage->model->parameter_floats, error);
+    return rc == STOKER_OK
+               ? stage->ops->device->queue_update(stage->backend, &update, samples, error)
+               : rc;
 }
 
 static int forward(struct stk_runner *runner, const struct stk_pass *pass, struct stk_loss *found,

@@ -8,7 +8,8 @@
 
 struct stk_trainer_settings {
     const struct stk_backend_ops *ops;
-    bool automatic; /* `cuda` if it can be opened, else ops */
+    bool automatic;    /* `cuda` if it can be opened, else ops */
+    bool device_named; /* "cuda:1"; else a rank's GPU is its number among those of its node */
     struct stk_backend_options backend;
     uint32_t split;                           /* layers before the seam; 0 = one device */
     const struct stk_backend_ops *second_ops; /* back end of the layers after it */
@@ -28,6 +29,7 @@ struct stk_trainer_settings {
     uint32_t checkpoint_segments;
     bool recompute_batch_norm;
     bool sync_batch_norm;
+    uint32_t peer_timeout_ms;
 };
 
 #endif

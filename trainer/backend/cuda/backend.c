@@ -8,6 +8,7 @@
 #include "trainer/backend/cuda/device/device.h"
 #include "trainer/backend/cuda/program/program.h"
 #include "trainer/backend/cuda/program/training.h"
+#include "trainer/backend/cuda/ranks/ranks.h"
 
 enum { BENCHMARKED = 8 }; /* engines to time, of the best guesses */
 
@@ -57,6 +58,7 @@ static void cuda_destroy(struct stk_backend *backend)
         stk_cuda_drain(backend);
     for (int i = 0; i < STK_CUDA_PREPARED; i++)
         stk_cuda_program_unload(backend->prepared[i]);
+    stk_cuda_ranks_close(backend);
     stk_cuda_free(backend, backend->rates);
     stk_cuda_free(backend, backend->block);
     stk_engine_cache_destroy(&backend->math.cache);
@@ -96,6 +98,23 @@ static const struct stk_capture *cuda_capture(const struct stk_backend *backend)
     return &backend->captured;
 }
 
+static struct stk_device_id cuda_identify(const struct stk_backend *backend)
+{
+    return backend->id;
+}
+
+static int cuda_clear(struct stk_backend *backend, float *floats, uint64_t count,
+                      stoker_error *error)
+{
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_cuda_clear(backend, floats, count * sizeof(float), error);
+    stk_cuda_leave(backend, before);
+    return rc;
+}
+
 static void *cuda_stream(const struct stk_backend *backend)
 {
     return backend->stream;
@@ -117,6 +136,14 @@ static const struct stk_device_ops device_ops = {
     .queue_step = stk_cuda_program_queue_step,
     .queue_update = stk_cuda_training_queue_update,
     .queue_norm = stk_cuda_training_queue_norm,
+    .enter = stk_cuda_enter,
+    .leave = stk_cuda_leave,
+    .identify = cuda_identify,
+    .join = stk_cuda_ranks_join,
+    .prepare_step = stk_cuda_program_prepare_step,
+    .sum = stk_cuda_ranks_sum_floats,
+    .broadcast = stk_cuda_ranks_broadcast,
+    .clear = cuda_clear,
     .capture = cuda_capture,
     .stream = cuda_stream,
 };

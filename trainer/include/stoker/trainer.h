@@ -50,7 +50,8 @@ typedef enum stoker_peers {
     STOKER_PEERS_NONE = 0, /* this process alone */
     STOKER_PEERS_AUTO,     /* those that stoker_ranks_from_environment() finds; one process: NONE */
     STOKER_PEERS_MPI,      /* all processes of MPI */
-    STOKER_PEERS_THREADS   /* threads of this process: those of options.peer_group */
+    STOKER_PEERS_THREADS,  /* threads of this process: those of options.peer_group */
+    STOKER_PEERS_NCCL /* as AUTO, on GPUs alone: "auto" is "cuda", and one process uses NCCL as well */
 } stoker_peers;
 
 #define STOKER_BATCH_SIZE_MAX  UINT32_MAX       /* in options.batch_size: the largest that fits */
@@ -155,13 +156,17 @@ typedef struct stoker_trainer_options {
      * or two devices of which one is a GPU. */
     bool tf32;
 
-    /* Ranks that train one model on "cpu" or "ref"; "auto" is then "cpu". Default STOKER_PEERS_NONE. Give all ranks the same
-     * model and options. Each rank steps with its own share of the samples (the loader's rank and world_size), batch_size
+    /* Ranks that train one model. Default STOKER_PEERS_NONE. Give all ranks the same model and options. Each rank steps with its own share of the samples (the loader's rank and world_size), batch_size
      * being that of one rank: N ranks compute what one computes with N times `accumulate`, and an update sums the
      * gradients of all. All ranks use rank 0's weights and seed. A call that is marked "All ranks" waits for the others;
      * if one rank fails, is stopped or does not come, it returns STOKER_EPEER with a message that names that rank.
      * create starts MPI unless it runs, through libstoker_mpi.so (or the file that $STOKER_MPI names), and the program's
-     * exit finishes it. Not with split. */
+     * exit finishes it. Not with split.
+     *
+     * With "cuda" each rank has a GPU: that of its number among the ranks of its node, unless "cuda:K" names one; two
+     * ranks with one GPU are refused (STOKER_EINVAL). "auto" is "cuda" if every rank has a GPU, else "cpu". NCCL sums in
+     * the memory of the GPUs (libnccl.so.2, or the file that $STOKER_NCCL names), in its own order: N ranks compute what
+     * one does up to rounding. The rest goes over MPI, if the launcher brings it, else over TCP to $MASTER_ADDR. */
     stoker_peers peers;
     /* Longest wait for another rank, milliseconds, 1..2^31; default 120000. It must exceed the slowest pass, save and
      * pause of any rank. */
@@ -345,6 +350,8 @@ STOKER_API size_t stoker_trainer_devices(char *text, size_t bytes);
 STOKER_API uint64_t stoker_trainer_updates(const stoker_trainer *trainer);    /* so far */
 STOKER_API uint32_t stoker_trainer_rank(const stoker_trainer *trainer);       /* 0 without peers */
 STOKER_API uint32_t stoker_trainer_world_size(const stoker_trainer *trainer); /* 1 without peers */
+/* The GPU of a trainer on one; else 0. */
+STOKER_API uint32_t stoker_trainer_device_index(const stoker_trainer *trainer);
 /* Sets *flag to true if it is true on any rank: for decisions that all must take, such as to stop. All ranks.
  * STOKER_EPEER. */
 STOKER_API int stoker_trainer_any(stoker_trainer *trainer, bool *flag);

@@ -31,3 +31,8 @@ size_t stk_cuda_list_devices(char *text, size_t bytes)
     const int length = snprintf(text, bytes, "%-8s none: %s\n", "cuda", WHY);
     return (size_t)length < bytes ? (size_t)length : bytes - 1;
 }
+
+uint32_t stk_cuda_count_devices(void)
+{
+    return 0;
+}

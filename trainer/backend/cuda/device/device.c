@@ -1,8 +1,12 @@
 /* device.c - open a GPU, make it current, wait for it; find its kernels by name. */
 #include "trainer/backend/cuda/device/device.h"
 
+#include <sched.h>
 #include <stddef.h>
+#include <string.h>
+#include <time.h>
 
+#include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
@@ -39,10 +43,50 @@ void stk_cuda_leave(const struct stk_backend *backend, int before)
                              NULL);
 }
 
+/* ---- waiting ------------------------------------------------------------- */
+
+static void relax(uint32_t turn)
+{
+    enum { YIELDS = 200, SLEEP_NS = 20000 };
+    if (turn < YIELDS)
+        (void)sched_yield();
+    else
+        (void)nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
+}
+
+/* A sum of all ranks does not end if one of them is gone. */
+static int await_with_ranks(const struct stk_backend *backend, cudaEvent_t event,
+                            stoker_error *error)
+{
+    const struct stk_cuda_runtime *const cuda = &backend->runtime;
+    const uint64_t begin_ns = stk_now_ns();
+    for (uint32_t turn = 0;; turn += turn < UINT32_MAX ? 1 : 0) {
+        const cudaError_t code =
+            event == NULL ? cuda->cudaStreamQuery(backend->stream) : cuda->cudaEventQuery(event);
+        if (code != cudaErrorNotReady)
+            return stk_cuda_check(backend, code, "cudaStreamQuery", error);
+        const int rc = backend->sums->ops->poll(backend->sums, stk_now_ns() - begin_ns, error);
+        if (rc != STOKER_OK)
+            return rc;
+        relax(turn);
+    }
+}
+
+int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_error *error)
+{
+    if (backend->sums != NULL)
+        return await_with_ranks(backend, event, error);
+    if (event != NULL)
+        return stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(event),
+                              "cudaEventSynchronize", error);
+    return stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
+                          "cudaStreamSynchronize", error);
+}
+
+/* After a rank's failure sums have ended, so the second wait is short. */
 void stk_cuda_drain(const struct stk_backend *backend)
 {
-    if (stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream), "drain",
-                       NULL) != STOKER_OK)
+    if (stk_cuda_await(backend, NULL, NULL) != STOKER_OK)
         (void)stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
                              "drain", NULL);
 }
@@ -50,8 +94,7 @@ void stk_cuda_drain(const struct stk_backend *backend)
 int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error)
 {
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                            "cudaStreamSynchronize", error);
+        rc = stk_cuda_await(backend, NULL, error);
     if (rc != STOKER_OK)
         stk_cuda_drain(backend);
     return rc;
@@ -107,8 +150,11 @@ static int read_properties(struct stk_backend *backend, stoker_error *error)
     const int rc = stk_cuda_check(
         backend, backend->runtime.cudaGetDeviceProperties(&properties, backend->device),
         "cudaGetDeviceProperties", error);
-    if (rc == STOKER_OK)
+    if (rc == STOKER_OK) {
         backend->reads_pageable = properties.pageableMemoryAccess != 0;
+        _Static_assert(sizeof(properties.uuid) == sizeof(backend->id), "16 bytes");
+        memcpy(&backend->id, &properties.uuid, sizeof(backend->id));
+    }
     return rc;
 }
 

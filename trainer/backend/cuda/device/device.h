@@ -28,6 +28,8 @@ struct stk_cuda_block {
     double norm_sums[STK_TRAIN_PARTIALS_MAX];
 };
 
+struct stk_cuda_ranks;
+
 /* Programs that are prepared ahead of load: two halves of a training plan, and evaluation. */
 enum { STK_CUDA_PREPARED = 3 };
 
@@ -51,6 +53,9 @@ struct stk_backend {
     uint32_t prepared_count; /* programs put there so far; the next replaces the oldest */
     float *rates;            /* on the device: learning rates */
     uint64_t rate_count;
+    struct stk_device_id id;
+    struct stk_device_sums *sums; /* over the ranks; borrowed; NULL = this GPU alone */
+    struct stk_cuda_ranks *ranks; /* ../ranks/ranks.h, with sums */
 };
 
 /* Open the runtime, the device, its stream and its kernels. *backend is zeroed before; math, block and rates stay so.
@@ -70,6 +75,10 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
 /* Make the back end's device current in this thread, and restore the caller's. */
 int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error);
 void stk_cuda_leave(const struct stk_backend *backend, int before);
+
+/* Wait for the stream, or, if event is not NULL, for that. With other ranks the wait ends when one of them fails.
+ * STOKER_EDEVICE, EPEER. */
+int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_error *error);
 
 /* Wait for all that was queued, before freeing memory. If that fails twice the device is lost, and a lost device
  * accesses no memory. */

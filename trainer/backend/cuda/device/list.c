@@ -91,3 +91,17 @@ size_t stk_cuda_list_devices(char *text, size_t bytes)
     (void)cuda.cudaGetLastError(); /* errors of this function are in its text */
     return lines.length;
 }
+
+uint32_t stk_cuda_count_devices(void)
+{
+    struct stk_cuda_runtime cuda;
+    const char *why = NULL;
+    int count = 0;
+    if (stk_cuda_runtime_load(&cuda, &why) != 0)
+        return 0;
+    if (cuda.cudaGetDeviceCount(&count) != cudaSuccess) {
+        (void)cuda.cudaGetLastError();
+        return 0;
+    }
+    return (uint32_t)count;
+}

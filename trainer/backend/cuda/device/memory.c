@@ -59,8 +59,7 @@ int stk_cuda_wait_copies(struct stk_backend *backend, stoker_error *error)
     if (!backend->copies_pending)
         return STOKER_OK;
     backend->copies_pending = false;
-    const int rc = stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(backend->copied),
-                                  "cudaEventSynchronize", error);
+    const int rc = stk_cuda_await(backend, backend->copied, error);
     if (rc != STOKER_OK)
         stk_cuda_drain(backend);
     return rc;

@@ -6,16 +6,20 @@
  *
  * The key of a graph is what it contains by value (sizes, addresses, counts); what changes from step to step is in
  * device memory. A step that cannot be captured is always queued; the first reason is kept. The least recently used
- * graph makes room, so a group with more passes than STK_CUDA_GRAPHS is never captured. */
+ * graph makes room, so a group with more passes than STK_CUDA_GRAPHS is never captured.
+ *
+ * What several ranks sum must be captured by all or by none. Their keys are equal for the same passes, so they reach the
+ * second time together; then they meet, and if one cannot capture the step all queue it. */
 #include <string.h>
 
 #include "trainer/backend/cuda/graph/capture.h"
+#include "trainer/backend/cuda/ranks/ranks.h"
 
 static bool same_key(const struct stk_cuda_graph_key *a, const struct stk_cuda_graph_key *b)
 {
     return a->activations == b->activations && a->count == b->count && a->first == b->first &&
            a->last == b->last && a->samples == b->samples && a->first_sample == b->first_sample &&
-           a->seed == b->seed;
+           a->seed == b->seed && a->shares == b->shares;
 }
 
 static void drop(struct stk_backend *backend, struct stk_cuda_graph *graph)
@@ -77,19 +81,34 @@ static int capture(struct stk_backend *backend, struct stk_cuda_graph *graph, st
     return queued != STOKER_OK ? queued : rc;
 }
 
+/* *all: every rank has captured it. */
+static int agree(const struct stk_backend *backend, bool own, bool *all, stoker_error *why,
+                 stoker_error *error)
+{
+    *all = own;
+    return backend->sums == NULL
+               ? STOKER_OK
+               : backend->sums->ops->agree_capture(backend->sums, own, all, why, error);
+}
+
 /* Capture it, or never try again. */
-static void try_capture(struct stk_backend *backend, struct stk_cuda_graph *graph,
-                        stk_cuda_queue *queue, void *context)
+static int try_capture(struct stk_backend *backend, struct stk_cuda_graph *graph,
+                       stk_cuda_queue *queue, void *context, stoker_error *error)
 {
     struct stk_capture *const captured = &backend->captured;
     const struct stk_cuda_graph uncaptured = *graph;
-    stoker_error why = { .code = STOKER_OK };
-    if (capture(backend, graph, queue, context, &why) == STOKER_OK)
-        return;
+    stoker_error why = { .message = "" };
+    bool all = false;
+    const bool own = capture(backend, graph, queue, context, &why) == STOKER_OK;
+    const int rc = agree(backend, own, &all, &why, error);
+    if (all && rc == STOKER_OK)
+        return STOKER_OK;
+    drop(backend, graph);
     *graph = uncaptured;
     graph->refused = true;
     if (captured->refused++ == 0)
         captured->reason = why;
+    return rc;
 }
 
 int stk_cuda_graphs_run(struct stk_backend *backend, struct stk_cuda_graphs *graphs,
@@ -99,8 +118,11 @@ int stk_cuda_graphs_run(struct stk_backend *backend, struct stk_cuda_graphs *gra
     struct stk_cuda_graph *const graph = find(backend, graphs, key);
     const bool seen = graph->used > 0;
     graph->used = ++graphs->tick;
-    if (seen && graph->exec == NULL && !graph->refused)
-        try_capture(backend, graph, queue, context);
+    if (seen && graph->exec == NULL && !graph->refused) {
+        const int rc = try_capture(backend, graph, queue, context, error);
+        if (rc != STOKER_OK)
+            return rc;
+    }
     if (graph->exec == NULL) {
         backend->captured.queued++;
         return queue(context, error);
@@ -113,6 +135,8 @@ int stk_cuda_graphs_run(struct stk_backend *backend, struct stk_cuda_graphs *gra
 void stk_cuda_graphs_drop(struct stk_backend *backend, struct stk_cuda_graphs *graphs,
                           uint32_t count)
 {
+    if (backend->ranks != NULL)
+        backend->ranks->dropped = true;
     for (uint32_t i = 0; i < STK_CUDA_GRAPHS; i++)
         if (count == 0 || graphs->graph[i].key.count == count)
             drop(backend, &graphs->graph[i]);

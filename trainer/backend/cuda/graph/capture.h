@@ -13,6 +13,7 @@ struct stk_cuda_graph_key {
     bool first, last;            /* pass of its group */
     uint64_t samples;            /* samples of the group, in its last pass; else 0 */
     uint64_t first_sample, seed; /* keys of dropout; 0 without dropout */
+    uint64_t shares;             /* how the samples are dealt to ranks */
 };
 
 struct stk_cuda_graph {

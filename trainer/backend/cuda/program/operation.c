@@ -5,6 +5,7 @@
 
 #include "kernels/train/dropout.h"
 #include "trainer/backend/cuda/program/operation.h"
+#include "trainer/backend/cuda/ranks/ranks.h"
 
 /* Arguments of each function. */
 struct queueing {
@@ -168,18 +169,103 @@ static int normalise(const struct queueing *q)
     return launch(q, "stk_train_batch_norm", &a);
 }
 
+/* ---- BatchNorm of several ranks ------------------------------------------------------------------ */
+
+static bool is_synchronised(const struct queueing *q)
+{
+    return q->pass->together && q->backend->ranks->sync_batch_norm;
+}
+
+static uint64_t pixels_of_all(const struct stk_operands *o)
+{
+    return stk_plane(o->layer->in) * o->pass->samples_of_all;
+}
+
+/* The sums of a layer over all ranks. */
+static int sum_layer(struct stk_backend *backend, const struct stk_layer *layer,
+                     stoker_error *error)
+{
+    const int rc = stk_cuda_ranks_sum(backend, backend->ranks->sums_of_layer,
+                                      (uint64_t)2 * layer->in.c, STOKER_DTYPE_FLOAT64, error);
+    return rc == STOKER_OK ? stk_cuda_ranks_wait(backend, error) : rc;
+}
+
+/* What the running mean of this layer was when the pass began. */
+static const float *shift_of(const struct stk_backend *backend, const struct stk_operands *o)
+{
+    return backend->ranks->found + (o->running_mean - backend->ranks->statistics);
+}
+
+static int finish_moments(struct stk_backend *backend, const struct stk_operands *o,
+                          stoker_error *error)
+{
+    float *const mean = o->aux;
+    const struct stk_train_batch_norm_finish a = {
+        .sums = backend->ranks->sums_of_layer,
+        .shift = shift_of(backend, o),
+        .pixels = pixels_of_all(o),
+        .c = o->layer->in.c,
+        .epsilon = o->layer->epsilon,
+        .momentum = o->layer->momentum,
+        .mean = mean,
+        .inverse = mean + o->layer->in.c,
+        .running_mean = o->op->again ? NULL : o->running_mean,
+        .running_var = o->op->again ? NULL : o->running_var,
+    };
+    const int rc = sum_layer(backend, o->layer, error);
+    return rc == STOKER_OK
+               ? stk_cuda_launch(backend, stk_train_kernel_named("stk_train_batch_norm_finish"), &a,
+                                 error)
+               : rc;
+}
+
+static int find_shared_moments(const struct queueing *q)
+{
+    const struct stk_operands *const o = q->o;
+    const uint64_t pixels = pixels_of(o->layer, o->count);
+    const struct stk_train_batch_norm_sums a = { .x = o->x,
+                                                 .shift = shift_of(q->backend, o),
+                                                 .pixels = pixels,
+                                                 .c = o->layer->in.c,
+                                                 .chunks = chunks_of(pixels),
+                                                 .sums = q->backend->ranks->sums_of_layer,
+                                                 .partial_sums = q->scratch->workspace,
+                                                 .tickets = q->scratch->tickets };
+    const int rc = launch(q, "stk_train_batch_norm_sums", &a);
+    return rc == STOKER_OK ? finish_moments(q->backend, o, q->error) : rc;
+}
+
+int stk_cuda_operation_without_samples(struct stk_backend *backend,
+                                       const struct stk_operands *operands, stoker_error *error)
+{
+    const enum stk_op_kind kind = operands->op->kind;
+    const bool forward = kind == STK_OP_BATCH_NORM_FORWARD;
+    if (!backend->ranks->sync_batch_norm || (!forward && kind != STK_OP_BATCH_NORM_BACKWARD))
+        return STOKER_OK;
+    const int rc = stk_cuda_clear(backend, backend->ranks->sums_of_layer,
+                                  (uint64_t)2 * operands->layer->in.c * sizeof(double), error);
+    if (rc != STOKER_OK)
+        return rc;
+    return forward ? finish_moments(backend, operands, error)
+                   : sum_layer(backend, operands->layer, error);
+}
+
+/* ---- BatchNorm of this rank ---------------------------------------------------------------------- */
+
 static int find_moments(const struct queueing *q)
 {
     const struct stk_operands *const o = q->o;
     float *const mean = o->aux;
     const uint64_t pixels = pixels_of(o->layer, o->count);
+    if (is_synchronised(q))
+        return find_shared_moments(q);
     const struct stk_train_batch_norm_moments a = {
         .x = o->x,
         .pixels = pixels,
         .c = o->layer->in.c,
         .chunks = chunks_of(pixels),
         .epsilon = o->layer->epsilon,
-        .momentum = o->layer->momentum,
+        .momentum = q->pass->together ? 1 : o->layer->momentum, /* what it finds itself, of zeros */
         .mean = mean,
         .inverse = mean + o->layer->in.c,
         .running_mean = o->op->again ? NULL : o->running_mean,
@@ -235,10 +321,14 @@ static int batch_norm_backward(const struct queueing *q)
         .gamma_grad = o->weight_grad,
         .beta_grad = o->bias_grad,
         .sums = sums,
+        .sums_of_all = is_synchronised(q) ? q->backend->ranks->sums_of_layer : NULL,
+        .pixels_of_all = pixels_of_all(o),
         .partial_sums = sums + (size_t)2 * c,
         .tickets = q->scratch->tickets,
     };
-    const int rc = launch(q, "stk_train_batch_norm_backward_sums", &a);
+    int rc = launch(q, "stk_train_batch_norm_backward_sums", &a);
+    if (rc == STOKER_OK && is_synchronised(q))
+        rc = sum_layer(q->backend, o->layer, q->error);
     if (rc != STOKER_OK || o->dx == NULL)
         return rc;
     return launch(q, "stk_train_batch_norm_backward", &a);

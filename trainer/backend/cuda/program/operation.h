@@ -17,12 +17,17 @@ struct stk_cuda_pass {
     const struct stk_train_state *state; /* NULL: use the loss scale and step of the pass */
     float gradient_factor;
     uint64_t step; /* keys dropout; added to the step of the state */
+    bool together; /* a training step of several ranks */
 };
 
 /* Bytes of workspace and words of tickets that an operation on `count` samples needs. */
 uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct stk_op *op,
                                       uint32_t count);
 uint32_t stk_cuda_operation_tickets(const struct stk_plan *plan, const struct stk_op *op);
+
+/* Queue what this rank, without samples, must add to an operation of several ranks. */
+int stk_cuda_operation_without_samples(struct stk_backend *backend,
+                                       const struct stk_operands *operands, stoker_error *error);
 
 /* Queue an operation. */
 int stk_cuda_operation(struct stk_backend *backend, const struct stk_operands *operands,

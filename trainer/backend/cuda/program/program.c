@@ -19,6 +19,8 @@
 #include "trainer/backend/cuda/program/program.h"
 #include "trainer/backend/cuda/program/set.h"
 #include "trainer/backend/cuda/program/training.h"
+#include "trainer/backend/cuda/ranks/ranks.h"
+#include "trainer/plan/slices.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -41,6 +43,7 @@ struct stk_program {
     uint8_t *scratch;
     bool drops; /* contains dropout */
     struct stk_cuda_graphs graphs;
+    struct stk_slices slices; /* what ranks sum of the gradients; none: this GPU alone */
 };
 
 /* ---- operations made for a count ------------------------------------------------------------------ */
@@ -165,6 +168,7 @@ void stk_cuda_program_unload(struct stk_program *program)
     stk_cuda_set_drop(&program->part);
     stk_cuda_set_drop(&program->full);
     stk_cuda_free(backend, program->scratch);
+    stk_slices_free(&program->slices);
     if (entered)
         stk_cuda_leave(backend, before);
     stk_free(program);
@@ -247,22 +251,26 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
 /* Samples and labels of the pass must be in scratch. */
 static int queue_operations(struct stk_program *program, const struct stk_cuda_set *set,
                             const struct stk_arenas *arenas, const struct stk_pass *pass,
-                            const struct stk_cuda_pass *extra, stoker_error *error)
+                            const struct stk_cuda_pass *extra, const struct stk_slices *slices,
+                            stoker_error *error)
 {
     const struct stk_plan *const plan = program->plan;
     const struct stk_cuda_scratch scratch = {
         .workspace = program->scratch + program->layout.workspace,
         .tickets = (void *)(program->scratch + program->layout.tickets)
     };
-    return stk_cuda_set_queue(set, program->backend, plan, arenas, pass, &scratch, extra, error);
+    return stk_cuda_set_queue(set, program->backend, plan, arenas, pass, &scratch, extra, slices,
+                              error);
 }
 
-/* What a pass of `count` samples needs, and what must not happen while a step is captured. */
+/* What a pass of `count` samples needs, and what must not happen while a step is captured. Of no samples only the number
+ * of operations counts. */
 static int make_ready(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
                       stoker_error *error)
 {
     const int rc = take_scratch(program, error);
-    return rc == STOKER_OK ? find_set(program, count, out, error) : rc;
+    *out = &program->full;
+    return rc == STOKER_OK && count > 0 ? find_set(program, count, out, error) : rc;
 }
 
 static enum cudaMemcpyKind kind_of(bool on_device)
@@ -279,6 +287,8 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
     int rc = STOKER_OK;
     *in_scratch = *pass;
     in_scratch->samples = (const float *)(void *)program->scratch;
+    if (pass->count == 0)
+        return STOKER_OK;
     if (pass->samples != NULL)
         rc = stk_cuda_copy(program->backend, program->scratch, pass->samples,
                            pass->count * plan->sample_bytes, kind_of(pass->on_device), error);
@@ -304,7 +314,7 @@ static int end_pass(const struct stk_program *program, int rc, int before, stoke
 static int enter_pass(const struct stk_program *program, const struct stk_pass *pass, int *before,
                       stoker_error *error)
 {
-    assert(pass->count >= 1);
+    assert(pass->count >= 1 || program->backend->ranks != NULL);
     assert(pass->count <= program->plan->options.batch);
     const int rc = pass->on_device && !pass->host_labels
                        ? STOKER_OK
@@ -326,7 +336,7 @@ static int queue_whole(struct stk_program *program, const struct stk_arenas *are
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);
     if (rc == STOKER_OK)
-        rc = queue_operations(program, set, arenas, &in_scratch, &extra, error);
+        rc = queue_operations(program, set, arenas, &in_scratch, &extra, NULL, error);
     return rc;
 }
 
@@ -382,7 +392,7 @@ static int queue_zeros(struct stk_program *program, const struct stk_arenas *are
                                    .on_device = true,
                                    .count = count,
                                    .gradient_scale = 1 };
-    return queue_operations(program, set, arenas, &pass, &extra, error);
+    return queue_operations(program, set, arenas, &pass, &extra, NULL, error);
 }
 
 int stk_cuda_program_warm(struct stk_program *program, const struct stk_arenas *arenas,
@@ -417,21 +427,42 @@ struct queued_step {
     const struct stk_group_pass *group;
 };
 
+/* The pass of a rank among others: what it finds of its own batch, statistics included, becomes that of all. */
+static int queue_together(const struct queued_step *step, struct stk_cuda_pass *extra,
+                          stoker_error *error)
+{
+    struct stk_program *const program = step->program;
+    struct stk_backend *const backend = program->backend;
+    struct stk_arenas arenas = *step->arenas;
+    extra->together = true;
+    int rc = stk_cuda_ranks_begin_pass(backend, arenas.statistics, step->pass->count, error);
+    if (!backend->ranks->sync_batch_norm)
+        arenas.statistics = backend->ranks->found;
+    if (rc == STOKER_OK)
+        rc = queue_operations(program, step->set, &arenas, step->pass, extra,
+                              step->group->last ? &program->slices : NULL, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_ranks_end_pass(backend, step->arenas->statistics, error);
+    return rc == STOKER_OK ? stk_cuda_ranks_wait(backend, error) : rc;
+}
+
 /* A stk_cuda_queue. */
 static int queue_step(void *context, stoker_error *error)
 {
     const struct queued_step *const step = context;
     struct stk_backend *const backend = step->program->backend;
     const struct stk_group_pass *const group = step->group;
-    const struct stk_cuda_pass extra = { .metrics = &backend->block->training,
-                                         .state = &backend->block->state,
-                                         .gradient_factor = 1 };
+    struct stk_cuda_pass extra = { .metrics = &backend->block->training,
+                                   .state = &backend->block->state,
+                                   .gradient_factor = 1 };
     int rc = STOKER_OK;
     if (group->first)
         rc = stk_cuda_clear(backend, step->arenas->gradients, group->update->floats * sizeof(float),
                             error);
     if (rc == STOKER_OK)
-        rc = queue_operations(step->program, step->set, step->arenas, step->pass, &extra, error);
+        rc = backend->ranks != NULL ? queue_together(step, &extra, error)
+                                    : queue_operations(step->program, step->set, step->arenas,
+                                                       step->pass, &extra, NULL, error);
     if (rc == STOKER_OK && group->last)
         rc = stk_cuda_training_update(backend, group->update, group->samples, error);
     return rc;
@@ -448,7 +479,8 @@ static struct stk_cuda_graph_key key_of(const struct stk_program *program,
                                         .last = group->last,
                                         .samples = group->last ? group->samples : 0,
                                         .first_sample = program->drops ? pass->first_sample : 0,
-                                        .seed = program->drops ? pass->seed : 0 };
+                                        .seed = program->drops ? pass->seed : 0,
+                                        .shares = pass->shares };
 }
 
 static int queue_pass(struct stk_program *program, const struct stk_arenas *arenas,
@@ -458,9 +490,13 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
     struct stk_pass in_scratch;
     struct stk_cuda_set *set = NULL;
     const struct stk_cuda_graph_key key = key_of(program, arenas, pass, group);
+    if (pass->forgets)
+        stk_cuda_graphs_drop(program->backend, &program->graphs, 0);
     int rc = make_ready(program, pass->count, &set, error);
     if (rc == STOKER_OK)
         rc = queue_batch(program, pass, &in_scratch, error);
+    if (program->backend->ranks != NULL)
+        program->backend->ranks->dropped = false; /* the ranks have met */
     if (rc != STOKER_OK)
         return rc;
     struct queued_step step = { program, set, arenas, &in_scratch, group };
@@ -469,6 +505,28 @@ static int queue_pass(struct stk_program *program, const struct stk_arenas *aren
         return queue_step(&step, error);
     }
     return stk_cuda_graphs_run(program->backend, &program->graphs, &key, queue_step, &step, error);
+}
+
+/* About 4 MB a sum: fewer cannot fill the links between GPUs. */
+enum { SLICE_FLOATS_MIN = 1 << 18, SLICE_FLOATS_MAX = 1 << 20 };
+
+int stk_cuda_program_prepare_step(struct stk_program *program, uint32_t count, bool *forgets,
+                                  stoker_error *error)
+{
+    struct stk_backend *const backend = program->backend;
+    struct stk_cuda_set *set = NULL;
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (program->slices.slices == NULL)
+        rc = stk_slices_make(&program->slices, program->plan, SLICE_FLOATS_MIN, SLICE_FLOATS_MAX,
+                             error);
+    if (rc == STOKER_OK)
+        rc = make_ready(program, count, &set, error);
+    *forgets = backend->ranks->dropped;
+    stk_cuda_leave(backend, before);
+    return rc;
 }
 
 int stk_cuda_program_queue_step(struct stk_program *program, const struct stk_arenas *arenas,

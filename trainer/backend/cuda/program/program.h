@@ -16,6 +16,8 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
                          const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);
 int stk_cuda_program_queue_forward(struct stk_program *program, const struct stk_arenas *arenas,
                                    const struct stk_pass *pass, stoker_error *error);
+int stk_cuda_program_prepare_step(struct stk_program *program, uint32_t count, bool *forgets,
+                                  stoker_error *error);
 int stk_cuda_program_queue_step(struct stk_program *program, const struct stk_arenas *arenas,
                                 const struct stk_pass *pass, const struct stk_group_pass *group,
                                 stoker_error *error);

@@ -5,6 +5,7 @@
 #include "loader/base/memory.h"
 #include "trainer/backend/cuda/program/conv.h"
 #include "trainer/backend/cuda/program/linear.h"
+#include "trainer/backend/cuda/ranks/ranks.h"
 #include "trainer/plan/precision.h"
 
 /* The object of one operation; none = it is one of our own kernels. */
@@ -182,22 +183,42 @@ static int run_made(const struct queueing *q, uint32_t i, const struct stk_opera
 
 static int queue_one(const struct queueing *q, uint32_t i)
 {
-    const struct stk_cuda_made *const made = &q->set->made[i];
     struct stk_operands o;
     stk_operands_find(&o, q->plan, &q->plan->ops[i], q->arenas, q->pass, 0, q->pass->count);
+    if (q->pass->count == 0)
+        return stk_cuda_operation_without_samples(q->backend, &o, q->error);
+    const struct stk_cuda_made *const made = &q->set->made[i];
     if (made->conv != NULL || made->linear != NULL)
         return run_made(q, i, &o);
     return stk_cuda_operation(q->backend, &o, q->scratch, q->extra, q->error);
 }
 
+/* Queues the sums of the slices that are complete after operation i. */
+static int sum_slices(const struct queueing *q, const struct stk_slices *slices, uint32_t *next,
+                      uint32_t i)
+{
+    int rc = STOKER_OK;
+    for (; *next < slices->count && slices->slices[*next].op <= i && rc == STOKER_OK; (*next)++) {
+        const struct stk_slice *const slice = &slices->slices[*next];
+        rc = stk_cuda_ranks_sum(q->backend, q->arenas->gradients + slice->first, slice->count,
+                                STOKER_DTYPE_FLOAT32, q->error);
+    }
+    return rc;
+}
+
 int stk_cuda_set_queue(const struct stk_cuda_set *set, struct stk_backend *backend,
                        const struct stk_plan *plan, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, const struct stk_cuda_scratch *scratch,
-                       const struct stk_cuda_pass *extra, stoker_error *error)
+                       const struct stk_cuda_pass *extra, const struct stk_slices *slices,
+                       stoker_error *error)
 {
     const struct queueing q = { set, backend, plan, arenas, pass, scratch, extra, error };
+    uint32_t next = 0;
     int rc = STOKER_OK;
-    for (uint32_t i = 0; i < set->operations && rc == STOKER_OK; i++)
+    for (uint32_t i = 0; i < set->operations && rc == STOKER_OK; i++) {
         rc = queue_one(&q, i);
+        if (rc == STOKER_OK && slices != NULL)
+            rc = sum_slices(&q, slices, &next, i);
+    }
     return rc;
 }

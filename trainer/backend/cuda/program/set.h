@@ -5,6 +5,7 @@
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 
 #include "trainer/backend/cuda/program/operation.h"
+#include "trainer/plan/slices.h"
 
 struct stk_cuda_made;
 
@@ -24,10 +25,12 @@ void stk_cuda_set_drop(struct stk_cuda_set *set); /* does not use the plan */
 uint64_t stk_cuda_set_workspace_bytes(const struct stk_cuda_set *set, const struct stk_plan *plan);
 uint64_t stk_cuda_set_tickets(const struct stk_plan *plan);
 
-/* Queue all operations in order; they share the workspace. */
+/* Queue all operations in order; they share the workspace. slices: what of the gradients to sum over the ranks, each
+ * after its last writer; NULL = nothing. The set of a pass without samples is only its number of operations. */
 int stk_cuda_set_queue(const struct stk_cuda_set *set, struct stk_backend *backend,
                        const struct stk_plan *plan, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, const struct stk_cuda_scratch *scratch,
-                       const struct stk_cuda_pass *extra, stoker_error *error);
+                       const struct stk_cuda_pass *extra, const struct stk_slices *slices,
+                       stoker_error *error);
 
 #endif
