@@ -266,7 +266,7 @@ static inline void each_mix_case(kernel_case_fn *visit)
         for (size_t i = 0; i < COUNT_OF(elements); i++)
             visit(mixup_case((enum stk_mix_type)type, counts[i % COUNT_OF(counts)], elements[i]));
     for (uint32_t unit = 1; unit <= 4; unit *= 2)
-        for (uint32_t lines = 0; lines <= 6; lines += 3)
+        for (uint32_t lines = 1; lines <= 6; lines += 5)
             visit(cutmix_case(unit, counts[unit % 5], lines));
 }
 

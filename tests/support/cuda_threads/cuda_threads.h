@@ -93,7 +93,8 @@ struct cuda_threads_mutation {
     enum {
         CUDA_THREADS_DROPPED,   /* a barrier or fence that nobody executes */
         CUDA_THREADS_DIVERGENT, /* a barrier that the upper half of the block does not reach */
-        CUDA_THREADS_NARROWED   /* the mask of a shuffle lacks lane 31 */
+        CUDA_THREADS_NARROWED,  /* the mask of a shuffle lacks lane 31 */
+        CUDA_THREADS_WIDENED    /* a bound that is included; in the module with mutants of bounds */
     } how;
 };
 

@@ -104,6 +104,9 @@ CUDA_UNWATCHED float __uint_as_float(unsigned bits)
     return value;
 }
 
+// In the module with mutants of bounds (mutants.sh), each comparison `at < end` of the kernels is one of these.
+#define CUDA_LESS(at, end) (cuda_bound(CUDA_SITE(CUDA_SITE_BOUND)) ? (at) <= (end) : (at) < (end))
+
 // ---- the table of kernels ------------------------------------------------------------------------
 
 template <class Arguments, void (*kernel)(Arguments)>

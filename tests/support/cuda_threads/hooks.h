@@ -22,9 +22,9 @@ struct cuda_where {
     struct cuda_index thread, block, size, grid;
 };
 
-enum cuda_site_kind { CUDA_SITE_BARRIER, CUDA_SITE_SHUFFLE, CUDA_SITE_FENCE };
+enum cuda_site_kind { CUDA_SITE_BARRIER, CUDA_SITE_SHUFFLE, CUDA_SITE_FENCE, CUDA_SITE_BOUND };
 
-/* A place in the source where threads meet. Copies of a template have an object each, and the same number. */
+/* A place in the source where threads meet, or where a mutant differs. Copies of a template have an object each, and the same number. */
 struct cuda_site {
     enum cuda_site_kind kind;
     int number; /* from 0, unique in a module */
@@ -41,6 +41,9 @@ void cuda_shuffle(const struct cuda_site *site, uint32_t mask, int source, void 
                   size_t bytes);
 
 void cuda_fence(const struct cuda_site *site);
+
+/* Returns true if a comparison with a bound must include the bound: in a mutant. */
+int cuda_bound(const struct cuda_site *site);
 
 /* Called before an atomic operation, which then runs undisturbed. */
 void cuda_atomic(void *at, size_t bytes);

@@ -74,6 +74,11 @@ void ct_end_launch(void);
 void ct_reach(const struct cuda_site *site);
 uint64_t ct_random(void);
 
+/* ---- mutation.c ---- */
+
+/* Returns true if the launch breaks this site in that way. */
+bool ct_broken(const struct cuda_site *site, int how);
+
 /* ---- findings.c ---- */
 
 /* Adds a finding of the running thread. `code`: the place in the kernel, or NULL. */

@@ -3,18 +3,11 @@
 
 #include "machine.h"
 
-static bool broken(const struct cuda_site *site, int how)
-{
-    const struct cuda_threads_mutation *mutation = &ct.launch->mutation;
-    return mutation->site != NULL && mutation->site->number == site->number &&
-           (int)mutation->how == how;
-}
-
 void cuda_barrier(const struct cuda_site *site)
 {
     ct_reach(site);
-    if (broken(site, CUDA_THREADS_DROPPED) ||
-        (broken(site, CUDA_THREADS_DIVERGENT) && ct_self() >= ct.thread_count / 2))
+    if (ct_broken(site, CUDA_THREADS_DROPPED) ||
+        (ct_broken(site, CUDA_THREADS_DIVERGENT) && ct_self() >= ct.thread_count / 2))
         return;
     ct_pause(CT_AT_BARRIER, site);
 }
@@ -22,7 +15,7 @@ void cuda_barrier(const struct cuda_site *site)
 void cuda_fence(const struct cuda_site *site)
 {
     ct_reach(site);
-    if (!broken(site, CUDA_THREADS_DROPPED))
+    if (!ct_broken(site, CUDA_THREADS_DROPPED))
         ct_order_fence();
 }
 
@@ -32,7 +25,7 @@ void cuda_shuffle(const struct cuda_site *site, uint32_t mask, int source, void 
     struct ct_thread *self = ct.running;
     const int lane = (int)(ct_self() % CT_WARP);
     ct_reach(site);
-    if (broken(site, CUDA_THREADS_NARROWED))
+    if (ct_broken(site, CUDA_THREADS_NARROWED))
         mask &= ~(1U << (CT_WARP - 1));
     if ((mask >> lane & 1) == 0 || (mask >> source & 1) == 0) {
         ct_find(CUDA_THREADS_SHUFFLE, NULL, "lane %d takes from lane %d by mask 0x%08x, %s:%d",

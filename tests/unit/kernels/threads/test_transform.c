@@ -33,6 +33,7 @@ CleanTest(transform_kernels_on_threads, keeping)
 CleanTest(transform_kernels_on_threads, mixing)
 {
     each_mix_case(check);
+    check(cutmix_case(1, 2, 0)); /* an empty box: no thread may divide by its lines */
 }
 
 /* The names that have been visited. */

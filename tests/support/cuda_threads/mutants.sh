@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# mutants.sh SOURCES OUT - copy the kernels to OUT, and write each comparison with a bound as CUDA_LESS(at, end), which a test can
+# break at run time. Comparisons with constants remain: what they guard are arrays of a thread's own.
+set -euo pipefail
+sources=$1 out=$2
+mkdir -p "$out/kernels/train" "$out/kernels/transform"
+for file in "$sources"/kernels/train/*.cu "$sources"/kernels/train/device.cuh "$sources/kernels/transform/transform.cu" \
+            "$sources/kernels/transform/launch_body.h"; do
+    copy=$out${file#"$sources"}
+    rules=(
+        # for (...; i < end; ...)
+        -e 's/; ([a-z][A-Za-z0-9_]*) < ([a-z(][^;]*);/; CUDA_LESS(\1, \2);/'
+        # if (i < end), alone in its line, and the last of several conditions
+        -e 's/if \(([a-z][A-Za-z0-9_.]*) < ([a-z(].*)\)( *\\?)$/if (CUDA_LESS(\1, \2))\3/'
+        -e 's/&& c < e\.c/\&\& CUDA_LESS(c, e.c)/'
+        -e 's/if \(element >= a\.elements\)/if (!CUDA_LESS(element, a.elements))/'
+        # a pack, and the elements of the last one
+        -e 's/first \+ STK_TRAIN_PACK <= count/CUDA_LESS(first + STK_TRAIN_PACK, count + 1)/'
+        -e 's/first \+ i < count/CUDA_LESS(first + i, count)/'
+        -e 's/lane < blockDim\.x \/ 32/CUDA_LESS(lane, blockDim.x \/ 32)/'
+    )
+    # The first pack beyond the end has no elements: to include it changes nothing.
+    [[ $file == *elementwise.cu ]] && rules=(-e 's/^//')
+    # Loops over channels and taps fill arrays of a thread's own, too.
+    [[ $file == *launch_body.h ]] && rules=(-e 's/; at < end;/; CUDA_LESS(at, end);/')
+    sed -E "${rules[@]}" "$file" >"$copy"
+done
+grep -ho 'CUDA_LESS(' -r "$out/kernels" | wc -l >"$out/count"
