@@ -186,6 +186,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .label = loader->outputs.label,
         .pin_memory = pinning(loader),
         .device = loader->device,
+        .node = loader->gpu_node < 0 ? NULL : &loader->gpu_node,
         .mark_fresh = loader->pipeline.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_ON_BAD_FAIL,
         .batches = loader->pipeline.schedule.batches,

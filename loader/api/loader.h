@@ -87,6 +87,7 @@ struct stoker_loader {
     uint64_t tune_ns;   /* time of the tuner's next step */
     uint64_t sample_ns; /* time of the next measurement of the caller's CPU time */
     uint64_t waited_ns; /* end of the last wait for a batch */
+    int32_t gpu_node;   /* NUMA node of the GPU, which workers and slots keep to; below 0 = any */
     uint32_t cpus;
 
     /* The consumer's side. */

@@ -42,6 +42,10 @@ static void say_device(const stoker_loader *loader)
     else
         stk_log_say(loader, level, "device %s:%" PRIu32 ": %s", device->ops->name, device->index,
                     loader->device_reason);
+    if (loader->gpu_node >= 0)
+        stk_log_say(loader, STOKER_LOG_INFO,
+                    "workers and slots keep to NUMA node %" PRId32 ", which is near the GPU",
+                    loader->gpu_node);
     if (loader->convert_reason[0] != '\0')
         stk_log_say(loader, STOKER_LOG_INFO, "the GPU does not convert rows: %s",
                     loader->convert_reason);

@@ -6,6 +6,7 @@
 
 #include <stoker/ranks.h>
 
+#include "loader/api/gpu_node.h"
 #include "loader/base/budget.h"
 #include "loader/base/cpu_share.h"
 #include "loader/base/launcher.h"
@@ -55,23 +56,32 @@ uint32_t stk_sizing_share_rows(const stoker_loader *loader)
                             : (span_rows + STK_TICKET_SHARES_MAX - 1) / STK_TICKET_SHARES_MAX;
 }
 
-/* If the launcher's variables make no sense, or name one process, all CPUs are this process's. */
-static struct stk_cpu_share cpu_share(const stoker_loader_options *options)
+/* Sets the CPUs of the workers, near the rank's GPU if possible. If the launcher's variables make no sense, or name one
+ * process, all CPUs are this process's. */
+static void choose_cpus(stoker_loader *loader)
 {
+    const stoker_loader_options *const options = &loader->options;
+    struct stk_cpu_share *const share = &loader->pipeline.cpu_share;
     stoker_ranks ranks = STOKER_RANKS_INIT;
-    if (options->local_world_size > 0)
-        return stk_cpu_share_here(options->local_rank, options->local_world_size);
-    if (stoker_ranks_from_environment(&ranks, NULL) < 0)
-        return stk_cpu_share_of(0, 1);
-    const uint32_t here = ranks.local_world_size > 0 ? ranks.local_world_size : stk_local_ranks();
-    return stk_cpu_share_of(ranks.local_rank < here ? ranks.local_rank : 0, here);
+    uint32_t rank = options->local_rank;
+    uint32_t here = options->local_world_size;
+    if (here > 0) {
+        *share = stk_cpu_share_here(rank, here);
+    } else {
+        if (stoker_ranks_from_environment(&ranks, NULL) < 0)
+            ranks = (stoker_ranks)STOKER_RANKS_INIT;
+        here = ranks.local_world_size > 0 ? ranks.local_world_size : stk_local_ranks();
+        rank = ranks.local_rank < here ? ranks.local_rank : 0;
+        *share = stk_cpu_share_of(rank, here);
+    }
+    loader->gpu_node = stk_gpu_node_move(share, loader->device, rank, here, "");
 }
 
 void stk_sizing_choose_workers(stoker_loader *loader)
 {
     const int32_t asked = loader->options.num_workers;
     const bool waits = loader->pipeline.plan.route != STK_ROUTE_GATHER;
-    loader->pipeline.cpu_share = cpu_share(&loader->options);
+    choose_cpus(loader);
     loader->cpus = loader->pipeline.cpus = loader->pipeline.cpu_share.count;
     loader->threads = asked != 0;
     loader->tuned = asked == STOKER_WORKERS_AUTO;

@@ -50,6 +50,32 @@ struct stk_cpu_share stk_cpu_share_divide(const cpu_set_t *own, const cpu_set_t 
     return share;
 }
 
+bool stk_cpu_share_move(struct stk_cpu_share *share, const cpu_set_t *own, const cpu_set_t *near,
+                        uint32_t rank, uint32_t ranks)
+{
+    assert(rank < ranks);
+    const uint32_t equal = (uint32_t)CPU_COUNT(own) / ranks;
+    cpu_set_t moved;
+    for (uint32_t r = 0; r < ranks; r++) {
+        cpu_set_t cpus;
+        uint32_t place = 0;    /* ranks before r near these CPUs */
+        uint32_t together = 0; /* all ranks near them */
+        for (uint32_t other = 0; other < ranks; other++)
+            if (CPU_EQUAL(&near[other], &near[r])) {
+                place += other < r;
+                together++;
+            }
+        CPU_AND(&cpus, own, &near[r]);
+        const uint32_t count = (uint32_t)CPU_COUNT(&cpus);
+        if (count / together < equal)
+            return false;
+        if (r == rank)
+            moved = piece(&cpus, count, place, together);
+    }
+    share->set = moved;
+    return true;
+}
+
 /* More CPUs than a set holds, or one rank: nothing is bound. */
 static struct stk_cpu_share count_only(uint32_t ranks)
 {

@@ -5,6 +5,8 @@
  *
  * A process that may use fewer CPUs than its parent has been bound, and stays as it is: it only counts how many others
  * the launcher has put on the same CPUs.
+ *
+ *   near GPU 0, GPU 1         4 5 6 7 | 0 1 2 3      with a GPU each, a process keeps to those near its own
  */
 #ifndef STK_BASE_CPU_SHARE_H
 #define STK_BASE_CPU_SHARE_H
@@ -24,7 +26,13 @@ struct stk_cpu_share {
 struct stk_cpu_share stk_cpu_share_divide(const cpu_set_t *own, const cpu_set_t *parent,
                                           uint32_t quota, uint32_t rank, uint32_t ranks);
 
-/* The same by what the kernel says. Nothing is divided if ranks is 1. */
+/* Moves a share that keeps to CPUs of `own` to those near its rank: near[r] are the CPUs near the GPU of rank r < ranks, the
+ * CPUs of one NUMA node. Ranks with equal sets divide them. Returns false, and changes nothing, if some of them would get
+ * fewer CPUs of `own` than without: then no rank moves, and none takes another's CPUs. Pure. */
+bool stk_cpu_share_move(struct stk_cpu_share *share, const cpu_set_t *own, const cpu_set_t *near,
+                        uint32_t rank, uint32_t ranks);
+
+/* stk_cpu_share_divide() by what the kernel says. Nothing is divided if ranks is 1. */
 struct stk_cpu_share stk_cpu_share_of(uint32_t rank, uint32_t ranks);
 
 /* The same for ranks that share the CPUs of the calling thread, such as threads of one process: no launcher has bound

@@ -3,15 +3,19 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <stoker/error.h>
 
 #include "loader/base/fault.h"
+
+enum { NODES_MAX = 1024 }; /* as many as the kernel has */
 
 /* Each block carries its size in front, a cache line long so that it stays aligned:
  * the test build counts live bytes with it. */
@@ -112,6 +116,19 @@ void stk_region_take_small_pages(struct stk_region *region)
 {
     if (region->huge && madvise(region->base, region->bytes, MADV_NOHUGEPAGE) == 0)
         region->huge = false;
+}
+
+void stk_region_prefer_node(struct stk_region *region, int32_t node)
+{
+    enum { WORD_BITS = 8 * sizeof(unsigned long) };
+    unsigned long nodes[NODES_MAX / WORD_BITS] = { 0 };
+    assert(node >= 0);
+    if (node >= NODES_MAX)
+        return;
+    nodes[node / WORD_BITS] = 1UL << (node % WORD_BITS);
+    /* The last argument but one counts bits, and the kernel leaves the last bit out. */
+    (void)syscall(SYS_mbind, region->base, region->bytes, MPOL_PREFERRED, nodes, NODES_MAX + 1UL,
+                  0U);
 }
 
 void stk_region_populate(struct stk_region *region)

@@ -39,6 +39,10 @@ int stk_region_map_file(struct stk_region *region, int fd, uint64_t offset, size
 /* Use small pages: memory is short, or most of the region may never be touched. */
 void stk_region_take_small_pages(struct stk_region *region);
 
+/* Take pages from this NUMA node as long as it has some: those that are touched for the first time. The kernel may not
+ * know the node, or not allow it: then they come from the node of the thread that touches them. */
+void stk_region_prefer_node(struct stk_region *region, int32_t node);
+
 /* Touch every page now, so that no later access faults. */
 void stk_region_populate(struct stk_region *region);
 

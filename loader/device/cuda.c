@@ -140,6 +140,23 @@ static int cuda_host_open(struct stk_device **out, uint32_t index, char why[STK_
     return open_as(&stk_device_cuda_host, out, index, why);
 }
 
+/* A GPU's function is 0. */
+static bool cuda_bus_address(struct stk_device *device, uint32_t index,
+                             char address[STK_BUS_ADDRESS_BYTES])
+{
+    struct cuda *cuda = cuda_of(device);
+    struct cudaDeviceProp found;
+    const cudaError_t code = cuda->runtime.cudaGetDeviceProperties(&found, (int)index);
+    if (code != cudaSuccess) {
+        (void)words(&cuda->runtime, code);
+        return false;
+    }
+    (void)snprintf(address, STK_BUS_ADDRESS_BYTES, "%04x:%02x:%02x.0",
+                   (unsigned)found.pciDomainID & 0xFFFFU, (unsigned)found.pciBusID & 0xFFU,
+                   (unsigned)found.pciDeviceID & 0xFFU);
+    return true;
+}
+
 /* ---- memory ---- */
 
 /* Portable: page-locked for every GPU, so that several loaders and the program may use it. This device is made
@@ -415,6 +432,7 @@ const struct stk_device_ops stk_device_cuda = {
     .kind = STOKER_DEVICE_CUDA,
     .open = cuda_open,
     .close = cuda_close,
+    .bus_address = cuda_bus_address,
     .pin = cuda_pin,
     .unpin = cuda_unpin,
     .alloc = cuda_alloc,
@@ -436,6 +454,7 @@ const struct stk_device_ops stk_device_cuda_host = {
     .kind = STOKER_DEVICE_CUDA_HOST,
     .open = cuda_host_open,
     .close = cuda_close,
+    .bus_address = cuda_bus_address,
     .pin = cuda_pin,
     .unpin = cuda_unpin,
     .finish = cuda_finish,

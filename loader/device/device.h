@@ -24,7 +24,7 @@
 
 #include "loader/base/memory.h"
 
-enum { STK_DEVICE_WHY_BYTES = 192 };
+enum { STK_DEVICE_WHY_BYTES = 192, STK_BUS_ADDRESS_BYTES = 16 };
 
 struct stk_device;
 
@@ -61,6 +61,11 @@ struct stk_device_ops {
     int (*open)(struct stk_device **out, uint32_t index, char why[STK_DEVICE_WHY_BYTES]);
     /* Free the device itself; its memory and events are destroyed before. NULL: stk_free() is enough. */
     void (*close)(struct stk_device *device);
+
+    /* The PCI address, as "0000:17:00.0", of device number `index` of this kind. Returns false if there is no such device or
+     * its address is unknown; the device stays usable. NULL: it is not on such a bus. */
+    bool (*bus_address)(struct stk_device *device, uint32_t index,
+                        char address[STK_BUS_ADDRESS_BYTES]);
 
     /* Page-lock a region so that the device reads it by itself; sets region->locked. NULL: mlock
      * does. On failure the reason in `why` and STOKER_EPIN, and then the device stays usable, or EDEVICE. */

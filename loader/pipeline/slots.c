@@ -54,6 +54,8 @@ static int map_memory(struct stk_slots *slots, const struct stk_slots_options *o
     rc = stk_region_map(&slots->memory, slots->slot_bytes * options->slot_count);
     if (rc < 0)
         return rc;
+    if (slots->node >= 0)
+        stk_region_prefer_node(&slots->memory, slots->node);
     const size_t rows = (size_t)options->batch_size * options->slot_count;
     rc = stk_region_map(&slots->flags, rows);
     if (rc == 0 && options->keep_failures)
@@ -129,6 +131,7 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
     slots->batches = options->batches;
     slots->device = options->device;
     slots->pin_memory = options->pin_memory;
+    slots->node = options->node == NULL ? -1 : *options->node;
     atomic_init(&slots->wake_at, UINT64_MAX);
     atomic_init(&slots->consumer_cpu, UINT32_MAX);
     atomic_init(&slots->awaited, UINT64_MAX);
@@ -331,6 +334,8 @@ struct stk_slot_memory *stk_slots_more_memory(struct stk_slots *slots,
     int rc = memory == NULL ? STOKER_ENOMEM : stk_region_map(&memory->region, slots->slot_bytes);
     (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%zu bytes: %s", slots->slot_bytes,
                    stoker_strerror(STOKER_ENOMEM));
+    if (rc == 0 && slots->node >= 0)
+        stk_region_prefer_node(&memory->region, slots->node);
     /* AUTO may have found that nothing can be locked: then spares are not, either. */
     if (rc == 0 && slots->memory.locked)
         rc = pin(slots, &memory->region, why);

@@ -99,6 +99,7 @@ struct stk_slots_options {
     uint32_t label; /* the label's field, or STK_NO_FIELD */
     stoker_switch pin_memory;
     struct stk_device *device; /* page-locks the slots; NULL = mlock does */
+    const int32_t *node;       /* NUMA node that their memory should come from; NULL = any */
     bool mark_fresh;           /* room for a flag per row, copied with the rows */
     bool keep_failures;        /* room for a record per row */
     uint64_t batches;          /* total number of batches */
@@ -118,6 +119,7 @@ struct stk_slots {
     size_t fresh_at;                       /* 0 = has none */
     stoker_switch pin_memory;              /* as asked for; spares follow it */
     struct stk_device *device;             /* the one that page-locked the slots, or NULL */
+    int32_t node;                          /* NUMA node of the memory; -1 = any */
     struct stk_region memory;              /* all slots' bytes, one region: locked as one */
     struct stk_slot_memory *memories;      /* [slot_count], of the region */
     struct stk_slot_memory *extra;         /* the last one made by stk_slots_more_memory() */

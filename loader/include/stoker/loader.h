@@ -231,7 +231,9 @@ typedef struct stoker_loader_options {
      * worker if a CPU is free, else in place of the last one.
      * CPUs are those that affinity and control groups leave to this process. If the launcher's variables (stoker/ranks.h)
      * name several processes on this node they are divided: the threads of a process that the launcher has not bound to
-     * fewer CPUs than its own keep to an equal, consecutive part of them. */
+     * fewer CPUs than its own keep to an equal, consecutive part of them; with a GPU each, to CPUs of the NUMA node of their
+     * GPU, from which the slots' memory comes as well. For that each process must see all GPUs, take the one with the
+     * number of its local rank, and find enough CPUs on every node. */
     int32_t num_workers;
     /* Element type of images, or of field 0: FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a wider integer type that
      * holds all values (uint16 to int32, int64, ...) keeps them. Default NONE = as stored. */

@@ -58,6 +58,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
     (void)snprintf(out->name, sizeof(out->name), "Stand-in GPU %d", device);
     out->uuid.bytes[0] = 'G';
     out->uuid.bytes[sizeof(out->uuid.bytes) - 1] = (char)device;
+    out->pciDomainID = STANDIN_PCI_DOMAIN;
+    out->pciBusID = device + 1;
     out->totalGlobalMem = atomic_load(&standin.memory_bytes);
     out->major = MAJOR;
     out->minor = MINOR;

@@ -25,6 +25,9 @@
 /* Reset: no faults, no lies, counts at zero, and `devices` GPUs (0 = cudaErrorNoDevice). */
 void standin_cuda_reset(int devices);
 
+/* GPU n is at "0cda:NN:00.0" with NN = n + 1, a domain that no machine has. */
+enum { STANDIN_PCI_DOMAIN = 0x0cda };
+
 /* The result of cudaGetDeviceCount if the driver is missing or fails; 0 = it works. */
 void standin_cuda_no_driver(int code);
 

@@ -61,6 +61,66 @@ Test(cpu_share, a_quota_is_of_all_processes_together)
     cr_assert_eq(stk_cpu_share_divide(&all, &all, 100, 1, 4).count, 8);
 }
 
+/* ---- near a GPU ---- */
+
+/* Checks that every rank has CPUs near its GPU, and none another's; returns false if no rank moves. */
+static bool move_all(const cpu_set_t *own, const cpu_set_t *near, uint32_t ranks)
+{
+    cpu_set_t given = cpus(0, 0);
+    uint32_t moved = 0;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        struct stk_cpu_share share = stk_cpu_share_divide(own, own, UINT32_MAX, rank, ranks);
+        const struct stk_cpu_share before = share;
+        const bool moves = stk_cpu_share_move(&share, own, near, rank, ranks);
+        cpu_set_t both;
+        moved += moves ? 1 : 0;
+        cr_assert_eq(share.count, before.count);
+        cr_assert(share.keeps);
+        if (!moves)
+            cr_assert(CPU_EQUAL(&share.set, &before.set));
+        cr_assert_geq((uint32_t)CPU_COUNT(&share.set), share.count);
+        CPU_AND(&both, &share.set, &near[rank]);
+        cr_assert(!moves || CPU_EQUAL(&both, &share.set), "rank %u is elsewhere", rank);
+        CPU_AND(&both, &share.set, own);
+        cr_assert(CPU_EQUAL(&both, &share.set));
+        CPU_AND(&both, &share.set, &given);
+        cr_assert_eq(CPU_COUNT(&both), 0, "one owner each");
+        CPU_OR(&given, &given, &share.set);
+    }
+    cr_assert(moved == 0 || moved == ranks, "all ranks decide the same");
+    return moved > 0;
+}
+
+Test(cpu_share, ranks_move_to_the_node_of_their_gpu)
+{
+    const cpu_set_t all = cpus(0, 16);
+    const cpu_set_t low = cpus(0, 8);
+    const cpu_set_t high = cpus(8, 8);
+    const cpu_set_t crossed[] = { high, low };
+    cr_assert(move_all(&all, crossed, 2));
+    const cpu_set_t in_turns[] = { high, low, high, low };
+    cr_assert(move_all(&all, in_turns, 4));
+    const cpu_set_t whole[] = { all, all, all };
+    cr_assert(move_all(&all, whole, 3));
+    /* Only a part of each node is this job's. */
+    const cpu_set_t some = cpus(4, 8);
+    cr_assert(move_all(&some, in_turns, 4));
+}
+
+Test(cpu_share, no_rank_moves_if_one_would_lose_cpus)
+{
+    const cpu_set_t all = cpus(0, 16);
+    const cpu_set_t low = cpus(0, 8);
+    const cpu_set_t high = cpus(8, 8);
+    const cpu_set_t one_side[] = { low, low, low, low };
+    cr_assert_not(move_all(&all, one_side, 4));
+    const cpu_set_t uneven[] = { low, low, high }; /* 16 / 3 are 5, and 8 / 2 only 4 */
+    cr_assert_not(move_all(&all, uneven, 3));
+    const cpu_set_t mine = cpus(0, 6); /* the job's: 4 and 2 of them are near */
+    const cpu_set_t halves[] = { cpus(0, 4), cpus(4, 4) };
+    cr_assert_not(move_all(&mine, halves, 2));
+}
+
 Test(cpu_share, one_process_has_everything)
 {
     cpu_set_t own;
