@@ -21,7 +21,7 @@ struct stk_mpi_communicator {
     uint32_t id, calls; /* calls: of this rank, on this communicator */
 };
 
-enum op_kind { OP_SUM, OP_GATHER, OP_EXCHANGE, OP_BROADCAST, OP_DUPLICATE };
+enum op_kind { OP_SUM, OP_GATHER, OP_EXCHANGE, OP_PARTS, OP_BROADCAST, OP_DUPLICATE };
 
 struct op {
     struct op *next;
@@ -30,6 +30,7 @@ struct op {
     size_t bytes;
     const void *from[RANKS_MAX];
     void *to[RANKS_MAX];
+    const struct stk_mpi_parts *from_parts[RANKS_MAX], *to_parts[RANKS_MAX];
     bool done;
 };
 
@@ -84,6 +85,15 @@ static inline void *world_memory(size_t bytes)
     return block->memory;
 }
 
+/* An array that lives as long as the world. */
+static inline float *world_floats(size_t count)
+{
+    (void)pthread_mutex_lock(&world->lock);
+    float *const floats = world_memory(count * sizeof(*floats));
+    (void)pthread_mutex_unlock(&world->lock);
+    return floats;
+}
+
 static inline void world_end(void)
 {
     while (world->blocks != NULL) {
@@ -113,29 +123,55 @@ static inline int leave_with(int code)
     return code;
 }
 
+/* Rank r's part of what `other` sends; in place, `other` sends its own part. */
+static inline void copy_part(const struct op *op, uint32_t r, uint32_t other)
+{
+    const uint32_t part = op->kind == OP_PARTS ? other : r;
+    const struct stk_mpi_parts *const from = op->from_parts[other];
+    const struct stk_mpi_parts *const to = op->to_parts[r];
+    CHECK(from->count[part] == to->count[other]);
+    memcpy((float *)op->to[r] + to->at[other], (const float *)op->from[other] + from->at[part],
+           (size_t)from->count[part] * sizeof(float));
+}
+
+static inline void add_all(struct op *op)
+{
+    for (size_t i = 0; i < op->bytes / sizeof(float); i++) {
+        float sum = 0;
+        for (uint32_t r = 0; r < world->ranks; r++)
+            sum += ((const float *)op->from[r])[i];
+        for (uint32_t r = 0; r < world->ranks; r++)
+            ((float *)op->to[r])[i] = sum;
+    }
+}
+
 static inline void complete(struct op *op)
 {
+    if (op->kind == OP_SUM)
+        add_all(op);
     for (uint32_t r = 0; r < world->ranks; r++)
         for (uint32_t other = 0; other < world->ranks; other++) {
             uint8_t *const to = op->to[r];
             if (op->kind == OP_GATHER)
                 memcpy(to + other * op->bytes, op->from[other], op->bytes);
-            else if (op->kind == OP_EXCHANGE)
-                memcpy(to + other * op->bytes, (const uint8_t *)op->from[other] + r * op->bytes,
-                       op->bytes);
+            else if ((op->kind == OP_EXCHANGE || op->kind == OP_PARTS) && other != r)
+                copy_part(op, r, other);
             else if (op->kind == OP_BROADCAST && other == 0 && r != 0)
                 memcpy(to, op->to[0], op->bytes);
-            else if (op->kind == OP_SUM)
-                for (size_t i = 0; i < op->bytes / sizeof(float); i++)
-                    ((float *)op->to[r])[i] = (other == 0 ? 0 : ((float *)op->to[r])[i]) +
-                                              ((const float *)op->from[other])[i];
         }
     op->done = true;
 }
 
+/* What one rank brings. */
+struct sides {
+    const void *from;
+    void *to;
+    const struct stk_mpi_parts *from_parts, *to_parts;
+};
+
 /* The lock is held. */
 static inline struct op *begin_op(struct stk_mpi_communicator *communicator, enum op_kind kind,
-                                  const void *from, void *to, size_t bytes)
+                                  struct sides sides, size_t bytes)
 {
     struct op *op = world->ops;
     /* Calls of communicator 0, which nobody has made. */
@@ -157,21 +193,30 @@ static inline struct op *begin_op(struct stk_mpi_communicator *communicator, enu
     }
     CHECK(op->kind == kind); /* the order of collective calls is everywhere the same */
     CHECK(op->bytes == bytes);
-    op->from[my_rank] = from;
-    op->to[my_rank] = to;
+    op->from[my_rank] = sides.from;
+    op->to[my_rank] = sides.to;
+    op->from_parts[my_rank] = sides.from_parts;
+    op->to_parts[my_rank] = sides.to_parts;
     if (++op->come == world->ranks)
         complete(op);
     return op;
+}
+
+static inline int collective_of(struct stk_mpi_communicator *communicator, enum op_kind kind,
+                                struct sides sides, size_t bytes, struct stk_mpi_request *request)
+{
+    if (enter(&world->left))
+        return leave_with(FAILED_CODE);
+    request->bits = (uint64_t)(uintptr_t)begin_op(communicator, kind, sides, bytes);
+    return leave_with(0);
 }
 
 static inline int collective(struct stk_mpi_communicator *communicator, enum op_kind kind,
                              const void *from, void *to, size_t bytes,
                              struct stk_mpi_request *request)
 {
-    if (enter(&world->left))
-        return leave_with(FAILED_CODE);
-    request->bits = (uint64_t)(uintptr_t)begin_op(communicator, kind, from, to, bytes);
-    return leave_with(0);
+    return collective_of(communicator, kind, (struct sides){ .from = from, .to = to }, bytes,
+                         request);
 }
 
 static inline int world_start(uint32_t *rank, uint32_t *world_size)
@@ -199,7 +244,7 @@ static inline int world_duplicate(struct stk_mpi_communicator *from,
 {
     if (enter(&world->left))
         return leave_with(FAILED_CODE);
-    struct op *const op = begin_op(from, OP_DUPLICATE, NULL, NULL, 0);
+    struct op *const op = begin_op(from, OP_DUPLICATE, (struct sides){ .from = NULL }, 0);
     *out = world_memory(sizeof(**out));
     (*out)->id = op->made;
     request->bits = (uint64_t)(uintptr_t)op;
@@ -237,10 +282,21 @@ static inline int world_gather(struct stk_mpi_communicator *communicator, const 
     return collective(communicator, OP_GATHER, from, to, bytes, request);
 }
 
-static inline int world_exchange(struct stk_mpi_communicator *communicator, const void *from,
-                                 void *to, size_t bytes, struct stk_mpi_request *request)
+static inline int world_exchange(struct stk_mpi_communicator *communicator, const float *from,
+                                 const struct stk_mpi_parts *from_parts, float *to,
+                                 const struct stk_mpi_parts *to_parts,
+                                 struct stk_mpi_request *request)
 {
-    return collective(communicator, OP_EXCHANGE, from, to, bytes, request);
+    return collective_of(communicator, OP_EXCHANGE,
+                         (struct sides){ from, to, from_parts, to_parts }, 0, request);
+}
+
+static inline int world_gather_parts(struct stk_mpi_communicator *communicator, float *floats,
+                                     const struct stk_mpi_parts *parts,
+                                     struct stk_mpi_request *request)
+{
+    return collective_of(communicator, OP_PARTS, (struct sides){ floats, floats, parts, parts }, 0,
+                         request);
 }
 
 static inline int world_broadcast(struct stk_mpi_communicator *communicator, void *memory,
@@ -328,6 +384,7 @@ static const struct stk_mpi_functions thread_mpi = { .version = STK_MPI_TABLE_VE
                                                      .sum_floats = world_sum,
                                                      .gather = world_gather,
                                                      .exchange = world_exchange,
+                                                     .gather_parts = world_gather_parts,
                                                      .broadcast = world_broadcast,
                                                      .send = world_send,
                                                      .receive = world_receive,

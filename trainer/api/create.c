@@ -237,13 +237,23 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     return rc;
 }
 
+/* A sum that has not ended may still write to the gradients: then they stay, until the process ends. */
+static void leave_peers(stoker_trainer *trainer)
+{
+    struct stk_peers *const peers = trainer->peers;
+    if (peers != NULL && peers->ops->finish(peers, NULL) != STOKER_OK && peers->holds_arrays &&
+        trainer->stage_count > 0)
+        trainer->stage[0]->arenas.gradients = NULL;
+    stk_peers_leave(&trainer->peers);
+}
+
 void stoker_trainer_destroy(stoker_trainer **trainer)
 {
     if (trainer == NULL || *trainer == NULL)
         return;
     stoker_trainer *const t = *trainer;
     if (t->device_sums == NULL)
-        stk_peers_leave(&t->peers);
+        leave_peers(t);
     if (t->runner != NULL)
         t->runner->ops->destroy(t->runner);
     for (uint32_t s = t->stage_count; s-- > 0;) { /* graphs go before what they sum with */

@@ -14,8 +14,9 @@ static int begin_slice(struct stk_gradient_sum *sum)
 /* Begins slices, as long as that does not wait. */
 static void begin_complete(struct stk_gradient_sum *sum)
 {
+    const struct stk_peers_ops *const ops = sum->peers->ops;
     while (sum->rc == STOKER_OK && sum->begun < sum->complete &&
-           sum->peers->ops->has_room(sum->peers))
+           (ops->has_room == NULL || ops->has_room(sum->peers)))
         sum->rc = begin_slice(sum);
 }
 

@@ -58,6 +58,7 @@ int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *opti
                                                                ? SOME_TIMEOUT_MS
                                                                : options->peer_timeout_ms,
                                              .floats_max = trainer->model->parameter_floats,
+                                             .parts_ranks_max = STK_PARTS_RANKS_MAX,
                                              .group = options->peer_group,
                                              .group_rank = options->peer_rank };
     if ((unsigned)options->peers > STOKER_PEERS_NCCL || /* reported with the other options */

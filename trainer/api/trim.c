@@ -13,6 +13,7 @@ uint64_t stoker_trainer_trim(stoker_trainer *trainer)
     if (trainer == NULL || stk_trainer_drain(trainer, &trainer->error) != STOKER_OK)
         return 0;
     for (uint32_t s = 0; s < trainer->stage_count; s++)
-        bytes += stk_stage_trim(trainer->stage[s], trainer->progress.group_passes == 0);
+        bytes += stk_stage_trim(trainer->stage[s], trainer->progress.group_passes == 0 &&
+                                                       !trainer->peers->holds_arrays);
     return bytes;
 }

@@ -61,8 +61,8 @@ static int broadcast(struct stk_peers *peers, void *memory, size_t bytes, stoker
 {
     struct stk_mpi_peers *const p = stk_mpi_peers_of(peers);
     int rc = stk_mpi_finish(peers, error); /* its slots' memory is used */
-    const size_t most = p->slice_floats * sizeof(float);
-    uint8_t *const piece = (uint8_t *)p->slots[0].from;
+    const size_t most = p->received_floats * sizeof(float);
+    uint8_t *const piece = (uint8_t *)p->slots[0].received;
     for (size_t done = 0; done < bytes && rc == STOKER_OK;) {
         struct stk_mpi_request request = { 0 };
         const size_t count = bytes - done < most ? bytes - done : most;
@@ -100,8 +100,8 @@ static void free_all(struct stk_mpi_peers *p, bool abandon)
         if (p->slots[s].communicator != NULL)
             (void)mpi->release(p->slots[s].communicator, abandon);
         if (!abandon) {
-            mpi->free(p->slots[s].from);
-            mpi->free(p->slots[s].to);
+            mpi->free(p->slots[s].received);
+            mpi->free(p->slots[s].parts.count);
         }
     }
     for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]) && !abandon; i++)
@@ -216,10 +216,16 @@ static int take_notes(struct stk_mpi_peers *p, stoker_error *error)
 
 static int take_slot(struct stk_mpi_peers *p, struct stk_slot *slot, stoker_error *error)
 {
-    const size_t bytes = (p->slice_floats + p->peers.world_size) * sizeof(float);
-    slot->from = p->mpi->allocate(bytes);
-    slot->to = p->mpi->allocate(bytes);
-    if (slot->from == NULL || slot->to == NULL)
+    struct stk_mpi_parts *const parts[] = { &slot->parts, &slot->sent_parts,
+                                            &slot->received_parts };
+    const uint32_t kinds = sizeof(parts) / sizeof(parts[0]);
+    const uint32_t world_size = p->peers.world_size;
+    int *const numbers = p->mpi->allocate((size_t)2 * kinds * world_size * sizeof(*numbers));
+    slot->received = p->mpi->allocate(p->received_floats * sizeof(float));
+    for (uint32_t i = 0; i < kinds && numbers != NULL; i++)
+        *parts[i] = (struct stk_mpi_parts){ .count = numbers + 2 * i * world_size,
+                                            .at = numbers + (2 * i + 1) * world_size };
+    if (numbers == NULL || slot->received == NULL)
         return no_memory(p, error);
     return duplicate(p, &slot->communicator, error);
 }
@@ -231,6 +237,9 @@ static int take_rest(struct stk_mpi_peers *p, stoker_error *error)
     p->peers.gather_bytes_max = share < sizeof(struct stk_word) ? sizeof(struct stk_word) : share;
     p->slice_floats =
         p->options.floats_max < STK_SLICE_FLOATS ? p->options.floats_max + 1 : STK_SLICE_FLOATS;
+    /* Parts are rounded up to lines; the one of this rank is not received. */
+    p->received_floats = p->slice_floats + (uint64_t)STK_LINE_FLOATS * world_size;
+    p->by_parts = p->options.deterministic || world_size <= p->options.parts_ranks_max;
     p->mine = p->mpi->allocate(p->peers.gather_bytes_max);
     p->gathered = p->mpi->allocate(p->peers.gather_bytes_max * world_size);
     int rc = p->mine == NULL || p->gathered == NULL ? no_memory(p, error) : STOKER_OK;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Grows whenever the table changes; the plugin's must be the same. */
-enum { STK_MPI_TABLE_VERSION = 1 };
+enum { STK_MPI_TABLE_VERSION = 2 };
 
 /* An MPI_Request, which is a pointer or an int. */
 struct stk_mpi_request {
@@ -22,6 +22,11 @@ struct stk_mpi_request {
 };
 
 struct stk_mpi_communicator;
+
+/* Part r of an array, for each rank r: count[r] floats from at[r]. Must stay until the request is done. */
+struct stk_mpi_parts {
+    int *count, *at;
+};
 
 enum { STK_MPI_TEXT_BYTES = 256, STK_MPI_ANY_RANK = -1 };
 
@@ -51,9 +56,13 @@ struct stk_mpi_functions {
     /* to: world_size pieces of `bytes`, in the order of ranks. */
     int (*gather)(struct stk_mpi_communicator *communicator, const void *from, void *to,
                   size_t bytes, struct stk_mpi_request *request);
-    /* Piece r of `from` goes to rank r, whose piece arrives as piece r of `to`; pieces of `bytes`. */
-    int (*exchange)(struct stk_mpi_communicator *communicator, const void *from, void *to,
-                    size_t bytes, struct stk_mpi_request *request);
+    /* Part r of `from` goes to rank r, whose part arrives as part r of `to`. */
+    int (*exchange)(struct stk_mpi_communicator *communicator, const float *from,
+                    const struct stk_mpi_parts *from_parts, float *to,
+                    const struct stk_mpi_parts *to_parts, struct stk_mpi_request *request);
+    /* Part r is rank r's: all get those of the others, in place. */
+    int (*gather_parts)(struct stk_mpi_communicator *communicator, float *floats,
+                        const struct stk_mpi_parts *parts, struct stk_mpi_request *request);
     int (*broadcast)(struct stk_mpi_communicator *communicator, void *memory, size_t bytes,
                      uint32_t root, struct stk_mpi_request *request);
     int (*send)(struct stk_mpi_communicator *communicator, const void *from, size_t bytes,

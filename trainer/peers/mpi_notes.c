@@ -35,6 +35,8 @@ static int breaks(struct stk_mpi_peers *p, const stoker_error *cause, stoker_err
     if (!p->broken)
         p->cause = *cause;
     p->broken = true;
+    for (uint32_t s = 0; s < STK_SLOTS; s++)
+        p->peers.holds_arrays |= p->slots[s].state != STK_SLOT_FREE;
     return stk_mpi_check(p, error);
 }
 

@@ -16,7 +16,7 @@
 
 #include "trainer/peers/mpi.h"
 
-enum { STK_SLOTS = 8, STK_SLICE_FLOATS = 1 << 18, STK_NOTE_TAG = 1 };
+enum { STK_SLOTS = 8, STK_SLICE_FLOATS = 1 << 18, STK_LINE_FLOATS = 16, STK_NOTE_TAG = 1 };
 
 enum stk_note_kind { STK_NOTE_FAILED, STK_NOTE_ROLL };
 
@@ -33,16 +33,19 @@ enum stk_slot_state { STK_SLOT_FREE, STK_SLOT_SUMS, STK_SLOT_EXCHANGES, STK_SLOT
  * goes through its own in a fixed order, and slices take the slots in turns.
  *
  *   FREE ──▶ SUMS ────────────────────▶ FREE        MPI adds, in an order of its own
- *   FREE ──▶ EXCHANGES ──▶ GATHERS ──▶ FREE        deterministic: each rank adds one part, in the order of ranks
- */
+ *   FREE ──▶ EXCHANGES ──▶ GATHERS ──▶ FREE        each rank adds one part, in the order of ranks
+ *
+ * MPI reads and writes the caller's array: after a failure it may do so for as long as the process lives. */
 struct stk_slot {
     struct stk_mpi_communicator *communicator;
     struct stk_mpi_request request;
     enum stk_slot_state state;
-    float *from, *to; /* memory of MPI: slice_floats + world_size floats each */
-    float *at;        /* the slice, in the caller's array */
+    float *at; /* the slice, in the caller's array */
     uint64_t count;
-    uint64_t part; /* EXCHANGES, GATHERS: floats that a rank adds */
+    /* EXCHANGES, GATHERS: the slice in parts, of which rank r adds part r; the parts that this rank sends, and those that it
+     * receives: in `received`, which has room for received_floats. SUMS: the sum is there. */
+    struct stk_mpi_parts parts, sent_parts, received_parts;
+    float *received; /* memory of MPI, and so are the parts' numbers */
 };
 
 struct stk_mpi_peers {
@@ -51,7 +54,9 @@ struct stk_mpi_peers {
     struct stk_peers_options options;
     struct stk_mpi_communicator *communicator; /* for all but slices */
     struct stk_slot slots[STK_SLOTS];
-    uint64_t slice_floats;
+    bool by_parts;         /* slices go through EXCHANGES */
+    uint64_t slice_floats; /* most floats of a slice */
+    uint64_t received_floats;
     uint64_t slices;          /* begun */
     uint8_t *mine, *gathered; /* memory of MPI: gather_bytes_max, and that for each rank */
     struct stk_note *note_in, *note_out;

@@ -27,12 +27,6 @@ static int all_reduce(struct stk_peers *peers, float *floats, uint64_t count, st
     return STOKER_OK;
 }
 
-static bool has_room(const struct stk_peers *peers)
-{
-    (void)peers;
-    return true;
-}
-
 static int move_on(struct stk_peers *peers, stoker_error *error)
 {
     (void)peers;
@@ -60,7 +54,6 @@ static const struct stk_peers_ops ops = { .name = "none",
                                           .leave = leave,
                                           .gather = gather,
                                           .all_reduce = all_reduce,
-                                          .has_room = has_room,
                                           .poll = move_on,
                                           .finish = move_on,
                                           .broadcast = broadcast,

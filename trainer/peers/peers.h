@@ -56,10 +56,10 @@ struct stk_peers_ops {
      * peers, until the next call. */
     int (*gather)(struct stk_peers *peers, const void *mine, size_t bytes, const void **all,
                   stoker_error *error);
-    /* Begins the sum of an array over all ranks, in place. The array belongs to peers until finish() returns. If
-     * deterministic, each element is added in the order of ranks. */
+    /* Begins the sum of an array over all ranks, in place. The array belongs to peers until finish() succeeds: see
+     * holds_arrays. If deterministic, each element is added in the order of ranks. */
     int (*all_reduce)(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
-    /* True if all_reduce() would begin without waiting for an earlier one. */
+    /* True if all_reduce() would begin without waiting for an earlier one; NULL: it always does. */
     bool (*has_room)(const struct stk_peers *peers);
     /* Moves on what was begun, without waiting. */
     int (*poll)(struct stk_peers *peers, stoker_error *error);
@@ -79,12 +79,20 @@ struct stk_peers {
     size_t gather_bytes_max;
     bool threads;    /* the ranks are threads of this process */
     bool words_only; /* all_reduce refuses: GPUs sum by themselves */
+    /* After a failure: arrays of all_reduce() may be read and written for as long as the process lives, so they must never
+     * be freed. */
+    bool holds_arrays;
 };
+
+enum { STK_PARTS_RANKS_MAX = 8 };
 
 struct stk_peers_options {
     bool deterministic;  /* sums in the order of ranks */
     uint32_t timeout_ms; /* for a rank that does not come, > 0 */
     uint64_t floats_max; /* most floats of an all_reduce: sizes its memory */
+    /* mpi: most ranks that exchange parts of an array and add them, as all do if deterministic. More use MPI's own sum, with
+     * fewer messages. STK_PARTS_RANKS_MAX. */
+    uint32_t parts_ranks_max;
     /* STOKER_PEERS_THREADS: borrowed, until the rank has left. */
     struct stoker_peer_group *group;
     uint32_t group_rank;

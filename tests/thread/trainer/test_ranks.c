@@ -10,11 +10,11 @@
 enum { RANKS = 3, SHORT_MS = 100, LONG_MS = 60000, MANY = 2 * (1 << 20) + 17, FEW = 1000 };
 
 struct run {
-    bool deterministic, comes; /* comes: the last rank, to the last meeting */
+    bool parts, comes; /* parts: ranks exchange them; comes: the last rank, to the last meeting */
     uint32_t timeout_ms, count;
     struct result {
         int rc;
-        bool joined;
+        bool joined, held; /* held: an array, after a failure */
         stoker_error error;
     } result[RANKS];
 };
@@ -28,8 +28,7 @@ static float value(uint32_t rank, uint32_t i)
 
 static int sum(struct stk_peers *peers, stoker_error *error)
 {
-    float *const floats = malloc(run.count * sizeof(*floats));
-    CHECK(floats != NULL);
+    float *const floats = world_floats(run.count); /* after a failure others may write to them */
     for (uint32_t i = 0; i < run.count; i++)
         floats[i] = value(my_rank, i);
     int rc = peers->ops->all_reduce(peers, floats, run.count, error);
@@ -43,7 +42,6 @@ static int sum(struct stk_peers *peers, stoker_error *error)
             expected += value(r, i);
         CHECK(floats[i] >= expected && floats[i] <= expected);
     }
-    free(floats);
     return rc;
 }
 
@@ -72,7 +70,7 @@ static int meet(struct stk_peers *peers, stoker_error *error)
 /* Everything that a trainer asks of peers. */
 static void talk(struct result *result)
 {
-    const struct stk_peers_options options = { .deterministic = run.deterministic,
+    const struct stk_peers_options options = { .parts_ranks_max = run.parts ? RANKS : 1,
                                                .timeout_ms = run.timeout_ms,
                                                .floats_max = run.count };
     struct stk_peers *peers = NULL;
@@ -98,6 +96,8 @@ static void talk(struct result *result)
     if (rc == STOKER_OK)
         rc = meet(peers, error);
     result->rc = rc;
+    result->held = peers->holds_arrays;
+    CHECK(rc != STOKER_OK || !result->held);
     stk_peers_leave(&peers);
 }
 
@@ -121,10 +121,8 @@ static void start(uint32_t failing_call, uint32_t failing_test)
 
 static void sums_of_several_slices(void)
 {
-    for (int deterministic = 0; deterministic < 2; deterministic++) {
-        run = (struct run){
-            .deterministic = deterministic, .comes = true, .timeout_ms = LONG_MS, .count = MANY
-        };
+    for (int parts = 0; parts < 2; parts++) {
+        run = (struct run){ .parts = parts, .comes = true, .timeout_ms = LONG_MS, .count = MANY };
         start(NEVER, NEVER);
         for (uint32_t r = 0; r < RANKS; r++)
             CHECK(run.result[r].rc == STOKER_OK);
@@ -157,11 +155,12 @@ enum { UNTOLD = 4 };
 
 static void every_call_fails_once(void)
 {
-    for (int deterministic = 0; deterministic < 2; deterministic++) {
-        uint32_t index = deterministic == 0 ? 0 : UNTOLD;
+    for (int parts = 0; parts < 2; parts++) {
+        uint32_t index = parts == 0 ? 0 : UNTOLD;
         bool failed = true;
+        uint32_t held = 0;
         for (; failed; index++) {
-            run = (struct run){ .deterministic = deterministic,
+            run = (struct run){ .parts = parts,
                                 .comes = true,
                                 .timeout_ms = index < UNTOLD ? SHORT_MS : LONG_MS,
                                 .count = FEW };
@@ -169,9 +168,11 @@ static void every_call_fails_once(void)
             failed = world->failed;
             CHECK(failed || run.result[0].rc == STOKER_OK);
             check_results(index);
+            held += run.result[RANKS - 1].held ? 1 : 0;
             world_end();
         }
-        CHECK(index >= 19); /* they were reached */
+        CHECK(held == (parts == 0 ? 1 : 2)); /* the sum; the exchange, and the gathering of sums */
+        CHECK(index >= 19);                  /* they were reached */
         CHECK(index < 60);
     }
 }

@@ -154,14 +154,24 @@ static int gather(struct stk_mpi_communicator *communicator, const void *from, v
     return rc;
 }
 
-static int exchange(struct stk_mpi_communicator *communicator, const void *from, void *to,
-                    size_t bytes, struct stk_mpi_request *request)
+static int exchange(struct stk_mpi_communicator *communicator, const float *from,
+                    const struct stk_mpi_parts *from_parts, float *to,
+                    const struct stk_mpi_parts *to_parts, struct stk_mpi_request *request)
 {
     MPI_Request begun = MPI_REQUEST_NULL;
-    if (bytes > INT_MAX)
-        return MPI_ERR_COUNT;
-    const int rc = MPI_Ialltoall(from, (int)bytes, MPI_BYTE, to, (int)bytes, MPI_BYTE,
-                                 communicator->comm, &begun);
+    const int rc =
+        MPI_Ialltoallv(from, from_parts->count, from_parts->at, MPI_FLOAT, to, to_parts->count,
+                       to_parts->at, MPI_FLOAT, communicator->comm, &begun);
+    keep(request, begun);
+    return rc;
+}
+
+static int gather_parts(struct stk_mpi_communicator *communicator, float *floats,
+                        const struct stk_mpi_parts *parts, struct stk_mpi_request *request)
+{
+    MPI_Request begun = MPI_REQUEST_NULL;
+    const int rc = MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, floats, parts->count,
+                                   parts->at, MPI_FLOAT, communicator->comm, &begun);
     keep(request, begun);
     return rc;
 }
@@ -232,6 +242,7 @@ const struct stk_mpi_functions *stoker_mpi_functions(void)
                                                         .sum_floats = sum_floats,
                                                         .gather = gather,
                                                         .exchange = exchange,
+                                                        .gather_parts = gather_parts,
                                                         .broadcast = broadcast,
                                                         .send = send,
                                                         .receive = receive,
