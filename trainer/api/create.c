@@ -220,10 +220,13 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     if (rc != STOKER_OK)
         return rc;
     rc = begin(&trainer, model, error);
-    if (rc == STOKER_OK)
+    if (trainer != NULL)
         rc = stk_trainer_join(trainer, &given, error);
-    if (trainer == NULL || trainer->peers == NULL)
+    if (trainer == NULL || trainer->peers == NULL) {
         stk_trainer_stay_away(&given, rc, error);
+        stoker_trainer_destroy(&trainer);
+        return rc;
+    }
     if (rc == STOKER_OK)
         rc = stk_trainer_meet_created(trainer, build(trainer, &given, error), error);
     if (rc == STOKER_OK)
