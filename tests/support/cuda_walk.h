@@ -42,14 +42,14 @@ static inline void stk_cuda_walk_compare(const stoker_dataset *dataset,
     CHECK(standin_cuda_live() == 0);
 }
 
-/* One step for each seed, while there is time: at least 7. */
+/* One step for each of the first 7 seeds, after which the options repeat; then for more, while there is time. */
 static inline void stk_cuda_walk(void (*step)(uint64_t seed), uint64_t seeds)
 {
     const uint64_t start_ns = stk_now_ns();
     uint64_t seed = 0;
-    while (seed < seeds && stk_time_left(start_ns))
+    CHECK(seeds >= 7);
+    while (seed < 7 || (seed < seeds && stk_time_left(start_ns)))
         step(seed++);
-    CHECK(seed >= 7);
     printf("%llu runs\n", (unsigned long long)seed);
 }
 
