@@ -83,26 +83,36 @@ static int make_memory(uint64_t bytes)
     return rc;
 }
 
-union control {
-    struct cmsghdr header; /* aligns bytes */
-    char bytes[CMSG_SPACE(sizeof(int))];
+/* A message of one byte, beside which a descriptor travels. */
+struct parcel {
+    char byte;
+    struct iovec payload;
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    struct msghdr message;
 };
+
+/* The message points into the parcel, which stays where it is. */
+static void wrap(struct parcel *parcel)
+{
+    *parcel = (struct parcel){ .byte = 0 };
+    parcel->payload = (struct iovec){ .iov_base = &parcel->byte, .iov_len = 1 };
+    parcel->message = (struct msghdr){ .msg_iov = &parcel->payload,
+                                       .msg_iovlen = 1,
+                                       .msg_control = parcel->control,
+                                       .msg_controllen = sizeof(parcel->control) };
+}
 
 static void send_memory(int connection, int memory)
 {
-    char byte = 0;
-    struct iovec payload = { .iov_base = &byte, .iov_len = 1 };
-    union control control = { .bytes = { 0 } };
-    struct msghdr message = { .msg_iov = &payload,
-                              .msg_iovlen = 1,
-                              .msg_control = control.bytes,
-                              .msg_controllen = sizeof(control.bytes) };
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    struct parcel parcel;
+    wrap(&parcel);
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&parcel.message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(rights), &memory, sizeof(int));
-    (void)sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT); /* it is gone: its loss */
+    /* A peer that is gone is no failure of this process. */
+    (void)sendmsg(connection, &parcel.message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void *serve(void *argument)
@@ -151,17 +161,12 @@ static int make(struct stk_segment *segment, int listening, uint64_t bytes)
 
 static int receive_memory(int connection)
 {
-    char byte;
-    struct iovec payload = { .iov_base = &byte, .iov_len = 1 };
-    union control control = { .bytes = { 0 } };
-    struct msghdr message = { .msg_iov = &payload,
-                              .msg_iovlen = 1,
-                              .msg_control = control.bytes,
-                              .msg_controllen = sizeof(control.bytes) };
-    const ssize_t got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+    struct parcel parcel;
+    wrap(&parcel);
+    const ssize_t got = recvmsg(connection, &parcel.message, MSG_CMSG_CLOEXEC);
     if (got < 0)
         return errno == EAGAIN ? -ETIMEDOUT : failed();
-    const struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    const struct cmsghdr *rights = CMSG_FIRSTHDR(&parcel.message);
     if (got == 0 || rights == NULL || rights->cmsg_level != SOL_SOCKET ||
         rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(sizeof(int)))
         return -ECONNRESET;

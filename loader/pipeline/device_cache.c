@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/pipeline/device_kernel.h"
+
 enum { PLACE_ALIGN = 256 };
 
 static size_t align(size_t bytes)
@@ -14,15 +16,9 @@ static size_t align(size_t bytes)
 static int load_kernel(struct stk_device_cache *cache, const char *name, const void *arguments,
                        struct stk_device_launch *kernel, char why[STK_DEVICE_WHY_BYTES])
 {
-    size_t bytes;
-    const void *image = stk_kernels_fatbin(&bytes);
-    if (image == NULL) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "libstoker was built without nvcc: no kernels");
-        return STOKER_ENOTSUP;
-    }
     kernel->block_threads = STK_LAUNCH_THREADS;
     kernel->arguments = arguments;
-    return cache->device->ops->load(cache->device, image, name, &kernel->kernel, why);
+    return stk_device_kernel_load(cache->device, name, &kernel->kernel, why);
 }
 
 /* Note what is kept of each field. Returns the bytes of all samples, each field aligned. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/pipeline/device_kernel.h"
+
 bool stk_device_convert_fits(const struct stk_convert_plan *plan, bool transforms)
 {
     const bool changes =
@@ -14,19 +16,13 @@ bool stk_device_convert_fits(const struct stk_convert_plan *plan, bool transform
 /* Load the kernels of all steps. */
 static int load_kernels(struct stk_device_convert *convert, char why[STK_DEVICE_WHY_BYTES])
 {
-    size_t bytes;
-    const void *image = stk_kernels_fatbin(&bytes);
-    if (image == NULL) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "libstoker was built without nvcc: no kernels");
-        return STOKER_ENOTSUP;
-    }
     int rc = 0;
     for (uint32_t i = 0; i < convert->steps.count && rc == 0; i++) {
         struct stk_device_launch *launch = &convert->launches[i];
         *launch = (struct stk_device_launch){ .block_threads = STK_LAUNCH_THREADS,
                                               .arguments = convert->steps.arguments[i] };
-        rc = convert->device->ops->load(convert->device, image, convert->steps.kernels[i]->name,
-                                        &launch->kernel, why);
+        rc = stk_device_kernel_load(convert->device, convert->steps.kernels[i]->name,
+                                    &launch->kernel, why);
     }
     return rc;
 }

@@ -2,10 +2,10 @@
 #include "loader/pipeline/device_mixing.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #include "kernels/transform/launch.h"
 #include "loader/base/memory.h"
+#include "loader/pipeline/device_kernel.h"
 
 static int take_arrays(struct stk_device_mixing *mixing, const struct stk_mixing_plan *plan)
 {
@@ -23,18 +23,12 @@ static int load_kernels(struct stk_device_mixing *mixing, struct stk_device *dev
                         char why[STK_DEVICE_WHY_BYTES])
 {
     const stoker_mixing *options = &mixing->plan->options;
-    size_t bytes;
-    const void *image = stk_kernels_fatbin(&bytes);
-    if (image == NULL) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "libstoker was built without nvcc: no kernels");
-        return STOKER_ENOTSUP;
-    }
     int rc = 0;
     if (options->mixup_alpha > 0.0F)
-        rc = device->ops->load(device, image, stk_mixup_kernel_name(mixing->mixed[0].array->type),
-                               &mixing->mixup, why);
+        rc = stk_device_kernel_load(device, stk_mixup_kernel_name(mixing->mixed[0].array->type),
+                                    &mixing->mixup, why);
     if (rc == 0 && options->cutmix_alpha > 0.0F)
-        rc = device->ops->load(device, image, "stk_cutmix", &mixing->cutmix, why);
+        rc = stk_device_kernel_load(device, "stk_cutmix", &mixing->cutmix, why);
     return rc;
 }
 

@@ -14,6 +14,7 @@
 
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/photo_codec.h"
 #include "support/scenario.h"
 #include "support/scripted_reader.h"
 
@@ -119,35 +120,6 @@ static int file_of(const void *self, uint32_t number, stoker_file *out)
     return STOKER_OK;
 }
 
-static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
-                   stoker_error *error)
-{
-    (void)self, (void)scratch, (void)error;
-    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
-    return STOKER_OK;
-}
-
-static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
-                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
-{
-    (void)pixels_bytes;
-    memcpy(pixels, in->bytes + 2, HEIGHT * WIDTH);
-    return measure(self, scratch, in, size, error);
-}
-
-static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
-                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
-                         stoker_region *got, stoker_error *error)
-{
-    (void)self, (void)scratch, (void)pixels_bytes, (void)error;
-    *got = *wanted;
-    got->eighths = 8;
-    for (uint32_t y = 0; y < got->height; y++)
-        memcpy((uint8_t *)pixels + (size_t)y * got->width,
-               in->bytes + 2 + (size_t)(got->y + y) * WIDTH + got->x, got->width);
-    return STOKER_OK;
-}
-
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error)
 {
@@ -184,9 +156,9 @@ static void make(void)
     set.image = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                 .name = "pixels",
                                 .decode = decode,
-                                .decode_any = decode_any,
-                                .measure = measure,
-                                .decode_region = decode_region };
+                                .decode_any = stk_photo_decode_any,
+                                .measure = stk_photo_measure,
+                                .decode_region = stk_photo_decode_region };
     set.check = (stoker_codec){
         .struct_size = sizeof(stoker_codec), .name = "sum", .decode = decode, .verify = verify
     };

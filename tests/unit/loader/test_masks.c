@@ -11,6 +11,7 @@
 #include "support/image_folder.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/photo_codec.h"
 #include "support/scenario.h"
 
 enum { COUNT = 60, SIDE_MAX = 40, PIXELS = SIDE_MAX * SIDE_MAX, BYTES = 2 + PIXELS, NONE = COUNT };
@@ -75,42 +76,11 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     return STOKER_OK;
 }
 
-static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
-                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
-{
-    (void)self, (void)scratch, (void)error;
-    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
-    cr_assert_geq(pixels_bytes, in->size - 2);
-    memcpy(pixels, in->bytes + 2, in->size - 2);
-    return STOKER_OK;
-}
-
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error)
 {
     (void)self, (void)scratch, (void)in, (void)row, (void)row_bytes, (void)error;
     return STOKER_EFORMAT; /* no image has the set's size */
-}
-
-static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
-                   stoker_error *error)
-{
-    (void)self, (void)scratch, (void)error;
-    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
-    return STOKER_OK;
-}
-
-static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
-                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
-                         stoker_region *got, stoker_error *error)
-{
-    (void)self, (void)scratch, (void)pixels_bytes, (void)error;
-    *got = *wanted;
-    got->eighths = 8;
-    for (uint32_t y = 0; y < got->height; y++)
-        memcpy((uint8_t *)pixels + (size_t)y * got->width,
-               in->bytes + 2 + (size_t)(got->y + y) * in->bytes[1] + got->x, got->width);
-    return STOKER_OK;
 }
 
 static void make(struct mask_set *set, uint32_t wrong)
@@ -124,9 +94,9 @@ static void make(struct mask_set *set, uint32_t wrong)
     set->codec = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                  .name = "photo",
                                  .decode = decode,
-                                 .decode_any = decode_any,
-                                 .measure = measure,
-                                 .decode_region = decode_region };
+                                 .decode_any = stk_photo_decode_any,
+                                 .measure = stk_photo_measure,
+                                 .decode_region = stk_photo_decode_region };
     for (uint32_t id = 0; id < COUNT; id++) {
         uint8_t *image = set->image[id], *mask = set->mask[id];
         for (uint32_t at = 0; at < BYTES; at++) {

@@ -7,6 +7,7 @@
 #include "loader/api/loader.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/photo_codec.h"
 #include "support/several_set.h"
 
 enum { COUNT = 41, LONGEST = 9, SIDE = 6, PIXELS = SIDE * SIDE };
@@ -131,46 +132,13 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
-static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
-                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
-{
-    (void)self;
-    (void)scratch;
-    (void)error;
-    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
-    cr_assert_geq(pixels_bytes, in->size - 2);
-    memcpy(pixels, in->bytes + 2, in->size - 2);
-    return STOKER_OK;
-}
-
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error)
 {
     stoker_size size;
     return in->bytes[0] != 4 || in->bytes[1] != 5
                ? STOKER_EFORMAT
-               : decode_any(self, scratch, in, row, row_bytes, &size, error);
-}
-
-static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
-                   stoker_error *error)
-{
-    (void)self, (void)scratch, (void)error;
-    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
-    return STOKER_OK;
-}
-
-static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
-                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
-                         stoker_region *got, stoker_error *error)
-{
-    (void)self, (void)scratch, (void)pixels_bytes, (void)error;
-    *got = *wanted;
-    got->eighths = 8;
-    for (uint32_t y = 0; y < got->height; y++)
-        memcpy((uint8_t *)pixels + (size_t)y * got->width,
-               in->bytes + 2 + (size_t)(got->y + y) * in->bytes[1] + got->x, got->width);
-    return STOKER_OK;
+               : stk_photo_decode_any(self, scratch, in, row, row_bytes, &size, error);
 }
 
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
@@ -186,7 +154,7 @@ static void make(struct kind_set *set, enum kind kind)
     set->photo = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                  .name = "photo",
                                  .decode = decode,
-                                 .decode_any = decode_any };
+                                 .decode_any = stk_photo_decode_any };
     for (uint32_t id = 0; id < COUNT; id++) {
         for (uint32_t at = 0; at < sizeof(set->bytes[id]); at++)
             set->bytes[id][at] = (uint8_t)stk_mix64(id * 100 + at);
@@ -365,8 +333,8 @@ CleanTest(several_kinds, a_part_of_an_image_gives_the_same_row_as_all_of_it)
     options.transform.random_resized_crop = (stoker_size){ 3, 3 };
     options.transform.flip = true;
     const uint64_t whole = run(&set, &options, check_words);
-    set.photo.measure = measure;
-    set.photo.decode_region = decode_region;
+    set.photo.measure = stk_photo_measure;
+    set.photo.decode_region = stk_photo_decode_region;
     cr_assert_eq(run(&set, &options, check_words), whole);
     run_everywhere(&set, options, check_words);
     stoker_dataset_close(&set.dataset);
