@@ -83,8 +83,8 @@ static int check_dataset(const struct stk_resume *found, const struct stk_resume
     return 0;
 }
 
-int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
-                     const struct stk_resume *expected, stoker_error *error)
+/* Checks all that does not depend on the data set. */
+static int check_token(const stoker_state *state, stoker_error *error)
 {
     const uint8_t *bytes = state->bytes;
     const uint32_t version = stk_load_le32(bytes + 4);
@@ -97,6 +97,30 @@ int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
                       ", this library takes version %d: resume with the "
                       "library that made it, or start without it",
                       version, VERSION);
+    return 0;
+}
+
+int stoker_state_seek(stoker_state *state, uint64_t epoch, uint64_t position, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (state == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "state is NULL");
+    const int rc = check_token(state, error);
+    if (rc < 0)
+        return rc;
+    stk_store_le64(state->bytes + 16, epoch);
+    stk_store_le64(state->bytes + 24, position);
+    stk_store_le64(state->bytes + CHECKED_BYTES, check_word(state));
+    return STOKER_OK;
+}
+
+int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
+                     const struct stk_resume *expected, stoker_error *error)
+{
+    const uint8_t *bytes = state->bytes;
+    int rc = check_token(state, error);
+    if (rc < 0)
+        return rc;
 
     const uint32_t flags = stk_load_le32(bytes + 40);
     if ((flags & FLAGS_UNKNOWN) != 0)
@@ -112,7 +136,7 @@ int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
         .row_bytes = stk_load_le32(bytes + 44),
         .fingerprint = { stk_load_le32(bytes + 48), stk_load_le32(bytes + 52) },
     };
-    int rc = check_dataset(&found, expected, error);
+    rc = check_dataset(&found, expected, error);
     if (rc < 0)
         return rc;
     if (found.order_hash != expected->order_hash)

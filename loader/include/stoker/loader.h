@@ -514,6 +514,13 @@ STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
  * about 2 ms for 60,000 files. Consumer thread. Returns STOKER_OK, STOKER_EINVAL or STOKER_EFORKED. */
 STOKER_API int stoker_loader_state(const stoker_loader *loader, stoker_state *out);
 
+/* Move a token to another position: *state becomes the token of the same run, data set and order after `position` samples
+ * of `epoch`, counted over all ranks. A loader that resumes with it checks that an epoch has as many. On failure *state is
+ * unchanged. Any thread. Returns STOKER_OK, STOKER_EINVAL if state is NULL, or STOKER_ESTATE if it is no token, is damaged
+ * or is of another version. */
+STOKER_API int stoker_state_seek(stoker_state *state, uint64_t epoch, uint64_t position,
+                                 stoker_error *error);
+
 /* The index in batch.fields of the field with that name, 0 .. field_count - 1; -1 if there is none. Any thread. */
 STOKER_API int32_t stoker_loader_field(const stoker_loader *loader, const char *name);
 

@@ -172,6 +172,38 @@ CleanTest(resume, the_index_of_a_batch_continues)
     stoker_dataset_close(&dataset);
 }
 
+/* A token that is moved is the token that a loader has there. */
+CleanTest(resume, a_token_moves_to_any_position)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_state moved;
+    stoker_state state;
+    stoker_error error;
+    uint8_t seen[107] = { 0 };
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = 5;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL, NULL), 0);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    cr_assert_eq(stoker_loader_state(loader, &moved), STOKER_OK);
+    for (uint64_t batch = 1; batch <= 22; batch++) {
+        (void)take(loader, 1, seen);
+        cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+        cr_assert_eq(stoker_state_seek(&moved, 0, batch == 22 ? 107 : 5 * batch, NULL), STOKER_OK);
+        cr_assert_arr_eq(moved.bytes, state.bytes, sizeof(state.bytes));
+    }
+    stoker_loader_destroy(&loader);
+    cr_assert_eq(stoker_state_seek(&moved, 0, 108, NULL), STOKER_OK);
+    options.resume = &moved;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ESTATE);
+    moved.bytes[20] ^= 1;
+    state = moved;
+    cr_assert_eq(stoker_state_seek(&moved, 0, 5, &error), STOKER_ESTATE);
+    cr_assert_arr_eq(moved.bytes, state.bytes, sizeof(state.bytes));
+    cr_assert_eq(stoker_state_seek(NULL, 0, 5, &error), STOKER_EINVAL);
+    stoker_dataset_close(&dataset);
+}
+
 /* Of another batch size the last index of the epoch is the same as without a stop. */
 CleanTest(resume, the_index_ends_where_the_epoch_does)
 {
