@@ -40,6 +40,8 @@ static const struct cli_option rows[] = {
       .help = "threads that read, and threads that encode", .unset = "one per CPU" },
     { "shard-bytes", 0, CLI_BYTES, AT(shard_bytes), 0x1p14, 0x1p44, "SIZE", NULL,
       .help = "largest size of a shard, 16K or more", .unset = "256M" },
+    { "peer-timeout", 0, CLI_COUNT32, AT(peer_timeout_s), 1, 86400, "SECONDS", NULL,
+      .help = "of several ranks: end if another one does nothing for so long" },
     { "split", 0, CLI_TEXT, AT(split), 0, 0, "NAME", NULL, .help = "the part of SOURCE to pack",
       .unset = "its first" },
     { "verify", 0, CLI_FLAG, AT(verify), 0, 0, NULL, NULL,
@@ -50,11 +52,21 @@ static const struct cli_option rows[] = {
       .help = "the version of the tool and of the library" },
 };
 static const struct cli_table table = { .rows = rows, .count = sizeof(rows) / sizeof(rows[0]) };
-static const struct pack_arguments defaults = { .codec = PACK_DEFAULT, .workers = -1 };
+static const struct pack_arguments defaults = { .codec = PACK_DEFAULT,
+                                                .workers = -1,
+                                                .peer_timeout_s = 120 };
 
 const char *pack_form_name(enum pack_form form)
 {
     return form_names[form];
+}
+
+const char *pack_codec_name(enum pack_codec codec)
+{
+    const struct cli_word *word = codecs;
+    while (word->text != NULL && word->value != (int64_t)codec)
+        word++;
+    return word->text;
 }
 
 static void describe_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cli_option *row)
@@ -76,6 +88,12 @@ void pack_help(void)
         "  tar:FILE       image files and class numbers, in the layout of WebDataset\n"
         "Samples of several fields become a folder per field, or members per field: images\n"
         "as files, arrays as .npy, bytes as .txt, .json or .bin.\n",
+        stdout);
+    (void)fputs(
+        "\n"
+        "Started by mpirun, srun or torchrun, all ranks pack into one shards:DIR together: the\n"
+        "same bytes as one process, with any number of ranks, and resumable with another. Rank 0\n"
+        "prints the report and verifies.\n",
         stdout);
     cli_print_options(stdout, &table, describe_default);
     (void)fputs("\n"

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "datasets/pack/divide.h"
 #include "datasets/pack/fields_members.h"
+#include "datasets/pack/fields_ranks.h"
 #include "datasets/pack/fields_target.h"
 #include "datasets/pack/pixels.h"
 #include "datasets/pack/progress.h"
@@ -24,6 +26,7 @@ struct packing {
     struct pack_item *items; /* [TOGETHER] */
     uint32_t item_count;
     atomic_uint next;
+    struct stk_thread_team *team;
     const struct pack_fields_target *target;
     void *into; /* the target's state; NULL = not open */
 };
@@ -115,11 +118,19 @@ static void close_packing(struct packing *packing)
     for (uint32_t i = 0; packing->items != NULL && i < TOGETHER; i++)
         pack_item_free(&packing->items[i]);
     free(packing->items);
+    stk_thread_team_destroy(packing->team);
     packing->target->close(packing->into);
 }
 
-static bool add_items(struct packing *packing, struct pack_failure *failure)
+/* Read and encode samples first .. first + count - 1, at most TOGETHER. */
+static bool make_items(struct packing *packing, uint64_t first, uint64_t count,
+                       struct pack_failure *failure)
 {
+    packing->item_count = count < TOGETHER ? (uint32_t)count : TOGETHER;
+    for (uint32_t i = 0; i < packing->item_count; i++)
+        packing->items[i].id = first + i;
+    atomic_store_explicit(&packing->next, 0, memory_order_relaxed); /* published by the run */
+    stk_thread_team_run(packing->team, read_items, packing);
     for (uint32_t i = 0; i < packing->item_count; i++) {
         const struct pack_item *item = &packing->items[i];
         if (item->failed[0] != '\0')
@@ -127,14 +138,19 @@ static bool add_items(struct packing *packing, struct pack_failure *failure)
                              "sample %" PRIu64 ": %s", item->id, item->failed);
         if (item->bad)
             (void)fprintf(stderr, "stoker-pack: left out: %s\n", item->error.message);
-        if (!packing->target->add(packing->into, item, failure))
-            return false;
     }
     return true;
 }
 
-static bool pack_samples(struct packing *packing, uint64_t first, struct stk_thread_team *team,
-                         struct pack_failure *failure)
+static bool add_items(struct packing *packing, struct pack_failure *failure)
+{
+    for (uint32_t i = 0; i < packing->item_count; i++)
+        if (!packing->target->add(packing->into, &packing->items[i], failure))
+            return false;
+    return true;
+}
+
+static bool pack_samples(struct packing *packing, uint64_t first, struct pack_failure *failure)
 {
     const struct pack_plan *plan = packing->fields.plan;
     const uint64_t count = plan->info->count;
@@ -142,15 +158,43 @@ static bool pack_samples(struct packing *packing, uint64_t first, struct stk_thr
         pack_progress_begin("packed", first, count, plan->arguments->quiet);
     bool good = true;
     for (uint64_t id = first; good && id < count; id += packing->item_count) {
-        packing->item_count = count - id < TOGETHER ? (uint32_t)(count - id) : TOGETHER;
-        for (uint32_t i = 0; i < packing->item_count; i++)
-            packing->items[i].id = id + i;
-        atomic_store_explicit(&packing->next, 0, memory_order_relaxed); /* published by the run */
-        stk_thread_team_run(team, read_items, packing);
-        good = add_items(packing, failure);
+        good = make_items(packing, id, count - id, failure) && add_items(packing, failure);
         pack_progress_show(&progress, id + packing->item_count);
     }
     cli_progress_line_wipe(&progress.line);
+    return good;
+}
+
+/* One rank's part of the samples: see fields_ranks.h. */
+static bool encode_part(void *self, const struct pack_part_place *place, struct pack_part *to,
+                        struct pack_failure *failure)
+{
+    struct packing *packing = self;
+    const uint64_t end = place->first + place->count;
+    for (uint64_t id = place->first; id < end; id += packing->item_count) {
+        if (!make_items(packing, id, end - id, failure))
+            return false;
+        for (uint32_t i = 0; i < packing->item_count; i++)
+            if (!pack_fields_keep(&packing->fields, &packing->items[i], to, failure))
+                return false;
+        if (!pack_divide_beat(packing->fields.plan->sharing, packing->item_count, failure))
+            return false;
+    }
+    return true;
+}
+
+static bool pack_together(struct packing *packing, const struct pack_fields_start *start,
+                          struct pack_tally *tally, struct pack_failure *failure)
+{
+    struct pack_sharing *sharing = packing->fields.plan->sharing;
+    pack_sharing_begin_progress(sharing, start->source_done);
+    struct pack_fields_walk walk = { .fields = &packing->fields,
+                                     .target = packing->target,
+                                     .into = packing->into,
+                                     .encode = encode_part,
+                                     .encode_self = packing };
+    const bool good = pack_fields_divide(&walk, start, tally, failure);
+    cli_progress_line_wipe(&sharing->progress.line);
     return good;
 }
 
@@ -159,7 +203,6 @@ static bool pack_all(struct packing *packing, uint32_t threads, struct pack_tall
 {
     const struct pack_plan *plan = packing->fields.plan;
     const char *why = unsuitable(&packing->fields);
-    struct stk_thread_team *team = NULL;
     struct pack_fields_start start = { 0 };
     if (why != NULL)
         return pack_fail(failure, plan->arguments->source, 0, "%s", why);
@@ -168,13 +211,13 @@ static bool pack_all(struct packing *packing, uint32_t threads, struct pack_tall
     if (!packing->target->open(&packing->into, &packing->fields, &start, failure))
         return false;
     if (!start.finished) {
-        if (stk_thread_team_create(&team, "stoker-pack",
+        if (stk_thread_team_create(&packing->team, "stoker-pack",
                                    threads > STK_THREAD_TEAM_MAX ? STK_THREAD_TEAM_MAX : threads) !=
             STOKER_OK)
             return pack_fail(failure, plan->arguments->target, 0, "a thread could not be started");
-        const bool good = pack_samples(packing, start.source_done, team, failure);
-        stk_thread_team_destroy(team);
-        if (!good)
+        if (plan->sharing != NULL)
+            return pack_together(packing, &start, tally, failure);
+        if (!pack_samples(packing, start.source_done, failure))
             return false;
     }
     return packing->target->finish(packing->into, tally, failure);

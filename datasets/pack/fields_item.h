@@ -33,6 +33,9 @@ struct pack_item {
     bool bad;
     char failed[256]; /* why packing must end; "" = it need not */
     stoker_error error;
+    /* As pack_batch.load. */
+    bool (*load)(void *self, struct pack_failure *failure);
+    void *load_self;
 };
 
 /* Returns true if the field is the label of `info`, which has no part. */

@@ -1,9 +1,10 @@
 /* fields_shards.c - pack samples of several fields into shards of version 2: see fields_target.h.
  *
- * A resumed run checks the finished shards and continues after the last one.
+ * A resumed run checks the finished shards and continues after the last one. Several ranks: as in target_shards.c.
  */
 #include "datasets/pack/fields_target.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "datasets/pack/lock.h"
 #include "datasets/pack/output.h"
 #include "datasets/pack/shard_files.h"
+#include "datasets/pack/sharing.h"
 #include "loader/base/crc32c.h"
 
 enum { ALIGNMENT = 8 };
@@ -27,8 +29,10 @@ struct shards {
     struct pack_room entries;
     struct pack_room labels;
     struct pack_room names;
-    uint64_t at;   /* bytes written to the shard */
-    bool complete; /* an earlier run had finished */
+    uint64_t at;   /* bytes of the shard so far */
+    bool filling;  /* it has begun */
+    bool ours;     /* this rank writes it */
+    bool complete; /* an earlier run had finished, or the other ranks have */
     struct pack_tally tally;
 };
 
@@ -47,19 +51,30 @@ static uint64_t file_bytes_with(const struct shards *shards, uint64_t end, uint6
 static bool begin_shard(struct shards *shards, struct pack_failure *failure)
 {
     char name[PACK_SHARD_NAME_BYTES];
+    const struct pack_plan *plan = shards->fields->plan;
     struct stk_fields_header *header = &shards->header;
     header->needs = 0;
     header->count = 0;
     header->longest_bytes = 1;
     shards->entries.used = shards->labels.used = 0;
     shards->at = STK_SHARD_BLOCK_BYTES;
-    return pack_output_begin(&shards->output, shards->fields->plan->arguments->target,
+    shards->filling = true;
+    shards->ours = true;
+    if (plan->sharing != NULL) {
+        const int claimed = pack_sharing_claim(plan->sharing, header->number, failure);
+        shards->ours = claimed > 0;
+        if (claimed <= 0)
+            return claimed == 0;
+    }
+    return pack_output_begin(&shards->output,
+                             plan->sharing == NULL ? plan->arguments->target
+                                                   : plan->sharing->folder,
                              pack_shard_name(name, header->number), failure) &&
            pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);
 }
 
 /* Write the index, then the header at the start, then rename. */
-static bool end_shard(struct shards *shards, bool last, struct pack_failure *failure)
+static bool write_end(struct shards *shards, struct pack_failure *failure)
 {
     uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
     uint8_t fields[STOKER_FIELDS_MAX * STK_SHARD_FIELD_BYTES];
@@ -67,11 +82,6 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     const size_t fields_bytes = header->field_count * (size_t)STK_SHARD_FIELD_BYTES;
     for (uint32_t i = 0; i < header->field_count; i++)
         stk_fields_field_store(fields + (size_t)i * STK_SHARD_FIELD_BYTES, &shards->fields->at[i]);
-    header->names_bytes = (uint32_t)shards->names.used;
-    header->alignment = ALIGNMENT;
-    header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
-    header->file_bytes = file_bytes_with(shards, shards->at, header->count);
-    header->flags = last ? STK_SHARD_LAST : 0;
     const struct pack_span spans[] = { { fields, fields_bytes },
                                        { shards->entries.at, shards->entries.used },
                                        { shards->labels.at, shards->labels.used },
@@ -81,9 +91,24 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     const uint64_t rest = header->file_bytes - header->index_at - used;
     header->index_sum = pack_spans_sum(spans, 4, rest);
     stk_fields_header_store(block, header);
-    if (!pack_shard_end(&shards->output, header->index_at - shards->at, spans, 4, rest, block,
-                        failure))
+    struct pack_sharing *sharing = shards->fields->plan->sharing;
+    return pack_shard_end(&shards->output, header->index_at - shards->at, spans, 4, rest, block,
+                          failure) &&
+           (sharing == NULL || pack_sharing_written(sharing, failure));
+}
+
+static bool end_shard(struct shards *shards, bool last, struct pack_failure *failure)
+{
+    struct stk_fields_header *header = &shards->header;
+    header->names_bytes = (uint32_t)shards->names.used;
+    header->alignment = ALIGNMENT;
+    header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
+    header->file_bytes = file_bytes_with(shards, shards->at, header->count);
+    header->flags = last ? STK_SHARD_LAST : 0;
+    if (shards->ours && !write_end(shards, failure))
         return false;
+    shards->filling = false;
+    shards->ours = false;
     shards->tally.bytes += header->file_bytes;
     shards->tally.files++;
     header->first += header->count;
@@ -93,11 +118,9 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     return true;
 }
 
-static bool add_piece(struct shards *shards, const struct pack_piece *piece,
-                      struct pack_failure *failure)
+static bool write_piece(struct shards *shards, const struct pack_piece *piece, uint64_t offset,
+                        struct pack_failure *failure)
 {
-    struct stk_fields_header *header = &shards->header;
-    const uint64_t offset = stk_shard_align(shards->at, ALIGNMENT);
     const struct stk_fields_part part = { .offset = offset,
                                           .bytes = (uint32_t)piece->size,
                                           .sum = stk_crc32c(0, piece->bytes, piece->size),
@@ -109,9 +132,20 @@ static bool add_piece(struct shards *shards, const struct pack_piece *piece,
         return false;
     stk_fields_part_store(shards->entries.at + shards->entries.used, &part);
     shards->entries.used += STK_SHARD_PART_BYTES;
+    return true;
+}
+
+static bool add_piece(struct shards *shards, const struct pack_piece *piece,
+                      struct pack_failure *failure)
+{
+    struct stk_fields_header *header = &shards->header;
+    const uint64_t offset = stk_shard_align(shards->at, ALIGNMENT);
+    if (shards->ours && !write_piece(shards, piece, offset, failure))
+        return false;
     shards->at = offset + piece->size;
     header->needs |= 1U << piece->codec;
-    header->longest_bytes = part.bytes > header->longest_bytes ? part.bytes : header->longest_bytes;
+    if (piece->size > header->longest_bytes)
+        header->longest_bytes = (uint32_t)piece->size;
     return true;
 }
 
@@ -119,6 +153,8 @@ static bool add_label(struct shards *shards, const struct pack_item *item,
                       struct pack_failure *failure)
 {
     uint64_t bits = 0;
+    if (!shards->ours)
+        return true;
     memcpy(&bits, &item->label, sizeof(item->label));
     if (!pack_room_for(&shards->labels, STK_SHARD_LABEL_BYTES))
         return pack_fail(failure, shards->output.path, ENOMEM, "the labels");
@@ -132,15 +168,17 @@ static bool add_item(struct shards *shards, const struct pack_item *item,
                      struct pack_failure *failure)
 {
     struct stk_fields_header *header = &shards->header;
-    uint64_t end = shards->output.file == NULL ? STK_SHARD_BLOCK_BYTES : shards->at;
+    uint64_t end = shards->filling ? shards->at : STK_SHARD_BLOCK_BYTES;
     for (uint32_t p = 0; p < header->part_count; p++)
         end = stk_shard_align(end, ALIGNMENT) + item->pieces[p].size;
-    if (shards->output.file != NULL && header->count > 0 &&
+    if (shards->filling && header->count > 0 &&
         file_bytes_with(shards, end, header->count + 1) >
             shards->fields->plan->arguments->shard_bytes &&
         !end_shard(shards, false, failure))
         return false;
-    if (shards->output.file == NULL && !begin_shard(shards, failure))
+    if (!shards->filling && !begin_shard(shards, failure))
+        return false;
+    if (shards->ours && item->load != NULL && !item->load(item->load_self, failure))
         return false;
     for (uint32_t p = 0; p < header->part_count; p++)
         if (!add_piece(shards, &item->pieces[p], failure))
@@ -222,7 +260,7 @@ static bool open_shards(void **self, const struct pack_fields *fields,
     shards->folder = -1;
     if (!pack_class_names(fields->plan, &shards->names))
         return pack_fail(failure, target, ENOMEM, "the classes");
-    shards->folder = pack_lock_folder(target, failure);
+    shards->folder = pack_lock_folder(target, fields->plan->sharing != NULL, failure);
     if (shards->folder < 0 || !skip_finished(shards, start, failure) ||
         !pack_shards_alone(target, shards->header.number, failure))
         return false;
@@ -244,16 +282,45 @@ static bool add(void *self, const struct pack_item *item, struct pack_failure *f
 static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
     struct shards *shards = self;
-    const bool writing = shards->output.file != NULL;
-    if (!writing && !shards->complete)
+    if (!shards->filling && !shards->complete)
         return pack_fail(failure, shards->fields->plan->arguments->target, 0,
                          "all samples behind the shards that are there are bad");
-    if (writing && !end_shard(shards, true, failure))
+    if (shards->filling && !end_shard(shards, true, failure))
         return false;
     *tally = shards->tally;
     return true;
 }
 
-const struct pack_fields_target pack_fields_shards = {
-    .open = open_shards, .add = add, .finish = finish, .close = close_shards
-};
+/* ---- several ranks -------------------------------------------------------------- */
+
+static struct pack_shard_point point(const void *self)
+{
+    const struct shards *shards = self;
+    return (struct pack_shard_point){ .number = shards->header.number,
+                                      .source_first = shards->header.source_first,
+                                      .ours = shards->ours };
+}
+
+/* Number and firsts of the header are still those of the shard's beginning. */
+static bool skip(void *self, struct pack_fields_start *start, struct pack_failure *failure)
+{
+    struct shards *shards = self;
+    assert(!shards->ours);
+    if (shards->filling)
+        shards->tally.samples -= shards->header.count;
+    shards->filling = false;
+    shards->header.source_count = 0;
+    *start = (struct pack_fields_start){ .finished = false };
+    if (!skip_finished(shards, start, failure))
+        return false;
+    start->source_done = shards->header.source_first;
+    shards->complete = start->finished;
+    return true;
+}
+
+const struct pack_fields_target pack_fields_shards = { .open = open_shards,
+                                                       .add = add,
+                                                       .finish = finish,
+                                                       .close = close_shards,
+                                                       .point = point,
+                                                       .skip = skip };

@@ -22,6 +22,9 @@ struct pack_fields_target {
     bool (*add)(void *self, const struct pack_item *item, struct pack_failure *failure);
     bool (*finish)(void *self, struct pack_tally *tally, struct pack_failure *failure);
     void (*close)(void *self);
+    /* For several ranks, or NULL; see pack_target. */
+    struct pack_shard_point (*point)(const void *self);
+    bool (*skip)(void *self, struct pack_fields_start *start, struct pack_failure *failure);
 };
 
 extern const struct pack_fields_target pack_fields_shards;

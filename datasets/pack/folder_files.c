@@ -55,7 +55,7 @@ bool pack_folder_open(struct pack_folder *folder, const struct pack_plan *plan,
                       struct pack_failure *failure)
 {
     *folder = (struct pack_folder){ .plan = plan };
-    folder->fd = pack_lock_folder(plan->arguments->target, failure);
+    folder->fd = pack_lock_folder(plan->arguments->target, false, failure);
     return folder->fd >= 0 && take_folder(folder, failure);
 }
 

@@ -42,9 +42,9 @@ static long holder_of(int fd)
     return process > 0 ? process : 0;
 }
 
-static bool lock(int fd, const char *path, struct pack_failure *failure)
+static bool lock(int fd, const char *path, int how, struct pack_failure *failure)
 {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    if (flock(fd, how | LOCK_NB) == 0)
         return true;
     if (errno != EWOULDBLOCK)
         return pack_fail(failure, path, errno, "it cannot be locked");
@@ -57,7 +57,7 @@ static bool lock(int fd, const char *path, struct pack_failure *failure)
 
 /* ---- folders and files ---- */
 
-int pack_lock_folder(const char *path, struct pack_failure *failure)
+int pack_lock_folder(const char *path, bool shared, struct pack_failure *failure)
 {
     struct pack_failure ignored;
     const bool made = mkdir(path, 0755) == 0;
@@ -72,7 +72,7 @@ int pack_lock_folder(const char *path, struct pack_failure *failure)
     }
     /* An existing folder may be unsynced, from a packer that was killed. */
     const bool durable = pack_sync_parent(path, made ? failure : &ignored) || !made;
-    if (durable && lock(fd, path, failure))
+    if (durable && lock(fd, path, shared ? LOCK_SH : LOCK_EX, failure))
         return fd;
     close(fd);
     return -1;
@@ -96,11 +96,43 @@ int pack_lock_file(const char *path, const char *target, struct pack_failure *fa
             (void)pack_fail(failure, path, errno, "it could not be made");
             return -1;
         }
-        const bool locked = lock(fd, target, failure);
+        const bool locked = lock(fd, target, LOCK_EX, failure);
         if (locked && has_name(fd, path))
             return fd;
         close(fd);
         if (!locked)
             return -1;
     }
+}
+
+/* ---- claims among the ranks of one packing ---- */
+
+int pack_claim(const char *path, bool *taken, struct pack_failure *failure)
+{
+    *taken = false;
+    for (;;) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+        if (fd < 0) {
+            (void)pack_fail(failure, path, errno, "it could not be made");
+            return -1;
+        }
+        const int os_errno = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+        if (os_errno == 0 && has_name(fd, path))
+            return fd;
+        close(fd);
+        *taken = os_errno == EWOULDBLOCK;
+        if (*taken)
+            return -1;
+        if (os_errno != 0) {
+            (void)pack_fail(failure, path, os_errno, "it cannot be locked");
+            return -1;
+        }
+    }
+}
+
+void pack_claim_end(int fd, const char *path)
+{
+    (void)unlink(
+        path); /* while it is locked: a claim that waits for this one finds that its file has no name */
+    close(fd);
 }

@@ -16,6 +16,7 @@
 #include "datasets/pack/encoder.h"
 #include "datasets/pack/fields.h"
 #include "datasets/pack/progress.h"
+#include "datasets/pack/rows.h"
 #include "datasets/pack/target.h"
 #include "datasets/pack/verify.h"
 #include "loader/base/clock.h"
@@ -41,6 +42,8 @@ struct run {
     uint64_t source_done;
     uint64_t begun_ns;
     bool fields; /* samples of several fields: see fields.h */
+    stoker_ranks ranks;
+    struct pack_sharing sharing; /* with other ranks */
     struct pack_failure failure;
 };
 
@@ -146,12 +149,17 @@ static const char *unsuitable(const struct pack_recipe *recipe)
     return codec == PACK_JPEG && channels == 4 ? "JPEG has no fourth channel" : NULL;
 }
 
-static uint32_t workers_of(const struct pack_arguments *arguments)
+/* A launcher that has bound this rank has divided the CPUs; else the ranks of a node share them. */
+static uint32_t workers_of(const struct run *run)
 {
     cpu_set_t ours; /* the CPUs that we may run on */
-    const int cpus =
-        sched_getaffinity(0, sizeof(ours), &ours) == 0 ? CPU_COUNT(&ours) : get_nprocs();
-    return arguments->workers > 0 ? (uint32_t)arguments->workers : cpus > 0 ? (uint32_t)cpus : 1;
+    const uint32_t here = run->ranks.local_world_size > 1 ? run->ranks.local_world_size : 1;
+    const int all = get_nprocs();
+    const int bound = sched_getaffinity(0, sizeof(ours), &ours) == 0 ? CPU_COUNT(&ours) : all;
+    const uint32_t cpus = bound < all ? (uint32_t)bound : (uint32_t)all / here;
+    if (run->plan.arguments->workers > 0)
+        return (uint32_t)run->plan.arguments->workers;
+    return cpus > 0 ? cpus : 1;
 }
 
 /* ---- open ----------------------------------------------------------------------- */
@@ -173,19 +181,7 @@ static bool open_source(struct run *run)
 
 static bool open_loader(struct run *run, const stoker_state *resume)
 {
-    stoker_error error = { .message = "" };
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = run->batch_size;
-    options.num_workers =
-        run->plan.arguments->workers > 0 ? run->plan.arguments->workers : STOKER_WORKERS_AUTO;
-    options.epochs = 1;
-    options.device = STOKER_DEVICE_CPU;
-    options.pin_memory = STOKER_SWITCH_OFF;
-    options.cache = STOKER_CACHE_NONE;
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    options.resume = resume;
-    return stoker_loader_create(&run->loader, run->source, &options, &error) == STOKER_OK ||
-           pack_fail(&run->failure, run->plan.arguments->source, 0, "%s", error.message);
+    return pack_rows_loader(&run->loader, &run->plan, run->batch_size, NULL, resume, &run->failure);
 }
 
 static bool open_encoder(struct run *run)
@@ -196,7 +192,7 @@ static bool open_encoder(struct run *run)
     if (why == NULL && run->samples == NULL)
         why = "out of memory";
     if (why == NULL)
-        why = pack_encoder_create(&run->encoder, &recipe, workers_of(run->plan.arguments));
+        why = pack_encoder_create(&run->encoder, &recipe, workers_of(run));
     return why == NULL || pack_fail(&run->failure, run->plan.arguments->source, 0, "%s", why);
 }
 
@@ -204,6 +200,7 @@ static void close_all(struct run *run)
 {
     if (run->into != NULL)
         run->target->close(run->into);
+    pack_sharing_close(&run->sharing);
     stoker_loader_destroy(&run->loader);
     pack_encoder_destroy(&run->encoder);
     for (uint32_t i = 0; run->samples != NULL && i < run->batch_size; i++)
@@ -214,35 +211,15 @@ static void close_all(struct run *run)
 
 /* ---- packing -------------------------------------------------------------------- */
 
-static stoker_label label_at(const struct run *run, const stoker_batch *batch, uint32_t at)
-{
-    stoker_label label = { .index = 0 };
-    if (run->plan.info->label_dtype == STOKER_DTYPE_INT64)
-        label.index = ((const int64_t *)batch->labels.data)[at];
-    else if (run->plan.info->label_dtype == STOKER_DTYPE_FLOAT32)
-        label.value = ((const float *)batch->labels.data)[at];
-    return label;
-}
-
 static bool pack_batch(struct run *run, const stoker_batch *batch, const stoker_state *before)
 {
-    const size_t row_bytes = stoker_dataset_row_bytes(run->source);
     const uint64_t left = run->plan.info->count - run->source_done;
     struct pack_batch packed = { .samples = run->samples,
                                  .count = batch->count,
                                  .source_count = left < run->batch_size ? left : run->batch_size,
                                  .before = *before };
-    for (uint32_t i = 0; i < batch->count; i++) {
-        run->samples[i].id = batch->ids[i];
-        run->samples[i].row = (const uint8_t *)batch->images.data + i * row_bytes;
-        run->samples[i].label = label_at(run, batch, i);
-    }
-    pack_encoder_run(run->encoder, run->samples, batch->count);
-    for (uint32_t i = 0; i < batch->count; i++) {
-        if (run->samples[i].failed != NULL)
-            return pack_fail(&run->failure, run->plan.arguments->source, 0,
-                             "sample %" PRIu64 ": %s", run->samples[i].id, run->samples[i].failed);
-    }
+    if (!pack_rows_encode(&run->plan, run->encoder, run->samples, batch, &run->failure))
+        return false;
     if (stoker_loader_state(run->loader, &packed.after) != STOKER_OK)
         return pack_fail(&run->failure, run->plan.arguments->source, 0, "the loader has no state");
     run->source_done += packed.source_count;
@@ -270,18 +247,68 @@ static bool pack_batches(struct run *run)
     return good;
 }
 
-static bool pack_all(struct run *run)
+/* ---- several ranks -------------------------------------------------------------- */
+
+/* Returns NULL, or why several processes cannot pack into this form. */
+static const char *indivisible(enum pack_form form)
 {
-    if (!open_source(run))
-        return false;
-    run->fields = pack_fields_needed(&run->plan);
-    if (run->fields)
-        return pack_fields_run(&run->plan, workers_of(run->plan.arguments), &run->tally,
-                               &run->failure);
+    return form == PACK_TAR      ? "an archive is one file, written in order"
+           : form == PACK_FOLDER ? "the files of a folder are compared and counted as one set"
+                                 : NULL;
+}
+
+static bool read_ranks(struct run *run)
+{
+    stoker_error error = { .message = "" };
+    const struct pack_arguments *arguments = run->plan.arguments;
+    const char *why = indivisible(arguments->form);
+    if (stoker_ranks_from_environment(&run->ranks, &error) != STOKER_OK)
+        return pack_fail(&run->failure, "ranks", 0, "%s", error.message);
+    if (run->ranks.world_size > 1 && why != NULL)
+        return pack_fail(&run->failure, arguments->target, 0,
+                         "%u ranks of %s cannot pack into %s: %s; pack into shards, or start one "
+                         "process",
+                         run->ranks.world_size, stoker_launcher_name(run->ranks.launcher),
+                         pack_form_name(arguments->form), why);
+    return true;
+}
+
+/* If other ranks take part, or have, everything goes through the folder that they share. */
+static bool share(struct run *run)
+{
+    const size_t row_bytes = stoker_dataset_row_bytes(run->source);
+    if (!pack_sharing_needed(run->plan.arguments, &run->ranks))
+        return true;
+    run->plan.sharing = &run->sharing;
+    return pack_sharing_set(&run->sharing, &run->plan, &run->ranks, run->batch_size,
+                            row_bytes == 0 ? 1 : row_bytes, &run->failure);
+}
+
+static bool pack_rows_together(struct run *run)
+{
+    struct pack_rows rows = { .plan = &run->plan,
+                              .encoder = run->encoder,
+                              .samples = run->samples,
+                              .batch_size = run->batch_size,
+                              .target = run->target,
+                              .into = run->into };
+    pack_sharing_begin_progress(&run->sharing, run->start.source_done);
+    const bool good = pack_rows_begin(&rows.begin, &run->plan, run->batch_size, &run->failure) &&
+                      pack_rows_divide(&rows, &run->start, &run->tally, &run->failure);
+    cli_progress_line_wipe(&run->sharing.progress.line);
+    return good;
+}
+
+/* ---- all of it ------------------------------------------------------------------ */
+
+static bool pack_rows(struct run *run)
+{
     if (!open_encoder(run) ||
         !run->target->open(&run->into, &run->plan, &run->start, &run->failure))
         return false;
     run->source_done = run->start.source_done;
+    if (!run->start.finished && run->plan.sharing != NULL)
+        return pack_rows_together(run);
     if (!run->start.finished) {
         const bool resumed = run->start.source_done > 0;
         if (!open_loader(run, resumed ? &run->start.state : NULL) || !pack_batches(run))
@@ -290,15 +317,20 @@ static bool pack_all(struct run *run)
     return run->target->finish(run->into, &run->tally, &run->failure);
 }
 
-/* ---- report --------------------------------------------------------------------- */
-
-static void report_bad(const struct run *run)
+static bool pack_all(struct run *run)
 {
-    stoker_error error;
-    for (uint64_t i = 0;
-         run->loader != NULL && stoker_loader_bad_sample(run->loader, i, &error) == STOKER_OK; i++)
-        (void)fprintf(stderr, "stoker-pack: left out: %s\n", error.message);
+    if (!read_ranks(run) || !open_source(run) || !share(run))
+        return false;
+    run->fields = pack_fields_needed(&run->plan);
+    const bool good = run->fields
+                          ? pack_fields_run(&run->plan, workers_of(run), &run->tally, &run->failure)
+                          : pack_rows(run);
+    if (good && run->plan.sharing != NULL)
+        pack_sharing_tidy(&run->sharing);
+    return good;
 }
+
+/* ---- report --------------------------------------------------------------------- */
 
 static void report(const struct run *run)
 {
@@ -349,24 +381,40 @@ static int verify(struct run *run)
                                        : PACK_FAILED;
 }
 
+/* All is packed: what rank 0 does, and a process that is alone. */
+static int conclude(struct run *run)
+{
+    const bool whole = run->tally.samples == run->plan.info->count;
+    int status = PACK_GOOD;
+    if (!run->plan.arguments->quiet)
+        report(run);
+    if (run->plan.arguments->verify)
+        status = verify(run);
+    return status == PACK_GOOD && !whole ? PACK_LEFT_OUT : status;
+}
+
+static void explain(const struct run *run)
+{
+    if (run->failure.text[0] == '\0')
+        return;
+    if (run->ranks.world_size > 1)
+        (void)fprintf(stderr, "stoker-pack: rank %u: %s\n", run->ranks.rank, run->failure.text);
+    else
+        (void)fprintf(stderr, "stoker-pack: %s\n", run->failure.text);
+}
+
 int pack_run(const struct pack_arguments *arguments)
 {
     struct run run = { .plan = { .arguments = arguments },
                        .target = target_of(arguments->form),
+                       .ranks = STOKER_RANKS_INIT,
                        .begun_ns = stk_now_ns() };
     int status = pack_all(&run) ? PACK_GOOD : PACK_FAILED;
-    if (status == PACK_GOOD) {
-        report_bad(&run);
-        const bool whole = run.tally.samples == run.plan.info->count;
-        if (!arguments->quiet)
-            report(&run);
-        if (arguments->verify)
-            status = verify(&run);
-        if (status == PACK_GOOD && !whole)
-            status = PACK_LEFT_OUT;
-    }
-    if (run.failure.text[0] != '\0')
-        (void)fprintf(stderr, "stoker-pack: %s\n", run.failure.text);
+    if (status == PACK_GOOD)
+        pack_rows_report_bad(run.loader);
+    if (status == PACK_GOOD && run.ranks.rank == 0)
+        status = conclude(&run);
+    explain(&run);
     close_all(&run);
     return status;
 }

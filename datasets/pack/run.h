@@ -12,6 +12,8 @@ enum {
     PACK_NOT_VERIFIED = 4
 };
 
+/* Of several ranks, rank 0 ends with the status above; the others with PACK_GOOD if all is packed, else PACK_FAILED. */
+
 /* Pack, optionally verify, and print the report. Returns the exit status. */
 int pack_run(const struct pack_arguments *arguments);
 

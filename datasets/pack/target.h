@@ -18,12 +18,22 @@ struct pack_failure {
     char text[1024];
 };
 
+struct pack_sharing;
+
 /* What every target needs. */
 struct pack_plan {
     const struct pack_arguments *arguments;
     const stoker_dataset *source;
     const stoker_dataset_info *info; /* the source's */
     uint64_t set_id;                 /* hash of source and options; the same on a resume */
+    struct pack_sharing *sharing;    /* with other ranks: see sharing.h; NULL = alone */
+};
+
+/* The shard at hand: the next one, or the one that is being filled. */
+struct pack_shard_point {
+    uint32_t number;
+    uint64_t source_first; /* samples of the source before it */
+    bool ours;             /* this rank writes it */
 };
 
 /* Where packing resumes. All zero: at the start. */
@@ -40,6 +50,9 @@ struct pack_batch {
     uint64_t source_count; /* samples of the source that this batch covers */
     stoker_state before;   /* the loader's, before and after the batch */
     stoker_state after;
+    /* Sets the samples' bytes, if they are not yet. Called only if this rank writes them. NULL = they are set. */
+    bool (*load)(void *self, struct pack_failure *failure);
+    void *load_self;
 };
 
 /* The contents of the target, from earlier runs too. */
@@ -56,6 +69,10 @@ struct pack_target {
     bool (*add)(void *self, const struct pack_batch *batch, struct pack_failure *failure);
     bool (*finish)(void *self, struct pack_tally *tally, struct pack_failure *failure);
     void (*close)(void *self);
+    /* For forms that several ranks can write; else NULL. skip: leave the shard at hand, which another rank has published,
+     * for the first one that nobody has; fills in *start. */
+    struct pack_shard_point (*point)(const void *self);
+    bool (*skip)(void *self, struct pack_start *start, struct pack_failure *failure);
 };
 
 extern const struct pack_target pack_target_shards;

@@ -2,10 +2,14 @@
  *
  * A shard ends at the end of a batch, and its header keeps the loader's state at that point. A resumed
  * run checks the finished shards and continues after the last one.
+ *
+ * If several ranks pack, each of them adds all batches, and so finds the same ends, but writes only the shards that it
+ * claims; of the others it counts the bytes.
  */
 #include "datasets/pack/lock.h"
 #include "datasets/pack/output.h"
 #include "datasets/pack/shard_files.h"
+#include "datasets/pack/sharing.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -26,7 +30,9 @@ struct shards {
     struct stk_shard_header header; /* the current shard's */
     struct pack_room entries;
     struct pack_room names;
-    uint64_t at; /* bytes written to it */
+    uint64_t at;  /* bytes of it so far */
+    bool filling; /* it has begun */
+    bool ours;    /* this rank writes it */
     struct pack_tally tally;
     stoker_state state; /* after the last batch added */
 };
@@ -132,7 +138,7 @@ static bool open_shards(void **self, const struct pack_plan *plan, struct pack_s
                    plan->info->class_count > STK_SHARD_CLASSES_MAX))
         opened = pack_fail(failure, path, 0, "a row of over 1 GiB, or more than 2^20 classes");
     if (opened) {
-        shards->folder = pack_lock_folder(path, failure);
+        shards->folder = pack_lock_folder(path, plan->sharing != NULL, failure);
         opened = shards->folder >= 0 && skip_finished(shards, start, failure) &&
                  pack_shards_alone(path, shards->header.number, failure);
     }
@@ -157,6 +163,7 @@ static uint64_t file_bytes_with(const struct shards *shards, uint64_t end, uint6
 static bool begin_shard(struct shards *shards, struct pack_failure *failure)
 {
     char name[PACK_SHARD_NAME_BYTES];
+    struct pack_sharing *sharing = shards->plan->sharing;
     struct stk_shard_header *header = &shards->header;
     header->needs = 0;
     header->flags = 0;
@@ -165,7 +172,16 @@ static bool begin_shard(struct shards *shards, struct pack_failure *failure)
     header->source_count = 0;
     shards->entries.used = 0;
     shards->at = STK_SHARD_BLOCK_BYTES;
-    if (!pack_output_begin(&shards->output, shards->plan->arguments->target,
+    shards->filling = true;
+    shards->ours = true;
+    if (sharing != NULL) {
+        const int claimed = pack_sharing_claim(sharing, header->number, failure);
+        shards->ours = claimed > 0;
+        if (claimed <= 0)
+            return claimed == 0;
+    }
+    if (!pack_output_begin(&shards->output,
+                           sharing == NULL ? shards->plan->arguments->target : sharing->folder,
                            pack_shard_name(name, header->number), failure))
         return false;
     pack_output_widen(&shards->output);
@@ -173,13 +189,10 @@ static bool begin_shard(struct shards *shards, struct pack_failure *failure)
 }
 
 /* Write the index, then the header at the start, then rename. */
-static bool end_shard(struct shards *shards, bool last, struct pack_failure *failure)
+static bool write_end(struct shards *shards, struct pack_failure *failure)
 {
     uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
     struct stk_shard_header *header = &shards->header;
-    header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
-    header->file_bytes = file_bytes_with(shards, shards->at, header->count);
-    header->flags = last ? STK_SHARD_LAST : 0;
     const struct pack_span spans[] = { { shards->entries.at, shards->entries.used },
                                        { shards->names.at, shards->names.used } };
     const uint64_t used = shards->entries.used + shards->names.used;
@@ -187,9 +200,21 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     header->index_sum = pack_spans_sum(spans, 2, rest);
     memcpy(header->resume, &shards->state, sizeof(shards->state));
     stk_shard_header_store(block, header);
-    if (!pack_shard_end(&shards->output, header->index_at - shards->at, spans, 2, rest, block,
-                        failure))
+    return pack_shard_end(&shards->output, header->index_at - shards->at, spans, 2, rest, block,
+                          failure) &&
+           (shards->plan->sharing == NULL || pack_sharing_written(shards->plan->sharing, failure));
+}
+
+static bool end_shard(struct shards *shards, bool last, struct pack_failure *failure)
+{
+    struct stk_shard_header *header = &shards->header;
+    header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
+    header->file_bytes = file_bytes_with(shards, shards->at, header->count);
+    header->flags = last ? STK_SHARD_LAST : 0;
+    if (shards->ours && !write_end(shards, failure))
         return false;
+    shards->filling = false;
+    shards->ours = false;
     shards->tally.bytes += header->file_bytes;
     shards->tally.files++;
     header->first += header->count;
@@ -198,11 +223,10 @@ static bool end_shard(struct shards *shards, bool last, struct pack_failure *fai
     return true;
 }
 
-static bool add_record(struct shards *shards, const struct pack_sample *sample,
-                       struct pack_failure *failure)
+/* `offset`: where the record begins. */
+static bool write_record(struct shards *shards, const struct pack_sample *sample, uint64_t offset,
+                         struct pack_failure *failure)
 {
-    struct stk_shard_header *header = &shards->header;
-    const uint64_t offset = stk_shard_align(shards->at, header->alignment);
     const struct stk_shard_entry entry = { .offset = offset,
                                            .bytes = (uint32_t)sample->size,
                                            .sum = stk_crc32c(0, sample->bytes, sample->size),
@@ -213,14 +237,25 @@ static bool add_record(struct shards *shards, const struct pack_sample *sample,
     if (!pack_output_zeros(&shards->output, offset - shards->at, failure) ||
         !pack_output_write(&shards->output, sample->bytes, sample->size, failure))
         return false;
-    stk_shard_entry_store(shards->entries.at + shards->entries.used, &entry, header->label_dtype);
+    stk_shard_entry_store(shards->entries.at + shards->entries.used, &entry,
+                          shards->header.label_dtype);
     shards->entries.used += STK_SHARD_ENTRY_BYTES;
+    return true;
+}
+
+static bool add_record(struct shards *shards, const struct pack_sample *sample,
+                       struct pack_failure *failure)
+{
+    struct stk_shard_header *header = &shards->header;
+    const uint64_t offset = stk_shard_align(shards->at, header->alignment);
+    if (shards->ours && !write_record(shards, sample, offset, failure))
+        return false;
     shards->at = offset + sample->size;
     header->needs |= 1U << sample->codec;
     header->count++;
     shards->tally.samples++;
-    if (entry.bytes > header->longest_bytes)
-        header->longest_bytes = entry.bytes;
+    if (sample->size > header->longest_bytes)
+        header->longest_bytes = (uint32_t)sample->size;
     return true;
 }
 
@@ -240,14 +275,12 @@ static bool add_batch(void *self, const struct pack_batch *batch, struct pack_fa
 {
     struct shards *shards = self;
     struct stk_shard_header *header = &shards->header;
-    bool writing = shards->output.file != NULL;
-    if (writing && !fits(shards, batch, shards->at, header->count)) {
+    if (shards->filling && !fits(shards, batch, shards->at, header->count)) {
         shards->state = batch->before;
         if (!end_shard(shards, false, failure))
             return false;
-        writing = false;
     }
-    if (!writing) {
+    if (!shards->filling) {
         if (!fits(shards, batch, STK_SHARD_BLOCK_BYTES, 0))
             return pack_fail(failure, shards->plan->arguments->target, 0,
                              "%u samples do not fit in a shard: raise --shard-bytes", batch->count);
@@ -256,6 +289,8 @@ static bool add_batch(void *self, const struct pack_batch *batch, struct pack_fa
     }
     header->source_count += batch->source_count;
     shards->state = batch->after;
+    if (shards->ours && batch->load != NULL && !batch->load(batch->load_self, failure))
+        return false;
     for (uint32_t i = 0; i < batch->count; i++) {
         if (!add_record(shards, &batch->samples[i], failure))
             return false;
@@ -266,16 +301,40 @@ static bool add_batch(void *self, const struct pack_batch *batch, struct pack_fa
 static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
     struct shards *shards = self;
-    const bool writing = shards->output.file != NULL;
-    if (writing && shards->header.count == 0)
+    if (shards->filling && shards->header.count == 0)
         return pack_fail(failure, shards->plan->arguments->target, 0,
                          "all samples behind the shards that are there are bad");
-    if (writing && !end_shard(shards, true, failure))
+    if (shards->filling && !end_shard(shards, true, failure))
         return false;
     *tally = shards->tally;
     return true;
 }
 
-const struct pack_target pack_target_shards = {
-    .open = open_shards, .add = add_batch, .finish = finish, .close = close_shards
-};
+/* ---- several ranks -------------------------------------------------------------- */
+
+static struct pack_shard_point point(const void *self)
+{
+    const struct shards *shards = self;
+    return (struct pack_shard_point){ .number = shards->header.number,
+                                      .source_first = shards->header.source_first,
+                                      .ours = shards->ours };
+}
+
+/* Number and firsts of the header are still those of the shard's beginning. */
+static bool skip(void *self, struct pack_start *start, struct pack_failure *failure)
+{
+    struct shards *shards = self;
+    assert(!shards->ours);
+    if (shards->filling)
+        shards->tally.samples -= shards->header.count;
+    shards->filling = false;
+    *start = (struct pack_start){ .source_done = shards->header.source_first };
+    return skip_finished(shards, start, failure);
+}
+
+const struct pack_target pack_target_shards = { .open = open_shards,
+                                                .add = add_batch,
+                                                .finish = finish,
+                                                .close = close_shards,
+                                                .point = point,
+                                                .skip = skip };
