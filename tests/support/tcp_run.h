@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -16,7 +17,7 @@
 #include "trainer/peers/tcp.h"
 #include "trainer/peers/tcp_peers.h"
 
-enum { TCP_WORLD_MAX = 17, TCP_VARIABLES_MAX = 8, TCP_SHORT_MS = 400, TCP_LONG_MS = 60000 };
+enum { TCP_WORLD_MAX = 17, TCP_VARIABLES_MAX = 8, TCP_SHORT_MS = 1000, TCP_LONG_MS = 60000 };
 
 struct tcp_variable {
     const char *name;
@@ -120,7 +121,8 @@ struct tcp_run {
     uint16_t port; /* MASTER_PORT */
     int (*talk)(struct tcp_rank *me);
     void (*before)(struct tcp_rank *me); /* NULL: nothing */
-    void *context;
+    uint32_t odd;                        /* a rank that does something else */
+    _Atomic uint32_t left;               /* ranks that have ended */
     struct tcp_rank rank[TCP_WORLD_MAX];
 };
 
@@ -163,7 +165,15 @@ static inline void *tcp_be_rank(void *argument)
         me->rc = run->talk(me);
     stk_peers_leave(&me->peers);
     tcp_my_variables = NULL;
+    (void)atomic_fetch_add_explicit(&run->left, 1, memory_order_acq_rel); /* tcp_await_left() */
     return NULL;
+}
+
+/* Waits until this number of ranks have ended. */
+static inline void tcp_await_left(struct tcp_run *run, uint32_t ranks)
+{
+    while (atomic_load_explicit(&run->left, memory_order_acquire) < ranks)
+        tcp_sleep_ms(2);
 }
 
 static inline void tcp_start(struct tcp_run *run)
@@ -185,7 +195,7 @@ static inline void tcp_run_all(struct tcp_run *run)
     tcp_end(run);
 }
 
-/* Ends the program unless the rank has this result, with all words in its message. */
+/* Ends the program unless the rank has this result, with this text in its message. */
 static inline void tcp_check_says(const struct tcp_rank *rank, int rc, const char *word)
 {
     if (rank->rc != rc || strstr(rank->error.message, word) == NULL)

@@ -213,7 +213,8 @@ static int receive_hello(struct reception *r, struct stranger *stranger, stoker_
     }
     struct stk_tcp_link *const link = &r->p->links[hello->rank - 1];
     stk_tcp_link_read(r->p, link); /* it may have given up */
-    if (link->fd >= 0 && !link->closed && link->hello.process != hello->process)
+    if (link->fd >= 0 && !link->closed && link->broken == NULL &&
+        link->hello.process != hello->process)
         return refuse_twin(r, stranger, error);
     admit(r, stranger, link);
     return STOKER_OK;
@@ -332,7 +333,8 @@ static bool count_ranks(struct reception *r, uint32_t *missing)
     *missing = 0;
     for (uint32_t i = 0; i < r->p->link_count; i++) {
         struct stk_tcp_link *const link = &r->p->links[i];
-        if (link->fd >= 0 && link->closed && !link->ended && !link->rolls) {
+        const bool lost = link->broken != NULL || (link->closed && !link->ended && !link->rolls);
+        if (link->fd >= 0 && lost) {
             stk_tcp_link_close(link);
             stk_tcp_link_open(link, -1);
         }

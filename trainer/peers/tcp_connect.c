@@ -91,7 +91,8 @@ static int greet(struct search *s, uint16_t port, int fd, uint64_t end_ns, stoke
     struct stk_tcp_link *const link = &s->p->links[0];
     stk_tcp_link_open(link, fd);
     stk_tcp_queue(link, STK_TCP_HELLO, 0, &s->at->hello, sizeof(s->at->hello));
-    while (!link->greeted && !link->closed && !link->ended && stk_now_ns() < end_ns) {
+    while (!link->greeted && !link->closed && !link->ended && link->broken == NULL &&
+           stk_now_ns() < end_ns) {
         const int code = stk_tcp_move(s->p, 0, end_ns);
         if (code < 0) {
             note_errno(s, port, -code);

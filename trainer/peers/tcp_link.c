@@ -132,12 +132,6 @@ void stk_tcp_link_write(struct stk_tcp_peers *p, struct stk_tcp_link *link)
 
 /* ---- what arrives ------------------------------------------------------------------ */
 
-static void break_off(struct stk_tcp_link *link, const char *what)
-{
-    link->broken = what;
-    link->closed = true;
-}
-
 /* A rank's word goes to its place among those of the same call. */
 static uint8_t *place_word(struct stk_tcp_peers *p, struct stk_tcp_link *link)
 {
@@ -223,6 +217,12 @@ static bool is_early(const struct stk_tcp_peers *p, const struct stk_tcp_header 
            header->call == p->call + 1;
 }
 
+/* What lies behind an answer is for the next call, so that the same calls succeed on all ranks. */
+static bool is_answered(const struct stk_tcp_peers *p)
+{
+    return p->answer_kind != 0 && p->answer_got == p->answer_bytes;
+}
+
 /* A header is complete: is it one that the other side may send now? */
 static enum stk_tcp_event begin_message(struct stk_tcp_peers *p, struct stk_tcp_link *link)
 {
@@ -233,7 +233,7 @@ static enum stk_tcp_event begin_message(struct stk_tcp_peers *p, struct stk_tcp_
     if (to != NULL)
         return stk_tcp_inbox_place(&link->in, to);
     if (why != NULL || !is_early(p, &link->in.header))
-        break_off(link, why != NULL ? why : "a message of another call");
+        link->broken = why != NULL ? why : "a message of another call";
     return STK_TCP_ARRIVES;
 }
 
@@ -262,6 +262,8 @@ void stk_tcp_link_read(struct stk_tcp_peers *p, struct stk_tcp_link *link)
         if (event == STK_TCP_MESSAGE) {
             take(p, link);
             stk_tcp_inbox_clear(&link->in);
+            if (is_answered(p))
+                return;
         }
     }
 }

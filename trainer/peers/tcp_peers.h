@@ -178,8 +178,8 @@ int stk_tcp_failed(struct stk_tcp_peers *p, int os_errno, const char *what, stok
 void stk_tcp_report_failed(struct stk_peers *peers, int code, const char *text);
 /* Another's note, a message that it could not send, or its end, if it is needed (wait NULL: always); or 0. */
 int stk_tcp_judge(struct stk_tcp_peers *p, const struct stk_tcp_wait *wait, stoker_error *error);
-/* True if a rank has called the roll. */
-bool stk_tcp_is_called(const struct stk_tcp_peers *p);
+/* True if a rank has called the roll; given_up: and does not wait for the answer. */
+bool stk_tcp_is_called(const struct stk_tcp_peers *p, bool given_up);
 /* This rank has waited too long, or another has (called); late: longer than this rank has. 0: what it waited for came in
  * time after all. */
 int stk_tcp_call_roll(struct stk_tcp_peers *p, const struct stk_tcp_wait *wait, bool called,

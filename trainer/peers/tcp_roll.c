@@ -134,10 +134,10 @@ static bool is_rolling(const struct stk_tcp_peers *p, const struct stk_tcp_link 
     return link->rolls && (p->peers.rank != 0 || link->roll_call > p->done_call);
 }
 
-bool stk_tcp_is_called(const struct stk_tcp_peers *p)
+bool stk_tcp_is_called(const struct stk_tcp_peers *p, bool given_up)
 {
     for (uint32_t i = 0; i < p->link_count; i++)
-        if (is_rolling(p, &p->links[i]))
+        if (is_rolling(p, &p->links[i]) && (!given_up || p->links[i].closed))
             return true;
     return false;
 }

@@ -59,9 +59,9 @@ int stk_tcp_await(struct stk_tcp_peers *p, const struct stk_tcp_wait *wait, stok
         if (code < 0)
             return stk_tcp_failed(p, -code, "poll", error);
         rc = stk_tcp_judge(p, wait, error);
-        if (rc != STOKER_OK || !needs_any(p, wait))
+        if (rc != STOKER_OK || (!needs_any(p, wait) && !stk_tcp_is_called(p, true)))
             return rc;
-        if (stk_tcp_is_called(p))
+        if (stk_tcp_is_called(p, false))
             rc = stk_tcp_call_roll(p, wait, true, first, error);
         else if (wait->extends && p->moved_bytes != moved_bytes)
             end_ns = stk_now_ns() + timeout_ns;
@@ -89,7 +89,7 @@ int stk_tcp_look(struct stk_tcp_peers *p, stoker_error *error)
     if (code < 0)
         return stk_tcp_failed(p, -code, "poll", error);
     rc = stk_tcp_judge(p, NULL, error);
-    if (rc == STOKER_OK && stk_tcp_is_called(p))
+    if (rc == STOKER_OK && stk_tcp_is_called(p, false))
         rc = stk_tcp_call_roll(p, &between, true, true, error);
     return rc;
 }
