@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +18,7 @@
 #include "trainer/peers/tcp.h"
 #include "trainer/peers/tcp_peers.h"
 
-enum { TCP_WORLD_MAX = 17, TCP_VARIABLES_MAX = 8, TCP_SHORT_MS = 1000, TCP_LONG_MS = 60000 };
+enum { TCP_WORLD_MAX = 17, TCP_VARIABLES_MAX = 8, TCP_SHORT_MS = 2000, TCP_LONG_MS = 60000 };
 
 struct tcp_variable {
     const char *name;
@@ -80,6 +81,18 @@ static inline int tcp_listen_here(uint16_t *port)
     return fd;
 }
 
+/* True if a socket has connected to itself: the system gave it the port that it looked for. */
+static inline bool tcp_is_own(int fd)
+{
+    struct sockaddr_in here = { 0 };
+    struct sockaddr_in there = { 0 };
+    socklen_t bytes = sizeof(here);
+    CHECK(getsockname(fd, (struct sockaddr *)&here, &bytes) == 0);
+    bytes = sizeof(there);
+    return getpeername(fd, (struct sockaddr *)&there, &bytes) == 0 &&
+           here.sin_port == there.sin_port;
+}
+
 /* -1 if nothing listens there. */
 static inline int tcp_connect_here(uint16_t port)
 {
@@ -87,10 +100,19 @@ static inline int tcp_connect_here(uint16_t port)
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(fd >= 0);
-    if (connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0)
+    if (connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && !tcp_is_own(fd))
         return fd;
     (void)close(fd);
     return -1;
+}
+
+/* Files that this program has open. */
+static inline uint32_t tcp_open_files(void)
+{
+    uint32_t count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return count;
 }
 
 static inline void tcp_sleep_ms(long ms)
@@ -117,6 +139,7 @@ struct tcp_run {
     uint32_t world_size;
     struct tcp_variables variables;
     struct stk_peers_options options;
+    uint32_t timeout_ms; /* once all have joined */
     int agent;
     uint16_t port; /* MASTER_PORT */
     int (*talk)(struct tcp_rank *me);
@@ -133,7 +156,8 @@ static inline void tcp_open_run(struct tcp_run *run, uint32_t world_size, uint32
     memset(run, 0, sizeof(*run));
     run->world_size = world_size;
     run->talk = talk;
-    run->options = (struct stk_peers_options){ .timeout_ms = timeout_ms, .floats_max = 1 };
+    run->options = (struct stk_peers_options){ .timeout_ms = TCP_LONG_MS, .floats_max = 1 };
+    run->timeout_ms = timeout_ms;
     run->agent = tcp_listen_here(&run->port);
     (void)snprintf(id, sizeof(id), "test-%d-%p-%llu", (int)getpid(), (void *)run,
                    (unsigned long long)stk_now_ns());
@@ -161,6 +185,8 @@ static inline void *tcp_be_rank(void *argument)
         run->before(me);
     me->rc = stk_tcp_join(&me->peers, &me->ranks, &run->options, &me->error);
     me->joined = me->rc == STOKER_OK;
+    if (me->joined && run->world_size > 1)
+        stk_tcp_peers_of(me->peers)->options.timeout_ms = run->timeout_ms;
     if (me->joined)
         me->rc = run->talk(me);
     stk_peers_leave(&me->peers);
@@ -199,8 +225,9 @@ static inline void tcp_run_all(struct tcp_run *run)
 static inline void tcp_check_says(const struct tcp_rank *rank, int rc, const char *word)
 {
     if (rank->rc != rc || strstr(rank->error.message, word) == NULL)
-        fprintf(stderr, "rank %u: %d, not %d with \"%s\": %s\n", rank->rank, rank->rc, rc, word,
-                rank->error.message);
+        for (uint32_t r = 0; r < rank->run->world_size; r++)
+            fprintf(stderr, "%s rank %u: %d: %s (%d with \"%s\"?)\n", r == rank->rank ? "*" : " ",
+                    r, rank->run->rank[r].rc, rank->run->rank[r].error.message, rc, word);
     CHECK(rank->rc == rc);
     CHECK(strstr(rank->error.message, word) != NULL);
 }

@@ -24,14 +24,16 @@ static const struct stk_place nowhere = STK_NOWHERE;
 
 enum {
     STRANGERS = 128,
-    HELLO_MS = 5000,       /* for a stranger to speak */
+    HELLO_MS = 5000, /* for a stranger to speak */
+    TWIN_MS = 300,   /* for a rank's earlier connection to be seen closed; less than a try takes */
     LISTEN_AGAIN_MS = 100, /* all ports are taken */
     OTHER_FILES = 16       /* that rank 0 has open beside its connections */
 };
 
 struct stranger {
-    int fd; /* -1 = the place is free */
-    uint64_t end_ns;
+    int fd;          /* -1 = the place is free */
+    uint64_t end_ns; /* to speak; then for a rank of the same number to be gone */
+    bool has_spoken;
     struct stk_tcp_inbox in;
     struct stk_tcp_hello hello;
 };
@@ -186,7 +188,7 @@ static void admit(struct reception *r, struct stranger *stranger, struct stk_tcp
     stk_tcp_link_close(link);
     stk_tcp_link_open(link, stranger->fd);
     link->hello = stranger->hello;
-    stranger->fd = -1;
+    *stranger = (struct stranger){ .fd = -1 };
     stk_tcp_queue(link, STK_TCP_GREETING, 0, &r->at->hello, sizeof(r->at->hello));
 }
 
@@ -213,10 +215,21 @@ static int receive_hello(struct reception *r, struct stranger *stranger, stoker_
     }
     struct stk_tcp_link *const link = &r->p->links[hello->rank - 1];
     stk_tcp_link_read(r->p, link); /* it may have given up */
-    if (link->fd >= 0 && !link->closed && link->broken == NULL &&
-        link->hello.process != hello->process)
+    if (link->fd < 0 || link->closed || link->broken != NULL ||
+        link->hello.process == hello->process)
+        admit(r, stranger, link);
+    else if (stk_now_ns() >= stranger->end_ns)
         return refuse_twin(r, stranger, error);
-    admit(r, stranger, link);
+    return STOKER_OK;
+}
+
+/* It waits for an answer, and says nothing more. */
+static int wait_with(struct reception *r, struct stranger *stranger, stoker_error *error)
+{
+    char more;
+    if (stk_tcp_receive(stranger->fd, &more, 1) == 0)
+        return receive_hello(r, stranger, error);
+    send_away(stranger);
     return STOKER_OK;
 }
 
@@ -236,8 +249,11 @@ static int listen_to(struct reception *r, struct stranger *stranger, stoker_erro
             return STOKER_OK;
         }
         const enum stk_tcp_event event = stk_tcp_inbox_add(in, (size_t)got);
-        if (event == STK_TCP_MESSAGE)
+        if (event == STK_TCP_MESSAGE) {
+            stranger->has_spoken = true;
+            stranger->end_ns = stk_now_ns() + TWIN_MS * STK_TCP_NS_PER_MS;
             return receive_hello(r, stranger, error);
+        }
         if (event != STK_TCP_ARRIVES)
             continue;
         if (in->header.kind != STK_TCP_HELLO || stk_tcp_check_header(&in->header, &bounds) != NULL)
@@ -316,7 +332,9 @@ static int serve_strangers(struct reception *r, stoker_error *error)
         struct stranger *const stranger = &r->strangers[i];
         if (stranger->fd < 0)
             continue;
-        if (polls[1 + i].revents != 0)
+        if (stranger->has_spoken)
+            rc = wait_with(r, stranger, error);
+        else if (polls[1 + i].revents != 0)
             rc = listen_to(r, stranger, error);
         else if (now_ns >= stranger->end_ns)
             send_away(stranger);
@@ -343,6 +361,16 @@ static bool count_ranks(struct reception *r, uint32_t *missing)
         rolls = rolls || link->rolls;
     }
     return rolls;
+}
+
+/* Looks once more: the last rank came after what can be read now. */
+static bool all_are_here(struct reception *r)
+{
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < r->p->link_count; i++)
+        stk_tcp_link_read(r->p, &r->p->links[i]);
+    (void)count_ranks(r, &missing);
+    return missing == 0;
 }
 
 static int name_missing(struct reception *r, stoker_error *error)
@@ -377,7 +405,7 @@ static int receive_all(struct reception *r, stoker_error *error)
         const bool rolls = count_ranks(r, &missing);
         if (rc == STOKER_OK)
             rc = stk_tcp_judge(p, &no_one, error);
-        if (rc != STOKER_OK || missing == 0)
+        if (rc != STOKER_OK || (missing == 0 && all_are_here(r)))
             return rc;
         if (rolls || stk_now_ns() >= r->end_ns)
             return name_missing(r, error);

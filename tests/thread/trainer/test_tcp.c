@@ -96,6 +96,8 @@ static void every_number_of_ranks(void)
 
 int main(void)
 {
+    const uint32_t files = tcp_open_files();
     every_number_of_ranks();
+    CHECK(tcp_open_files() == files);
     return 0;
 }

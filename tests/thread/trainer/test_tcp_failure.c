@@ -270,6 +270,7 @@ enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 int main(void)
 {
     static struct tcp_run runs[SCENARIOS];
+    const uint32_t files = tcp_open_files();
     for (uint32_t i = 0; i < SCENARIOS; i++) {
         tcp_open_run(&runs[i], RANKS, scenarios[i].timeout_ms, scenarios[i].talk);
         runs[i].odd = scenarios[i].odd;
@@ -279,6 +280,7 @@ int main(void)
         tcp_end(&runs[i]);
         scenarios[i].check(&runs[i]);
     }
+    CHECK(tcp_open_files() == files);
     CHECK(stk_fault_live_bytes() == 0);
     return 0;
 }
