@@ -2,8 +2,10 @@
 #include "trainer/programs/arguments.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <string.h>
 
+#include "trainer/programs/device_list.h"
 #include "trainer/programs/option_table.h"
 #include "trainer/programs/presets.h"
 
@@ -42,6 +44,25 @@ static void suit_optimizer(struct arguments *arguments, stoker_optimizer of_pres
     }
 }
 
+static int check_devices(const struct arguments *arguments, char *message)
+{
+    struct device_list devices;
+    const bool several = arguments->device != NULL && strchr(arguments->device, ',') != NULL;
+    if (arguments->data_parallel && arguments->split > 0)
+        return cli_complain(
+            message, "--split and --data-parallel: a rank has one device; choose one of them");
+    if (arguments->data_parallel && arguments->device == NULL)
+        return cli_complain(message,
+                            "--data-parallel: name the devices, as in --device cuda:0,cuda:1");
+    if (arguments->data_parallel)
+        return device_list_read(&devices, arguments->device, message);
+    if (several && arguments->split == 0)
+        return cli_complain(
+            message, "--device %.80s: what are several devices for: --data-parallel, or --split?",
+            arguments->device);
+    return STOKER_OK;
+}
+
 static int check_together(const struct arguments *arguments, char *message)
 {
     if (arguments->load != NULL && arguments->weights != NULL)
@@ -72,6 +93,30 @@ static int check_together(const struct arguments *arguments, char *message)
                             "and --trace");
     if (arguments->schedule == STOKER_ONE_CYCLE && arguments->warmup != 0)
         return cli_complain(message, "--warmup: one-cycle has a rise of its own");
+    if (arguments->global_batch > 0 && arguments_give(arguments, "batch-size"))
+        return cli_complain(message,
+                            "--global-batch gives the --batch-size of each rank: leave it out");
+    return check_devices(arguments, message);
+}
+
+int arguments_divide_batch(struct arguments *arguments, uint32_t world_size,
+                           char message[CLI_MESSAGE_BYTES])
+{
+    const uint64_t passes = (uint64_t)world_size * arguments->accumulate;
+    const uint32_t samples = arguments->global_batch;
+    if (samples == 0)
+        return STOKER_OK;
+    if (samples % passes != 0)
+        return cli_complain(message,
+                            "--global-batch %" PRIu32 " is no multiple of %" PRIu32
+                            " ranks x --accumulate %" PRIu32,
+                            samples, world_size, arguments->accumulate);
+    if (samples / passes > STOKER_BATCH_MAX)
+        return cli_complain(message,
+                            "--global-batch %" PRIu32 ": a pass has at most %d samples; give more "
+                            "--accumulate",
+                            samples, STOKER_BATCH_MAX);
+    arguments->batch_size = (uint32_t)(samples / passes);
     return STOKER_OK;
 }
 

@@ -47,6 +47,7 @@ struct arguments {
     bool steps_alone; /* the line has --steps but no --epochs: as many epochs as the steps take */
     uint32_t batch_size; /* STOKER_BATCH_SIZE_MAX = the largest that fits */
     uint32_t accumulate;
+    uint32_t global_batch; /* samples of an update, all ranks and passes; 0 = batch_size of each */
     uint64_t seed;
 
     stoker_optimizer optimizer;
@@ -64,8 +65,10 @@ struct arguments {
 
     uint64_t memory_budget; /* bytes; 0 = no limit */
     uint32_t checkpoint_segments;
-    const char *device; /* NULL = auto */
-    uint32_t split;     /* layers on the first of two devices; 0 = one device */
+    const char *device;  /* NULL = auto */
+    uint32_t split;      /* layers on the first of two devices; 0 = one device */
+    bool data_parallel;  /* device names one for each rank */
+    double peer_timeout; /* seconds */
     enum amp amp;
     enum tf32 tf32;
     bool benchmark;
@@ -87,6 +90,10 @@ struct arguments {
  * is one line that names the option. --help, --version and --list-devices win over everything else. */
 int arguments_parse(struct arguments *out, enum program program, const enum preset *preset,
                     int argc, char *const *argv, char message[CLI_MESSAGE_BYTES]);
+
+/* With --global-batch: sets batch_size for that many ranks. STOKER_EINVAL: it cannot be divided; message as above. */
+int arguments_divide_batch(struct arguments *arguments, uint32_t world_size,
+                           char message[CLI_MESSAGE_BYTES]);
 
 /* Returns true if the line has that option. */
 bool arguments_give(const struct arguments *arguments, const char *name);

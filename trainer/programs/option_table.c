@@ -120,6 +120,17 @@ static const struct cli_option rows[] = {
       .help = "one seed, the same bits: on a GPU, too; cpu and ref always are, for one number of "
               "threads" },
 
+    { .help = "Several ranks" },
+    { "data-parallel", 0, CLI_FLAG, AT(data_parallel), 0, 0, NULL, NULL,
+      .help = "with --device A,B,...: a rank on each, as threads of this program, which train one "
+              "network together; mpirun starts ranks without it" },
+    { "global-batch", 0, CLI_COUNT32, AT(global_batch), 1, 1e9, "N", NULL,
+      .help = "samples of an update, of all ranks and passes: gives the --batch-size, so a run "
+              "continues on another number of ranks",
+      .unset = "--batch-size x --accumulate x ranks" },
+    { "peer-timeout", 0, CLI_REAL, AT(peer_timeout), 0.001, 2147483, "SECONDS", NULL,
+      .help = "longest wait for another rank; more than its slowest pass or save takes" },
+
     { .help = "Files" },
     { "save", 0, CLI_TEXT, AT(save), 0, 0, "FILE", NULL,
       .help = "write a checkpoint at the end (.safetensors)" },

@@ -16,6 +16,7 @@ static void set_base(struct arguments *arguments)
                                      .learning_rate = (double)STOKER_OPTIMIZER_DEFAULT,
                                      .betas = { 0.9, 0.999 },
                                      .gamma = 0.1,
+                                     .peer_timeout = 120,
                                      .eval_every = 1 };
 }
 

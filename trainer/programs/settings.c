@@ -48,10 +48,14 @@ static void make_loading(struct settings *settings, const struct arguments *argu
     loading->pin_memory = arguments->pin_memory;
     loading->epochs = settings->epochs;
     loading->shuffle = true;
-    loading->rank = settings->ranks.rank;
-    loading->world_size = settings->ranks.world_size;
+    loading->rank = settings->place.ranks.rank;
+    loading->world_size = settings->place.ranks.world_size;
     loading->deal =
         STOKER_DEAL_BATCHES; /* the passes of one rank with that many times --accumulate */
+    if (settings->place.group != NULL) { /* they share the process's CPUs */
+        loading->local_rank = settings->place.ranks.rank;
+        loading->local_world_size = settings->place.ranks.world_size;
+    }
     loading->device = STOKER_DEVICE_CPU;
     if (stoker_dataset_get_info(data->train)->is_image) {
         choose_normalisation(settings, arguments, data);
@@ -69,6 +73,12 @@ static void make_training(struct settings *settings, const struct arguments *arg
     *training = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
     training->backend = arguments->device;
     training->peers = STOKER_PEERS_AUTO;
+    if (settings->place.group != NULL) {
+        training->peers = STOKER_PEERS_THREADS;
+        training->peer_group = settings->place.group;
+        training->peer_rank = settings->place.ranks.rank;
+    }
+    training->peer_timeout_ms = (uint32_t)(1000 * arguments->peer_timeout + 0.5);
     training->split = arguments->split;
     training->precision = precisions[arguments->amp];
     training->tf32 = arguments->tf32 == TF32_ON;
@@ -101,16 +111,17 @@ static void make_training(struct settings *settings, const struct arguments *arg
 }
 
 void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,
-                   const stoker_ranks *ranks, uint32_t batch_size)
+                   const struct rank_place *place, uint32_t batch_size)
 {
+    const uint32_t world_size = place->ranks.world_size;
     const uint64_t samples = stoker_dataset_get_info(data->train)->count;
-    *out = (struct settings){ .ranks = *ranks };
+    *out = (struct settings){ .place = *place };
     if (batch_size > samples)
         batch_size = (uint32_t)samples;
     if (batch_size > STOKER_BATCH_MAX)
         batch_size = STOKER_BATCH_MAX;
-    out->updates_per_epoch = divide_up(divide_up(samples, (uint64_t)batch_size * ranks->world_size),
-                                       arguments->accumulate);
+    out->updates_per_epoch =
+        divide_up(divide_up(samples, (uint64_t)batch_size * world_size), arguments->accumulate);
     out->epochs = arguments->steps_alone ? divide_up(arguments->steps, out->updates_per_epoch)
                                          : arguments->epochs;
     out->total_updates = out->updates_per_epoch * out->epochs;
@@ -166,6 +177,17 @@ static void describe_optimizer(char *line, size_t line_bytes, const struct argum
                        arguments->weight_decay);
 }
 
+static void show_ranks(const struct voice *voice, const struct settings *settings)
+{
+    const stoker_ranks *const ranks = &settings->place.ranks;
+    if (settings->place.devices != NULL)
+        voice_say(voice, "%-12s %" PRIu32 ", on %.200s; a batch each", "ranks", ranks->world_size,
+                  settings->place.devices);
+    else if (ranks->world_size > 1)
+        voice_say(voice, "%-12s %" PRIu32 ", started by %s; a batch each", "ranks",
+                  ranks->world_size, stoker_launcher_name(ranks->launcher));
+}
+
 void settings_show(const struct voice *voice, const struct settings *settings,
                    const struct arguments *arguments, const struct data *data,
                    const stoker_trainer *trainer)
@@ -178,10 +200,9 @@ void settings_show(const struct voice *voice, const struct settings *settings,
     voice_say(voice, "%-12s %" PRIu64 " of %" PRIu64 " updates, %" PRIu64 " in all", "epochs",
               settings->epochs, settings->updates_per_epoch, settings->total_updates);
     voice_say(voice, "%-12s %" PRIu32 " samples, %" PRIu32 " to an update", "batch",
-              settings->loading.batch_size, arguments->accumulate * settings->ranks.world_size);
-    if (settings->ranks.world_size > 1)
-        voice_say(voice, "%-12s %" PRIu32 ", started by %s; a batch each", "ranks",
-                  settings->ranks.world_size, stoker_launcher_name(settings->ranks.launcher));
+              settings->loading.batch_size,
+              arguments->accumulate * settings->place.ranks.world_size);
+    show_ranks(voice, settings);
     describe_optimizer(line, sizeof(line), arguments);
     voice_say(voice, "%-12s %s", "optimiser", line);
     describe_schedule(line, sizeof(line), arguments);
