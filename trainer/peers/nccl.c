@@ -18,7 +18,7 @@ enum {
 };
 
 /* What a rank's failure looks like to another's NCCL comes before the words that explain it. */
-static const uint64_t explanation_ns = UINT64_C(2000000000);
+static const uint64_t explanation_ns = UINT64_C(1000000000);
 static const uint64_t ns_per_ms = UINT64_C(1000000);
 
 struct nccl {
@@ -90,10 +90,20 @@ static int fails(struct nccl *n, const char *text, stoker_error *error)
     return rc;
 }
 
+static int state_of(const struct nccl *n)
+{
+    int state = STK_NCCL_SUCCESS;
+    const int code = n->call.ncclCommGetAsyncError(n->communicator, &state);
+    return code != STK_NCCL_SUCCESS ? code : state;
+}
+
 static int failed(struct nccl *n, int result, const char *what, stoker_error *error)
 {
     char text[STK_WORD_TEXT_BYTES];
     stoker_error cause = { .message = "" };
+    if (n->sums.capturing && state_of(n) == STK_NCCL_SUCCESS)
+        return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere, "%s: %s", what,
+                             n->call.ncclGetErrorString(result));
     const bool remote = result == STK_NCCL_REMOTE_ERROR || result == STK_NCCL_SYSTEM_ERROR;
     if (remote ? await_explanation(n, &cause) : hear(n, &cause))
         return breaks(n, &cause, error);
@@ -116,13 +126,6 @@ static int late(struct nccl *n, const char *what, stoker_error *error)
 }
 
 /* ---- waiting --------------------------------------------------------------------- */
-
-static int state_of(const struct nccl *n)
-{
-    int state = STK_NCCL_SUCCESS;
-    const int code = n->call.ncclCommGetAsyncError(n->communicator, &state);
-    return code != STK_NCCL_SUCCESS ? code : state;
-}
 
 static int poll_sums(struct stk_device_sums *sums, uint64_t waited_ns, stoker_error *error)
 {

@@ -12,7 +12,7 @@
 #include "support/standin_nccl/standin_nccl.h"
 #include "trainer/peers/nccl_functions.h"
 
-enum { VERSION = 22800, UNHANDLED_CUDA_ERROR = 1 };
+enum { VERSION = 22800, UNHANDLED_CUDA_ERROR = 1, INTERNAL_ERROR = 3 };
 
 enum kind { SUM_FLOATS = 1, SUM_DOUBLES, GATHER, BROADCAST };
 
@@ -200,6 +200,8 @@ const char *ncclGetErrorString(int result)
         return "unhandled cuda error";
     case STK_NCCL_SYSTEM_ERROR:
         return "unhandled system error";
+    case INTERNAL_ERROR:
+        return "internal error";
     case STK_NCCL_INVALID_ARGUMENT:
         return "invalid argument";
     case STK_NCCL_INVALID_USAGE:

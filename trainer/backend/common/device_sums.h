@@ -40,6 +40,8 @@ struct stk_device_sums_ops {
 struct stk_device_sums {
     const struct stk_device_sums_ops *ops;
     uint32_t rank, ranks;
+    /* Set while calls are captured: one that is refused for that alone ends the capture, not the run. */
+    bool capturing;
 };
 
 /* A number that no other GPU has, here or elsewhere. */

@@ -63,10 +63,11 @@ static int await_with_ranks(const struct stk_backend *backend, cudaEvent_t event
     for (uint32_t turn = 0;; turn += turn < UINT32_MAX ? 1 : 0) {
         const cudaError_t code =
             event == NULL ? cuda->cudaStreamQuery(backend->stream) : cuda->cudaEventQuery(event);
-        if (code != cudaErrorNotReady)
+        if (code != cudaErrorNotReady && code != cudaSuccess)
             return stk_cuda_check(backend, code, "cudaStreamQuery", error);
+        /* After the end as well: a sum that has failed does nothing. */
         const int rc = backend->sums->ops->poll(backend->sums, stk_now_ns() - begin_ns, error);
-        if (rc != STOKER_OK)
+        if (rc != STOKER_OK || code == cudaSuccess)
             return rc;
         relax(turn);
     }

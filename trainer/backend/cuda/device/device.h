@@ -103,6 +103,11 @@ int stk_cuda_clear(struct stk_backend *backend, void *memory, uint64_t bytes, st
 int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                   enum cudaMemcpyKind kind, stoker_error *error);
 
+/* The same, to or from pageable memory. CUDA may wait for the stream in it, which with other ranks must be able to end: so
+ * the wait comes first. */
+int stk_cuda_copy_pageable(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
+                           enum cudaMemcpyKind kind, stoker_error *error);
+
 /* Mark the end of the copies queued so far, and wait for that mark after queueing more. Both do nothing if CUDA
  * stages such copies. */
 int stk_cuda_mark_copies(struct stk_backend *backend, stoker_error *error);

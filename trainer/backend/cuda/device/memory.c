@@ -40,6 +40,13 @@ int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint6
                           "cudaMemcpyAsync", error);
 }
 
+int stk_cuda_copy_pageable(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
+                           enum cudaMemcpyKind kind, stoker_error *error)
+{
+    const int rc = backend->sums == NULL ? STOKER_OK : stk_cuda_await(backend, NULL, error);
+    return rc == STOKER_OK ? stk_cuda_copy(backend, to, from, bytes, kind, error) : rc;
+}
+
 int stk_cuda_mark_copies(struct stk_backend *backend, stoker_error *error)
 {
     if (!backend->reads_pageable)
@@ -90,7 +97,7 @@ static int copy_and_wait(struct stk_backend *backend, void *to, const void *from
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_cuda_copy(backend, to, from, bytes, kind, error);
+    rc = stk_cuda_copy_pageable(backend, to, from, bytes, kind, error);
     rc = stk_cuda_wait(backend, rc, error);
     stk_cuda_leave(backend, before);
     return rc;

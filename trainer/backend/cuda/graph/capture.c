@@ -74,7 +74,11 @@ static int capture(struct stk_backend *backend, struct stk_cuda_graph *graph, st
         "cudaStreamBeginCapture", why);
     if (rc != STOKER_OK)
         return rc;
+    if (backend->sums != NULL)
+        backend->sums->capturing = true;
     const int queued = queue(context, why);
+    if (backend->sums != NULL)
+        backend->sums->capturing = false;
     rc = end_capture(backend, graph, queued == STOKER_OK ? why : NULL);
     if (queued != STOKER_OK)
         drop(backend, graph);

@@ -289,7 +289,10 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
     in_scratch->samples = (const float *)(void *)program->scratch;
     if (pass->count == 0)
         return STOKER_OK;
-    if (pass->samples != NULL)
+    const bool pageable = !pass->page_locked && (!pass->on_device || pass->host_labels);
+    if (pageable && program->backend->sums != NULL)
+        rc = stk_cuda_await(program->backend, NULL, error);
+    if (rc == STOKER_OK && pass->samples != NULL)
         rc = stk_cuda_copy(program->backend, program->scratch, pass->samples,
                            pass->count * plan->sample_bytes, kind_of(pass->on_device), error);
     if (rc == STOKER_OK && pass->labels != NULL) {
@@ -297,7 +300,6 @@ static int queue_batch(struct stk_program *program, const struct stk_pass *pass,
         rc = stk_cuda_copy(program->backend, labels, pass->labels, pass->count * label_bytes(plan),
                            kind_of(pass->on_device && !pass->host_labels), error);
     }
-    const bool pageable = !pass->page_locked && (!pass->on_device || pass->host_labels);
     const int borrow_rc = pageable ? stk_cuda_mark_copies(program->backend, error) : STOKER_OK;
     return rc == STOKER_OK ? borrow_rc : rc;
 }
@@ -350,7 +352,8 @@ static int run_and_wait(struct stk_program *program, const struct stk_arenas *ar
     if (rc == STOKER_OK)
         rc = queue_whole(program, arenas, pass, metrics, error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_copy(backend, found, metrics, sizeof(*found), cudaMemcpyDeviceToHost, error);
+        rc = stk_cuda_copy_pageable(backend, found, metrics, sizeof(*found), cudaMemcpyDeviceToHost,
+                                    error);
     rc = stk_cuda_wait(backend, rc, error);
     return rc;
 }

@@ -168,8 +168,8 @@ int stk_cuda_training_upload_state(struct stk_backend *backend,
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_cuda_copy(backend, &backend->block->state, &copied, sizeof(copied),
-                       cudaMemcpyHostToDevice, error);
+    rc = stk_cuda_copy_pageable(backend, &backend->block->state, &copied, sizeof(copied),
+                                cudaMemcpyHostToDevice, error);
     rc = stk_cuda_wait(backend, rc, error); /* `copied` ends with this function */
     stk_cuda_leave(backend, before);
     return rc;
@@ -180,7 +180,7 @@ static int fetch(struct stk_backend *backend, struct stk_cuda_block *out, stoker
 {
     const uint64_t bytes = offsetof(struct stk_cuda_block, run);
     struct stk_cuda_block *const block = backend->block;
-    int rc = stk_cuda_copy(backend, out, block, bytes, cudaMemcpyDeviceToHost, error);
+    int rc = stk_cuda_copy_pageable(backend, out, block, bytes, cudaMemcpyDeviceToHost, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_clear(backend, &block->training, sizeof(block->training), error);
     rc = stk_cuda_wait(backend, rc, error);
@@ -218,7 +218,8 @@ static int fetch_forward(struct stk_backend *backend, struct stk_train_metrics *
                          stoker_error *error)
 {
     struct stk_train_metrics *const metrics = &backend->block->forward;
-    int rc = stk_cuda_copy(backend, out, metrics, sizeof(*out), cudaMemcpyDeviceToHost, error);
+    int rc =
+        stk_cuda_copy_pageable(backend, out, metrics, sizeof(*out), cudaMemcpyDeviceToHost, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
     rc = stk_cuda_wait(backend, rc, error);
