@@ -27,6 +27,8 @@ enum {
 /* The group of a rank that is a thread; NULL: MPI. */
 static _Thread_local stoker_peer_group *rank_group;
 static _Thread_local uint32_t rank_in_group;
+/* The back end of every trainer, in place of the one that a case asks for; NULL: that one. */
+static const char *every_backend;
 
 static inline stoker_model *network(void)
 {
@@ -49,7 +51,7 @@ static inline stoker_model *network(void)
 static inline stoker_trainer_options options_of(const char *backend)
 {
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
+    options.backend = every_backend != NULL ? every_backend : backend;
     options.threads = 1;
     options.batch_size = BATCH_MAX;
     options.optimizer = STOKER_ADAM;

@@ -5,6 +5,8 @@
 #include "support/rank_train_cases.h"
 #include "support/standin_nccl/standin_nccl.h"
 
+#include <cuda_runtime_api.h>
+
 enum { RANKS_MAX = 3 };
 
 static void begin(uint32_t gpus)
@@ -23,72 +25,153 @@ static void end(void)
     CHECK(standin_cuda_live() == 0);
 }
 
-static stoker_trainer_options gpu_options(void)
+/* What training in host memory must show as well. */
+static void cases_of_host_memory(void)
 {
+    meet();
+    cases_of_any_number();
+    if (ranks > 1)
+        cases_of_several();
+}
+
+/* Several passes to an update: each rank adds its own before all are added, so only rounding differs. */
+static void groups_of_passes_are_those_of_one_rank(void)
+{
+    meet();
+    stoker_model *model = network();
     stoker_trainer_options options = options_of("cuda");
     options.deterministic = true;
-    return options;
+    options.optimizer = STOKER_SGD;
+    options.accumulate = PASSES;
+    stoker_trainer_options single = options;
+    leave_peers(&single);
+    single.accumulate = PASSES * ranks;
+    stoker_trainer *together = trainer_of(model, &options);
+    stoker_trainer *one = trainer_of(model, &single);
+    train_groups(together, 0, rank, rank + 1);
+    train_groups(one, 0, 0, ranks);
+    CHECK(difference(together, one, STK_ARENA_PARAMETERS) <= 1e-6);
+    CHECK(difference(together, one, STK_ARENA_STATISTICS) <= 1e-6);
+    CHECK(stoker_trainer_updates(together) == UPDATES);
+    stoker_trainer_destroy(&together);
+    stoker_trainer_destroy(&one);
+    stoker_model_destroy(&model);
 }
 
-/* Clipping needs the norm of all, averages the weights of all. */
-static void bits_are_those_of_one_rank(void)
+/* Operation by operation or as a graph: the same bits. */
+static void graphs_change_no_bit(void)
 {
-    stoker_trainer_options options = gpu_options();
+    struct updates ours = { 0 };
+    struct updates theirs = { 0 };
+    stoker_trainer_capture capture;
     meet();
-    CHECK(compare(options) <= 0);
-    options.clip_norm = 0.05F;
-    options.ema_decay = 0.9F;
-    options.metrics_interval = 1;
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    options.deterministic = true;
+    stoker_trainer *captured = trainer_of(model, &options);
     options.uncaptured = true;
-    CHECK(compare(options) <= 0);
+    stoker_trainer *queued = trainer_of(model, &options);
+    train_together(captured, 0, UPDATES, &ours);
+    train_together(queued, 0, UPDATES, &theirs);
+    CHECK(difference(captured, queued, STK_ARENA_PARAMETERS) <= 0);
+    stoker_trainer_get_capture(captured, &capture);
+    CHECK(capture.launched == 3); /* four passes of one kind, and the first is queued */
+    CHECK(capture.refused == 0);
+    stoker_trainer_get_capture(queued, &capture);
+    CHECK(capture.launched == 0);
+    stoker_trainer_destroy(&captured);
+    stoker_trainer_destroy(&queued);
+    stoker_model_destroy(&model);
 }
 
-/* Statistics of all ranks, forward and backward: also from a rank without samples. */
-static void statistics_are_those_of_one_batch(void)
+/* One rank gives memory back, and with it its graphs: all forget theirs, and capture again. */
+static void a_rank_may_forget_its_graphs(void)
+{
+    struct updates updates = { 0 };
+    stoker_trainer_capture capture;
+    meet();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    stoker_trainer *trainer = trainer_of(model, &options);
+    train_together(trainer, 0, 4, &updates);
+    if (rank + 1 == ranks)
+        CHECK(stoker_trainer_trim(trainer) > 0);
+    train_together(trainer, 0, 4, &updates);
+    stoker_trainer_get_capture(trainer, &capture);
+    CHECK(capture.queued == 2);
+    CHECK(capture.launched == 6);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+}
+
+/* Batches and labels in the memory of each rank's GPU; a label that only the GPU sees is everybody's error. */
+static void batches_lie_on_the_gpu(void)
+{
+    struct samples samples;
+    meet();
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("cuda");
+    stoker_trainer *trainer = trainer_of(model, &options);
+    CHECK(stoker_trainer_device_index(trainer) == rank);
+    for (uint32_t i = 0; i < 3; i++) {
+        void *images = NULL;
+        void *labels = NULL;
+        stoker_batch there = *batch_of(&samples, first_of(i, rank), BATCH);
+        const size_t image_bytes = sizeof(float) * BATCH * FLOATS;
+        const size_t label_bytes = sizeof(int64_t) * BATCH;
+        samples.labels[3] = i == 2 && rank + 1 == ranks ? CLASSES : samples.labels[3];
+        CHECK(cudaSetDevice((int)rank) == cudaSuccess);
+        CHECK(cudaMalloc(&images, image_bytes) == cudaSuccess);
+        CHECK(cudaMalloc(&labels, label_bytes) == cudaSuccess);
+        CHECK(cudaMemcpy(images, samples.images, image_bytes, cudaMemcpyHostToDevice) == 0);
+        CHECK(cudaMemcpy(labels, samples.labels, label_bytes, cudaMemcpyHostToDevice) == 0);
+        there.images.data = images;
+        there.labels.data = labels;
+        there.device = STOKER_DEVICE_CUDA;
+        there.device_index = rank;
+        const int rc = stoker_trainer_step(trainer, &there, NULL);
+        CHECK(rc == (i == 2 ? STOKER_EINVAL : STOKER_OK));
+        CHECK(i < 2 || strstr(stoker_trainer_error(trainer)->message, "1 labels") != NULL);
+        CHECK(cudaFree(images) == cudaSuccess);
+        CHECK(cudaFree(labels) == cudaSuccess);
+        CHECK(cudaSetDevice(0) == cudaSuccess);
+    }
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
+}
+
+/* If every rank has a GPU. */
+static void automatic_is_a_gpu(void)
 {
     meet();
-    for (uint32_t variant = 0; variant < 3; variant++) {
-        struct updates ours = { 0 };
-        struct updates theirs = { 0 };
-        stoker_model *model = network();
-        stoker_trainer_options options = gpu_options();
-        options.sync_batch_norm = true;
-        options.optimizer = STOKER_SGD;
-        options.recompute_batch_norm = variant == 1;
-        options.checkpoint_segments = variant == 2 ? 3 : 0;
-        stoker_trainer_options single = options;
-        leave_peers(&single);
-        stoker_trainer *together = trainer_of(model, &options);
-        stoker_trainer *one = trainer_of(model, &single);
-        train_together(together, 0, UPDATES, &ours);
-        train_in_one_batch(one, &theirs);
-        CHECK(difference(together, one, STK_ARENA_PARAMETERS) <= 1e-6);
-        CHECK(difference(together, one, STK_ARENA_STATISTICS) <= 1e-6);
-        compare_steps(&ours, &theirs, 1e-5);
-        stoker_trainer_destroy(&together);
-        stoker_trainer_destroy(&one);
-        stoker_model_destroy(&model);
-    }
+    stoker_model *model = network();
+    stoker_trainer_options options = options_of("auto");
+    options.backend = "auto";
+    stoker_trainer *trainer = trainer_of(model, &options);
+    CHECK(strcmp(stoker_trainer_backend(trainer), "cuda") == 0);
+    stoker_trainer_destroy(&trainer);
+    stoker_model_destroy(&model);
 }
 
 static void run(uint32_t world_size, void (*what)(void))
 {
     begin(RANKS_MAX);
     run_ranks(world_size, what);
-    for (uint32_t r = 0; r < world_size && world_size > 1; r++) {
-        CHECK(standin_nccl_captured(r) > 0);
-        CHECK(standin_nccl_captured(r) < standin_nccl_operations(r));
-    }
     end();
 }
 
 int main(void)
 {
+    static void (*const cases[])(
+        void) = { cases_of_host_memory,   groups_of_passes_are_those_of_one_rank,
+                  graphs_change_no_bit,   a_rank_may_forget_its_graphs,
+                  batches_lie_on_the_gpu, automatic_is_a_gpu };
     loss_rounding = 1e-12;
-    for (uint32_t world_size = 1; world_size <= RANKS_MAX; world_size++)
-        run(world_size, bits_are_those_of_one_rank);
-    run(2, statistics_are_those_of_one_batch);
-    run(3, statistics_are_those_of_one_batch);
+    every_backend = "cuda";
+    run(1, cases_of_host_memory);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        run(2, cases[i]);
+    run(RANKS_MAX, cases_of_host_memory);
     standin_nccl_reset();
     return 0;
 }
