@@ -35,6 +35,39 @@ static void report_race(struct ct_stamp before, const char *at, const struct ct_
             thread_of(before), in_block ? "" : " of another block");
 }
 
+/* Writes over another block's write, made since the last hook: they are races unless the byte stays what it was. */
+struct unsettled {
+    const char *at;
+    char before;
+    struct ct_stamp stamp;
+    const struct ct_region *region;
+    const void *code;
+};
+enum { UNSETTLED_MAX = 16 };
+static struct unsettled unsettled[UNSETTLED_MAX];
+static size_t unsettled_count;
+
+void ct_settle_writes(void)
+{
+    for (size_t i = 0; i < unsettled_count; i++) {
+        const struct unsettled *u = &unsettled[i];
+        if (*u->at != u->before)
+            report_race(u->stamp, u->at, u->region, "another value over", u->code);
+    }
+    unsettled_count = 0;
+}
+
+/* Returns true if the race is one only if the value changes. */
+static bool settle_later(struct ct_stamp before, const char *at, const struct ct_region *region,
+                         const void *code)
+{
+    if (!ct.launch->equal_writes || before.slice >= ct.block_slice ||
+        unsettled_count == UNSETTLED_MAX)
+        return false;
+    unsettled[unsettled_count++] = (struct unsettled){ at, *at, before, region, code };
+    return true;
+}
+
 static struct ct_stamp stamp_now(bool atomic)
 {
     return (struct ct_stamp){ .slice = ct.slice,
@@ -48,7 +81,8 @@ static void note_write(struct ct_cell *cell, const char *at, const struct ct_reg
     const struct ct_stamp *const before[] = { &cell->write, &cell->read, &cell->read2,
                                               &cell->elsewhere };
     for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
-        if (races(*before[i], at, region->shared, atomic)) {
+        if (races(*before[i], at, region->shared, atomic) &&
+            (i > 0 || !settle_later(*before[i], at, region, code))) {
             report_race(*before[i], at, region, i == 0 ? "write over" : "write of read", code);
             break;
         }
@@ -119,8 +153,10 @@ static void access_by_kernel(const void *memory, size_t bytes, bool write, const
     const char *at = memory;
     if (ct.running == NULL || bytes == 0 || (size_t)(at - ct.running->stack) < CT_STACK_BYTES)
         return;
+    ct_settle_writes();
     note(at, bytes, write, false, code);
-    if (ct.launch->interrupt_every != 0 && ct_random() % ct.launch->interrupt_every == 0)
+    if (unsettled_count == 0 && ct.launch->interrupt_every != 0 &&
+        ct_random() % ct.launch->interrupt_every == 0)
         ct_pause(CT_READY, NULL);
 }
 

@@ -111,6 +111,8 @@ struct cuda_threads_launch {
     uint64_t seed; /* 0 = blocks and threads in order */
     /* A thread is interrupted at one access in N, at random; 0 = never. */
     uint32_t interrupt_every;
+    /* Two blocks may write the same value to the same byte, with nothing between them. */
+    bool equal_writes;
     struct cuda_threads_mutation mutation;
 };
 

@@ -117,6 +117,12 @@ EXAMPLE(blocks_write_one)
         a.out[0] = blockIdx.x;
 }
 
+EXAMPLE(blocks_write_equal_values)
+{
+    if (threadIdx.x == 0)
+        a.out[0] = 77;
+}
+
 EXAMPLE(write_after_read_of_another)
 {
     __shared__ unsigned shared;
@@ -246,6 +252,7 @@ static const cuda_threads_kernel kernels[] = {
     CUDA_KERNEL(no_barrier),
     CUDA_KERNEL(all_write_one),
     CUDA_KERNEL(blocks_write_one),
+    CUDA_KERNEL(blocks_write_equal_values),
     CUDA_KERNEL(write_after_read_of_another),
     CUDA_KERNEL(no_fence_before),
     CUDA_KERNEL(no_fence_behind),

@@ -44,6 +44,7 @@ void ct_reach(const struct cuda_site *site)
 void ct_pause(enum ct_state state, const struct cuda_site *site)
 {
     struct ct_thread *self = ct.running;
+    ct_settle_writes();
     self->state = state;
     self->site = site;
     ct_fiber_switch(&self->fiber, &ct.scheduler);

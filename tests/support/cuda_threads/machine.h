@@ -132,5 +132,7 @@ bool ct_ordered(struct ct_stamp before, const char *at, bool atomic);
 /* ---- access.c ---- */
 
 void ct_access_atomic(const char *at, size_t bytes, const void *code);
+/* Judges writes whose value was not known yet. */
+void ct_settle_writes(void);
 
 #endif

@@ -506,7 +506,11 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
     if (grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1 || block.x == 0 ||
         block.x > 1024)
         return standin_end(cudaErrorInvalidConfiguration);
-    struct standin_operation operation = { .kind = STANDIN_LAUNCH, .kernel = kernel };
+    struct standin_operation operation = { .kind = STANDIN_LAUNCH,
+                                           .kernel = kernel,
+                                           .grid_x = grid.x,
+                                           .grid_y = grid.y,
+                                           .threads = block.x };
     operation.argument = malloc(kernel->argument_bytes);
     if (operation.argument == NULL)
         abort();

@@ -161,6 +161,22 @@ bool standin_pin_use(const void *memory, size_t bytes, int change)
     return pinned;
 }
 
+bool standin_view_range(const void *address, void **view, size_t *bytes)
+{
+    const char *at = address;
+    pthread_mutex_lock(&lock);
+    const struct range *range = ranges;
+    while (range != NULL &&
+           (range->view == NULL || at < range->view || at >= range->view + range->bytes))
+        range = range->next;
+    if (range != NULL) {
+        *view = range->view;
+        *bytes = range->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    return range != NULL;
+}
+
 void *standin_cuda_view(const void *device_memory)
 {
     pthread_mutex_lock(&lock);

@@ -10,6 +10,10 @@
  *            meanwhile fails and ends the capture, also if CUDA's manual leaves it open. In a launched graph each
  *            captured stream is a thread again
  *
+ *   kernels  a table of functions by name (standin_cuda_kernels): their versions in plain C. If STOKER_TEST_KERNEL_SOURCE names a
+ *            module (cuda_threads/cuda_threads.h), kernels that it has run from their own source instead; a finding there is
+ *            printed, and ends the program
+ *
  * It replaces libcudart by having its soname: in a program that links it, it is already loaded when the loader asks for
  * the runtime. It is compiled like the program, so that ThreadSanitizer sees a write to a slot that a copy reads.
  *

@@ -73,6 +73,16 @@ bool standin_on_device(const void *memory, size_t bytes, bool *inside); /* *insi
 /* Add `change` copies to the users of the page-locked range that contains it. False: it is not page-locked. */
 bool standin_pin_use(const void *memory, size_t bytes, int change);
 
+/* The range whose accessible mapping contains the address. Returns false if there is none. */
+bool standin_view_range(const void *address, void **view, size_t *bytes);
+
+/* ---- source.c ---- */
+
+struct standin_operation;
+
+/* Runs a launch from the kernel's source. Returns false if its host version is to run. */
+bool standin_source_run(const struct standin_operation *operation);
+
 /* ---- stream.c ---- */
 
 enum standin_kind {
@@ -103,6 +113,7 @@ struct standin_operation {
     cudaHostFn_t call;
     void *argument;
     const struct standin_cuda_kernel *kernel;
+    unsigned grid_x, grid_y, threads; /* launch */
     cudaGraphExec_t graph;
 };
 

@@ -210,9 +210,10 @@ static void touch(const struct standin_operation *operation)
         (void)0;
     else if (operation->kind == STANDIN_COPY)
         memcpy(operation->to, operation->from, operation->bytes);
-    else if (operation->kind == STANDIN_LAUNCH)
-        operation->kernel->run(operation->kernel, operation->argument);
-    else
+    else if (operation->kind == STANDIN_LAUNCH) {
+        if (!standin_source_run(operation))
+            operation->kernel->run(operation->kernel, operation->argument);
+    } else
         memset(operation->to, operation->value, operation->bytes);
     pthread_rwlock_unlock(&working);
 }

@@ -24,6 +24,8 @@ static struct {
 static uint32_t *const in = memory_of_examples.in, *const out = memory_of_examples.out;
 static uint32_t *const ticket = &memory_of_examples.ticket;
 
+static bool equal_writes;
+
 static struct cuda_threads_report run(const char *kernel, uint32_t blocks, uint32_t out_count,
                                       bool scratch, uint64_t seed)
 {
@@ -44,6 +46,7 @@ static struct cuda_threads_report run(const char *kernel, uint32_t blocks, uint3
                                                 .memory = memory,
                                                 .memory_count = 3,
                                                 .seed = seed,
+                                                .equal_writes = equal_writes,
                                                 .interrupt_every = seed == 0 ? 0 : 3 };
     if (module == NULL)
         module = cuda_threads_open(STOKER_TEST_EXAMPLES);
@@ -114,6 +117,16 @@ Test(cuda_threads, races)
     const struct cuda_threads_report report = run("all_write_one", 1, COUNT, false, 1);
     cr_assert_eq(report.count, 1, "once, although 63 threads do it");
     cr_assert_eq(report.findings[0].kind, CUDA_THREADS_RACE_IN_BLOCK);
+}
+
+Test(cuda_threads, blocks_that_write_the_same)
+{
+    expect("blocks_write_equal_values", CUDA_THREADS_RACE_BETWEEN_BLOCKS);
+    equal_writes = true;
+    for (uint64_t seed = 0; seed < SEEDS; seed++)
+        cr_assert_eq(run("blocks_write_equal_values", BLOCKS, COUNT, false, seed).count, 0);
+    expect("blocks_write_one", CUDA_THREADS_RACE_BETWEEN_BLOCKS);
+    cr_assert_eq(run("all_write_one", 1, COUNT, false, 1).count, 1, "in a block it is a race");
 }
 
 Test(cuda_threads, memory)
