@@ -56,6 +56,7 @@ bool stk_cpu_share_move(struct stk_cpu_share *share, const cpu_set_t *own, const
     assert(rank < ranks);
     const uint32_t equal = (uint32_t)CPU_COUNT(own) / ranks;
     cpu_set_t moved;
+    CPU_ZERO(&moved);
     for (uint32_t r = 0; r < ranks; r++) {
         cpu_set_t cpus;
         uint32_t place = 0;    /* ranks before r near these CPUs */

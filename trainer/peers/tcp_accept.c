@@ -144,12 +144,16 @@ static struct stranger *find_place(struct reception *r)
     return first;
 }
 
-static bool has_strangers(const struct reception *r)
+/* The stranger that came first; NULL: there is none. */
+static struct stranger *first_stranger(struct reception *r)
 {
-    for (uint32_t i = 0; i < STRANGERS; i++)
-        if (r->strangers[i].fd >= 0)
-            return true;
-    return false;
+    struct stranger *first = NULL;
+    for (uint32_t i = 0; i < STRANGERS; i++) {
+        struct stranger *const stranger = &r->strangers[i];
+        if (stranger->fd >= 0 && (first == NULL || stranger->end_ns < first->end_ns))
+            first = stranger;
+    }
+    return first;
 }
 
 /* One line, which arrives before the end of the connection. */
@@ -275,13 +279,8 @@ static int judge_accept(struct reception *r, int os_errno, stoker_error *error)
     stoker_error cause;
     if (os_errno != EMFILE && os_errno != ENFILE && os_errno != ENOMEM && os_errno != ENOBUFS)
         return STOKER_OK;
-    if (has_strangers(r)) {
-        struct stranger *first = NULL;
-        for (uint32_t i = 0; i < STRANGERS; i++) {
-            struct stranger *const stranger = &r->strangers[i];
-            if (stranger->fd >= 0 && (first == NULL || stranger->end_ns < first->end_ns))
-                first = stranger;
-        }
+    struct stranger *const first = first_stranger(r);
+    if (first != NULL) {
         send_away(first);
         return STOKER_OK;
     }

@@ -80,7 +80,7 @@ int stk_slices_make(struct stk_slices *out, const struct stk_plan *plan, uint64_
         cut(out, plan->model, last, floats_min, floats_max);
         out->slices = stk_calloc(out->count + 1U, sizeof(*out->slices));
     }
-    if (out->slices == NULL) {
+    if (last == NULL || out->slices == NULL) {
         stk_free(last);
         out->count = 0;
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
