@@ -53,6 +53,7 @@ THIRD_PARTY = {
     # bench/scaling measures the bare calls.
     "mpi.h": ("trainer/peers/plugin/mpi.c", "bench/scaling/sums.c"),
     "cudnn_graph.h": ("trainer/backend/cuda/cudnn/library.h",),
+    "nccl.h": ("tests/",),
     "cublasLt.h": ("trainer/backend/cuda/cublaslt/product.c", "tests/"),
     # A test plays the tool that listens.
     "nvtx3/": ("loader/pipeline/nvtx.c", "tests/support/nvtx_tool.c"),
