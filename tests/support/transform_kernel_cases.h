@@ -5,7 +5,7 @@
 #define STK_TEST_TRANSFORM_KERNEL_CASES_H
 
 #include "kernels/transform/launch_mix.h"
-#include "support/train_kernel_cases.h"
+#include "support/channel_kernel_cases.h"
 #include "support/transform_cases.h"
 
 enum { STEP_SAMPLES = 4, STEP_IMAGES = 7 };

@@ -2,7 +2,7 @@
  *
  * Each case runs in order with the kernel's own grid, then in a random order with interruptions and fewer blocks.
  */
-#include "support/train_kernel_cases.h"
+#include "support/channel_kernel_cases.h"
 
 #include "support/leaks.h"
 
