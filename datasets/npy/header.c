@@ -321,6 +321,18 @@ int stk_npy_parse_sample(struct stk_npy_header *out, const uint8_t *bytes, size_
 
 /* ---- types ---------------------------------------------------------------------- */
 
+uint64_t stk_npy_bits(const struct stk_npy_header *header, const uint8_t *at)
+{
+    uint64_t bits = 0;
+    const uint32_t bytes = header->element_bytes;
+    assert(bytes >= 1);
+    assert(bytes <= 8);
+    for (uint32_t i = 0; i < bytes; i++)
+        bits = bits << 8 | at[header->big_endian ? i : bytes - 1 - i];
+    const uint32_t spare = 64 - 8 * bytes;
+    return header->kind == 'i' ? (uint64_t)((int64_t)(bits << spare) >> spare) : bits;
+}
+
 stoker_dtype stk_npy_dtype(const struct stk_npy_header *header)
 {
     static const stoker_dtype integers[9] = { [1] = STOKER_DTYPE_INT8,

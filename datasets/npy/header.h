@@ -35,6 +35,9 @@ int stk_npy_parse(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
 int stk_npy_parse_sample(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
                          uint64_t file_bytes, const char *path, stoker_error *error);
 
+/* The bits of the element at `at`; those of a signed integer are extended to 64. */
+uint64_t stk_npy_bits(const struct stk_npy_header *header, const uint8_t *at);
+
 /* The element type. */
 stoker_dtype stk_npy_dtype(const struct stk_npy_header *header);
 

@@ -1,5 +1,4 @@
 /* labels.c - an NPY array of one number per sample as labels: int64 or float32 in memory, each checked. */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -9,25 +8,11 @@ enum { CLASSES_MAX = 65536, LABELS_AT_ONCE = 1024 };
 
 /* ---- one label ------------------------------------------------------------------ */
 
-static uint64_t load_bits(const uint8_t *at, const struct stk_npy_header *header)
-{
-    uint64_t bits = 0;
-    for (uint32_t i = 0; i < header->element_bytes; i++)
-        bits = bits << 8 | at[header->big_endian ? i : header->element_bytes - 1 - i];
-    return bits;
-}
-
 /* False: larger than any int64_t. */
 static bool load_integer(const uint8_t *at, const struct stk_npy_header *header, int64_t *out)
 {
-    const uint64_t bits = load_bits(at, header);
-    assert(header->element_bytes >= 1);
-    assert(header->element_bytes <= 8);
-    const uint32_t unused = 64 - 8 * header->element_bytes;
-    if (header->kind == 'i')
-        *out = (int64_t)(bits << unused) >> unused;
-    else
-        *out = (int64_t)bits;
+    const uint64_t bits = stk_npy_bits(header, at);
+    *out = (int64_t)bits;
     return header->kind == 'i' || bits <= INT64_MAX;
 }
 
@@ -46,7 +31,7 @@ static float float_of_half(uint64_t half)
 /* False: no finite float. */
 static bool load_float(const uint8_t *at, const struct stk_npy_header *header, float *out)
 {
-    const uint64_t bits = load_bits(at, header);
+    const uint64_t bits = stk_npy_bits(header, at);
     const uint32_t low = (uint32_t)bits;
     double wide = 0.0;
     if (header->element_bytes == 2) {

@@ -1,7 +1,6 @@
 /* numbers.c - see numbers.h. */
 #include "datasets/views/numbers.h"
 
-#include <assert.h>
 #include <locale.h>
 #include <math.h>
 #include <string.h>
@@ -111,28 +110,15 @@ static int read_text(const struct reading *reading)
 
 /* ---- NumPy ------------------------------------------------------------------------------ */
 
-/* The bits of one element, its sign extended. */
-static uint64_t load_bits(const struct stk_npy_header *header, const uint8_t *at)
-{
-    uint64_t bits = 0;
-    const uint32_t bytes = header->element_bytes;
-    assert(bytes >= 1);
-    assert(bytes <= 8);
-    for (uint32_t i = 0; i < bytes; i++)
-        bits |= (uint64_t)at[header->big_endian ? bytes - 1 - i : i] << (8 * i);
-    const uint32_t spare = 64 - 8 * bytes;
-    return header->kind == 'i' ? (uint64_t)((int64_t)(bits << spare) >> spare) : bits;
-}
-
 static bool load_id(const struct stk_npy_header *header, const uint8_t *at, uint64_t *out)
 {
-    *out = load_bits(header, at);
+    *out = stk_npy_bits(header, at);
     return header->kind != 'i' || (int64_t)*out >= 0;
 }
 
 static bool load_weight(const struct stk_npy_header *header, const uint8_t *at, double *out)
 {
-    const uint64_t bits = load_bits(header, at);
+    const uint64_t bits = stk_npy_bits(header, at);
     const uint32_t narrow = (uint32_t)bits;
     float single;
     if (header->kind == 'f' && header->element_bytes == 8) {
