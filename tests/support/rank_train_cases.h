@@ -357,40 +357,67 @@ static inline void groups_of_passes_have_the_bits_of_one_rank(void)
     }
 }
 
-/* Saved between two passes of a group, and continued by the same ranks. */
-static inline void a_group_under_way_is_saved(void)
+/* Passes begin..last of the first update, of each of the ranks first..end - 1. */
+static inline void train_passes(stoker_trainer *trainer, uint32_t begin, uint32_t last,
+                                uint32_t first, uint32_t end)
 {
     struct samples samples;
-    char path[64];
-    stoker_model *model = network();
-    stoker_trainer_options options = options_of("ref");
-    options.deterministic = true;
-    options.accumulate = PASSES;
-    stoker_trainer *together = trainer_of(model, &options);
-    stoker_trainer *again = trainer_of(model, &options);
+    for (uint32_t pass = begin; pass <= last; pass++)
+        for (uint32_t r = first; r < end; r++)
+            done(trainer, stoker_trainer_step(
+                              trainer, batch_of(&samples, first_in(0, pass, r), BATCH), NULL));
+}
+
+/* Saved by `from` after the first pass of a group, of which `to` makes the rest. One of them may be a rank alone. */
+static inline void continue_group(stoker_trainer *from, stoker_trainer *to, bool one_saves,
+                                  bool one_continues)
+{
     stoker_error error = { .message = "" };
+    char path[64];
     (void)snprintf(path, sizeof(path), "/tmp/stoker-group-%d.safetensors", (int)getpid());
-    for (uint32_t pass = 0; pass < PASSES; pass++) {
-        done(together, stoker_trainer_step(
-                           together, batch_of(&samples, first_in(0, pass, rank), BATCH), NULL));
-        if (pass == 1)
-            CHECK(stoker_trainer_save(together, path, NULL, &error) == STOKER_OK);
-    }
-    CHECK(stoker_trainer_load(again, path, NULL, NULL, &error) == STOKER_OK);
-    done(again, stoker_trainer_step(again, batch_of(&samples, first_in(0, PASSES - 1, rank), BATCH),
-                                    NULL));
-    CHECK(stoker_trainer_updates(together) == 1);
-    CHECK(stoker_trainer_updates(again) == 1);
-    CHECK(difference(together, again, STK_ARENA_PARAMETERS) <= 0);
-    bool any = false;
-    done(together, stoker_trainer_any(together, &any)); /* rank 0 has read the files */
-    if (rank == 0) {
+    train_passes(from, 0, 0, one_saves ? 0 : rank, one_saves ? ranks : rank + 1);
+    if (!one_saves || rank == 0)
+        CHECK(stoker_trainer_save(from, path, NULL, &error) == STOKER_OK);
+    if (!one_continues || rank == 0)
+        CHECK(stoker_trainer_load(to, path, NULL, NULL, &error) == STOKER_OK);
+    if (!one_continues)
+        train_passes(to, 1, PASSES - 1, rank, rank + 1);
+    else if (rank == 0)
+        train_passes(to, 1, PASSES - 1, 0, ranks);
+    if (rank == 0) { /* no other rank reads it */
         (void)snprintf(path, sizeof(path), "rm -f /tmp/stoker-group-%d.*", (int)getpid());
         CHECK(system(path) == 0);
     }
-    stoker_trainer_destroy(&together);
-    stoker_trainer_destroy(&again);
-    stoker_model_destroy(&model);
+}
+
+/* Ranks save and continue; one rank saves; one rank continues. */
+static inline void a_group_under_way_is_continued(void)
+{
+    for (uint32_t variant = 0; variant < 3; variant++) {
+        const bool one_saves = variant == 1;
+        const bool one_continues = variant == 2;
+        stoker_model *model = network();
+        stoker_trainer_options options = options_of("ref");
+        options.deterministic = true;
+        options.accumulate = PASSES;
+        stoker_trainer_options single = options;
+        leave_peers(&single);
+        single.accumulate = PASSES * ranks;
+        stoker_trainer *whole = trainer_of(model, &options);
+        stoker_trainer *from = trainer_of(model, one_saves ? &single : &options);
+        stoker_trainer *to = trainer_of(model, one_continues ? &single : &options);
+        train_passes(whole, 0, PASSES - 1, rank, rank + 1);
+        continue_group(from, to, one_saves, one_continues);
+        CHECK(stoker_trainer_updates(whole) == 1);
+        if (!one_continues || rank == 0) {
+            CHECK(stoker_trainer_updates(to) == 1);
+            CHECK(difference(whole, to, STK_ARENA_PARAMETERS) <= 0);
+        }
+        stoker_trainer_destroy(&whole);
+        stoker_trainer_destroy(&from);
+        stoker_trainer_destroy(&to);
+        stoker_model_destroy(&model);
+    }
 }
 
 /* ---- overflow, tests, errors of one rank --------------------------------------------- */
@@ -556,7 +583,7 @@ static inline void cases_of_any_number(void)
     another_number_of_ranks_continues();
     if (every_backend == NULL)
         groups_of_passes_have_the_bits_of_one_rank();
-    a_group_under_way_is_saved();
+    a_group_under_way_is_continued();
     tests_are_of_all_ranks();
     a_flag_of_one_rank_is_a_flag_of_all();
 }

@@ -14,7 +14,7 @@ struct stk_counters stk_counters_write(const struct stk_progress *progress)
                                   [STK_COUNTER_UPDATES] = progress->updates,
                                   [STK_COUNTER_GROUPS] = progress->groups,
                                   [STK_COUNTER_PASSES] = progress->passes,
-                                  [STK_COUNTER_GROUP_PASSES] = progress->group_passes,
+                                  [STK_COUNTER_GROUP_PASSES] = progress->group_batches,
                                   [STK_COUNTER_GROUP_SAMPLES] = progress->group_samples,
                                   [STK_COUNTER_SEED] = progress->seed,
                                   [STK_COUNTER_LOSS_SCALE] = scale_bits,
@@ -58,6 +58,7 @@ const char *stk_counters_read(const struct stk_counters *counters, struct stk_pr
     progress->groups = value[STK_COUNTER_GROUPS];
     progress->passes = value[STK_COUNTER_PASSES];
     progress->group_passes = value[STK_COUNTER_GROUP_PASSES];
+    progress->group_batches = value[STK_COUNTER_GROUP_PASSES];
     progress->group_samples = value[STK_COUNTER_GROUP_SAMPLES];
     progress->seed = value[STK_COUNTER_SEED];
     if (dynamic) {

@@ -9,7 +9,7 @@ enum {
     STK_COUNTER_UPDATES,
     STK_COUNTER_GROUPS,
     STK_COUNTER_PASSES,
-    STK_COUNTER_GROUP_PASSES,
+    STK_COUNTER_GROUP_PASSES, /* as one rank would have made them: a batch each */
     STK_COUNTER_GROUP_SAMPLES,
     STK_COUNTER_SEED,
     STK_COUNTER_LOSS_SCALE, /* the bits of the float */
@@ -25,8 +25,8 @@ struct stk_counters {
 
 struct stk_counters stk_counters_write(const struct stk_progress *progress);
 
-/* Returns NULL, or what is wrong with them. *progress keeps loss_scale.dynamic, and its loss scale unless that is
- * dynamic. */
+/* Returns NULL, or what is wrong with them. group_passes is that of one rank. *progress keeps loss_scale.dynamic, and its
+ * loss scale unless that is dynamic. */
 const char *stk_counters_read(const struct stk_counters *counters, struct stk_progress *progress);
 
 #endif

@@ -223,6 +223,8 @@ static int check_counters(const struct reading *reading, struct stk_progress *pr
     *progress = reading->trainer->progress;
     progress->loss_scale = reading->trainer->settings.loss_scale;
     const char *why = stk_counters_read(&counters, progress);
+    const uint64_t world_size = reading->trainer->peers->world_size; /* each makes one of them */
+    progress->group_passes = (progress->group_batches + world_size - 1) / world_size;
     return why == NULL ? STOKER_OK : refuse(reading, STOKER_EFORMAT, STK_NAME_COUNTERS, why);
 }
 

@@ -116,6 +116,7 @@ static int end_group(stoker_trainer *trainer, stoker_step *out, bool early)
     progress->groups++;
     trainer->unread.groups++;
     progress->group_passes = 0;
+    progress->group_batches = 0;
     progress->group_samples = 0;
     return STOKER_OK;
 }
@@ -181,6 +182,7 @@ static int train_pass(stoker_trainer *trainer, const stoker_batch *batch,
         return rc;
     progress->passes += share->passes;
     progress->group_passes++;
+    progress->group_batches += share->passes;
     progress->group_samples += share->samples;
     trainer->unread.passes++;
     return STOKER_OK;

@@ -13,6 +13,7 @@ struct stk_progress {
     uint64_t groups;  /* groups of passes that ended, skipped updates included */
     uint64_t passes;
     uint64_t group_passes;  /* passes whose gradients are summed but not used yet */
+    uint64_t group_batches; /* batches of all ranks in these passes, empty ones left out */
     uint64_t group_samples; /* samples of these passes */
     uint64_t seed;          /* for dropout, and for the weights unless they were loaded */
     struct stk_loss_scale loss_scale;

@@ -26,14 +26,15 @@ static struct stk_progress fresh(bool dynamic, float scale)
     return (struct stk_progress){ .seed = 1, .loss_scale = { .scale = scale, .dynamic = dynamic } };
 }
 
-/* In the middle of a group: 10 of the 12 groups were updates, 5 passes have 9 samples. */
+/* In the middle of a group: 10 of the 12 groups were updates; 3 passes of 2 ranks, of which one was empty, have 9 samples. */
 static struct stk_progress in_a_group(bool dynamic, float scale)
 {
     struct stk_progress progress = fresh(dynamic, scale);
     progress.updates = 10;
     progress.groups = 12;
     progress.passes = 17;
-    progress.group_passes = 5;
+    progress.group_passes = 3;
+    progress.group_batches = 5;
     progress.group_samples = 9;
     progress.seed = UINT64_MAX;
     progress.loss_scale.good_updates = 7;
@@ -50,7 +51,8 @@ CleanTest(trainer_counters, what_is_written_is_read)
         cr_assert_eq(read.updates, 10);
         cr_assert_eq(read.groups, 12);
         cr_assert_eq(read.passes, 17);
-        cr_assert_eq(read.group_passes, 5);
+        cr_assert_eq(read.group_passes, 5, "passes of one rank");
+        cr_assert_eq(read.group_batches, 5);
         cr_assert_eq(read.group_samples, 9);
         cr_assert_eq(read.seed, UINT64_MAX);
         cr_assert(same_float(read.loss_scale.scale, 64));
@@ -117,6 +119,7 @@ CleanTest(trainer_counters, a_group_continues_with_its_loss_scale_alone)
     struct stk_counters counters = stk_counters_write(&written);
     refused(&counters, false, 32, "another loss scale");
     written.group_passes = 0;
+    written.group_batches = 0;
     written.group_samples = 0;
     counters = stk_counters_write(&written);
     struct stk_progress progress = fresh(false, 32);
