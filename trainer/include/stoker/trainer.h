@@ -141,7 +141,8 @@ typedef struct stoker_trainer_options {
     /* The same input gives the same bits on a GPU too; default false. "cpu" and "ref" are always deterministic. With it
      * they also sum each pass of a group by itself, which takes a second arena of gradients if accumulate is above 1, and
      * ranks add their gradients after each pass, in the order of ranks. The bits then depend on the product of ranks and
-     * `accumulate` alone: N ranks have those of one rank with N times `accumulate`. */
+     * `accumulate` alone: N ranks have those of one rank with N times `accumulate`. Ranks with a GPU each add theirs after
+     * the last pass of an update, so with `accumulate` above 1 they have them up to rounding. */
     bool deterministic;
 
     /* Layers on the first of two devices; default 0 = one device. backend then names two, as in "cuda:0,cuda:1" or
