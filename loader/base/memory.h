@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed memory for count x bytes, or NULL (overflow included). Free with stk_free. */
+/* Zeroed memory for count x bytes, or NULL (overflow included). Free with stk_free. Blocks of 2 MiB and more are advised
+ * for huge pages. */
 void *stk_calloc(size_t count, size_t bytes);
 void stk_free(void *block); /* NULL is allowed */
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,6 +40,43 @@ CleanTest(memory, blocks_are_zeroed_aligned_and_counted)
     }
     cr_assert_eq(stk_fault_live_bytes(), before);
     stk_free(NULL);
+}
+
+/* True if the kernel was asked for huge pages at this address. */
+static bool is_advised(const void *address)
+{
+    char line[512];
+    bool here = false;
+    bool advised = false;
+    FILE *const file = fopen("/proc/self/smaps", "r");
+    cr_assert_not_null(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        unsigned long begin;
+        unsigned long end;
+        if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+            here = (uintptr_t)address >= begin && (uintptr_t)address < end;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            advised = strstr(line, " hg") != NULL;
+    }
+    (void)fclose(file);
+    return advised;
+}
+
+CleanTest(memory, large_blocks_are_zeroed_and_advised_for_huge_pages)
+{
+    enum { BYTES = 5 << 20 };
+    for (int round = 0; round < 2; round++) {
+        uint8_t *const block = stk_calloc(BYTES, 1);
+        cr_assert_not_null(block);
+        cr_assert_eq((uintptr_t)block % STK_CACHE_LINE, 0);
+        cr_assert_eq(stk_fault_live_bytes(), BYTES);
+        for (size_t i = 0; i < BYTES; i++)
+            cr_assert_eq(block[i], 0);
+        if (access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0)
+            cr_assert(is_advised(block));
+        memset(block, 0xFF, BYTES); /* the next block may be this one */
+        stk_free(block);
+    }
 }
 
 CleanTest(memory, sizes_that_overflow_are_refused)
