@@ -390,9 +390,11 @@ static inline void continue_group(stoker_trainer *from, stoker_trainer *to, bool
     }
 }
 
-/* Ranks save and continue; one rank saves; one rank continues. */
+/* Ranks save and continue; one rank saves; one rank continues. GPUs sum a group once, so where it was saved is a matter of
+ * rounding. */
 static inline void a_group_under_way_is_continued(void)
 {
+    const double rounding = every_backend == NULL ? 0 : 1e-6;
     for (uint32_t variant = 0; variant < 3; variant++) {
         const bool one_saves = variant == 1;
         const bool one_continues = variant == 2;
@@ -400,6 +402,8 @@ static inline void a_group_under_way_is_continued(void)
         stoker_trainer_options options = options_of("ref");
         options.deterministic = true;
         options.accumulate = PASSES;
+        if (every_backend != NULL)
+            options.optimizer = STOKER_SGD; /* Adam's first steps follow signs */
         stoker_trainer_options single = options;
         leave_peers(&single);
         single.accumulate = PASSES * ranks;
@@ -411,7 +415,7 @@ static inline void a_group_under_way_is_continued(void)
         CHECK(stoker_trainer_updates(whole) == 1);
         if (!one_continues || rank == 0) {
             CHECK(stoker_trainer_updates(to) == 1);
-            CHECK(difference(whole, to, STK_ARENA_PARAMETERS) <= 0);
+            CHECK(difference(whole, to, STK_ARENA_PARAMETERS) <= rounding);
         }
         stoker_trainer_destroy(&whole);
         stoker_trainer_destroy(&from);
