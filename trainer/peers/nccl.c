@@ -1,6 +1,7 @@
 /* nccl.c - see nccl.h. */
 #include "trainer/peers/nccl.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -286,6 +287,8 @@ static int start(struct nccl *n, const struct stk_nccl_id *id, stoker_error *err
     config.magic = STK_NCCL_MAGIC;
     config.version = STK_NCCL_VERSION_MIN;
     config.blocking = 0;
+    /* A rank without NCCL has met the others with that error. */
+    assert(n->call.ncclCommInitRankConfig != NULL);
     const int result = n->call.ncclCommInitRankConfig(&n->communicator, (int)n->sums.ranks, *id,
                                                       (int)n->sums.rank, &config);
     return settle(n, result, "ncclCommInitRankConfig", error);

@@ -155,8 +155,7 @@ static bool is_not_now(int os_errno)
 
 int64_t stk_tcp_send(int fd, const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
-    struct iovec pieces[2] = { { (void *)(uintptr_t)a, a_bytes },
-                               { (void *)(uintptr_t)b, b_bytes } };
+    struct iovec pieces[2] = { { (void *)a, a_bytes }, { (void *)b, b_bytes } };
     const struct msghdr message = { .msg_iov = pieces, .msg_iovlen = 2 };
     const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0)
