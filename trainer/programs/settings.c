@@ -9,8 +9,8 @@
 static const float MNIST_MEAN = 0.1307F;
 static const float MNIST_STD = 0.3081F;
 
-/* Passes between two readings of the losses of a GPU or of two devices; each reading waits for them. */
-enum { GPU_METRICS_INTERVAL = 16 };
+/* Passes between two readings of the losses of a GPU, of two devices or of several ranks; each reading waits for them. */
+enum { METRICS_INTERVAL = 16 };
 
 static const stoker_dtype precisions[] = {
     [AMP_OFF] = STOKER_DTYPE_FLOAT32,
@@ -140,8 +140,10 @@ static bool on_gpu(const stoker_trainer *trainer)
 void settings_place(struct settings *settings, const struct arguments *arguments,
                     stoker_trainer *trainer)
 {
-    if (arguments->split > 0 || on_gpu(trainer)) /* in range, so it cannot fail */
-        (void)stoker_trainer_set_metrics_interval(trainer, GPU_METRICS_INTERVAL);
+    const bool waits =
+        settings->place.ranks.world_size > 1 || arguments->split > 0 || on_gpu(trainer);
+    if (waits) /* in range, so it cannot fail */
+        (void)stoker_trainer_set_metrics_interval(trainer, METRICS_INTERVAL);
     if (!on_gpu(trainer))
         return;
     settings->loading.device = STOKER_DEVICE_CUDA;
