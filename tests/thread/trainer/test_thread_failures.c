@@ -60,6 +60,35 @@ static void sums(void)
     stk_peers_leave(&peers);
 }
 
+static void begin_sums(struct stk_peers *peers, float *floats, uint32_t *begun)
+{
+    for (; peers->ops->has_room(peers); ++*begun) {
+        floats[*begun] = (float)(peers->rank + 1);
+        CHECK(peers->ops->all_reduce(peers, &floats[*begun], 1, NULL) == STOKER_OK);
+    }
+}
+
+/* A rank begins sums within its pass, another one, which has no samples, behind it: they meet in between. */
+static void sums_begin_without_waiting(void)
+{
+    struct stk_peers *peers = join();
+    float floats[STK_SUMS_MAX + 1];
+    uint32_t begun = 0;
+    double one = 1;
+    if (peers->rank == 0)
+        begin_sums(peers, floats, &begun);
+    CHECK(stk_peers_sum(peers, &one, 1, NULL) == STOKER_OK);
+    if (peers->rank != 0)
+        begin_sums(peers, floats, &begun);
+    CHECK(begun == STK_SUMS_MAX);
+    CHECK(peers->ops->finish(peers, NULL) == STOKER_OK);
+    const float expected = (float)(peers->world_size * (peers->world_size + 1) / 2);
+    for (uint32_t i = 0; i < begun; i++)
+        CHECK(floats[i] >= expected && floats[i] <= expected);
+    CHECK(peers->ops->has_room(peers));
+    stk_peers_leave(&peers);
+}
+
 /* What was gathered stays until the next call, also if another rank is already there. */
 static void gathers_and_broadcasts(void)
 {
@@ -272,6 +301,7 @@ int main(void)
     a_group_without_memory();
     for (uint32_t world_size = 2; world_size <= THREAD_RANKS_MAX; world_size++) {
         run_ranks(world_size, sums);
+        run_ranks(world_size, sums_begin_without_waiting);
         run_ranks(world_size, gathers_and_broadcasts);
         run_ranks(world_size, a_failure_wakes_all);
         run_ranks(world_size, ranks_that_call_different_functions);
