@@ -84,6 +84,24 @@ refuses 1 1 '--global-batch 48' 'x --accumulate 5' -- "$mnist" "${part[@]}" --ac
 refuses 1 1 'at most 65536' -- "$mnist" "${part[@]}" --global-batch 131074
 refuses 2 1 'leave it out' -- "$mnist" "${part[@]}" --batch-size 24
 
+# ---- BatchNorm over all ranks: the result of one rank with the whole batch, but for rounding; without, another one
+norm=(--data 'synth:digits?count=120' --preset batchnorm --steps 5 --threads 1 --quiet --global-batch 24 --optimizer sgd
+    --lr 0.05 --schedule constant)
+three=(--device cpu,cpu,cpu --data-parallel)
+# loss ARGUMENT...: of the test
+loss() { "$mnist" "${norm[@]}" "$@" | sed -n 's/^.*test loss: //p'; }
+# near A B: they differ by less than 0.001
+near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a > 0 && d < 0.001 && d > -0.001) }'; }
+one=$(loss)
+near "$(loss "${three[@]}" --sync-batch-norm)" "$one" || fail "--sync-batch-norm is not one batch of all ranks"
+if near "$(loss "${three[@]}")" "$one"; then fail "--sync-batch-norm does nothing"; fi
+if [ -n "$mpirun" ]; then
+    synced=$("$here/../mpi/ranks.sh" "$mpirun" 3 "$mnist" "${norm[@]}" --sync-batch-norm --peer-timeout 60 |
+        sed -n 's/^.*test loss: //p')
+    near "$synced" "$one" || fail "--sync-batch-norm by mpirun: $synced, not $one"
+fi
+refuses 2 1 'no effect on preset fast' -- "$mnist" --data "$data" "${two[@]}" --sync-batch-norm
+
 # ---- lines that make no sense
 refuses 2 1 '--split' -- "$mnist" --data "$data" "${two[@]}" --split 3
 refuses 2 1 '--device cuda:0,cuda:1' -- "$mnist" --data "$data" --data-parallel

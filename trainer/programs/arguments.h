@@ -27,7 +27,7 @@ enum amp { AMP_OFF, AMP_FP16, AMP_BF16 };
 
 enum tf32 { TF32_OFF, TF32_ON };
 
-enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_HOUSING };
+enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_BATCHNORM, PRESET_HOUSING };
 
 /* The command line, with the preset's defaults for what it does not give. Strings point into argv. */
 struct arguments {
@@ -65,9 +65,10 @@ struct arguments {
 
     uint64_t memory_budget; /* bytes; 0 = no limit */
     uint32_t checkpoint_segments;
-    const char *device;  /* NULL = auto */
-    uint32_t split;      /* layers on the first of two devices; 0 = one device */
-    bool data_parallel;  /* device names one for each rank */
+    const char *device; /* NULL = auto */
+    uint32_t split;     /* layers on the first of two devices; 0 = one device */
+    bool data_parallel; /* device names one for each rank */
+    bool sync_batch_norm;
     double peer_timeout; /* seconds */
     enum amp amp;
     enum tf32 tf32;

@@ -36,6 +36,29 @@ static void build_fast(stoker_model *net)
     (void)stoker_model_relu(net, "relu3");
 }
 
+/* BatchNorm has a bias for each filter, so the convolutions need none. */
+static void normed_conv(stoker_model *net, const char *conv_name, const char *norm_name,
+                        uint32_t filters)
+{
+    const stoker_conv2d options = { .filters = filters, .kernel = { 3, 3 }, .no_bias = true };
+    (void)stoker_model_conv2d(net, conv_name, &options);
+    (void)stoker_model_batch_norm(net, norm_name, NULL);
+}
+
+/* As build_fast, normalised. */
+static void build_batchnorm(stoker_model *net)
+{
+    normed_conv(net, "conv1", "bn1", 16);
+    max_pool(net, "pool1");
+    (void)stoker_model_relu(net, "relu1");
+    normed_conv(net, "conv2", "bn2", 32);
+    max_pool(net, "pool2");
+    (void)stoker_model_relu(net, "relu2");
+    (void)stoker_model_flatten(net, "flatten");
+    linear(net, "fc1", 128);
+    (void)stoker_model_relu(net, "relu3");
+}
+
 /* PyTorch's examples/mnist. */
 static void build_pytorch(stoker_model *net)
 {
@@ -77,6 +100,8 @@ int network_build(stoker_model **out, const struct arguments *arguments,
     } else {
         if (arguments->preset == PRESET_FAST)
             build_fast(net);
+        else if (arguments->preset == PRESET_BATCHNORM)
+            build_batchnorm(net);
         else
             build_pytorch(net);
         linear(net, "fc2", samples->class_count);

@@ -5,6 +5,7 @@
 
 static const struct cli_word preset_words[] = { { "fast", PRESET_FAST },
                                                 { "pytorch", PRESET_PYTORCH },
+                                                { "batchnorm", PRESET_BATCHNORM },
                                                 { NULL, 0 } };
 static const struct cli_word pin_words[] = { { "auto", STOKER_SWITCH_AUTO },
                                              { "on", STOKER_SWITCH_ON },
@@ -53,7 +54,8 @@ static const struct cli_option rows[] = {
 
     { .help = "Training" },
     { "preset", 0, CLI_WORD, AT(preset), 0, 0, "NAME", preset_words,
-      .help = "fast, pytorch: network and settings", .programs = MNIST, .early = true },
+      .help = "fast, pytorch, batchnorm: network and settings; batchnorm has those of fast",
+      .programs = MNIST, .early = true },
     { "epochs", 0, CLI_COUNT32, AT(epochs), 1, 1e9, "N", NULL,
       .help = "passes over the training data" },
     { "steps", 0, CLI_COUNT64, AT(steps), 1, UPDATES_MAX, "N", NULL,
@@ -128,6 +130,10 @@ static const struct cli_option rows[] = {
       .help = "samples of an update, of all ranks and passes: gives the --batch-size, so a run "
               "continues on another number of ranks",
       .unset = "--batch-size x --accumulate x ranks" },
+    { "sync-batch-norm", 0, CLI_FLAG, AT(sync_batch_norm), 0, 0, NULL, NULL,
+      .help =
+          "with --preset batchnorm: BatchNorm takes the statistics of all ranks' samples together",
+      .programs = MNIST },
     { "peer-timeout", 0, CLI_REAL, AT(peer_timeout), 0.001, 2147483, "SECONDS", NULL,
       .help = "longest wait for another rank; more than its slowest pass or save takes" },
 

@@ -2,6 +2,7 @@
  *
  *   fast      600 updates, Adam with a one-cycle rate: settings after tuomaso's train_mnist_fast
  *   pytorch   those of PyTorch's examples/mnist
+ *   batchnorm those of fast
  *   housing   Adam at a constant rate
  */
 #include "trainer/programs/presets.h"
@@ -54,7 +55,7 @@ void preset_apply(struct arguments *arguments, enum preset preset)
 {
     set_base(arguments);
     arguments->preset = preset;
-    if (preset == PRESET_FAST)
+    if (preset == PRESET_FAST || preset == PRESET_BATCHNORM)
         set_fast(arguments);
     else if (preset == PRESET_PYTORCH)
         set_pytorch(arguments);

@@ -159,6 +159,13 @@ static int run(const struct session_kind *kind, int argc, char *const *argv)
     int status = adopt(&session);
     if (status != EXIT_DONE)
         return status;
+    if (rank->arguments.sync_batch_norm && rank->arguments.preset != PRESET_BATCHNORM) {
+        voice_complain(&rank->voice,
+                       "--sync-batch-norm has no effect on preset %s: it goes with --preset "
+                       "batchnorm; try --help",
+                       preset_name(rank->arguments.preset));
+        return EXIT_USAGE;
+    }
     status = run_ranks(&session);
     stoker_model_destroy(&session.model);
     data_close(&session.data);

@@ -79,6 +79,7 @@ static void make_training(struct settings *settings, const struct arguments *arg
         training->peer_rank = settings->place.ranks.rank;
     }
     training->peer_timeout_ms = (uint32_t)(1000 * arguments->peer_timeout + 0.5);
+    training->sync_batch_norm = arguments->sync_batch_norm;
     training->split = arguments->split;
     training->precision = precisions[arguments->amp];
     training->tf32 = arguments->tf32 == TF32_ON;
