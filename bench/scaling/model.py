@@ -109,15 +109,15 @@ def cpu_update(ranks, job, machine, net):
     }
 
 
-def gpu_update(ranks, job, fabric):
-    """The same on GPUs, whose sum runs beside the pass."""
+def gpu_update(ranks, job, fabric, node, net):
+    """The same on GPUs: NCCL sums beside the pass, and the hosts send the words by MPI."""
     pass_s = job["samples"] * job["sample_s"]
     parts = {"compute": pass_s, "load": 0.0, "sum": 0.0, "words": 0.0}
     if ranks > 1:
         whole = nccl_sum(ranks, fabric["node_ranks"], job["gradient_bytes"], fabric)
         last = nccl_sum(ranks, fabric["node_ranks"], min(SLICE_BYTES, job["gradient_bytes"]), fabric)
-        word = nccl_sum(ranks, fabric["node_ranks"], 248, fabric)
-        parts["sum"], parts["words"] = seen(whole, last, pass_s), job["meetings"] * word
+        parts["sum"] = seen(whole, last, pass_s)
+        parts["words"] = job["meetings"] * words(ranks, fabric["node_ranks"], node, net)
     return parts
 
 
@@ -197,11 +197,13 @@ def test_updates():
     near(four["words"], 2 * 3 * 3 * 2e-6)
     gpu = {"samples": 256, "sample_s": 1e-4, "gradient_bytes": 100 * MIB, "meetings": 2}
     fabric = {"node_bus": 200e9, "net_bus": 100e9, "node_ranks": 8}
-    near(sum(gpu_update(1, gpu, fabric).values()), 0.0256)
+    host = (machine["mpi"], net)
+    near(sum(gpu_update(1, gpu, fabric, *host).values()), 0.0256)
     for ranks in (2, 8, 64):  # all of the sum but its last slice is beside the pass
-        near(gpu_update(ranks, gpu, fabric)["sum"], nccl_sum(ranks, 8, MIB, fabric))
+        near(gpu_update(ranks, gpu, fabric, *host)["sum"], nccl_sum(ranks, 8, MIB, fabric))
+    near(gpu_update(16, gpu, fabric, *host)["words"], 2 * (7 * 2e-6 + 8 * 5e-6))
     quick = dict(gpu, sample_s=1e-6)
-    assert gpu_update(64, quick, fabric)["sum"] > 0.8 * nccl_sum(64, 8, 100 * MIB, fabric)
+    assert gpu_update(64, quick, fabric, *host)["sum"] > 0.8 * nccl_sum(64, 8, 100 * MIB, fabric)
 
 
 def test_fit():

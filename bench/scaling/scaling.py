@@ -3,7 +3,7 @@
 
 usage: bench/scaling/scaling.py [--rounds N] [--build DIR]   measure (about 3 minutes), keep the costs in
                                                              measured.json, and rewrite the tables of ../scaling.md
-       bench/scaling/scaling.py --print                      the tables of measured.json, without measuring
+       bench/scaling/scaling.py --tables                     rewrite the tables by measured.json, without measuring
        bench/scaling/scaling.py --check                      does ../scaling.md have the tables of measured.json?
 
 Needs a build with MPI (default: build/release), mpirun and an idle machine. STOKER_DATA: the folder that holds mnist/; without it
@@ -266,18 +266,19 @@ def cpu_tables(measured):
     return lines
 
 
-def published_table():
+def published_table(node):
     """Eight GPUs of a node, as published, against the model."""
     rows = []
     for name, one, eight in A100_PUBLISHED:
         job = dict(RESNET_50, sample_s=1 / one)
-        predicted = model.rate(8, job, model.gpu_update(8, job, A100_NODES))
+        predicted = model.rate(8, job, model.gpu_update(8, job, A100_NODES, node, ETHERNET_40G))
         rows.append([name, f"{one:,}", f"{eight:,}", f"{predicted:,.0f}", error(predicted, eight)])
     return table(["ResNet-50 on DGX A100", "1 GPU, images/s", "8 GPUs, published", "model", "error"], rows)
 
 
-def gpu_tables():
-    lines = published_table()
+def gpu_tables(measured):
+    node = machine_of(measured, 1, 1)["mpi"]
+    lines = published_table(node)
     fast = dict(RESNET_50, sample_s=RESNET_50["sample_s"] / 4)
     strong = [ranks for ranks in RANKS if ranks >= STRONG_SAMPLES // RESNET_50["samples"]]
     for name, numbers, job_of_ranks, fabric in (
@@ -286,7 +287,8 @@ def gpu_tables():
             (f"The same GPUs, which divide {STRONG_SAMPLES:,} samples among them", strong,
              lambda ranks: dict(fast, samples=STRONG_SAMPLES // ranks), H100_NODES)):
         lines += [f"**{name}.**", ""]
-        lines += prediction(numbers, job_of_ranks, lambda ranks, job, fabric=fabric: model.gpu_update(ranks, job, fabric))
+        lines += prediction(numbers, job_of_ranks, lambda ranks, job, fabric=fabric: model.gpu_update(
+            ranks, job, fabric, node, ETHERNET_40G))
         cpus = fabric["node_ranks"] / job_of_ranks(numbers[0])["sample_s"] / JPEG_SAMPLES_PER_CPU
         lines += [f"A node's {fabric['node_ranks']} GPUs take the JPEG files that {cpus:.0f} CPUs decode "
                   "([measured](README.md#benchrunsh-photos)).", ""]
@@ -304,7 +306,7 @@ def tables(measured):
     lines += ["### Check: sums and words", ""] + sums_table(measured, here)
     lines += ["### Check: training", ""] + check_table(measured, here)
     lines += ["### Prediction: CPUs", ""] + cpu_tables(measured)
-    lines += ["### Prediction: GPUs", ""] + gpu_tables()
+    lines += ["### Prediction: GPUs", ""] + gpu_tables(measured)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -321,10 +323,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.environ.get("STOKER_BUILD", os.path.join(TOP, "build", "release")))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--print", action="store_true", dest="prints")
+    parser.add_argument("--tables", action="store_true")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    if not arguments.prints and not arguments.check:
+    if not arguments.tables and not arguments.check:
         if shutil.which("mpirun") is None or not os.path.exists(os.path.join(arguments.build, "bench", "scaling_sums")):
             print(f"scaling.py: no mpirun, or no {arguments.build}/bench/scaling_sums: build with MPI", file=sys.stderr)
             return 77
@@ -341,11 +343,10 @@ def main():
     before, inside, after = split_page()
     if arguments.check:
         if inside != text:
-            print("scaling.py: the tables of bench/scaling.md are not those of measured.json: bench/scaling/scaling.py --print")
+            print("scaling.py: the tables of bench/scaling.md are not those of measured.json: bench/scaling/scaling.py --tables")
         return 0 if inside == text else 1
-    if not arguments.prints:
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(before + BEGIN + "\n" + text + END + after)
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(before + BEGIN + "\n" + text + END + after)
     print(text, end="")
     return 0
 
