@@ -128,6 +128,9 @@ uint32_t cuda_threads_run(const struct cuda_threads_module *module,
                           const struct cuda_threads_launch *launch,
                           struct cuda_threads_report *report);
 
+/* Sets the number that slices (machine.h) count on from, for the harness's own tests. No launch runs. */
+void cuda_threads_count_from(uint32_t slice);
+
 #ifdef __cplusplus
 }
 #endif

@@ -209,6 +209,11 @@ uint32_t cuda_threads_run(const struct cuda_threads_module *module,
     return report->count;
 }
 
+void cuda_threads_count_from(uint32_t slice)
+{
+    ct.slice = slice;
+}
+
 const struct cuda_threads_module *cuda_threads_open(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -1,7 +1,7 @@
 /* shadow.c - the memory of a launch, and a cell of shadow memory for each of its bytes.
  *
- * Cells lie in one large mapping, of which the system gives only the pages that are touched. It is never cleared: cells of
- * earlier launches and blocks hold smaller slices (machine.h).
+ * Cells lie in large chunks, of which the system gives only the pages that are touched. Each launch takes them from the first
+ * chunk on, and none is ever cleared: cells of earlier launches and blocks hold smaller slices (machine.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,25 +9,42 @@
 
 #include "machine.h"
 
-#define ARENA_BYTES ((size_t)1 << 38)
-enum { REGIONS_MAX = 256 };
+enum { REGIONS_MAX = 256, CHUNKS_MAX = REGIONS_MAX, CHUNK_CELLS = 1 << 22 };
+
+struct chunk {
+    struct ct_cell *cells;
+    size_t count;
+};
 
 static struct ct_region regions[REGIONS_MAX]; /* [0]: shared memory */
 static size_t region_count;
 static struct ct_region *latest; /* the one that was hit last */
-static struct ct_cell *arena;
-static size_t arena_used;
+static struct chunk chunks[CHUNKS_MAX];
+static size_t chunk_count;
+static size_t current, used; /* the chunk that cells are taken from, and how many were */
 
-static struct ct_cell *take_cells(size_t bytes)
+static void add_chunk(size_t cells)
 {
-    if (arena == NULL)
-        arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (arena == MAP_FAILED || arena_used + bytes > ARENA_BYTES / sizeof(*arena))
+    const size_t count = cells > CHUNK_CELLS ? cells : CHUNK_CELLS;
+    if (chunk_count == CHUNKS_MAX)
         abort();
-    struct ct_cell *cells = arena + arena_used;
-    arena_used += bytes;
-    return cells;
+    void *memory = mmap(NULL, count * sizeof(struct ct_cell), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        abort();
+    chunks[chunk_count++] = (struct chunk){ memory, count };
+}
+
+static struct ct_cell *take_cells(size_t count)
+{
+    while (current < chunk_count && used + count > chunks[current].count) {
+        current++;
+        used = 0;
+    }
+    if (current == chunk_count)
+        add_chunk(count);
+    used += count;
+    return chunks[current].cells + used - count;
 }
 
 static struct ct_region *add(const struct cuda_threads_memory *memory)
@@ -48,7 +65,7 @@ void ct_regions_begin(void)
 {
     const struct cuda_threads_module *module = ct.module;
     region_count = 0;
-    arena_used = 0;
+    current = used = 0;
     latest =
         add(&(struct cuda_threads_memory){ .at = module->shared,
                                            .bytes = (size_t)(module->shared_end - module->shared),
@@ -65,8 +82,9 @@ void ct_regions_begin(void)
 
 void ct_regions_forget(void)
 {
-    if (arena != NULL && madvise(arena, ARENA_BYTES, MADV_DONTNEED) != 0)
-        abort();
+    for (size_t i = 0; i < chunk_count; i++)
+        if (madvise(chunks[i].cells, chunks[i].count * sizeof(struct ct_cell), MADV_DONTNEED) != 0)
+            abort();
 }
 
 struct ct_region *ct_region_at(const char *at)

@@ -3,6 +3,7 @@
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/cuda_threads/cuda_threads.h"
@@ -183,4 +184,46 @@ Test(cuda_threads, meetings)
     expect("source_not_in_the_mask", CUDA_THREADS_SHUFFLE);
     expect("lanes_missing", CUDA_THREADS_DEADLOCK);
     expect("masks_differ", CUDA_THREADS_DEADLOCK);
+}
+
+/* More shadow memory than a chunk has, and a second one behind it. */
+Test(cuda_threads, large_memory)
+{
+    enum { BYTES = 20 << 20 };
+    const struct cuda_threads_module *module = cuda_threads_open(STOKER_TEST_EXAMPLES);
+    uint32_t *from = calloc(2, BYTES), *to = from + BYTES / sizeof(*from);
+    cr_assert(module != NULL && from != NULL);
+    const struct cuda_threads_memory memory[] = { { from, BYTES, "from", false, false },
+                                                  { to, BYTES, "to", true, true } };
+    struct example a = { to, from, COUNT, NULL };
+    const struct cuda_threads_launch launch = { .kernel = "copies",
+                                                .arguments = &a,
+                                                .arguments_bytes = sizeof(a),
+                                                .grid_x = BLOCKS,
+                                                .grid_y = 1,
+                                                .threads = THREADS,
+                                                .memory = memory,
+                                                .memory_count = 2 };
+    static struct cuda_threads_report report;
+    cr_assert_eq(cuda_threads_run(module, &launch, &report), 0, "%s", report.findings[0].text);
+    a.out = to + BYTES / sizeof(*to) - COUNT; /* up to the end, and one beyond it */
+    cr_assert_eq(cuda_threads_run(module, &launch, &report), 0, "%s", report.findings[0].text);
+    a.out++;
+    cr_assert_eq(cuda_threads_run(module, &launch, &report), 1);
+    free(from);
+}
+
+/* Slices have 32 bits: a long life must not make old notes look new, or new ones old. */
+Test(cuda_threads, numbers_of_slices_run_out)
+{
+    for (uint32_t left = 0; left < 2000; left += 97) {
+        (void)run("blocks_write_one", BLOCKS, COUNT, false, 1);
+        cuda_threads_count_from(UINT32_MAX - left);
+        expect_nothing("sums_of_blocks", 1);
+        cuda_threads_count_from(UINT32_MAX - left);
+        cr_assert_eq(run("no_barrier", BLOCKS, COUNT, false, 1).findings[0].kind,
+                     CUDA_THREADS_RACE_IN_BLOCK);
+        cuda_threads_count_from(UINT32_MAX - left);
+        cr_assert_gt(run("blocks_write_one", BLOCKS, COUNT, false, 1).count, 0);
+    }
 }
