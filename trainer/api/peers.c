@@ -223,6 +223,14 @@ void stk_trainer_leave(stoker_trainer *trainer)
     stk_peers_leave(&trainer->peers);
 }
 
+int stk_trainer_told_of_device(stoker_trainer *trainer, int rc, const stoker_error *error)
+{
+    const struct stk_word word = stk_peers_word(STK_MEET_ANY, rc, error);
+    if (trainer->device_sums != NULL && (rc == STOKER_EDEVICE || rc == STOKER_ENOMEM))
+        trainer->peers->ops->failed(trainer->peers, rc, word.text);
+    return rc;
+}
+
 /* ---- meetings -------------------------------------------------------------------- */
 
 int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc, stoker_error *error)
@@ -513,7 +521,7 @@ int stk_trainer_clear_gradients(stoker_trainer *trainer, stoker_error *error)
     return STOKER_OK;
 }
 
-int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error)
+static int share_state(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_stage *const stage = trainer->stage[0];
     const size_t bytes = trainer->model->parameter_floats * sizeof(float);
@@ -543,4 +551,9 @@ int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error)
     if (rc == STOKER_OK && trainer->device_sums != NULL)
         rc = stk_trainer_upload_state(trainer, error);
     return rc;
+}
+
+int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error)
+{
+    return stk_trainer_told_of_device(trainer, share_state(trainer, error), error);
 }

@@ -183,6 +183,23 @@ static void each_operation_fails(void)
     an_operation_fails(operations / 2, STK_NCCL_REMOTE_ERROR, "remote process exited");
 }
 
+/* On the rank that makes it. Nobody has to wait for the time-out, which no message then mentions. Most calls are looks at a
+ * stream, so every few calls will do. */
+static void each_call_of_cuda_fails(uint64_t step)
+{
+    begin();
+    run();
+    const uint64_t calls = standin_cuda_calls();
+    for (uint64_t nth = 1; nth <= calls; nth += step) {
+        begin();
+        standin_cuda_fail(nth, 700, false);
+        run();
+        for (uint32_t r = 0; r < RANKS; r++)
+            SHOWN(strstr(results[r].error.message, " ms") == NULL);
+        SHOWN((results[0].rc == STOKER_OK) == (results[1].rc == STOKER_OK));
+    }
+}
+
 static void a_rank_cannot_capture(void)
 {
     begin();
@@ -271,6 +288,7 @@ int main(void)
     each_call_fails(0);
     each_call_fails(1);
     each_operation_fails();
+    each_call_of_cuda_fails(17);
     a_rank_cannot_capture();
     a_slow_rank_is_awaited();
     a_stuck_rank_ends_the_run();

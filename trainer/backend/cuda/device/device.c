@@ -54,15 +54,25 @@ static void relax(uint32_t turn)
         (void)nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
 }
 
+/* Whether what is waited for is done. */
+static cudaError_t look(const struct stk_backend *backend, cudaEvent_t event)
+{
+    const struct stk_cuda_runtime *const cuda = &backend->runtime;
+    if (event != NULL)
+        return cuda->cudaEventQuery(event);
+    const cudaError_t code = cuda->cudaStreamQuery(backend->stream);
+    return code != cudaSuccess || backend->sums_stream == NULL
+               ? code
+               : cuda->cudaStreamQuery(backend->sums_stream);
+}
+
 /* A sum of all ranks does not end if one of them is gone. */
 static int await_with_ranks(const struct stk_backend *backend, cudaEvent_t event,
                             stoker_error *error)
 {
-    const struct stk_cuda_runtime *const cuda = &backend->runtime;
     const uint64_t begin_ns = stk_now_ns();
     for (uint32_t turn = 0;; turn += turn < UINT32_MAX ? 1 : 0) {
-        const cudaError_t code =
-            event == NULL ? cuda->cudaStreamQuery(backend->stream) : cuda->cudaEventQuery(event);
+        const cudaError_t code = look(backend, event);
         if (code != cudaErrorNotReady && code != cudaSuccess)
             return stk_cuda_check(backend, code, "cudaStreamQuery", error);
         /* After the end as well: a sum that has failed does nothing. */
@@ -84,12 +94,19 @@ int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_
                           "cudaStreamSynchronize", error);
 }
 
-/* After a rank's failure sums have ended, so the second wait is short. */
+/* A second time, since one look may fail and the streams go on. After a rank's failure sums have ended, so the last wait
+ * is short. */
 void stk_cuda_drain(const struct stk_backend *backend)
 {
-    if (stk_cuda_await(backend, NULL, NULL) != STOKER_OK)
-        (void)stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
-                             "drain", NULL);
+    const struct stk_cuda_runtime *const cuda = &backend->runtime;
+    if (stk_cuda_await(backend, NULL, NULL) == STOKER_OK)
+        return;
+    if (backend->sums != NULL && stk_cuda_await(backend, NULL, NULL) == STOKER_OK)
+        return;
+    if (backend->sums_stream != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaStreamSynchronize(backend->sums_stream), "drain",
+                             NULL);
+    (void)stk_cuda_check(backend, cuda->cudaStreamSynchronize(backend->stream), "drain", NULL);
 }
 
 int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error)

@@ -55,6 +55,7 @@ struct stk_backend {
     uint64_t rate_count;
     struct stk_device_id id;
     struct stk_device_sums *sums; /* over the ranks; borrowed; NULL = this GPU alone */
+    cudaStream_t sums_stream;     /* where they are queued; NULL = not created */
     struct stk_cuda_ranks *ranks; /* ../ranks/ranks.h, with sums */
 };
 
@@ -76,7 +77,7 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
 int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error);
 void stk_cuda_leave(const struct stk_backend *backend, int before);
 
-/* Wait for the stream, or, if event is not NULL, for that. With other ranks the wait ends when one of them fails.
+/* Wait for both streams, or, if event is not NULL, for that. With other ranks the wait ends when one of them fails.
  * STOKER_EDEVICE, EPEER. */
 int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_error *error);
 

@@ -12,9 +12,9 @@ static int make_streams(struct stk_backend *backend, struct stk_cuda_ranks *rank
                         stoker_error *error)
 {
     const struct stk_cuda_runtime *const cuda = &backend->runtime;
-    int rc = stk_cuda_check(backend,
-                            cuda->cudaStreamCreateWithFlags(&ranks->stream, cudaStreamNonBlocking),
-                            "cudaStreamCreate", error);
+    int rc = stk_cuda_check(
+        backend, cuda->cudaStreamCreateWithFlags(&backend->sums_stream, cudaStreamNonBlocking),
+        "cudaStreamCreate", error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend,
                             cuda->cudaEventCreateWithFlags(&ranks->forked, cudaEventDisableTiming),
@@ -102,10 +102,10 @@ void stk_cuda_ranks_close(struct stk_backend *backend)
     const struct stk_cuda_runtime *const cuda = &backend->runtime;
     if (ranks == NULL)
         return;
-    if (ranks->stream != NULL) {
-        (void)stk_cuda_check(backend, cuda->cudaStreamSynchronize(ranks->stream), "drain", NULL);
-        (void)stk_cuda_check(backend, cuda->cudaStreamDestroy(ranks->stream), "destroy", NULL);
-    }
+    if (backend->sums_stream != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaStreamDestroy(backend->sums_stream), "destroy",
+                             NULL);
+    backend->sums_stream = NULL;
     if (ranks->forked != NULL)
         (void)stk_cuda_check(backend, cuda->cudaEventDestroy(ranks->forked), "destroy", NULL);
     if (ranks->joined != NULL)
@@ -129,7 +129,8 @@ static int fork_stream(const struct stk_backend *backend, stoker_error *error)
     int rc = stk_cuda_check(backend, cuda->cudaEventRecord(ranks->forked, backend->stream),
                             "cudaEventRecord", error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, cuda->cudaStreamWaitEvent(ranks->stream, ranks->forked, 0),
+        rc = stk_cuda_check(backend,
+                            cuda->cudaStreamWaitEvent(backend->sums_stream, ranks->forked, 0),
                             "cudaStreamWaitEvent", error);
     ranks->behind = ranks->behind || rc == STOKER_OK;
     return rc;
@@ -142,7 +143,7 @@ int stk_cuda_ranks_wait(struct stk_backend *backend, stoker_error *error)
     if (!ranks->behind)
         return STOKER_OK;
     ranks->behind = false;
-    int rc = stk_cuda_check(backend, cuda->cudaEventRecord(ranks->joined, ranks->stream),
+    int rc = stk_cuda_check(backend, cuda->cudaEventRecord(ranks->joined, backend->sums_stream),
                             "cudaEventRecord", error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend, cuda->cudaStreamWaitEvent(backend->stream, ranks->joined, 0),
@@ -153,11 +154,10 @@ int stk_cuda_ranks_wait(struct stk_backend *backend, stoker_error *error)
 int stk_cuda_ranks_sum(struct stk_backend *backend, void *numbers, uint64_t count,
                        stoker_dtype dtype, stoker_error *error)
 {
-    struct stk_cuda_ranks *const ranks = backend->ranks;
     const int rc = fork_stream(backend, error);
     return rc != STOKER_OK ? rc
                            : backend->sums->ops->all_reduce(backend->sums, numbers, count, dtype,
-                                                            ranks->stream, error);
+                                                            backend->sums_stream, error);
 }
 
 /* ---- a pass ---------------------------------------------------------------------- */
@@ -193,7 +193,7 @@ int stk_cuda_ranks_end_pass(struct stk_backend *backend, float *statistics, stok
     int rc = fork_stream(backend, error);
     if (rc == STOKER_OK)
         rc = backend->sums->ops->all_gather(backend->sums, ranks->found, ranks->gathered,
-                                            ranks->statistic_floats, ranks->stream, error);
+                                            ranks->statistic_floats, backend->sums_stream, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_ranks_wait(backend, error);
     return rc == STOKER_OK
@@ -223,14 +223,14 @@ int stk_cuda_ranks_sum_floats(struct stk_backend *backend, float *floats, uint64
 int stk_cuda_ranks_broadcast(struct stk_backend *backend, void *memory, uint64_t bytes,
                              stoker_error *error)
 {
-    struct stk_cuda_ranks *const ranks = backend->ranks;
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
     rc = fork_stream(backend, error);
     if (rc == STOKER_OK)
-        rc = backend->sums->ops->broadcast(backend->sums, memory, bytes, ranks->stream, error);
+        rc = backend->sums->ops->broadcast(backend->sums, memory, bytes, backend->sums_stream,
+                                           error);
     if (rc == STOKER_OK)
         rc = stk_cuda_ranks_wait(backend, error);
     rc = stk_cuda_wait(backend, rc, error);

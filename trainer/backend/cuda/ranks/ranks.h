@@ -15,7 +15,6 @@
 struct stk_cuda_ranks {
     bool sync_batch_norm;
     bool dropped; /* graphs were destroyed here since the ranks last agreed on them */
-    cudaStream_t stream;
     cudaEvent_t forked, joined;
     bool behind; /* the first stream has not waited for all that is queued on the second */
 
