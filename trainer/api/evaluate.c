@@ -115,7 +115,7 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
         return STOKER_EINVAL;
     int rc = stk_trainer_meet_to_read(trainer, &trainer->error);
     if (rc == STOKER_OK && trainer->runner->queues_forward)
-        rc = stk_trainer_told_of_device(trainer, collect(trainer), &trainer->error);
+        rc = stk_trainer_report_device(trainer, collect(trainer), &trainer->error);
     struct stk_loss all = { .loss_sum = trainer->evaluated.loss_sum,
                             .correct = trainer->evaluated.correct,
                             .count = trainer->evaluated.count };

@@ -71,7 +71,7 @@ int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *
     if (rc == STOKER_OK && has_loss_on_device(trainer)) {
         struct stk_step_metrics metrics;
         const bool decides = stk_trainer_device_decides(trainer);
-        rc = stk_trainer_told_of_device(trainer, read_device(trainer, &metrics, error), error);
+        rc = stk_trainer_report_device(trainer, read_device(trainer, &metrics, error), error);
         out->loss_scale = trainer->progress.loss_scale.scale;
         if (rc == STOKER_OK && decides && unread->groups > 0) {
             out->gradient_norm = metrics.gradient_norm;

@@ -223,7 +223,7 @@ void stk_trainer_leave(stoker_trainer *trainer)
     stk_peers_leave(&trainer->peers);
 }
 
-int stk_trainer_told_of_device(stoker_trainer *trainer, int rc, const stoker_error *error)
+int stk_trainer_report_device(stoker_trainer *trainer, int rc, const stoker_error *error)
 {
     const struct stk_word word = stk_peers_word(STK_MEET_ANY, rc, error);
     if (trainer->device_sums != NULL && (rc == STOKER_EDEVICE || rc == STOKER_ENOMEM))
@@ -555,5 +555,5 @@ static int share_state(stoker_trainer *trainer, stoker_error *error)
 
 int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error)
 {
-    return stk_trainer_told_of_device(trainer, share_state(trainer, error), error);
+    return stk_trainer_report_device(trainer, share_state(trainer, error), error);
 }

@@ -55,9 +55,9 @@ int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, int 
 /* Before the host waits for sums of several GPUs: every rank has queued its part. */
 int stk_trainer_meet_to_read(stoker_trainer *trainer, stoker_error *error);
 
-/* Returns rc. If it is a failure of this rank's GPU, the others are told at once: they may wait for what it would have summed,
+/* Returns rc. If it is a failure of this rank's GPU, it is reported to the others at once: they may wait for what it would have summed,
  * and come to no meeting. */
-int stk_trainer_told_of_device(stoker_trainer *trainer, int rc, const stoker_error *error);
+int stk_trainer_report_device(stoker_trainer *trainer, int rc, const stoker_error *error);
 
 /* rc: how this rank's part went, and what is returned if it failed. */
 int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc,

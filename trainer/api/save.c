@@ -247,7 +247,7 @@ static int gather_group(stoker_trainer *trainer, stoker_error *error)
     if (trainer->progress.group_passes == 0 || !stk_trainer_has_peers(trainer))
         return STOKER_OK;
     const int rc = stk_trainer_sum_gradients(trainer, error);
-    return stk_trainer_told_of_device(
+    return stk_trainer_report_device(
         trainer, rc == STOKER_OK ? stk_trainer_clear_gradients(trainer, error) : rc, error);
 }
 

@@ -102,7 +102,7 @@ static int end_group(stoker_trainer *trainer, stoker_step *out, bool early)
     int rc = stk_trainer_drain(trainer, &trainer->error);
     if (rc == STOKER_OK && stk_trainer_device_decides(trainer)) {
         out->updated = true;
-        rc = stk_trainer_told_of_device(
+        rc = stk_trainer_report_device(
             trainer,
             runner->ops->queue_update(runner, progress->group_samples, early, &trainer->error),
             &trainer->error);

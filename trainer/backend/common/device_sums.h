@@ -30,7 +30,7 @@ struct stk_device_sums_ops {
     /* One look while the host waits for what was queued: finds ranks that have failed, and ends a wait that began
      * waited_ns ago and takes too long. STOKER_EPEER. */
     int (*poll)(struct stk_device_sums *sums, uint64_t waited_ns, stoker_error *error);
-    /* A meeting: *all_captured is whether every rank's `captured` is true. why: the reason if this rank's is not; of
+    /* A meeting: *all_captured becomes true if every rank's `captured` is. why: the reason if this rank's is not; of
      * another rank's it is written. STOKER_EPEER. */
     int (*agree_capture)(struct stk_device_sums *sums, bool captured, bool *all_captured,
                          stoker_error *why, stoker_error *error);

@@ -54,7 +54,7 @@ static void relax(uint32_t turn)
         (void)nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
 }
 
-/* Whether what is waited for is done. */
+/* cudaErrorNotReady: not done yet. */
 static cudaError_t look(const struct stk_backend *backend, cudaEvent_t event)
 {
     const struct stk_cuda_runtime *const cuda = &backend->runtime;
@@ -94,7 +94,7 @@ int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_
                           "cudaStreamSynchronize", error);
 }
 
-/* A second time, since one look may fail and the streams go on. After a rank's failure sums have ended, so the last wait
+/* A second time, since one look may fail while the streams work. After a rank's failure sums have ended, so the last wait
  * is short. */
 void stk_cuda_drain(const struct stk_backend *backend)
 {
