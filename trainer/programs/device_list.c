@@ -1,18 +1,9 @@
 /* device_list.c - see device_list.h. */
 #include "trainer/programs/device_list.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include <stoker/error.h>
-
-/* A GPU has memory for one rank, and libraries between GPUs want one rank on each; "cuda" is the first. */
-static bool is_same_gpu(const char *a, const char *b)
-{
-    const char *const first = "cuda:0";
-    return strncmp(a, "cuda", 4) == 0 &&
-           strcmp(strcmp(a, "cuda") == 0 ? first : a, strcmp(b, "cuda") == 0 ? first : b) == 0;
-}
 
 static int add(struct device_list *list, const char *name, size_t length, const char *text,
                char *message)
@@ -26,8 +17,11 @@ static int add(struct device_list *list, const char *name, size_t length, const 
     char *const added = list->name[list->count];
     memcpy(added, name, length);
     added[length] = '\0';
-    for (uint32_t d = 0; d < list->count; d++)
-        if (is_same_gpu(list->name[d], added))
+    if (strcmp(added, "cuda") == 0)
+        memcpy(added, "cuda:0", sizeof("cuda:0"));
+    /* A GPU has memory for one rank, and NCCL wants one rank on each. */
+    for (uint32_t d = 0; d < list->count && strncmp(added, "cuda", 4) == 0; d++)
+        if (strcmp(list->name[d], added) == 0)
             return cli_complain(message, "--device %.80s: a GPU takes one rank, %s is named twice",
                                 text, added);
     list->count++;

@@ -1,4 +1,5 @@
-/* device_list.h - the devices of --data-parallel, as --device lists them: "cuda:0,cuda:1", "cpu,cpu". */
+/* device_list.h - the devices of --data-parallel, as --device lists them: "cuda:0,cuda:1", "cpu,cpu". "cuda" is the first GPU,
+ * "cuda:0": it does not stand for the GPU of a rank here. */
 #ifndef STK_PROGRAMS_DEVICE_LIST_H
 #define STK_PROGRAMS_DEVICE_LIST_H
 

@@ -177,7 +177,8 @@ typedef struct stoker_trainer_options {
     bool sync_batch_norm;
 
     /* With STOKER_PEERS_THREADS: each thread of the group creates a trainer and a loader of its own, with the same
-     * model, and gives its rank here and to the loader. The trainers of a group that the ranks create first train
+     * model, and gives its rank here and to the loader (rank and world_size; local_rank and local_world_size too, so that the
+     * loaders share the CPUs). The trainers of a group that the ranks create first train
      * together, then those that they create second, and so on. Launchers are ignored, and sums are those of
      * `deterministic`. Unless `threads` says otherwise the ranks share the CPUs. The group must outlive the trainers.
      * Default NULL and 0; other values only with STOKER_PEERS_THREADS, which needs a group. */
