@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# check_torchrun.sh - stoker-mnist on two stand-in GPUs: processes with the variables of torchrun, and threads. Both have
-# the weights of one process; a process that is killed ends the other, which names it. torchrun itself is used if it is
-# installed.
+# check_torchrun.sh - stoker-mnist on two stand-in GPUs: processes with the variables of torchrun, those of mpirun, and
+# threads. All have the weights of one process; a process that is killed ends the other, which names it. torchrun itself
+# is used if it is installed.
 #
-# usage: check_torchrun.sh STANDIN_MNIST
+# usage: check_torchrun.sh STANDIN_MNIST [MPIRUN LIBSTOKER_MPI]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mnist=$(realpath "$1")
+mpirun=${2:-}
 
 . "$here/scratch.sh"
 cd "$scratch"
@@ -46,6 +47,13 @@ grep -q 'test accuracy' out.0 || fail "rank 0 prints no result"
 "$mnist" "${common[@]}" --device cuda:0,cuda:1 --data-parallel --save threads.safetensors >/dev/null ||
     fail "two threads end with $?"
 same one.safetensors threads.safetensors "two threads have other weights than one process"
+
+# ---- two processes of mpirun, which talk by MPI
+if [ -n "$mpirun" ]; then
+    STOKER_MPI=$3 "$here/../mpi/ranks.sh" "$mpirun" 2 "$mnist" "${common[@]}" --device cuda --save mpi.safetensors >out 2>&1 ||
+        fail "mpirun ends with $?: $(cat out)"
+    same one.safetensors mpi.safetensors "mpirun's processes have other weights than one"
+fi
 
 # ---- a process that is killed
 port=$((port + 100))
