@@ -70,7 +70,7 @@ int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch);
 int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error);
 /* Reports what is unread, once. STOKER_EDEVICE; STOKER_EINVAL: labels of batches on the device out of range. */
 int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *error);
-/* Sets the device's counters and loss scale from progress. STOKER_EDEVICE. */
+/* upload_state.c: sets the device's counters and loss scale from progress. STOKER_EDEVICE. */
 int stk_trainer_upload_state(stoker_trainer *trainer, stoker_error *error);
 
 /* The layer whose output the loss reads, as one sample has it. */

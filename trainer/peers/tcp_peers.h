@@ -6,6 +6,7 @@
  *   tcp_rendezvous.c      where that is: variables, ports
  *   tcp_roll.c          failures, and finding out which rank does not come
  *   tcp_wait.c          every wait, with a deadline
+ *   tcp_move.c            all connections, once
  *   tcp_link.c            one connection: what is read, what is still to be sent
  *   tcp_socket.c            the system's calls
  *   tcp_message.c           bytes and messages
@@ -147,11 +148,13 @@ bool stk_tcp_is_sent(const struct stk_tcp_link *link);
 void stk_tcp_link_write(struct stk_tcp_peers *p, struct stk_tcp_link *link);
 void stk_tcp_link_read(struct stk_tcp_peers *p, struct stk_tcp_link *link);
 
-/* ---- tcp_wait.c -------------------------------------------------------------------- */
+/* ---- tcp_move.c -------------------------------------------------------------------- */
 
 /* Moves every link on, after waiting until something can move, at most until end_ns; extra: more of p->polls to wait
  * for. 0, or -errno. */
 int stk_tcp_move(struct stk_tcp_peers *p, uint32_t extra, uint64_t end_ns);
+
+/* ---- tcp_wait.c -------------------------------------------------------------------- */
 
 struct stk_tcp_wait {
     const char *what; /* "a meeting of all ranks" */
