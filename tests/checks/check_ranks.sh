@@ -37,15 +37,19 @@ two --batch-size 32 --epochs 3 --steps 12 --save part.safetensors >/dev/null
 "$mnist" "${common[@]}" --batch-size 64 --epochs 3 --steps 12 --save part.safetensors >/dev/null
 two --batch-size 32 --epochs 3 --load part.safetensors --steps 12 >/dev/null || fail "one, then two"
 
-# torchrun starts processes, but no MPI; half a description is refused; so is a library that is not there.
+# torchrun's processes need to know where to meet; half a description is refused; so is a library that is not there.
 command=(env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 "$mnist" "${common[@]}")
-refuses "torchrun" "mpirun" "WORLD_SIZE=2" "rank 0"
+refuses "torchrun" "MASTER_ADDR" "rank 0 of 2"
 command=(env RANK=0 "$mnist" "${common[@]}")
 refuses "RANK=0" "WORLD_SIZE"
 command=(env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 STOKER_MPI=/nowhere/libstoker_mpi.so "$mnist" "${common[@]}")
 refuses "libstoker_mpi.so" "STOKER_MPI"
 
+# What only a GPU computes, if no rank has one.
+command=(env STOKER_CUDART=/nowhere/libcudart.so "$here/../mpi/ranks.sh" "$mpirun" 2 "$mnist" "${common[@]}" --amp fp16)
+refuses "precision float16" "not every rank has a GPU"
+
 # One rank cannot write what the other need not: all end, and the cause is named.
 command=("$here/../mpi/ranks.sh" "$mpirun" 2 "$mnist" "${common[@]}" --batch-size 32 --save /nowhere/at/all)
 refuses "/nowhere"
-echo "two ranks train as one"
+verdict

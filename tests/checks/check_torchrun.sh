@@ -79,6 +79,14 @@ status=0
 wait "$second" && fail "rank 1 accepts the GPU of rank 0"
 grep -q 'ranks 0 and 1 have one GPU' err.0 || fail "one GPU for two ranks: $(cat err.0)"
 
+# ---- no sums in host memory: torchrun brings no MPI
+port=$((port + 100))
+(rank 1 --device cpu >/dev/null 2>err.1) &
+second=$!
+(rank 0 --device cpu >/dev/null 2>err.0) && fail "ranks of torchrun sum in host memory"
+wait "$second" && fail "rank 1 sums in host memory"
+grep -q 'torchrun' err.0 || fail "torchrun on CPUs: $(cat err.0)"
+
 if command -v torchrun >/dev/null; then
     torchrun --no-python --nproc-per-node 2 "$mnist" "${common[@]}" --device cuda --save torchrun.safetensors >out 2>&1 ||
         fail "torchrun ends with $?: $(cat out)"

@@ -13,6 +13,7 @@
 #include "trainer/peers/choose.h"
 #include "trainer/peers/nccl.h"
 #include "trainer/peers/threads.h"
+#include "trainer/stage/choose_backend.h"
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -80,6 +81,20 @@ static uint32_t threads_of_rank(const struct stk_peers *peers)
     return stk_cpu_share_of(ranks.local_rank, local).count;
 }
 
+/* Of "auto", whose ops are the CPU's. */
+static int choose_backend(stoker_trainer *trainer, stoker_error *error)
+{
+    struct stk_trainer_settings *const settings = &trainer->settings;
+    char lack[STK_LACK_BYTES];
+    settings->automatic = false;
+    if (trainer->ranks_have_gpus || trainer->asks_nccl)
+        settings->ops = &stk_backend_cuda;
+    if (!stk_backend_lacks(settings->ops, &settings->backend, lack))
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%s, and not every rank has a GPU with its libraries", lack);
+}
+
 int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
 {
     struct stk_trainer_settings *const settings = &trainer->settings;
@@ -93,9 +108,8 @@ int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
                              "backend \"%s\" with STOKER_PEERS_NCCL, which is for GPUs: choose "
                              "\"cuda\" or \"auto\"",
                              settings->ops->name);
-    if (settings->automatic && (trainer->ranks_have_gpus || trainer->asks_nccl))
-        settings->ops = &stk_backend_cuda;
-    settings->automatic = false; /* else ops is the CPU's */
+    if (settings->automatic && choose_backend(trainer, error) != STOKER_OK)
+        return STOKER_EINVAL;
     if (settings->backend.threads == 0)
         settings->backend.threads = threads_of_rank(trainer->peers);
     if (settings->split > 0)
