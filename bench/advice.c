@@ -150,6 +150,8 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
         append(text, size, "options.reader = stoker_reader_%s();\n", arguments->reader->name);
     append_number(text, size, "prefetch_batches", arguments->prefetch_batches);
     append_number(text, size, "read_depth", arguments->read_depth);
+    if (cell->ranks > 1)
+        append(text, size, "options.rank = STOKER_RANK_AUTO;\n");
     if (arguments->shuffle)
         append(text, size, "options.shuffle = true;\n");
     append_number(text, size, "seed", arguments->seed);
@@ -244,7 +246,10 @@ void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells
     const bool tried = tried_others(best, cells, count);
     out->samples_per_s = best->samples_per_s;
     out->first_epoch_samples_per_s = best->first.samples_per_s;
-    append(out->verdict, size, "With ");
+    if (best->ranks > 1)
+        append(out->verdict, size, "%" PRIu32 " ranks together, each with ", best->ranks);
+    else
+        append(out->verdict, size, "With ");
     append_choice(out->verdict, size, best);
     append(out->verdict, size, ": ");
     append_epochs(out->verdict, size, best, tried);

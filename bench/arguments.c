@@ -26,6 +26,8 @@ void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus)
                                            .ceilings = true,
                                            .repeats = 21,
                                            .seconds = 0.06,
+                                           .share_cache = STOKER_SWITCH_AUTO,
+                                           .peer_timeout_s = 120,
                                            .device = STOKER_DEVICE_CPU,
                                            .format = BENCH_FORMAT_TABLE };
     bench_default_workers(&arguments->workers, cpus);

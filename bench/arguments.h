@@ -63,6 +63,8 @@ struct bench_arguments {
     stoker_transform transform; /* the same in every cell; all 0 = none */
     stoker_layout layout;
 
+    stoker_switch share_cache; /* between ranks of a node */
+    uint32_t peer_timeout_s;   /* longest wait for another rank */
     uint32_t repeats;
     uint32_t epochs; /* minimum per repeat; 0 = one, unless it takes long */
     double seconds;  /* minimum per repeat */

@@ -169,12 +169,38 @@ static void end_gpu(struct bench_bench *bench)
     bench_gpu_close(&gpu);
 }
 
+/* All ranks have opened the same data set. */
+static int meet_ready(struct bench_ranks *ranks, const stoker_dataset *dataset)
+{
+    const uint64_t count = stoker_dataset_get_info(dataset)->count;
+    struct bench_word word = { .meeting = BENCH_MEET_READY,
+                               .number = { stoker_dataset_fingerprint(dataset), count } };
+    const struct bench_word *all = NULL;
+    if (!bench_ranks_several(ranks))
+        return EXIT_GOOD;
+    if (bench_ranks_meet(ranks, &word, &all) != STOKER_OK)
+        return EXIT_FAILED;
+    for (uint32_t rank = 0; rank < bench_ranks_count(ranks); rank++)
+        if (memcmp(all[rank].number, word.number, sizeof(word.number)) != 0) {
+            snprintf(ranks->why, sizeof(ranks->why), "rank %" PRIu32 " has opened another data set",
+                     rank);
+            return EXIT_FAILED;
+        }
+    if (count >= bench_ranks_count(ranks))
+        return EXIT_GOOD;
+    snprintf(ranks->why, sizeof(ranks->why), "%" PRIu64 " samples for %" PRIu32 " ranks", count,
+             bench_ranks_count(ranks));
+    return EXIT_FAILED;
+}
+
 static int run_dataset(struct bench_arguments *arguments, struct bench_machine *machine,
-                       const stoker_dataset *dataset)
+                       const stoker_dataset *dataset, struct bench_ranks *ranks)
 {
     stoker_error error = { 0 };
     struct bench_gpu_step step = { .gpu = NULL };
-    struct bench_bench bench = { .arguments = arguments, .dataset = dataset, .cpus = bench_cpus() };
+    struct bench_bench bench = {
+        .arguments = arguments, .dataset = dataset, .cpus = bench_ranks_cpus(), .ranks = ranks
+    };
     bench_arguments_default_mean(arguments, stoker_dataset_name(dataset));
     if (!fits_channels(arguments->mean.count, dataset))
         return EXIT_USAGE;
@@ -194,7 +220,9 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
     } else {
         bench_machine_describe_dataset(machine, dataset, arguments->dataset,
                                        bench.material.file.path);
-        status = run_open(&bench, machine, arguments);
+        status = meet_ready(ranks, dataset);
+        if (status == EXIT_GOOD)
+            status = run_open(&bench, machine, arguments);
     }
     end_gpu(&bench);
     bench_pool_destroy(&bench.pool);
@@ -203,7 +231,23 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
     return status;
 }
 
-static int run(struct bench_arguments *arguments, int argc, char *const *argv)
+/* What several ranks do not measure together; NULL = they do. */
+static const char *refused_of_ranks(const struct bench_arguments *arguments)
+{
+    if (arguments->action == BENCH_LIKE_PYTORCH)
+        return "--like-pytorch compares one process with another's figures";
+    if (arguments->trace != NULL)
+        return "--trace records the threads of one process";
+    if (arguments->headspace)
+        return "--headspace replays the batches of one process";
+    if (arguments->cold)
+        return "--cold drops a file that the other ranks are reading";
+    return arguments->device != STOKER_DEVICE_CPU ? "--device measures the GPU of one process"
+                                                  : NULL;
+}
+
+static int run_alone(struct bench_arguments *arguments, int argc, char *const *argv,
+                     struct bench_ranks *ranks)
 {
     struct bench_machine machine;
     stoker_error error = { 0 };
@@ -213,11 +257,40 @@ static int run(struct bench_arguments *arguments, int argc, char *const *argv)
      * next. */
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
     bench_machine_describe(&machine, argc, argv);
+    machine.ranks = bench_ranks_count(ranks);
+    snprintf(machine.launcher, sizeof(machine.launcher), "%s",
+             stoker_launcher_name(ranks->place.launcher));
     int rc = stoker_dataset_open(&dataset, arguments->dataset, NULL, &error);
     if (rc != STOKER_OK)
         return complain_of_data(arguments->dataset, &error, rc);
-    int status = run_dataset(arguments, &machine, dataset);
+    int status = run_dataset(arguments, &machine, dataset, ranks);
     stoker_dataset_close(&dataset);
+    return status;
+}
+
+/* Rank 0 prints; the others measure the same, and write nowhere. */
+static int run(struct bench_arguments *arguments, int argc, char *const *argv)
+{
+    struct bench_ranks ranks;
+    if (!bench_ranks_join(&ranks, arguments->peer_timeout_s))
+        return complain("ranks", ranks.why);
+    const char *why = bench_ranks_several(&ranks) ? refused_of_ranks(arguments) : NULL;
+    if (ranks.place.rank > 0) {
+        arguments->output = "/dev/null";
+        arguments->quiet = true;
+    }
+    int status =
+        why != NULL ? complain("several ranks", why) : run_alone(arguments, argc, argv, &ranks);
+    bench_ranks_end(&ranks,
+                    status == BENCH_SWEEP_INTERRUPTED ? BENCH_INTERRUPTED
+                    : status == EXIT_GOOD             ? STOKER_OK
+                                                      : STOKER_EINVAL,
+                    "it has printed why");
+    if (ranks.why[0] != '\0') {
+        fprintf(stderr, "loaderbench: rank %" PRIu32 ": %s\n", ranks.place.rank, ranks.why);
+        status = EXIT_FAILED;
+    }
+    bench_ranks_leave(&ranks);
     return status;
 }
 
@@ -225,7 +298,7 @@ int main(int argc, char **argv)
 {
     struct bench_arguments arguments;
     char message[CLI_MESSAGE_BYTES] = "";
-    if (bench_arguments_parse(&arguments, argc, argv, bench_cpus(), message) != STOKER_OK) {
+    if (bench_arguments_parse(&arguments, argc, argv, bench_ranks_cpus(), message) != STOKER_OK) {
         fprintf(stderr, "loaderbench: %s; try --help\n", message);
         return EXIT_USAGE;
     }

@@ -243,6 +243,11 @@ static const struct cli_option rows[] = {
     { "headspace", 0, CLI_FLAG, AT(headspace), 0, 0, NULL, NULL,
       .help = "also replay cached batches: the most a consumer could see; on a GPU the kernels "
               "of --step-us alone" },
+    { "share-cache", 0, CLI_WORD, AT(share_cache), 0, 0, "on|off|auto", pins,
+      .help =
+          "of several ranks: one cache for those of a node; first epochs are measured without" },
+    { "peer-timeout", 0, CLI_COUNT32, AT(peer_timeout_s), 1, 86400, "SECONDS", NULL,
+      .help = "of several ranks: end if another one does not come for so long" },
     { "cold", 0, CLI_FLAG, AT(cold), 0, 0, NULL, NULL,
       .help = "drop the file from the page cache before each repeat" },
     { "open", 0, CLI_ACTION, AT(action), BENCH_OPEN, 0, NULL, NULL,

@@ -42,7 +42,9 @@ struct bench_machine {
     char dataset_name[32];
     uint64_t samples;
     uint64_t row_bytes;
-    char found[320]; /* what opening the data set found out; "" = nothing */
+    char found[320];   /* what opening the data set found out; "" = nothing */
+    uint32_t ranks;    /* processes that measure together; 0 and 1 = one */
+    char launcher[16]; /* that started several ranks */
 };
 
 /* What a cell reached of one ceiling: a median of repeats, as ceiling_share. */
@@ -140,8 +142,12 @@ struct bench_cell {
     uint32_t repeats;
     uint64_t verified; /* samples checked */
     bool whole_epochs;
-    bool skipped; /* cannot be done here, and was not asked for by name */
-    bool done;    /* measured, failed or skipped; false = interrupted, no row */
+    /* Processes that measured together; 1 = one. Rates, CPU time and ceilings are those of all. */
+    uint32_t ranks;
+    uint32_t slowest_rank;
+    double slowest_rank_samples_per_s; /* its own; NaN with one process */
+    bool skipped;                      /* cannot be done here, and was not asked for by name */
+    bool done; /* measured, failed or skipped; false = interrupted, no row */
     char error[512];
 };
 

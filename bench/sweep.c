@@ -10,6 +10,7 @@
  */
 #include "bench/sweep.h"
 #include "bench/advice.h"
+#include "bench/cell/together.h"
 #include "bench/cli/interrupt.h"
 #include "bench/output/short_number.h"
 #include "bench/progress.h"
@@ -96,7 +97,7 @@ static int measure_memcpy(struct bench_bench *bench)
         double rate = NAN;
         if (index >= 2 && threads == 1)
             break;
-        int rc = bench_ceiling_measure(kinds[index % 2], &work, &rate, NULL);
+        int rc = bench_together_ceiling(bench->ranks, kinds[index % 2], &work, &rate, NULL);
         struct bench_ceiling_row row = { .threads = work.threads, .dtype = "bytes" };
         snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kinds[index % 2]));
         if (rc == STOKER_OK)
@@ -309,7 +310,7 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
     cli_interrupt_watch(SIGINT);
     form->start(&sheet, machine);
     run_cells(&sweep);
-    if (cli_interrupted())
+    if (cli_interrupted() && bench->ranks->why[0] == '\0')
         report_left_out(&sweep);
     const uint64_t kept = keep_done(sweep.cells, sweep.count);
     print_rest(&sweep, machine, kept);

@@ -1,5 +1,6 @@
 /* ceilings.c - the ceilings of one cell: which of them fit, and one measurement of each. */
 #include "bench/cell/run.h"
+#include "bench/cell/together.h"
 #include "bench/cli/interrupt.h"
 #include "bench/statistics.h"
 
@@ -151,7 +152,7 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
     *rate = NAN;
     if (cli_interrupted())
         return BENCH_INTERRUPTED;
-    int rc = bench_ceiling_measure(kind, work, rate, &run->error);
+    int rc = bench_together_ceiling(run->bench->ranks, kind, work, rate, &run->error);
     if (rc != STOKER_OK && rc != STOKER_ENOTSUP)
         return rc;
     bool ring = kind == BENCH_CEILING_URING || kind == BENCH_CEILING_FILES_URING;

@@ -13,6 +13,7 @@
  */
 #include "bench/cell/consumer.h"
 #include "bench/cell/run.h"
+#include "bench/cell/together.h"
 #include "bench/cli/interrupt.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
@@ -106,6 +107,9 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
     options.layout = arguments->layout;
     options.reader = arguments->reader;
     options.transform = arguments->transform;
+    if (bench_ranks_several(bench->ranks))
+        options.rank = STOKER_RANK_AUTO;
+    options.share_cache = arguments->share_cache;
     if (choice->dtype != STOKER_DTYPE_NONE && choice->dtype != stored &&
         arguments->mean.count > 0) {
         options.mean = arguments->mean.values;
@@ -155,8 +159,7 @@ static int check_epoch(struct bench_run *run)
         return bench_run_explain(run, rc);
     if (!bench_verify_ids(verify))
         return STOKER_ECORRUPT;
-    run->out->verified = verify->checked;
-    return STOKER_OK;
+    return bench_together_verify(run, verify, &run->out->verified);
 }
 
 /* Runs the first epochs, untimed, while memory grows to its final size. */
@@ -177,7 +180,8 @@ static int warm_up(struct bench_run *run)
 static void record_window(struct bench_run *run, const struct bench_window *window)
 {
     bench_figure_add(&run->later, window);
-    bench_series_push(&run->stalls, (double)window->stats.stall_ns / (double)window->wall_ns);
+    bench_series_push(&run->stalls, (double)window->stats.stall_ns / (double)window->wall_ns /
+                                        bench_ranks_count(run->bench->ranks));
     if (window->samples > 0)
         bench_series_push(&run->cpus,
                           (double)window->cpu_ns / 1e9 / ((double)window->samples / 1e6));
@@ -186,28 +190,37 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
     run->out->whole_epochs = run->out->whole_epochs && window->whole_epochs;
 }
 
-/* Gets a rested cell up to speed: workers wake, and the consumer finds out if it should help. */
-static int settle(struct bench_run *run, bool *at_end)
+/* Gets a rested cell up to speed: workers wake, and the consumer finds out if it should help. *rate: samples/s. */
+static int settle(struct bench_run *run, bool *at_end, double *rate)
 {
-    const uint64_t until_ns = stk_now_ns() + SETTLE_NS;
+    const uint64_t begin_ns = stk_now_ns();
+    const uint64_t until_ns = begin_ns + SETTLE_NS;
+    const uint64_t samples = run->consumer.samples;
     const double most = run->cut ? run->limits.seconds : run->limits.seconds_max;
     int rc;
     do
         rc = bench_consumer_settle(&run->consumer, most, at_end);
     while (rc == STOKER_OK && stk_now_ns() < until_ns);
+    *rate = (double)(run->consumer.samples - samples) / stk_seconds(stk_now_ns() - begin_ns);
     return rc;
 }
 
 static int repeat_warm(struct bench_run *run)
 {
     struct bench_window window = { 0 };
+    struct bench_window_limits limits = run->limits;
     bool at_end = false;
-    int rc = settle(run, &at_end);
+    double rate = NAN;
+    int rc = settle(run, &at_end, &rate);
     if (rc == STOKER_OK)
-        rc = bench_consumer_window(&run->consumer, &run->limits, &window);
+        rc = bench_together_start(run, rate, &limits);
+    if (rc == STOKER_OK)
+        rc = bench_consumer_window(&run->consumer, &limits, &window);
+    window.whole_epochs = window.whole_epochs && at_end;
+    if (rc == STOKER_OK)
+        rc = bench_together_add(run, &window);
     if (rc != STOKER_OK)
         return bench_run_explain(run, rc);
-    window.whole_epochs = window.whole_epochs && at_end;
     record_window(run, &window);
     bench_series_push(&run->workers, window.stats.workers);
     return bench_run_ceilings(run);
@@ -284,15 +297,27 @@ static void describe_choice(struct bench_run *run)
                                 .automatic = run->choice.workers == STOKER_WORKERS_AUTO,
                                 .batch_size = run->choice.batch_size,
                                 .cold = run->bench->arguments->cold,
-                                .whole_epochs = true };
-    double *const unknown[] = {
-        &out->samples_per_s,   &out->samples_per_s_min,   &out->samples_per_s_max,
-        &out->spread,          &out->bytes_per_s,         &out->first_batch_ms,
-        &out->create_ms,       &out->resume_ms,           &out->cpu_s_per_million,
-        &out->stall_share,     &out->epoch_gap_ms,        &out->ceiling_samples_per_s,
-        &out->ceiling_share,   &out->best_ceiling_share,  &out->headspace_samples_per_s,
-        &out->headspace_share, &out->cold_resident_share, &out->cached_share
-    };
+                                .whole_epochs = true,
+                                .ranks = bench_ranks_count(run->bench->ranks) };
+    double *const unknown[] = { &out->samples_per_s,
+                                &out->samples_per_s_min,
+                                &out->samples_per_s_max,
+                                &out->spread,
+                                &out->bytes_per_s,
+                                &out->first_batch_ms,
+                                &out->create_ms,
+                                &out->resume_ms,
+                                &out->cpu_s_per_million,
+                                &out->stall_share,
+                                &out->epoch_gap_ms,
+                                &out->ceiling_samples_per_s,
+                                &out->ceiling_share,
+                                &out->best_ceiling_share,
+                                &out->headspace_samples_per_s,
+                                &out->headspace_share,
+                                &out->cold_resident_share,
+                                &out->cached_share,
+                                &out->slowest_rank_samples_per_s };
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
     out->stages = bench_figure_stages(&run->later);
@@ -324,7 +349,7 @@ static void describe_stats(struct bench_run *run)
     out->slots = stats->slots;
     out->slot_bytes = stats->slot_bytes;
     out->locked_bytes = stats->locked_bytes;
-    out->announced_bytes = bench_cell_bytes(run);
+    out->announced_bytes = stats->slot_bytes + stats->cache_bytes + stats->scratch_bytes;
     out->device_bytes = stats->device_bytes;
     out->copy_waits = stats->copy_waits;
     if (stats->copies > 0)
@@ -372,11 +397,25 @@ static void conclude_rates(struct bench_run *run)
     out->cached_share = cached_share(run);
 }
 
+/* All ranks consume alike, so the one that takes longest holds up the others. */
+static void conclude_ranks(struct bench_run *run)
+{
+    const uint32_t count = bench_ranks_count(run->bench->ranks);
+    struct bench_cell *out = run->out;
+    if (run->rank_rates == NULL)
+        return;
+    for (uint32_t rank = 1; rank < count; rank++)
+        if (run->rank_rates[rank] < run->rank_rates[out->slowest_rank])
+            out->slowest_rank = rank;
+    out->slowest_rank_samples_per_s = run->rank_rates[out->slowest_rank] / out->repeats;
+}
+
 static void conclude(struct bench_run *run)
 {
     struct bench_figure *later = &run->later;
     struct bench_cell *out = run->out;
     conclude_rates(run);
+    conclude_ranks(run);
     out->cpu_s_per_million = bench_series_median(&run->cpus);
     out->stall_share = bench_series_median(&run->stalls);
     out->epoch_gap_ms = bench_series_median(&run->gaps);
@@ -447,6 +486,7 @@ static void release(struct bench_run *run)
 {
     stoker_loader_destroy(&run->consumer.loader);
     bench_transform_destroy(&run->transform);
+    free(run->rank_rates);
     free(run);
 }
 
@@ -475,6 +515,8 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
     }
     run->bench = bench;
     run->choice = *choice;
+    if (bench_ranks_several(bench->ranks))
+        run->rank_rates = calloc(bench_ranks_count(bench->ranks), sizeof(*run->rank_rates));
     run->out = cell;
     describe_choice(run);
     run->options = bench_cell_options(bench, choice);
@@ -483,7 +525,10 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
     run->limits = (struct bench_window_limits){ .epochs = bench->arguments->epochs,
                                                 .seconds = bench->arguments->seconds,
                                                 .seconds_max = bench->arguments->seconds * 10 };
-    int rc = plan_conversion(bench, choice->dtype, bench->arguments->layout, &run->plan);
+    int rc =
+        bench_ranks_several(bench->ranks) && run->rank_rates == NULL ? STOKER_ENOMEM : STOKER_OK;
+    if (rc == STOKER_OK)
+        rc = plan_conversion(bench, choice->dtype, bench->arguments->layout, &run->plan);
     if (rc == STOKER_OK)
         rc = plan_parts(run);
     if (rc == STOKER_OK)
@@ -493,6 +538,8 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
     if (rc == STOKER_OK && bench->arguments->verify && run->transforms)
         rc = bench_verify_transformed(&verify, &run->transform);
     if (rc == STOKER_OK) {
+        if (verify.limit > bench_together_share(bench))
+            verify.limit = bench_together_share(bench);
         run->consumer.verify = bench->arguments->verify ? &verify : NULL;
         rc = prepare(run);
     }
@@ -500,6 +547,8 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
         fail(run, rc, run->consumer.loader == NULL ? "create" : "run");
     run->consumer.verify = NULL;
     bench_verify_destroy(&verify);
+    run->bytes = run->stats.slot_bytes + run->stats.cache_bytes + run->stats.scratch_bytes;
+    rc = bench_together_begun(run, rc, &run->bytes);
     if (rc == STOKER_OK)
         *out = run;
     else
@@ -509,13 +558,27 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
 
 uint64_t bench_cell_bytes(const struct bench_run *run)
 {
-    return run->stats.slot_bytes + run->stats.cache_bytes + run->stats.scratch_bytes;
+    return run->bytes;
+}
+
+/* What fails on one rank ends the measuring of all: they could not add it up. */
+static void tell_ranks(struct bench_run *run)
+{
+    struct bench_ranks *ranks = run->bench->ranks;
+    const char *why = run->error.message[0] != '\0' ? run->error.message : stoker_strerror(run->rc);
+    if (!bench_ranks_several(ranks) || ranks->ended || run->rc == STOKER_OK ||
+        run->rc == BENCH_INTERRUPTED)
+        return;
+    bench_ranks_end(ranks, run->rc, why);
+    snprintf(ranks->why, sizeof(ranks->why), "%s", why);
+    (void)bench_ranks_stop(ranks);
 }
 
 void bench_cell_repeat(struct bench_run *run)
 {
     if (run->rc == STOKER_OK)
         run->rc = run->bench->arguments->cold ? repeat_cold(run) : repeat_warm(run);
+    tell_ranks(run);
 }
 
 static int record_trace(struct bench_run *run)

@@ -5,6 +5,7 @@
 #include "bench/arguments.h"
 #include "bench/ceiling/pool.h"
 #include "bench/device/step.h"
+#include "bench/ranks.h"
 #include "bench/result.h"
 #include "bench/trace.h"
 
@@ -30,7 +31,8 @@ struct bench_bench {
     struct bench_pool pool;
     struct bench_trace trace;   /* empty without --trace */
     struct bench_gpu_step *gpu; /* NULL = batches stay in host memory */
-    uint32_t cpus;
+    uint32_t cpus;              /* that this rank may use */
+    struct bench_ranks *ranks;  /* never NULL */
 };
 
 enum { BENCH_CHOICE_NAME_MAX = 160 };
@@ -50,7 +52,7 @@ struct bench_run;
 int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
                      const struct bench_choice *choice, struct bench_cell *cell);
 
-/* Bytes that its loader holds. */
+/* Bytes that its loader holds; with several ranks the most of any of them. */
 uint64_t bench_cell_bytes(const struct bench_run *run);
 
 /* Runs the loader and each fitting ceiling once. Does nothing after a failure. */

@@ -6,6 +6,7 @@
  * Files that fit are in the page cache: the samples have been read before.
  */
 #include "bench/cell/run.h"
+#include "bench/cell/together.h"
 #include "bench/statistics.h"
 
 #include <math.h>
@@ -25,8 +26,12 @@ static int run_epoch(struct bench_run *run, struct bench_window *window)
 {
     const struct bench_window_limits limits = { .epochs = run->limits.epochs > 0 ? 1 : 0,
                                                 .seconds_max = run->limits.seconds_max };
-    int rc = bench_run_explain(run, bench_consumer_window(&run->consumer, &limits, window));
-    return rc == STOKER_OK ? bench_run_explain(run, bench_consumer_finish(&run->consumer)) : rc;
+    int rc = bench_together_first(run);
+    if (rc == STOKER_OK)
+        rc = bench_run_explain(run, bench_consumer_window(&run->consumer, &limits, window));
+    if (rc == STOKER_OK)
+        rc = bench_run_explain(run, bench_consumer_finish(&run->consumer));
+    return rc == STOKER_OK ? bench_together_add(run, window) : rc;
 }
 
 static int measure(struct bench_run *run)
@@ -34,6 +39,9 @@ static int measure(struct bench_run *run)
     stoker_loader_options options = run->options;
     struct bench_window window = { 0 };
     options.epochs = 1; /* no worker runs ahead into a second epoch */
+    if (bench_ranks_several(run->bench->ranks))
+        options.share_cache =
+            STOKER_SWITCH_OFF; /* it outlives the loader: only its first epoch would be one */
     int rc =
         stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options, &run->error);
     if (rc == STOKER_OK)

@@ -48,6 +48,8 @@ struct bench_run {
     enum bench_ceiling_kind copying; /* on a GPU: the ceiling of the copies */
     bool has_copying;
     struct bench_series cpus, stalls, gaps, best_shares, resident, workers;
+    uint64_t bytes;     /* what the loader holds when the cell has begun, the most of all ranks */
+    double *rank_rates; /* several ranks: sum over all windows of each rank's samples/s */
 };
 
 /* Adds a value; ignores NaN and infinity. */

@@ -40,7 +40,8 @@ struct row {
 /* Fields that may explain a difference, and are printed if they differ. */
 static const char *const facts[] = { "host",    "cpu",    "cpus",     "memory_bytes",
                                      "gpu",     "kernel", "disk",     "dataset",
-                                     "samples", "commit", "compiler", "library_version" };
+                                     "samples", "commit", "compiler", "library_version",
+                                     "ranks" };
 enum { FACTS = sizeof(facts) / sizeof(facts[0]) };
 
 struct side {
@@ -75,6 +76,9 @@ static void read_machine(struct side *side, const char *line)
         snprintf(side->load, sizeof(side->load), "-");
     for (size_t fact = 0; fact < FACTS; fact++)
         read_fact(line, facts[fact], side->texts[fact]);
+    double ranks = 1; /* not written by one process */
+    (void)bench_json_read_number(line, "ranks", &ranks);
+    snprintf(side->texts[FACTS - 1], TEXT_BYTES, "%.10g", ranks);
 }
 
 /* Few repeats: their range, widened. */

@@ -2,12 +2,13 @@
  *
  *   kind, name, threads, ring_bytes, note, <the columns of a cell>, date, host, commit, ...
  *
- * A ceiling fills the columns it shares with a cell and leaves the others empty. Each row ends with date and
+ * Of several ranks, "ranks" and the slowest of them come before "date". A ceiling fills the columns it shares with a cell and leaves the others empty. Each row ends with date and
  * host; the rest of the machine and the advice are only in the other forms.
  */
 #include "bench/output/fields.h"
 #include "bench/output/output.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char *const ceiling_columns[] = { "name", "threads", "ring_bytes", "note" };
@@ -56,8 +57,17 @@ static const struct bench_field *find_ceiling_field(const char *name)
     return find_field(bench_ceiling_fields, bench_ceiling_field_count, name);
 }
 
-static void end_row(const struct bench_sheet *sheet)
+static void end_row(const struct bench_sheet *sheet, const struct bench_cell *row)
 {
+    if (sheet->machine->ranks > 1) {
+        fprintf(sheet->file, ",%" PRIu32, sheet->machine->ranks);
+        if (row == NULL || row->error[0] != '\0') {
+            fputs(",,", sheet->file);
+        } else {
+            fprintf(sheet->file, ",%" PRIu32 ",", row->slowest_rank);
+            bench_print_number(sheet->file, row->slowest_rank_samples_per_s, "");
+        }
+    }
     for (size_t index = 0; index < MACHINE_COLUMNS; index++) {
         const struct bench_field *field =
             find_field(bench_machine_fields, bench_machine_field_count, machine_columns[index]);
@@ -76,6 +86,8 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
         fprintf(sheet->file, ",%s", ceiling_columns[index]);
     for (size_t index = 0; index < bench_cell_field_count; index++)
         fprintf(sheet->file, ",%s", bench_cell_fields[index].name);
+    if (machine->ranks > 1)
+        fputs(",ranks,slowest_rank,slowest_rank_samples_per_s", sheet->file);
     for (size_t index = 0; index < MACHINE_COLUMNS; index++)
         fprintf(sheet->file, ",%s", machine_columns[index]);
     fputs("\r\n", sheet->file);
@@ -90,7 +102,7 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
         fputc(',', sheet->file);
         print_value(sheet->file, &bench_cell_fields[index], (const char *)row);
     }
-    end_row(sheet);
+    end_row(sheet, row);
 }
 
 static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *row)
@@ -106,7 +118,7 @@ static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *r
         if (field != NULL)
             print_value(sheet->file, field, (const char *)row);
     }
-    end_row(sheet);
+    end_row(sheet, NULL);
 }
 
 static void advice(struct bench_sheet *sheet, const struct bench_advice *row)

@@ -352,6 +352,11 @@ static void print_machine(FILE *file, const struct bench_machine *machine)
     snprintf(text, sizeof(text), "%s, %" PRIu32 " CPU%s, %.1f GiB", machine->cpu, machine->cpus,
              machine->cpus == 1 ? "" : "s", (double)machine->memory_bytes / 0x1p30);
     print_fact(file, "machine", text);
+    if (machine->ranks > 1) {
+        snprintf(text, sizeof(text), "%" PRIu32 " of %s: rates and ceilings are of all together",
+                 machine->ranks, machine->launcher);
+        print_fact(file, "ranks", text);
+    }
     print_fact(file, "GPU", machine->gpu);
     print_fact(file, "system", machine->kernel);
     print_fact(file, "disk", machine->disk);
@@ -386,8 +391,10 @@ static void print_head(FILE *file, const struct bench_machine *machine)
     bench_html_text(file, machine->date);
     fputs("</time> on ", file);
     bench_html_text(file, machine->host);
-    fprintf(file, " (%" PRIu32 " CPU%s).</p>\n</header>\n", machine->cpus,
-            machine->cpus == 1 ? "" : "s");
+    fprintf(file, " (%" PRIu32 " CPU%s)", machine->cpus, machine->cpus == 1 ? "" : "s");
+    if (machine->ranks > 1)
+        fprintf(file, ", %" PRIu32 " ranks together", machine->ranks);
+    fputs(".</p>\n</header>\n", file);
 }
 
 static void start(struct bench_sheet *sheet, const struct bench_machine *machine)

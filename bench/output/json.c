@@ -3,6 +3,7 @@
 #include "bench/output/fields.h"
 #include "bench/output/output.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Length of the well-formed UTF-8 sequence that starts here; 0 = none. */
@@ -78,7 +79,12 @@ static void print_object(FILE *file, const char *kind, const struct bench_field 
 
 static void start(struct bench_sheet *sheet, const struct bench_machine *machine)
 {
-    print_object(sheet->file, "machine", bench_machine_fields, bench_machine_field_count, machine);
+    print_fields(sheet->file, "machine", bench_machine_fields, bench_machine_field_count, machine);
+    if (machine->ranks > 1) {
+        fprintf(sheet->file, ", \"ranks\": %" PRIu32 ", \"launcher\": ", machine->ranks);
+        bench_json_string(sheet->file, machine->launcher);
+    }
+    end_object(sheet->file);
 }
 
 /* {"decode": 0.93, "files": 0.41} */
@@ -106,6 +112,13 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
         bench_print_number(sheet->file, row->rates[index], "null");
     }
     fputc(']', sheet->file);
+    if (row->ranks > 1) {
+        fprintf(sheet->file,
+                ", \"ranks\": %" PRIu32 ", \"slowest_rank\": %" PRIu32
+                ", \"slowest_rank_samples_per_s\": ",
+                row->ranks, row->slowest_rank);
+        bench_print_number(sheet->file, row->slowest_rank_samples_per_s, "null");
+    }
     print_shares(sheet->file, "shares", row->shares, row->share_count);
     print_shares(sheet->file, "first_epoch_shares", row->first.shares, row->first.share_count);
     end_object(sheet->file);

@@ -103,6 +103,13 @@ static void start(struct bench_sheet *sheet, const struct bench_machine *machine
              machine->cpus == 1 ? "" : "s", (double)machine->memory_bytes / 0x1p30,
              machine->kernel);
     print_wrapped(sheet, "machine", line);
+    if (machine->ranks > 1) {
+        snprintf(line, sizeof(line),
+                 "%" PRIu32 " of %s: samples/s, GB/s, CPU s/M and ceilings are of all together, "
+                 "workers and memory of one",
+                 machine->ranks, machine->launcher);
+        print_wrapped(sheet, "ranks", line);
+    }
     print_wrapped(sheet, "gpu", machine->gpu);
     print_wrapped(sheet, "disk", machine->disk);
     snprintf(line, sizeof(line), ": %" PRIu64 " samples of %" PRIu64 " bytes", machine->samples,
@@ -253,6 +260,9 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
     if (row->first.separate && row->cached_share < 0.995)
         fprintf(file, "  %7s of the later epochs' samples %s came from the cache\n", "",
                 percent(text[0], row->cached_share));
+    if (row->ranks > 1)
+        fprintf(file, "  %7s slowest: rank %" PRIu32 ", %s samples/s of its own\n", "",
+                row->slowest_rank, bench_short_number(text[0], row->slowest_rank_samples_per_s));
     if (isfinite(row->headspace_share))
         fprintf(file, "  %7s headspace %s samples/s: the loader gives %s of it\n", "",
                 bench_short_number(text[0], row->headspace_samples_per_s),

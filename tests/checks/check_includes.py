@@ -5,7 +5,7 @@
     base/, codec/  <-  loader/dataset/  <-  pipeline
     public headers, base/, codec/  <-  datasets
     public headers, base/, kernels/train/  <-  trainer; its programs see public headers only
-    public headers  <-  bench
+    public headers, trainer/peers/{peers,choose}.h  <-  bench
     each third-party header has one home
 
 Without arguments it checks the sources, after having seen on made-up files that each rule
@@ -23,6 +23,8 @@ PACK_HEADERS = ("datasets/shards/layout.h", "datasets/shards/fields_layout.h", "
 # (stoker_cli), since libstoker exports none of it.
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",
                 "loader/base/thread_team.h", "loader/base/cuda_runtime.h", "loader/base/clock.h", "loader/base/thread.h")
+# Ranks of loaderbench meet as those of the trainer do, in host memory; it compiles a copy of the files behind these.
+PEER_HEADERS = ("trainer/peers/peers.h", "trainer/peers/choose.h")
 PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
 DATASET_HEADERS = ("arrays.h", "dataset.h", "codec.h", "tensor.h", "error.h", "export.h", "rng.h", "views.h")
 VIEW_HEADERS = ("loader/dataset/dataset.h", "loader/sampler/sampler.h")
@@ -97,6 +99,8 @@ def project_rule(path, name):
         if name.startswith(("stoker/", "datasets/pack/")) or name in PACK_HEADERS:
             return None
         return "a program sees public headers only"
+    if path.startswith("bench/") and name in PEER_HEADERS:
+        return None
     if path.startswith("bench/codecs/") and name == "loader/codec/png/png.h":
         return None  # it asks for the slow way
     if path.startswith("trainer/programs/"):
@@ -195,6 +199,8 @@ CAUGHT = [
     ("datasets/idx/idx.c", '#include "loader/reader/reader.h"'),
     ("datasets/idx/idx.c", '#include "loader/dataset/dataset.h"'),
     ("bench/main.c", '#include "loader/base/queue.h"'),
+    ("bench/ranks.c", '#include "trainer/peers/tcp_peers.h"'),
+    ("loader/api/create.c", '#include "trainer/peers/peers.h"'),
     ("trainer/main.c", '#include "bench/list.h"'),
     ("trainer/api/create.c", '#include "bench/cli/options.h"'),
     ("bench/cli/options.c", '#include "loader/base/queue.h"'),
@@ -239,6 +245,7 @@ ALLOWED = [
     ("datasets/pack/run.c", '#include "loader/base/printable.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/printable.h"'),
     ("bench/output/output.c", '#include "loader/base/output_file.h"'),
+    ("bench/ranks.c", '#include "trainer/peers/choose.h"'),
     ("trainer/programs/trace.c", '#include "loader/base/output_file.h"'),
     ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
     ("datasets/pack/arguments.c", '#include "bench/cli/options.h"'),
@@ -250,7 +257,8 @@ FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h
          "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
          "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
-         "loader/base/nearest.h", "bench/cli/options.h"}
+         "loader/base/nearest.h", "bench/cli/options.h", "trainer/peers/choose.h", "trainer/peers/tcp_peers.h",
+         "trainer/peers/peers.h"}
 
 
 def self_test():
