@@ -127,8 +127,10 @@ static const char *process_in(const char *text, char process[PACK_RANK_TEXT_BYTE
 {
     const char *begin = strstr(text, "process ");
     const char *end = begin == NULL ? NULL : strchr(begin, ';');
-    (void)snprintf(process, PACK_RANK_TEXT_BYTES, "%.*s", end == NULL ? 0 : (int)(end - begin),
-                   begin == NULL ? "" : begin);
+    if (end == NULL)
+        (void)snprintf(process, PACK_RANK_TEXT_BYTES, "process unknown");
+    else
+        (void)snprintf(process, PACK_RANK_TEXT_BYTES, "%.*s", (int)(end - begin), begin);
     stk_printable(process);
     return process;
 }
@@ -141,10 +143,11 @@ static bool judge(struct pack_ranks *ranks, uint32_t rank, const struct view *vi
     struct pack_other_rank *other = &ranks->others[rank];
     const uint64_t now = stk_now_ns();
     if (!view->alive) {
-        *gone = other->seen;
-        return !other->seen || pack_fail(failure, ranks->folder, 0,
-                                         "rank %u (%s) ended before the packing was complete", rank,
-                                         process_in(other->text, process));
+        /* Behind the join all have come, even one that ended before this rank looked. */
+        *gone = other->seen || ranks->state >= PACK_RANK_WORKING;
+        return !*gone || pack_fail(failure, ranks->folder, 0,
+                                   "rank %u (%s) ended before the packing was complete", rank,
+                                   process_in(other->seen ? other->text : view->text, process));
     }
     if (view->world_size != ranks->world_size)
         return pack_fail(failure, ranks->folder, 0,
