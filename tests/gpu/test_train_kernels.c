@@ -86,9 +86,8 @@ static void run(struct gpu *gpu, const struct stk_kernel *kernel, const void *ar
     gpu->kernels++;
 }
 
-static void check_bits(struct gpu *gpu, const char *name, const void *arguments)
+static void check_kernel(struct gpu *gpu, const struct stk_kernel *kernel, const void *arguments)
 {
-    const struct stk_kernel *const kernel = stk_train_kernel_in(name, gpu->dtype);
     run(gpu, kernel, arguments);
     for (size_t i = 0; i < BYTES - SLOT_BYTES; i++)
         if (gpu->found[i] != gpu->host[i]) {
@@ -97,6 +96,11 @@ static void check_bits(struct gpu *gpu, const char *name, const void *arguments)
             exit(1);
         }
     fill(gpu);
+}
+
+static void check_bits(struct gpu *gpu, const char *name, const void *arguments)
+{
+    check_kernel(gpu, stk_train_kernel_in(name, gpu->dtype), arguments);
 }
 
 static void check_elementwise(struct gpu *gpu)
@@ -140,9 +144,54 @@ static void check_pools(struct gpu *gpu)
     check_bits(gpu, "stk_train_avg_pool_backward", &(struct stk_train_avg_pool){ w, y, x });
 }
 
+enum { PIXELS = COUNT / CHANNELS, CHUNKS = 7, RANKS = 3 };
+
+/* Slot 3: [2][CHANNELS] doubles, sums of all ranks. */
+static void fill_sums(struct gpu *gpu)
+{
+    double *const sums = slot(gpu, 3);
+    for (uint32_t c = 0; c < CHANNELS; c++) {
+        sums[c] = 0.25 * c - 1;
+        sums[CHANNELS + c] = 3 + c;
+    }
+}
+
+/* What ranks sum between their kernels. */
+static void check_ranks(struct gpu *gpu)
+{
+    const struct stk_train_batch_norm_sums sums = { .x = slot(gpu, 0),
+                                                    .shift = slot(gpu, 5),
+                                                    .pixels = PIXELS,
+                                                    .c = CHANNELS,
+                                                    .chunks = CHUNKS,
+                                                    .sums = slot(gpu, 3),
+                                                    .partial_sums = slot(gpu, SLOTS - 1),
+                                                    .tickets = tickets(gpu) };
+    const struct stk_train_batch_norm_finish finish = { .sums = slot(gpu, 3),
+                                                        .shift = slot(gpu, 5),
+                                                        .pixels = RANKS * PIXELS,
+                                                        .c = CHANNELS,
+                                                        .epsilon = 1e-5F,
+                                                        .momentum = 0.1F,
+                                                        .mean = slot(gpu, 6),
+                                                        .inverse = slot(gpu, 7),
+                                                        .running_mean = slot(gpu, 8),
+                                                        .running_var = slot(gpu, 9) };
+    const struct stk_train_move_statistics move = { .running = slot(gpu, 5),
+                                                    .found = slot(gpu, 6),
+                                                    .momenta = slot(gpu, 7),
+                                                    .count = CHANNELS,
+                                                    .ranks = RANKS };
+    check_bits(gpu, "stk_train_batch_norm_sums", &sums);
+    fill_sums(gpu);
+    check_kernel(gpu, stk_train_kernel_named("stk_train_batch_norm_finish"), &finish);
+    for (uint32_t c = 0; c < CHANNELS; c++) /* rank 1 had no samples */
+        ((float *)slot(gpu, 6))[CHANNELS + c] = NAN;
+    check_kernel(gpu, stk_train_kernel_named("stk_train_move_statistics"), &move);
+}
+
 static void check_channels(struct gpu *gpu)
 {
-    enum { PIXELS = COUNT / CHANNELS, CHUNKS = 7 };
     float *const f = slot(gpu, 4);
     void *const sums = slot(gpu, SLOTS - 1);
     const struct stk_train_batch_norm_moments moments = {
@@ -178,6 +227,12 @@ static void check_channels(struct gpu *gpu)
                                                .inverse = slot(gpu, 5),
                                                .gamma = slot(gpu, 6),
                                                .beta = slot(gpu, 7) });
+    struct stk_train_batch_norm_backward shared = backward;
+    shared.sums_of_all = slot(gpu, 3);
+    shared.pixels_of_all = 3 * PIXELS;
+    check_bits(gpu, "stk_train_batch_norm_backward_sums", &shared);
+    fill_sums(gpu);
+    check_bits(gpu, "stk_train_batch_norm_backward", &shared);
     check_bits(gpu, "stk_train_bias_gradient",
                &(struct stk_train_bias_gradient){ slot(gpu, 0), PIXELS, CHANNELS, CHUNKS, f, sums,
                                                   tickets(gpu) });
@@ -284,6 +339,7 @@ int main(void)
         check_elementwise(&gpu);
         check_pools(&gpu);
         check_channels(&gpu);
+        check_ranks(&gpu);
         check_updates(&gpu);
         check_losses(&gpu);
     }
