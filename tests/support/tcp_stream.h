@@ -54,6 +54,7 @@ static inline bool tcp_stream_open(struct tcp_stream *stream, enum tcp_stream_ro
     p->answer = calloc(1, TCP_STREAM_ANSWER_BYTES);
     p->answer_bytes =
         role == TCP_STREAM_GATHERS || role == TCP_STREAM_BROADCASTS ? TCP_STREAM_ANSWER_BYTES : 0;
+    p->answer_piece = role == TCP_STREAM_GATHERS ? TCP_STREAM_WORD_BYTES : 0;
     p->answer_kind = role == TCP_STREAM_GATHERS      ? STK_TCP_ALL
                      : role == TCP_STREAM_BROADCASTS ? STK_TCP_DATA
                                                      : 0;
@@ -100,6 +101,7 @@ static inline const char *tcp_stream_check(const struct tcp_stream *stream)
         return "more bytes than were asked for";
     for (int i = 0; i < 2; i++)
         if (link->word_bytes[i] > TCP_STREAM_WORD_BYTES ||
+            link->word_sent[i] > link->word_bytes[i] ||
             (link->word_call[i] != 0 && link->word_call[i] != 5 && link->word_call[i] != 6))
             return "a word that no call has";
     if (link->ended && memchr(link->note.text, '\0', sizeof(link->note.text)) == NULL)

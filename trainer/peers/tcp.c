@@ -33,12 +33,31 @@ static bool needs_answer(const struct stk_tcp_peers *p, const struct stk_tcp_lin
     return p->answer_got < p->answer_bytes;
 }
 
-static void expect(struct stk_tcp_peers *p, enum stk_tcp_kind kind, void *answer, uint64_t bytes)
+/* piece: bytes of each rank's word at most; 0: a broadcast. */
+static void expect(struct stk_tcp_peers *p, void *answer, uint64_t bytes, uint64_t piece)
 {
-    p->answer_kind = (uint32_t)kind;
+    p->answer_kind = piece > 0 ? STK_TCP_ALL : STK_TCP_DATA;
     p->answer = answer;
     p->answer_bytes = bytes;
+    p->answer_piece = piece;
     p->answer_got = 0;
+}
+
+static struct stk_tcp_header head(const struct stk_tcp_peers *p, enum stk_tcp_kind kind,
+                                  uint64_t piece)
+{
+    return (struct stk_tcp_header){
+        .magic = STK_TCP_MAGIC, .kind = (uint32_t)kind, .call = p->call, .piece = piece
+    };
+}
+
+/* Bytes before the zeros at the end, 1 or more. */
+static size_t used_bytes(const void *word, size_t bytes)
+{
+    const uint8_t *const at = word;
+    while (bytes > 1 && at[bytes - 1] == 0)
+        bytes--;
+    return bytes;
 }
 
 static int check_words(struct stk_tcp_peers *p, size_t bytes, stoker_error *error)
@@ -58,11 +77,31 @@ static int check_words(struct stk_tcp_peers *p, size_t bytes, stoker_error *erro
     return STOKER_OK;
 }
 
-/* Words arrive at places of gather_bytes_max each. */
-static void close_gaps(struct stk_tcp_peers *p, uint8_t *gathered, size_t bytes)
+/* Words have arrived at places of gather_bytes_max each. Moves them together, and copies the first bytes of each, as many
+ * as the longest has, to what is sent. Returns their number. */
+static size_t pack_words(struct stk_tcp_peers *p, const void *mine, size_t bytes)
 {
-    for (uint32_t r = 1; r < p->peers.world_size; r++)
-        memmove(gathered + r * bytes, gathered + r * p->peers.gather_bytes_max, bytes);
+    uint8_t *const all = p->gathered[p->call & 1];
+    size_t piece = used_bytes(mine, bytes);
+    for (uint32_t i = 0; i < p->link_count; i++) {
+        const size_t sent = p->links[i].word_sent[p->call & 1];
+        piece = sent > piece ? sent : piece;
+    }
+    memcpy(all, mine, bytes);
+    for (uint32_t r = 0; r < p->peers.world_size; r++) {
+        memmove(all + r * bytes, all + r * p->peers.gather_bytes_max, bytes);
+        memcpy(p->packed + r * piece, all + r * bytes, piece);
+    }
+    return piece;
+}
+
+/* From the last word to the first: each moves up. */
+static void unpack_words(uint8_t *all, uint32_t world_size, size_t piece, size_t bytes)
+{
+    for (uint32_t r = world_size; r-- > 0;) {
+        memmove(all + r * bytes, all + r * piece, piece);
+        memset(all + r * bytes + piece, 0, bytes - piece);
+    }
 }
 
 static int gather_all(struct stk_tcp_peers *p, const void *mine, size_t bytes, stoker_error *error)
@@ -71,17 +110,16 @@ static int gather_all(struct stk_tcp_peers *p, const void *mine, size_t bytes, s
                                                .needs = needs_word };
     static const struct stk_tcp_wait sent = { .what = "a meeting of all ranks",
                                               .needs = needs_room };
-    uint8_t *const gathered = p->gathered[p->call & 1];
     int rc = stk_tcp_await(p, &words, error);
     if (rc == STOKER_OK)
         rc = check_words(p, bytes, error);
     if (rc != STOKER_OK)
         return rc;
-    memcpy(gathered, mine, bytes);
-    close_gaps(p, gathered, bytes);
+    const size_t piece = pack_words(p, mine, bytes);
+    const struct stk_tcp_header header = head(p, STK_TCP_ALL, piece);
     for (uint32_t i = 0; i < p->link_count; i++)
-        stk_tcp_queue_array(&p->links[i], STK_TCP_ALL, p->call, gathered,
-                            (uint64_t)bytes * p->peers.world_size);
+        stk_tcp_queue_array(&p->links[i], &header, p->packed,
+                            (uint64_t)piece * p->peers.world_size);
     return stk_tcp_await(p, &sent, error);
 }
 
@@ -89,11 +127,15 @@ static int gather_mine(struct stk_tcp_peers *p, const void *mine, size_t bytes, 
 {
     static const struct stk_tcp_wait answer = { .what = "a meeting of all ranks",
                                                 .needs = needs_answer };
-    memcpy(p->mine, mine, bytes);
-    expect(p, STK_TCP_ALL, p->gathered[p->call & 1], (uint64_t)bytes * p->peers.world_size);
-    stk_tcp_queue_array(&p->links[0], STK_TCP_WORD, p->call, p->mine, bytes);
+    uint8_t *const all = p->gathered[p->call & 1];
+    const struct stk_tcp_header header = head(p, STK_TCP_WORD, bytes);
+    memcpy(p->packed, mine, bytes);
+    expect(p, all, (uint64_t)bytes * p->peers.world_size, bytes);
+    stk_tcp_queue_array(&p->links[0], &header, p->packed, used_bytes(mine, bytes));
     const int rc = stk_tcp_await(p, &answer, error);
     p->answer_kind = 0;
+    if (rc == STOKER_OK)
+        unpack_words(all, p->peers.world_size, p->answer_piece, bytes);
     return rc;
 }
 
@@ -127,10 +169,11 @@ static int broadcast(struct stk_peers *peers, void *memory, size_t bytes, stoker
     if (rc != STOKER_OK || bytes == 0)
         return rc;
     p->call++;
+    const struct stk_tcp_header header = head(p, STK_TCP_DATA, 0);
     if (peers->rank != 0)
-        expect(p, STK_TCP_DATA, memory, bytes);
+        expect(p, memory, bytes, 0);
     for (uint32_t i = 0; i < p->link_count && peers->rank == 0; i++)
-        stk_tcp_queue_array(&p->links[i], STK_TCP_DATA, p->call, memory, bytes);
+        stk_tcp_queue_array(&p->links[i], &header, memory, bytes);
     rc = stk_tcp_await(p, peers->rank == 0 ? &sent : &answer, error);
     p->answer_kind = 0;
     if (rc == STOKER_OK)
@@ -171,7 +214,7 @@ static void free_all(struct stk_tcp_peers *p)
     stk_free(p->polls);
     stk_free(p->gathered[0]);
     stk_free(p->gathered[1]);
-    stk_free(p->mine);
+    stk_free(p->packed);
     stk_free(p);
 }
 
@@ -205,14 +248,14 @@ static int take_memory(struct stk_tcp_peers *p, stoker_error *error)
     p->link_count = first ? world_size - 1 : 1;
     p->links = stk_calloc(p->link_count, sizeof(*p->links));
     p->polls = stk_calloc(p->link_count + extra, sizeof(*p->polls));
-    p->mine = stk_calloc(1, most);
+    p->packed = stk_calloc(first ? world_size : 1, most);
     for (int i = 0; i < 2; i++)
         p->gathered[i] = stk_calloc(world_size, most);
     for (uint32_t i = 0; i < p->link_count && p->links != NULL; i++) {
         p->links[i].rank = first ? i + 1 : 0;
         p->links[i].fd = -1;
     }
-    if (p->links != NULL && p->polls != NULL && p->mine != NULL && p->gathered[0] != NULL &&
+    if (p->links != NULL && p->polls != NULL && p->packed != NULL && p->gathered[0] != NULL &&
         p->gathered[1] != NULL)
         return STOKER_OK;
     return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,

@@ -1,9 +1,11 @@
 /* tcp_accept.c - see tcp_peers.h: rank 0 listens until every other rank has come.
  *
- *   stranger ── HELLO of this run ──▶ rank: GREETING ── all are here ──▶ START
+ *   stranger ── HELLO of this run ──▶ rank: GREETING ── HERE ──▶ counts ── all are here ──▶ START
  *      │ anything else, or nothing for some seconds
  *      ▼
  *    closed
+ *
+ * A rank that is answered late may have given up and be about to try again: only one that confirms counts.
  *
  * Anybody can connect. A stranger holds one of a few places until it has said something; when all are taken the oldest
  * loses its own. A rank that loses one tries again. */
@@ -355,7 +357,7 @@ static bool count_ranks(struct reception *r, uint32_t *missing)
             stk_tcp_link_close(link);
             stk_tcp_link_open(link, -1);
         }
-        link->heard = link->fd >= 0;
+        link->heard = link->fd >= 0 && link->settled;
         *missing += link->heard ? 0 : 1;
         rolls = rolls || link->rolls;
     }

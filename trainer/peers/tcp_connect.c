@@ -1,6 +1,6 @@
 /* tcp_connect.c - see tcp_peers.h: a rank finds rank 0, which may not listen yet.
  *
- *   each address × each port ── connect ── HELLO ── GREETING of this run ──▶ found, wait for START
+ *   each address × each port ── connect ── HELLO ── GREETING of this run ──▶ found: HERE, wait for START
  *        ▲                         │         │
  *        └──── refused, silent, another program, another run
  */
@@ -100,7 +100,9 @@ static int greet(struct search *s, uint16_t port, int fd, uint64_t end_ns, stoke
         }
     }
     const int rc = judge_answer(s, port, error);
-    if (!s->found) {
+    if (s->found) {
+        stk_tcp_queue(link, STK_TCP_HERE, 0, NULL, 0);
+    } else {
         stk_tcp_link_close(link);
         stk_tcp_link_open(link, -1);
     }

@@ -64,12 +64,11 @@ static void begin_frame(struct stk_tcp_outbox *out)
     out->header_sent = 0;
 }
 
-void stk_tcp_queue_array(struct stk_tcp_link *link, enum stk_tcp_kind kind, uint64_t call,
+void stk_tcp_queue_array(struct stk_tcp_link *link, const struct stk_tcp_header *header,
                          const void *array, uint64_t bytes)
 {
     assert(link->out.array_bytes == 0);
-    link->out.header =
-        (struct stk_tcp_header){ .magic = STK_TCP_MAGIC, .kind = (uint32_t)kind, .call = call };
+    link->out.header = *header;
     link->out.array = array;
     link->out.array_bytes = bytes;
 }
@@ -139,14 +138,23 @@ static uint8_t *place_word(struct stk_tcp_peers *p, struct stk_tcp_link *link)
     const bool now = call == p->call && link->word_call[call & 1] != call;
     if (!now && call != p->call + 1)
         return NULL;
-    return p->gathered[call & 1] + link->rank * p->peers.gather_bytes_max;
+    uint8_t *const word = p->gathered[call & 1] + link->rank * p->peers.gather_bytes_max;
+    memset(word, 0, link->in.header.piece);
+    return word;
 }
 
 /* Frames of one answer lie one behind the other. */
 static uint8_t *place_answer(struct stk_tcp_peers *p, const struct stk_tcp_header *header)
 {
+    const bool first = p->answer_got == 0;
     if (header->kind != p->answer_kind || header->call != p->call ||
-        header->bytes > p->answer_bytes - p->answer_got)
+        (first ? header->piece > p->answer_piece : header->piece != p->answer_piece))
+        return NULL;
+    if (first && header->kind == STK_TCP_ALL) {
+        p->answer_piece = header->piece;
+        p->answer_bytes = header->piece * p->peers.world_size;
+    }
+    if (header->bytes > p->answer_bytes - p->answer_got)
         return NULL;
     return p->answer + p->answer_got;
 }
@@ -187,7 +195,8 @@ static void take(struct stk_tcp_peers *p, struct stk_tcp_link *link)
         break;
     case STK_TCP_WORD:
         link->word_call[header->call & 1] = header->call;
-        link->word_bytes[header->call & 1] = header->bytes;
+        link->word_bytes[header->call & 1] = header->piece;
+        link->word_sent[header->call & 1] = header->bytes;
         break;
     case STK_TCP_ALL:
     case STK_TCP_DATA:
@@ -200,6 +209,7 @@ static void take(struct stk_tcp_peers *p, struct stk_tcp_link *link)
         break;
     case STK_TCP_HERE:
         link->heard = true;
+        link->settled = true;
         break;
     case STK_TCP_START:
         link->started = true;

@@ -36,7 +36,10 @@ const char *stk_tcp_check_header(const struct stk_tcp_header *header,
         return "a message that it cannot send";
     if (header->bytes < row->bytes_min || header->bytes > row->bytes_max)
         return "a message of a wrong length";
-    if (header->kind == STK_TCP_WORD && header->bytes > bounds->word_bytes_max)
+    if (header->kind != STK_TCP_WORD && header->kind != STK_TCP_ALL)
+        return header->piece == 0 ? NULL : "a message with pieces";
+    if (header->piece == 0 || header->piece > bounds->word_bytes_max ||
+        (header->kind == STK_TCP_WORD && header->bytes > header->piece))
         return "a word that is too long";
     return NULL;
 }

@@ -13,7 +13,10 @@
  *   FAILED    ranks    stk_tcp_note           n     this rank cannot continue, because ...
  *   ENDED     rank 0   stk_tcp_note           n     the run has ended, because ...
  *   ROLL      both                            n     it has waited too long: answer
- *   HERE      ranks                           n     the answer
+ *   HERE      ranks                           n     the answer; 0: it has read the GREETING
+ *
+ * Words mostly end with zeros: these are not sent. WORD has as many bytes as the word without them, ALL has as many of
+ * each word as the longest of these.
  *
  * call: gathers and broadcasts are numbered 1, 2, ... on every rank. All ranks are of one kind of machine: numbers are
  * sent as they lie in memory, and the magic number differs between kinds. */
@@ -52,6 +55,7 @@ struct stk_tcp_header {
     uint32_t kind;  /* an stk_tcp_kind */
     uint64_t call;
     uint64_t bytes; /* the payload's */
+    uint64_t piece; /* WORD: the word's bytes; ALL: those of each rank that are sent; else 0 */
 };
 
 struct stk_tcp_hello {

@@ -74,10 +74,12 @@ struct stk_tcp_link {
     bool rolls;         /* ROLL has come, ... */
     uint64_t roll_call; /* ... in this call */
     bool heard;         /* in a roll call */
+    bool settled;       /* HERE has come: it has seen the GREETING, and tries no other port */
     bool started;       /* START has come */
     bool greeted;       /* GREETING or REFUSED has come: REFUSED also sets ended */
     /* Rank 0: the words of this call and of the next, which may come early, by the last bit of the call. */
     uint64_t word_call[2], word_bytes[2];
+    uint64_t word_sent[2]; /* bytes before the zeros at its end */
 };
 
 struct stk_tcp_peers {
@@ -90,12 +92,13 @@ struct stk_tcp_peers {
     uint64_t done_call;   /* ended: of these, no roll is called */
     uint64_t moved_bytes; /* sent and received */
     uint8_t *gathered[2]; /* world_size pieces; rank 0: by the last bit of the call */
-    uint8_t *mine;        /* ranks: the word */
+    uint8_t *packed;      /* what is sent: the word; rank 0: of all words what is not zero */
     /* Ranks: what rank 0 is to send in this call. */
     uint32_t answer_kind; /* ALL or DATA; 0 = nothing */
     uint8_t *answer;
     uint64_t answer_bytes, answer_got;
-    bool broken; /* with this cause */
+    uint64_t answer_piece; /* ALL: bytes of each word, at most; the sender's, once some have come */
+    bool broken;           /* with this cause */
     stoker_error cause;
 };
 
@@ -140,8 +143,8 @@ void stk_tcp_queue(struct stk_tcp_link *link, enum stk_tcp_kind kind, uint64_t c
                    const void *payload, size_t bytes);
 void stk_tcp_queue_note(struct stk_tcp_link *link, enum stk_tcp_kind kind, int code,
                         const char *text);
-/* The array must stay until it is sent. */
-void stk_tcp_queue_array(struct stk_tcp_link *link, enum stk_tcp_kind kind, uint64_t call,
+/* The array must stay until it is sent. The header has everything but bytes. */
+void stk_tcp_queue_array(struct stk_tcp_link *link, const struct stk_tcp_header *header,
                          const void *array, uint64_t bytes);
 bool stk_tcp_is_sent(const struct stk_tcp_link *link);
 /* Sends and reads what is possible without waiting. */

@@ -20,6 +20,19 @@ static int gather_bytes(struct tcp_rank *me, size_t bytes)
     return rc;
 }
 
+/* Zeros at the end of words are not sent. Rank r's word has 3 r other bytes in front of them. */
+static int gather_short_words(struct tcp_rank *me)
+{
+    uint8_t mine[100] = { 0 };
+    const void *gathered = NULL;
+    memset(mine, 7, 3 * me->rank);
+    const int rc = me->peers->ops->gather(me->peers, mine, sizeof(mine), &gathered, &me->error);
+    const uint8_t *const all = gathered;
+    for (size_t i = 0; i < sizeof(mine) * me->run->world_size && rc == STOKER_OK; i++)
+        CHECK(all[i] == (i % sizeof(mine) < 3 * (i / sizeof(mine)) ? 7 : 0));
+    return rc;
+}
+
 static int broadcast_bytes(struct tcp_rank *me, size_t bytes)
 {
     uint8_t *const memory = calloc(1, bytes);
@@ -60,6 +73,8 @@ static int talk(struct tcp_rank *me)
         rc = gather_bytes(me, 1);
     if (rc == STOKER_OK)
         rc = gather_bytes(me, most);
+    if (rc == STOKER_OK)
+        rc = gather_short_words(me);
     if (rc == STOKER_OK)
         rc = broadcast_bytes(me, FEW);
     if (rc == STOKER_OK)

@@ -12,16 +12,24 @@ struct bytes {
     size_t count;
 };
 
-static void add(struct bytes *to, uint32_t kind, uint64_t call, const void *payload, size_t bytes)
+static void add_piece(struct bytes *to, uint32_t kind, uint64_t call, const void *payload,
+                      size_t bytes, uint64_t piece)
 {
     const struct stk_tcp_header header = {
-        .magic = STK_TCP_MAGIC, .kind = kind, .call = call, .bytes = bytes
+        .magic = STK_TCP_MAGIC, .kind = kind, .call = call, .bytes = bytes, .piece = piece
     };
     cr_assert_leq(to->count + sizeof(header) + bytes, sizeof(to->at));
     memcpy(to->at + to->count, &header, sizeof(header));
     if (bytes > 0)
         memcpy(to->at + to->count + sizeof(header), payload, bytes);
     to->count += sizeof(header) + bytes;
+}
+
+static void add(struct bytes *to, uint32_t kind, uint64_t call, const void *payload, size_t bytes)
+{
+    const bool has_pieces = kind == STK_TCP_WORD || kind == STK_TCP_ALL;
+    const uint64_t piece = kind == STK_TCP_WORD ? bytes : TCP_STREAM_WORD_BYTES;
+    add_piece(to, kind, call, payload, bytes, has_pieces ? piece : 0);
 }
 
 /* What a rank may say, in an order in which it may; the last message is one that ends the reading. */
@@ -33,7 +41,7 @@ static struct bytes stream_to(enum tcp_stream_role role)
     for (size_t i = 0; i < sizeof(payload); i++)
         payload[i] = (uint8_t)(i + 1);
     if (role == TCP_STREAM_RANK_0) {
-        add(&stream, STK_TCP_WORD, 5, payload, 10);
+        add_piece(&stream, STK_TCP_WORD, 5, payload, 10, 12);
         add(&stream, STK_TCP_HERE, 5, NULL, 0);
         add(&stream, STK_TCP_WORD, 6, payload, TCP_STREAM_WORD_BYTES);
         add(&stream, STK_TCP_ROLL, 6, NULL, 0);
@@ -58,7 +66,10 @@ static void check_complete(const struct tcp_stream *stream, enum tcp_stream_role
     cr_assert_null(link->broken, "%s", link->broken);
     cr_assert(link->rolls);
     if (role == TCP_STREAM_RANK_0) {
-        cr_assert_eq(link->word_bytes[1], 10);
+        cr_assert_eq(link->word_bytes[1], 12);
+        cr_assert_eq(link->word_sent[1], 10);
+        cr_assert_eq(stream->p.gathered[1][2 * TCP_STREAM_WORD_BYTES + 9], 10);
+        cr_assert_eq(stream->p.gathered[1][2 * TCP_STREAM_WORD_BYTES + 10], 0);
         cr_assert_eq(link->word_bytes[0], TCP_STREAM_WORD_BYTES);
         cr_assert_eq(stream->p.gathered[0][2 * TCP_STREAM_WORD_BYTES + 63], 64);
         cr_assert_eq(link->roll_call, 6);
@@ -129,7 +140,10 @@ CleanTest(tcp_messages, every_flipped_bit_stays_within_bounds)
 
 static const char *judge(uint32_t kind, uint64_t bytes, bool from_rank_0)
 {
-    const struct stk_tcp_header header = { .magic = STK_TCP_MAGIC, .kind = kind, .bytes = bytes };
+    const bool has_pieces = kind == STK_TCP_WORD || kind == STK_TCP_ALL;
+    const struct stk_tcp_header header = {
+        .magic = STK_TCP_MAGIC, .kind = kind, .bytes = bytes, .piece = has_pieces ? 64 : 0
+    };
     const struct stk_tcp_bounds bounds = { .from_rank_0 = from_rank_0, .word_bytes_max = 64 };
     return stk_tcp_check_header(&header, &bounds);
 }
@@ -173,6 +187,21 @@ CleanTest(tcp_messages, each_kind_has_its_side_and_its_length)
     cr_assert_not_null(judge(UINT32_MAX, 0, true));
 }
 
+CleanTest(tcp_messages, pieces_are_words_or_less)
+{
+    const struct stk_tcp_bounds bounds = { .word_bytes_max = 64 };
+    struct stk_tcp_header header = { .magic = STK_TCP_MAGIC, .kind = STK_TCP_WORD, .bytes = 8 };
+    cr_assert_not_null(stk_tcp_check_header(&header, &bounds));
+    header.piece = 7;
+    cr_assert_not_null(stk_tcp_check_header(&header, &bounds));
+    header.piece = 8;
+    cr_assert_null(stk_tcp_check_header(&header, &bounds));
+    header.piece = 65;
+    cr_assert_not_null(stk_tcp_check_header(&header, &bounds));
+    header = (struct stk_tcp_header){ .magic = STK_TCP_MAGIC, .kind = STK_TCP_HERE, .piece = 1 };
+    cr_assert_not_null(stk_tcp_check_header(&header, &bounds));
+}
+
 /* ---- calls that do not fit ------------------------------------------------------------- */
 
 static const char *broken_by(enum tcp_stream_role role, uint32_t kind, uint64_t call, size_t bytes)
@@ -208,4 +237,44 @@ CleanTest(tcp_messages, answers_of_other_calls_are_refused)
     /* One call ahead: it waits until this rank has begun that call. */
     cr_assert_null(broken_by(TCP_STREAM_IDLE, STK_TCP_DATA, 6, 8));
     cr_assert_not_null(broken_by(TCP_STREAM_IDLE, STK_TCP_DATA, 5, 8));
+}
+
+static bool is_called_by(uint64_t call)
+{
+    struct bytes message = { .count = 0 };
+    struct tcp_stream stream;
+    add(&message, STK_TCP_ROLL, call, NULL, 0);
+    cr_assert(tcp_stream_open(&stream, TCP_STREAM_RANK_0));
+    stream.p.done_call = 5;
+    cr_assert(tcp_stream_read(&stream, message.at, message.count));
+    const bool called = stk_tcp_is_called(&stream.p, false);
+    tcp_stream_close(&stream);
+    return called;
+}
+
+/* A rank that gives up just before its answer arrives takes it, and its roll call is void. */
+CleanTest(tcp_messages, a_roll_call_of_an_ended_call_is_void)
+{
+    cr_assert_not(is_called_by(4));
+    cr_assert_not(is_called_by(5));
+    cr_assert(is_called_by(6));
+}
+
+/* The bytes of each word may be fewer than asked for, and are the same in all frames. */
+CleanTest(tcp_messages, answers_have_as_many_bytes_as_they_say)
+{
+    static const uint8_t payload[TCP_STREAM_ANSWER_BYTES + TCP_STREAM_WORLD];
+    for (uint64_t piece = 1; piece <= TCP_STREAM_WORD_BYTES + 1; piece++) {
+        struct bytes message = { .count = 0 };
+        struct tcp_stream stream;
+        add_piece(&message, STK_TCP_ALL, 5, payload, 1, piece);
+        add_piece(&message, STK_TCP_ALL, 5, payload, piece * TCP_STREAM_WORLD - 1, piece);
+        cr_assert(tcp_stream_open(&stream, TCP_STREAM_GATHERS));
+        cr_assert(tcp_stream_read(&stream, message.at, message.count));
+        cr_assert_eq(stream.link.broken != NULL, piece > TCP_STREAM_WORD_BYTES);
+        cr_assert_null(tcp_stream_check(&stream));
+        if (piece <= TCP_STREAM_WORD_BYTES)
+            cr_assert_eq(stream.p.answer_got, piece * TCP_STREAM_WORLD);
+        tcp_stream_close(&stream);
+    }
 }
