@@ -17,7 +17,8 @@ fast=(--workers 0,1 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.02 
 
 # torchrun COUNT WORD...: COUNT ranks over TCP, as torchrun starts them. Statuses in `statuses`, output in out.R, err.R.
 # other: words that replace the last one for rank 1.
-other=() first_port=$((20000 + $$ % 20000)) pids=()
+# Ports lie below those that the system hands out.
+other=() first_port=$((20000 + $$ % 12000)) pids=()
 torchrun() {
     local count=$1 rank words
     shift
