@@ -13,7 +13,7 @@ Times are in seconds, sizes in bytes. Every formula names its source. model.py i
 MIB = 1 << 20
 SLICE_BYTES = MIB  # trainer/peers/mpi_peers.h: STK_SLICE_FLOATS
 BINOMIAL_BELOW_BYTES = 1 << 16  # Open MPI 4.1, ompi/mca/coll/libnbc/nbc_iallreduce.c: nbc_allreduce_init
-BINOMIAL_BELOW_RANKS = 4
+PARTS_RANKS = 8  # trainer/peers/mpi.c: ranks that add parts of a slice themselves, at most
 BACKWARD_SHARE = 2 / 3  # of a pass: two products for each of the forward part
 
 
@@ -29,9 +29,10 @@ def divide(ranks, node_ranks):
 
 
 def mpi_slice(ranks, node_ranks, size, node, net):
-    """Open MPI's MPI_Iallreduce of one slice.
+    """The sum of one slice.
 
-    Few ranks or bytes: a binomial tree up and down, each level of which moves the slice twice and adds it once. Else
+    Up to PARTS_RANKS: each rank receives its part of R from all others, adds them, and sends the sum to all others: 2 (R - 1)
+    messages, and (R - 1)/R of the slice moved twice and added once. More: Open MPI's MPI_Iallreduce. Few bytes: a binomial tree up and down, each level of which moves the slice twice and adds it once. Else
     recursive halving and doubling: each rank moves and adds (R - 1)/R of the slice (R. Thakur, R. Rabenseifner, W. Gropp:
     Optimization of Collective Communication Operations in MPICH, 2005, section 4.5). Neighbours come first, so of these bytes
     all but 1/P stay in a node of P ranks, and the rest of P ranks crosses the link of the node at the same time.
@@ -39,7 +40,11 @@ def mpi_slice(ranks, node_ranks, size, node, net):
     node: round_s, byte_s (a byte moved up and down and added); net: round_s, byte_s (a byte moved once).
     """
     local, nodes = divide(ranks, node_ranks)
-    if ranks < BINOMIAL_BELOW_RANKS or size < BINOMIAL_BELOW_BYTES:
+    if ranks <= PARTS_RANKS:
+        near = 2 * (local - 1) * node["round_s"] + size * node["byte_s"] * (local - 1) / ranks
+        away = ranks - local
+        return near + 2 * away * net["round_s"] + 2 * size * net["byte_s"] * local * away / ranks
+    if size < BINOMIAL_BELOW_BYTES:
         near = rounds(local) * (2 * node["round_s"] + size * node["byte_s"])
         return near + rounds(nodes) * 2 * (net["round_s"] + size * net["byte_s"])
     near = 2 * rounds(local) * node["round_s"] + size * node["byte_s"] * (1 - 1 / local)
@@ -150,11 +155,12 @@ def test_mpi():
     assert [rounds(n) for n in (1, 2, 3, 4, 5, 8, 9, 1024)] == [0, 1, 2, 2, 3, 3, 4, 10]
     assert divide(3, 64) == (3, 1) and divide(128, 64) == (64, 2) and divide(65, 64) == (64, 2)
     node, net = {"round_s": 1e-6, "byte_s": 1e-9, "word_s": 2e-6}, {"round_s": 5e-6, "byte_s": 1e-10}
-    near(mpi_slice(2, 64, MIB, node, net), 2e-6 + MIB * 1e-9)
-    near(mpi_slice(3, 64, MIB, node, net), 2 * (2e-6 + MIB * 1e-9))  # two levels of a binomial tree
-    near(mpi_slice(8, 64, 1024, node, net), 3 * (2e-6 + 1024e-9))
-    near(mpi_slice(8, 64, MIB, node, net), 6e-6 + MIB * 1e-9 * 7 / 8)
-    near(mpi_slice(8, 4, MIB, node, net), 4e-6 + MIB * 1e-9 * 3 / 4 + 2 * 5e-6 + 2 * MIB * 1e-10 / 2)
+    near(mpi_slice(2, 64, MIB, node, net), 2e-6 + MIB * 1e-9 / 2)
+    near(mpi_slice(3, 64, MIB, node, net), 4e-6 + MIB * 1e-9 * 2 / 3)
+    near(mpi_slice(8, 4, MIB, node, net), 6e-6 + MIB * 1e-9 * 3 / 8 + 8 * 5e-6 + 2 * MIB * 1e-10 * 4 * 4 / 8)
+    near(mpi_slice(16, 64, 1024, node, net), 4 * (2e-6 + 1024e-9))  # four levels of a binomial tree
+    near(mpi_slice(16, 64, MIB, node, net), 8e-6 + MIB * 1e-9 * 15 / 16)
+    near(mpi_slice(16, 4, MIB, node, net), 4e-6 + MIB * 1e-9 * 3 / 4 + 4 * 5e-6 + 2 * MIB * 1e-10 * 3 / 4)
     near(mpi_sum(8, 8, 3 * MIB, node, net), 3 * mpi_slice(8, 8, MIB, node, net))
     near(mpi_sum(8, 8, MIB + 100, node, net),
          mpi_slice(8, 8, MIB, node, net) + mpi_slice(8, 8, 100, node, net))
@@ -190,7 +196,7 @@ def test_updates():
     near(rate(1, job, alone), 100 / 0.12)
     two = cpu_update(2, job, machine, net)
     near(two["compute"], alone["compute"])
-    near(two["sum"], 2 * (2e-6 + MIB * 1e-9))
+    near(two["sum"], 2 * (2e-6 + MIB * 1e-9 / 2))
     near(two["words"], 3 * 2e-6)
     four = cpu_update(4, job, machine, net)  # on two CPUs: everything takes twice as long
     near(four["compute"], 2 * alone["compute"])

@@ -3,12 +3,19 @@
  * usage: mpirun -n RANKS scaling_sums
  *
  * Rank 0 prints a line for each case, "sum BYTES SECONDS" or "word BYTES SECONDS": the median of the turns. The calls are those
- * of libstoker_mpi.so (trainer/peers/plugin/mpi.c), on the communicator of all. */
+ * of the trainer (trainer/peers/mpi_slices.c), on the communicator of all. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TURNS = 31, CALLS = 10, WORD_BYTES = 248, FLOATS_MAX = 1 << 18, RANKS_MAX = 4096 };
+enum {
+    TURNS = 31,
+    CALLS = 10,
+    WORD_BYTES = 248,
+    PARTS_RANKS = 8,
+    FLOATS_MAX = 1 << 18,
+    RANKS_MAX = 4096
+};
 
 static int by_size(const void *a, const void *b)
 {
@@ -17,9 +24,49 @@ static int by_size(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-static void sum(const float *from, float *to, int count)
+/* Few ranks: each receives its part of all arrays, adds the parts, and sends the sum to all. */
+static void sum_by_parts(float *from, float *to, int count, int ranks, int rank)
 {
+    int counts[PARTS_RANKS] = { 0 };
+    int starts[PARTS_RANKS] = { 0 };
+    int own[PARTS_RANKS] = { 0 };
+    int received[PARTS_RANKS] = { 0 };
+    const int part = count / ranks;
     MPI_Request request = MPI_REQUEST_NULL;
+    for (int r = 0; r < ranks; r++) {
+        starts[r] = r * part;
+        counts[r] = r + 1 < ranks ? part : count - r * part;
+    }
+    for (int r = 0; r < ranks; r++) {
+        own[r] = counts[rank];
+        received[r] = r * counts[rank];
+    }
+    (void)MPI_Ialltoallv(from, counts, starts, MPI_FLOAT, to, own, received, MPI_FLOAT,
+                         MPI_COMM_WORLD, &request);
+    (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+    float *const sums = from + starts[rank];
+    for (int i = 0; i < counts[rank]; i++) {
+        float all = 0;
+        for (int r = 0; r < ranks; r++)
+            all += to[received[r] + i];
+        sums[i] = all;
+    }
+    (void)MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, from, counts, starts, MPI_FLOAT,
+                          MPI_COMM_WORLD, &request);
+    (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void sum(float *from, float *to, int count)
+{
+    int ranks = 1;
+    int rank = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    (void)MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (ranks <= PARTS_RANKS) {
+        sum_by_parts(from, to, count, ranks, rank);
+        return;
+    }
     (void)MPI_Iallreduce(from, to, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
     (void)MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
@@ -34,7 +81,7 @@ static void word(const float *from, float *to)
 
 /* count: floats of a sum; 0 = a word. Returns the median of a call, on the rank for which a turn took longest: one that comes
  * late finds its messages there. */
-static double measure(int count, const float *from, float *to)
+static double measure(int count, float *from, float *to)
 {
     double seconds[TURNS];
     for (int turn = 0; turn < TURNS; turn++) {
@@ -52,7 +99,7 @@ static double measure(int count, const float *from, float *to)
     return seconds[TURNS / 2];
 }
 
-static void measure_all(int rank, const float *from, float *to)
+static void measure_all(int rank, float *from, float *to)
 {
     static const int counts[] = {
         0, 1 << 10, 1 << 12, 1 << 14, 1 << 15, 1 << 16, 1 << 17, 1 << 18
