@@ -65,24 +65,24 @@ for count in 2 3; do
 done
 
 # ---- the other forms; and one process prints what it always has
-torchrun 2 "${fast[@]}" --format csv "$data"
+torchrun 2 "${fast[@]}" --ceilings off --format csv "$data"
 finish
 head -n 1 out.0 | grep -q ',ranks,slowest_rank,slowest_rank_samples_per_s,date' || fail "csv: $(head -n 1 out.0)"
-[ "$(awk -F, '{ print NF }' out.0 | sort -u | wc -l)" -le 2 ] || fail "csv: rows of different lengths"
+python3 -c 'import csv; assert len({len(row) for row in csv.reader(open("out.0"))}) == 1' || fail "csv: rows of different lengths"
 torchrun 2 "${fast[@]}" "$data"
 finish
 grep -q '^# ranks    2 of torchrun: ' out.0 || fail "table: $(cat out.0)"
 [ "$(grep -c 'slowest: rank [01], ' out.0)" -eq 2 ] || fail "table: no slowest rank"
 grep -q '^# verdict  2 ranks together, each with ' out.0 || fail "verdict: $(cat out.0)"
 grep -q '^options.rank = STOKER_RANK_AUTO;' out.0 || fail "the advice lacks the rank"
-torchrun 2 "${fast[@]}" --format html "$data"
+torchrun 2 "${fast[@]}" --ceilings off --format html "$data"
 finish
 grep -q ', 2 ranks together' out.0 || fail "html: no ranks"
 for form in json csv table html; do
-    "$tool" "${fast[@]}" --quiet --format $form "$data" >one.$form || fail "one process, $form"
+    "$tool" "${fast[@]}" --ceilings off --quiet --format $form "$data" >one.$form || fail "one process, $form"
     if grep -qE 'ranks|slowest|RANK_AUTO' one.$form; then fail "one process speaks of ranks: $form"; fi
 done
-torchrun 2 "${fast[@]}" --format json "$data"
+torchrun 2 "${fast[@]}" --ceilings off --format json "$data"
 finish
 "$tool" --compare one.json out.0 >compared || true
 grep -qx '# ranks was 1' compared || fail "--compare does not name the ranks: $(cat compared)"
