@@ -126,7 +126,7 @@ def describe(build):
     mpi = run(["mpirun", "--version"], 1).split("\n")[0]
     load = os.getloadavg()[0]
     return {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), "cpu": name, "cpus": os.cpu_count(),
-            "kernel": platform.release(), "version": version, "mpi": mpi, "load": round(load, 1),
+            "kernel": platform.release().split("-")[0], "version": version, "mpi": mpi, "load": round(load, 1),
             "data": "MNIST" if find_data().startswith("mnist:") else "drawn digits"}
 
 
