@@ -45,9 +45,9 @@ typedef enum stoker_schedule {
     STOKER_ONE_CYCLE /* PyTorch's OneCycleLR, cosine annealing: learning_rate is the peak */
 } stoker_schedule;
 
-/* Processes that train one model together, each on its own batches: see options.peers. */
+/* Processes or threads that train one model together, each on its own batches: see options.peers. */
 typedef enum stoker_peers {
-    STOKER_PEERS_NONE = 0, /* this process alone */
+    STOKER_PEERS_NONE = 0, /* this trainer alone */
     STOKER_PEERS_AUTO,     /* those that stoker_ranks_from_environment() finds; one process: NONE */
     STOKER_PEERS_MPI,      /* all processes of MPI */
     STOKER_PEERS_THREADS,  /* threads of this process: those of options.peer_group */
@@ -157,9 +157,9 @@ typedef struct stoker_trainer_options {
      * or two devices of which one is a GPU. */
     bool tf32;
 
-    /* Ranks that train one model. Default STOKER_PEERS_NONE. Give all ranks the same model and options. Each rank steps with its own share of the samples (the loader's rank and world_size), batch_size
-     * being that of one rank: N ranks compute what one computes with N times `accumulate`, and an update sums the
-     * gradients of all. All ranks use rank 0's weights and seed. A call that is marked "All ranks" waits for the others;
+    /* Ranks that train one model. Default STOKER_PEERS_NONE. Give all ranks the same model and options. Each rank steps
+     * with its own share of the samples (the loader's rank and world_size), batch_size being that of one rank: N ranks
+     * compute what one computes with N times `accumulate`, and an update sums the gradients of all. All ranks use rank 0's weights and seed. A call that is marked "All ranks" waits for the others;
      * if one rank fails, is stopped or does not come, it returns STOKER_EPEER with a message that names that rank.
      * create starts MPI unless it runs, through libstoker_mpi.so (or the file that $STOKER_MPI names), and the program's
      * exit finishes it. Not with split.
