@@ -63,18 +63,19 @@ class Failed(Exception):
 
 # ---- measuring ------------------------------------------------------------------------------------------------------
 
-def run(command, ranks):
-    """The output of a program, on several ranks if there are more than one."""
+def run(command, ranks, folder=None):
+    """The output of a program, on several ranks if there are more than one, in a folder (default: this one)."""
     if ranks > 1:
         command = ["mpirun", "-n", str(ranks)] + command
-    done = subprocess.run(command, env={**os.environ, **MPI_ENVIRONMENT}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **MPI_ENVIRONMENT}, capture_output=True, text=True,
+                          timeout=300)
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}: {done.returncode}: {done.stderr[-400:]}")
     return done.stdout
 
 
 def find_data():
-    folder = os.path.join(os.environ.get("STOKER_DATA", os.path.join(TOP, "data")), "mnist")
+    folder = os.path.abspath(os.path.join(os.environ.get("STOKER_DATA", os.path.join(TOP, "data")), "mnist"))
     return f"mnist:{folder}" if os.path.isdir(folder) else "synth:digits?count=60000"
 
 
@@ -84,7 +85,8 @@ def train(build, preset, ranks, batch):
         log = os.path.join(scratch, "log.csv")
         run([os.path.join(build, "trainer", "stoker-mnist"), "--quiet", "--preset", preset, "--threads", "1", "--workers", "0",
              "--batch-size", str(batch), "--steps", str(JOBS[preset]["updates"] + SETTLE), "--data", find_data(),
-             "--test-data", "synth:digits?count=64", "--device", "cpu", "--log", log], ranks)
+             "--test-data", "synth:digits?count=64", "--device", "cpu", "--log", log],
+            ranks, scratch)  # an interrupted run saves in its folder
         with open(log, encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if int(row["step"]) > SETTLE]
     return (statistics.median(float(row["train/samples_per_s"]) for row in rows),
