@@ -11,67 +11,51 @@
 #include "loader/device/device.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #ifdef STOKER_HAVE_CUDA
-#include "loader/base/clock.h"
-#include "loader/base/cuda_runtime.h"
-#include "loader/base/thread.h"
-
-enum { DRAIN_POLL_NS = 50000 };
-
-struct cuda {
-    struct stk_device device; /* first: the part that others see */
-    struct stk_cuda_runtime runtime;
-    cudaStream_t stream;   /* the copies', in order; NULL = not made */
-    cudaLibrary_t library; /* NULL = no kernels loaded */
-};
-
-static struct cuda *cuda_of(struct stk_device *device)
-{
-    return (struct cuda *)device;
-}
+#include "loader/device/cuda.h"
 
 /* The error in words. It is removed from cudaGetLastError: the program would take it for its own. */
-static const char *words(const struct stk_cuda_runtime *runtime, cudaError_t code)
+const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t code)
 {
     (void)runtime->cudaGetLastError();
     return runtime->cudaGetErrorString(code);
 }
 
 /* 0, or the device has failed. */
-static int check(struct cuda *cuda, cudaError_t code, const char *what)
+int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what)
 {
     if (code == cudaSuccess)
         return 0;
-    return stk_device_fail(&cuda->device, "cuda:%u: %s: %s (%d)", (unsigned)cuda->device.index,
-                           what, words(&cuda->runtime, code), (int)code);
+    return stk_device_fail(&gpu->device, "cuda:%u: %s: %s (%d)", (unsigned)gpu->device.index, what,
+                           stk_gpu_words(&gpu->runtime, code), (int)code);
 }
 
 /* ---- the current device, which is the caller's ---- */
 
-static int enter(struct cuda *cuda, int *before)
+int stk_gpu_enter(struct stk_gpu *gpu, int *before)
 {
-    int rc = check(cuda, cuda->runtime.cudaGetDevice(before), "cudaGetDevice");
-    if (rc == 0 && *before != (int)cuda->device.index)
-        rc = check(cuda, cuda->runtime.cudaSetDevice((int)cuda->device.index), "cudaSetDevice");
+    int rc = stk_gpu_check(gpu, gpu->runtime.cudaGetDevice(before), "cudaGetDevice");
+    if (rc == 0 && *before != (int)gpu->device.index)
+        rc =
+            stk_gpu_check(gpu, gpu->runtime.cudaSetDevice((int)gpu->device.index), "cudaSetDevice");
     return rc;
 }
 
-static void leave(struct cuda *cuda, int before)
+void stk_gpu_leave(struct stk_gpu *gpu, int before)
 {
-    if (before != (int)cuda->device.index)
-        (void)check(cuda, cuda->runtime.cudaSetDevice(before), "cudaSetDevice back");
+    if (before != (int)gpu->device.index)
+        (void)stk_gpu_check(gpu, gpu->runtime.cudaSetDevice(before), "cudaSetDevice back");
 }
 
 /* ---- open and close ---- */
 
-static int find_device(struct cuda *cuda, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
+static int find_device(struct stk_gpu *gpu, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
 {
     int count = 0;
-    const cudaError_t code = cuda->runtime.cudaGetDeviceCount(&count);
+    const cudaError_t code = gpu->runtime.cudaGetDeviceCount(&count);
     if (code != cudaSuccess)
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s (%d)", words(&cuda->runtime, code),
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s (%d)", stk_gpu_words(&gpu->runtime, code),
                        (int)code);
     else if (count <= 0)
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "the CUDA runtime sees no GPU");
@@ -82,17 +66,17 @@ static int find_device(struct cuda *cuda, uint32_t index, char why[STK_DEVICE_WH
     return STOKER_EDEVICE;
 }
 
-static int make_stream(struct cuda *cuda, char why[STK_DEVICE_WHY_BYTES])
+static int make_stream(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
 {
     int before;
-    int rc = enter(cuda, &before);
+    int rc = stk_gpu_enter(gpu, &before);
     if (rc == 0) { /* non-blocking: the legacy default stream does not hold our copies up */
-        rc = check(cuda,
-                   cuda->runtime.cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
-                   "cudaStreamCreate");
-        leave(cuda, before);
+        rc = stk_gpu_check(
+            gpu, gpu->runtime.cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking),
+            "cudaStreamCreate");
+        stk_gpu_leave(gpu, before);
     }
-    const char *failure = stk_device_failure(&cuda->device);
+    const char *failure = stk_device_failure(&gpu->device);
     if (failure != NULL)
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", failure);
     return failure != NULL ? STOKER_EDEVICE : rc;
@@ -100,33 +84,33 @@ static int make_stream(struct cuda *cuda, char why[STK_DEVICE_WHY_BYTES])
 
 static void cuda_close(struct stk_device *device)
 {
-    struct cuda *cuda = cuda_of(device);
-    if (cuda->library != NULL)
-        (void)check(cuda, cuda->runtime.cudaLibraryUnload(cuda->library), "cudaLibraryUnload");
-    if (cuda->stream != NULL)
-        (void)check(cuda, cuda->runtime.cudaStreamDestroy(cuda->stream), "cudaStreamDestroy");
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    if (gpu->library != NULL)
+        (void)stk_gpu_check(gpu, gpu->runtime.cudaLibraryUnload(gpu->library), "cudaLibraryUnload");
+    if (gpu->stream != NULL)
+        (void)stk_gpu_check(gpu, gpu->runtime.cudaStreamDestroy(gpu->stream), "cudaStreamDestroy");
 }
 
 static int open_as(const struct stk_device_ops *ops, struct stk_device **out, uint32_t index,
                    char why[STK_DEVICE_WHY_BYTES])
 {
-    struct cuda *cuda = stk_calloc(1, sizeof(*cuda));
-    if (cuda == NULL)
+    struct stk_gpu *gpu = stk_calloc(1, sizeof(*gpu));
+    if (gpu == NULL)
         return STOKER_ENOMEM;
-    cuda->device.ops = ops;
-    cuda->device.index = index;
+    gpu->device.ops = ops;
+    gpu->device.index = index;
     const char *reason = NULL;
-    int rc = stk_cuda_runtime_load(&cuda->runtime, &reason);
+    int rc = stk_cuda_runtime_load(&gpu->runtime, &reason);
     if (rc != 0)
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", reason);
     else
-        rc = find_device(cuda, index, why);
+        rc = find_device(gpu, index, why);
     if (rc == 0 && ops->send != NULL)
-        rc = make_stream(cuda, why);
+        rc = make_stream(gpu, why);
     if (rc == 0)
-        *out = &cuda->device;
+        *out = &gpu->device;
     else
-        stk_device_close(&cuda->device);
+        stk_device_close(&gpu->device);
     return rc;
 }
 
@@ -144,286 +128,16 @@ static int cuda_host_open(struct stk_device **out, uint32_t index, char why[STK_
 static bool cuda_bus_address(struct stk_device *device, uint32_t index,
                              char address[STK_BUS_ADDRESS_BYTES])
 {
-    struct cuda *cuda = cuda_of(device);
+    struct stk_gpu *gpu = stk_gpu_of(device);
     struct cudaDeviceProp found;
-    const cudaError_t code = cuda->runtime.cudaGetDeviceProperties(&found, (int)index);
+    const cudaError_t code = gpu->runtime.cudaGetDeviceProperties(&found, (int)index);
     if (code != cudaSuccess) {
-        (void)words(&cuda->runtime, code);
+        (void)stk_gpu_words(&gpu->runtime, code);
         return false;
     }
     (void)snprintf(address, STK_BUS_ADDRESS_BYTES, "%04x:%02x:%02x.0",
                    (unsigned)found.pciDomainID & 0xFFFFU, (unsigned)found.pciBusID & 0xFFU,
                    (unsigned)found.pciDeviceID & 0xFFU);
-    return true;
-}
-
-/* ---- memory ---- */
-
-/* Portable: page-locked for every GPU, so that several loaders and the program may use it. This device is made
- * current for the call, which would otherwise initialise whichever device is current. */
-static int cuda_pin(struct stk_device *device, struct stk_region *region,
-                    char why[STK_DEVICE_WHY_BYTES])
-{
-    struct cuda *cuda = cuda_of(device);
-    int before;
-    if (enter(cuda, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
-        return STOKER_EDEVICE;
-    }
-    const cudaError_t code =
-        cuda->runtime.cudaHostRegister(region->base, region->bytes, cudaHostRegisterPortable);
-    leave(cuda, before);
-    if (code != cudaSuccess) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaHostRegister of %zu bytes: %s (%d)",
-                       region->bytes, words(&cuda->runtime, code), (int)code);
-        return STOKER_EPIN;
-    }
-    region->locked = true;
-    return 0;
-}
-
-static void cuda_unpin(struct stk_device *device, struct stk_region *region)
-{
-    struct cuda *cuda = cuda_of(device);
-    int before;
-    const bool entered = enter(cuda, &before) == 0;
-    (void)check(cuda, cuda->runtime.cudaHostUnregister(region->base), "cudaHostUnregister");
-    if (entered)
-        leave(cuda, before);
-    region->locked = false;
-}
-
-static void *cuda_alloc(struct stk_device *device, size_t bytes, char why[STK_DEVICE_WHY_BYTES])
-{
-    struct cuda *cuda = cuda_of(device);
-    void *memory = NULL;
-    int before;
-    if (enter(cuda, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
-        return NULL;
-    }
-    const cudaError_t code = cuda->runtime.cudaMalloc(&memory, bytes);
-    leave(cuda, before);
-    if (code == cudaSuccess)
-        return memory;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaMalloc of %zu bytes: %s (%d)", bytes,
-                   words(&cuda->runtime, code), (int)code);
-    return NULL;
-}
-
-static int cuda_available(struct stk_device *device, uint64_t *bytes,
-                          char why[STK_DEVICE_WHY_BYTES])
-{
-    struct cuda *cuda = cuda_of(device);
-    size_t available = 0, all = 0;
-    int before;
-    if (enter(cuda, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
-        return STOKER_EDEVICE;
-    }
-    const cudaError_t code = cuda->runtime.cudaMemGetInfo(&available, &all);
-    leave(cuda, before);
-    *bytes = available;
-    if (code == cudaSuccess)
-        return 0;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaMemGetInfo: %s (%d)",
-                   words(&cuda->runtime, code), (int)code);
-    return STOKER_EDEVICE;
-}
-
-static void cuda_free(struct stk_device *device, void *memory)
-{
-    struct cuda *cuda = cuda_of(device);
-    int before; /* freed on this device if that can be made current, else anyway */
-    const bool entered = enter(cuda, &before) == 0;
-    (void)check(cuda, cuda->runtime.cudaFree(memory), "cudaFree");
-    if (entered)
-        leave(cuda, before);
-}
-
-/* ---- events and copies ---- */
-
-static void *cuda_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BYTES])
-{
-    struct cuda *cuda = cuda_of(device);
-    cudaEvent_t event = NULL;
-    int before;
-    if (enter(cuda, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
-        return NULL;
-    }
-    const cudaError_t code = cuda->runtime.cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    leave(cuda, before);
-    if (code == cudaSuccess)
-        return event;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaEventCreate: %s (%d)",
-                   words(&cuda->runtime, code), (int)code);
-    return NULL;
-}
-
-static void cuda_event_destroy(struct stk_device *device, void *event)
-{
-    struct cuda *cuda = cuda_of(device);
-    (void)check(cuda, cuda->runtime.cudaEventDestroy(event), "cudaEventDestroy");
-}
-
-/* ---- kernels ---- */
-
-static int cuda_load(struct stk_device *device, const void *image, const char *name, void **kernel,
-                     char why[STK_DEVICE_WHY_BYTES])
-{
-    struct cuda *cuda = cuda_of(device);
-    const struct stk_cuda_runtime *runtime = &cuda->runtime;
-    const char *what = "cudaLibraryLoadData";
-    cudaKernel_t found = NULL;
-    int before;
-    if (enter(cuda, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
-        return STOKER_EDEVICE;
-    }
-    cudaError_t code = cudaSuccess;
-    if (cuda->library == NULL)
-        code = runtime->cudaLibraryLoadData(&cuda->library, image, NULL, NULL, 0, NULL, NULL, 0);
-    if (code == cudaSuccess) {
-        what = "cudaLibraryGetKernel";
-        code = runtime->cudaLibraryGetKernel(&found, cuda->library, name);
-    }
-    leave(cuda, before);
-    *kernel = found;
-    if (code == cudaSuccess)
-        return 0;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s of %s: %s (%d)", what, name, words(runtime, code),
-                   (int)code);
-    return STOKER_EDEVICE;
-}
-
-static int launch(struct cuda *cuda, const struct stk_device_launch *launched)
-{
-    void *arguments[] = { (void *)launched->arguments };
-    const dim3 grid = { launched->grid_x, launched->grid_y, 1 };
-    const dim3 block = { launched->block_threads, 1, 1 };
-    return check(
-        cuda,
-        cuda->runtime.cudaLaunchKernel(launched->kernel, grid, block, arguments, 0, cuda->stream),
-        "cudaLaunchKernel");
-}
-
-static int cuda_send(struct stk_device *device, const struct stk_send *send)
-{
-    struct cuda *cuda = cuda_of(device);
-    const struct stk_cuda_runtime *runtime = &cuda->runtime;
-    if (stk_device_failure(device) != NULL)
-        return STOKER_EDEVICE;
-    int before;
-    int rc = enter(cuda, &before);
-    if (rc < 0)
-        return rc;
-    if (send->after != NULL)
-        rc = check(cuda, runtime->cudaStreamWaitEvent(cuda->stream, send->after, 0),
-                   "cudaStreamWaitEvent");
-    for (uint32_t i = 0; rc == 0 && i < send->piece_count; i++)
-        rc = check(cuda,
-                   runtime->cudaMemcpyAsync(send->pieces[i].to, send->pieces[i].from,
-                                            send->pieces[i].bytes, cudaMemcpyHostToDevice,
-                                            cuda->stream),
-                   "cudaMemcpyAsync to the device");
-    for (uint32_t i = 0; rc == 0 && i < send->launch_count; i++)
-        rc = launch(cuda, &send->launches[i]);
-    if (rc == 0)
-        rc = check(cuda, runtime->cudaEventRecord(send->done, cuda->stream), "cudaEventRecord");
-    leave(cuda, before);
-    return rc;
-}
-
-static int cuda_wait_on(struct stk_device *device, void *event, void *stream)
-{
-    struct cuda *cuda = cuda_of(device);
-    int before; /* the default stream is that of the current device */
-    int rc = enter(cuda, &before);
-    if (rc < 0)
-        return rc;
-    rc = check(cuda, cuda->runtime.cudaStreamWaitEvent(stream, event, 0),
-               "cudaStreamWaitEvent of the consumer's stream");
-    leave(cuda, before);
-    return rc;
-}
-
-static int record_on(struct cuda *cuda, cudaEvent_t event, cudaStream_t stream)
-{
-    int before;
-    int rc = enter(cuda, &before);
-    if (rc < 0)
-        return rc;
-    rc = check(cuda, cuda->runtime.cudaEventRecord(event, stream),
-               "cudaEventRecord on the consumer's stream");
-    leave(cuda, before);
-    return rc;
-}
-
-/* If the event cannot be marked, the host waits: the memory must not be reused while the stream uses it. */
-static int cuda_mark_on(struct stk_device *device, void *event, void *stream)
-{
-    struct cuda *cuda = cuda_of(device);
-    const int rc = record_on(cuda, event, stream);
-    if (rc < 0)
-        (void)cuda->runtime.cudaStreamSynchronize(stream);
-    return rc;
-}
-
-static int cuda_finish(struct stk_device *device, void *stream)
-{
-    struct cuda *cuda = cuda_of(device);
-    int before;
-    int rc = enter(cuda, &before);
-    if (rc < 0)
-        return rc;
-    rc = check(cuda, cuda->runtime.cudaStreamSynchronize(stream),
-               "cudaStreamSynchronize of the consumer's stream");
-    leave(cuda, before);
-    return rc;
-}
-
-static int cuda_done(struct stk_device *device, void *event)
-{
-    struct cuda *cuda = cuda_of(device);
-    const cudaError_t code = cuda->runtime.cudaEventQuery(event);
-    if (code == cudaErrorNotReady) {
-        (void)cuda->runtime.cudaGetLastError(); /* not an error, but recorded as one */
-        return 0;
-    }
-    const int rc = check(cuda, code, "cudaEventQuery");
-    return rc < 0 ? rc : 1;
-}
-
-static int cuda_wait(struct stk_device *device, void *event, uint64_t deadline_ns)
-{
-    struct cuda *cuda = cuda_of(device);
-    if (deadline_ns == UINT64_MAX) {
-        const int rc =
-            check(cuda, cuda->runtime.cudaEventSynchronize(event), "cudaEventSynchronize");
-        return rc < 0 ? rc : 1;
-    }
-    int rc;
-    while ((rc = cuda_done(device, event)) == 0 && stk_now_ns() < deadline_ns)
-        stk_spin_pause();
-    return rc;
-}
-
-/* Only a query can find out, without waiting forever, if copies are still in flight. A device that answers
- * twice with an error is lost, and a lost device touches no memory. */
-static bool cuda_drain(struct stk_device *device, uint64_t deadline_ns)
-{
-    struct cuda *cuda = cuda_of(device);
-    cudaError_t code;
-    while ((code = cuda->runtime.cudaStreamQuery(cuda->stream)) == cudaErrorNotReady) {
-        (void)cuda->runtime.cudaGetLastError();
-        if (stk_now_ns() >= deadline_ns)
-            return false;
-        nanosleep(&(struct timespec){ .tv_nsec = DRAIN_POLL_NS }, NULL);
-    }
-    if (check(cuda, code, "cudaStreamQuery") < 0)
-        (void)check(cuda, cuda->runtime.cudaStreamSynchronize(cuda->stream),
-                    "cudaStreamSynchronize");
     return true;
 }
 
@@ -433,20 +147,20 @@ const struct stk_device_ops stk_device_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .bus_address = cuda_bus_address,
-    .pin = cuda_pin,
-    .unpin = cuda_unpin,
-    .alloc = cuda_alloc,
-    .free = cuda_free,
-    .available = cuda_available,
-    .event_create = cuda_event_create,
-    .event_destroy = cuda_event_destroy,
-    .load = cuda_load,
-    .send = cuda_send,
-    .wait_on = cuda_wait_on,
-    .mark_on = cuda_mark_on,
-    .done = cuda_done,
-    .wait = cuda_wait,
-    .drain = cuda_drain,
+    .pin = stk_gpu_pin,
+    .unpin = stk_gpu_unpin,
+    .alloc = stk_gpu_alloc,
+    .free = stk_gpu_free,
+    .available = stk_gpu_available,
+    .event_create = stk_gpu_event_create,
+    .event_destroy = stk_gpu_event_destroy,
+    .load = stk_gpu_load,
+    .send = stk_gpu_send,
+    .wait_on = stk_gpu_wait_on,
+    .mark_on = stk_gpu_mark_on,
+    .done = stk_gpu_done,
+    .wait = stk_gpu_wait,
+    .drain = stk_gpu_drain,
 };
 
 const struct stk_device_ops stk_device_cuda_host = {
@@ -455,9 +169,9 @@ const struct stk_device_ops stk_device_cuda_host = {
     .open = cuda_host_open,
     .close = cuda_close,
     .bus_address = cuda_bus_address,
-    .pin = cuda_pin,
-    .unpin = cuda_unpin,
-    .finish = cuda_finish,
+    .pin = stk_gpu_pin,
+    .unpin = stk_gpu_unpin,
+    .finish = stk_gpu_finish,
 };
 
 #else

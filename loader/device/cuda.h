@@ -1,0 +1,56 @@
+/* cuda.h - a GPU as a device: what the files cuda*.c share.
+ *
+ *   cuda.c            open, close, the caller's current device, the tables of functions
+ *   cuda_memory.c     memory of the GPU, page-locked host memory
+ *   cuda_send.c       copies and kernels of a batch
+ *   cuda_events.c     events, and the host waiting for them
+ *   cuda_consumer.c   streams of the consumer
+ */
+#ifndef STK_DEVICE_CUDA_H
+#define STK_DEVICE_CUDA_H
+
+#include "loader/base/cuda_runtime.h"
+#include "loader/device/device.h"
+
+struct stk_gpu {
+    struct stk_device device; /* first: the part that others see */
+    struct stk_cuda_runtime runtime;
+    cudaStream_t stream;   /* the copies', in order; NULL = not made */
+    cudaLibrary_t library; /* NULL = no kernels loaded */
+};
+
+static inline struct stk_gpu *stk_gpu_of(struct stk_device *device)
+{
+    return (struct stk_gpu *)device;
+}
+
+/* The error in words. It is removed from cudaGetLastError: the program would take it for its own. */
+const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t code);
+
+/* 0, or the device has failed. */
+int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
+
+/* Make the GPU current in this thread; leave restores what the caller had. leave only after enter returned 0. */
+int stk_gpu_enter(struct stk_gpu *gpu, int *before);
+void stk_gpu_leave(struct stk_gpu *gpu, int before);
+
+/* The functions of stk_device_ops. */
+int stk_gpu_pin(struct stk_device *device, struct stk_region *region,
+                char why[STK_DEVICE_WHY_BYTES]);
+void stk_gpu_unpin(struct stk_device *device, struct stk_region *region);
+void *stk_gpu_alloc(struct stk_device *device, size_t bytes, char why[STK_DEVICE_WHY_BYTES]);
+void stk_gpu_free(struct stk_device *device, void *memory);
+int stk_gpu_available(struct stk_device *device, uint64_t *bytes, char why[STK_DEVICE_WHY_BYTES]);
+void *stk_gpu_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BYTES]);
+void stk_gpu_event_destroy(struct stk_device *device, void *event);
+int stk_gpu_load(struct stk_device *device, const void *image, const char *name, void **kernel,
+                 char why[STK_DEVICE_WHY_BYTES]);
+int stk_gpu_send(struct stk_device *device, const struct stk_send *send);
+int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream);
+int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream);
+int stk_gpu_finish(struct stk_device *device, void *stream);
+int stk_gpu_done(struct stk_device *device, void *event);
+int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns);
+bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,61 @@
+/* cuda_events.c - events of a GPU, and the host waiting for them. */
+#ifdef STOKER_HAVE_CUDA
+#include "loader/device/cuda.h"
+
+#include <stdio.h>
+
+#include "loader/base/clock.h"
+#include "loader/base/thread.h"
+
+void *stk_gpu_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    cudaEvent_t event = NULL;
+    int before;
+    if (stk_gpu_enter(gpu, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+        return NULL;
+    }
+    const cudaError_t code = gpu->runtime.cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    stk_gpu_leave(gpu, before);
+    if (code == cudaSuccess)
+        return event;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaEventCreate: %s (%d)",
+                   stk_gpu_words(&gpu->runtime, code), (int)code);
+    return NULL;
+}
+
+void stk_gpu_event_destroy(struct stk_device *device, void *event)
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    (void)stk_gpu_check(gpu, gpu->runtime.cudaEventDestroy(event), "cudaEventDestroy");
+}
+
+int stk_gpu_done(struct stk_device *device, void *event)
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    const cudaError_t code = gpu->runtime.cudaEventQuery(event);
+    if (code == cudaErrorNotReady) {
+        (void)gpu->runtime.cudaGetLastError(); /* not an error, but recorded as one */
+        return 0;
+    }
+    const int rc = stk_gpu_check(gpu, code, "cudaEventQuery");
+    return rc < 0 ? rc : 1;
+}
+
+int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns)
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    if (deadline_ns == UINT64_MAX) {
+        const int rc =
+            stk_gpu_check(gpu, gpu->runtime.cudaEventSynchronize(event), "cudaEventSynchronize");
+        return rc < 0 ? rc : 1;
+    }
+    int rc;
+    while ((rc = stk_gpu_done(device, event)) == 0 && stk_now_ns() < deadline_ns)
+        stk_spin_pause();
+    return rc;
+}
+#else
+typedef int stk_cuda_events_not_in_this_build; /* ISO C wants a declaration in every file */
+#endif

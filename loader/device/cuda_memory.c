@@ -1,0 +1,89 @@
+/* cuda_memory.c - memory of a GPU, and host memory that is page-locked for it. */
+#ifdef STOKER_HAVE_CUDA
+#include "loader/device/cuda.h"
+
+#include <stdio.h>
+
+/* Portable: page-locked for every GPU, so that several loaders and the program may use it. This device is made
+ * current for the call, which would otherwise initialise whichever device is current. */
+int stk_gpu_pin(struct stk_device *device, struct stk_region *region,
+                char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    int before;
+    if (stk_gpu_enter(gpu, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+        return STOKER_EDEVICE;
+    }
+    const cudaError_t code =
+        gpu->runtime.cudaHostRegister(region->base, region->bytes, cudaHostRegisterPortable);
+    stk_gpu_leave(gpu, before);
+    if (code != cudaSuccess) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaHostRegister of %zu bytes: %s (%d)",
+                       region->bytes, stk_gpu_words(&gpu->runtime, code), (int)code);
+        return STOKER_EPIN;
+    }
+    region->locked = true;
+    return 0;
+}
+
+void stk_gpu_unpin(struct stk_device *device, struct stk_region *region)
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    int before;
+    const bool entered = stk_gpu_enter(gpu, &before) == 0;
+    (void)stk_gpu_check(gpu, gpu->runtime.cudaHostUnregister(region->base), "cudaHostUnregister");
+    if (entered)
+        stk_gpu_leave(gpu, before);
+    region->locked = false;
+}
+
+void *stk_gpu_alloc(struct stk_device *device, size_t bytes, char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    void *memory = NULL;
+    int before;
+    if (stk_gpu_enter(gpu, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+        return NULL;
+    }
+    const cudaError_t code = gpu->runtime.cudaMalloc(&memory, bytes);
+    stk_gpu_leave(gpu, before);
+    if (code == cudaSuccess)
+        return memory;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaMalloc of %zu bytes: %s (%d)", bytes,
+                   stk_gpu_words(&gpu->runtime, code), (int)code);
+    return NULL;
+}
+
+int stk_gpu_available(struct stk_device *device, uint64_t *bytes, char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    size_t available = 0, all = 0;
+    int before;
+    if (stk_gpu_enter(gpu, &before) < 0) {
+        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+        return STOKER_EDEVICE;
+    }
+    const cudaError_t code = gpu->runtime.cudaMemGetInfo(&available, &all);
+    stk_gpu_leave(gpu, before);
+    *bytes = available;
+    if (code == cudaSuccess)
+        return 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaMemGetInfo: %s (%d)",
+                   stk_gpu_words(&gpu->runtime, code), (int)code);
+    return STOKER_EDEVICE;
+}
+
+void stk_gpu_free(struct stk_device *device, void *memory)
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    int before; /* freed on this device if that can be made current, else anyway */
+    const bool entered = stk_gpu_enter(gpu, &before) == 0;
+    (void)stk_gpu_check(gpu, gpu->runtime.cudaFree(memory), "cudaFree");
+    if (entered)
+        stk_gpu_leave(gpu, before);
+}
+#else
+typedef int stk_cuda_memory_not_in_this_build; /* ISO C wants a declaration in every file */
+#endif
