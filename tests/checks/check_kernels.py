@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_kernels.py - what ptxas reports of each kernel: there for sm_80 and sm_90, no spills, no local memory.
+"""check_kernels.py - what ptxas reports of each kernel: there for each architecture, no spills, no local memory.
 
 usage: check_kernels.py NAMES REPORT    NAMES is a program that prints the kernels of the table
 """
@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 
-ARCHITECTURES = ("sm_80", "sm_90")
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 MEMORY = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
@@ -29,8 +28,11 @@ def entries(report):
 
 def complaints(names, report):
     found = entries(report)
+    architectures = sorted({architecture for _, architecture in found})
+    if not architectures:
+        yield "the report names no kernel"
     for name in names:
-        for architecture in ARCHITECTURES:
+        for architecture in architectures:
             memory = found.pop((name, architecture), "absent")
             if memory == "absent":
                 yield f"{name} is not there for {architecture}"
@@ -40,8 +42,7 @@ def complaints(names, report):
                 yield (f"{name}, {architecture}: {memory[0]} bytes of stack, "
                        f"{memory[1]} + {memory[2]} bytes spilled")
     for name, architecture in found:
-        if architecture in ARCHITECTURES:
-            yield f"{name} is not in the table"
+        yield f"{name}, {architecture}, is not in the table"
 
 
 def self_test():
@@ -49,7 +50,9 @@ def self_test():
     good = line % ("sm_80", 0) + line % ("sm_90", 0)
     assert not list(complaints(["k"], good))
     assert len(list(complaints(["k"], line % ("sm_80", 8) + line % ("sm_90", 0)))) == 1
-    assert len(list(complaints(["k"], line % ("sm_80", 0)))) == 1
+    other = good + line.replace("'k'", "'l'") % ("sm_80", 0)
+    assert len(list(complaints(["k", "l"], other))) == 1
+    assert len(list(complaints(["k"], ""))) == 1
     assert len(list(complaints(["k", "l"], good))) == 2
     assert len(list(complaints([], good))) == 2
 

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""check_sass.py - the machine code of the GPU kernels: no spills, no local memory, double precision only where it is listed.
+
+usage: check_sass.py FATBIN...    every kernel, for every architecture that the fatbins have code for
+
+A GPU without full double precision does two of these operations a clock in each multiprocessor, against 128 in
+single precision: one of them in every thread makes a kernel several times as slow.
+"""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "kernels", "sass"))
+import sass  # noqa: E402
+
+# Most operations in double precision, of all architectures. A kernel that has none must not be listed.
+DOUBLES = {
+    # One thread a sample draws rotation, colours and blur.
+    "stk_retouch": 620,
+    # Weights of a coordinate; and the rectangle, in each thread.
+    "stk_taps": 700,
+    "stk_resize": 360,
+    "stk_crop": 360,
+    # The mean gray, in each thread.
+    "stk_colour": 32,
+    # Training: factors of a step (one thread), sums over blocks, inverse deviations.
+    "stk_train_prepare": 300,
+    "stk_train_gradient_norm": 40,
+    "stk_train_softmax_cross_entropy": 25,
+    "stk_train_mse": 80,
+    "stk_train_move_statistics": 120,
+    "stk_train_batch_norm": 72,
+    "stk_train_batch_norm_moments": 240,
+    "stk_train_batch_norm_sums": 120,
+    "stk_train_batch_norm_finish": 260,
+    "stk_train_batch_norm_backward": 6,
+    "stk_train_batch_norm_backward_sums": 124,
+}
+# Most accesses to local memory, and bytes of the stack.
+LOCAL = {
+    ("stk_crop", "sm_100"): (4, 8),
+    ("stk_crop", "sm_120"): (8, 24),
+    ("stk_train_softmax_cross_entropy", "sm_120"): (2, 8),
+}
+# Kernels that have this much before their first barrier, in every thread of a block.
+BEFORE_BARRIER = {"stk_crop": 194, "stk_taps": 194, "stk_resize": 194, "stk_train_gradient_norm": 8,
+                  "stk_train_softmax_cross_entropy": 7, "stk_train_mse": 11}
+
+
+def family(name):
+    """The name without type and layout."""
+    return re.sub(r"(_(u8|f16|bf16|f32))?(_(nhwc|nchw))?$", "", name)
+
+
+def doubles_before_barrier(kernel):
+    return sum(instruction.is_double for instruction in kernel.before_barrier)
+
+
+def complaints(kernels, doubles=None, local=None, before=None):
+    doubles = DOUBLES if doubles is None else doubles
+    local = LOCAL if local is None else local
+    before = BEFORE_BARRIER if before is None else before
+    unused = {name for name in doubles if any(family(kernel.name) == name for kernel in kernels)}
+    for kernel in sorted(kernels, key=lambda kernel: (kernel.name, kernel.architecture)):
+        where, kin = f"{kernel.name}, {kernel.architecture}", family(kernel.name)
+        if kernel.registers is None or not kernel.instructions:
+            yield f"{where}: cuobjdump reports no code or no registers"
+            continue
+        if kernel.doubles > 0:
+            unused.discard(kin)
+        if kernel.doubles > doubles.get(kin, 0):
+            yield f"{where}: {kernel.doubles} operations in double precision, at most {doubles.get(kin, 0)} are allowed"
+        early = doubles_before_barrier(kernel)
+        if early > before.get(kin, 0):
+            yield f"{where}: {early} of them before the first barrier, at most {before.get(kin, 0)} are allowed"
+        accesses, stack_bytes = local.get((kin, kernel.architecture), (0, 0))
+        if kernel.local_accesses > accesses or kernel.stack_bytes > stack_bytes or kernel.local_bytes > 0:
+            yield (f"{where}: {kernel.local_accesses} accesses to local memory, {kernel.stack_bytes} bytes of stack, "
+                   f"{kernel.local_bytes} bytes of local memory")
+    for name in sorted(unused):
+        yield f"{name} has no double precision any more: remove it from the list"
+
+
+CODE = """
+arch = sm_80
+\t\tFunction : k_f32
+        /*0000*/                   MOV R1, c[0x0][0x28] ;   /* 0x0 */
+        /*0010*/              @!P0 DADD R2, R4, R6 ;
+        /*0020*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+        /*0030*/                   F2F.F32.F64 R2, R2 ;
+        /*0040*/                   MUFU.RCP64H R3, R5 ;
+        /*0050*/                   STL [R1], R2 ;
+        /*0060*/                   EXIT ;
+        /*0070*/                   BRA 0x70;
+        /*0080*/                   NOP;
+"""
+USE = "arch = sm_80\n Function k_f32:\n  REG:26 STACK:%d SHARED:0 LOCAL:0 CONSTANT[0]:416\n"
+
+
+def self_test():
+    kernels = sass.parse_code(CODE)
+    sass.parse_resources(USE % 8, kernels)
+    kernel = kernels["k_f32", "sm_80"]
+    assert (len(kernel.instructions), kernel.doubles, kernel.local_accesses, kernel.registers) == (7, 3, 1, 26)
+    assert doubles_before_barrier(kernel) == 1
+    assert len(list(complaints([kernel], {}, {}, {}))) == 3
+    assert not list(complaints([kernel], {"k": 3}, {("k", "sm_80"): (1, 8)}, {"k": 1}))
+    assert len(list(complaints([kernel], {"k": 2}, {("k", "sm_90"): (1, 8)}, {"k": 1}))) == 2
+    kernel.instructions = kernel.instructions[:1]
+    assert len(list(complaints([kernel], {"k": 3}, {("k", "sm_80"): (1, 8)}, {}))) == 1
+    assert len(list(complaints([kernel], {}, {}, {}))) == 1
+
+
+def main():
+    self_test()
+    tools = sass.find_tools()
+    if tools is None:
+        print("SKIPPED: no machine code was read: cuobjdump and nvdisasm are in none of the places of kernels/sass/sass.py")
+        return 77
+    kernels = sass.read(tools, sys.argv[1:])
+    if not kernels:
+        print("SKIPPED: the fatbins hold PTX only")
+        return 77
+    found = list(complaints(kernels))
+    for line in found:
+        print(line, file=sys.stderr)
+    architectures = sorted({kernel.architecture for kernel in kernels}, key=lambda name: int(name[3:].rstrip("af")))
+    print(f"{len({kernel.name for kernel in kernels})} kernels for {' '.join(architectures)}: {len(found)} complaints")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
