@@ -13,7 +13,7 @@
 /* Beside the codes of the library: Ctrl-C ended what was measured. */
 enum { BENCH_INTERRUPTED = 100 };
 
-enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 16 };
+enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 20 };
 
 /* 2: device, non_blocking, convert. 3: first epochs apart from later ones, layout, stage times, and
  * where and when it was measured. */

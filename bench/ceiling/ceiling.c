@@ -21,6 +21,7 @@ static const struct {
     [BENCH_CEILING_PINNED] = { "pinned to GPU", &bench_steps_pinned },
     [BENCH_CEILING_PAGEABLE] = { "pageable to GPU", &bench_steps_pageable },
     [BENCH_CEILING_GATHER_GPU] = { "gather on GPU", &bench_steps_gather_gpu },
+    [BENCH_CEILING_COPY_GPU] = { "copy on GPU", &bench_steps_copy_gpu },
     [BENCH_CEILING_MEMCPY_DRAM] = { "memcpy DRAM", &bench_steps_memcpy_dram },
     [BENCH_CEILING_MEMCPY_CACHE] = { "memcpy cache", &bench_steps_memcpy_cache },
 };

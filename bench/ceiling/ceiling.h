@@ -26,6 +26,7 @@ enum bench_ceiling_kind {
     BENCH_CEILING_PINNED,   /* to a GPU */
     BENCH_CEILING_PAGEABLE, /* to a GPU */
     BENCH_CEILING_GATHER_GPU,
+    BENCH_CEILING_COPY_GPU, /* within its memory */
     BENCH_CEILING_MEMCPY_DRAM,
     BENCH_CEILING_MEMCPY_CACHE,
     BENCH_CEILING_COUNT
@@ -89,8 +90,9 @@ extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring
 extern const struct bench_steps bench_steps_files;
 extern const struct bench_steps bench_steps_pinned;
 extern const struct bench_steps bench_steps_pageable;
-/* Without nvcc, or for rows that the kernels cannot make: setup = STOKER_ENOTSUP. */
+/* Without nvcc, or for rows that are not bytes or not whole pieces: setup = STOKER_ENOTSUP. */
 extern const struct bench_steps bench_steps_gather_gpu;
+extern const struct bench_steps bench_steps_copy_gpu;
 extern const struct bench_steps bench_steps_memcpy_dram;
 extern const struct bench_steps bench_steps_memcpy_cache;
 

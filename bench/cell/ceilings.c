@@ -265,7 +265,7 @@ static int measure_parts(struct bench_run *run, double *rate)
 static int measure_on_gpu(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
 {
     struct bench_work work = work_of(run);
-    work.plan = kind == BENCH_CEILING_GATHER_GPU ? &run->plan : work.plan;
+    work.plan = kind == run->copying ? work.plan : &run->plan;
     work.threads = 1;
     work.on_gpu = true;
     work.gpu_index = run->bench->arguments->device_index;
@@ -314,15 +314,19 @@ static int measure_beside(struct bench_run *run)
     }
 }
 
-/* The copies to the GPU, and the rate without them. */
+/* The copies to the GPU; and the rates without them, of a gather there and of its memory. */
 static int measure_gpu(struct bench_run *run, double *rate)
 {
     double beside = NAN;
+    int rc = STOKER_OK;
     *rate = NAN;
-    if (run->figure->fitting == BENCH_CEILING_GATHER_GPU)
-        return STOKER_OK; /* measured; only ids and labels are copied */
-    int rc = run->has_copying ? measure_on_gpu(run, run->copying, rate) : STOKER_OK;
-    return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, &beside) : rc;
+    if (run->figure->fitting !=
+        BENCH_CEILING_GATHER_GPU) { /* it is measured, and copies only ids and labels */
+        rc = run->has_copying ? measure_on_gpu(run, run->copying, rate) : STOKER_OK;
+        if (rc == STOKER_OK)
+            rc = measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, &beside);
+    }
+    return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_COPY_GPU, &beside) : rc;
 }
 
 /* On a GPU the lower of two ceilings counts: that of the host, that of the copies. */

@@ -167,6 +167,13 @@ int bench_gpu_copy_from(struct bench_gpu *gpu, void *host, const void *device, s
         "cudaMemcpyAsync from the GPU");
 }
 
+int bench_gpu_copy_within(struct bench_gpu *gpu, void *to, const void *from, size_t bytes)
+{
+    return check(gpu,
+                 gpu->cuda.cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gpu->stream),
+                 "cudaMemcpyAsync on the GPU");
+}
+
 int bench_gpu_mark(struct bench_gpu *gpu, uint32_t event)
 {
     assert(event < BENCH_GPU_EVENTS);

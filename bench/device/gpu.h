@@ -37,6 +37,8 @@ void bench_gpu_unpin(struct bench_gpu *gpu, void *memory);
 /* On the stream. All return STOKER_OK or STOKER_EDEVICE. */
 int bench_gpu_copy_to(struct bench_gpu *gpu, void *device, const void *host, size_t bytes);
 int bench_gpu_copy_from(struct bench_gpu *gpu, void *host, const void *device, size_t bytes);
+/* From one place in device memory to another. */
+int bench_gpu_copy_within(struct bench_gpu *gpu, void *to, const void *from, size_t bytes);
 int bench_gpu_mark(struct bench_gpu *gpu, uint32_t event); /* < BENCH_GPU_EVENTS */
 /* The host waits for a mark, if it was ever made; or for all work on the stream. */
 int bench_gpu_wait(struct bench_gpu *gpu, uint32_t event);

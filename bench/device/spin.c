@@ -1,5 +1,6 @@
 /* spin.c - see spin.h. */
 #include "bench/device/spin.h"
+#include "kernels/fatbin.h"
 #include "loader/base/clock.h"
 
 void bench_spin_on_host(const struct bench_spin *spin)
@@ -12,23 +13,7 @@ void bench_spin_on_host(const struct bench_spin *spin)
 }
 
 #ifdef BENCH_SPIN_FATBIN
-__asm__(".pushsection .rodata\n"
-        ".hidden bench_spin_begin\n"
-        ".globl bench_spin_begin\n"
-        ".balign 64\n"
-        "bench_spin_begin:\n"
-        ".incbin \"" BENCH_SPIN_FATBIN "\"\n"
-        ".popsection\n");
-
-extern const unsigned char bench_spin_begin[];
-
-const void *bench_spin_fatbin(void)
-{
-    return bench_spin_begin;
-}
+STK_EMBED_FATBIN(bench_spin_fatbin, BENCH_SPIN_FATBIN)
 #else
-const void *bench_spin_fatbin(void)
-{
-    return NULL;
-}
+STK_NO_FATBIN(bench_spin_fatbin)
 #endif

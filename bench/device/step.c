@@ -37,7 +37,8 @@ static size_t label_bytes(const stoker_batch *batch)
 
 static int load_kernel(struct bench_gpu_step *step, char why[BENCH_GPU_WHY_BYTES])
 {
-    const void *image = bench_spin_fatbin();
+    size_t bytes;
+    const void *image = bench_spin_fatbin(&bytes);
     if (image == NULL) {
         snprintf(why, BENCH_GPU_WHY_BYTES,
                  "--step-us on a GPU is a kernel, and loaderbench was built without nvcc");

@@ -92,17 +92,19 @@ def overlap(folder):
 
 
 def resident(folder):
-    what = "GPU-resident MNIST at 0.9 of the bare gather kernel"
+    what = "GPU-resident MNIST at 0.9 of a bare gather kernel"
     kept = [c for c in cells(folder, "sweep-resident") if "gather on GPU" in c["shares"]]
     if not kept:
         verdict(None, what, "not measured")
         return
-    best = {}
+    best, memory = {}, {}
     for cell in kept:
-        share = cell["shares"]["gather on GPU"]
-        best[cell["batch_size"]] = max(best.get(cell["batch_size"], 0), share)
+        size = cell["batch_size"]
+        best[size] = max(best.get(size, 0), cell["shares"]["gather on GPU"])
+        memory[size] = max(memory.get(size, 0), cell["shares"].get("copy on GPU", 0))
     verdict(min(best.values()) >= 0.9, what,
-            ", ".join(f"batch {size}: {share:.2f}" for size, share in sorted(best.items())))
+            ", ".join(f"batch {size}: {share:.2f} ({memory[size]:.2f} of the memory's bandwidth)"
+                      for size, share in sorted(best.items())))
 
 
 def trained(text):

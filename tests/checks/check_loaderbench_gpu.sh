@@ -45,13 +45,13 @@ for c in cells:
     assert c["pinned"] == (c["pin_memory"] == "on"), c
     assert c["ceiling_share"] > 0 and c["copy_bytes"] > 0 and c["device_bytes"] > 0, c
     way = "pinned to GPU" if c["pinned"] else "pageable to GPU"
-    assert way in c["shares"] and "gather on GPU" in c["shares"], c
+    assert way in c["shares"] and "gather on GPU" in c["shares"] and "copy on GPU" in c["shares"], c
     if c["non_blocking"] == "off":
         assert c["copy_waits"] > 0, c
 sizes = {(c["dtype"], c["convert"]): c["copy_bytes"] for c in cells}
 assert sizes["float32", "host"] > 3.5 * sizes["float32", "device"], sizes
 names = {r["name"]: r for r in rows("all", "ceiling")}
-for name in ("pinned to GPU", "pageable to GPU", "gather on GPU"):
+for name in ("pinned to GPU", "pageable to GPU", "gather on GPU", "copy on GPU"):
     assert names[name]["samples_per_s"] > 0, names
 assert rows("all", "machine")[0]["gpu"], "the GPU has no name"
 assert ".device = STOKER_DEVICE_CUDA" in rows("all", "advice")[0]["options"]

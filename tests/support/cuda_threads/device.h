@@ -97,6 +97,12 @@ template <class T, class V> CUDA_UNWATCHED T atomicAdd(T *at, V value)
     return before;
 }
 
+CUDA_UNWATCHED uint32_t __float_as_uint(float value)
+{
+    uint32_t bits;
+    __builtin_memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
 CUDA_UNWATCHED float __uint_as_float(unsigned bits)
 {
     float value;
