@@ -36,6 +36,8 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.violations, 0U);
     atomic_store(&standin.strays, 0U);
     atomic_store(&standin.graph_launches, 0U);
+    atomic_store(&standin.copies, 0U);
+    standin_graph_forget();
     atomic_store(&standin.memory_bytes, MEMORY_BYTES);
     counted = (struct standin_cuda_host){ 0 };
     standin_set_current(0);
@@ -441,6 +443,11 @@ void standin_cuda_kernels(const struct standin_cuda_kernel *kernels)
 uint64_t standin_cuda_launches(void)
 {
     return atomic_load(&standin.launches);
+}
+
+uint64_t standin_cuda_copies(void)
+{
+    return atomic_load(&standin.copies);
 }
 
 uint64_t standin_cuda_graph_launches(void)

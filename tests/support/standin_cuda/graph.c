@@ -5,6 +5,7 @@
  *   lane 1                           that a missing arrow is a race, as it is on a GPU.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,6 +182,72 @@ static void begin_nodes(cudaGraph_t graph)
     }
 }
 
+/* ---- what was launched last ---- */
+
+enum { NAMES_MAX = 32, LAST_BYTES = 2048 };
+
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_text[LAST_BYTES]; /* guarded by last_lock, like the count */
+static uint32_t last_nodes;
+
+static const char *name_of(const struct standin_operation *operation)
+{
+    switch (operation->kind) {
+    case STANDIN_COPY:
+        return "copy";
+    case STANDIN_FILL:
+        return "fill";
+    case STANDIN_LAUNCH:
+        return operation->kernel->name;
+    default:
+        return "call";
+    }
+}
+
+static void describe(cudaGraph_t graph)
+{
+    const char *names[NAMES_MAX];
+    uint32_t counts[NAMES_MAX] = { 0 };
+    uint32_t found = 0;
+    for (uint32_t n = 0; n < graph->count; n++) {
+        const char *const name = name_of(&graph->nodes[n].operation);
+        uint32_t i = 0;
+        while (i < found && strcmp(names[i], name) != 0)
+            i++;
+        if (i == NAMES_MAX)
+            abort();
+        names[i] = name;
+        counts[i]++;
+        found = i == found ? found + 1 : found;
+    }
+    pthread_mutex_lock(&last_lock);
+    last_nodes = graph->count;
+    last_text[0] = 0;
+    for (uint32_t i = 0; i < found; i++) {
+        const size_t used = strlen(last_text);
+        (void)snprintf(last_text + used, sizeof(last_text) - used, "%s%s %u", i == 0 ? "" : ", ",
+                       names[i], (unsigned)counts[i]);
+    }
+    pthread_mutex_unlock(&last_lock);
+}
+
+uint32_t standin_cuda_last_graph(char *text, size_t bytes)
+{
+    pthread_mutex_lock(&last_lock);
+    const uint32_t nodes = last_nodes;
+    (void)snprintf(text, bytes, "%s", last_text);
+    pthread_mutex_unlock(&last_lock);
+    return nodes;
+}
+
+void standin_graph_forget(void)
+{
+    pthread_mutex_lock(&last_lock);
+    last_nodes = 0;
+    last_text[0] = 0;
+    pthread_mutex_unlock(&last_lock);
+}
+
 /* ---- calls ---- */
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
@@ -232,6 +299,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     const struct standin_operation operation = { .kind = STANDIN_GRAPH, .graph = exec };
     atomic_fetch_add(&exec->holders, 1);
     begin_nodes(exec->graph);
+    describe(exec->graph);
     atomic_fetch_add(&standin.graph_launches, 1U);
     standin_stream_put(stream, &operation);
     return standin_end(cudaSuccess);

@@ -92,6 +92,11 @@ struct standin_cuda_kernel {
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
 uint64_t standin_cuda_launches(void);       /* kernels; those of a graph when it is launched */
 uint64_t standin_cuda_graph_launches(void); /* graphs */
+uint64_t standin_cuda_copies(void);         /* copies queued on streams, without those of graphs */
+
+/* The nodes of the graph that was launched last: a name and a count each, in the order of their first use, as in
+ * "fill 1, conv 6, stk_train_relu_f32 2". Returns their number; 0 = no graph since the reset. */
+uint32_t standin_cuda_last_graph(char *text, size_t bytes);
 
 /* The accessible address of device memory; NULL if it is not device memory. Only for functions on a stream that replace
  * kernels (cudaLaunchHostFunc). */

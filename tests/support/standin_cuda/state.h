@@ -29,6 +29,7 @@ struct standin_state {
     _Atomic uint64_t strays;
     _Atomic uint64_t launches;
     _Atomic uint64_t graph_launches;
+    _Atomic uint64_t copies;
     _Atomic uint64_t memory_bytes; /* per device */
     _Atomic int64_t live;
     const struct standin_cuda_kernel *kernels; /* set by the test while nothing runs */
@@ -181,6 +182,7 @@ void standin_graph_reach(cudaGraph_t graph, uint32_t node, bool *reached);
 void standin_graph_drop(cudaGraph_t graph);
 /* Runs on the thread of the stream that it was launched on. */
 void standin_graph_run(cudaGraphExec_t exec);
+void standin_graph_forget(void); /* what was launched last */
 void standin_graph_end(cudaGraphExec_t exec);
 
 #endif

@@ -390,6 +390,8 @@ void standin_stream_put(cudaStream_t stream, const struct standin_operation *ope
     struct standin_operation *kept = malloc(sizeof(*kept));
     if (kept == NULL)
         abort();
+    if (operation->kind == STANDIN_COPY)
+        atomic_fetch_add(&standin.copies, 1U);
     *kept = *operation;
     kept->next = NULL;
     pthread_mutex_lock(&stream->lock);
