@@ -7,9 +7,11 @@
 
 #define MEMORY_BYTES (UINT64_C(1) << 34)
 
-enum { PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096, CAPABILITY = 90 };
 
-struct standin_state standin = { .devices = 1, .delay_us = 200, .memory_bytes = MEMORY_BYTES };
+struct standin_state standin = {
+    .devices = 1, .delay_us = 200, .memory_bytes = MEMORY_BYTES, .capability = CAPABILITY
+};
 
 static _Thread_local cudaError_t last_error;
 static _Thread_local bool own_calls;
@@ -39,6 +41,7 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.copies, 0U);
     standin_graph_forget();
     atomic_store(&standin.memory_bytes, MEMORY_BYTES);
+    atomic_store(&standin.capability, CAPABILITY);
     counted = (struct standin_cuda_host){ 0 };
     standin_set_current(0);
     last_error = cudaSuccess;
@@ -52,6 +55,11 @@ void standin_cuda_can_capture(bool can)
 void standin_cuda_reads_pageable(bool can)
 {
     atomic_store(&standin.reads_pageable, can);
+}
+
+void standin_cuda_capability(int major, int minor)
+{
+    atomic_store(&standin.capability, 10 * major + minor);
 }
 
 void standin_cuda_no_driver(int code)

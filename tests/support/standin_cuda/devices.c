@@ -4,7 +4,7 @@
 
 #include "state.h"
 
-enum { DRIVER_VERSION = CUDART_VERSION, MAJOR = 9, MINOR = 0, PROCESSORS = 132 };
+enum { DRIVER_VERSION = CUDART_VERSION, PROCESSORS = 132 };
 
 static _Thread_local int current_device;
 
@@ -61,8 +61,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
     out->pciDomainID = STANDIN_PCI_DOMAIN;
     out->pciBusID = device + 1;
     out->totalGlobalMem = atomic_load(&standin.memory_bytes);
-    out->major = MAJOR;
-    out->minor = MINOR;
+    out->major = atomic_load(&standin.capability) / 10;
+    out->minor = atomic_load(&standin.capability) % 10;
     out->multiProcessorCount = PROCESSORS;
     out->warpSize = 32;
     out->maxThreadsPerBlock = 1024;
@@ -87,10 +87,10 @@ cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int 
         return standin_end(cudaErrorInvalidDevice);
     switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor:
-        *out = MAJOR;
+        *out = atomic_load(&standin.capability) / 10;
         return standin_end(cudaSuccess);
     case cudaDevAttrComputeCapabilityMinor:
-        *out = MINOR;
+        *out = atomic_load(&standin.capability) % 10;
         return standin_end(cudaSuccess);
     case cudaDevAttrMultiProcessorCount:
         *out = PROCESSORS;

@@ -61,6 +61,9 @@ void standin_cuda_can_capture(bool can);
  * page-locked memory. Default after a reset: false. */
 void standin_cuda_reads_pageable(bool can);
 
+/* Compute capability of each GPU; default 9.0. */
+void standin_cuda_capability(int major, int minor);
+
 /* Memory of each GPU, bytes; default 2^34. */
 void standin_cuda_memory(uint64_t bytes);
 

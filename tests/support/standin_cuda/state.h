@@ -31,6 +31,7 @@ struct standin_state {
     _Atomic uint64_t graph_launches;
     _Atomic uint64_t copies;
     _Atomic uint64_t memory_bytes; /* per device */
+    _Atomic int capability;        /* 10 x major + minor */
     _Atomic int64_t live;
     const struct standin_cuda_kernel *kernels; /* set by the test while nothing runs */
 };

@@ -495,6 +495,39 @@ Test(trainer_cuda_step, a_missing_gpu_is_reported_and_auto_continues)
     end(&model);
 }
 
+/* Turing has no bfloat16: create says so, and "auto" takes the CPU only if that computes in the type. */
+Test(trainer_cuda_step, bfloat16_is_refused_on_a_gpu_without_it)
+{
+    begin();
+    standin_cuda_capability(7, 5);
+    stoker_model *model = blocks();
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = "cuda";
+    options.batch_size = 2;
+    options.precision = STOKER_DTYPE_BFLOAT16;
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_ENOTSUP);
+    cr_assert_not_null(strstr(error.message, "compute capability 7.5"), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "float16 runs"), "%s", error.message);
+    cr_assert_eq(standin_cuda_live(), 0);
+    options.precision = STOKER_DTYPE_FLOAT16;
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
+    stoker_trainer_destroy(&trainer);
+    options.backend = "auto";
+    options.precision = STOKER_DTYPE_BFLOAT16;
+    if (stoker_trainer_create(&trainer, model, &options, &error) == STOKER_OK)
+        cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
+    else
+        cr_assert_not_null(strstr(error.message, "compute capability 7.5"), "%s", error.message);
+    stoker_trainer_destroy(&trainer);
+    standin_cuda_capability(8, 0);
+    options.backend = "cuda";
+    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
+    stoker_trainer_destroy(&trainer);
+    end(&model);
+}
+
 Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
 {
     begin();

@@ -162,7 +162,21 @@ static int find_device(struct stk_backend *backend, stoker_error *error)
                          "cuda:%d: out of range, there are %d GPUs", backend->device, count);
 }
 
-static int read_properties(struct stk_backend *backend, stoker_error *error)
+/* cuDNN has no engine for most convolutions in bfloat16 on GPUs before compute capability 8.0
+ * (tests/golden/cudnn_plans.tsv). The rule is the same for networks without convolutions. */
+static int check_type(const struct stk_backend *backend, const struct cudaDeviceProp *properties,
+                      stoker_dtype storage, stoker_error *error)
+{
+    enum { BFLOAT16_MAJOR_MIN = 8 };
+    if (storage != STOKER_DTYPE_BFLOAT16 || properties->major >= BFLOAT16_MAJOR_MIN)
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &nowhere,
+                         "precision bfloat16: cuda:%d (%s) has compute capability %d.%d, and "
+                         "bfloat16 needs 8.0; float16 runs there",
+                         backend->device, properties->name, properties->major, properties->minor);
+}
+
+static int read_properties(struct stk_backend *backend, stoker_dtype storage, stoker_error *error)
 {
     struct cudaDeviceProp properties;
     const int rc = stk_cuda_check(
@@ -173,7 +187,7 @@ static int read_properties(struct stk_backend *backend, stoker_error *error)
         _Static_assert(sizeof(properties.uuid) == sizeof(backend->id), "16 bytes");
         memcpy(&backend->id, &properties.uuid, sizeof(backend->id));
     }
-    return rc;
+    return rc == STOKER_OK ? check_type(backend, &properties, storage, error) : rc;
 }
 
 static int load_kernels(struct stk_backend *backend, stoker_error *error)
@@ -225,7 +239,7 @@ int stk_cuda_device_open(struct stk_backend *backend, const struct stk_backend_o
                              "back end cuda: %s", why);
     rc = find_device(backend, error);
     if (rc == STOKER_OK)
-        rc = read_properties(backend, error);
+        rc = read_properties(backend, options->storage, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_enter(backend, before, error);
     if (rc != STOKER_OK)
