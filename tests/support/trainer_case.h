@@ -144,6 +144,8 @@ static inline void stk_case_operations(struct stk_case *c)
     case STK_MAX_POOL:
         stk_case_forward(c, STK_OP_MAX_POOL_FORWARD, true);
         stk_case_backward(c, STK_OP_MAX_POOL_BACKWARD, true);
+        c->ops[1].relu = c->asked.relu;
+        c->ops[1].y = c->asked.relu ? c->ops[0].y : STK_NO_BUFFER;
         break;
     case STK_AVG_POOL:
         stk_case_forward(c, STK_OP_AVG_POOL_FORWARD, false);

@@ -128,6 +128,9 @@ static void write_pool(struct stk_writer *writer, uint32_t n, int32_t dy, enum s
     struct stk_op *op = stk_writer_op(writer, kind, node->layer);
     op->dy = dy;
     op->aux = kind == STK_OP_MAX_POOL_BACKWARD ? writer->aux[n] : STK_NO_BUFFER;
+    op->relu = node->relu;
+    if (node->relu)
+        op->y = stk_writer_value(writer, n);
     op->dx = gradient_buffer(writer, node->in);
     contribute(writer, node->in, op->dx);
     writer->holders[dy]--;

@@ -13,9 +13,15 @@ static bool moves_nothing(const struct stk_layer *layer, bool train)
            (layer->kind == STK_DROPOUT && (!train || layer->rate == 0.0F));
 }
 
-static bool takes_relu(enum stk_layer_kind kind)
+/* Its gradients are computed from its input. */
+static bool needs_input(enum stk_layer_kind kind)
 {
     return kind == STK_CONV2D || kind == STK_LINEAR || kind == STK_BATCH_NORM;
+}
+
+static bool takes_relu(enum stk_layer_kind kind)
+{
+    return needs_input(kind) || kind == STK_MAX_POOL;
 }
 
 /* source[i]: the layer that computes the output of layer i. readers[i]: readers of what layer i computes. */
@@ -32,7 +38,7 @@ static void find_sources(const stoker_model *model, bool train, uint32_t *source
     }
 }
 
-/* A ReLU that is the only reader of a convolution, linear layer or BatchNorm is fused with it. */
+/* A ReLU that is the only reader of a convolution, linear layer, BatchNorm or maximum is fused with it. */
 static bool fuse(struct stk_graph *graph, const struct stk_layer *layer, uint32_t index,
                  uint32_t in, const uint32_t *readers)
 {
@@ -92,7 +98,7 @@ static void find_readers(struct stk_graph *graph, bool train)
                                          nodes[node->other].wants_gradient);
         if (!node->wants_gradient)
             continue;
-        if (takes_relu(node->kind))
+        if (needs_input(node->kind))
             nodes[node->in].kept = true;
         if (node->kind == STK_RELU || (node->relu && node->kind != STK_BATCH_NORM))
             node->kept = true; /* its sign is the mask of the ReLU */

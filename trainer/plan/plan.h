@@ -25,11 +25,11 @@
  *   CONV_BACKWARD_DATA     dy -> dx
  *   CONV_BACKWARD_WEIGHTS  x, dy                 -> gradients of weight and bias
  *   LINEAR_*               the same
- *   MAX_POOL_FORWARD       x -> y, aux           aux: uint8 place of the maximum in its window
- *                                                (first in row order), one byte an output; a window
- *                                                over 256 places takes uint16 (2 bytes);
+ *   MAX_POOL_FORWARD       x -> y, aux           then y = max(y, 0) if op.relu. aux: uint8 place of the maximum
+ *                                                in its window (first in row order), one byte an output;
+ *                                                a window over 256 places takes uint16 (2 bytes);
  *                                                STK_NO_BUFFER if unused
- *   MAX_POOL_BACKWARD      dy, aux -> dx
+ *   MAX_POOL_BACKWARD      y, dy, aux -> dx      if op.relu, dy counts where y > 0; else y is STK_NO_BUFFER
  *   AVG_POOL_FORWARD/BACKWARD  x -> y, dy -> dx
  *   RELU_FORWARD           x -> y                may be the same buffer
  *   RELU_BACKWARD          y, dy -> dx           dx = dy where y > 0; dx may be dy's buffer

@@ -72,7 +72,7 @@ static void find_maximum(const struct stk_operands *o, uint64_t output, uint64_t
                 place = r * o->layer->kernel[1] + s;
             }
         }
-    o->y[output] = best;
+    o->y[output] = o->op->relu && best < 0 ? 0 : best; /* NaN stays NaN */
     keep_place(o, output, place);
 }
 
@@ -86,6 +86,8 @@ static void return_to_maximum(const struct stk_operands *o, uint64_t output, uin
                               const struct stk_window *rows, const struct stk_window *columns,
                               uint32_t c)
 {
+    if (o->op->relu && !(o->y[output] > 0))
+        return;
     const uint32_t place = place_of(o, output);
     const uint32_t r = place / o->layer->kernel[1];
     const uint32_t s = place % o->layer->kernel[1];

@@ -114,6 +114,8 @@ static const struct stk_case_layer layers[] = {
     { "max pool", STK_MAX_POOL, SHAPE(7, 6, 16), .kernel = { 2, 2 }, .stride = { 2, 2 } },
     { "max pool, few channels", STK_MAX_POOL, SHAPE(7, 6, 3), .kernel = { 3, 2 },
       .stride = { 2, 1 }, .padding = { 1, 1 } },
+    { "max pool, relu", STK_MAX_POOL, SHAPE(7, 6, 16), .kernel = { 2, 2 }, .stride = { 2, 2 },
+      .relu = true },
     { "max pool, wide", STK_MAX_POOL, SHAPE(17, 17, 8), .kernel = { 17, 17 } },
     { "average pool", STK_AVG_POOL, SHAPE(5, 6, 8), .kernel = { 3, 2 }, .stride = { 2, 2 },
       .padding = { 1, 0 } },

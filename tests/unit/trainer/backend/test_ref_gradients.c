@@ -165,6 +165,8 @@ static const struct stk_case_layer layers[] = {
     { "max pool", STK_MAX_POOL, SHAPE(5, 5, 2), .kernel = { 2, 2 }, .stride = { 2, 2 } },
     { "max pool overlapping, padded", STK_MAX_POOL, SHAPE(5, 6, 2), .kernel = { 3, 2 },
       .stride = { 2, 1 }, .padding = { 1, 1 } },
+    { "max pool, relu", STK_MAX_POOL, SHAPE(5, 6, 2), .kernel = { 2, 2 }, .stride = { 1, 2 },
+      .relu = true },
     { "max pool of all, wide", STK_MAX_POOL, SHAPE(17, 16, 1), .kernel = { 17, 16 } },
     { "average pool", STK_AVG_POOL, SHAPE(5, 4, 2), .kernel = { 2, 2 }, .stride = { 2, 2 } },
     { "average pool overlapping, padded", STK_AVG_POOL, SHAPE(5, 5, 1), .kernel = { 3, 3 },

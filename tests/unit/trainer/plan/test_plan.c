@@ -243,10 +243,21 @@ static void run_max_pool(const struct stk_op *op)
     const struct stk_layer *layer = layer_at();
     const uint64_t x = read_buffer(op->x);
     const uint64_t place_bytes = layer->kernel[0] * layer->kernel[1] > 256 ? 2 : 1;
-    write_buffer(op->y, out_bytes(), symbol(VALUE, op->layer, x, 0));
+    const uint64_t value = symbol(VALUE, op->layer, x, 0);
+    write_buffer(op->y, out_bytes(), op->relu ? relu_of(value) : value);
     if (op->aux != STK_NO_BUFFER)
         write_buffer(op->aux, place_bytes * stk_shape_elements(layer->out),
                      symbol(PLACES, op->layer, x, 0));
+}
+
+static void run_max_pool_backward(const struct stk_op *op)
+{
+    uint64_t dy = read_buffer(op->dy);
+    check(op->relu == (op->y != STK_NO_BUFFER));
+    if (op->relu)
+        dy = symbol(RELU_BACK, 0, read_buffer(op->y), dy);
+    check(dy == meaning.gradient[op->layer]);
+    write_buffer(op->dx, in_bytes(), symbol(BACK, op->layer, dy, read_buffer(op->aux)));
 }
 
 static void run_loss(const struct stk_op *op)
@@ -279,9 +290,6 @@ static void run_backward(const struct stk_op *op)
     case STK_OP_RELU_BACKWARD:
         write_buffer(op->dx, in_bytes(), symbol(RELU_BACK, 0, read_buffer(op->y), dy));
         return;
-    case STK_OP_MAX_POOL_BACKWARD:
-        write_buffer(op->dx, in_bytes(), symbol(BACK, op->layer, dy, read_buffer(op->aux)));
-        return;
     case STK_OP_ACCUMULATE:
         write_buffer(op->dx, out_bytes(), read_buffer(op->dx) + dy);
         return;
@@ -307,6 +315,10 @@ static void run_op(const struct stk_op *op)
     case STK_OP_ADD_FORWARD:
         check_apart(op, op->x, op->y);
         run_forward(op);
+        return;
+    case STK_OP_MAX_POOL_BACKWARD:
+        check_apart(op, STK_NO_BUFFER, STK_NO_BUFFER);
+        run_max_pool_backward(op);
         return;
     case STK_OP_MAX_POOL_FORWARD:
         check_apart(op, STK_NO_BUFFER, STK_NO_BUFFER);

@@ -21,8 +21,9 @@ STK_AVX2_INLINE void store_places(uint8_t *to, __m256i places)
     _mm_storel_epi64((__m128i_u *)to, _mm_packus_epi16(words, words));
 }
 
-/* Eight channels of one window. A NaN wins and stays. */
-STK_AVX2_INLINE void maximum(const struct stk_layer *layer, const float *x, float *y, uint8_t *aux)
+/* Eight channels of one window. A NaN wins and stays. With ReLU, then max(0, y): in this order it keeps NaN. */
+STK_AVX2_INLINE void maximum(const struct stk_layer *layer, bool relu, const float *x, float *y,
+                             uint8_t *aux)
 {
     const uint64_t row_floats = (uint64_t)layer->in.w * layer->in.c;
     __m256 best = _mm256_loadu_ps(x);
@@ -38,7 +39,7 @@ STK_AVX2_INLINE void maximum(const struct stk_layer *layer, const float *x, floa
             places =
                 _mm256_blendv_epi8(places, _mm256_set1_epi32(place), _mm256_castps_si256(larger));
         }
-    _mm256_storeu_ps(y, best);
+    _mm256_storeu_ps(y, relu ? _mm256_max_ps(_mm256_setzero_ps(), best) : best);
     if (aux != NULL)
         store_places(aux, places);
 }
@@ -56,19 +57,28 @@ STK_AVX2 void stk_avx2_max_pool_forward(const struct stk_operands *o)
                                  (n * (uint64_t)layer->in.h + oh * layer->kernel[0]) * row_floats +
                                  (uint64_t)ow * layer->kernel[1] * layer->in.c;
                 for (uint32_t c = 0; c < layer->in.c; c += STK_LANES) {
-                    maximum(layer, x + c, y, aux);
+                    maximum(layer, o->op->relu, x + c, y, aux);
                     y += STK_LANES;
                     aux = aux == NULL ? NULL : aux + STK_LANES;
                 }
             }
 }
 
-/* Eight channels of one window: dy to where the maximum was, 0 elsewhere. */
-STK_AVX2_INLINE void deal_out(const struct stk_layer *layer, const float *dy, const uint8_t *aux,
+/* Eight gradients: with ReLU those where y > 0, else 0. */
+STK_AVX2_INLINE __m256 passed(const float *dy, const float *y)
+{
+    const __m256 value = _mm256_loadu_ps(dy);
+    if (y == NULL)
+        return value;
+    const __m256 on = _mm256_cmp_ps(_mm256_loadu_ps(y), _mm256_setzero_ps(), _CMP_GT_OQ);
+    return _mm256_and_ps(on, value);
+}
+
+/* Eight channels of one window: the gradient to where the maximum was, 0 elsewhere. */
+STK_AVX2_INLINE void deal_out(const struct stk_layer *layer, __m256 value, const uint8_t *aux,
                               float *dx)
 {
     const uint64_t row_floats = (uint64_t)layer->in.w * layer->in.c;
-    const __m256 value = _mm256_loadu_ps(dy);
     const __m256i places = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)aux));
     int place = 0;
     for (uint32_t r = 0; r < layer->kernel[0]; r++)
@@ -84,6 +94,7 @@ STK_AVX2 void stk_avx2_max_pool_backward(const struct stk_operands *o)
     const struct stk_layer *layer = o->layer;
     const uint64_t row_floats = (uint64_t)layer->in.w * layer->in.c;
     const float *dy = o->dy;
+    const float *y = o->op->relu ? o->y : NULL;
     const uint8_t *aux = o->aux;
     /* The windows may not cover the lower and right border. */
     if (layer->out.h * layer->kernel[0] != layer->in.h ||
@@ -96,8 +107,9 @@ STK_AVX2 void stk_avx2_max_pool_backward(const struct stk_operands *o)
                             (n * (uint64_t)layer->in.h + oh * layer->kernel[0]) * row_floats +
                             (uint64_t)ow * layer->kernel[1] * layer->in.c;
                 for (uint32_t c = 0; c < layer->in.c; c += STK_LANES) {
-                    deal_out(layer, dy, aux, dx + c);
+                    deal_out(layer, passed(dy, y), aux, dx + c);
                     dy += STK_LANES;
+                    y = y == NULL ? NULL : y + STK_LANES;
                     aux += STK_LANES;
                 }
             }

@@ -122,7 +122,7 @@ static int max_pool_forward(const struct queueing *q)
 static int max_pool_backward(const struct queueing *q)
 {
     const struct stk_train_max_pool_backward a = { window_of(q->o), q->o->dy, q->o->dx, q->o->aux,
-                                                   NULL };
+                                                   q->o->op->relu ? q->o->y : NULL };
     return launch(q, "stk_train_max_pool_backward", &a);
 }
 
