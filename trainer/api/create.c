@@ -180,6 +180,8 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
     name_backend(trainer);
     trainer->settings.batch_size = trainer->stage[0]->settings.batch_size;
     trainer->settings.evaluation_batch_size = trainer->stage[0]->settings.evaluation_batch_size;
+    if (!(trainer->settings.loss_scale.scale > 0))
+        trainer->settings.loss_scale.scale = stk_loss_scale_start(trainer->settings.batch_size);
     trainer->state_count = stk_optimizer_state_arenas(&trainer->settings.rule);
     trainer->progress.seed = trainer->settings.seed;
     trainer->progress.loss_scale = trainer->settings.loss_scale;

@@ -281,9 +281,7 @@ static void read_checked(struct stk_trainer_settings *out, const stoker_trainer_
     out->backend.uncaptured = o->uncaptured;
     out->loss_scale.dynamic =
         o->dynamic_loss_scale || (o->precision == STOKER_DTYPE_FLOAT16 && !has_loss_scale(o));
-    out->loss_scale.scale = has_loss_scale(o)         ? o->loss_scale
-                            : out->loss_scale.dynamic ? STK_LOSS_SCALE_START
-                                                      : 1;
+    out->loss_scale.scale = has_loss_scale(o) ? o->loss_scale : out->loss_scale.dynamic ? 0 : 1;
     out->clip_norm = o->clip_norm >= STOKER_NORM_UNLIMITED ? 0 : (double)o->clip_norm;
     out->ema_decay = typed_decimal(o->ema_decay);
     out->last_batch_size = o->last_batch_size;

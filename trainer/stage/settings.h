@@ -22,10 +22,11 @@ struct stk_trainer_settings {
     uint32_t metrics_interval;      /* passes, 1..2^20 */
     struct stk_update_rule rule;
     struct stk_schedule schedule;
-    struct stk_loss_scale loss_scale; /* at the start */
-    double clip_norm;                 /* 0 = no limit */
-    double ema_decay;                 /* 0 = no moving average */
-    uint64_t memory_budget;           /* bytes; 0 = no limit */
+    /* At the start; scale 0 if batch_size decides and is not known yet. */
+    struct stk_loss_scale loss_scale;
+    double clip_norm;       /* 0 = no limit */
+    double ema_decay;       /* 0 = no moving average */
+    uint64_t memory_budget; /* bytes; 0 = no limit */
     uint32_t checkpoint_segments;
     bool recompute_batch_norm;
     bool sync_batch_norm;

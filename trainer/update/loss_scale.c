@@ -1,6 +1,14 @@
 /* loss_scale.c - see loss_scale.h. */
 #include "trainer/update/loss_scale.h"
 
+float stk_loss_scale_start(uint32_t batch)
+{
+    float scale = STK_LOSS_SCALE_START;
+    while (scale * (float)batch > STK_LOSS_SCALE_START)
+        scale /= 2;
+    return scale;
+}
+
 bool stk_loss_scale_take(struct stk_loss_scale *scale, bool finite)
 {
     if (!scale->dynamic)

@@ -113,6 +113,19 @@ CleanTest(trainer_update, the_average_follows_the_weights)
         cr_assert_lt(fabs((double)run.ema[i] - ema[i]), 1e-6, "%d", i);
 }
 
+/* The largest power of two whose product with the batch is at most PyTorch's 65536. */
+CleanTest(trainer_update, loss_scale_starts_at_that_of_the_mean)
+{
+    for (uint32_t batch = 1; batch <= 65536; batch++) {
+        const float scale = stk_loss_scale_start(batch);
+        int exponent;
+        cr_assert(frexpf(scale, &exponent) == 0.5F, "%u", batch);
+        cr_assert_leq(scale * (float)batch, STK_LOSS_SCALE_START, "%u", batch);
+        cr_assert_gt(2 * scale * (float)batch, STK_LOSS_SCALE_START, "%u", batch);
+        cr_assert_geq(scale, STK_LOSS_SCALE_MIN);
+    }
+}
+
 /* All states of the machine that matter, and both inputs in each. */
 CleanTest(trainer_update, loss_scale_moves_as_drawn)
 {

@@ -57,7 +57,7 @@ typedef enum stoker_peers {
 #define STOKER_BATCH_SIZE_MAX  UINT32_MAX       /* in options.batch_size: the largest that fits */
 #define STOKER_BATCH_SIZE_SAME (UINT32_MAX - 1) /* in evaluation_batch_size: batch_size */
 #define STOKER_THREADS_AUTO    UINT32_MAX       /* the CPUs that the process may use */
-#define STOKER_LOSS_SCALE_AUTO (-1.0F)          /* 1; 65536 if dynamic */
+#define STOKER_LOSS_SCALE_AUTO (-1.0F)          /* 1; if dynamic, 65536 / batch_size */
 #define STOKER_NORM_UNLIMITED  3.402823466e+38F /* in clip_norm: the largest float */
 
 /* In options.learning_rate, rho and epsilon: PyTorch's default for that optimiser. */
@@ -119,10 +119,11 @@ typedef struct stoker_trainer_options {
     float clip_norm; /* largest 2-norm of all gradients, > 0; default STOKER_NORM_UNLIMITED */
     /* Decay of the weights' moving average, 0..<1; default 0 = none is kept. */
     float ema_decay;
-    /* Factor on the loss against underflow, > 0; dynamic below. Default STOKER_LOSS_SCALE_AUTO. */
+    /* Factor on each sample's loss against underflow, > 0; dynamic below. Default STOKER_LOSS_SCALE_AUTO. PyTorch scales
+     * the mean over a batch: its scale is this one times batch_size. */
     float loss_scale;
-    /* Start at loss_scale or 65536; halve it and skip the update on overflow, double it after 2000 updates without
-     * one; range 2^-14..2^24. Default false. */
+    /* Start at loss_scale, or at the largest power of two up to 65536 / batch_size; halve it and skip the update on
+     * overflow, double it after 2000 updates without one; range 2^-14..2^24. Default false. */
     bool dynamic_loss_scale;
 
     /* Most bytes the trainer may take, >= 1, by recomputing as much as needed; default STOKER_BYTES_AUTO = no limit

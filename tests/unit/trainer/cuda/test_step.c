@@ -218,7 +218,7 @@ Test(trainer_cuda_step, overflow_is_skipped_on_the_device)
     cr_assert_eq(stoker_trainer_step(cuda, batch, &out), STOKER_OK);
     cr_assert(out.skipped);
     cr_assert_not(out.updated);
-    cr_assert_eq(out.loss_scale, 32768.0F);
+    cr_assert_eq(out.loss_scale, 32768.0F / BATCH);
     cr_assert_eq(stoker_trainer_updates(cuda), 1);
     stoker_trainer_destroy(&cuda);
     end(&model);

@@ -293,7 +293,8 @@ CleanTest(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
         stoker_trainer *narrow = trainer_of(model, options);
         stoker_step step;
         cr_assert_eq(stoker_trainer_step(narrow, fill(&data), &step), STOKER_OK);
-        cr_assert(step.loss_scale == (t == 0 ? 65536.0F : 1.0F)); /* only fp16 has such a scale */
+        cr_assert(step.loss_scale ==
+                  (t == 0 ? 65536.0F / BATCH : 1.0F)); /* only fp16 has a scale */
         const double apart =
             relative_distance(narrow->stage[0]->arenas.gradients, wide->stage[0]->arenas.gradients,
                               model->parameter_floats, 1 / (double)step.loss_scale);
@@ -459,6 +460,32 @@ CleanTest(trainer_precision, predictions_come_out_as_floats)
         stoker_trainer_destroy(&narrow);
     }
     stoker_trainer_destroy(&wide);
+    stoker_model_destroy(&model);
+}
+
+/* Samples that are classified wrongly with certainty have gradients of 1: scaled by 65536 each, as large as PyTorch scales
+ * their mean, they would be infinite in float16. */
+CleanTest(trainer_precision, the_first_scale_overflows_no_earlier_than_one_of_the_mean)
+{
+    static struct data data;
+    stoker_model *model = stk_test_begin(SIDE, SIDE, 2);
+    (void)stoker_model_flatten(model, "flatten");
+    stk_test_linear(model, "fc", CLASSES);
+    (void)stoker_model_softmax_cross_entropy(model, 0);
+    model = stk_test_end(model);
+    for (int i = 0; i < 2; i++) {
+        stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT16);
+        options.dynamic_loss_scale = true;
+        options.loss_scale = i == 0 ? STOKER_LOSS_SCALE_AUTO : STK_LOSS_SCALE_START;
+        stoker_trainer *trainer = trainer_of(model, options);
+        stoker_step step;
+        const stoker_batch *const batch = fill(&data);
+        for (int k = 0; k < BATCH * PIXELS; k++)
+            ((float *)batch->images.data)[k] *= 100;
+        cr_assert_eq(stoker_trainer_step(trainer, batch, &step), STOKER_OK);
+        cr_assert_eq(step.skipped, i == 1);
+        stoker_trainer_destroy(&trainer);
+    }
     stoker_model_destroy(&model);
 }
 
