@@ -56,6 +56,7 @@ THIRD_PARTY = {
     "mpi.h": ("trainer/peers/plugin/mpi.c", "bench/scaling/sums.c"),
     "cudnn_graph.h": ("trainer/backend/cuda/cudnn/library.h",),
     "nccl.h": ("tests/",),
+    "nvimgcodec.h": ("tests/",),
     "cublasLt.h": ("trainer/backend/cuda/cublaslt/product.c", "tests/"),
     # A test plays the tool that listens.
     "nvtx3/": ("loader/pipeline/nvtx.c", "tests/support/nvtx_tool.c"),
