@@ -1,4 +1,5 @@
 /* batch_norm.cu - BatchNorm with known statistics, and statistics of several GPUs. Host version: batch_norm.c. */
+#include "kernels/train/batch_norm.cuh"
 #include "kernels/train/device.cuh"
 
 template <class T> static __device__ __forceinline__ void batch_norm(const stk_train_batch_norm &a)
@@ -13,7 +14,25 @@ template <class T> static __device__ __forceinline__ void batch_norm(const stk_t
     }
 }
 
+template <class T>
+static __device__ __forceinline__ void backward(const stk_train_batch_norm_backward &a)
+{
+    const bool together = a.sums_of_all != nullptr;
+    const float pixels = (float)(together ? a.pixels_of_all : a.pixels);
+    for (uint64_t i = first_element(); i < a.pixels * a.c; i += element_stride()) {
+        const uint32_t c = (uint32_t)(i % a.c);
+        const float gamma = together ? (float)a.sums_of_all[c] : a.sums[c];
+        const float beta = together ? (float)a.sums_of_all[a.c + c] : a.sums[a.c + c];
+        const norm_channels<T, 1> channel(a, c);
+        float passed, hat;
+        channel.of(i, &passed, &hat);
+        store((T *)a.dx, i,
+              stk_train_norm_gradient(passed, hat, a.gamma[c] * a.inverse[c], beta, gamma, pixels));
+    }
+}
+
 STK_KERNEL(stk_train_batch_norm, stk_train_batch_norm, batch_norm)
+STK_KERNEL(stk_train_batch_norm_backward, stk_train_batch_norm_backward, backward)
 
 extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
     stk_train_batch_norm_finish(const struct stk_train_batch_norm_finish a)

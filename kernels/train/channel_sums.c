@@ -3,8 +3,6 @@
 #include "kernels/train/elements.h"
 #include "kernels/train/host_kernels.h"
 
-enum { ROWS = STK_LAUNCH_THREADS / 32 };
-
 /* Returns one value of element `at` of channel c. */
 typedef float value_fn(const void *arguments, enum stk_train_storage storage, uint64_t at,
                        uint32_t c);
@@ -17,29 +15,42 @@ struct summed {
     uint32_t c, chunks;
 };
 
-/* Adds up a channel over a chunk: first the sums of eight threads, then the sum of these. */
+/* Threads of a block that share a channel. */
+static uint32_t rows_of(const struct summed *s, uint32_t c)
+{
+    const uint32_t channels = stk_train_group_channels(s->c, c / STK_TRAIN_SUM_CHANNELS);
+    return STK_LAUNCH_THREADS / (channels / stk_train_width(s->c, stk_train_bytes(s->storage)));
+}
+
+/* Adds up a channel over a chunk: first the sums of the threads, then these in pairs. */
 static float chunk_sum(const struct summed *s, uint32_t c, uint32_t index)
 {
     const uint64_t chunk = (s->pixels + s->chunks - 1) / s->chunks;
     const uint64_t first = index * chunk;
     const uint64_t end = first + chunk < s->pixels ? first + chunk : s->pixels;
-    float sum = 0;
-    for (uint32_t row = 0; row < ROWS; row++) {
-        float rows_sum = 0;
-        for (uint64_t pixel = first + row; pixel < end; pixel += ROWS)
-            rows_sum += s->value(s->arguments, s->storage, pixel * s->c + c, c);
-        sum = row == 0 ? rows_sum : sum + rows_sum;
-    }
-    return sum;
+    const uint32_t rows = rows_of(s, c);
+    float sums[STK_LAUNCH_THREADS] = { 0 };
+    for (uint32_t row = 0; row < rows; row++)
+        for (uint64_t pixel = first + row; pixel < end; pixel += rows)
+            sums[row] += s->value(s->arguments, s->storage, pixel * s->c + c, c);
+    for (uint32_t half = STK_LAUNCH_THREADS / 2; half > 0; half /= 2)
+        for (uint32_t row = 0; row < half && row + half < rows; row++)
+            sums[row] += sums[row + half];
+    return sums[0];
 }
 
-/* Adds up all chunks. */
+/* Adds up all chunks: first those of each thread of the last block, then these in pairs. */
 static double whole_sum(const struct summed *s, uint32_t c)
 {
-    double sum = 0;
-    for (uint32_t i = 0; i < s->chunks; i++)
-        sum += (double)chunk_sum(s, c, i);
-    return sum;
+    const uint32_t parts =
+        STK_LAUNCH_THREADS / stk_train_group_channels(s->c, c / STK_TRAIN_SUM_CHANNELS);
+    struct stk_train_sum sums[STK_LAUNCH_THREADS] = { 0 };
+    for (uint32_t chunk = 0; chunk < s->chunks; chunk++)
+        stk_train_sum_add(&sums[chunk % parts], chunk_sum(s, c, chunk));
+    for (uint32_t half = STK_LAUNCH_THREADS / 2; half > 0; half /= 2)
+        for (uint32_t part = 0; part < half && part + half < parts; part++)
+            stk_train_sum_join(&sums[part], &sums[part + half]);
+    return stk_train_sum_value(&sums[0]);
 }
 
 /* ---- bias --------------------------------------------------------------------------------------- */
@@ -54,21 +65,23 @@ static float bias_value(const void *arguments, enum stk_train_storage storage, u
 static void bias_gradient(const struct stk_train_bias_gradient *a, enum stk_train_storage storage)
 {
     const struct summed s = { bias_value, a, storage, a->pixels, a->c, a->chunks };
-    for (uint32_t c = 0; c < a->c; c++) {
-        float sum = 0;
-        for (uint32_t i = 0; i < a->chunks; i++)
-            sum += chunk_sum(&s, c, i);
-        a->bias_grad[c] += sum;
-    }
+    for (uint32_t c = 0; c < a->c; c++)
+        a->bias_grad[c] += (float)whole_sum(&s, c);
 }
 
 /* ---- BatchNorm ---------------------------------------------------------------------------------- */
 
-/* Relative to the channel's first pixel. */
+/* Relative to the channel's shift, [c]: to its first pixel, or to one that several GPUs share. */
+struct shifted {
+    const void *x;
+    const float *shift; /* NULL = the first pixel */
+};
+
 static float offset(const void *arguments, enum stk_train_storage storage, uint64_t at, uint32_t c)
 {
-    const struct stk_train_batch_norm_moments *const a = arguments;
-    return stk_train_load(a->x, at, storage) - stk_train_load(a->x, c, storage);
+    const struct shifted *const a = arguments;
+    const float shift = a->shift != NULL ? a->shift[c] : stk_train_load(a->x, c, storage);
+    return stk_train_load(a->x, at, storage) - shift;
 }
 
 static float offset_squared(const void *arguments, enum stk_train_storage storage, uint64_t at,
@@ -80,8 +93,9 @@ static float offset_squared(const void *arguments, enum stk_train_storage storag
 
 static void moments(const struct stk_train_batch_norm_moments *a, enum stk_train_storage storage)
 {
-    const struct summed first = { offset, a, storage, a->pixels, a->c, a->chunks };
-    const struct summed second = { offset_squared, a, storage, a->pixels, a->c, a->chunks };
+    const struct shifted x = { a->x, NULL };
+    const struct summed first = { offset, &x, storage, a->pixels, a->c, a->chunks };
+    const struct summed second = { offset_squared, &x, storage, a->pixels, a->c, a->chunks };
     for (uint32_t c = 0; c < a->c; c++) {
         const struct stk_train_moments_of_channel m =
             stk_train_shifted_moments(whole_sum(&first, c), whole_sum(&second, c),
@@ -95,24 +109,11 @@ static void moments(const struct stk_train_batch_norm_moments *a, enum stk_train
     }
 }
 
-static float off_shift(const void *arguments, enum stk_train_storage storage, uint64_t at,
-                       uint32_t c)
-{
-    const struct stk_train_batch_norm_sums *const a = arguments;
-    return stk_train_load(a->x, at, storage) - a->shift[c];
-}
-
-static float off_shift_squared(const void *arguments, enum stk_train_storage storage, uint64_t at,
-                               uint32_t c)
-{
-    const float off = off_shift(arguments, storage, at, c);
-    return off * off;
-}
-
 static void sums_to_share(const struct stk_train_batch_norm_sums *a, enum stk_train_storage storage)
 {
-    const struct summed first = { off_shift, a, storage, a->pixels, a->c, a->chunks };
-    const struct summed second = { off_shift_squared, a, storage, a->pixels, a->c, a->chunks };
+    const struct shifted x = { a->x, a->shift };
+    const struct summed first = { offset, &x, storage, a->pixels, a->c, a->chunks };
+    const struct summed second = { offset_squared, &x, storage, a->pixels, a->c, a->chunks };
     for (uint32_t c = 0; c < a->c; c++) {
         a->sums[c] = whole_sum(&first, c);
         a->sums[a->c + c] = whole_sum(&second, c);

@@ -84,6 +84,54 @@ static __device__ __forceinline__ void store_pack(__nv_bfloat16 *p, const float 
     *(uint4 *)p = pack.whole;
 }
 
+/* ---- WIDTH adjacent elements: 1, or as many as 16 bytes hold, aligned to that -------------------- */
+
+template <class T> struct widest {
+    enum { WIDTH = 16 / sizeof(T) };
+};
+
+template <int WIDTH> static __device__ __forceinline__ void load_wide(const float *p, float *v)
+{
+    if (WIDTH == 1) {
+        v[0] = p[0];
+        return;
+    }
+    const float4 four = *(const float4 *)p;
+    v[0] = four.x, v[1 % WIDTH] = four.y, v[2 % WIDTH] = four.z, v[3 % WIDTH] = four.w;
+}
+template <int WIDTH> static __device__ __forceinline__ void store_wide(float *p, const float *v)
+{
+    if (WIDTH == 1)
+        p[0] = v[0];
+    else
+        *(float4 *)p = make_float4(v[0], v[1 % WIDTH], v[2 % WIDTH], v[3 % WIDTH]);
+}
+template <int WIDTH, class T> static __device__ __forceinline__ void load_wide(const T *p, float *v)
+{
+    if (WIDTH == 1)
+        v[0] = load(p, 0);
+    else
+        load_pack(p, v);
+}
+template <int WIDTH, class T>
+static __device__ __forceinline__ void store_wide(T *p, const float *v)
+{
+    if (WIDTH == 1)
+        store(p, 0, v[0]);
+    else
+        store_pack(p, v);
+}
+
+/* WIDTH values of an array [c] of float32. */
+template <int WIDTH> static __device__ __forceinline__ void load_channels(const float *p, float *v)
+{
+#pragma unroll
+    for (int i = 0; i < WIDTH; i += 4)
+        load_wide<WIDTH == 1 ? 1 : 4>(p + i, v + i);
+}
+
+/* ---- eight elements, the last ones perhaps beyond the end --------------------------------------- */
+
 /* Loads elements [first, first + PACK); those beyond `count` are 0. */
 template <class T>
 static __device__ __forceinline__ void load_some(const T *p, uint64_t first, uint64_t count,

@@ -258,6 +258,49 @@ STK_ELEMENT uint32_t stk_train_moments(uint32_t loop)
     }
 }
 
+/* ---- sums over pixels, by channel ------------------------------------------------------------------ */
+
+enum { STK_TRAIN_SUM_CHANNELS = 32 /* most channels of a block that sums by channel */ };
+
+/* Adjacent channels that a thread loads at once: as many as 16 bytes hold, if c is a multiple of that. */
+STK_ELEMENT uint32_t stk_train_width(uint32_t c, uint32_t bytes_each)
+{
+    return c % (16 / bytes_each) == 0 ? 16 / bytes_each : 1;
+}
+
+/* Channels of group number `group`. */
+STK_ELEMENT uint32_t stk_train_group_channels(uint32_t c, uint32_t group)
+{
+    const uint32_t left = c - group * STK_TRAIN_SUM_CHANNELS;
+    return left < STK_TRAIN_SUM_CHANNELS ? left : STK_TRAIN_SUM_CHANNELS;
+}
+
+/* A sum of many floats as two of them, high + low, which keep twice the digits (Knuth, TAOCP 2, 4.2.2, theorem B). GPUs for
+ * graphics and inference add doubles 64 times slower than floats. */
+struct stk_train_sum {
+    float high, low;
+};
+
+STK_ELEMENT void stk_train_sum_add(struct stk_train_sum *sum, float x)
+{
+    const float total = sum->high + x;
+    const float added = total - sum->high;
+    sum->low += (sum->high - (total - added)) + (x - added);
+    sum->high = total;
+}
+
+STK_ELEMENT void stk_train_sum_join(struct stk_train_sum *sum, const struct stk_train_sum *other)
+{
+    stk_train_sum_add(sum, other->high);
+    sum->low += other->low;
+}
+
+/* After an overflow `low` is not a number, and `high` alone is the sum. */
+STK_ELEMENT double stk_train_sum_value(const struct stk_train_sum *sum)
+{
+    return isfinite(sum->high) ? (double)sum->high + (double)sum->low : (double)sum->high;
+}
+
 /* ---- BatchNorm ------------------------------------------------------------------------------------ */
 
 STK_ELEMENT float stk_train_inverse(float variance, float epsilon)

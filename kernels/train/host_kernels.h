@@ -9,6 +9,11 @@
 
 enum stk_train_storage { STK_TRAIN_F32, STK_TRAIN_F16, STK_TRAIN_BF16 };
 
+static inline uint32_t stk_train_bytes(enum stk_train_storage storage)
+{
+    return storage == STK_TRAIN_F32 ? 4 : 2;
+}
+
 static inline float stk_train_load(const void *array, uint64_t i, enum stk_train_storage storage)
 {
     switch (storage) {

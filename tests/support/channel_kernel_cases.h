@@ -188,8 +188,8 @@ static inline struct kernel_case *batch_norm_case(int type, uint64_t pixels, uin
 
 static inline void each_channel_case(kernel_case_fn *visit)
 {
-    static const uint32_t shapes[][2] = { { 1, 1 },  { 1, 3 },   { 7, 1 },    { 8, 31 },
-                                          { 9, 32 }, { 64, 33 }, { 257, 10 }, { 65, 70 } };
+    static const uint32_t shapes[][2] = { { 1, 1 },  { 1, 3 },   { 7, 1 },    { 8, 24 },
+                                          { 9, 32 }, { 64, 33 }, { 257, 10 }, { 65, 72 } };
     static const uint32_t chunks[] = { 1, 2, 7, 40 };
     for (int type = 0; type < KERNEL_TYPES; type++)
         for (size_t i = 0; i < COUNT_OF(shapes); i++) {

@@ -12,7 +12,8 @@ for file in "$sources"/kernels/train/*.cu "$sources"/kernels/train/device.cuh "$
         -e 's/; ([a-z][A-Za-z0-9_]*) < ([a-z(][^;]*);/; CUDA_LESS(\1, \2);/'
         # if (i < end), alone in its line, and the last of several conditions
         -e 's/if \(([a-z][A-Za-z0-9_.]*) < ([a-z(].*)\)( *\\?)$/if (CUDA_LESS(\1, \2))\3/'
-        -e 's/&& c < e\.c/\&\& CUDA_LESS(c, e.c)/'
+        # rows of threads that are added in pairs
+        -e 's/row \+ half < count && row < half/CUDA_LESS(row + half, count) \&\& CUDA_LESS(row, half)/'
         -e 's/if \(element >= a\.elements\)/if (!CUDA_LESS(element, a.elements))/'
         # a pack, and the elements of the last one
         -e 's/first \+ STK_TRAIN_PACK <= count/CUDA_LESS(first + STK_TRAIN_PACK, count + 1)/'

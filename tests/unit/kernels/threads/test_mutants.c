@@ -136,7 +136,7 @@ CleanTest(mutants, of_training_kernels_are_caught)
     check_caught(CUDA_THREADS_DROPPED, 7, 0); /* five barriers, two fences */
     check_caught(CUDA_THREADS_DIVERGENT, 5, 0);
     check_caught(CUDA_THREADS_NARROWED, 4, 0);
-    check_caught(CUDA_THREADS_WIDENED, 39, 0);
+    check_caught(CUDA_THREADS_WIDENED, 38, 0);
 }
 
 CleanTest(mutants, of_transforms_are_caught)
