@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/error.h>
-#include <string.h>
 
-#include "loader/base/cuda_runtime.h"
+#include "loader/base/cuda_card.h"
 
 struct bench_gpu {
     struct stk_cuda_runtime cuda;
@@ -53,7 +52,7 @@ static int load_runtime(struct bench_gpu *gpu)
 static int make(struct bench_gpu *gpu)
 {
     int count = 0;
-    int rc = check(gpu, gpu->cuda.cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+    int rc = stk_cuda_count(&gpu->cuda, &count, gpu->failure, sizeof(gpu->failure));
     if (rc == STOKER_OK && gpu->index >= count) {
         snprintf(gpu->failure, sizeof(gpu->failure), "there are %d GPUs", count);
         return STOKER_EDEVICE;
@@ -113,11 +112,10 @@ int bench_gpu_enter(struct bench_gpu *gpu)
 
 void bench_gpu_name(struct bench_gpu *gpu, char out[BENCH_GPU_NAME_BYTES])
 {
-    struct cudaDeviceProp properties;
-    memset(&properties, 0, sizeof(properties));
-    const bool known = gpu->cuda.cudaGetDeviceProperties(&properties, gpu->index) == cudaSuccess;
+    struct stk_cuda_card card;
+    const bool known = stk_cuda_card_read(&gpu->cuda, gpu->index, &card) == cudaSuccess;
     snprintf(out, BENCH_GPU_NAME_BYTES, "%.*s", BENCH_GPU_NAME_BYTES - 1,
-             known ? properties.name : "a GPU");
+             known ? card.name : "a GPU");
 }
 
 struct CUstream_st *bench_gpu_stream(struct bench_gpu *gpu)
@@ -219,6 +217,6 @@ int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t blocks_x, uin
     void *list[] = { (void *)arguments }; /* CUDA only reads them */
     const dim3 grid = { blocks_x, blocks_y, 1 };
     const dim3 block = { threads, 1, 1 };
-    return check(gpu, gpu->cuda.cudaLaunchKernel(kernel, grid, block, list, 0, gpu->stream),
+    return check(gpu, stk_cuda_launch_kernel(&gpu->cuda, kernel, grid, block, list, gpu->stream),
                  "cudaLaunchKernel");
 }

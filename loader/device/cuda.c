@@ -53,16 +53,18 @@ void stk_gpu_leave(struct stk_gpu *gpu, int before)
 static int find_device(struct stk_gpu *gpu, uint32_t index, char why[STK_DEVICE_WHY_BYTES])
 {
     int count = 0;
-    const cudaError_t code = gpu->runtime.cudaGetDeviceCount(&count);
-    if (code != cudaSuccess)
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s (%d)", stk_gpu_words(&gpu->runtime, code),
-                       (int)code);
-    else if (count <= 0)
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "the CUDA runtime sees no GPU");
-    else if (index >= (uint32_t)count)
+    const int rc = stk_cuda_count(&gpu->runtime, &count, why, STK_DEVICE_WHY_BYTES);
+    if (rc != 0)
+        return rc;
+    if (index >= (uint32_t)count) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "there are %d GPUs", count);
-    else
+        return STOKER_EDEVICE;
+    }
+    const cudaError_t code = stk_cuda_card_read(&gpu->runtime, (int)index, &gpu->card);
+    if (code == cudaSuccess)
         return 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaGetDeviceProperties: %s (%d)",
+                   stk_gpu_words(&gpu->runtime, code), (int)code);
     return STOKER_EDEVICE;
 }
 
@@ -129,15 +131,15 @@ static bool cuda_bus_address(struct stk_device *device, uint32_t index,
                              char address[STK_BUS_ADDRESS_BYTES])
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    struct cudaDeviceProp found;
-    const cudaError_t code = gpu->runtime.cudaGetDeviceProperties(&found, (int)index);
+    struct stk_cuda_card found;
+    const cudaError_t code = stk_cuda_card_read(&gpu->runtime, (int)index, &found);
     if (code != cudaSuccess) {
         (void)stk_gpu_words(&gpu->runtime, code);
         return false;
     }
     (void)snprintf(address, STK_BUS_ADDRESS_BYTES, "%04x:%02x:%02x.0",
-                   (unsigned)found.pciDomainID & 0xFFFFU, (unsigned)found.pciBusID & 0xFFU,
-                   (unsigned)found.pciDeviceID & 0xFFU);
+                   (unsigned)found.pci_domain & 0xFFFFU, (unsigned)found.pci_bus & 0xFFU,
+                   (unsigned)found.pci_device & 0xFFU);
     return true;
 }
 

@@ -9,12 +9,13 @@
 #ifndef STK_DEVICE_CUDA_H
 #define STK_DEVICE_CUDA_H
 
-#include "loader/base/cuda_runtime.h"
+#include "loader/base/cuda_card.h"
 #include "loader/device/device.h"
 
 struct stk_gpu {
     struct stk_device device; /* first: the part that others see */
     struct stk_cuda_runtime runtime;
+    struct stk_cuda_card card;
     cudaStream_t stream;   /* the copies', in order; NULL = not made */
     cudaLibrary_t library; /* NULL = no kernels loaded */
 };

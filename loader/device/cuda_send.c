@@ -44,10 +44,10 @@ static int launch(struct stk_gpu *gpu, const struct stk_device_launch *launched)
     void *arguments[] = { (void *)launched->arguments };
     const dim3 grid = { launched->grid_x, launched->grid_y, 1 };
     const dim3 block = { launched->block_threads, 1, 1 };
-    return stk_gpu_check(
-        gpu,
-        gpu->runtime.cudaLaunchKernel(launched->kernel, grid, block, arguments, 0, gpu->stream),
-        "cudaLaunchKernel");
+    return stk_gpu_check(gpu,
+                         stk_cuda_launch_kernel(&gpu->runtime, launched->kernel, grid, block,
+                                                arguments, gpu->stream),
+                         "cudaLaunchKernel");
 }
 
 int stk_gpu_send(struct stk_device *device, const struct stk_send *send)

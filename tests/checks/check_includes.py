@@ -22,7 +22,7 @@ PACK_HEADERS = ("datasets/shards/layout.h", "datasets/shards/fields_layout.h", "
 # Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
 # (stoker_cli), since libstoker exports none of it.
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",
-                "loader/base/thread_team.h", "loader/base/cuda_runtime.h", "loader/base/clock.h", "loader/base/thread.h")
+                "loader/base/thread_team.h", "loader/base/cuda_card.h", "loader/base/cuda_runtime.h", "loader/base/clock.h", "loader/base/thread.h")
 # Ranks of loaderbench meet as those of the trainer do, in host memory; it compiles a copy of the files behind these.
 PEER_HEADERS = ("trainer/peers/peers.h", "trainer/peers/choose.h")
 PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too

@@ -54,8 +54,8 @@ static inline void stk_gpu_launch(const struct stk_cuda_runtime *cuda, cudaLibra
     void *list[] = { arguments };
     const struct stk_launch_grid grid = kernel->grid(arguments);
     CHECK(cuda->cudaLibraryGetKernel(&found, library, kernel->name) == cudaSuccess);
-    CHECK(cuda->cudaLaunchKernel((const void *)found, (dim3){ grid.x, grid.y, 1 },
-                                 (dim3){ STK_LAUNCH_THREADS, 1, 1 }, list, 0, NULL) == cudaSuccess);
+    CHECK(stk_cuda_launch_kernel(cuda, (const void *)found, (dim3){ grid.x, grid.y, 1 },
+                                 (dim3){ STK_LAUNCH_THREADS, 1, 1 }, list, NULL) == cudaSuccess);
     CHECK(cuda->cudaStreamSynchronize(NULL) == cudaSuccess);
 }
 

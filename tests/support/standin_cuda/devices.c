@@ -92,6 +92,18 @@ cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int 
     case cudaDevAttrComputeCapabilityMinor:
         *out = atomic_load(&standin.capability) % 10;
         return standin_end(cudaSuccess);
+    case cudaDevAttrPciDomainId:
+        *out = STANDIN_PCI_DOMAIN;
+        return standin_end(cudaSuccess);
+    case cudaDevAttrPciBusId:
+        *out = device + 1;
+        return standin_end(cudaSuccess);
+    case cudaDevAttrPciDeviceId:
+        *out = 0;
+        return standin_end(cudaSuccess);
+    case cudaDevAttrPageableMemoryAccess:
+        *out = atomic_load(&standin.reads_pageable) ? 1 : 0;
+        return standin_end(cudaSuccess);
     case cudaDevAttrMultiProcessorCount:
         *out = PROCESSORS;
         return standin_end(cudaSuccess);

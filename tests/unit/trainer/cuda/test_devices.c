@@ -51,11 +51,12 @@ CleanTest(trainer_cuda_devices, each_gpu_has_a_line)
 CleanTest(trainer_cuda_devices, without_one_the_reason_is_reported)
 {
     standin_cuda_reset(0);
-    check_has(listed(), "\ncuda     none: no CUDA-capable device is detected\n");
+    check_has(listed(), "\ncuda     none: no CUDA-capable device is detected (100)\n");
     standin_cuda_no_driver(cudaErrorInsufficientDriver);
     const char *text = listed();
-    check_has(text,
-              "\ncuda     none: CUDA driver version is insufficient for CUDA runtime version\n");
+    check_has(
+        text,
+        "\ncuda     none: CUDA driver version is insufficient for CUDA runtime version (35)\n");
     check_has(text, ", no driver\n");
     cr_assert_eq(cudaPeekAtLastError(), cudaSuccess); /* nobody else's error */
 }

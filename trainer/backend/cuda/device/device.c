@@ -7,8 +7,11 @@
 #include <time.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/cuda_card.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+
+enum { WHY_BYTES = 192 };
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
@@ -142,11 +145,11 @@ int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel
         return rc;
     const struct stk_launch_grid grid = kernel->grid(arguments);
     void *parameters[] = { (void *)arguments }; /* CUDA only reads them */
-    return stk_cuda_check(backend,
-                          backend->runtime.cudaLaunchKernel(
-                              (const void *)found, (dim3){ grid.x, grid.y, 1 },
-                              (dim3){ STK_LAUNCH_THREADS, 1, 1 }, parameters, 0, backend->stream),
-                          kernel->name, error);
+    return stk_cuda_check(
+        backend,
+        stk_cuda_launch_kernel(&backend->runtime, (const void *)found, (dim3){ grid.x, grid.y, 1 },
+                               (dim3){ STK_LAUNCH_THREADS, 1, 1 }, parameters, backend->stream),
+        kernel->name, error);
 }
 
 /* ---- open and close ------------------------------------------------------------------------------ */
@@ -154,40 +157,43 @@ int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel
 static int find_device(struct stk_backend *backend, stoker_error *error)
 {
     int count = 0;
-    const int rc = stk_cuda_check(backend, backend->runtime.cudaGetDeviceCount(&count),
-                                  "cudaGetDeviceCount", error);
-    if (rc != STOKER_OK || backend->device < count)
-        return rc;
+    char why[WHY_BYTES];
+    const int rc = stk_cuda_count(&backend->runtime, &count, why, sizeof(why));
+    if (rc != STOKER_OK)
+        return stk_error_set(error, rc, STOKER_STAGE_OPEN, &nowhere, "cuda:%d: %s", backend->device,
+                             why);
+    if (backend->device < count)
+        return STOKER_OK;
     return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &nowhere,
                          "cuda:%d: out of range, there are %d GPUs", backend->device, count);
 }
 
 /* cuDNN has no engine for most convolutions in bfloat16 on GPUs before compute capability 8.0
  * (tests/golden/cudnn_plans.tsv). The rule is the same for networks without convolutions. */
-static int check_type(const struct stk_backend *backend, const struct cudaDeviceProp *properties,
+static int check_type(const struct stk_backend *backend, const struct stk_cuda_card *card,
                       stoker_dtype storage, stoker_error *error)
 {
     enum { BFLOAT16_MAJOR_MIN = 8 };
-    if (storage != STOKER_DTYPE_BFLOAT16 || properties->major >= BFLOAT16_MAJOR_MIN)
+    if (storage != STOKER_DTYPE_BFLOAT16 || card->major >= BFLOAT16_MAJOR_MIN)
         return STOKER_OK;
     return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &nowhere,
                          "precision bfloat16: cuda:%d (%s) has compute capability %d.%d, and "
                          "bfloat16 needs 8.0; float16 runs there",
-                         backend->device, properties->name, properties->major, properties->minor);
+                         backend->device, card->name, card->major, card->minor);
 }
 
-static int read_properties(struct stk_backend *backend, stoker_dtype storage, stoker_error *error)
+static int read_card(struct stk_backend *backend, stoker_dtype storage, stoker_error *error)
 {
-    struct cudaDeviceProp properties;
-    const int rc = stk_cuda_check(
-        backend, backend->runtime.cudaGetDeviceProperties(&properties, backend->device),
-        "cudaGetDeviceProperties", error);
-    if (rc == STOKER_OK) {
-        backend->reads_pageable = properties.pageableMemoryAccess != 0;
-        _Static_assert(sizeof(properties.uuid) == sizeof(backend->id), "16 bytes");
-        memcpy(&backend->id, &properties.uuid, sizeof(backend->id));
-    }
-    return rc == STOKER_OK ? check_type(backend, &properties, storage, error) : rc;
+    struct stk_cuda_card card;
+    const int rc =
+        stk_cuda_check(backend, stk_cuda_card_read(&backend->runtime, backend->device, &card),
+                       "cudaGetDeviceProperties", error);
+    if (rc != STOKER_OK)
+        return rc;
+    backend->reads_pageable = card.reads_pageable;
+    _Static_assert(sizeof(card.id) == sizeof(backend->id), "16 bytes");
+    memcpy(&backend->id, card.id, sizeof(backend->id));
+    return check_type(backend, &card, storage, error);
 }
 
 static int load_kernels(struct stk_backend *backend, stoker_error *error)
@@ -239,7 +245,7 @@ int stk_cuda_device_open(struct stk_backend *backend, const struct stk_backend_o
                              "back end cuda: %s", why);
     rc = find_device(backend, error);
     if (rc == STOKER_OK)
-        rc = read_properties(backend, options->storage, error);
+        rc = read_card(backend, options->storage, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_enter(backend, before, error);
     if (rc != STOKER_OK)

@@ -3,8 +3,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stoker/error.h>
 
-#include "loader/base/cuda_runtime.h"
+#include "loader/base/cuda_card.h"
+
+enum { WHY_BYTES = 192 };
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
@@ -41,15 +44,15 @@ static double free_gib(const struct stk_cuda_runtime *cuda, int device)
 
 static void add_device(struct lines *lines, const struct stk_cuda_runtime *cuda, int device)
 {
-    struct cudaDeviceProp properties;
-    const cudaError_t code = cuda->cudaGetDeviceProperties(&properties, device);
+    struct stk_cuda_card card;
+    const cudaError_t code = stk_cuda_card_read(cuda, device, &card);
     if (code != cudaSuccess) {
         add(lines, "cuda:%-3d %s\n", device, cuda->cudaGetErrorString(code));
         return;
     }
     add(lines, "cuda:%-3d %s, compute capability %d.%d, %.1f GiB of memory, %.1f GiB free\n",
-        device, properties.name, properties.major, properties.minor,
-        (double)properties.totalGlobalMem / GIB, free_gib(cuda, device));
+        device, card.name, card.major, card.minor, (double)card.memory_bytes / GIB,
+        free_gib(cuda, device));
 }
 
 /* 13020 is printed as "13.2"; a missing driver has version 0. */
@@ -77,11 +80,9 @@ size_t stk_cuda_list_devices(char *text, size_t bytes)
         add(&lines, "%-8s none: %s\n", "cuda", why);
         return lines.length;
     }
-    const cudaError_t code = cuda.cudaGetDeviceCount(&count);
-    if (code != cudaSuccess) {
-        add(&lines, "%-8s none: %s\n", "cuda", cuda.cudaGetErrorString(code));
-        count = 0;
-    }
+    char no_gpu[WHY_BYTES];
+    if (stk_cuda_count(&cuda, &count, no_gpu, sizeof(no_gpu)) != STOKER_OK)
+        add(&lines, "%-8s none: %s\n", "cuda", no_gpu);
     (void)cuda.cudaGetDevice(&before);
     for (int device = 0; device < count; device++)
         add_device(&lines, &cuda, device);
