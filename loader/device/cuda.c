@@ -6,7 +6,8 @@
  *                                                                                ▼ waits
  *   consumer's stream   ...                                     kernels of batch b + buffers
  *
- * The host waits for none of it. The caller's current device is the same after each call.
+ * The host waits for none of it. What is current in the caller's thread is the same after each call, and no other GPU
+ * than this one is initialised (base/cuda_context).
  */
 #include "loader/device/device.h"
 
@@ -35,17 +36,16 @@ int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what)
 
 int stk_gpu_enter(struct stk_gpu *gpu, int *before)
 {
-    int rc = stk_gpu_check(gpu, gpu->runtime.cudaGetDevice(before), "cudaGetDevice");
-    if (rc == 0 && *before != (int)gpu->device.index)
-        rc =
-            stk_gpu_check(gpu, gpu->runtime.cudaSetDevice((int)gpu->device.index), "cudaSetDevice");
-    return rc;
+    const char *what = NULL;
+    const cudaError_t code = stk_cuda_context_enter(&gpu->context, before, &what);
+    return stk_gpu_check(gpu, code, what);
 }
 
 void stk_gpu_leave(struct stk_gpu *gpu, int before)
 {
-    if (before != (int)gpu->device.index)
-        (void)stk_gpu_check(gpu, gpu->runtime.cudaSetDevice(before), "cudaSetDevice back");
+    const char *what = NULL;
+    const cudaError_t code = stk_cuda_context_leave(&gpu->context, before, &what);
+    (void)stk_gpu_check(gpu, code, what);
 }
 
 /* ---- open and close ---- */
@@ -64,6 +64,18 @@ static int find_device(struct stk_gpu *gpu, uint32_t index, char why[STK_DEVICE_
     if (code == cudaSuccess)
         return 0;
     (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaGetDeviceProperties: %s (%d)",
+                   stk_gpu_words(&gpu->runtime, code), (int)code);
+    return STOKER_EDEVICE;
+}
+
+static int open_context(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
+{
+    const char *what = NULL;
+    const cudaError_t code =
+        stk_cuda_context_open(&gpu->context, &gpu->runtime, (int)gpu->device.index, &what);
+    if (code == cudaSuccess)
+        return 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s: %s (%d)", what,
                    stk_gpu_words(&gpu->runtime, code), (int)code);
     return STOKER_EDEVICE;
 }
@@ -87,10 +99,16 @@ static int make_stream(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
 static void cuda_close(struct stk_device *device)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
+    int before = 0;
+    if (gpu->library == NULL && gpu->stream == NULL)
+        return;
+    const bool entered = stk_gpu_enter(gpu, &before) == 0;
     if (gpu->library != NULL)
         (void)stk_gpu_check(gpu, gpu->runtime.cudaLibraryUnload(gpu->library), "cudaLibraryUnload");
     if (gpu->stream != NULL)
         (void)stk_gpu_check(gpu, gpu->runtime.cudaStreamDestroy(gpu->stream), "cudaStreamDestroy");
+    if (entered)
+        stk_gpu_leave(gpu, before);
 }
 
 static int open_as(const struct stk_device_ops *ops, struct stk_device **out, uint32_t index,
@@ -107,6 +125,8 @@ static int open_as(const struct stk_device_ops *ops, struct stk_device **out, ui
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", reason);
     else
         rc = find_device(gpu, index, why);
+    if (rc == 0)
+        rc = open_context(gpu, why);
     if (rc == 0 && ops->send != NULL)
         rc = make_stream(gpu, why);
     if (rc == 0)

@@ -10,12 +10,14 @@
 #define STK_DEVICE_CUDA_H
 
 #include "loader/base/cuda_card.h"
+#include "loader/base/cuda_context.h"
 #include "loader/device/device.h"
 
 struct stk_gpu {
     struct stk_device device; /* first: the part that others see */
     struct stk_cuda_runtime runtime;
     struct stk_cuda_card card;
+    struct stk_cuda_context context;
     cudaStream_t stream;   /* the copies', in order; NULL = not made */
     cudaLibrary_t library; /* NULL = no kernels loaded */
 };
@@ -31,7 +33,8 @@ const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t co
 /* 0, or the device has failed. */
 int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
 
-/* Make the GPU current in this thread; leave restores what the caller had. leave only after enter returned 0. */
+/* Make the GPU current in this thread; leave restores what the caller had. 0, or the device has failed. leave only after
+ * enter returned 0. */
 int stk_gpu_enter(struct stk_gpu *gpu, int *before);
 void stk_gpu_leave(struct stk_gpu *gpu, int before);
 

@@ -25,15 +25,20 @@ void *stk_gpu_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BY
     return NULL;
 }
 
+/* Destroyed with this GPU current if that can be done, else anyway. */
 void stk_gpu_event_destroy(struct stk_device *device, void *event)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
+    int before;
+    const bool entered = stk_gpu_enter(gpu, &before) == 0;
     (void)stk_gpu_check(gpu, gpu->runtime.cudaEventDestroy(event), "cudaEventDestroy");
+    if (entered)
+        stk_gpu_leave(gpu, before);
 }
 
-int stk_gpu_done(struct stk_device *device, void *event)
+/* As done(), for the current GPU. */
+static int query(struct stk_gpu *gpu, cudaEvent_t event)
 {
-    struct stk_gpu *gpu = stk_gpu_of(device);
     const cudaError_t code = gpu->runtime.cudaEventQuery(event);
     if (code == cudaErrorNotReady) {
         (void)gpu->runtime.cudaGetLastError(); /* not an error, but recorded as one */
@@ -43,17 +48,40 @@ int stk_gpu_done(struct stk_device *device, void *event)
     return rc < 0 ? rc : 1;
 }
 
-int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns)
+int stk_gpu_done(struct stk_device *device, void *event)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
+    int before;
+    int rc = stk_gpu_enter(gpu, &before);
+    if (rc < 0)
+        return rc;
+    rc = query(gpu, event);
+    stk_gpu_leave(gpu, before);
+    return rc;
+}
+
+static int wait_until(struct stk_gpu *gpu, cudaEvent_t event, uint64_t deadline_ns)
+{
     if (deadline_ns == UINT64_MAX) {
         const int rc =
             stk_gpu_check(gpu, gpu->runtime.cudaEventSynchronize(event), "cudaEventSynchronize");
         return rc < 0 ? rc : 1;
     }
     int rc;
-    while ((rc = stk_gpu_done(device, event)) == 0 && stk_now_ns() < deadline_ns)
+    while ((rc = query(gpu, event)) == 0 && stk_now_ns() < deadline_ns)
         stk_spin_pause();
+    return rc;
+}
+
+int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns)
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    int before;
+    int rc = stk_gpu_enter(gpu, &before);
+    if (rc < 0)
+        return rc;
+    rc = wait_until(gpu, event, deadline_ns);
+    stk_gpu_leave(gpu, before);
     return rc;
 }
 #else

@@ -80,9 +80,8 @@ int stk_gpu_send(struct stk_device *device, const struct stk_send *send)
 
 /* Only a query can find out, without waiting forever, if copies are still in flight. A device that answers
  * twice with an error is lost, and a lost device touches no memory. */
-bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns)
+static bool drain(struct stk_gpu *gpu, uint64_t deadline_ns)
 {
-    struct stk_gpu *gpu = stk_gpu_of(device);
     cudaError_t code;
     while ((code = gpu->runtime.cudaStreamQuery(gpu->stream)) == cudaErrorNotReady) {
         (void)gpu->runtime.cudaGetLastError();
@@ -94,6 +93,18 @@ bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns)
         (void)stk_gpu_check(gpu, gpu->runtime.cudaStreamSynchronize(gpu->stream),
                             "cudaStreamSynchronize");
     return true;
+}
+
+/* With this GPU current if that can be done, else anyway. */
+bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns)
+{
+    struct stk_gpu *gpu = stk_gpu_of(device);
+    int before;
+    const bool entered = stk_gpu_enter(gpu, &before) == 0;
+    const bool drained = drain(gpu, deadline_ns);
+    if (entered)
+        stk_gpu_leave(gpu, before);
+    return drained;
 }
 #else
 typedef int stk_cuda_send_not_in_this_build; /* ISO C wants a declaration in every file */

@@ -11,8 +11,9 @@
  * is nothing to wait for, so one loop serves both. With STOKER_DEVICE_CUDA_HOST, whose batches you copy yourself,
  * stoker_batch_release_on() blocks the host until the stream is done; stoker_batch_release() does not.
  *
- * With several GPUs, make the loader's GPU current (cudaSetDevice) in the consumer's thread: then no call has to
- * switch, and CUDA initialises no other GPU.
+ * With several GPUs, any may be current: each call works on the loader's, initialises no other, and leaves the thread as it
+ * was. A CUDA runtime without cudaGetDriverEntryPoint leaves only cudaSetDevice() for that, which initialises the GPU
+ * that it goes back to: there, make the loader's GPU current in the consumer's thread.
  */
 #ifndef STOKER_CUDA_H
 #define STOKER_CUDA_H

@@ -42,6 +42,9 @@ void standin_cuda_reset(int devices)
     standin_graph_forget();
     atomic_store(&standin.memory_bytes, MEMORY_BYTES);
     atomic_store(&standin.capability, CAPABILITY);
+    atomic_store(&standin.no_contexts, false);
+    for (int i = 0; i < STANDIN_DEVICES_MAX; i++)
+        atomic_store(&standin.initialised[i], false);
     counted = (struct standin_cuda_host){ 0 };
     standin_set_current(0);
     last_error = cudaSuccess;
@@ -151,7 +154,18 @@ cudaError_t standin_end(cudaError_t code)
     return code;
 }
 
+bool standin_own_calls(void)
+{
+    return own_calls;
+}
+
 cudaError_t standin_begin(void)
+{
+    standin_initialise(standin_current());
+    return standin_begin_light();
+}
+
+cudaError_t standin_begin_light(void)
 {
     if (own_calls)
         return cudaSuccess;

@@ -6,18 +6,6 @@
 
 enum { DRIVER_VERSION = CUDART_VERSION, PROCESSORS = 132 };
 
-static _Thread_local int current_device;
-
-int standin_current(void)
-{
-    return current_device;
-}
-
-void standin_set_current(int device)
-{
-    current_device = device;
-}
-
 static bool exists(int device)
 {
     return device >= 0 && device < atomic_load(&standin.devices);
@@ -25,7 +13,7 @@ static bool exists(int device)
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    STANDIN_BEGIN;
+    STANDIN_BEGIN_LIGHT;
     const int no_driver = atomic_load(&standin.no_driver);
     *count = atomic_load(&standin.devices);
     if (no_driver != 0)
@@ -35,23 +23,24 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaGetDevice(int *device)
 {
-    STANDIN_BEGIN;
-    *device = current_device;
+    STANDIN_BEGIN_LIGHT;
+    *device = standin_current();
     return standin_end(cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    STANDIN_BEGIN;
+    STANDIN_BEGIN_LIGHT;
     if (!exists(device))
         return standin_end(cudaErrorInvalidDevice);
-    current_device = device;
+    standin_set_current(device);
+    standin_initialise(device);
     return standin_end(cudaSuccess);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 {
-    STANDIN_BEGIN;
+    STANDIN_BEGIN_LIGHT;
     if (!exists(device))
         return standin_end(cudaErrorInvalidDevice);
     memset(out, 0, sizeof(*out));
@@ -82,7 +71,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 
 cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int device)
 {
-    STANDIN_BEGIN;
+    STANDIN_BEGIN_LIGHT;
     if (!exists(device))
         return standin_end(cudaErrorInvalidDevice);
     switch (attribute) {
@@ -115,24 +104,24 @@ cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     STANDIN_BEGIN;
-    if (!exists(current_device))
+    if (!exists(standin_current()))
         return standin_end(cudaErrorNoDevice);
     *total_bytes = atomic_load(&standin.memory_bytes);
-    *free_bytes = *total_bytes - standin_memory_used(current_device);
+    *free_bytes = *total_bytes - standin_memory_used(standin_current());
     return standin_end(cudaSuccess);
 }
 
 /* 0 without a driver, which is not an error. */
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    STANDIN_BEGIN;
+    STANDIN_BEGIN_LIGHT;
     *version = atomic_load(&standin.no_driver) == 0 ? DRIVER_VERSION : 0;
     return standin_end(cudaSuccess);
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-    STANDIN_BEGIN;
+    STANDIN_BEGIN_LIGHT;
     *version = CUDART_VERSION;
     return standin_end(cudaSuccess);
 }

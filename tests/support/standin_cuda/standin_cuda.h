@@ -43,6 +43,13 @@ bool standin_cuda_failed(void); /* true if that call was reached */
 /* true: calls of this thread are the test's own, and neither count nor fail. */
 void standin_cuda_own_calls(bool own);
 
+/* Returns true if a call since the reset, not of the test's own, has initialised the device. */
+bool standin_cuda_initialised(int device);
+/* Contexts on this thread's stack: 0 between calls of a library that restores what it found. */
+int standin_cuda_pushed(void);
+/* true: the runtime finds none of the driver's functions about contexts. A reset finds them. */
+void standin_cuda_no_contexts(bool none);
+
 /* Longest random delay before an operation, microseconds; default 200. */
 void standin_cuda_delay(uint32_t most_us);
 

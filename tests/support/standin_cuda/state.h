@@ -10,6 +10,8 @@
 
 #include "standin_cuda.h"
 
+enum { STANDIN_DEVICES_MAX = 8 };
+
 struct standin_state {
     _Atomic int devices;
     _Atomic int no_driver;
@@ -33,22 +35,27 @@ struct standin_state {
     _Atomic uint64_t memory_bytes; /* per device */
     _Atomic int capability;        /* 10 x major + minor */
     _Atomic int64_t live;
-    const struct standin_cuda_kernel *kernels; /* set by the test while nothing runs */
+    _Atomic bool initialised[STANDIN_DEVICES_MAX]; /* per device */
+    _Atomic bool no_contexts;                      /* the driver's functions are not found */
+    const struct standin_cuda_kernel *kernels;     /* set by the test while nothing runs */
 };
 extern struct standin_state standin;
 
-enum { STANDIN_DEVICES_MAX = 8 };
-
 /* ---- calls.c: start and end of every call ---- */
 
-/* Count the call; return its error if it is to fail. */
+/* Count the call; return its error if it is to fail. The current device is initialised, but for `light`. */
 cudaError_t standin_begin(void);
+cudaError_t standin_begin_light(void);
+/* Returns true if the calls of this thread are the test's own. */
+bool standin_own_calls(void);
 /* Store the code for cudaGetLastError(), and return it. */
 cudaError_t standin_end(cudaError_t code);
 
-#define STANDIN_BEGIN                                                                              \
+#define STANDIN_BEGIN       STANDIN_BEGIN_AS(standin_begin)
+#define STANDIN_BEGIN_LIGHT STANDIN_BEGIN_AS(standin_begin_light)
+#define STANDIN_BEGIN_AS(begin)                                                                    \
     do {                                                                                           \
-        const cudaError_t refused = standin_begin();                                               \
+        const cudaError_t refused = begin();                                                       \
         if (refused != cudaSuccess)                                                                \
             return standin_end(refused);                                                           \
     } while (0)
@@ -56,11 +63,13 @@ cudaError_t standin_end(cudaError_t code);
 /* The counts of the calling thread. */
 struct standin_cuda_host *standin_host(void);
 
-/* ---- devices.c ---- */
+/* ---- context.c ---- */
 
 /* The calling thread's current device. */
 int standin_current(void);
 void standin_set_current(int device);
+/* A call initialises the device, unless it is the test's own. */
+void standin_initialise(int device);
 
 /* ---- memory.c ---- */
 

@@ -30,20 +30,17 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
 
 int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error)
 {
-    const struct stk_cuda_runtime *runtime = &backend->runtime;
-    int rc = stk_cuda_check(backend, runtime->cudaGetDevice(before), "cudaGetDevice", error);
-    if (rc == STOKER_OK && *before != backend->device)
-        rc = stk_cuda_check(backend, runtime->cudaSetDevice(backend->device), "cudaSetDevice",
-                            error);
-    return rc;
+    const char *what = NULL;
+    const cudaError_t code = stk_cuda_context_enter(&backend->context, before, &what);
+    return stk_cuda_check(backend, code, what, error);
 }
 
 /* A failure to restore the caller's device is ignored; its next CUDA call fails, too. */
 void stk_cuda_leave(const struct stk_backend *backend, int before)
 {
-    if (before != backend->device)
-        (void)stk_cuda_check(backend, backend->runtime.cudaSetDevice(before), "cudaSetDevice back",
-                             NULL);
+    const char *what = NULL;
+    const cudaError_t code = stk_cuda_context_leave(&backend->context, before, &what);
+    (void)stk_cuda_check(backend, code, what, NULL);
 }
 
 /* ---- waiting ------------------------------------------------------------- */
@@ -196,6 +193,14 @@ static int read_card(struct stk_backend *backend, stoker_dtype storage, stoker_e
     return check_type(backend, &card, storage, error);
 }
 
+static int open_context(struct stk_backend *backend, stoker_error *error)
+{
+    const char *what = NULL;
+    const cudaError_t code =
+        stk_cuda_context_open(&backend->context, &backend->runtime, backend->device, &what);
+    return stk_cuda_check(backend, code, what, error);
+}
+
 static int load_kernels(struct stk_backend *backend, stoker_error *error)
 {
     size_t bytes = 0;
@@ -246,6 +251,8 @@ int stk_cuda_device_open(struct stk_backend *backend, const struct stk_backend_o
     rc = find_device(backend, error);
     if (rc == STOKER_OK)
         rc = read_card(backend, options->storage, error);
+    if (rc == STOKER_OK)
+        rc = open_context(backend, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_enter(backend, before, error);
     if (rc != STOKER_OK)

@@ -5,6 +5,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_DEVICE_DEVICE_H
 #define STK_TRAINER_BACKEND_CUDA_DEVICE_DEVICE_H
 
+#include "loader/base/cuda_context.h"
 #include "loader/base/cuda_runtime.h"
 #include "trainer/backend/backend.h"
 #include "trainer/backend/cuda/device/math.h"
@@ -35,6 +36,7 @@ enum { STK_CUDA_PREPARED = 3 };
 
 struct stk_backend {
     struct stk_cuda_runtime runtime;
+    struct stk_cuda_context context;
     int device;
     cudaStream_t stream;   /* NULL = not created */
     cudaLibrary_t library; /* NULL = not loaded */

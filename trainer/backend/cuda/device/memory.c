@@ -82,10 +82,15 @@ void *stk_cuda_allocate(struct stk_backend *backend, size_t bytes)
     return memory;
 }
 
+/* With the device current if that can be done, else anyway. */
 void stk_cuda_release(struct stk_backend *backend, void *memory)
 {
+    int before;
+    const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
     stk_cuda_drain(backend);
     stk_cuda_free(backend, memory);
+    if (entered)
+        stk_cuda_leave(backend, before);
 }
 
 static int copy_and_wait(struct stk_backend *backend, void *to, const void *from, size_t bytes,

@@ -186,8 +186,14 @@ static int transfer_to_host(struct stk_transfer *transfer, uint32_t slot, void *
 static int transfer_wait(struct stk_transfer *transfer, uint32_t slot, stoker_error *error)
 {
     const struct stk_backend *const backend = transfer->backend;
-    return stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(transfer->left[slot]),
-                          "cudaEventSynchronize", error);
+    int before;
+    int rc = stk_cuda_enter(backend, &before, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(transfer->left[slot]),
+                        "cudaEventSynchronize", error);
+    stk_cuda_leave(backend, before);
+    return rc;
 }
 
 static int transfer_from_host(struct stk_transfer *transfer, uint32_t slot, void *to,

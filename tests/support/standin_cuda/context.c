@@ -1,0 +1,139 @@
+/* context.c - the driver's contexts: which device is current in a thread, and which devices were initialised.
+ *
+ *   thread's stack   [ base ] [ pushed ] [ pushed ] ◀── current
+ *
+ * The base is what cudaSetDevice() chose; a thread that has chosen nothing is at device 0, which is not initialised by
+ * that alone. As with CUDA, cudaSetDevice() initialises the device that it names, and any other call the current one, but for
+ * those that only ask about devices, versions and errors (standin_begin_light).
+ */
+#include <string.h>
+
+#include "state.h"
+
+enum { DEPTH_MAX = 16, INVALID_CONTEXT = 201 /* CUDA_ERROR_INVALID_CONTEXT */ };
+
+struct CUctx_st {
+    int device;
+};
+
+static struct CUctx_st primary[STANDIN_DEVICES_MAX] = { { 0 }, { 1 }, { 2 }, { 3 },
+                                                        { 4 }, { 5 }, { 6 }, { 7 } };
+static _Thread_local int base;
+static _Thread_local int pushed[DEPTH_MAX];
+static _Thread_local int depth;
+
+int standin_current(void)
+{
+    return depth > 0 ? pushed[depth - 1] : base;
+}
+
+void standin_set_current(int device)
+{
+    if (depth > 0)
+        pushed[depth - 1] = device;
+    else
+        base = device;
+}
+
+void standin_initialise(int device)
+{
+    if (!standin_own_calls() && device < STANDIN_DEVICES_MAX)
+        atomic_store(&standin.initialised[device], true);
+}
+
+bool standin_cuda_initialised(int device)
+{
+    return atomic_load(&standin.initialised[device]);
+}
+
+int standin_cuda_pushed(void)
+{
+    return depth;
+}
+
+void standin_cuda_no_contexts(bool none)
+{
+    atomic_store(&standin.no_contexts, none);
+}
+
+/* ---- the driver's functions ---- */
+
+static int init(unsigned flags)
+{
+    (void)flags;
+    return (int)standin_begin_light();
+}
+
+static int get_device(int *device, int ordinal)
+{
+    const cudaError_t refused = standin_begin_light();
+    if (refused != cudaSuccess)
+        return (int)refused;
+    *device = ordinal;
+    return ordinal < atomic_load(&standin.devices) ? 0 : (int)cudaErrorInvalidDevice;
+}
+
+static int retain(struct CUctx_st **context, int device)
+{
+    const cudaError_t refused = standin_begin_light();
+    if (refused != cudaSuccess)
+        return (int)refused;
+    standin_initialise(device);
+    *context = &primary[device];
+    return 0;
+}
+
+static int push(struct CUctx_st *context)
+{
+    const cudaError_t refused = standin_begin_light();
+    if (refused != cudaSuccess)
+        return (int)refused;
+    if (context == NULL || depth == DEPTH_MAX)
+        return INVALID_CONTEXT;
+    pushed[depth++] = context->device;
+    return 0;
+}
+
+/* As all that gives something back, it does so even if it reports an error. */
+static int pop(struct CUctx_st **context)
+{
+    const cudaError_t refused = standin_begin_light();
+    if (depth == 0)
+        return INVALID_CONTEXT;
+    *context = &primary[pushed[--depth]];
+    return (int)refused;
+}
+
+/* ---- finding them ---- */
+
+static bool address_of(const char *name, void **out)
+{
+    static const struct {
+        const char *name;
+        void (*function)(void);
+    } functions[] = { { "cuInit", (void (*)(void))init },
+                      { "cuDeviceGet", (void (*)(void))get_device },
+                      { "cuDevicePrimaryCtxRetain", (void (*)(void))retain },
+                      { "cuCtxPushCurrent", (void (*)(void))push },
+                      { "cuCtxPopCurrent", (void (*)(void))pop } };
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+        if (strcmp(functions[i].name, name) == 0) {
+            memcpy(out, &functions[i].function, sizeof(*out));
+            return true;
+        }
+    return false;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *found)
+{
+    (void)version;
+    (void)flags;
+    STANDIN_BEGIN_LIGHT;
+    *function = NULL;
+    *found = !atomic_load(&standin.no_contexts) && address_of(name, function)
+                 ? cudaDriverEntryPointSuccess
+                 : cudaDriverEntryPointSymbolNotFound;
+    return standin_end(cudaSuccess);
+}
