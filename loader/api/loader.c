@@ -152,6 +152,18 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch, int32_t tim
     return stk_deliver_in_place(loader, batch);
 }
 
+/* Wait on the host for the oldest copy, no longer than COPY_POLL_NS: next() may be interrupted. 0 or STOKER_EDEVICE. */
+static int wait_for_oldest(stoker_loader *loader, uint64_t deadline_ns, uint64_t now_ns)
+{
+    const struct stk_transfer *transfer = &loader->transfer;
+    const uint64_t end_ns =
+        deadline_ns - now_ns > COPY_POLL_NS ? now_ns + COPY_POLL_NS : deadline_ns;
+    const int done = transfer->device->ops->wait(transfer->device,
+                                                 stk_transfer_copied(transfer, transfer->retired),
+                                                 end_ns, loader->pipeline.slots.spare_core);
+    return done < 0 ? done : 0;
+}
+
 /* Wait for the head slot to be ready. Slots that are being copied are credits which only this thread
  * returns, so it must not sleep past the end of their copies. */
 static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
@@ -169,11 +181,13 @@ static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint6
         if (*now_ns >= deadline_ns || atomic_load(&slots->interrupted))
             return STOKER_ETIMEDOUT;
         if (in_vain)
-            stk_spin_pause();
+            rc = wait_for_oldest(loader, deadline_ns, *now_ns);
         else if (deadline_ns - *now_ns > COPY_POLL_NS)
             (void)wait_for_batch(loader, *now_ns + COPY_POLL_NS, now_ns);
         else
             (void)wait_for_batch(loader, deadline_ns, now_ns);
+        if (rc < 0)
+            return rc;
     }
     if (rc == 0 && !wait_for_batch(loader, deadline_ns, now_ns))
         rc = STOKER_ETIMEDOUT;
@@ -185,8 +199,9 @@ static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
 {
     struct stk_transfer *transfer = &loader->transfer;
     stk_ledger_add(&loader->ledger.copy_waits, 1);
-    const int done = transfer->device->ops->wait(
-        transfer->device, stk_transfer_copied(transfer, transfer->delivered), deadline_ns);
+    const int done = transfer->device->ops->wait(transfer->device,
+                                                 stk_transfer_copied(transfer, transfer->delivered),
+                                                 deadline_ns, loader->pipeline.slots.spare_core);
     return done == 0 ? STOKER_ETIMEDOUT : done < 0 ? done : 0;
 }
 

@@ -54,7 +54,7 @@ int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream);
 int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream);
 int stk_gpu_finish(struct stk_device *device, void *stream);
 int stk_gpu_done(struct stk_device *device, void *event);
-int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns);
+int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns, bool spare_core);
 bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns);
 
 #endif

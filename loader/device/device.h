@@ -100,8 +100,9 @@ struct stk_device_ops {
     int (*finish)(struct stk_device *device, void *stream);
     /* 1 = done, 0 = not yet, or the error. */
     int (*done)(struct stk_device *device, void *event);
-    /* The host waits, until deadline_ns (UINT64_MAX = no limit). As done(). */
-    int (*wait)(struct stk_device *device, void *event, uint64_t deadline_ns);
+    /* The host waits, until deadline_ns (UINT64_MAX = no limit). As done(). It sleeps; if a core is spare it spins for a
+     * short time first, as long as a sleep and its end take. */
+    int (*wait)(struct stk_device *device, void *event, uint64_t deadline_ns, bool spare_core);
     /* The same for everything ever sent, also after a failure. True: the device will not touch
      * our memory again. */
     bool (*drain)(struct stk_device *device, uint64_t deadline_ns);

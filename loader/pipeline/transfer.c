@@ -137,7 +137,7 @@ static bool wait_for_consumer(struct stk_transfer *transfer, uint64_t deadline_n
 {
     struct stk_device *device = transfer->device;
     for (struct stk_buffer *buffer = transfer->made; buffer != NULL; buffer = buffer->earlier)
-        if (device->ops->wait(device, buffer->released, deadline_ns) == 0)
+        if (device->ops->wait(device, buffer->released, deadline_ns, false) == 0)
             return false;
     return true;
 }
