@@ -35,6 +35,7 @@ struct stk_framing {
     uint64_t key;                         /* stk_frame_key() of the seed */
     double area_min, area_max;            /* share of the image */
     double ratio_log_min, ratio_log_max;  /* logarithm of width / height */
+    double ratio_least, ratio_most;       /* stk_frame_exp() of these two */
     uint32_t resizing;                    /* enum stk_resizing */
     uint32_t resize_height, resize_width; /* SHORTER: the height is the shorter side */
     uint32_t cropping;                    /* enum stk_cropping */
@@ -96,8 +97,7 @@ STK_RNG void stk_frame_middle(const struct stk_framing *framing, uint32_t height
                               struct stk_frame *frame)
 {
     const double ratio = (double)width / (double)height;
-    const double least = stk_frame_exp(framing->ratio_log_min);
-    const double most = stk_frame_exp(framing->ratio_log_max);
+    const double least = framing->ratio_least, most = framing->ratio_most;
     frame->height = height;
     frame->width = width;
     if (ratio < least)
@@ -181,18 +181,19 @@ STK_RNG struct stk_random stk_frame_words(const struct stk_framing *framing, uin
     return stk_frame_is_drawn(framing) ? stk_philox(framing->key, epoch, sample) : none;
 }
 
-/* Computes the frame of a sample, an image of height x width, in an epoch. draw: its block 0. */
-STK_RNG void stk_frame_take(const struct stk_framing *framing, uint32_t height, uint32_t width,
-                            uint64_t epoch, uint64_t sample, struct stk_random draw,
-                            struct stk_frame *frame)
+/* Sets the rectangle to a whole image. */
+STK_RNG void stk_frame_whole(uint32_t height, uint32_t width, struct stk_frame *frame)
 {
     frame->top = frame->left = 0;
     frame->height = height;
     frame->width = width;
-    if (framing->resizing == STK_RESIZE_RANDOM)
-        stk_frame_rectangle(framing, height, width, epoch, sample, frame);
-    stk_frame_grid(framing, frame);
+}
 
+/* Sets the crop, the flip and the cutout; the grid is set. Integers only: every GPU kernel does it. draw: the
+ * sample's block 0. */
+STK_RNG void stk_frame_place_output(const struct stk_framing *framing, struct stk_random draw,
+                                    struct stk_frame *frame)
+{
     frame->y = frame->x = 0;
     if (framing->cropping != STK_CROP_NONE) {
         frame->y = stk_frame_place(framing, draw.word[0], frame->grid_height, framing->out_height);
@@ -206,6 +207,18 @@ STK_RNG void stk_frame_take(const struct stk_framing *framing, uint32_t height, 
         stk_frame_cut(stk_frame_pick(draw.word[2] << 1, framing->out_width), framing->cutout,
                       framing->out_width, &frame->cut_left, &frame->cut_right);
     }
+}
+
+/* Computes the frame of a sample, an image of height x width, in an epoch. draw: its block 0. */
+STK_RNG void stk_frame_take(const struct stk_framing *framing, uint32_t height, uint32_t width,
+                            uint64_t epoch, uint64_t sample, struct stk_random draw,
+                            struct stk_frame *frame)
+{
+    stk_frame_whole(height, width, frame);
+    if (framing->resizing == STK_RESIZE_RANDOM)
+        stk_frame_rectangle(framing, height, width, epoch, sample, frame);
+    stk_frame_grid(framing, frame);
+    stk_frame_place_output(framing, draw, frame);
 }
 
 /* Draw the frame of an image, block 0 of the random words included. */

@@ -158,6 +158,8 @@ static int take_ranges(struct stk_framing *framing, const stoker_transform *tran
     /* Rounded to float: libraries differ in the last bit of a double's logarithm. */
     framing->ratio_log_min = (double)(float)log(ratio[0]);
     framing->ratio_log_max = (double)(float)log(ratio[1]);
+    framing->ratio_least = stk_frame_exp(framing->ratio_log_min);
+    framing->ratio_most = stk_frame_exp(framing->ratio_log_max);
     return STOKER_OK;
 }
 

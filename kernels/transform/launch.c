@@ -65,6 +65,14 @@ static void rows_on_host(const void *arguments)
                 stk_rows_thread(launch, k, block, thread);
 }
 
+static void rectangles_on_host(const void *arguments)
+{
+    const struct stk_launch_batch *batch =
+        &((const struct stk_rectangles_launch *)arguments)->batch;
+    for (uint32_t k = 0; k < batch->count; k++)
+        stk_rectangles_thread(batch, k);
+}
+
 static void taps_on_host(const void *arguments)
 {
     const struct stk_launch_batch *batch = &((const struct stk_taps_launch *)arguments)->batch;
@@ -108,9 +116,10 @@ static void gray_on_host(const void *arguments)
 {
     const struct stk_retouch_launch *launch = arguments;
     for (uint32_t k = 0; k < launch->batch.count; k++) {
-        launch->sums[k] = 0;
+        uint64_t sum = 0;
         for (uint32_t thread = 0; thread < STK_LAUNCH_THREADS; thread++)
-            launch->sums[k] += stk_gray_thread(launch, k, thread);
+            sum += stk_gray_thread(launch, k, thread);
+        launch->means[k] = stk_colour_mean(sum, stk_retouch_pixels(launch));
     }
 }
 
@@ -188,6 +197,14 @@ static struct stk_launch_grid grid_of_samples(const void *arguments)
     };
 }
 
+static struct stk_launch_grid grid_of_rectangles(const void *arguments)
+{
+    const struct stk_launch_batch *batch = arguments;
+    return (struct stk_launch_grid){
+        .x = (batch->count + STK_RECTANGLES_SAMPLES - 1) / STK_RECTANGLES_SAMPLES, .y = 1
+    };
+}
+
 /* A block adds up a sample. */
 static struct stk_launch_grid grid_of_blocks(const void *arguments)
 {
@@ -197,6 +214,7 @@ static struct stk_launch_grid grid_of_blocks(const void *arguments)
 static_assert(offsetof(struct stk_retouch_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_keep_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_rows_launch, batch) == 0, "the batch comes first");
+static_assert(offsetof(struct stk_rectangles_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_taps_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_resize_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_crop_launch, batch) == 0, "the batch comes first");
@@ -206,7 +224,9 @@ const struct stk_kernel stk_kernels[] = {
     { #name, sizeof(struct stk_crop_launch), name##_on_host, grid_of_pixels },
     CROP_KERNELS(ROW_OF_TABLE)
 #undef ROW_OF_TABLE
-        { "stk_taps", sizeof(struct stk_taps_launch), taps_on_host, grid_of_coordinates },
+        { "stk_rectangles", sizeof(struct stk_rectangles_launch), rectangles_on_host,
+          grid_of_rectangles },
+    { "stk_taps", sizeof(struct stk_taps_launch), taps_on_host, grid_of_coordinates },
     { "stk_resize", sizeof(struct stk_resize_launch), resize_on_host, grid_of_pixels },
     { "stk_keep", sizeof(struct stk_keep_launch), keep_on_host, grid_of_stored_pixels },
     { "stk_rows", sizeof(struct stk_rows_launch), rows_on_host, grid_of_rows },
@@ -250,6 +270,10 @@ void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_pl
                                                    .height = height,
                                                    .width = width,
                                                    .channels = plan->channels } };
+    struct stk_frame frame = { .height = height, .width = width };
+    stk_frame_grid(framing, &frame); /* a random rectangle's grid has the size of the resize */
+    launch->batch.grid_height = frame.grid_height;
+    launch->batch.grid_width = frame.grid_width;
     if (framing->resizing != STK_RESIZE_NONE) {
         const uint32_t down = stk_taps_max(height, framing->resize_height);
         const uint32_t across = stk_taps_max(width, framing->resize_width);

@@ -2,12 +2,13 @@
  *
  *   images ──▶ stk_keep: kept for later batches, which gather from there
  *   rows of other fields ◀──▶ stk_rows: kept for later batches, or taken from there
+ *   stk_rectangles: a random rectangle of each image, which the others use
  *   images ──▶ stk_taps: weights ──▶ stk_resize: uint8 ──┐
  *         └──────────────────────────────────────────────┴─▶ stk_crop_TYPE_LAYOUT ──▶ rows
  *
  * With rotation, colours or blur:
  *
- *   ─▶ stk_crop_u8_nhwc: bytes ─▶ stk_rotate ─▶ stk_gray: sums ─▶ stk_colour ─▶ stk_blur_along ─▶ stk_blur_across
+ *   ─▶ stk_crop_u8_nhwc: bytes ─▶ stk_rotate ─▶ stk_gray: mean ─▶ stk_colour ─▶ stk_blur_along ─▶ stk_blur_across
  *   ─▶ stk_crop_TYPE_LAYOUT ──▶ rows;       before them stk_retouch draws what is done to each image
  *
  * A kernel's only argument is a struct of plain data, by value, with device pointers. The device draws, from
@@ -34,19 +35,35 @@ enum {
     STK_LAUNCH_SAMPLES_MAX = 65535 /* blocks in y; with more samples a block takes several */
 };
 
+/* The part of an image that is resampled. */
+struct stk_rectangle {
+    uint32_t top, left, height, width;
+};
+
 /* The images and the draws: shared by all kernels of a batch. */
 struct stk_launch_batch {
     struct stk_framing framing;
     uint64_t epoch;
-    const uint64_t *ids;    /* [count] sample ids */
-    const uint8_t *images;  /* height x width x channels bytes each, as decoded */
-    uint32_t count;         /* samples, >= 1 */
-    uint32_t gather;        /* 1: row k is image ids[k]; 0: image k */
-    uint32_t height, width; /* size of an image */
-    uint32_t channels;      /* 1..4 */
-    uint32_t taps_max;      /* weights per coordinate; see stk_launch_scratch_bytes() */
-    uint32_t *taps;         /* scratch; NULL = no resizing */
-    uint8_t *resized;       /* scratch: out_height x out_width x channels bytes a sample */
+    const uint64_t *ids;              /* [count] sample ids */
+    const uint8_t *images;            /* height x width x channels bytes each, as decoded */
+    uint32_t count;                   /* samples, >= 1 */
+    uint32_t gather;                  /* 1: row k is image ids[k]; 0: image k */
+    uint32_t height, width;           /* size of an image */
+    uint32_t channels;                /* 1..4 */
+    uint32_t grid_height, grid_width; /* size of each frame's grid */
+    uint32_t taps_max;                /* weights per coordinate; see stk_launch_scratch_bytes() */
+    struct stk_rectangle *rectangles; /* scratch: [count]; NULL = whole images */
+    uint32_t *taps;                   /* scratch; NULL = no resizing */
+    uint8_t *resized; /* scratch: out_height x out_width x channels bytes a sample */
+};
+
+/* Samples of a block of stk_rectangles, one a thread: few, to spread the work over the GPU. */
+enum { STK_RECTANGLES_SAMPLES = 32 };
+
+/* "stk_rectangles": draws the random rectangle of each sample. The only kernel that needs double precision for it: GPUs
+ * for graphics have little. Comes before all others. */
+struct stk_rectangles_launch {
+    struct stk_launch_batch batch;
 };
 
 /* "stk_taps": computes the weights of each coordinate of each sample's output. */
@@ -99,7 +116,7 @@ struct stk_crop_launch {
 struct stk_retouch_launch {
     struct stk_launch_batch batch; /* its images, gather, size and scratch are ignored */
     struct stk_retouch *drawn;     /* [count] */
-    uint64_t *sums;                /* [count] gray before the contrast */
+    float *means;                  /* [count] average gray before the contrast */
     uint8_t *cropped;              /* [count] images */
     uint8_t *turned;               /* [count] images; NULL = no rotation */
     int16_t *lines;                /* [count] images, blurred along the lines; NULL = no blur */
@@ -122,18 +139,18 @@ const struct stk_kernel *stk_kernel_named(const char *name);
 const struct stk_kernel *stk_kernel_crop(const struct stk_transform_plan *plan);
 
 /* Fills in what is the same for all batches of images of height x width. The caller sets epoch, ids,
- * images, count, gather, out, and taps and resized if the plan resizes. */
+ * images, count, gather, out, and rectangles, taps and resized if the plan needs them. */
 void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_plan *plan,
                    uint32_t height, uint32_t width);
 
 /* Returns true if the launch needs stk_taps and stk_resize before its crop. */
 bool stk_launch_resizes(const struct stk_launch_batch *batch);
 
-enum { STK_LAUNCH_STEPS_MAX = 10 };
+enum { STK_LAUNCH_STEPS_MAX = 11 };
 
 /* All launches that make a batch, in order. Points into itself: do not copy or move it. */
 struct stk_launch_steps {
-    /* stk_taps and stk_resize take it, too; crops to bytes, if images are retouched */
+    /* stk_rectangles, stk_taps and stk_resize take it, too; crops to bytes, if images are retouched */
     struct stk_crop_launch first;
     struct stk_retouch_launch retouch;
     struct stk_crop_launch last; /* writes the rows */

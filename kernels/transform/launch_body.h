@@ -40,11 +40,22 @@ STK_RNG struct stk_view stk_view_of(const struct stk_framing *framing,
     return view;
 }
 
+/* Computes the frame of sample k, without double precision. */
 STK_RNG void stk_launch_draw(const struct stk_launch_batch *batch, uint32_t k,
                              struct stk_frame *frame)
 {
-    stk_frame_draw(&batch->framing, batch->height, batch->width, batch->epoch, batch->ids[k],
-                   frame);
+    stk_frame_whole(batch->height, batch->width, frame);
+    if (batch->rectangles != 0) {
+        const struct stk_rectangle *rectangle = &batch->rectangles[k];
+        frame->top = rectangle->top;
+        frame->left = rectangle->left;
+        frame->height = rectangle->height;
+        frame->width = rectangle->width;
+    }
+    frame->grid_height = batch->grid_height;
+    frame->grid_width = batch->grid_width;
+    stk_frame_place_output(&batch->framing,
+                           stk_frame_words(&batch->framing, batch->epoch, batch->ids[k]), frame);
 }
 
 STK_RNG const uint8_t *stk_launch_image(const struct stk_launch_batch *batch, uint32_t k)
@@ -64,6 +75,20 @@ STK_RNG uint8_t *stk_launch_resized(const struct stk_launch_batch *batch, uint32
 {
     return batch->resized +
            (uint64_t)k * batch->framing.out_height * batch->framing.out_width * batch->channels;
+}
+
+/* ---- stk_rectangles: one thread a sample ---------------------------------------- */
+
+STK_RNG void stk_rectangles_thread(const struct stk_launch_batch *batch, uint32_t k)
+{
+    struct stk_frame frame;
+    stk_frame_rectangle(&batch->framing, batch->height, batch->width, batch->epoch, batch->ids[k],
+                        &frame);
+    struct stk_rectangle *rectangle = &batch->rectangles[k];
+    rectangle->top = frame.top;
+    rectangle->left = frame.left;
+    rectangle->height = frame.height;
+    rectangle->width = frame.width;
 }
 
 /* ---- stk_keep: one thread a pixel ----------------------------------------------- */
@@ -342,8 +367,8 @@ STK_RNG void stk_colour_thread(const struct stk_retouch_launch *launch, uint32_t
 {
     uint8_t *at = stk_retouch_image(launch, k) + (uint64_t)i * launch->batch.channels;
     struct stk_colour_pixel pixel = stk_colour_load(launch, at);
-    stk_colour_steps(launch, k, stk_colour_mean(launch->sums[k], stk_retouch_pixels(launch)), 0,
-                     &pixel);
+    const uint32_t contrasts = launch->batch.framing.retouch.colours >> STK_COLOUR_CONTRAST & 1;
+    stk_colour_steps(launch, k, contrasts != 0 ? launch->means[k] : 0.0F, 0, &pixel);
     at[0] = (uint8_t)(int32_t)pixel.red;
     if (launch->batch.channels < 3)
         return;

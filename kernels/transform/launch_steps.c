@@ -14,7 +14,7 @@ static size_t aligned(size_t bytes)
 
 /* Where each array lies, in bytes; an array that is not needed has no bytes. */
 struct layout {
-    size_t taps, resized, drawn, sums, cropped, turned, lines, end;
+    size_t rectangles, taps, resized, drawn, means, cropped, turned, lines, end;
 };
 
 static struct layout layout_of(const struct stk_launch_steps *steps, uint32_t samples)
@@ -26,11 +26,13 @@ static struct layout layout_of(const struct stk_launch_steps *steps, uint32_t sa
     const size_t image_bytes = aligned(pixels * batch->channels);
     const size_t coordinates = (size_t)samples * (framing->out_height + framing->out_width);
     const bool resizes = stk_launch_resizes(batch), retouches = stk_retouching_any(retouching);
-    struct layout at = { .taps = 0 };
+    const bool draws = framing->resizing == STK_RESIZE_RANDOM;
+    struct layout at = { .rectangles = 0 };
+    at.taps = at.rectangles + (draws ? aligned(samples * sizeof(struct stk_rectangle)) : 0);
     at.resized = at.taps + (resizes ? aligned(coordinates * (2 + (size_t)batch->taps_max) * 4) : 0);
     at.drawn = at.resized + (resizes ? image_bytes : 0);
-    at.sums = at.drawn + (retouches ? aligned(samples * sizeof(struct stk_retouch)) : 0);
-    at.cropped = at.sums + (retouches ? aligned(samples * sizeof(uint64_t)) : 0);
+    at.means = at.drawn + (retouches ? aligned(samples * sizeof(struct stk_retouch)) : 0);
+    at.cropped = at.means + (retouches ? aligned(samples * sizeof(float)) : 0);
     at.turned = at.cropped + (retouches ? image_bytes : 0);
     at.lines = at.turned + (retouching->rotates != 0 ? image_bytes : 0);
     at.end = at.lines + (retouching->blur != 0 ? 2 * image_bytes : 0);
@@ -79,6 +81,8 @@ static void divide(struct stk_launch_steps *steps, const struct stk_transform_pl
         steps->retouch.fill[channel] = steps->first.fill[channel];
     stk_launch_of(&steps->last, plan, plan->framing.out_height, plan->framing.out_width);
     last->taps_max = 0;
+    last->grid_height = plan->framing.out_height;
+    last->grid_width = plan->framing.out_width;
     last->framing.resizing = STK_RESIZE_NONE;
     last->framing.cropping = STK_CROP_NONE;
     last->framing.flip = 0;
@@ -91,6 +95,8 @@ void stk_launch_steps_init(struct stk_launch_steps *steps, const struct stk_tran
     const bool retouches = stk_retouching_any(&plan->framing.retouch);
     *steps = (struct stk_launch_steps){ .count = 0 };
     stk_launch_of(&steps->first, plan, height, width);
+    if (plan->framing.resizing == STK_RESIZE_RANDOM)
+        add(steps, stk_kernel_named("stk_rectangles"), &steps->first);
     if (stk_launch_resizes(&steps->first.batch)) {
         add(steps, stk_kernel_named("stk_taps"), &steps->first);
         add(steps, stk_kernel_named("stk_resize"), &steps->first);
@@ -109,6 +115,8 @@ void stk_launch_steps_place(struct stk_launch_steps *steps, void *scratch, uint3
     const struct stk_retouching *retouching = &steps->retouch.batch.framing.retouch;
     struct stk_retouch_launch *const retouch = &steps->retouch;
     uint8_t *const bytes = scratch;
+    if (steps->first.batch.framing.resizing == STK_RESIZE_RANDOM)
+        steps->first.batch.rectangles = (struct stk_rectangle *)(void *)(bytes + at.rectangles);
     if (stk_launch_resizes(&steps->first.batch)) {
         steps->first.batch.taps = (uint32_t *)(void *)(bytes + at.taps);
         steps->first.batch.resized = bytes + at.resized;
@@ -116,7 +124,7 @@ void stk_launch_steps_place(struct stk_launch_steps *steps, void *scratch, uint3
     if (!stk_retouching_any(retouching))
         return;
     retouch->drawn = (struct stk_retouch *)(void *)(bytes + at.drawn);
-    retouch->sums = (uint64_t *)(void *)(bytes + at.sums);
+    retouch->means = (float *)(void *)(bytes + at.means);
     retouch->cropped = bytes + at.cropped;
     retouch->turned = retouching->rotates != 0 ? bytes + at.turned : NULL;
     retouch->lines = retouching->blur != 0 ? (int16_t *)(void *)(bytes + at.lines) : NULL;

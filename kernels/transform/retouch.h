@@ -277,10 +277,19 @@ STK_RNG void stk_colour_apply(uint32_t step, float amount, float mean, int gray,
     *blue = stk_colour_blend(*blue, amount, shift);
 }
 
-/* The average gray from the sum over all pixels. */
+/* Returns the average gray from the sum over all pixels, rounded to the nearest float: (float)((double)sum / pixels) for
+ * up to 2^28 pixels, whose quotients are never so near the middle of two floats that rounding twice would matter. In
+ * integers, for GPUs that have little double precision. */
 STK_RNG float stk_colour_mean(uint64_t sum, uint64_t pixels)
 {
-    return (float)((double)sum / (double)pixels);
+    if (sum == 0)
+        return 0.0F;
+    float unit = 1.0F;
+    for (; sum >> 63 == 0; sum *= 2)
+        unit *= 0.5F;
+    /* At least 36 bits; the last one is set if a later one is. */
+    const uint64_t quotient = sum / pixels | (sum % pixels != 0 ? 1 : 0);
+    return (float)quotient * unit;
 }
 
 /* ---- rotation -------------------------------------------------------------------- */

@@ -48,6 +48,16 @@ static __device__ inline float stk_load_bf16(const uint16_t *at)
     }
 
 extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
+    stk_rectangles(const __grid_constant__ struct stk_rectangles_launch launch)
+{
+    const uint32_t k = blockIdx.x * STK_RECTANGLES_SAMPLES + threadIdx.x;
+    if (threadIdx.x >= STK_RECTANGLES_SAMPLES)
+        return;
+    if (k < launch.batch.count)
+        stk_rectangles_thread(&launch.batch, k);
+}
+
+extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
     stk_taps(const __grid_constant__ struct stk_taps_launch launch)
 {
     const struct stk_framing &framing = launch.batch.framing;
@@ -133,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
                 sums[threadIdx.x] += sums[threadIdx.x + half];
         }
         if (threadIdx.x == 0)
-            launch.sums[k] = sums[0];
+            launch.means[k] = stk_colour_mean(sums[0], stk_retouch_pixels(&launch));
     }
 }
 

@@ -15,14 +15,11 @@ import sass  # noqa: E402
 
 # Most operations in double precision, of all architectures. A kernel that has none must not be listed.
 DOUBLES = {
-    # One thread a sample draws rotation, colours and blur.
+    # One thread a sample draws the rectangle; rotation, colours and blur.
+    "stk_rectangles": 200,
     "stk_retouch": 620,
-    # Weights of a coordinate; and the rectangle, in each thread.
-    "stk_taps": 700,
-    "stk_resize": 360,
-    "stk_crop": 360,
-    # The mean gray, in each thread.
-    "stk_colour": 32,
+    # One thread a coordinate computes its weights.
+    "stk_taps": 370,
     # Training: factors of a step (one thread), sums over blocks, inverse deviations.
     "stk_train_prepare": 300,
     "stk_train_gradient_norm": 40,
@@ -38,12 +35,10 @@ DOUBLES = {
 }
 # Most accesses to local memory, and bytes of the stack.
 LOCAL = {
-    ("stk_crop", "sm_100"): (4, 8),
-    ("stk_crop", "sm_120"): (8, 24),
     ("stk_train_softmax_cross_entropy", "sm_120"): (2, 8),
 }
 # Kernels that have this much before their first barrier, in every thread of a block.
-BEFORE_BARRIER = {"stk_crop": 194, "stk_taps": 194, "stk_resize": 194, "stk_train_gradient_norm": 8,
+BEFORE_BARRIER = {"stk_train_gradient_norm": 8,
                   "stk_train_softmax_cross_entropy": 7, "stk_train_mse": 11}
 
 

@@ -46,6 +46,7 @@ static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *ke
     struct stk_launch_batch *batch = argument; /* every other struct begins with it */
     stk_cuda_view_at(&batch->ids);
     stk_cuda_view_at(&batch->images);
+    stk_cuda_view_at(&batch->rectangles);
     stk_cuda_view_at(&batch->taps);
     stk_cuda_view_at(&batch->resized);
     if (strncmp(kernel->name, "stk_crop_", strlen("stk_crop_")) == 0)
@@ -66,7 +67,7 @@ static inline void stk_cuda_run_host_kernel(const struct standin_cuda_kernel *ke
     if (stk_cuda_retouches(kernel->name)) {
         struct stk_retouch_launch *retouch = argument;
         stk_cuda_view_at(&retouch->drawn);
-        stk_cuda_view_at(&retouch->sums);
+        stk_cuda_view_at(&retouch->means);
         stk_cuda_view_at(&retouch->cropped);
         stk_cuda_view_at(&retouch->turned);
         stk_cuda_view_at(&retouch->lines);

@@ -33,13 +33,15 @@ static inline size_t step_arrays(const char *kernel, const struct stk_launch_ste
         { HOLE(stk_launch_batch, ids), "ids", STEP_SAMPLES * sizeof(uint64_t) },
         { HOLE(stk_launch_batch, images), "images",
           (gather ? STEP_IMAGES : STEP_SAMPLES) * image_bytes },
+        { HOLE(stk_launch_batch, rectangles), "rectangles",
+          STEP_SAMPLES * sizeof(struct stk_rectangle) },
         { HOLE(stk_launch_batch, taps), "taps",
           STEP_SAMPLES * sides * (2 + (size_t)batch->taps_max) * sizeof(uint32_t) },
         { HOLE(stk_launch_batch, resized), "resized", STEP_SAMPLES * made },
     };
     const struct step_array retouch[] = {
         { HOLE(stk_retouch_launch, drawn), "drawn", STEP_SAMPLES * sizeof(struct stk_retouch) },
-        { HOLE(stk_retouch_launch, sums), "sums", STEP_SAMPLES * sizeof(uint64_t) },
+        { HOLE(stk_retouch_launch, means), "means", STEP_SAMPLES * sizeof(float) },
         { HOLE(stk_retouch_launch, cropped), "cropped", STEP_SAMPLES * made },
         { HOLE(stk_retouch_launch, turned), "turned", STEP_SAMPLES * made },
         { HOLE(stk_retouch_launch, lines), "lines", STEP_SAMPLES * made * sizeof(int16_t) },
@@ -47,7 +49,8 @@ static inline size_t step_arrays(const char *kernel, const struct stk_launch_ste
     const struct step_array crop[] = { { HOLE(stk_crop_launch, out), "out",
                                          STEP_SAMPLES * made * element } };
     const bool crops = strncmp(kernel, "stk_crop_", strlen("stk_crop_")) == 0;
-    const bool shapes = strcmp(kernel, "stk_taps") == 0 || strcmp(kernel, "stk_resize") == 0;
+    const bool shapes = strcmp(kernel, "stk_rectangles") == 0 || strcmp(kernel, "stk_taps") == 0 ||
+                        strcmp(kernel, "stk_resize") == 0;
     memcpy(out, all, sizeof(all));
     if (crops)
         memcpy(out + COUNT_OF(all), crop, sizeof(crop));
@@ -60,8 +63,9 @@ static inline size_t step_arrays(const char *kernel, const struct stk_launch_ste
 static inline bool step_writes(const char *kernel, const char *array, bool turned)
 {
     static const char *const written[][2] = {
-        { "stk_taps", "taps" },     { "stk_resize", "resized" }, { "stk_retouch", "drawn" },
-        { "stk_rotate", "turned" }, { "stk_gray", "sums" },      { "stk_blur_along", "lines" }
+        { "stk_rectangles", "rectangles" }, { "stk_taps", "taps" },     { "stk_resize", "resized" },
+        { "stk_retouch", "drawn" },         { "stk_rotate", "turned" }, { "stk_gray", "means" },
+        { "stk_blur_along", "lines" }
     };
     for (size_t i = 0; i < COUNT_OF(written); i++)
         if (strcmp(written[i][0], kernel) == 0)

@@ -41,6 +41,7 @@ static const cuda_threads_kernel kernels[] = {
     CUDA_KERNEL(stk_crop_bf16_nchw),
     CUDA_KERNEL(stk_crop_u8_nhwc),
     CUDA_KERNEL(stk_crop_u8_nchw),
+    CUDA_KERNEL(stk_rectangles),
     CUDA_KERNEL(stk_taps),
     CUDA_KERNEL(stk_resize),
     CUDA_KERNEL(stk_keep),

@@ -112,3 +112,24 @@ CleanTest(retouch, a_quarter_turn_moves_pixels_unchanged)
         cr_assert_eq(turn.sine, expected[i][2]);
     }
 }
+
+/* The quotient in integers is that of doubles, rounded to a float. */
+CleanTest(retouch, the_average_gray_is_the_quotient_rounded_to_a_float)
+{
+    enum { DRAWS = 400000 };
+    static const uint64_t most = UINT64_C(1) << 28; /* pixels */
+    cr_assert_eq(stk_colour_mean(0, 7), 0.0F);
+    cr_assert_eq(stk_colour_mean(255 * most, most), 255.0F);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        const struct stk_random draw = stk_philox(11, 0, i);
+        /* All magnitudes; and quotients in 128..255 next to the middle of two floats. */
+        const bool is_next = i % 2 == 0;
+        const uint64_t pixels = 1 + (draw.word[0] >> (4 + (is_next ? 0 : draw.word[1] % 28)));
+        const uint64_t any = ((uint64_t)draw.word[2] << 32 | draw.word[3]) % (255 * pixels + 1);
+        const uint64_t middle = UINT64_C(1) << 24 | draw.word[2] % (127U << 17) | 1;
+        const uint64_t sum = is_next ? (middle * pixels >> 17) + draw.word[1] % 2 : any;
+        const float expected = (float)((double)sum / (double)pixels);
+        cr_assert_eq(stk_colour_mean(sum, pixels), expected, "%llu / %llu", (unsigned long long)sum,
+                     (unsigned long long)pixels);
+    }
+}

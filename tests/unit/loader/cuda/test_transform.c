@@ -46,7 +46,8 @@ static uint32_t kernels_of(const stoker_transform *transform)
                          transform->saturation != 0.0F || transform->hue != 0.0F;
     const uint32_t retouching = (uint32_t)rotates + (uint32_t)(transform->contrast != 0.0F) +
                                 (uint32_t)colours + (transform->blur != 0 ? 2U : 0U);
-    return (stk_transform_resizes(transform) ? 3U : 1U) + (retouching > 0 ? 2U + retouching : 0U);
+    return (transform->random_resized_crop.height != 0 ? 1U : 0U) +
+           (stk_transform_resizes(transform) ? 3U : 1U) + (retouching > 0 ? 2U + retouching : 0U);
 }
 
 /* Every case with 1 to 4 channels, each with two of the eight types and layouts in turn. */
