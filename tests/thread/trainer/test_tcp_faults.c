@@ -94,7 +94,11 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
 
 int poll(struct pollfd *polls, nfds_t count, int timeout_ms)
 {
-    return stops(ENOMEM) ? -1 : (int)syscall(SYS_poll, polls, count, timeout_ms);
+    /* Not SYS_poll, which ARM's Linux has not. */
+    struct timespec limit = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
+    return stops(ENOMEM)
+               ? -1
+               : (int)syscall(SYS_ppoll, polls, count, timeout_ms < 0 ? NULL : &limit, NULL, 0);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
