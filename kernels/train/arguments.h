@@ -134,16 +134,30 @@ struct stk_train_prepare {
     const struct stk_train_other *other; /* NULL = none */
 };
 
+/* norm_prepare: gradient_norm of float32 gradients, then prepare. */
+struct stk_train_norm_prepare {
+    struct stk_train_norm norm;
+    struct stk_train_prepare prepare; /* with the state of norm */
+};
+
 /* update: one pass over the arena. Changes nothing if state->use is 0. */
 struct stk_train_update {
     uint32_t loop; /* enum stk_train_loop */
     const struct stk_train_state *state;
     float *parameters;
-    void *half_weights;    /* T [count]: rounded weights for the convolutions; NULL = none */
-    const void *gradients; /* T [count] */
+    void *half_weights;     /* T [count]: rounded weights for the convolutions; NULL = none */
+    const float *gradients; /* [count] */
     float *moments[STK_TRAIN_STATE_MAX];
     float *ema; /* NULL = none */
     uint64_t count;
+};
+
+/* step: prepare and update. Each block computes the factors; the last one to finish writes the state. At most
+ * STK_TRAIN_PARTIALS_MAX blocks. */
+struct stk_train_step {
+    struct stk_train_prepare prepare;
+    struct stk_train_update update; /* its state is ignored */
+    uint32_t *ticket;               /* 0 before the first launch */
 };
 
 /* cast: rounds weights or images to T. */

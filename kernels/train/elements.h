@@ -75,44 +75,42 @@ STK_ELEMENT void stk_train_asgd_factors(struct stk_train_factors *f,
     f->add1 = (float)(averaged > 1 ? 1 / averaged : 1);
 }
 
-/* step: 1 for the first update. */
-STK_ELEMENT struct stk_train_factors stk_train_factors_of(const struct stk_train_rule *rule,
-                                                          float rate, uint64_t step, float gradient)
+/* step: 1 for the first update. Powers come last, behind what is simply stored: on a GPU few registers outlast them. */
+STK_ELEMENT void stk_train_find_factors(struct stk_train_factors *f,
+                                        const struct stk_train_rule *rule, float rate,
+                                        uint64_t step)
 {
-    struct stk_train_factors f;
-    f.gradient = gradient;
-    f.decay = rule->weight_decay;
-    f.rate = rate;
-    f.keep1 = (float)rule->beta1;
-    f.add1 = (float)(1 - rule->beta1);
-    f.keep2 = (float)rule->beta2;
-    f.add2 = (float)(1 - rule->beta2);
-    f.root2 = 1;
-    f.epsilon = rule->epsilon;
-    f.shrink = 1;
-    f.momentum = rule->momentum;
-    f.average = (float)(1 - rule->ema_decay);
+    f->decay = rule->weight_decay;
+    f->rate = rate;
+    f->keep1 = (float)rule->beta1;
+    f->add1 = (float)(1 - rule->beta1);
+    f->keep2 = (float)rule->beta2;
+    f->add2 = (float)(1 - rule->beta2);
+    f->root2 = 1;
+    f->epsilon = rule->epsilon;
+    f->shrink = 1;
+    f->momentum = rule->momentum;
+    f->average = (float)(1 - rule->ema_decay);
     switch (rule->loop) {
     case STK_TRAIN_SGD:
     case STK_TRAIN_SGD_MOMENTUM:
     case STK_TRAIN_SGD_NESTEROV:
-        f.keep1 = step == 1 ? 0 : rule->momentum;
-        f.add1 = step == 1 ? 1 : 1 - rule->dampening;
+        f->keep1 = step == 1 ? 0 : rule->momentum;
+        f->add1 = step == 1 ? 1 : 1 - rule->dampening;
         break;
     case STK_TRAIN_ADAM:
     case STK_TRAIN_ADAMAX:
-        stk_train_adam_factors(&f, rule, rate, (double)step);
+        stk_train_adam_factors(f, rule, rate, (double)step);
         break;
     case STK_TRAIN_ADAGRAD:
-        f.rate = (float)((double)rate / (1 + (double)(step - 1) * (double)rule->lr_decay));
+        f->rate = (float)((double)rate / (1 + (double)(step - 1) * (double)rule->lr_decay));
         break;
     case STK_TRAIN_ASGD:
-        stk_train_asgd_factors(&f, rule, rate, (double)step);
+        stk_train_asgd_factors(f, rule, rate, (double)step);
         break;
     default:
         break;
     }
-    return f;
 }
 
 /* 1 / (loss scale x samples). */
@@ -130,10 +128,10 @@ STK_ELEMENT float stk_train_gradient_factor(const struct stk_train_rule *rule, d
     return (float)(rule->clip_norm > 0 && !(kept >= 1) ? mean_factor * kept : mean_factor);
 }
 
-/* Prepares one update. */
-STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
+/* Prepares one update; *s is the state, or a copy of it. */
+STK_ELEMENT void stk_train_prepare_copy(const struct stk_train_prepare *a,
+                                        struct stk_train_state *s)
 {
-    struct stk_train_state *const s = a->state;
     const double factor = stk_train_mean_factor(s->loss_scale, a->samples);
     const double other = a->other == NULL ? 0 : a->other->norm_squared;
     const bool finite = s->finite != 0 && (a->other == NULL || a->other->finite != 0);
@@ -146,8 +144,13 @@ STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
     if (s->use == 0)
         return;
     s->step++;
-    s->factors = stk_train_factors_of(&a->rule, rate, s->step,
-                                      stk_train_gradient_factor(&a->rule, factor, norm));
+    s->factors.gradient = stk_train_gradient_factor(&a->rule, factor, norm);
+    stk_train_find_factors(&s->factors, &a->rule, rate, s->step);
+}
+
+STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
+{
+    stk_train_prepare_copy(a, a->state);
 }
 
 /* ---- one weight ---------------------------------------------------------------------------------- */

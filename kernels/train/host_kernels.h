@@ -81,6 +81,7 @@ STK_TRAIN_DECLARE(stk_train_softmax_cross_entropy);
 STK_TRAIN_DECLARE(stk_train_mse);
 STK_TRAIN_DECLARE(stk_train_gradient_norm);
 STK_TRAIN_DECLARE(stk_train_update);
+STK_TRAIN_DECLARE(stk_train_step);
 STK_TRAIN_DECLARE(stk_train_cast);
 STK_TRAIN_DECLARE(stk_train_add_gradient);
 STK_TRAIN_DECLARE(stk_train_relu);
@@ -98,6 +99,11 @@ STK_TRAIN_DECLARE(stk_train_batch_norm_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward);
 STK_TRAIN_DECLARE(stk_train_bias_gradient);
-stk_train_host_kernel stk_train_prepare, stk_train_batch_norm_finish, stk_train_move_statistics;
+stk_train_host_kernel stk_train_prepare, stk_train_norm_prepare, stk_train_batch_norm_finish,
+    stk_train_move_statistics;
+
+/* Of update.c, for step.c. */
+void stk_train_host_norm(const struct stk_train_norm *a, enum stk_train_storage storage);
+void stk_train_host_update(const struct stk_train_update *a, enum stk_train_storage storage);
 
 #endif

@@ -50,6 +50,18 @@ static struct stk_launch_grid update_grid(const void *arguments)
     return blocks_for(((const struct stk_train_update *)arguments)->count, BLOCKS_MAX);
 }
 
+static struct stk_launch_grid norm_prepare_grid(const void *arguments)
+{
+    return norm_grid(&((const struct stk_train_norm_prepare *)arguments)->norm);
+}
+
+/* One wave of blocks on a large GPU: each computes the factors, which may take a microsecond. */
+static struct stk_launch_grid step_grid(const void *arguments)
+{
+    return blocks_for(((const struct stk_train_step *)arguments)->update.count,
+                      STK_TRAIN_PARTIALS_MAX);
+}
+
 /* One thread per eight elements. */
 static struct stk_launch_grid packs_grid(uint64_t count)
 {
@@ -190,7 +202,10 @@ const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_mse, stk_train_mse, mse_grid),
     IN_EACH_TYPE(stk_train_gradient_norm, stk_train_norm, norm_grid),
     { "stk_train_prepare", sizeof(struct stk_train_prepare), stk_train_prepare, one_block },
+    { "stk_train_norm_prepare", sizeof(struct stk_train_norm_prepare), stk_train_norm_prepare,
+      norm_prepare_grid },
     IN_EACH_TYPE(stk_train_update, stk_train_update, update_grid),
+    IN_EACH_TYPE(stk_train_step, stk_train_step, step_grid),
     IN_EACH_TYPE(stk_train_cast, stk_train_cast, cast_grid),
     IN_EACH_TYPE(stk_train_add_gradient, stk_train_add_gradient, add_gradient_grid),
     IN_EACH_TYPE(stk_train_relu, stk_train_relu, relu_grid),

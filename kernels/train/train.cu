@@ -6,3 +6,5 @@
 #include "kernels/train/loss.cu"
 #include "kernels/train/pool.cu"
 #include "kernels/train/update.cu"
+
+#include "kernels/train/step.cu"

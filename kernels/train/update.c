@@ -2,7 +2,7 @@
 #include "kernels/train/elements.h"
 #include "kernels/train/host_kernels.h"
 
-static void gradient_norm(const struct stk_train_norm *a, enum stk_train_storage storage)
+void stk_train_host_norm(const struct stk_train_norm *a, enum stk_train_storage storage)
 {
     double sum = 0;
     bool finite = true;
@@ -15,14 +15,14 @@ static void gradient_norm(const struct stk_train_norm *a, enum stk_train_storage
     a->state->finite = finite;
 }
 
-STK_TRAIN_HOST_KERNEL(stk_train_gradient_norm, stk_train_norm, gradient_norm)
+STK_TRAIN_HOST_KERNEL(stk_train_gradient_norm, stk_train_norm, stk_train_host_norm)
 
 void stk_train_prepare(const void *arguments)
 {
     stk_train_prepare_state(arguments);
 }
 
-static void update(const struct stk_train_update *a, enum stk_train_storage storage)
+void stk_train_host_update(const struct stk_train_update *a, enum stk_train_storage storage)
 {
     const struct stk_train_factors f = a->state->factors;
     if (a->state->use == 0)
@@ -31,7 +31,7 @@ static void update(const struct stk_train_update *a, enum stk_train_storage stor
         struct stk_train_weight w = { .weight = a->parameters[i] };
         for (uint32_t m = 0; m < stk_train_moments(a->loop); m++)
             w.moment[m] = a->moments[m][i];
-        stk_train_step_weight(a->loop, &f, &w, stk_train_load(a->gradients, i, storage));
+        stk_train_step_weight(a->loop, &f, &w, a->gradients[i]);
         a->parameters[i] = w.weight;
         for (uint32_t m = 0; m < stk_train_moments(a->loop); m++)
             a->moments[m][i] = w.moment[m];
@@ -42,4 +42,4 @@ static void update(const struct stk_train_update *a, enum stk_train_storage stor
     }
 }
 
-STK_TRAIN_HOST_KERNEL(stk_train_update, stk_train_update, update)
+STK_TRAIN_HOST_KERNEL(stk_train_update, stk_train_update, stk_train_host_update)

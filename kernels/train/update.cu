@@ -2,7 +2,8 @@
  * arenas. Host version: update.c. */
 #include "kernels/train/device.cuh"
 
-template <class T> static __device__ __forceinline__ void gradient_norm(const stk_train_norm &a)
+/* Returns true in the thread that has written the state. */
+template <class T> static __device__ __forceinline__ bool gradient_norm(const stk_train_norm &a)
 {
     __shared__ double sums[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t flags[STK_LAUNCH_THREADS / 32];
@@ -22,7 +23,7 @@ template <class T> static __device__ __forceinline__ void gradient_norm(const st
         a.partial_finite[blockIdx.x] = not_finite == 0;
     }
     if (!is_last_block(a.ticket, gridDim.x, &flag))
-        return;
+        return false;
     sum = 0;
     not_finite = 0;
     for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
@@ -35,6 +36,7 @@ template <class T> static __device__ __forceinline__ void gradient_norm(const st
         a.state->norm_squared = sum;
         a.state->finite = not_finite == 0;
     }
+    return threadIdx.x == 0;
 }
 
 STK_KERNEL(stk_train_gradient_norm, stk_train_norm, gradient_norm)
@@ -57,7 +59,7 @@ static __device__ __forceinline__ void update_loop(const stk_train_update &a)
 #pragma unroll
         for (uint32_t m = 0; m < moments; m++)
             w.moment[m] = a.moments[m][i];
-        stk_train_step_weight(LOOP, &f, &w, load((const T *)a.gradients, i));
+        stk_train_step_weight(LOOP, &f, &w, a.gradients[i]);
         a.parameters[i] = w.weight;
 #pragma unroll
         for (uint32_t m = 0; m < moments; m++)

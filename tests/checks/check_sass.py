@@ -22,6 +22,8 @@ DOUBLES = {
     "stk_taps": 370,
     # Training: factors of a step (one thread), sums over blocks, inverse deviations.
     "stk_train_prepare": 300,
+    "stk_train_norm_prepare": 340,
+    "stk_train_step": 300,  # in one thread of a block
     "stk_train_gradient_norm": 40,
     "stk_train_softmax_cross_entropy": 25,
     "stk_train_mse": 80,
@@ -38,7 +40,7 @@ LOCAL = {
     ("stk_train_softmax_cross_entropy", "sm_120"): (2, 8),
 }
 # Kernels that have this much before their first barrier, in every thread of a block.
-BEFORE_BARRIER = {"stk_train_gradient_norm": 8,
+BEFORE_BARRIER = {"stk_train_gradient_norm": 8, "stk_train_norm_prepare": 8, "stk_train_step": 300,
                   "stk_train_softmax_cross_entropy": 7, "stk_train_mse": 11}
 
 

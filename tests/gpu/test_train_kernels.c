@@ -255,7 +255,7 @@ static void check_updates(struct gpu *gpu)
                                         .state = state,
                                         .parameters = slot(gpu, 4),
                                         .half_weights = slot(gpu, 1),
-                                        .gradients = slot(gpu, 0),
+                                        .gradients = slot(gpu, 9),
                                         .moments = { slot(gpu, 5), slot(gpu, 6), slot(gpu, 7) },
                                         .ema = slot(gpu, 8),
                                         .count = COUNT });

@@ -178,41 +178,105 @@ static inline struct kernel_case *norm_case(int type, uint64_t count, double bad
     return c;
 }
 
-static inline struct kernel_case *prepare_case(uint32_t loop, int mode)
+/* mode: 0 the first step, 1 clipping and the other half's norm, 2 a loss scale that grows, 3 gradients that are not finite. */
+enum { KERNEL_RATES = 5 };
+
+static inline struct stk_train_prepare kernel_prepare(uint32_t loop, int mode)
 {
-    enum { RATES = 5 };
-    const struct stk_train_prepare a = { .rule = { .loop = loop,
-                                                   .momentum = 0.9F,
-                                                   .dampening = 0.1F,
-                                                   .epsilon = 1e-8F,
-                                                   .weight_decay = 0.01F,
-                                                   .lr_decay = 0.001F,
-                                                   .decoupled = mode & 1,
-                                                   .lambd = 1e-4F,
-                                                   .alpha = 0.75F,
-                                                   .t0 = 3,
-                                                   .beta1 = 0.9,
-                                                   .beta2 = 0.999,
-                                                   .clip_norm = (mode & 1) != 0 ? 0.5F : 0,
-                                                   .dynamic = mode > 1,
-                                                   .ema_decay = 0.99 },
-                                         .rate_count = RATES,
-                                         .samples = 64 };
-    struct kernel_case *c = kernel_case_begin("stk_train_prepare", "", &a, sizeof(a));
+    return (struct stk_train_prepare){ .rule = { .loop = loop,
+                                                 .momentum = 0.9F,
+                                                 .dampening = 0.1F,
+                                                 .epsilon = 1e-8F,
+                                                 .weight_decay = 0.01F,
+                                                 .lr_decay = 0.001F,
+                                                 .decoupled = mode & 1,
+                                                 .lambd = 1e-4F,
+                                                 .alpha = 0.75F,
+                                                 .t0 = 3,
+                                                 .beta1 = 0.9,
+                                                 .beta2 = 0.999,
+                                                 .clip_norm = (mode & 1) != 0 ? 0.5F : 0,
+                                                 .dynamic = mode > 1,
+                                                 .ema_decay = 0.99 },
+                                       .rate_count = KERNEL_RATES,
+                                       .samples = 64 };
+}
+
+static inline struct stk_train_state kernel_state_before(int mode)
+{
     struct stk_train_state state = kernel_state(true);
     state.finite = mode != 3;
     state.good_updates = STK_TRAIN_SCALE_GOOD - 1;
     state.step = mode == 0 ? 0 : state.step;
-    kernel_case_label(c, "loop %u, mode %d", loop, mode);
-    kernel_case_bytes(c, HOLE(stk_train_prepare, state), "state", ROLE_IN_OUT, &state,
-                      sizeof(state));
-    kernel_buffer_positive(kernel_case_add(c, HOLE(stk_train_prepare, learning_rates), "rates",
-                                           NUMBER_F32, ROLE_IN, RATES));
+    return state;
+}
+
+/* Fills the holes of a stk_train_prepare at offset `at` of the arguments. Returns the state. */
+static inline struct kernel_buffer *kernel_case_prepare(struct kernel_case *c, size_t at, int mode)
+{
+    const struct stk_train_state state = kernel_state_before(mode);
+    struct kernel_buffer *const before = kernel_case_bytes(
+        c, at + HOLE(stk_train_prepare, state), "state", ROLE_IN_OUT, &state, sizeof(state));
+    kernel_buffer_positive(kernel_case_add(c, at + HOLE(stk_train_prepare, learning_rates), "rates",
+                                           NUMBER_F32, ROLE_IN, KERNEL_RATES));
     const struct stk_train_other other = { 5, 1 };
     if ((mode & 1) != 0)
-        kernel_case_bytes(c, HOLE(stk_train_prepare, other), "other", ROLE_IN, &other,
+        kernel_case_bytes(c, at + HOLE(stk_train_prepare, other), "other", ROLE_IN, &other,
                           sizeof(other));
+    return before;
+}
+
+static inline struct kernel_case *prepare_case(uint32_t loop, int mode)
+{
+    const struct stk_train_prepare a = kernel_prepare(loop, mode);
+    struct kernel_case *c = kernel_case_begin("stk_train_prepare", "", &a, sizeof(a));
+    kernel_case_label(c, "loop %u, mode %d", loop, mode);
+    kernel_case_prepare(c, 0, mode);
     return c;
+}
+
+static inline struct kernel_case *norm_prepare_case(uint64_t count, int mode)
+{
+#define FIELD(field) HOLE(stk_train_norm_prepare, field)
+    const struct stk_train_norm_prepare a = { .norm = { .count = count },
+                                              .prepare = kernel_prepare(STK_TRAIN_ADAM, mode) };
+    struct kernel_case *c = kernel_case_begin("stk_train_norm_prepare", "", &a, sizeof(a));
+    const size_t blocks = (size_t)(count + 255) / 256;
+    kernel_case_label(c, "%d, mode %d", (int)count, mode);
+    struct kernel_buffer *const gradients =
+        kernel_case_add(c, FIELD(norm.gradients), "gradients", NUMBER_F32, ROLE_IN, count);
+    if (mode == 3)
+        kernel_put(gradients, count - 1, (double)NAN);
+    struct kernel_buffer *const state = kernel_case_prepare(c, FIELD(prepare), mode);
+    state->loose_at = offsetof(struct stk_train_state, norm_squared);
+    state->loose = 1e-12;
+    kernel_case_alias(c, FIELD(norm.state), state);
+    kernel_case_add(c, FIELD(norm.partial_sums), "partial_sums", NUMBER_F64, ROLE_SCRATCH, blocks);
+    kernel_case_add(c, FIELD(norm.partial_finite), "partial_finite", NUMBER_BYTE, ROLE_SCRATCH,
+                    blocks * 4);
+    kernel_case_bytes(c, FIELD(norm.ticket), "ticket", ROLE_IN_OUT, kernel_zeros, 4);
+#undef FIELD
+    return c;
+}
+
+/* Fills the holes of a stk_train_update at offset `at` of the arguments, but for the state. mode: bit 0 a rounded copy, bit 1 a
+ * moving average. */
+static inline void kernel_case_update(struct kernel_case *c, size_t at, int type, uint32_t loop,
+                                      uint64_t count, int mode)
+{
+    kernel_case_add(c, at + HOLE(stk_train_update, parameters), "parameters", NUMBER_F32,
+                    ROLE_IN_OUT, count);
+    kernel_case_add(c, at + HOLE(stk_train_update, gradients), "gradients", NUMBER_F32, ROLE_IN,
+                    count);
+    if ((mode & 1) != 0)
+        kernel_case_add(c, at + HOLE(stk_train_update, half_weights), "half_weights",
+                        (enum kernel_number)type, ROLE_OUT, count);
+    if ((mode & 2) != 0)
+        kernel_case_add(c, at + HOLE(stk_train_update, ema), "ema", NUMBER_F32, ROLE_IN_OUT, count);
+    for (uint32_t m = 0; m < stk_train_moments(loop); m++)
+        kernel_buffer_positive(
+            kernel_case_add(c, at + HOLE(stk_train_update, moments) + m * sizeof(float *), "moment",
+                            NUMBER_F32, ROLE_IN_OUT, count));
 }
 
 static inline struct kernel_case *update_case(int type, uint32_t loop, uint64_t count, int mode)
@@ -225,19 +289,21 @@ static inline struct kernel_case *update_case(int type, uint32_t loop, uint64_t 
                                                 0.01F, 0.5F,  1e-3F, 0.9F, 0.8F, 0.1F };
     kernel_case_label(c, "loop %u, %d, mode %d", loop, (int)count, mode);
     kernel_case_bytes(c, HOLE(stk_train_update, state), "state", ROLE_IN, &state, sizeof(state));
-    kernel_case_add(c, HOLE(stk_train_update, parameters), "parameters", NUMBER_F32, ROLE_IN_OUT,
-                    count);
-    kernel_case_add(c, HOLE(stk_train_update, gradients), "gradients", (enum kernel_number)type,
-                    ROLE_IN, count);
-    if ((mode & 1) != 0)
-        kernel_case_add(c, HOLE(stk_train_update, half_weights), "half_weights",
-                        (enum kernel_number)type, ROLE_OUT, count);
-    if ((mode & 2) != 0)
-        kernel_case_add(c, HOLE(stk_train_update, ema), "ema", NUMBER_F32, ROLE_IN_OUT, count);
-    for (uint32_t m = 0; m < stk_train_moments(loop); m++)
-        kernel_buffer_positive(
-            kernel_case_add(c, HOLE(stk_train_update, moments) + m * sizeof(float *), "moment",
-                            NUMBER_F32, ROLE_IN_OUT, count));
+    kernel_case_update(c, 0, type, loop, count, mode);
+    return c;
+}
+
+/* A step that is left out writes nothing but the state. */
+static inline struct kernel_case *train_step_case(int type, uint32_t loop, uint64_t count, int mode)
+{
+    const struct stk_train_step a = { .prepare = kernel_prepare(loop, mode),
+                                      .update = { .loop = loop, .count = count } };
+    struct kernel_case *c =
+        kernel_case_begin("stk_train_step", kernel_suffixes[type], &a, sizeof(a));
+    kernel_case_label(c, "loop %u, %d, mode %d", loop, (int)count, mode);
+    kernel_case_prepare(c, HOLE(stk_train_step, prepare), mode);
+    kernel_case_update(c, HOLE(stk_train_step, update), type, loop, count, mode);
+    kernel_case_bytes(c, HOLE(stk_train_step, ticket), "ticket", ROLE_IN_OUT, kernel_zeros, 4);
     return c;
 }
 
@@ -254,7 +320,11 @@ static inline void each_update_case(kernel_case_fn *visit)
             visit(prepare_case(loop, mode));
             for (int type = 0; type < KERNEL_TYPES; type++)
                 visit(update_case(type, loop, mode == 0 ? 1 : 255 + (uint64_t)mode * 2, mode));
+            visit(train_step_case((int)loop % KERNEL_TYPES, loop,
+                                  mode == 0 ? 1 : 255 + (uint64_t)mode * 200, mode));
         }
+    for (size_t i = 0; i < COUNT_OF(counts); i++)
+        visit(norm_prepare_case(counts[i], (int)i % 4));
 }
 
 /* ---- elementwise --------------------------------------------------------------------------------- */

@@ -3,8 +3,12 @@
  *   rates   the learning rate of update 0, 1, ..., until the schedule is constant
  *   block   state: updates, groups, loss scale │ metrics since the last read
  *
- *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena
- *                                                                        ─▶ weights rounded to 16 bits
+ *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena: weights,
+ *                                                                           the same rounded to 16 bits
+ *
+ *   no norm needed   step: prepare and update in one launch
+ *   one device       norm_prepare ─▶ update
+ *   two devices      gradient_norm ─▶ norms are exchanged ─▶ prepare ─▶ update
  *
  * The host sees it in read_state() and, for forward plans, in collect_loss() alone. */
 #include <string.h>
@@ -253,60 +257,78 @@ static bool wants_norm(const struct stk_backend *backend)
     return backend->rule.clip_norm > 0 || backend->rule.dynamic != 0;
 }
 
+static struct stk_train_norm norm_of(struct stk_backend *backend, const struct stk_update *update)
+{
+    return (struct stk_train_norm){ .gradients = update->gradients,
+                                    .count = update->floats,
+                                    .state = &backend->block->state,
+                                    .partial_sums = backend->block->norm_sums,
+                                    .partial_finite = backend->block->norm_finite,
+                                    .ticket = &backend->block->ticket };
+}
+
 static int queue_norm(struct stk_backend *backend, const struct stk_update *update,
                       stoker_error *error)
 {
-    if (!wants_norm(backend))
-        return STOKER_OK;
-    const struct stk_train_norm norm = { .gradients = update->gradients,
-                                         .count = update->floats,
-                                         .state = &backend->block->state,
-                                         .partial_sums = backend->block->norm_sums,
-                                         .partial_finite = backend->block->norm_finite,
-                                         .ticket = &backend->block->norm_ticket };
-    return stk_cuda_launch(backend,
-                           stk_train_kernel_in("stk_train_gradient_norm", STOKER_DTYPE_FLOAT32),
-                           &norm, error);
+    const struct stk_train_norm norm = norm_of(backend, update);
+    return wants_norm(backend)
+               ? stk_cuda_launch(
+                     backend, stk_train_kernel_in("stk_train_gradient_norm", STOKER_DTYPE_FLOAT32),
+                     &norm, error)
+               : STOKER_OK;
 }
 
-/* Gradients are float32 for every T, so rounding the weights is a separate launch. */
-static int queue_cast(struct stk_backend *backend, void *half_weights, const float *parameters,
-                      uint64_t count, stoker_dtype storage, stoker_error *error)
+static int queue_prepare(struct stk_backend *backend, const struct stk_update *update,
+                         const struct stk_train_prepare *prepare, stoker_error *error)
 {
-    const struct stk_train_cast cast = { parameters, half_weights, count };
-    return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_cast", storage), &cast, error);
+    const struct stk_train_norm_prepare both = { norm_of(backend, update), *prepare };
+    return backend->training->split
+               ? stk_cuda_launch(backend, stk_train_kernel_named("stk_train_prepare"), prepare,
+                                 error)
+               : stk_cuda_launch(backend, stk_train_kernel_named("stk_train_norm_prepare"), &both,
+                                 error);
 }
 
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
                              uint64_t samples, stoker_error *error)
 {
     const bool split = backend->training->split;
-    const struct stk_train_prepare prepare = { .rule = backend->rule,
-                                               .state = &backend->block->state,
-                                               .learning_rates = backend->rates,
-                                               .rate_count = backend->rate_count,
-                                               .samples = samples,
-                                               .other = split && wants_norm(backend)
-                                                            ? &backend->block->other
-                                                            : NULL };
-    struct stk_train_update moved = { .loop = backend->rule.loop,
-                                      .state = &backend->block->state,
-                                      .parameters = update->parameters,
-                                      .gradients = update->gradients,
-                                      .ema = update->ema,
-                                      .count = update->floats };
+    const stoker_dtype storage =
+        update->half_weights == NULL ? STOKER_DTYPE_FLOAT32 : update->storage;
+    struct stk_train_step step = {
+        .prepare = { .rule = backend->rule,
+                     .state = &backend->block->state,
+                     .learning_rates = backend->rates,
+                     .rate_count = backend->rate_count,
+                     .samples = samples,
+                     .other = split && wants_norm(backend) ? &backend->block->other : NULL },
+        .update = { .loop = backend->rule.loop,
+                    .state = &backend->block->state,
+                    .parameters = update->parameters,
+                    .half_weights = update->half_weights,
+                    .gradients = update->gradients,
+                    .ema = update->ema,
+                    .count = update->floats },
+        .ticket = &backend->block->ticket
+    };
     _Static_assert((int)STK_TRAIN_STATE_MAX == (int)STK_STATE_ARENAS_MAX, "one set of arenas");
-    memcpy(moved.moments, update->state, sizeof(moved.moments));
-    int rc = split ? STOKER_OK : queue_norm(backend, update, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_launch(backend, stk_train_kernel_named("stk_train_prepare"), &prepare, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", STOKER_DTYPE_FLOAT32),
-                             &moved, error);
-    if (rc == STOKER_OK && update->half_weights != NULL)
-        rc = queue_cast(backend, update->half_weights, update->parameters, update->floats,
-                        update->storage, error);
-    return rc;
+    memcpy(step.update.moments, update->state, sizeof(step.update.moments));
+    if (!wants_norm(backend))
+        return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_step", storage), &step,
+                               error);
+    const int rc = queue_prepare(backend, update, &step.prepare, error);
+    return rc == STOKER_OK
+               ? stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", storage),
+                                 &step.update, error)
+               : rc;
+}
+
+/* Queue half_weights = parameters, rounded, after something else than an update has written them. */
+static int queue_cast(struct stk_backend *backend, void *half_weights, const float *parameters,
+                      uint64_t count, stoker_dtype storage, stoker_error *error)
+{
+    const struct stk_train_cast cast = { parameters, half_weights, count };
+    return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_cast", storage), &cast, error);
 }
 
 int stk_cuda_training_queue_norm(struct stk_backend *backend, const struct stk_update *update,
