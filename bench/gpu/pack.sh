@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
-# bench/gpu/pack.sh - packs everything that `./run gpu` needs into one folder, to be copied to a machine with a
-# GPU that may have no compiler, libraries or network.
+# bench/gpu/pack.sh - packs what `./run gpu` needs into one folder, to be copied to a machine with a GPU that may have no
+# compiler and no network.
 #
 # usage: bench/gpu/pack.sh DIR
 #
 #   DIR/run            run this there
 #   DIR/build/         programs that need only the C library, and libstoker.so for Python
+#   DIR/lib/           libcudart, which NVIDIA's licence lets programs carry; one that is there is taken before it
 #   DIR/bench/         the steps, the report, the peers
 #   DIR/data/mnist/    MNIST, if it is in $STOKER_DATA or data
+#
+# What must be there, because it is too large or belongs to the machine: NVIDIA's driver, of R580 or later for a build with CUDA
+# 13, R525 or later with CUDA 12; to train, cuDNN 9 and cuBLASLt of the same CUDA, where the linker finds them or in Python's
+# packages (nvidia-cudnn-cu13, nvidia-cublas); for its twins, PyTorch; for the report, Python 3.
 #
 # DIR must be new or empty; the result is smaller than 64 MiB. Builds in build/pack and build/pack-shared.
 # Exit status: 0 packed, 1 failed, 77 a static library or CUDA is missing here.
@@ -55,6 +60,19 @@ for program in "${programs[@]}" "${tests[@]/#/tests/}"; do
 done
 install -D "$(realpath build/pack-shared/loader/libstoker.so)" "$to/build/loader/libstoker.so"
 strip --strip-unneeded "$to/build/loader/libstoker.so"
+
+# The runtime of the headers that were built with.
+include=$(sed -n 's/^STOKER_CUDA_INCLUDE:[A-Z]*=//p' build/pack/CMakeCache.txt)
+major=$(sed -nE 's/^#define CUDART_VERSION +([0-9]+)[0-9]{3}$/\1/p' "$include/cuda_runtime_api.h")
+runtime=
+for folder in "$include"/../{lib64,lib} "$include"/../targets/*/lib /usr/lib/*-linux-gnu; do
+    if [ -z "$runtime" ] && [ -e "$folder/libcudart.so.$major" ]; then runtime=$folder/libcudart.so.$major; fi
+done
+if [ -n "$runtime" ]; then
+    install -D -m 644 "$(realpath "$runtime")" "$to/lib/libcudart.so.$major"
+else
+    echo "pack: no libcudart.so.$major beside the headers ($include): it must be on the machine with the GPU"
+fi
 mkdir -p "$to/bench"
 cp -r bench/gpu bench/peers "$to/bench/"
 install -D tests/checks/check_dlpack.py "$to/tests/checks/check_dlpack.py"

@@ -2,12 +2,15 @@
 # bench/gpu/run.sh - runs everything that needs a GPU: tests, compute-sanitizer, sweeps, training, PyTorch
 # in turn; writes one report.
 #
-# usage: bench/gpu/run.sh [--build DIR] [--out DIR] [--quick] [STEP...]
+# usage: bench/gpu/run.sh [--build DIR] [--out DIR] [--quick] [--minutes N] [--stand-in] [STEP...]
 #
 #   --build DIR   the build folder ($STOKER_GPU_BUILD, else build/gpu, else ./build)
 #   --out DIR     the folder of the report (results/gpu-DATE-NAME in bench, or beside a packed build)
 #   --quick       a few seconds per step, to check that all of them run
-#   STEP          only steps whose names start with STEP: tests sanitize sweep train peers (all)
+#   --minutes N   end within N minutes: fewer repeats, and what there is no time for is reported as such. FIRST_RUN.md says what
+#                 a first run prints
+#   --stand-in    no GPU: the stand-ins of a build with tests, to see that every step runs
+#   STEP          only steps whose names start with STEP: libraries tests train sweep peers sanitize (all)
 #
 # STOKER_DATA names the folder that holds mnist/ (data). STOKER_CUDART names a CUDA runtime; by default
 # it is looked for where the linker and Python's packages have theirs, like cuDNN and cuBLASLt. STOKER_PYTHON
@@ -16,7 +19,7 @@
 # Each step has a time limit; a failed one is reported, and the next one runs.
 # DIR/report.jsonl has a line for the machine and one per step, DIR/report.txt is its table,
 # DIR/*.json are the sweeps' rows, DIR/log/ has all output.
-# Exit status: 0 all steps passed or had nothing to do, 1 some failed, 77 there is no GPU.
+# Exit status: 0 all steps passed or had nothing to do, 1 some failed, or there is a GPU that cannot be used; 77 there is no GPU.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
@@ -24,12 +27,16 @@ top=$(cd "$here/../.." && pwd)
 build=${STOKER_GPU_BUILD:-}
 out=
 quick=false
+standin=false
+minutes=
 only=()
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=${2:?--build names a folder} && shift 2 ;;
     --out) out=${2:?--out names a folder} && shift 2 ;;
     --quick) quick=true && shift ;;
+    --minutes) minutes=${2:?--minutes N} && shift 2 ;;
+    --stand-in) standin=true && shift ;;
     -*) echo "gpu: unknown option $1" >&2 && exit 2 ;;
     *) only+=("$1") && shift ;;
     esac
@@ -40,8 +47,30 @@ done
 [ -n "$build" ] && [ -x "$build/bench/loaderbench" ] ||
     { echo "gpu: no bench/loaderbench in '${build:-build}': build first, or name a folder by --build" >&2; exit 1; }
 build=$(cd "$build" && pwd)
+tests=$build/tests
 tool=$build/bench/loaderbench
 trainer=$build/trainer/stoker-mnist
+[[ $minutes =~ ^[0-9]*$ ]] || { echo "gpu: --minutes $minutes: a whole number" >&2; exit 2; }
+deadline=${minutes:+$((SECONDS + 60 * minutes))}
+
+probe=$(mktemp -d)
+trap 'rm -rf "$probe"' EXIT
+
+# linked NAME PROGRAM: starts a program that is linked with the stand-ins, and must not load another copy of one.
+linked() {
+    printf '#!/bin/sh\nunset STOKER_CUDART\nexec "%s" "$@"\n' "$2" >"$probe/tests/$1"
+    chmod +x "$probe/tests/$1"
+}
+if $standin; then
+    mkdir "$probe/tests"
+    for test in loader transform train_kernels; do ln -s "$tests/gpu_$test" "$probe/tests/"; done
+    for test in trainer nccl; do linked gpu_$test "$tests/standin_gpu_$test"; done
+    linked mnist "$tests/standin_mnist"
+    export STOKER_CUDART=$tests/standin_gpu/libcudart.so STOKER_NCCL=$tests/standin_nccl/libnccl.so
+    tests=$probe/tests
+    trainer=$tests/mnist
+    out=${out:-$build/stand-in}
+fi
 
 # ---- this machine ---------------------------------------------------------------
 
@@ -68,6 +97,9 @@ carried=$(libraries_of_python)
 for tried in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
     if [ -d "$tried" ]; then carried=$carried${carried:+:}$tried; fi
 done
+# What a packed build carries comes last.
+if [ -d "$top/lib" ]; then carried=$carried${carried:+:}$top/lib; fi
+if $standin; then carried=; fi # its programs bring their own
 given=${LD_LIBRARY_PATH:-} # PyTorch finds its own by itself
 export LD_LIBRARY_PATH=${given:+$given:}$carried
 
@@ -81,18 +113,57 @@ for tried in "${STOKER_DATA:-}" "$top/data"; do
 done
 digits=${digits:-synth:digits?count=60000}
 if $quick; then digits='synth:digits?count=2000'; fi
+images=$digits # to train on
+if $standin; then images='synth:digits?count=64'; fi
 export STOKER_DATA=${STOKER_DATA:-$top/data}
 
+# Is there a GPU, whatever can be done with it? Returns true if the driver shows one.
+gpu_seen() {
+    if command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then return 0; fi
+    compgen -G '/proc/driver/nvidia/gpus/*' >/dev/null
+}
+
+# The path of a library whose name begins so, where it would be found; "" = nowhere. A variable names it, too.
+library_at() {
+    local named=$1 begins=$2 folder found
+    if [ -n "$named" ]; then printf '%s' "$named" && return; fi
+    while read -r folder; do
+        found=$(compgen -G "$folder/$begins*" | head -n 1) || true
+        if [ -n "$found" ]; then printf '%s' "$found" && return; fi
+    done < <(tr ':' '\n' <<<"$LD_LIBRARY_PATH")
+    ldconfig -p 2>/dev/null | awk -v begins="$begins" 'index($1, begins) == 1 { print $NF; exit }'
+}
+
+# One line for each library of CUDA's, and 1 if one is missing without which a step cannot run.
+show_libraries() {
+    local line named begins for_what found status=0
+    while IFS='|' read -r named begins for_what; do
+        found=$(library_at "$named" "$begins")
+        printf '%-20s %-40s %s\n' "$begins" "$for_what" "${found:-NOT FOUND}"
+        if [ -z "$found" ] && [[ $for_what != *"if there"* ]]; then status=1; fi
+    done <<LIST
+${STOKER_CUDART:-}|libcudart.so.|everything
+${STOKER_CUDNN:-}|libcudnn_graph.so.9|training: convolutions
+${STOKER_CUBLASLT:-}|libcublasLt.so.|training: products
+${STOKER_NCCL:-}|libnccl.so.2|several ranks, if there
+LIST
+    return $status
+}
+
 # One line about the GPU, or why there is none.
-probe=$(mktemp)
-trap 'rm -f "$probe" "$probe".*' EXIT
 if ! "$tool" --device cuda --workers 0 --batch-size 8 --pin-memory off --non-blocking on --convert host --repeats 1 \
-    --seconds 0.001 --ceilings off --format json 'synth:digits?count=64' >"$probe" 2>"$probe.err"; then
-    echo "gpu: no GPU that can be used: $(sed 's/^loaderbench: --device: //' "$probe.err" | head -n 1)"
-    grep -oE '"error": "[^"]+"' "$probe" | head -n 1 || true
+    --seconds 0.001 --ceilings off --format json 'synth:digits?count=64' >"$probe/out" 2>"$probe/err"; then
+    why=$(sed 's/^loaderbench: --device: //' "$probe/err" | head -n 1)
+    why=$why$(grep -oE '"error": "[^"]+"' "$probe/out" | head -n 1 | sed 's/^/ /' || true)
+    if gpu_seen; then
+        echo "gpu: there is a GPU, but it cannot be used: $why" >&2
+        show_libraries >&2 || true
+        exit 1
+    fi
+    echo "gpu: no GPU that can be used: $why"
     exit 77
 fi
-name=$(sed -nE '1s/.*"gpu": "([^"]*)".*/\1/p' "$probe")
+name=$(sed -nE '1s/.*"gpu": "([^"]*)".*/\1/p' "$probe/out")
 slug=$(printf '%s' "${name:-gpu}" | tr '[:upper:] ' '[:lower:]-' | tr -cd 'a-z0-9-')
 if [ -z "$out" ]; then
     out=$top/bench/results/gpu-$(date -u +%F)-$slug
@@ -108,20 +179,25 @@ quote() { printf '"%s"' "$(printf '%s' "$1" | tr -d '\000-\037' | sed 's/[\\"]/\
 smi=$(nvidia-smi --query-gpu=name,driver_version,memory.total,pcie.link.gen.current,pcie.link.width.current \
     --format=csv,noheader 2>/dev/null | head -n 1 || true)
 torch=$([ -z "$python" ] || "$python" -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())' 2>/dev/null || true)
-machine=$(head -n 1 "$probe")
+machine=$(head -n 1 "$probe/out")
 printf '%s, "date": %s, "nvidia_smi": %s, "torch": %s, "digits": %s, "quick": %s}\n' "${machine%\}}" \
     "$(quote "$(date -u +%FT%TZ)")" "$(quote "$smi")" "$(quote "$torch")" "$(quote "$digits")" $quick >"$report"
 echo "gpu: $name${smi:+ ($smi)}; data: $digits; torch: ${torch:-none}"
 
 # ---- steps ----------------------------------------------------------------------
 
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 late=0
 
 # note NAME STATUS SECONDS EXIT: a line in the report and one on the terminal.
 note() {
     printf '{"kind": "step", "name": %s, "status": "%s", "seconds": %s, "exit": %s}\n' "$(quote "$1")" "$2" "$3" "$4" >>"$report"
     printf '  %-28s %-8s %8s s\n' "$1" "$2" "$3"
-    case $2 in passed) passed=$((passed + 1)) ;; skipped) skipped=$((skipped + 1)) ;; *) failed=$((failed + 1)) ;; esac
+    case $2 in
+    passed) passed=$((passed + 1)) ;;
+    skipped) skipped=$((skipped + 1)) ;;
+    no-time) late=$((late + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+    esac
 }
 
 wanted() {
@@ -137,6 +213,11 @@ step() {
     shift 2
     limit=${STOKER_GPU_LIMIT:-$limit}
     wanted "$name" || return 0
+    if [ -n "$deadline" ]; then
+        local left=$((deadline - SECONDS - 10)) # for the report
+        if [ $left -lt 5 ]; then note "$name" no-time 0 0 && return 0; fi
+        if [ $left -lt "$limit" ]; then limit=$left; fi
+    fi
     timeout -k 10 "$limit" "$@" >"$out/log/$name.txt" 2>&1 </dev/null || status=$?
     case $status in 0) ;; 77) word=skipped ;; 124 | 137) word=timeout ;; *) word=failed ;; esac
     note "$name" "$word" "$(printf '%d.%02d' $(((${EPOCHREALTIME/[.,]/} - begin) / 1000000)) $(((${EPOCHREALTIME/[.,]/} - begin) / 10000 % 100)))" $status
@@ -151,9 +232,10 @@ sweep() {
 }
 
 run_tests() {
-    local test
-    for test in "$build"/tests/gpu_*; do
-        if [ -f "$test" ] && [ -x "$test" ]; then step "tests-$(basename "$test")" 300 "$test"; fi
+    local test brief=()
+    if $quick; then brief=(quick); fi
+    for test in "$tests"/gpu_*; do
+        if [ -f "$test" ] && [ -x "$test" ]; then step "tests-$(basename "$test")" 300 "$test" "${brief[@]}"; fi
     done
 }
 
@@ -167,23 +249,23 @@ run_sanitizer() {
         return
     fi
     # In some containers it starts but does not work.
-    if wanted sanitize && timeout -k 10 120 "$checker" --tool memcheck "$build/tests/gpu_transform" 2>&1 | grep -q 'Device not supported'; then
+    if wanted sanitize && timeout -k 10 120 "$checker" --tool memcheck "$tests/gpu_transform" 2>&1 | grep -q 'Device not supported'; then
         note sanitize skipped 0 77
         return
     fi
     local test
     for kind in memcheck racecheck initcheck synccheck; do
         for test in transform train_kernels; do
-            if [ -x "$build/tests/gpu_$test" ]; then
-                step "sanitize-$kind-$test" 600 "$checker" --tool $kind --error-exitcode 9 "$build/tests/gpu_$test"
+            if [ -x "$tests/gpu_$test" ]; then
+                step "sanitize-$kind-$test" 600 "$checker" --tool $kind --error-exitcode 9 "$tests/gpu_$test"
             fi
         done
     done
     # initcheck does not understand how libraries initialise memory: memcheck only.
-    if [ -x "$build/tests/gpu_trainer" ]; then
-        step sanitize-memcheck-trainer 900 "$checker" --tool memcheck --error-exitcode 9 "$build/tests/gpu_trainer" quick
+    if [ -x "$tests/gpu_trainer" ]; then
+        step sanitize-memcheck-trainer 900 "$checker" --tool memcheck --error-exitcode 9 "$tests/gpu_trainer" quick
     fi
-    step sanitize-memcheck-loader 600 "$checker" --tool memcheck --error-exitcode 9 "$build/tests/gpu_loader"
+    step sanitize-memcheck-loader 600 "$checker" --tool memcheck --error-exitcode 9 "$tests/gpu_loader"
 }
 
 run_sweeps() {
@@ -214,12 +296,13 @@ run_training() {
     fi
     local seed seeds=10 short=() mode
     if $quick; then seeds=1 short=(--steps 20); fi
+    if $standin; then short=(--steps 2 --batch-size 16); fi # by plain loops
     for seed in $(seq $seeds); do
-        step "train-fast-$seed" 120 "$trainer" --preset fast --device cuda --data "$digits" --seed "$seed" --quiet "${short[@]}"
+        step "train-fast-$seed" 120 "$trainer" --preset fast --device cuda --data "$images" --seed "$seed" --quiet "${short[@]}"
     done
     for mode in "" "--amp bf16" "--amp fp16"; do
         # shellcheck disable=SC2086  # two words
-        step "train-pytorch${mode:+-${mode#--amp }}" 300 "$trainer" --preset pytorch --device cuda --data "$digits" --eval-every 0 --quiet $mode "${short[@]}"
+        step "train-pytorch${mode:+-${mode#--amp }}" 300 "$trainer" --preset pytorch --device cuda --data "$images" --eval-every 0 --quiet $mode "${short[@]}"
     done
 }
 
@@ -249,16 +332,21 @@ run_peers() {
 }
 
 pace=(--repeats 7)
+if [ -n "$minutes" ]; then pace=(--repeats 3 --seconds 0.05); fi
 if $quick; then pace=(--repeats 1 --seconds 0.01); fi
+if ! $standin && wanted libraries; then
+    if show_libraries >"$out/log/libraries.txt"; then note libraries passed 0 0; else note libraries failed 0 1; fi
+    sed 's/^/      /' "$out/log/libraries.txt"
+fi
 run_tests
-run_sanitizer
-run_sweeps
 run_training
+run_sweeps
 run_peers
+run_sanitizer # the slowest, and the only one without figures
 
 if [ -n "$python" ]; then
     "$python" "$here/report.py" "$out" >"$out/report.txt" && cat "$out/report.txt" ||
         { echo "gpu: the table could not be made; the rows are in $report" >&2; failed=$((failed + 1)); }
 fi
-echo "gpu: $passed passed, $failed failed, $skipped skipped; the report is in $out"
+echo "gpu: $passed passed, $failed failed, $skipped skipped$([ $late -eq 0 ] || echo ", $late without time"); the report is in $out"
 [ "$failed" -eq 0 ]

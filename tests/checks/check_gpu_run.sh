@@ -45,6 +45,26 @@ assert "QUICK" in table and "sanitize-racecheck-transform" in table, table
 assert "GPU-resident MNIST at 0.9 of a bare gather kernel: batch 64:" in table, table
 PYTHON
 
+# A GPU that the driver shows, but no runtime: that is a failure.
+printf '#!/bin/sh\necho "GPU 0: Stand-in"\n' >"$scratch/bin/nvidia-smi"
+chmod +x "$scratch/bin/nvidia-smi"
+status=0
+STOKER_CUDART=$scratch/nothing.so PATH="$scratch/bin:$PATH" bench/gpu/run.sh --build "$scratch/build" \
+    --out "$scratch/none" >"$scratch/shown" 2>&1 || status=$?
+[ "$status" -eq 1 ] || fail "a GPU without its runtime gives $status"
+grep -q '^gpu: there is a GPU, but it cannot be used: .*nothing.so' "$scratch/shown" || fail "does not say what is missing: $(cat "$scratch/shown")"
+rm "$scratch/bin/nvidia-smi"
+
+# What is linked with stand-ins, for as long as there is time: none is left for the second step.
+if [ -x "$build/tests/standin_mnist" ]; then
+    env -u STOKER_CUDART bench/gpu/run.sh --stand-in --quick --build "$build" --out "$scratch/standin" \
+        tests-gpu_nccl train-fast >"$scratch/shown" 2>&1 || fail "on stand-ins: $(cat "$scratch/shown")"
+    grep -q '^gpu: 2 passed, 0 failed, 0 skipped; ' "$scratch/shown" || fail "on stand-ins: $(cat "$scratch/shown")"
+    env -u STOKER_CUDART bench/gpu/run.sh --stand-in --quick --minutes 0 --build "$build" --out "$scratch/late" \
+        train-fast >"$scratch/shown" 2>&1 || fail "without time: $(cat "$scratch/shown")"
+    grep -q '^gpu: 0 passed, 0 failed, 0 skipped, 1 without time; ' "$scratch/shown" || fail "without time: $(cat "$scratch/shown")"
+fi
+
 # No GPU: reported, and 77.
 status=0
 STOKER_CUDART=$scratch/nothing.so bench/gpu/run.sh --build "$scratch/build" --out "$scratch/none" >"$scratch/shown" 2>&1 || status=$?
