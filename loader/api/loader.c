@@ -200,7 +200,7 @@ static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
     struct stk_transfer *transfer = &loader->transfer;
     stk_ledger_add(&loader->ledger.copy_waits, 1);
     const int done = transfer->device->ops->wait(transfer->device,
-                                                 stk_transfer_copied(transfer, transfer->delivered),
+                                                 stk_transfer_usable(transfer, transfer->delivered),
                                                  deadline_ns, loader->pipeline.slots.spare_core);
     return done == 0 ? STOKER_ETIMEDOUT : done < 0 ? done : 0;
 }

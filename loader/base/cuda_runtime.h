@@ -34,6 +34,8 @@
     X(cudaMemcpyAsync)                                                                             \
     X(cudaMemcpyPeerAsync)                                                                         \
     X(cudaStreamCreateWithFlags)                                                                   \
+    X(cudaDeviceGetStreamPriorityRange)                                                            \
+    X(cudaStreamCreateWithPriority)                                                                \
     X(cudaStreamDestroy)                                                                           \
     X(cudaStreamQuery)                                                                             \
     X(cudaStreamSynchronize)                                                                       \

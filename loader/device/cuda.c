@@ -4,7 +4,9 @@
  *                                                          ▼ waits, on the device
  *   our copy stream     ... ──────────────── copy of batch b + buffers ─▶ copied ┐
  *                                                                                ▼ waits
- *   consumer's stream   ...                                     kernels of batch b + buffers
+ *   our kernel stream   ...            (only with kernels)       conversion of it ─▶ ready ┐
+ *                                                                                          ▼ waits
+ *   consumer's stream   ...                                               kernels of batch b + buffers
  *
  * The host waits for none of it. What is current in the caller's thread is the same after each call, and no other GPU
  * than this one is initialised (base/cuda_context).
@@ -80,33 +82,16 @@ static int open_context(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
     return STOKER_EDEVICE;
 }
 
-static int make_stream(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
-{
-    int before;
-    int rc = stk_gpu_enter(gpu, &before);
-    if (rc == 0) { /* non-blocking: the legacy default stream does not hold our copies up */
-        rc = stk_gpu_check(
-            gpu, gpu->runtime.cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking),
-            "cudaStreamCreate");
-        stk_gpu_leave(gpu, before);
-    }
-    const char *failure = stk_device_failure(&gpu->device);
-    if (failure != NULL)
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", failure);
-    return failure != NULL ? STOKER_EDEVICE : rc;
-}
-
 static void cuda_close(struct stk_device *device)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
     int before = 0;
-    if (gpu->library == NULL && gpu->stream == NULL)
+    if (gpu->library == NULL && gpu->copies == NULL && gpu->kernels == NULL)
         return;
     const bool entered = stk_gpu_enter(gpu, &before) == 0;
     if (gpu->library != NULL)
         (void)stk_gpu_check(gpu, gpu->runtime.cudaLibraryUnload(gpu->library), "cudaLibraryUnload");
-    if (gpu->stream != NULL)
-        (void)stk_gpu_check(gpu, gpu->runtime.cudaStreamDestroy(gpu->stream), "cudaStreamDestroy");
+    stk_gpu_destroy_streams(gpu);
     if (entered)
         stk_gpu_leave(gpu, before);
 }
@@ -128,7 +113,7 @@ static int open_as(const struct stk_device_ops *ops, struct stk_device **out, ui
     if (rc == 0)
         rc = open_context(gpu, why);
     if (rc == 0 && ops->send != NULL)
-        rc = make_stream(gpu, why);
+        rc = stk_gpu_make_copy_stream(gpu, why);
     if (rc == 0)
         *out = &gpu->device;
     else

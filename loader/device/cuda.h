@@ -2,6 +2,7 @@
  *
  *   cuda.c            open, close, the caller's current device, the tables of functions
  *   cuda_memory.c     memory of the GPU, page-locked host memory
+ *   cuda_streams.c    the streams for copies and kernels
  *   cuda_send.c       copies and kernels of a batch
  *   cuda_events.c     events, and the host waiting for them
  *   cuda_consumer.c   streams of the consumer
@@ -18,7 +19,8 @@ struct stk_gpu {
     struct stk_cuda_runtime runtime;
     struct stk_cuda_card card;
     struct stk_cuda_context context;
-    cudaStream_t stream;   /* the copies', in order; NULL = not made */
+    cudaStream_t copies;   /* in order; NULL = not made */
+    cudaStream_t kernels;  /* in order; NULL = none was loaded */
     cudaLibrary_t library; /* NULL = no kernels loaded */
 };
 
@@ -37,6 +39,13 @@ int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
  * enter returned 0. */
 int stk_gpu_enter(struct stk_gpu *gpu, int *before);
 void stk_gpu_leave(struct stk_gpu *gpu, int before);
+
+/* Make a stream. The copies': 0, or STOKER_EDEVICE with the reason in `why`. The kernels': *what names the call that failed; the
+ * GPU must be current. */
+int stk_gpu_make_copy_stream(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES]);
+cudaError_t stk_gpu_make_kernel_stream(struct stk_gpu *gpu, const char **what);
+/* Destroy those that were made. The GPU should be current. */
+void stk_gpu_destroy_streams(struct stk_gpu *gpu);
 
 /* The functions of stk_device_ops. */
 int stk_gpu_pin(struct stk_device *device, struct stk_region *region,

@@ -1,15 +1,12 @@
-/* cuda_send.c - queues the copies and kernels of a batch on the device's own stream, and waits for them at the end. */
+/* cuda_send.c - queues the copies and kernels of a batch on the device's own streams.
+ *
+ *   copies    after ─▶ copy of batch b ─▶ copied ┐        ─▶ copy of batch b + 1 ─▶ ...
+ *   kernels                                      └▶ kernels of batch b ─▶ ready
+ */
 #ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
 #include <stdio.h>
-#include <time.h>
-
-#include "loader/base/clock.h"
-
-enum { DRAIN_POLL_NS = 50000 };
-
-/* ---- kernels ---- */
 
 int stk_gpu_load(struct stk_device *device, const void *image, const char *name, void **kernel,
                  char why[STK_DEVICE_WHY_BYTES])
@@ -26,6 +23,8 @@ int stk_gpu_load(struct stk_device *device, const void *image, const char *name,
     cudaError_t code = cudaSuccess;
     if (gpu->library == NULL)
         code = runtime->cudaLibraryLoadData(&gpu->library, image, NULL, NULL, 0, NULL, NULL, 0);
+    if (code == cudaSuccess && gpu->kernels == NULL)
+        code = stk_gpu_make_kernel_stream(gpu, &what);
     if (code == cudaSuccess) {
         what = "cudaLibraryGetKernel";
         code = runtime->cudaLibraryGetKernel(&found, gpu->library, name);
@@ -46,65 +45,58 @@ static int launch(struct stk_gpu *gpu, const struct stk_device_launch *launched)
     const dim3 block = { launched->block_threads, 1, 1 };
     return stk_gpu_check(gpu,
                          stk_cuda_launch_kernel(&gpu->runtime, launched->kernel, grid, block,
-                                                arguments, gpu->stream),
+                                                arguments, gpu->kernels),
                          "cudaLaunchKernel");
+}
+
+static int wait_for(struct stk_gpu *gpu, cudaStream_t stream, cudaEvent_t event)
+{
+    return event == NULL ? 0
+                         : stk_gpu_check(gpu, gpu->runtime.cudaStreamWaitEvent(stream, event, 0),
+                                         "cudaStreamWaitEvent");
+}
+
+static int record(struct stk_gpu *gpu, cudaEvent_t event, cudaStream_t stream)
+{
+    return stk_gpu_check(gpu, gpu->runtime.cudaEventRecord(event, stream), "cudaEventRecord");
+}
+
+static int queue_copies(struct stk_gpu *gpu, const struct stk_send *send)
+{
+    int rc = wait_for(gpu, gpu->copies, send->after);
+    if (rc == 0)
+        rc = wait_for(gpu, gpu->copies, send->after_kernels);
+    for (uint32_t i = 0; rc == 0 && i < send->piece_count; i++)
+        rc = stk_gpu_check(gpu,
+                           gpu->runtime.cudaMemcpyAsync(send->pieces[i].to, send->pieces[i].from,
+                                                        send->pieces[i].bytes,
+                                                        cudaMemcpyHostToDevice, gpu->copies),
+                           "cudaMemcpyAsync to the device");
+    return rc == 0 ? record(gpu, send->copied, gpu->copies) : rc;
+}
+
+static int queue_kernels(struct stk_gpu *gpu, const struct stk_send *send)
+{
+    int rc = wait_for(gpu, gpu->kernels, send->copied);
+    for (uint32_t i = 0; rc == 0 && i < send->launch_count; i++)
+        rc = launch(gpu, &send->launches[i]);
+    return rc == 0 ? record(gpu, send->ready, gpu->kernels) : rc;
 }
 
 int stk_gpu_send(struct stk_device *device, const struct stk_send *send)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    const struct stk_cuda_runtime *runtime = &gpu->runtime;
     if (stk_device_failure(device) != NULL)
         return STOKER_EDEVICE;
     int before;
     int rc = stk_gpu_enter(gpu, &before);
     if (rc < 0)
         return rc;
-    if (send->after != NULL)
-        rc = stk_gpu_check(gpu, runtime->cudaStreamWaitEvent(gpu->stream, send->after, 0),
-                           "cudaStreamWaitEvent");
-    for (uint32_t i = 0; rc == 0 && i < send->piece_count; i++)
-        rc = stk_gpu_check(gpu,
-                           runtime->cudaMemcpyAsync(send->pieces[i].to, send->pieces[i].from,
-                                                    send->pieces[i].bytes, cudaMemcpyHostToDevice,
-                                                    gpu->stream),
-                           "cudaMemcpyAsync to the device");
-    for (uint32_t i = 0; rc == 0 && i < send->launch_count; i++)
-        rc = launch(gpu, &send->launches[i]);
-    if (rc == 0)
-        rc = stk_gpu_check(gpu, runtime->cudaEventRecord(send->done, gpu->stream),
-                           "cudaEventRecord");
+    rc = queue_copies(gpu, send);
+    if (rc == 0 && send->launch_count > 0)
+        rc = queue_kernels(gpu, send);
     stk_gpu_leave(gpu, before);
     return rc;
-}
-
-/* Only a query can find out, without waiting forever, if copies are still in flight. A device that answers
- * twice with an error is lost, and a lost device touches no memory. */
-static bool drain(struct stk_gpu *gpu, uint64_t deadline_ns)
-{
-    cudaError_t code;
-    while ((code = gpu->runtime.cudaStreamQuery(gpu->stream)) == cudaErrorNotReady) {
-        (void)gpu->runtime.cudaGetLastError();
-        if (stk_now_ns() >= deadline_ns)
-            return false;
-        nanosleep(&(struct timespec){ .tv_nsec = DRAIN_POLL_NS }, NULL);
-    }
-    if (stk_gpu_check(gpu, code, "cudaStreamQuery") < 0)
-        (void)stk_gpu_check(gpu, gpu->runtime.cudaStreamSynchronize(gpu->stream),
-                            "cudaStreamSynchronize");
-    return true;
-}
-
-/* With this GPU current if that can be done, else anyway. */
-bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns)
-{
-    struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
-    const bool entered = stk_gpu_enter(gpu, &before) == 0;
-    const bool drained = drain(gpu, deadline_ns);
-    if (entered)
-        stk_gpu_leave(gpu, before);
-    return drained;
 }
 #else
 typedef int stk_cuda_send_not_in_this_build; /* ISO C wants a declaration in every file */

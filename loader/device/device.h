@@ -1,7 +1,8 @@
 /* device.h - where batches go, and how they get there: one vtable for every kind of device.
  *
  *   cpu    the slot itself is lent: no copy, no stream, none of the hooks below
- *   cuda   the slot is copied to a buffer in the GPU's memory, on a stream of the device's own
+ *   cuda   the slot is copied to a buffer in the GPU's memory, on a stream of the device's own; kernels that change it there have
+ *          another: the next copy does not wait for them
  *   cuda-host   as cpu, but the slots are page-locked for a GPU: the consumer issues the copy
  *
  * An event is a mark on a stream: it is done once everything before it on the stream is done.
@@ -43,14 +44,15 @@ struct stk_send_piece {
     size_t bytes;     /* >= 1 */
 };
 
-/* One batch on its way: `after` before it, `done` behind it, all on the device's stream. */
+/* One batch on its way: copies in the order of send(), and behind each its kernels, in that order, too. */
 struct stk_send {
     const struct stk_send_piece *pieces;
     uint32_t piece_count;
-    void *after; /* event that the copy waits for, on the device; NULL = none */
+    void *after, *after_kernels; /* events that the copy waits for, on the device; NULL = none */
+    void *copied;                /* event to mark after the copy */
     const struct stk_device_launch *launches; /* kernels after the copy, in this order */
     uint32_t launch_count;
-    void *done; /* event to mark after them */
+    void *ready; /* event to mark after them; not used if there are none */
 };
 
 struct stk_device_ops {

@@ -35,6 +35,18 @@ static int make_events(struct stk_transfer *transfer)
     return 0;
 }
 
+static bool make_buffer_events(struct stk_device *device, struct stk_buffer *buffer,
+                               char why[STK_DEVICE_WHY_BYTES])
+{
+    buffer->released = device->ops->event_create(device, why);
+    if (buffer->released == NULL)
+        return false;
+    buffer->ready = device->ops->event_create(device, why);
+    if (buffer->ready == NULL)
+        device->ops->event_destroy(device, buffer->released);
+    return buffer->ready != NULL;
+}
+
 /* A buffer without memory on the device. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
 static int make_buffer(struct stk_transfer *transfer, struct stk_buffer **out,
                        char why[STK_DEVICE_WHY_BYTES])
@@ -46,8 +58,7 @@ static int make_buffer(struct stk_transfer *transfer, struct stk_buffer **out,
     struct stk_buffer *buffer = stk_calloc(1, sizeof(*buffer) + numbers * sizeof(uint64_t));
     if (buffer == NULL)
         return STOKER_ENOMEM;
-    buffer->released = device->ops->event_create(device, why);
-    if (buffer->released == NULL) {
+    if (!make_buffer_events(device, buffer, why)) {
         stk_free(buffer);
         return STOKER_EDEVICE;
     }
@@ -149,6 +160,7 @@ static void free_buffers(struct stk_transfer *transfer)
         struct stk_buffer *buffer = transfer->made;
         transfer->made = buffer->earlier;
         device->ops->event_destroy(device, buffer->released);
+        device->ops->event_destroy(device, buffer->ready);
         if (buffer->owns_memory)
             device->ops->free(device, buffer->memory);
         stk_free(buffer);
@@ -327,10 +339,13 @@ int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows,
         .pieces = transfer->pieces,
         .piece_count = pieces_of(transfer, slot, buffer->memory, rows, held),
         .after = buffer->used ? buffer->released : NULL,
+        .after_kernels = buffer->changed ? buffer->ready : NULL,
         .launches = transfer->launches,
         .launch_count = kernels_behind(transfer, slot, buffer, place, !held),
-        .done = stk_transfer_copied(transfer, batch),
+        .copied = stk_transfer_copied(transfer, batch),
+        .ready = buffer->ready,
     };
+    buffer->changed = send.launch_count > 0;
     const uint64_t begin_ns = stk_trace_begin(transfer->trace, STOKER_TRACE_SEND, batch);
     stk_slots_take(slots); /* also on failure: the device may have started */
     const int rc = device->ops->send(device, &send);
@@ -358,6 +373,8 @@ int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffe
     struct stk_device *device = transfer->device;
     assert(buffer->lent);
     buffer->stream = stream;
+    if (buffer->changed)
+        return device->ops->wait_on(device, buffer->ready, stream);
     if (buffer->turn < transfer->retired)
         return 0; /* the copy is done; its event may belong to a later one */
     return device->ops->wait_on(device, stk_transfer_copied(transfer, buffer->turn), stream);

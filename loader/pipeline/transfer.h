@@ -10,7 +10,9 @@
  * Batch b is copied from slot b % slot_count to buffer b % buffer_count, all fields and ids together: in one piece,
  * unless more than 64 KiB in a row are unused, as behind the packed rows of a field that varies. A gap of 64 KiB takes
  * about as long on the bus as another copy takes to start (3 us at 20 GB/s). The event copied[b % event_count] follows the copy: the consumer's stream waits
- * for it before it uses the buffer, and the slot returns to the workers only when it is done. The
+ * for it before it uses the buffer, and the slot returns to the workers only when it is done. If kernels change the
+ * rows in the buffer, they run beside the next copies, and the stream waits for the buffer's event `ready` instead; the next
+ * copy into the buffer waits for that, too, since the consumer need not have used the batch. The
  * consumer's work with a buffer ends at the buffer's event `released`: the next copy into it waits
  * for that on the GPU. So the host waits for nothing.
  *
@@ -41,12 +43,14 @@ struct stk_buffer {
     uint8_t *memory;        /* laid out as a slot */
     uint8_t *images;        /* rows as delivered: within the copied slot, or after it */
     void *released;         /* event: end of the consumer's work with the last batch */
+    void *ready;            /* event: end of the kernels behind its copy; see changed */
     uint64_t *ids;          /* copy of the batch's ids in host memory, behind this struct */
     int64_t *offsets;       /* the same of its fields' offsets, one after the other */
     uint64_t turn;          /* the batch that may be copied here next, when the buffer is free */
     uint32_t padded;        /* the last of its rows: added to fill the batch */
     uint32_t rows;          /* rows of the batch in it */
     bool used;              /* `released` was marked: the next copy waits for it */
+    bool changed;           /* `ready` was marked: kernels follow the copy of the last batch */
     bool lent;              /* next() has returned it */
     bool shared;            /* several streams use it: each ends after those before it */
     void *stream; /* consumer's stream that last waited for this batch; NULL = the default stream */
@@ -97,6 +101,13 @@ static inline struct stk_buffer *stk_transfer_buffer(const struct stk_transfer *
 static inline void *stk_transfer_copied(const struct stk_transfer *transfer, uint64_t batch)
 {
     return transfer->copied[batch % transfer->event_count];
+}
+
+/* The event after which the batch can be used in its buffer. */
+static inline void *stk_transfer_usable(const struct stk_transfer *transfer, uint64_t batch)
+{
+    const struct stk_buffer *buffer = stk_transfer_buffer(transfer, batch);
+    return buffer->changed ? buffer->ready : stk_transfer_copied(transfer, batch);
 }
 
 /* Returns true if the buffer for the head slot's batch is free. */

@@ -391,22 +391,32 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes)
 
 /* ---- streams ---- */
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+/* Numbers fall as priorities rise, and are pulled into the range. */
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    STANDIN_BEGIN;
+    *least = 0;
+    *greatest = STANDIN_PRIORITY_GREATEST;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
 {
     (void)flags;
     STANDIN_BEGIN;
-    return standin_end(standin_stream_create(out));
+    const int least = priority > 0 ? 0 : priority;
+    return standin_end(standin_stream_create(
+        out, least < STANDIN_PRIORITY_GREATEST ? STANDIN_PRIORITY_GREATEST : least));
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(out, flags, 0);
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t *out)
 {
     return cudaStreamCreateWithFlags(out, cudaStreamDefault);
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
-{
-    (void)priority;
-    return cudaStreamCreateWithFlags(out, flags);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
@@ -423,13 +433,17 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     const cudaError_t forbidden = standin_unsafe_on(stream);
     if (forbidden != cudaSuccess)
         return standin_end(forbidden);
-    return standin_end(standin_stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
+    if (standin_stream_idle(stream))
+        return standin_end(cudaSuccess);
+    standin_host()->looks++;
+    return standin_end(cudaErrorNotReady);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     STANDIN_BEGIN;
     standin_host()->waits++;
+    standin_host()->spins++;
     const cudaError_t forbidden = standin_unsafe_on(stream);
     if (forbidden == cudaSuccess)
         standin_stream_wait_idle(stream);
@@ -470,6 +484,11 @@ uint64_t standin_cuda_launches(void)
 uint64_t standin_cuda_copies(void)
 {
     return atomic_load(&standin.copies);
+}
+
+int standin_cuda_launch_priority(void)
+{
+    return atomic_load(&standin.launch_priority);
 }
 
 uint64_t standin_cuda_graph_launches(void)
@@ -546,6 +565,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
     memcpy(operation.argument, arguments[0], kernel->argument_bytes);
     if (!standin_capturing(stream))
         atomic_fetch_add(&standin.launches, 1U);
+    atomic_store(&standin.launch_priority, standin_stream_priority(stream));
     return standin_end(standin_enqueue(stream, &operation));
 }
 
@@ -553,9 +573,8 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
-    (void)flags;
     STANDIN_BEGIN;
-    return standin_end(standin_event_create(out));
+    return standin_end(standin_event_create(out, (flags & cudaEventBlockingSync) != 0));
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *out)
@@ -597,7 +616,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
         return standin_end(forbidden);
     if (atomic_load_explicit(&standin.lie, memory_order_relaxed) == STANDIN_CUDA_SAYS_DONE)
         return standin_end(cudaSuccess);
-    return standin_end(standin_event_done(event) ? cudaSuccess : cudaErrorNotReady);
+    if (standin_event_done(event))
+        return standin_end(cudaSuccess);
+    standin_host()->looks++;
+    return standin_end(cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
@@ -605,6 +627,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     STANDIN_BEGIN;
     standin_host()->waits++;
     const cudaError_t forbidden = check_asking(event);
+    if (!standin_event_sleeps(event))
+        standin_host()->spins++;
     if (forbidden == cudaSuccess)
         standin_event_wait(event);
     return standin_end(forbidden);

@@ -76,8 +76,10 @@ void standin_cuda_memory(uint64_t bytes);
 
 /* Calls of this thread that block the host or a whole device, without the test's own. */
 struct standin_cuda_host {
-    uint64_t waits;       /* for a stream, an event or a device, even if idle */
-    uint64_t copies;      /* copies and fills that the host waits for */
+    uint64_t waits;  /* for a stream, an event or a device, even if idle */
+    uint64_t spins;  /* those of them in which CUDA takes a core: all but for events that block */
+    uint64_t looks;  /* queries whose answer was: not yet */
+    uint64_t copies; /* copies and fills that the host waits for */
     uint64_t allocations; /* allocating and freeing device and page-locked memory */
 };
 struct standin_cuda_host standin_cuda_host(void); /* since the reset or the start of the thread */
@@ -100,6 +102,8 @@ struct standin_cuda_kernel {
     void (*run)(const struct standin_cuda_kernel *kernel, void *argument);
 };
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
+enum { STANDIN_PRIORITY_GREATEST = -5 };
+int standin_cuda_launch_priority(void);     /* of the stream of the latest launch */
 uint64_t standin_cuda_launches(void);       /* kernels; those of a graph when it is launched */
 uint64_t standin_cuda_graph_launches(void); /* graphs */
 uint64_t standin_cuda_copies(void);         /* copies queued on streams, without those of graphs */

@@ -30,6 +30,7 @@ struct standin_state {
     _Atomic uint64_t violations;
     _Atomic uint64_t strays;
     _Atomic uint64_t launches;
+    _Atomic int launch_priority;
     _Atomic uint64_t graph_launches;
     _Atomic uint64_t copies;
     _Atomic uint64_t memory_bytes; /* per device */
@@ -135,7 +136,8 @@ void standin_operation_end(const struct standin_operation *operation);
 /* Sometimes wait for a random time. */
 void standin_dawdle(uint64_t *random);
 
-cudaError_t standin_stream_create(cudaStream_t *out);
+cudaError_t standin_stream_create(cudaStream_t *out, int priority);
+int standin_stream_priority(cudaStream_t stream);
 void standin_stream_destroy(cudaStream_t stream);
 int standin_stream_device(cudaStream_t stream);
 /* Append a copy of the operation. NULL = the default stream of the current device. */
@@ -149,7 +151,9 @@ void standin_streams_end(void);       /* the default streams */
 void standin_streams_wait_idle(void); /* all of the current device */
 void standin_lose(int code);          /* lose the GPU: later copies access no memory */
 
-cudaError_t standin_event_create(cudaEvent_t *out);
+cudaError_t standin_event_create(cudaEvent_t *out, bool sleeps);
+/* Returns true if the host sleeps while it waits for the event; by default it spins. */
+bool standin_event_sleeps(cudaEvent_t event);
 void standin_event_destroy(cudaEvent_t event);
 int standin_event_device(cudaEvent_t event);
 void standin_event_mark(cudaEvent_t event, cudaStream_t stream);

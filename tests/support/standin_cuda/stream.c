@@ -16,6 +16,7 @@ struct standin_mark {
 
 struct CUevent_st {
     int device;
+    bool sleeps; /* the host, while it waits for it */
     pthread_mutex_t lock;
     pthread_cond_t moved;
     struct standin_mark *latest; /* NULL = never recorded */
@@ -26,6 +27,7 @@ struct CUevent_st {
 struct CUstream_st {
     struct CUstream_st *next;
     int device;
+    int priority;
     bool forgets;
     struct standin_lane *lane;
     pthread_t thread;
@@ -55,7 +57,7 @@ void standin_lose(int code)
 
 /* ---- events ---- */
 
-cudaError_t standin_event_create(cudaEvent_t *out)
+cudaError_t standin_event_create(cudaEvent_t *out, bool sleeps)
 {
     cudaEvent_t event = calloc(1, sizeof(*event));
     if (event == NULL)
@@ -63,6 +65,7 @@ cudaError_t standin_event_create(cudaEvent_t *out)
     pthread_mutex_init(&event->lock, NULL);
     pthread_cond_init(&event->moved, NULL);
     event->device = standin_current();
+    event->sleeps = sleeps;
     event->holders = 1;
     atomic_fetch_add(&standin.live, 1);
     *out = event;
@@ -95,6 +98,11 @@ void standin_event_destroy(cudaEvent_t event)
 {
     atomic_fetch_sub(&standin.live, 1);
     drop(event, NULL);
+}
+
+bool standin_event_sleeps(cudaEvent_t event)
+{
+    return event->sleeps;
 }
 
 int standin_event_device(cudaEvent_t event)
@@ -332,9 +340,10 @@ static void unmake(cudaStream_t stream)
     free(stream);
 }
 
-cudaError_t standin_stream_create(cudaStream_t *out)
+cudaError_t standin_stream_create(cudaStream_t *out, int priority)
 {
     *out = make(standin_current());
+    (*out)->priority = priority;
     atomic_fetch_add(&standin.live, 1);
     return cudaSuccess;
 }
@@ -367,6 +376,11 @@ void standin_streams_end(void)
             default_streams[i] = NULL;
         }
     pthread_mutex_unlock(&default_lock);
+}
+
+int standin_stream_priority(cudaStream_t stream)
+{
+    return resolve(stream)->priority;
 }
 
 int standin_stream_device(cudaStream_t stream)
