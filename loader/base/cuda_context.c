@@ -31,7 +31,7 @@ cudaError_t stk_cuda_context_open(struct stk_cuda_context *context,
                                   const struct stk_cuda_runtime *runtime, int device,
                                   const char **what)
 {
-    struct driver driver = { NULL };
+    struct driver driver = { .init = NULL };
     int handle = 0;
     *context = (struct stk_cuda_context){ .runtime = runtime, .device = device };
     if (!find_all(runtime, &driver))
