@@ -103,8 +103,8 @@ struct standin_cuda_kernel {
 };
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
 enum { STANDIN_PRIORITY_GREATEST = -5 };
-int standin_cuda_launch_priority(void);     /* of the stream of the latest launch */
-uint64_t standin_cuda_launches(void);       /* kernels; those of a graph when it is launched */
+int standin_cuda_launch_priority(void); /* the priority of the latest stream that got a kernel */
+uint64_t standin_cuda_launches(void);   /* kernels; those of a graph when it is launched */
 uint64_t standin_cuda_graph_launches(void); /* graphs */
 uint64_t standin_cuda_copies(void);         /* copies queued on streams, without those of graphs */
 

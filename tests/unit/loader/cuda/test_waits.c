@@ -84,7 +84,7 @@ Test(cuda_waits, without_a_spare_core_the_host_sleeps)
     cr_assert_eq(pthread_join(opener, NULL), 0);
 }
 
-/* A wait with an end looks now and then; twenty looks are less than 50 us apart if all are done in a millisecond. */
+/* A wait with an end looks now and then. */
 Test(cuda_waits, a_wait_with_an_end_naps_between_looks)
 {
     pthread_t opener;
@@ -93,7 +93,7 @@ Test(cuda_waits, a_wait_with_an_end_naps_between_looks)
     const struct standin_cuda_host host = standin_cuda_host();
     cr_assert_eq(host.waits, 0);
     cr_assert_gt(host.looks, 0);
-    cr_assert_lt(host.looks, 40); /* of at least 5, 10, 20, 40 and then 50 us */
+    cr_assert_lt(host.looks, 40); /* naps last at least 5, 10, 20, 40 and then 50 us */
     cr_assert_eq(device->ops->wait(device, event, 0, false), 0);
     cr_assert_eq(pthread_create(&opener, NULL, open_gate, NULL), 0);
     cr_assert_eq(device->ops->wait(device, event, UINT64_MAX, false), 1);
