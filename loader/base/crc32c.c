@@ -63,6 +63,10 @@ stk_crc32c_fn *stk_crc32c_fastest(void)
         fast = stk_crc32c_avx2();
     if (fast == NULL)
         fast = stk_crc32c_sse42();
+    if (fast == NULL)
+        fast = stk_crc32c_arm_strips();
+    if (fast == NULL)
+        fast = stk_crc32c_arm();
     return fast != NULL ? fast : crc_plain;
 }
 

@@ -13,13 +13,15 @@
 /* The checksum of bytes that follow others whose checksum is `crc`; 0 for the first. */
 uint32_t stk_crc32c(uint32_t crc, const void *bytes, size_t size);
 
-/* The variants: plain C, the instruction of x86-64, and that instruction together with carry-less multiplication of
- * 256 and 512 bits. NULL = not supported by this processor. */
+/* The variants: plain C; the instruction of x86-64, and that instruction together with carry-less multiplication of
+ * 256 and 512 bits; the instruction of 64-bit ARM, and three sums at a time. NULL = not supported by this processor. */
 typedef uint32_t stk_crc32c_fn(uint32_t crc, const void *bytes, size_t size);
 stk_crc32c_fn *stk_crc32c_plain(void);
 stk_crc32c_fn *stk_crc32c_sse42(void);
 stk_crc32c_fn *stk_crc32c_avx2(void);
 stk_crc32c_fn *stk_crc32c_avx512(void);
+stk_crc32c_fn *stk_crc32c_arm(void);
+stk_crc32c_fn *stk_crc32c_arm_strips(void);
 
 /* The fastest variant, chosen once by a caller that computes many. */
 stk_crc32c_fn *stk_crc32c_fastest(void);

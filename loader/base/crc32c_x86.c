@@ -28,68 +28,28 @@
 
 /* ---- the instruction ------------------------------------------------------------ */
 
-SSE42_INLINE uint64_t word_at(const uint8_t *at)
+SSE42_INLINE uint64_t add_word(uint64_t sum, uint64_t word)
 {
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
-    return word;
+    return _mm_crc32_u64(sum, word);
 }
 
-/* The sum after `bytes` zero bytes: `power` is x^(8 bytes - 33) mod the polynomial. */
-SSE42_INLINE uint64_t shifted(uint64_t sum, uint32_t power)
+SSE42_INLINE uint64_t add_byte(uint64_t sum, uint8_t byte)
 {
-    const __m128i product =
-        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)sum), _mm_cvtsi32_si128((int)power), 0);
-    return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+    return _mm_crc32_u8((uint32_t)sum, byte);
 }
 
-/* Sums three strips of `strip` bytes in parallel, as often as they fit. */
-SSE42_INLINE uint64_t sum_strips(uint64_t sum, const uint8_t **from, size_t *size, size_t strip,
-                                 uint32_t power_one, uint32_t power_two)
+SSE42_INLINE uint64_t multiply(uint64_t sum, uint32_t power)
 {
-    const uint8_t *at = *from;
-    for (; *size >= 3 * strip; *size -= 3 * strip, at += 3 * strip) {
-        uint64_t second = 0;
-        uint64_t third = 0;
-        for (size_t i = 0; i < strip; i += sizeof(uint64_t)) {
-            sum = _mm_crc32_u64(sum, word_at(at + i));
-            second = _mm_crc32_u64(second, word_at(at + strip + i));
-            third = _mm_crc32_u64(third, word_at(at + 2 * strip + i));
-        }
-        sum = shifted(sum, power_two) ^ shifted(second, power_one) ^ third;
-    }
-    *from = at;
-    return sum;
+    return (uint64_t)_mm_cvtsi128_si64(
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)sum), _mm_cvtsi32_si128((int)power), 0));
 }
 
-/* Adds the last `count` bytes of a word, 0..7. No branch: the count is nearly random. */
-SSE42_INLINE uint64_t sum_rest(uint64_t sum, uint64_t word, size_t count)
-{
-    const size_t before = 56 - 8 * count; /* in two steps: shifting by 64 is undefined */
-    const uint64_t rest = (word >> before >> 8 ^ sum) << before << 8;
-    return _mm_crc32_u64(0, rest) ^ sum >> 8 * count;
-}
-
-SSE42_INLINE uint32_t sum_words(uint64_t sum, const uint8_t *at, size_t size)
-{
-    if (size < sizeof(uint64_t)) {
-        for (; size > 0; size--, at++)
-            sum = _mm_crc32_u8((uint32_t)sum, *at);
-        return (uint32_t)sum;
-    }
-    for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), at += sizeof(uint64_t))
-        sum = _mm_crc32_u64(sum, word_at(at));
-    return (uint32_t)sum_rest(sum, word_at(at + size - sizeof(uint64_t)), size);
-}
+#define CRC_INLINE SSE42_INLINE
+#include "loader/base/crc32c_strips.h"
 
 SSE42 static uint32_t sum_sse42(uint32_t sum_before, const void *bytes, size_t size)
 {
-    const uint8_t *at = bytes;
-    uint64_t sum = ~sum_before;
-    sum = sum_strips(sum, &at, &size, 1024, 0x170076FAU, 0xA51B6135U);
-    sum = sum_strips(sum, &at, &size, 256, 0xB9E02B86U, 0xDD7E3B0CU);
-    sum = sum_strips(sum, &at, &size, 64, 0x9E4ADDF8U, 0x0D3B6092U);
-    return ~sum_words(sum, at, size);
+    return ~sum_all(~sum_before, bytes, size);
 }
 
 /* ---- carry-less multiplication --------------------------------------------------- */

@@ -31,8 +31,10 @@ CleanTest(crc32c, published_vectors)
 /* In one piece and in two. */
 static void check_variants(const uint8_t *bytes, size_t size)
 {
-    stk_crc32c_fn *const variants[] = { stk_crc32c_plain(), stk_crc32c_sse42(), stk_crc32c_avx2(),
-                                        stk_crc32c_avx512(), stk_crc32c };
+    stk_crc32c_fn *const variants[] = { stk_crc32c_plain(), stk_crc32c_sse42(),
+                                        stk_crc32c_avx2(),  stk_crc32c_avx512(),
+                                        stk_crc32c_arm(),   stk_crc32c_arm_strips(),
+                                        stk_crc32c };
     const uint32_t expected = stk_crc32c_by_bits(bytes, size);
     for (size_t v = 0; v < sizeof(variants) / sizeof(variants[0]); v++) {
         if (variants[v] == NULL)
