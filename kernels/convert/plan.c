@@ -43,6 +43,9 @@ const struct stk_convert_variant stk_convert_variants[STK_CONVERT_VARIANTS_MAX +
     { "avx512", stk_convert_runs_on_avx512, stk_convert_choose_avx512 },
     { "avx2", stk_convert_runs_on_avx2, stk_convert_choose_avx2 },
 #endif
+#ifdef STK_KERNELS_NEON
+    { "neon", stk_convert_runs_anywhere, stk_convert_choose_neon },
+#endif
     { "baseline", stk_convert_runs_anywhere, stk_convert_choose_baseline },
     { NULL, NULL, NULL },
 };

@@ -3,6 +3,7 @@
  *   baseline   plain C             any CPU
  *   avx2       AVX2, FMA, F16C     x86-64 since 2013
  *   avx512     AVX-512 F, BW, VL   x86-64 servers since 2017
+ *   neon       NEON                any 64-bit ARM
  *
  * All give the same bits. A plan takes the best one that the CPU can run; the tests run each.
  */
@@ -32,5 +33,6 @@ bool stk_convert_runs_on_avx512(void);
 stk_convert_rows_fn *stk_convert_choose_baseline(const struct stk_convert_plan *plan);
 stk_convert_rows_fn *stk_convert_choose_avx2(const struct stk_convert_plan *plan);
 stk_convert_rows_fn *stk_convert_choose_avx512(const struct stk_convert_plan *plan);
+stk_convert_rows_fn *stk_convert_choose_neon(const struct stk_convert_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
-/* crop_blocks.h - rows of floats by blocks of pixels: eight in narrow lines (block_avx2.h), eight or sixteen in
- * wide ones (wide_avx2.h, wide_avx512.h).
+/* crop_blocks.h - rows of floats by blocks of pixels: eight in narrow lines (block_avx2.h, block_neon.h), eight or sixteen in
+ * wide ones (wide_eight.h, wide_avx512.h).
  *
  *   wide     fill │ block │ block │ ... │ block, overlapping the one before │ fill
  *   narrow   block, partly fill │ block │ ... │ block │ block, partly fill
@@ -9,12 +9,13 @@
  * has the same blocks for every image. Its first and last one may overhang the image by up to eight pixels: the
  * plan has shuffles for each overhang (shuffle_tables.h). Lines outside the image are read from a line of fill.
  *
+ * The including file has included its block_*.h and wide_*.h.
+ *
  * A store's address is always in a register: if it had to be loaded, later loads would wait for it.
  */
 #ifndef STK_KERNELS_TRANSFORM_CROP_BLOCKS_H
 #define STK_KERNELS_TRANSFORM_CROP_BLOCKS_H
 
-#include "kernels/transform/block_avx2.h"
 #include "kernels/transform/crop_view.h"
 
 enum { NARROW_BLOCKS = STK_FILL_BYTES / STOKER_TRANSFORM_CHANNELS_MAX / BLOCK_PIXELS };

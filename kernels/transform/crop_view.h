@@ -1,10 +1,9 @@
 /* crop_view.h - what all ways to make a row share: its target, the visible part of the image, prefetching, fill.
- * Part of the bodies that each variant compiles. */
+ * Part of the bodies that each variant compiles, which have included their block_*.h. */
 #ifndef STK_KERNELS_TRANSFORM_CROP_VIEW_H
 #define STK_KERNELS_TRANSFORM_CROP_VIEW_H
 
 #include "kernels/convert/span_body.h"
-#include "kernels/transform/block_avx2.h"
 #include "kernels/transform/transform.h"
 
 struct fetching;

@@ -12,6 +12,11 @@ const struct stk_mix_variant stk_mix_variants[STK_MIX_VARIANTS_MAX + 1] = {
       stk_convert_runs_on_avx2,
       { stk_blend_u8_avx2, stk_blend_f16_avx2, stk_blend_bf16_avx2, stk_blend_f32_avx2 } },
 #endif
+#ifdef STK_KERNELS_NEON
+    { "neon",
+      stk_convert_runs_anywhere,
+      { stk_blend_u8_neon, stk_blend_f16_neon, stk_blend_bf16_neon, stk_blend_f32_neon } },
+#endif
     { "baseline",
       stk_convert_runs_anywhere,
       { stk_blend_u8_baseline, stk_blend_f16_baseline, stk_blend_bf16_baseline,

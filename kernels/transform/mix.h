@@ -86,6 +86,7 @@ void stk_mixup_rows_by(const struct stk_mix_variant *variant, enum stk_mix_type 
 stk_blend_fn stk_blend_u8_baseline, stk_blend_f16_baseline, stk_blend_bf16_baseline,
     stk_blend_f32_baseline;
 stk_blend_fn stk_blend_u8_avx2, stk_blend_f16_avx2, stk_blend_bf16_avx2, stk_blend_f32_avx2;
+stk_blend_fn stk_blend_u8_neon, stk_blend_f16_neon, stk_blend_bf16_neon, stk_blend_f32_neon;
 
 #endif
 #endif

@@ -18,6 +18,11 @@ const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS
       stk_resize_lines_avx2, stk_resize_column_avx2, stk_colour_avx2, stk_gray_avx2,
       stk_blur_avx2 },
 #endif
+#ifdef STK_KERNELS_NEON
+    { "neon", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_neon,
+      stk_resize_lines_baseline, stk_resize_column_baseline, stk_colour_baseline, stk_gray_baseline,
+      stk_blur_baseline },
+#endif
     { "baseline", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_baseline,
       stk_resize_lines_baseline, stk_resize_column_baseline, stk_colour_baseline, stk_gray_baseline,
       stk_blur_baseline },

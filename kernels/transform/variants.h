@@ -8,6 +8,7 @@
 stk_crop_fn *stk_crop_choose_baseline(const struct stk_convert_plan *convert, uint32_t channels);
 stk_crop_fn *stk_crop_choose_avx2(const struct stk_convert_plan *convert, uint32_t channels);
 stk_crop_fn *stk_crop_choose_avx512(const struct stk_convert_plan *convert, uint32_t channels);
+stk_crop_fn *stk_crop_choose_neon(const struct stk_convert_plan *convert, uint32_t channels);
 
 stk_resize_lines_fn stk_resize_lines_baseline, stk_resize_lines_avx2;
 stk_resize_column_fn stk_resize_column_baseline, stk_resize_column_avx2;

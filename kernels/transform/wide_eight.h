@@ -1,8 +1,8 @@
-/* wide_avx2.h - the block of crop_blocks.h with AVX2: eight pixels. */
-#ifndef STK_KERNELS_TRANSFORM_WIDE_AVX2_H
-#define STK_KERNELS_TRANSFORM_WIDE_AVX2_H
-
-#include "kernels/transform/block_avx2.h"
+/* wide_eight.h - the block of crop_blocks.h by eight pixels, for variants without a wider one. The including file
+ * includes its block_*.h first.
+ */
+#ifndef STK_KERNELS_TRANSFORM_WIDE_EIGHT_H
+#define STK_KERNELS_TRANSFORM_WIDE_EIGHT_H
 
 enum { WIDE_PIXELS = BLOCK_PIXELS };
 
