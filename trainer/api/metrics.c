@@ -112,5 +112,9 @@ void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_ca
         out->refused += found->refused;
         if (out->reason == NULL && found->refused > 0)
             out->reason = found->reason.message;
+        const struct stk_replaced replaced = stage->ops->device->replaced(stage->backend);
+        if (out->replaced == 0 && replaced.graphs > 0)
+            out->replacement = replaced.first;
+        out->replaced += replaced.graphs;
     }
 }

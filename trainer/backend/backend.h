@@ -150,6 +150,12 @@ struct stk_capture {
     stoker_error reason;       /* error of the first refusal; code 0 = none */
 };
 
+/* Engines of a library that failed when they were run first, so that others run in their place. */
+struct stk_replaced {
+    uint64_t graphs;   /* number of graphs and products that are concerned */
+    const char *first; /* what failed first, why, and what runs instead; "" = none */
+};
+
 /* One pass within its group. */
 struct stk_group_pass {
     bool first, last;                /* pass of the group */
@@ -243,6 +249,7 @@ struct stk_device_ops {
 
     /* Counts of captured steps; owned by the back end. */
     const struct stk_capture *(*capture)(const struct stk_backend *backend);
+    struct stk_replaced (*replaced)(const struct stk_backend *backend);
     /* The cudaStream_t that everything is queued on. */
     void *(*stream)(const struct stk_backend *backend);
 };

@@ -136,7 +136,7 @@ static void show_tables(struct one_rank *rank)
     free(text);
 }
 
-/* Warns if a GPU's steps could not be captured: it then trains more slowly. */
+/* Warns if a GPU's steps could not be captured or engines were replaced: it then trains more slowly. */
 static void show_capture(const struct one_rank *rank)
 {
     stoker_trainer_capture capture;
@@ -146,6 +146,11 @@ static void show_capture(const struct one_rank *rank)
             &rank->voice,
             "steps do not run as a CUDA graph but are queued one operation at a time: %s",
             capture.reason);
+    if (capture.replacement != NULL)
+        voice_complain(&rank->voice,
+                       "%" PRIu64 " convolutions or products do not run on their best engine; the "
+                       "first is %s",
+                       capture.replaced, capture.replacement);
 }
 
 static void show_result(const struct one_rank *rank, const struct fit_result *result)

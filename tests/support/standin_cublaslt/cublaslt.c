@@ -30,10 +30,12 @@ struct preference {
 struct algorithm {
     uint64_t workspace_bytes;
     uint32_t alignment_bytes;
+    uint32_t index; /* in the list */
 };
 
 static struct {
     bool epilogues;
+    struct standin_cublaslt_failing failing;
     _Atomic uint64_t runs; /* trainers may be in several threads */
     _Atomic int64_t live;
 } standin = { .epilogues = true };
@@ -41,7 +43,13 @@ static struct {
 void standin_cublaslt_reset(bool epilogues)
 {
     standin.epilogues = epilogues;
+    standin.failing = (struct standin_cublaslt_failing){ 0 };
     standin.runs = 0;
+}
+
+void standin_cublaslt_fail(struct standin_cublaslt_failing failing)
+{
+    standin.failing = failing;
 }
 
 uint64_t standin_cublaslt_runs(void)
@@ -237,10 +245,13 @@ static cublasStatus_t check(const struct matmul *m, const struct layout *a, cons
                                                     : CUBLAS_STATUS_SUCCESS;
 }
 
-static void propose(cublasLtMatmulHeuristicResult_t *result, const struct preference *p,
-                    uint64_t workspace_bytes)
+/* Append to the list. */
+static void propose(cublasLtMatmulHeuristicResult_t results[], int *found,
+                    const struct preference *p, uint64_t workspace_bytes)
 {
-    struct algorithm algorithm = { workspace_bytes, 0 };
+    cublasLtMatmulHeuristicResult_t *const result = &results[*found];
+    struct algorithm algorithm = { workspace_bytes, 0, (uint32_t)*found };
+    *found += 1;
     for (int i = 0; i < 4; i++)
         if (p->alignment_bytes[i] > algorithm.alignment_bytes)
             algorithm.alignment_bytes = p->alignment_bytes[i];
@@ -267,9 +278,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
         return status;
     if ((p->schemes & CUBLASLT_REDUCTION_SCHEME_INPLACE) != 0 &&
         p->workspace_bytes >= SHARED_BYTES && *found < wanted)
-        propose(&results[(*found)++], p, SHARED_BYTES);
+        propose(results, found, p, SHARED_BYTES);
     if (*found < wanted)
-        propose(&results[(*found)++], p, 0);
+        propose(results, found, p, 0);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -396,6 +407,12 @@ static void *view_matrix(const void *memory, const struct layout *l, uint32_t al
     return view(memory, elements * type_bytes(l->type), alignment_bytes);
 }
 
+static bool fails(const struct algorithm *algorithm, const struct matmul *matmul)
+{
+    return (standin.failing.algorithms >> algorithm->index & 1) != 0 &&
+           (!standin.failing.fused_only || matmul->epilogue != CUBLASLT_EPILOGUE_DEFAULT);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t matmul,
                               const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,
                               const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
@@ -438,6 +455,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t matm
     void *arguments[] = { &w };
     const dim3 one = { 1, 1, 1 };
     standin.runs++;
+    if (fails(&algorithm, &w.matmul) && !standin.failing.loses_device)
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (fails(&algorithm, &w.matmul)) /* noticed at the call after the launch */
+        standin_cuda_fail(2, cudaErrorIllegalAddress, true);
     return cudaLaunchKernel(&kernel, one, one, arguments, 0, stream) == cudaSuccess
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;

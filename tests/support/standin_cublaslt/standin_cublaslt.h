@@ -14,6 +14,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Algorithms that fail when they run. */
+struct standin_cublaslt_failing {
+    uint32_t algorithms; /* bit i: algorithm i of a list; 0 = none */
+    bool fused_only;     /* with an epilogue */
+    /* Its kernel faults: every later call of the runtime fails. Otherwise it is not launched. */
+    bool loses_device;
+};
+
+/* For the test's main thread; a reset sets none. */
+void standin_cublaslt_fail(struct standin_cublaslt_failing failing);
+
 /* Enables or disables epilogues and resets the counts. For the test's main thread. */
 void standin_cublaslt_reset(bool epilogues);
 

@@ -22,19 +22,27 @@ struct stk_cudnn_graph {
 
 struct stk_cudnn_plan {
     struct standin_cudnn_work work;
+    uint32_t candidate;
 };
 
 static struct {
     bool fuses;
+    struct standin_cudnn_failing failing;
     _Atomic uint64_t plans, rounded, runs; /* trainers may be in several threads */
 } standin = { .fuses = true };
 
 void standin_cudnn_reset(bool fuses)
 {
     standin.fuses = fuses;
+    standin.failing = (struct standin_cudnn_failing){ 0 };
     standin.plans = 0;
     standin.rounded = 0;
     standin.runs = 0;
+}
+
+void standin_cudnn_fail(struct standin_cudnn_failing failing)
+{
+    standin.failing = failing;
 }
 
 uint64_t standin_cudnn_plans(void)
@@ -235,6 +243,7 @@ int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *g
     if (plan == NULL)
         return refuse(error, STOKER_ENOMEM, "no memory");
     plan->work = graph->work;
+    plan->candidate = candidate;
     plan->work.workspace_bytes = workspace_bytes[candidate];
     standin.plans++;
     standin.rounded += candidate == 1;
@@ -294,6 +303,12 @@ static void run(const struct standin_cuda_kernel *kernel, void *argument)
     standin_cudnn_work_run(argument);
 }
 
+static bool fails(const struct stk_cudnn_plan *plan)
+{
+    return (standin.failing.candidates >> plan->candidate & 1) != 0 &&
+           (!standin.failing.fused_only || plan->work.operations > 1);
+}
+
 int stk_cudnn_plan_run(struct stk_cudnn_plan *plan, const struct stk_cudnn_binding *bindings,
                        uint32_t count, void *workspace, void *stream, stoker_error *error)
 {
@@ -306,6 +321,10 @@ int stk_cudnn_plan_run(struct stk_cudnn_plan *plan, const struct stk_cudnn_bindi
     void *arguments[] = { &work };
     const dim3 one = { 1, 1, 1 };
     standin.runs++;
+    if (fails(plan) && !standin.failing.loses_device)
+        return refuse(error, STOKER_EDEVICE, "CUDNN_STATUS_EXECUTION_FAILED");
+    if (fails(plan)) /* noticed at the call after the launch */
+        standin_cuda_fail(2, cudaErrorIllegalAddress, true);
     if (cudaLaunchKernel(&kernel, one, one, arguments, 0, stream) != cudaSuccess)
         return refuse(error, STOKER_EDEVICE, "CUDNN_STATUS_EXECUTION_FAILED");
     return STOKER_OK;

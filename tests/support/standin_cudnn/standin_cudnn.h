@@ -20,6 +20,17 @@
 
 enum { STANDIN_CUDNN_CANDIDATES = 3 };
 
+/* Engines that are built and fail when they run. */
+struct standin_cudnn_failing {
+    uint32_t candidates; /* bit i: candidate i; 0 = none */
+    bool fused_only;     /* in graphs of several operations */
+    /* Its kernel faults: every later call of the runtime fails. Otherwise it is not launched. */
+    bool loses_device;
+};
+
+/* For the test's main thread; a reset sets none. */
+void standin_cudnn_fail(struct standin_cudnn_failing failing);
+
 /* Reset the counts; fuses: there are engines for graphs of several operations. For the test's main thread. */
 void standin_cudnn_reset(bool fuses);
 

@@ -40,7 +40,7 @@ static int open_all(struct stk_backend *backend, const struct stk_backend_option
     if (rc != STOKER_OK)
         return rc;
     rc = open_libraries(backend, options, error);
-    if (rc == STOKER_OK && options->benchmark)
+    if (rc == STOKER_OK && (options->needs_convolutions || options->needs_linear))
         rc = stk_engine_cache_create(&backend->math.cache, error);
     if (rc == STOKER_OK) {
         backend->block = stk_cuda_alloc(backend, sizeof(*backend->block), error);
@@ -98,6 +98,14 @@ static const struct stk_capture *cuda_capture(const struct stk_backend *backend)
     return &backend->captured;
 }
 
+static struct stk_replaced cuda_replaced(const struct stk_backend *backend)
+{
+    if (backend->math.cache == NULL)
+        return (struct stk_replaced){ .first = "" };
+    const struct stk_engine_replaced *const r = stk_engine_cache_replaced(backend->math.cache);
+    return (struct stk_replaced){ r->graphs, r->first };
+}
+
 static struct stk_device_id cuda_identify(const struct stk_backend *backend)
 {
     return backend->id;
@@ -145,6 +153,7 @@ static const struct stk_device_ops device_ops = {
     .broadcast = stk_cuda_ranks_broadcast,
     .clear = cuda_clear,
     .capture = cuda_capture,
+    .replaced = cuda_replaced,
     .stream = cuda_stream,
 };
 

@@ -341,7 +341,11 @@ typedef struct stoker_trainer_capture {
     uint64_t refused;  /* kinds of steps that could not be recorded, and are queued each time */
     /* CUDA's reason for the first refusal, valid as long as the trainer; NULL = there was none. */
     const char *reason;
-    uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
+    /* Convolutions and products whose first engine (of cuDNN, cuBLASLt) failed when it was tried, so that another one
+     * runs; the first of them in words (what failed, why, what runs), as long-lived as reason; NULL = there was none. */
+    uint64_t replaced;
+    const char *replacement;
+    uint64_t reserved[2]; /* 0; the size never changes: new members take their place */
 } stoker_trainer_capture;
 STOKER_API void stoker_trainer_get_capture(const stoker_trainer *trainer,
                                            stoker_trainer_capture *out);

@@ -3,6 +3,7 @@
 #include "trainer/backend/cuda/engine/choice.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What one engine is, and how it answers. */
@@ -10,13 +11,15 @@ struct engine {
     struct stk_engine_notes notes;
     uint64_t workspace_bytes;
     double seconds;
-    int build_rc, time_rc;
+    int build_rc, run_rc, time_rc;
 };
 
 struct shelf {
     const struct engine *engines;
-    uint32_t built, timed; /* calls */
+    uint32_t built, ran, timed; /* calls */
     uint32_t last;
+    struct stk_engine_failures failures;
+    bool tries; /* engines run before they are taken */
 };
 
 static void notes(void *context, uint32_t index, struct stk_engine_notes *out)
@@ -43,11 +46,26 @@ static int time_it(void *context, double *seconds, stoker_error *error)
     return shelf->engines[shelf->last].time_rc;
 }
 
+static int run_it(void *context, stoker_error *error)
+{
+    struct shelf *const shelf = context;
+    const struct engine *const engine = &shelf->engines[shelf->last];
+    shelf->ran++;
+    (void)snprintf(error->message, sizeof(error->message), "cause %d", (int)engine->notes.engine);
+    return engine->run_rc;
+}
+
 static int choose(struct stk_engine_choice *out, struct shelf *shelf, uint32_t count,
                   const struct stk_engine_rules *rules, bool float32, stoker_error *error)
 {
     const struct stk_engine_source source = {
-        .context = shelf, .count = count, .notes = notes, .build = build, .time = time_it
+        .context = shelf,
+        .count = count,
+        .notes = notes,
+        .build = build,
+        .run = shelf->tries ? run_it : NULL,
+        .time = time_it,
+        .failures = &shelf->failures,
     };
     return stk_engine_choose(out, &source, rules, float32, error);
 }
@@ -174,10 +192,11 @@ CleanTest(engine_choice, none_is_an_error_that_says_why)
     stoker_error error = { 0 };
     cr_assert_eq(choose(&choice, &shelf, 4, &rules, false, &error), STOKER_ENOTSUP);
     cr_assert_eq(choice.index, 77, "untouched");
-    cr_assert(strstr(error.message,
-                     "of 4 engines, 1 are not allowed, 1 do not run here, 2 need more "
-                     "than 1000 bytes (4000 at the least)") != NULL,
-              "%s", error.message);
+    cr_assert(
+        strstr(error.message,
+               "of 4 engines, 1 are not allowed, 1 are not built here, 0 failed when run, 2 need "
+               "more than 1000 bytes (4000 at the least)") != NULL,
+        "%s", error.message);
     cr_assert_eq(choose(&choice, &shelf, 0, &rules, false, &error), STOKER_ENOTSUP);
 }
 
@@ -195,4 +214,80 @@ CleanTest(engine_choice, other_failures_are_not_hidden)
     cr_assert_eq(choose(&choice, &shelf, 2, &rules, false, NULL), STOKER_EDEVICE);
     engines[0].build_rc = STOKER_EDEVICE;
     cr_assert_eq(choose(&choice, &shelf, 2, &rules, false, NULL), STOKER_EDEVICE);
+}
+
+CleanTest(engine_choice, one_that_fails_when_run_is_replaced_by_the_next)
+{
+    const struct engine engines[] = {
+        { .notes.engine = 7, .run_rc = STOKER_ENOTSUP },
+        { .notes.engine = 8, .workspace_bytes = LIMIT + 1 },
+        { .notes.engine = 9, .run_rc = STOKER_ENOTSUP },
+        { .notes.engine = 10 },
+        { .notes.engine = 11 },
+    };
+    struct shelf shelf = { .engines = engines, .tries = true };
+    const struct stk_engine_rules rules = { .workspace_bytes_max = LIMIT };
+    struct stk_engine_choice choice;
+    cr_assert_eq(choose(&choice, &shelf, 5, &rules, false, NULL), STOKER_OK);
+    cr_assert_eq(choice.engine, 10);
+    cr_assert_eq(shelf.ran, 3, "the fifth is not run");
+    cr_assert_eq(shelf.failures.engines, 1 << 0 | 1 << 2);
+    cr_assert_str_eq(shelf.failures.first.message, "engine 7 did not run: cause 7");
+    cr_assert_eq(choose(&choice, &shelf, 5, &rules, false, NULL), STOKER_OK);
+    cr_assert_eq(choice.engine, 10);
+    cr_assert_eq(shelf.ran, 4, "those that failed are not tried again");
+}
+
+CleanTest(engine_choice, if_none_runs_the_first_failure_is_reported)
+{
+    const struct engine engines[] = {
+        { .notes.engine = 7, .run_rc = STOKER_ENOTSUP },
+        { .notes.engine = 8, .run_rc = STOKER_ENOTSUP },
+    };
+    struct shelf shelf = { .engines = engines, .tries = true };
+    const struct stk_engine_rules rules = { .workspace_bytes_max = LIMIT };
+    struct stk_engine_choice choice = { .index = 77 };
+    stoker_error error = { 0 };
+    cr_assert_eq(choose(&choice, &shelf, 2, &rules, false, &error), STOKER_ENOTSUP);
+    cr_assert_not_null(strstr(error.message, "2 failed when run"), "%s", error.message);
+    cr_assert_eq(choice.index, 77, "untouched");
+    cr_assert_eq(stk_engine_result(STOKER_ENOTSUP, &shelf.failures, &error), STOKER_EDEVICE);
+    cr_assert_eq(error.code, STOKER_EDEVICE);
+    cr_assert_not_null(strstr(error.message, "engine 7 did not run: cause 7"), "%s", error.message);
+    cr_assert_eq(stk_engine_result(STOKER_OK, &shelf.failures, &error), STOKER_OK);
+    shelf.failures = (struct stk_engine_failures){ .engines = 0 };
+    cr_assert_eq(stk_engine_result(STOKER_ENOTSUP, &shelf.failures, &error), STOKER_ENOTSUP);
+}
+
+CleanTest(engine_choice, a_lost_device_ends_the_search)
+{
+    const struct engine engines[] = {
+        { .notes.engine = 7, .run_rc = STOKER_EDEVICE },
+        { .notes.engine = 8 },
+    };
+    struct shelf shelf = { .engines = engines, .tries = true };
+    const struct stk_engine_rules rules = { .workspace_bytes_max = LIMIT };
+    struct stk_engine_choice choice;
+    stoker_error error = { 0 };
+    cr_assert_eq(choose(&choice, &shelf, 2, &rules, false, &error), STOKER_EDEVICE);
+    cr_assert_str_eq(error.message, "cause 7");
+    cr_assert_eq(shelf.ran, 1);
+    cr_assert_eq(shelf.failures.engines, 0);
+}
+
+CleanTest(engine_choice, a_benchmark_leaves_out_those_that_do_not_run)
+{
+    const struct engine engines[] = {
+        { .notes.engine = 7, .seconds = 1, .time_rc = STOKER_ENOTSUP },
+        { .notes.engine = 8, .seconds = 3 },
+        { .notes.engine = 9, .seconds = 2 },
+    };
+    struct shelf shelf = { .engines = engines, .tries = true };
+    const struct stk_engine_rules rules = { .workspace_bytes_max = LIMIT, .benchmark = 8 };
+    struct stk_engine_choice choice;
+    cr_assert_eq(choose(&choice, &shelf, 3, &rules, false, NULL), STOKER_OK);
+    cr_assert_eq(choice.engine, 9);
+    cr_assert_eq(choice.timed, 2);
+    cr_assert_eq(shelf.ran, 0, "timing runs them");
+    cr_assert_eq(shelf.failures.engines, 1 << 0);
 }

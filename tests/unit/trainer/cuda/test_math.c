@@ -87,9 +87,11 @@ static int time_run(void *context, stk_cuda_enqueue *enqueue, void *work, double
 
 static struct stk_cuda_math math_of(stoker_dtype dtype)
 {
-    struct stk_cuda_math math = { .device = { NULL, launch, allocate, release, time_run },
-                                  .dtype = dtype,
-                                  .rules = { .workspace_bytes_max = WORKSPACE } };
+    struct stk_cuda_math math = {
+        .device = { .launch = launch, .allocate = allocate, .release = release, .time = time_run },
+        .dtype = dtype,
+        .rules = { .workspace_bytes_max = WORKSPACE }
+    };
     cr_assert_eq(stk_cudnn_open(&math.cudnn, &(struct stk_cudnn_options){ 0 }, NULL), STOKER_OK);
     stoker_error error = { 0 };
     cr_assert_eq(stk_cublaslt_open(&math.cublaslt, NULL, &error), STOKER_OK, "%s", error.message);

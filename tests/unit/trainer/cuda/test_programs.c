@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "support/cuda_all_host_kernels.h"
+#include "support/standin_cudnn/standin_cudnn.h"
 #include "support/standin_nccl/standin_nccl.h"
 #include "trainer/programs/session.h"
 
@@ -189,9 +190,8 @@ static const char *complaints(char *out, size_t bytes)
     return out;
 }
 
-Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
+static void run_four_steps(void)
 {
-    char text[1000];
     static const struct session_kind kind = { .name = "stoker-mnist",
                                               .program = PROGRAM_MNIST,
                                               .classes = true,
@@ -201,15 +201,35 @@ Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
         "mnist",        "--quiet", "--device", "cuda", "--data", "synth:digits?count=40",
         "--batch-size", "16",      "--steps",  "4",    NULL
     };
+    cr_assert_eq(session_run(&kind, 10, argv), EXIT_DONE);
+}
+
+Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
+{
+    char text[1000];
     standin_cuda_reset(1);
     standin_cuda_delay(0);
     standin_cuda_can_capture(false);
     stk_cuda_use_all_host_kernels();
-    cr_assert_eq(session_run(&kind, 10, argv), EXIT_DONE);
+    run_four_steps();
     cr_assert_eq(standin_cuda_graph_launches(), 0);
     cr_assert_not_null(
         strstr(complaints(text, sizeof(text)),
                "stoker-mnist: steps do not run as a CUDA graph but are queued one operation "
                "at a time: cuda:0: cudaStreamBeginCapture: operation not permitted"),
         "%s", text);
+}
+
+Test(trainer_cuda_programs, engines_that_were_replaced_are_named)
+{
+    char text[2000];
+    standin_cuda_reset(1);
+    standin_cuda_delay(0);
+    stk_cuda_use_all_host_kernels();
+    standin_cudnn_fail((struct standin_cudnn_failing){ .candidates = 1 });
+    run_four_steps();
+    cr_assert_not_null(strstr(complaints(text, sizeof(text)),
+                              "do not run on their best engine; the first is conv_bias"),
+                       "%s", text);
+    cr_assert_not_null(strstr(text, "engine 12 runs instead"), "%s", text);
 }

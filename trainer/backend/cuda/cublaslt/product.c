@@ -318,6 +318,11 @@ void stk_product_choose(struct stk_product *product, uint32_t algorithm)
     product->chosen = algorithm;
 }
 
+uint32_t stk_product_chosen(const struct stk_product *product)
+{
+    return product->chosen;
+}
+
 uint64_t stk_product_workspace_bytes(const struct stk_product *product)
 {
     return product->algorithm[product->chosen].workspaceSize;

@@ -49,6 +49,7 @@ void stk_product_destroy(struct stk_product **product); /* NULL-safe */
 /* The number of algorithms, >= 1; choose the one to run (0 at first). */
 uint32_t stk_product_algorithms(const struct stk_product *product);
 void stk_product_choose(struct stk_product *product, uint32_t algorithm);
+uint32_t stk_product_chosen(const struct stk_product *product);
 /* Workspace of the chosen algorithm. */
 uint64_t stk_product_workspace_bytes(const struct stk_product *product);
 

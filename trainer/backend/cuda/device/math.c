@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "loader/base/error.h"
+
 static int math_launch(void *context, const struct stk_kernel *kernel, const void *arguments,
                        void *stream, stoker_error *error)
 {
@@ -21,6 +23,40 @@ static void math_release(void *context, void *memory)
 {
     stk_cuda_drain(context);
     stk_cuda_free(context, memory);
+}
+
+/* ---- engines that may fail ------------------------------------------------------------------------ */
+
+/* A kernel that cannot be launched leaves the context as it was. After one that faults (an illegal address, say) every
+ * call of this process fails. A second time, since one look may report what is over. */
+static bool is_lost(struct stk_backend *backend)
+{
+    (void)backend->runtime.cudaGetLastError();
+    return stk_cuda_await(backend, NULL, NULL) != STOKER_OK &&
+           stk_cuda_await(backend, NULL, NULL) != STOKER_OK;
+}
+
+/* The code of a failed run, with its cause in *error. */
+static int judge(struct stk_backend *backend, stoker_error *error)
+{
+    if (!is_lost(backend))
+        return STOKER_ENOTSUP;
+    if (error != NULL) {
+        const stoker_error cause = *error;
+        (void)stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS,
+                            &(struct stk_place)STK_NOWHERE, "cuda:%d is lost, it failed with: %s",
+                            backend->device, cause.message);
+    }
+    return STOKER_EDEVICE;
+}
+
+static int math_run(void *context, stk_cuda_enqueue *enqueue, void *work, stoker_error *error)
+{
+    struct stk_backend *const backend = context;
+    int rc = enqueue(work, backend->stream, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_await(backend, NULL, error);
+    return rc == STOKER_OK ? rc : judge(backend, error);
 }
 
 enum { TIMED_RUNS = 5 };
@@ -82,8 +118,8 @@ static int math_time(void *context, stk_cuda_enqueue *enqueue, void *work, doubl
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend, cuda->cudaEventCreateWithFlags(&watch.end, cudaEventDefault),
                             "cudaEventCreate", error);
-    if (rc == STOKER_OK)
-        rc = time_runs(backend, &watch, enqueue, work, seconds, error);
+    if (rc == STOKER_OK && time_runs(backend, &watch, enqueue, work, seconds, error) != STOKER_OK)
+        rc = judge(backend, error);
     if (watch.begin != NULL)
         (void)stk_cuda_check(backend, cuda->cudaEventDestroy(watch.begin), "destroy", NULL);
     if (watch.end != NULL)
@@ -97,5 +133,6 @@ struct stk_cuda_device stk_cuda_math_device(struct stk_backend *backend)
                                      .launch = math_launch,
                                      .allocate = math_allocate,
                                      .release = math_release,
+                                     .run = math_run,
                                      .time = math_time };
 }

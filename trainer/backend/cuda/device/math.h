@@ -38,11 +38,14 @@ struct stk_cuda_device {
     /* Enqueue one of stk_train_kernels with its struct; grid as kernel->grid() says. */
     int (*launch)(void *context, const struct stk_kernel *kernel, const void *arguments,
                   void *stream, stoker_error *error);
-    /* The rest is for create with rules.benchmark > 0, else it may be NULL.
+    /* The rest is for create. If all are NULL and rules.benchmark is 0, engines are taken as soon as they are built.
      * Device memory, 256-byte aligned, zeroed; NULL: out of memory. */
     void *(*allocate)(void *context, uint64_t bytes);
     void (*release)(void *context, void *memory);
-    /* *seconds = time of one run on the device: the median of a few, after a warm-up. */
+    /* Run the work once and wait. STOKER_ENOTSUP: it failed, and the device is as good as before, so that an other engine
+     * may run; STOKER_EDEVICE: the device is lost. */
+    int (*run)(void *context, stk_cuda_enqueue *enqueue, void *work, stoker_error *error);
+    /* *seconds = time of one run on the device: the median of a few, after a warm-up. Errors as run(). */
     int (*time)(void *context, stk_cuda_enqueue *enqueue, void *work, double *seconds,
                 stoker_error *error);
 };
@@ -54,7 +57,7 @@ struct stk_cuda_math {
     struct stk_cublaslt *cublaslt; /* NULL = no linear layers */
     stoker_dtype dtype;            /* T */
     struct stk_engine_rules rules; /* workspace, deterministic, full_float32 (no TF32), benchmark */
-    struct stk_engine_cache *cache; /* winners of benchmarks; NULL without them */
+    struct stk_engine_cache *cache; /* engines that ran, and that did not; NULL = none is kept */
 };
 
 enum stk_cuda_direction { STK_CUDA_FORWARD, STK_CUDA_BACKWARD_DATA, STK_CUDA_BACKWARD_WEIGHTS };

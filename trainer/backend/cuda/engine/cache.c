@@ -1,7 +1,9 @@
-/* cache.c - see cache.h. Searched from front to back, which takes no time beside a benchmark. */
+/* cache.c - see cache.h. Searched from front to back, which takes no time beside running an engine. */
 #include "trainer/backend/cuda/engine/cache.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -10,10 +12,13 @@
 struct entry {
     char key[STK_ENGINE_KEY_BYTES];
     struct stk_engine_choice choice;
+    bool runs;       /* choice has an engine */
+    uint64_t failed; /* bits of stk_engine_failures */
 };
 
 struct stk_engine_cache {
     uint32_t entries;
+    struct stk_engine_replaced replaced;
     struct entry entry[STK_ENGINE_CACHE_ENTRIES_MAX];
 };
 
@@ -38,25 +43,68 @@ uint32_t stk_engine_cache_entries(const struct stk_engine_cache *cache)
     return cache->entries;
 }
 
+static const struct entry *find(const struct stk_engine_cache *cache, const char *key)
+{
+    for (uint32_t i = 0; i < cache->entries; i++)
+        if (strcmp(cache->entry[i].key, key) == 0)
+            return &cache->entry[i];
+    return NULL;
+}
+
 bool stk_engine_cache_find(const struct stk_engine_cache *cache, const char *key,
                            struct stk_engine_choice *out)
 {
-    for (uint32_t i = 0; i < cache->entries; i++)
-        if (strcmp(cache->entry[i].key, key) == 0) {
-            *out = cache->entry[i].choice;
-            return true;
-        }
-    return false;
+    const struct entry *const entry = find(cache, key);
+    if (entry == NULL || !entry->runs)
+        return false;
+    *out = entry->choice;
+    return true;
+}
+
+uint64_t stk_engine_cache_failed(const struct stk_engine_cache *cache, const char *key)
+{
+    const struct entry *const entry = find(cache, key);
+    return entry == NULL ? 0 : entry->failed;
+}
+
+/* first.code: an engine failed in this choice, and not only in an earlier one. */
+static void count(struct stk_engine_replaced *replaced, const char *key,
+                  const struct stk_engine_choice *choice,
+                  const struct stk_engine_failures *failures)
+{
+    if (failures->first.code == STOKER_OK || replaced->graphs++ > 0)
+        return;
+    if (choice == NULL)
+        (void)snprintf(replaced->first, sizeof(replaced->first), "%s: %s; no other engine runs",
+                       key, failures->first.message);
+    else
+        (void)snprintf(replaced->first, sizeof(replaced->first),
+                       "%s: %s; engine %" PRId64 " runs instead", key, failures->first.message,
+                       choice->engine);
 }
 
 void stk_engine_cache_add(struct stk_engine_cache *cache, const char *key,
-                          const struct stk_engine_choice *choice)
+                          const struct stk_engine_choice *choice,
+                          const struct stk_engine_failures *failures)
 {
     const size_t length = strlen(key);
+    struct entry *entry = (struct entry *)find(cache, key);
     assert(length < STK_ENGINE_KEY_BYTES);
-    if (cache->entries == STK_ENGINE_CACHE_ENTRIES_MAX)
-        return;
-    struct entry *const entry = &cache->entry[cache->entries++];
-    memcpy(entry->key, key, length + 1);
-    entry->choice = *choice;
+    assert(entry == NULL || !entry->runs);
+    count(&cache->replaced, key, choice, failures);
+    if (entry == NULL) {
+        if (cache->entries == STK_ENGINE_CACHE_ENTRIES_MAX)
+            return;
+        entry = &cache->entry[cache->entries++];
+        memcpy(entry->key, key, length + 1);
+    }
+    entry->runs = choice != NULL;
+    if (choice != NULL)
+        entry->choice = *choice;
+    entry->failed = failures->engines;
+}
+
+const struct stk_engine_replaced *stk_engine_cache_replaced(const struct stk_engine_cache *cache)
+{
+    return &cache->replaced;
 }

@@ -24,10 +24,28 @@ struct walk {
     const struct stk_engine_rules *rules;
     bool float32;
     uint32_t next;
-    uint32_t disallowed, refused, too_large;
+    uint32_t disallowed, refused, too_large, failed;
     uint32_t compiled; /* built so far */
     uint64_t least_bytes;
 };
+
+static bool has_failed(const struct stk_engine_source *source, uint32_t index)
+{
+    return source->failures != NULL && (source->failures->engines >> index & 1) != 0;
+}
+
+/* The engine was built and does not run. */
+static void fail(struct walk *walk, const struct stk_engine_choice *engine,
+                 const stoker_error *cause)
+{
+    struct stk_engine_failures *const failures = walk->source->failures;
+    walk->failed++;
+    failures->engines |= UINT64_C(1) << engine->index;
+    if (failures->first.code == STOKER_OK)
+        (void)stk_error_set(&failures->first, STOKER_EDEVICE, STOKER_STAGE_OPTIONS,
+                            &(struct stk_place)STK_NOWHERE, "engine %" PRId64 " did not run: %s",
+                            engine->engine, cause->message);
+}
 
 /* Build the next engine that is allowed and fits; false at the end or on an error. */
 static bool step(struct walk *walk, struct stk_engine_choice *out, int *rc, stoker_error *error)
@@ -39,6 +57,10 @@ static bool step(struct walk *walk, struct stk_engine_choice *out, int *rc, stok
         s->notes(s->context, index, &notes);
         if (!stk_engine_allowed(walk->rules, &notes, walk->float32)) {
             walk->disallowed++;
+            continue;
+        }
+        if (has_failed(s, index)) {
+            walk->failed++;
             continue;
         }
         if (notes.compiled_when_built && out->timed > 0 && walk->compiled >= COMPILED_TIMED_MAX)
@@ -70,28 +92,54 @@ static int none(const struct walk *walk, stoker_error *error)
 {
     return stk_error_set(
         error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-        "of %" PRIu32 " engines, %" PRIu32 " are not allowed, %" PRIu32 " do not run here, %" PRIu32
-        " need more than %" PRIu64 " bytes (%" PRIu64 " at the least)",
-        walk->source->count, walk->disallowed, walk->refused, walk->too_large,
+        "of %" PRIu32 " engines, %" PRIu32 " are not allowed, %" PRIu32
+        " are not built here, %" PRIu32 " failed when run, %" PRIu32 " need more than %" PRIu64
+        " bytes (%" PRIu64 " at the least)",
+        walk->source->count, walk->disallowed, walk->refused, walk->failed, walk->too_large,
         walk->rules->workspace_bytes_max, walk->too_large > 0 ? walk->least_bytes : 0);
+}
+
+/* Run the first, built already; while that fails, the next. */
+static int run_them(struct walk *walk, struct stk_engine_choice *choice, stoker_error *error)
+{
+    const struct stk_engine_source *const s = walk->source;
+    stoker_error cause = { .message = "" };
+    int rc = STOKER_OK;
+    do {
+        rc = s->run(s->context, &cause);
+        if (rc == STOKER_OK)
+            return rc;
+        if (rc != STOKER_ENOTSUP) {
+            if (error != NULL)
+                *error = cause;
+            return rc;
+        }
+        fail(walk, choice, &cause);
+        rc = STOKER_OK;
+    } while (step(walk, choice, &rc, error));
+    return rc != STOKER_OK ? rc : none(walk, error);
 }
 
 static int time_them(struct walk *walk, struct stk_engine_choice *best, stoker_error *error)
 {
     const struct stk_engine_source *const s = walk->source;
     struct stk_engine_choice now = *best; /* the first, built already */
+    stoker_error cause = { .message = "" };
     int rc = STOKER_OK;
     uint32_t timed = 0;
     do {
         double seconds = 0;
-        rc = s->time(s->context, &seconds, error);
+        rc = s->time(s->context, &seconds, &cause);
         if (rc == STOKER_ENOTSUP) {
-            walk->refused++;
+            fail(walk, &now, &cause);
             rc = STOKER_OK;
             continue;
         }
-        if (rc != STOKER_OK)
+        if (rc != STOKER_OK) {
+            if (error != NULL)
+                *error = cause;
             return rc;
+        }
         if (timed == 0 || seconds < best->seconds) {
             *best = now;
             best->seconds = seconds;
@@ -107,7 +155,9 @@ int stk_engine_choose(struct stk_engine_choice *out, const struct stk_engine_sou
                       const struct stk_engine_rules *rules, bool float32, stoker_error *error)
 {
     assert(rules->benchmark <= STK_BENCHMARK_MAX);
+    assert(source->count <= STK_ENGINES_MAX);
     assert(rules->benchmark == 0 || source->time != NULL);
+    assert((source->time == NULL && source->run == NULL) || source->failures != NULL);
     struct walk walk = {
         .source = source, .rules = rules, .float32 = float32, .least_bytes = UINT64_MAX
     };
@@ -117,7 +167,18 @@ int stk_engine_choose(struct stk_engine_choice *out, const struct stk_engine_sou
         return rc != STOKER_OK ? rc : none(&walk, error);
     if (rules->benchmark > 0)
         rc = time_them(&walk, &choice, error);
+    else if (source->run != NULL)
+        rc = run_them(&walk, &choice, error);
     if (rc == STOKER_OK)
         *out = choice;
     return rc;
+}
+
+int stk_engine_result(int rc, const struct stk_engine_failures *failures, stoker_error *error)
+{
+    if (rc != STOKER_ENOTSUP || failures->first.code == STOKER_OK)
+        return rc;
+    if (error != NULL)
+        *error = failures->first;
+    return STOKER_EDEVICE;
 }

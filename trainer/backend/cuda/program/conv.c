@@ -27,6 +27,7 @@ struct stk_cuda_conv {
     bool finish; /* FORWARD: a kernel adds the bias and applies ReLU, the graph does not */
     bool add;    /* BACKWARD_WEIGHTS: a kernel adds the gradient, the graph does not */
     struct stk_cuda_form form;
+    struct stk_engine_failures *failures; /* while it is made */
     struct stk_cuda_bias bias_gradient;
     uint64_t weights, outputs; /* elements */
     uint64_t plan_at, end;     /* bytes from the start of the workspace */
@@ -56,7 +57,8 @@ static int make_form(struct stk_cuda_conv *conv, enum stk_form kind, stoker_erro
     conv->plan_at = gradient_bytes(conv);
     rules.workspace_bytes_max -=
         rules.workspace_bytes_max < conv->plan_at ? rules.workspace_bytes_max : conv->plan_at;
-    return stk_cuda_form_make(&conv->form, conv->math, &rules, kind, &conv->shape, error);
+    return stk_cuda_form_make(&conv->form, conv->math, &rules, kind, &conv->shape, conv->failures,
+                              error);
 }
 
 /* Bias and ReLU inside the graph if an engine supports that, else after it. */
@@ -130,7 +132,10 @@ int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math 
     conv->weights = (uint64_t)layer->out.c * layer->kernel[0] * layer->kernel[1] *
                     (layer->in.c / layer->groups);
     conv->outputs = pixels * layer->out.c;
-    const int rc = make(conv, error);
+    struct stk_engine_failures failures = { .engines = 0 };
+    conv->failures = &failures;
+    const int rc = stk_engine_result(make(conv, error), &failures, error);
+    conv->failures = NULL;
     if (rc != STOKER_OK) {
         stk_cuda_conv_destroy(&conv);
         return rc;

@@ -13,7 +13,8 @@
 struct stk_cuda_conv;
 
 /* Choose engines and prepare them. layer: STK_CONV2D, borrowed; relu: FORWARD only; count >= 1 samples. On success the
- * caller owns *out. STOKER_ENOTSUP: no engine meets the rules; STOKER_ENOMEM; STOKER_EDEVICE: cuDNN failed. */
+ * caller owns *out. STOKER_ENOTSUP: no engine meets the rules; STOKER_ENOMEM; STOKER_EDEVICE: cuDNN failed,
+ * or of the engines that do none runs (the message has the first failure). */
 int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math *math,
                          const struct stk_layer *layer, enum stk_cuda_direction direction,
                          bool relu, uint32_t count, stoker_error *error);

@@ -6,89 +6,116 @@
 
 enum { GRAPH_TEXT_BYTES = 160 };
 
-/* A plan to be timed, with operands of its own. */
-struct timed {
+/* A plan to be run or timed, with operands of its own: all zeros. */
+struct trial {
     const struct stk_cuda_device *device;
+    const struct stk_cudnn_graph *graph;
     struct stk_cudnn_plan *plan;
-    struct stk_cuda_bound bound;
+    struct stk_cuda_bound bound; /* empty until the first run */
     void *workspace;
 };
 
 static int enqueue_plan(void *work, void *stream, stoker_error *error)
 {
-    const struct timed *const t = work;
+    const struct trial *const t = work;
     return stk_cudnn_plan_run(t->plan, t->bound.binding, t->bound.count, t->workspace, stream,
                               error);
 }
 
-static int no_memory(stoker_error *error)
+static void release_operands(struct trial *t)
 {
-    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "no device memory for timing engines");
+    for (uint32_t i = 0; i < t->bound.count; i++)
+        t->device->release(t->device->context, t->bound.binding[i].data);
+    t->bound.count = 0;
 }
 
-static int time_plan(void *context, struct stk_cudnn_plan *plan, double *seconds,
-                     stoker_error *error)
+/* Allocate each tensor of the graph, unless an earlier run did. False: no memory. */
+static bool take_operands(struct trial *t)
 {
-    struct timed *const t = context;
-    const struct stk_cuda_device *const device = t->device;
-    const uint64_t bytes = stk_cudnn_plan_workspace_bytes(plan);
-    t->plan = plan;
-    t->workspace = bytes == 0 ? NULL : device->allocate(device->context, bytes);
-    if (bytes > 0 && t->workspace == NULL)
-        return no_memory(error);
-    const int rc = device->time(device->context, enqueue_plan, t, seconds, error);
-    if (t->workspace != NULL)
-        device->release(device->context, t->workspace);
-    return rc;
-}
-
-/* Allocate each tensor of the graph while its engines are timed. */
-static int allocate_operands(struct timed *t, const struct stk_cudnn_graph *graph,
-                             stoker_error *error)
-{
-    for (stk_cudnn_ref ref = 1; ref <= stk_cudnn_graph_tensors(graph); ref++) {
-        const struct stk_cudnn_tensor *const d = stk_cudnn_graph_described(graph, ref);
+    if (t->bound.count > 0)
+        return true;
+    for (stk_cudnn_ref ref = 1; ref <= stk_cudnn_graph_tensors(t->graph); ref++) {
+        const struct stk_cudnn_tensor *const d = stk_cudnn_graph_described(t->graph, ref);
         if (d->is_virtual)
             continue;
         void *const memory =
             t->device->allocate(t->device->context, (uint64_t)(d->n * d->h * d->w * d->c) *
                                                         stoker_dtype_bytes(d->dtype));
-        if (memory == NULL)
-            return no_memory(error);
+        if (memory == NULL) {
+            release_operands(t);
+            return false;
+        }
         stk_cuda_bind(&t->bound, ref, memory);
     }
-    return STOKER_OK;
+    return true;
 }
 
-static void release_operands(struct timed *t)
+/* Memory for a run of this plan. False: there is none. */
+static bool begin_run(struct trial *t, struct stk_cudnn_plan *plan)
 {
-    for (uint32_t i = 0; i < t->bound.count; i++)
-        t->device->release(t->device->context, t->bound.binding[i].data);
+    const uint64_t bytes = stk_cudnn_plan_workspace_bytes(plan);
+    t->plan = plan;
+    t->workspace = NULL;
+    if (!take_operands(t))
+        return false;
+    if (bytes > 0)
+        t->workspace = t->device->allocate(t->device->context, bytes);
+    return bytes == 0 || t->workspace != NULL;
+}
+
+static void end_run(struct trial *t)
+{
+    if (t->workspace != NULL)
+        t->device->release(t->device->context, t->workspace);
+    t->workspace = NULL;
+}
+
+/* Without memory the plan is taken as it is: a batch of another size may come when all memory is taken. */
+static int run_plan(void *context, struct stk_cudnn_plan *plan, stoker_error *error)
+{
+    struct trial *const t = context;
+    int rc = STOKER_OK;
+    if (begin_run(t, plan))
+        rc = t->device->run(t->device->context, enqueue_plan, t, error);
+    end_run(t);
+    return rc;
+}
+
+static int time_plan(void *context, struct stk_cudnn_plan *plan, double *seconds,
+                     stoker_error *error)
+{
+    struct trial *const t = context;
+    if (!begin_run(t, plan))
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "no device memory for timing engines");
+    const int rc = t->device->time(t->device->context, enqueue_plan, t, seconds, error);
+    end_run(t);
+    return rc;
 }
 
 int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *math,
                        const struct stk_engine_rules *rules, enum stk_form kind,
-                       const struct stk_form_shape *shape, stoker_error *error)
+                       const struct stk_form_shape *shape, struct stk_engine_failures *failures,
+                       stoker_error *error)
 {
     struct stk_cuda_form made = { NULL, { 0 } };
     struct stk_cudnn_graph *graph = NULL;
-    struct timed timed = { .device = &math->device };
     char text[GRAPH_TEXT_BYTES];
     (void)stk_form_text(text, sizeof(text), kind, shape, math->dtype);
+    int rc = stk_form_build(&graph, &made.operands, math->cudnn, kind, shape, math->dtype, error);
+    struct trial trial = { .device = &math->device, .graph = graph };
     const struct stk_cudnn_choosing how = { .rules = *rules,
                                             .float32 = math->dtype == STOKER_DTYPE_FLOAT32,
                                             .cache = math->cache,
                                             .graph = text,
+                                            .run = math->device.run == NULL ? NULL : run_plan,
                                             .time = time_plan,
-                                            .context = &timed };
+                                            .context = &trial,
+                                            .failures = failures };
     struct stk_engine_choice choice;
-    int rc = stk_form_build(&graph, &made.operands, math->cudnn, kind, shape, math->dtype, error);
-    if (rc == STOKER_OK && rules->benchmark > 0)
-        rc = allocate_operands(&timed, graph, error);
     if (rc == STOKER_OK)
         rc = stk_cudnn_choose(&made.plan, &choice, graph, &how, error);
-    release_operands(&timed);
+    release_operands(&trial);
     stk_cudnn_graph_destroy(&graph);
     if (rc == STOKER_OK)
         *form = made;

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
@@ -21,6 +22,7 @@ struct stk_cuda_linear {
     bool has_bias, relu;
     bool finish; /* FORWARD: a kernel adds the bias and applies ReLU, the product does not */
     struct stk_product *product;
+    struct stk_engine_failures *failures; /* while it is made */
     struct stk_cuda_bias bias_gradient;
     uint64_t workspace_bytes;
 };
@@ -46,74 +48,108 @@ static struct stk_product_shape shape_of(const struct stk_cuda_linear *l,
 
 /* ---- choosing ----------------------------------------------------------------------------------- */
 
-/* The operands of one product while its algorithms are timed: a, b, bias, d and the workspace. */
+/* The operands of one product while its algorithms run or are timed: a, b, bias, d and the workspace. All zeros. */
 enum { A, B, BIAS, D, WORKSPACE, PLACES };
 
-struct timed {
+struct trial {
     struct stk_cuda_linear *linear;
+    const struct stk_product_shape *shape;
+    bool taken; /* memory */
     void *memory[PLACES];
 };
 
 static int enqueue_product(void *work, void *stream, stoker_error *error)
 {
-    const struct timed *const t = work;
+    const struct trial *const t = work;
     void *const *const m = t->memory;
     return stk_product_run(t->linear->product, m[A], m[B], m[BIAS], m[D], m[WORKSPACE], stream,
                            error);
 }
 
-static int allocate_operands(struct timed *t, const struct stk_product_shape *s,
-                             stoker_error *error)
+static void release_operands(struct trial *t)
 {
     const struct stk_cuda_device *const device = &t->linear->math->device;
+    for (int i = 0; i < PLACES; i++)
+        if (t->memory[i] != NULL)
+            device->release(device->context, t->memory[i]);
+    memset(t->memory, 0, sizeof(t->memory));
+}
+
+/* The most that any algorithm needs. Leaves the chosen one as it is. */
+static uint64_t most_workspace(struct stk_product *product)
+{
+    const uint32_t chosen = stk_product_chosen(product);
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < stk_product_algorithms(product); i++) {
+        stk_product_choose(product, i);
+        const uint64_t bytes = stk_product_workspace_bytes(product);
+        most = bytes > most ? bytes : most;
+    }
+    stk_product_choose(product, chosen);
+    return most;
+}
+
+/* Allocate the operands, unless an earlier run did. False: no memory. */
+static bool take_operands(struct trial *t)
+{
+    const struct stk_cuda_device *const device = &t->linear->math->device;
+    const struct stk_product_shape *const s = t->shape;
     const uint64_t in = stoker_dtype_bytes(s->in);
     const uint64_t out = stoker_dtype_bytes(s->out);
     const bool bias = s->epilogue == STK_PRODUCT_BIAS || s->epilogue == STK_PRODUCT_BIAS_RELU;
-    uint64_t workspace = 0;
-    for (uint32_t i = 0; i < stk_product_algorithms(t->linear->product); i++) {
-        stk_product_choose(t->linear->product, i);
-        const uint64_t bytes = stk_product_workspace_bytes(t->linear->product);
-        workspace = bytes > workspace ? bytes : workspace;
-    }
+    if (t->taken)
+        return true;
     const uint64_t bytes[PLACES] = { s->rows * s->depth * in, s->depth * s->columns * in,
                                      bias ? s->columns * out : 0, s->rows * s->columns * out,
-                                     workspace };
-    for (int i = 0; i < PLACES; i++) {
-        if (bytes[i] == 0)
-            continue;
-        t->memory[i] = device->allocate(device->context, bytes[i]);
-        if (t->memory[i] == NULL)
-            return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                                 &(struct stk_place)STK_NOWHERE,
-                                 "no device memory for timing matrix products");
+                                     most_workspace(t->linear->product) };
+    t->taken = true;
+    for (int i = 0; i < PLACES && t->taken; i++) {
+        if (bytes[i] > 0)
+            t->memory[i] = device->allocate(device->context, bytes[i]);
+        t->taken = bytes[i] == 0 || t->memory[i] != NULL;
     }
-    return STOKER_OK;
+    if (!t->taken)
+        release_operands(t);
+    return t->taken;
 }
 
-static int time_algorithms(struct timed *t, uint32_t count, struct stk_engine_choice *best,
-                           stoker_error *error)
+/* Algorithms as engines to choose from. Their workspace is all that is known of them: those that the rules forbid are
+ * not in the list. */
+static void tell_notes(void *context, uint32_t index, struct stk_engine_notes *out)
 {
-    const struct stk_cuda_device *const device = &t->linear->math->device;
-    struct stk_product *const product = t->linear->product;
-    *best = (struct stk_engine_choice){ .index = 0 };
-    for (uint32_t i = 0; i < count; i++) {
-        double seconds = 0;
-        stk_product_choose(product, i);
-        const int rc = device->time(device->context, enqueue_product, t, &seconds, error);
-        if (rc != STOKER_OK)
-            return rc;
-        best->timed++;
-        if (i > 0 && seconds >= best->seconds)
-            continue;
-        best->index = i;
-        best->engine = i; /* the library does not number them */
-        best->seconds = seconds;
-        best->workspace_bytes = stk_product_workspace_bytes(product);
-    }
+    (void)context;
+    *out = (struct stk_engine_notes){ .engine = index };
+}
+
+static int build(void *context, uint32_t index, uint64_t *workspace_bytes, stoker_error *error)
+{
+    const struct trial *const t = context;
+    (void)error;
+    stk_product_choose(t->linear->product, index);
+    *workspace_bytes = stk_product_workspace_bytes(t->linear->product);
     return STOKER_OK;
 }
 
-/* What a winner depends on within one back end. */
+/* Without memory the algorithm is taken as it is: a batch of another size may come when all memory is taken. */
+static int run_product(void *context, stoker_error *error)
+{
+    struct trial *const t = context;
+    const struct stk_cuda_device *const device = &t->linear->math->device;
+    return take_operands(t) ? device->run(device->context, enqueue_product, t, error) : STOKER_OK;
+}
+
+static int time_product(void *context, double *seconds, stoker_error *error)
+{
+    struct trial *const t = context;
+    const struct stk_cuda_device *const device = &t->linear->math->device;
+    if (!take_operands(t))
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE,
+                             "no device memory for timing matrix products");
+    return device->time(device->context, enqueue_product, t, seconds, error);
+}
+
+/* What a choice depends on within one back end. */
 static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linear *l,
                      const struct stk_product_shape *s)
 {
@@ -125,44 +161,49 @@ static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linea
                    l->math->rules.workspace_bytes_max);
 }
 
-/* Choose the fastest of the first few, or the earlier winner. */
-static int benchmark(struct stk_cuda_linear *l, const struct stk_product_shape *s,
-                     stoker_error *error)
+/* Choose the first algorithm that runs, or the fastest of the first few, and keep what was learned. */
+static int choose(struct stk_cuda_linear *l, const struct stk_product_shape *s, const char *key,
+                  stoker_error *error)
 {
-    struct stk_engine_cache *const cache = l->math->cache;
-    const uint32_t there = stk_product_algorithms(l->product);
-    const uint32_t count = there < l->math->rules.benchmark ? there : l->math->rules.benchmark;
-    char key[STK_ENGINE_KEY_BYTES];
+    const struct stk_cuda_math *const math = l->math;
+    struct trial trial = { .linear = l, .shape = s };
+    struct stk_engine_failures failures = { .engines = 0 };
     struct stk_engine_choice best;
-    name_key(key, l, s);
-    if (cache != NULL && stk_engine_cache_find(cache, key, &best)) {
-        stk_product_choose(l->product, best.index);
-        return STOKER_OK;
-    }
-    struct timed timed = { .linear = l };
-    int rc = allocate_operands(&timed, s, error);
+    if (math->cache != NULL)
+        failures.engines = stk_engine_cache_failed(math->cache, key);
+    const struct stk_engine_source source = { .context = &trial,
+                                              .count = stk_product_algorithms(l->product),
+                                              .notes = tell_notes,
+                                              .build = build,
+                                              .run = math->device.run == NULL ? NULL : run_product,
+                                              .time = time_product,
+                                              .failures = &failures };
+    const int rc = stk_engine_choose(&best, &source, &math->rules, false, error);
+    release_operands(&trial);
     if (rc == STOKER_OK)
-        rc = time_algorithms(&timed, count, &best, error);
-    for (int i = 0; i < PLACES; i++)
-        if (timed.memory[i] != NULL)
-            l->math->device.release(l->math->device.context, timed.memory[i]);
-    if (rc != STOKER_OK)
-        return rc;
-    stk_product_choose(l->product, best.index);
-    if (cache != NULL)
-        stk_engine_cache_add(cache, key, &best);
-    return STOKER_OK;
+        stk_product_choose(l->product, best.index);
+    if (math->cache != NULL && (rc == STOKER_OK || rc == STOKER_ENOTSUP))
+        stk_engine_cache_add(math->cache, key, rc == STOKER_OK ? &best : NULL, &failures);
+    if (l->failures->first.code == STOKER_OK)
+        l->failures->first = failures.first;
+    return rc;
 }
 
 static int make_product(struct stk_cuda_linear *l, enum stk_product_epilogue epilogue,
                         stoker_error *error)
 {
     const struct stk_product_shape shape = shape_of(l, epilogue);
-    const int rc =
-        stk_product_create(&l->product, l->math->cublaslt, &shape, &l->math->rules, error);
-    if (rc != STOKER_OK || l->math->rules.benchmark == 0)
+    struct stk_engine_choice known;
+    char key[STK_ENGINE_KEY_BYTES];
+    stk_product_destroy(&l->product); /* the one with an epilogue, if no algorithm runs it */
+    int rc = stk_product_create(&l->product, l->math->cublaslt, &shape, &l->math->rules, error);
+    if (rc != STOKER_OK || (l->math->rules.benchmark == 0 && l->math->device.run == NULL))
         return rc;
-    return benchmark(l, &shape, error);
+    name_key(key, l, &shape);
+    if (l->math->cache == NULL || !stk_engine_cache_find(l->math->cache, key, &known))
+        return choose(l, &shape, key, error);
+    stk_product_choose(l->product, known.index);
+    return STOKER_OK;
 }
 
 /* ---- making ------------------------------------------------------------------------------------- */
@@ -217,7 +258,10 @@ int stk_cuda_linear_create(struct stk_cuda_linear **out, const struct stk_cuda_m
     linear->has_bias = layer->bias >= 0;
     linear->relu = relu;
     linear->bias_gradient = stk_cuda_bias_plan(math->dtype, count, (uint32_t)linear->out);
-    const int rc = make(linear, error);
+    struct stk_engine_failures failures = { .engines = 0 };
+    linear->failures = &failures;
+    const int rc = stk_engine_result(make(linear, error), &failures, error);
+    linear->failures = NULL;
     if (rc != STOKER_OK) {
         stk_cuda_linear_destroy(&linear);
         return rc;
