@@ -4,6 +4,7 @@
 # stoker::webp, stoker::lz4, stoker::zstd) and a variable (STOKER_HAVE_URING, ...). The installed stoker-config.cmake
 # creates the same targets for projects that link libstoker.a.
 
+include(StokerNvcc)
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
@@ -187,7 +188,7 @@ elseif(STOKER_CUDA_INCLUDE)
   # The version of the runtime, which is part of its library's name; the toolkit's may be unknown.
   file(STRINGS "${STOKER_CUDA_INCLUDE}/cuda_runtime_api.h" STOKER_CUDA_VERSION
        REGEX "^#define CUDART_VERSION +[0-9]+")
-  string(REGEX REPLACE ".* ([0-9]+)([0-9][0-9])[0-9]$" "\\1.\\2" STOKER_CUDA_VERSION
+  string(REGEX REPLACE ".* ([0-9]+)0([0-9]+)[0-9]$" "\\1.\\2" STOKER_CUDA_VERSION
          "${STOKER_CUDA_VERSION}")
   stoker_feature(CUDA found "${STOKER_CUDA_VERSION}: batches in GPU memory, if there is a GPU at run time")
 elseif(STOKER_CUDA STREQUAL "ON")
@@ -223,11 +224,19 @@ if(STOKER_NVCC_KERNELS STREQUAL "OFF")
 else()
   find_program(STOKER_NVCC NAMES nvcc HINTS ${CUDAToolkit_BIN_DIR} /usr/local/cuda/bin)
   mark_as_advanced(STOKER_NVCC)
+  set(STOKER_NVCC_VERSION "")
   if(STOKER_NVCC)
+    stoker_prepare_nvcc()
+  endif()
+  if(STOKER_NVCC_VERSION VERSION_GREATER_EQUAL 12.0)
     set(STOKER_HAVE_NVCC TRUE)
-    stoker_feature(nvcc found "kernels for sm_80 and sm_90, and PTX")
+    stoker_feature(nvcc found "${STOKER_NVCC_VERSION}: kernels for ${STOKER_NVCC_TARGETS}")
+  elseif(STOKER_NVCC_KERNELS STREQUAL "ON" AND STOKER_NVCC)
+    message(FATAL_ERROR "STOKER_NVCC_KERNELS=ON, but ${STOKER_NVCC} is not of CUDA 12.0 or later (found: ${STOKER_NVCC_VERSION})")
   elseif(STOKER_NVCC_KERNELS STREQUAL "ON")
     message(FATAL_ERROR "STOKER_NVCC_KERNELS=ON, but nvcc was not found")
+  elseif(STOKER_NVCC)
+    stoker_feature(nvcc unused "${STOKER_NVCC_VERSION}: needs 12.0; no kernels: images are transformed on the CPU")
   else()
     stoker_feature(nvcc missing "no kernels: images are transformed on the CPU")
   endif()

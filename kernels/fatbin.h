@@ -1,4 +1,5 @@
-/* fatbin.h - defines a function that returns the fatbin which nvcc wrote, or NULL in a build without nvcc. */
+/* fatbin.h - defines a function that returns the fatbin which nvcc wrote, or NULL in a build without nvcc; and one that returns
+ * what it was compiled for. */
 #ifndef STK_KERNELS_FATBIN_H
 #define STK_KERNELS_FATBIN_H
 
@@ -24,6 +25,18 @@
     {                                                                                              \
         *bytes = 0;                                                                                \
         return NULL;                                                                               \
+    }
+
+/* What it was compiled for; cmake/StokerNvcc.cmake defines both for the two fatbin.c. */
+#ifndef STK_FATBIN_TARGETS
+#define STK_FATBIN_TARGETS ""
+#define STK_FATBIN_TOOLKIT 0
+#endif
+
+#define STK_DESCRIBE_FATBIN(function)                                                              \
+    struct stk_fatbin_targets function(void)                                                       \
+    {                                                                                              \
+        return (struct stk_fatbin_targets){ STK_FATBIN_TOOLKIT, STK_FATBIN_TARGETS };              \
     }
 
 #endif

@@ -7,3 +7,4 @@ STK_EMBED_FATBIN(stk_train_fatbin, STK_TRAIN_FATBIN)
 #else
 STK_NO_FATBIN(stk_train_fatbin)
 #endif
+STK_DESCRIBE_FATBIN(stk_train_targets)

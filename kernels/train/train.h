@@ -22,7 +22,9 @@ const struct stk_kernel *stk_train_kernel_named(const char *name);
 /* Returns kernel `name`, such as "stk_train_relu", for storage in FLOAT32, FLOAT16 or BFLOAT16. It must exist. */
 const struct stk_kernel *stk_train_kernel_in(const char *name, stoker_dtype dtype);
 
-/* Returns all kernels as a fatbin (sm_80, sm_90, PTX), or NULL in a build without nvcc. */
+/* Returns all kernels as a fatbin, or NULL in a build without nvcc. */
 const void *stk_train_fatbin(size_t *bytes);
+/* What it was compiled for. */
+struct stk_fatbin_targets stk_train_targets(void);
 
 #endif

@@ -7,3 +7,4 @@ STK_EMBED_FATBIN(stk_kernels_fatbin, STK_KERNELS_FATBIN)
 #else
 STK_NO_FATBIN(stk_kernels_fatbin)
 #endif
+STK_DESCRIBE_FATBIN(stk_kernels_targets)

@@ -180,8 +180,10 @@ struct stk_launch_rows {
 /* Sets the arguments of all launches. */
 void stk_launch_steps_take(struct stk_launch_steps *steps, const struct stk_launch_rows *rows);
 
-/* Returns all kernels as a fatbin (sm_80, sm_90, PTX), or NULL in a build without nvcc. */
+/* Returns all kernels as a fatbin, or NULL in a build without nvcc. */
 const void *stk_kernels_fatbin(size_t *bytes);
+/* What it was compiled for. */
+struct stk_fatbin_targets stk_kernels_targets(void);
 
 #endif
 #endif

@@ -156,12 +156,20 @@ bool stk_cuda_card_runs(const struct stk_cuda_card *card, int toolkit, const cha
     }
     if (fit == BY_CODE ? card->driver / 1000 >= toolkit / 1000 : card->driver >= toolkit)
         return true;
-    (void)snprintf(
-        why, why_bytes,
-        "the driver is for CUDA %d.%d, the kernels of this build need %s%d.%d: install NVIDIA's "
-        "driver %d or later",
-        card->driver / 1000, card->driver % 1000 / 10, fit == BY_PTX ? "on this GPU " : "",
-        toolkit / 1000, fit == BY_PTX ? toolkit % 1000 / 10 : 0, first_driver(toolkit / 1000));
+    if (fit == BY_CODE)
+        (void)snprintf(
+            why, why_bytes,
+            "the driver is for CUDA %d.%d, the kernels of this build need CUDA %d: install "
+            "NVIDIA's driver %d or later",
+            card->driver / 1000, card->driver % 1000 / 10, toolkit / 1000,
+            first_driver(toolkit / 1000));
+    else
+        (void)snprintf(
+            why, why_bytes,
+            "the driver is for CUDA %d.%d; to compile the kernels of this build for %.40s it "
+            "must be for CUDA %d.%d or later",
+            card->driver / 1000, card->driver % 1000 / 10, card->name, toolkit / 1000,
+            toolkit % 1000 / 10);
     return false;
 }
 #else

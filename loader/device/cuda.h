@@ -56,8 +56,8 @@ void stk_gpu_free(struct stk_device *device, void *memory);
 int stk_gpu_available(struct stk_device *device, uint64_t *bytes, char why[STK_DEVICE_WHY_BYTES]);
 void *stk_gpu_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BYTES]);
 void stk_gpu_event_destroy(struct stk_device *device, void *event);
-int stk_gpu_load(struct stk_device *device, const void *image, const char *name, void **kernel,
-                 char why[STK_DEVICE_WHY_BYTES]);
+int stk_gpu_load(struct stk_device *device, const struct stk_device_image *image, const char *name,
+                 void **kernel, char why[STK_DEVICE_WHY_BYTES]);
 int stk_gpu_send(struct stk_device *device, const struct stk_send *send);
 int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream);
 int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream);

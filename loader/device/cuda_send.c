@@ -8,21 +8,26 @@
 
 #include <stdio.h>
 
-int stk_gpu_load(struct stk_device *device, const void *image, const char *name, void **kernel,
-                 char why[STK_DEVICE_WHY_BYTES])
+/* The driver looks for code that fits the GPU when a kernel is first launched, which is too late for the CPU to take
+ * the kernel's place. */
+int stk_gpu_load(struct stk_device *device, const struct stk_device_image *image, const char *name,
+                 void **kernel, char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
     const struct stk_cuda_runtime *runtime = &gpu->runtime;
     const char *what = "cudaLibraryLoadData";
     cudaKernel_t found = NULL;
     int before;
+    if (!stk_cuda_card_runs(&gpu->card, image->toolkit, image->cards, why, STK_DEVICE_WHY_BYTES))
+        return STOKER_EDEVICE;
     if (stk_gpu_enter(gpu, &before) < 0) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
         return STOKER_EDEVICE;
     }
     cudaError_t code = cudaSuccess;
     if (gpu->library == NULL)
-        code = runtime->cudaLibraryLoadData(&gpu->library, image, NULL, NULL, 0, NULL, NULL, 0);
+        code =
+            runtime->cudaLibraryLoadData(&gpu->library, image->bytes, NULL, NULL, 0, NULL, NULL, 0);
     if (code == cudaSuccess && gpu->kernels == NULL)
         code = stk_gpu_make_kernel_stream(gpu, &what);
     if (code == cudaSuccess) {

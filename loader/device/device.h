@@ -29,6 +29,13 @@ enum { STK_DEVICE_WHY_BYTES = 192, STK_BUS_ADDRESS_BYTES = 16 };
 
 struct stk_device;
 
+/* Kernels for several GPUs, as nvcc writes them. */
+struct stk_device_image {
+    const void *bytes;
+    int toolkit;       /* CUDA version of nvcc: 13000 = 13.0 */
+    const char *cards; /* GPUs that it is for: loader/base/cuda_card.h */
+};
+
 /* A kernel with one argument, a struct of plain data whose pointers are the device's. */
 struct stk_device_launch {
     void *kernel;
@@ -87,10 +94,10 @@ struct stk_device_ops {
     void *(*event_create)(struct stk_device *device, char why[STK_DEVICE_WHY_BYTES]);
     void (*event_destroy)(struct stk_device *device, void *event);
 
-    /* Find a kernel in an image that holds it for several GPUs. 0, or STOKER_EDEVICE and the reason in
-     * `why`: the device stays usable. What is loaded stays until close. */
-    int (*load)(struct stk_device *device, const void *image, const char *name, void **kernel,
-                char why[STK_DEVICE_WHY_BYTES]);
+    /* Find a kernel in an image. 0, or STOKER_EDEVICE and the reason in `why`: the device stays usable. What is loaded
+     * stays until close. */
+    int (*load)(struct stk_device *device, const struct stk_device_image *image, const char *name,
+                void **kernel, char why[STK_DEVICE_WHY_BYTES]);
 
     int (*send)(struct stk_device *device, const struct stk_send *send);
     /* A stream of the consumer waits for the event; the host does not. */

@@ -9,10 +9,13 @@ int stk_device_kernel_load(struct stk_device *device, const char *name, void **k
                            char why[STK_DEVICE_WHY_BYTES])
 {
     size_t bytes;
-    const void *const image = stk_kernels_fatbin(&bytes);
-    if (image == NULL) {
+    const struct stk_fatbin_targets targets = stk_kernels_targets();
+    const struct stk_device_image image = { .bytes = stk_kernels_fatbin(&bytes),
+                                            .toolkit = targets.toolkit,
+                                            .cards = targets.cards };
+    if (image.bytes == NULL) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "libstoker was built without nvcc: no kernels");
         return STOKER_ENOTSUP;
     }
-    return device->ops->load(device, image, name, kernel, why);
+    return device->ops->load(device, &image, name, kernel, why);
 }

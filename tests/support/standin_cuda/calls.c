@@ -9,9 +9,11 @@
 
 enum { PAGE_BYTES = 4096, CAPABILITY = 90 };
 
-struct standin_state standin = {
-    .devices = 1, .delay_us = 200, .memory_bytes = MEMORY_BYTES, .capability = CAPABILITY
-};
+struct standin_state standin = { .devices = 1,
+                                 .delay_us = 200,
+                                 .memory_bytes = MEMORY_BYTES,
+                                 .capability = CAPABILITY,
+                                 .driver = STANDIN_DRIVER };
 
 static _Thread_local cudaError_t last_error;
 static _Thread_local bool own_calls;
@@ -24,6 +26,7 @@ void standin_cuda_reset(int devices)
     standin_streams_end();
     atomic_store(&standin.devices, devices);
     atomic_store(&standin.no_driver, 0);
+    atomic_store(&standin.driver, STANDIN_DRIVER);
     atomic_store(&standin.calls, 0U);
     atomic_store(&standin.fail_at, 0U);
     atomic_store(&standin.failed, false);
@@ -63,6 +66,11 @@ void standin_cuda_reads_pageable(bool can)
 void standin_cuda_capability(int major, int minor)
 {
     atomic_store(&standin.capability, 10 * major + minor);
+}
+
+void standin_cuda_driver(int version)
+{
+    atomic_store(&standin.driver, version);
 }
 
 void standin_cuda_no_driver(int code)

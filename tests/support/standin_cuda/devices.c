@@ -4,7 +4,7 @@
 
 #include "state.h"
 
-enum { DRIVER_VERSION = CUDART_VERSION, PROCESSORS = 132 };
+enum { PROCESSORS = 132 };
 
 static bool exists(int device)
 {
@@ -18,6 +18,8 @@ cudaError_t cudaGetDeviceCount(int *count)
     *count = atomic_load(&standin.devices);
     if (no_driver != 0)
         return standin_end((cudaError_t)no_driver);
+    if (atomic_load(&standin.driver) / 1000 < CUDART_VERSION / 1000)
+        return standin_end(cudaErrorInsufficientDriver);
     return standin_end(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
 
@@ -115,7 +117,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 cudaError_t cudaDriverGetVersion(int *version)
 {
     STANDIN_BEGIN_LIGHT;
-    *version = atomic_load(&standin.no_driver) == 0 ? DRIVER_VERSION : 0;
+    *version = atomic_load(&standin.no_driver) == 0 ? atomic_load(&standin.driver) : 0;
     return standin_end(cudaSuccess);
 }
 

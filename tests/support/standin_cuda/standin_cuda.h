@@ -35,6 +35,11 @@ enum { STANDIN_PCI_DOMAIN = 0x0cda };
 /* The result of cudaGetDeviceCount if the driver is missing or fails; 0 = it works. */
 void standin_cuda_no_driver(int code);
 
+/* The latest CUDA that the driver knows, 13090 after a reset. If it is of an earlier major version than the runtime,
+ * cudaGetDeviceCount refuses it. */
+enum { STANDIN_DRIVER = 13090 };
+void standin_cuda_driver(int version);
+
 /* Make the nth call (1, 2, ...) from now on fail with `code`: once, or, if the device is lost, with every later call,
  * and drop what is on the streams. */
 void standin_cuda_fail(uint64_t nth, int code, bool lost);

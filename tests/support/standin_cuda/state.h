@@ -15,6 +15,7 @@ enum { STANDIN_DEVICES_MAX = 8 };
 struct standin_state {
     _Atomic int devices;
     _Atomic int no_driver;
+    _Atomic int driver; /* version */
     _Atomic uint64_t calls;
     _Atomic uint64_t fail_at; /* value of `calls` that fails; 0 = none */
     _Atomic int fail_code;

@@ -143,6 +143,18 @@ Test(cuda_convert, what_no_kernel_can_do_the_cpu_does)
                       "cudaLibraryGetKernel of stk_crop_f32_nhwc", STOKER_EDEVICE);
 }
 
+/* The GPU is used all the same. */
+Test(cuda_convert, what_a_gpu_without_kernels_cannot_do_the_cpu_does)
+{
+    if (!stk_cuda_kernels_built())
+        cr_skip("no nvcc here: no kernels in the library");
+    const stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
+    standin_cuda_capability(5, 0);
+    expect_reason(options, "synth:bytes?count=70&shape=8x8x3",
+                  "Stand-in GPU 0 has compute capability 5.0; the kernels of this build are for ",
+                  STOKER_EDEVICE);
+}
+
 Test(cuda_convert, an_incomplete_batch)
 {
     if (!stk_cuda_kernels_built())

@@ -39,8 +39,8 @@ CleanTest(trainer_cuda_devices, each_gpu_has_a_line)
         "\ncuda:1   Stand-in GPU 1, compute capability 9.0, 1.5 GiB of memory, 1.5 GiB free\n");
     char versions[80];
     (void)snprintf(versions, sizeof(versions), "CUDA runtime %d.%d, driver for CUDA %d.%d\n",
-                   CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, CUDART_VERSION / 1000,
-                   CUDART_VERSION % 1000 / 10);
+                   CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10, STANDIN_DRIVER / 1000,
+                   STANDIN_DRIVER % 1000 / 10);
     check_has(text, versions);
     int device = -1;
     cr_assert_eq(cudaGetDevice(&device), cudaSuccess);
@@ -58,6 +58,9 @@ CleanTest(trainer_cuda_devices, without_one_the_reason_is_reported)
         text,
         "\ncuda     none: CUDA driver version is insufficient for CUDA runtime version (35)\n");
     check_has(text, ", no driver\n");
+    standin_cuda_reset(1);
+    standin_cuda_driver(11080);
+    check_has(listed(), "\ncuda     none: the driver is for CUDA 11.8, libcudart is of ");
     cr_assert_eq(cudaPeekAtLastError(), cudaSuccess); /* nobody else's error */
 }
 

@@ -495,6 +495,34 @@ Test(trainer_cuda_step, a_missing_gpu_is_reported_and_auto_continues)
     end(&model);
 }
 
+/* A GPU that no kernel was compiled for, and a driver that is too old for them, are found out in create. */
+Test(trainer_cuda_step, a_gpu_without_kernels_is_refused_and_auto_continues)
+{
+    static const char *const reasons[] = {
+        "compute capability 5.0; the kernels of this build are for ",
+        "the driver is for CUDA 12.0, "
+    };
+    for (int i = 0; i < 2; i++) {
+        begin();
+        stoker_model *model = network();
+        stoker_trainer *trainer = NULL;
+        stoker_error error = { .code = 0 };
+        stoker_trainer_options options = options_of("cuda");
+        if (i == 0)
+            standin_cuda_capability(5, 0);
+        else
+            standin_cuda_driver(12000);
+        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
+        cr_assert_not_null(strstr(error.message, reasons[i]), "%s", error.message);
+        cr_assert_eq(standin_cuda_live(), 0);
+        options.backend = "auto";
+        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
+        cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
+        stoker_trainer_destroy(&trainer);
+        end(&model);
+    }
+}
+
 /* Turing has no bfloat16: create says so, and "auto" takes the CPU only if that computes in the type. */
 Test(trainer_cuda_step, bfloat16_is_refused_on_a_gpu_without_it)
 {

@@ -179,6 +179,20 @@ static int check_type(const struct stk_backend *backend, const struct stk_cuda_c
                          backend->device, card->name, card->major, card->minor);
 }
 
+/* The driver looks for code that fits the GPU when a kernel is first launched: too late for another back end to be
+ * chosen. */
+static int check_card(const struct stk_backend *backend, const struct stk_cuda_card *card,
+                      stoker_error *error)
+{
+    const struct stk_fatbin_targets targets = stk_train_targets();
+    char why[WHY_BYTES];
+    if (targets.toolkit == 0 ||
+        stk_cuda_card_runs(card, targets.toolkit, targets.cards, why, sizeof(why)))
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPEN, &nowhere, "cuda:%d: %s",
+                         backend->device, why);
+}
+
 static int read_card(struct stk_backend *backend, stoker_dtype storage, stoker_error *error)
 {
     struct stk_cuda_card card;
@@ -190,7 +204,8 @@ static int read_card(struct stk_backend *backend, stoker_dtype storage, stoker_e
     backend->reads_pageable = card.reads_pageable;
     _Static_assert(sizeof(card.id) == sizeof(backend->id), "16 bytes");
     memcpy(&backend->id, card.id, sizeof(backend->id));
-    return check_type(backend, &card, storage, error);
+    const int type_rc = check_type(backend, &card, storage, error);
+    return type_rc != STOKER_OK ? type_rc : check_card(backend, &card, error);
 }
 
 static int open_context(struct stk_backend *backend, stoker_error *error)
