@@ -21,6 +21,7 @@ static struct CUctx_st primary[STANDIN_DEVICES_MAX] = { { 0 }, { 1 }, { 2 }, { 3
 static _Thread_local int base;
 static _Thread_local int pushed[DEPTH_MAX];
 static _Thread_local int depth;
+static _Thread_local bool bound; /* a call of this thread has made the base's context */
 
 int standin_current(void)
 {
@@ -35,8 +36,14 @@ void standin_set_current(int device)
         base = device;
 }
 
+bool standin_has_context(void)
+{
+    return depth > 0 || bound;
+}
+
 void standin_initialise(int device)
 {
+    bound = bound || depth == 0;
     if (!standin_own_calls() && device < STANDIN_DEVICES_MAX)
         atomic_store(&standin.initialised[device], true);
 }
@@ -124,16 +131,33 @@ static bool address_of(const char *name, void **out)
     return false;
 }
 
+static cudaError_t entry_point(const char *name, void **function,
+                               enum cudaDriverEntryPointQueryResult *found)
+{
+    STANDIN_BEGIN_LIGHT;
+    *function = NULL;
+    *found = (!atomic_load(&standin.no_contexts) && address_of(name, function)) ||
+                     standin_kernel_function(name, function)
+                 ? cudaDriverEntryPointSuccess
+                 : cudaDriverEntryPointSymbolNotFound;
+    return standin_end(cudaSuccess);
+}
+
+/* CUDA 12.5 has the second form. */
+#if CUDART_VERSION >= 12050 && !defined(STANDIN_OLD_RUNTIME)
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
                                              unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult *found)
 {
     (void)version;
     (void)flags;
-    STANDIN_BEGIN_LIGHT;
-    *function = NULL;
-    *found = !atomic_load(&standin.no_contexts) && address_of(name, function)
-                 ? cudaDriverEntryPointSuccess
-                 : cudaDriverEntryPointSymbolNotFound;
-    return standin_end(cudaSuccess);
+    return entry_point(name, function, found);
 }
+#else
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *found)
+{
+    (void)flags;
+    return entry_point(name, function, found);
+}
+#endif

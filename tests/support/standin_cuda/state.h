@@ -70,8 +70,15 @@ struct standin_cuda_host *standin_host(void);
 /* The calling thread's current device. */
 int standin_current(void);
 void standin_set_current(int device);
+/* Returns true if this thread has a context, pushed or made by an earlier call. */
+bool standin_has_context(void);
 /* A call initialises the device, unless it is the test's own. */
 void standin_initialise(int device);
+
+/* ---- kernels.c ---- */
+
+/* Look up a function of the driver about kernels. */
+bool standin_kernel_function(const char *name, void *out);
 
 /* ---- memory.c ---- */
 

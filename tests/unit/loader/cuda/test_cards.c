@@ -1,5 +1,8 @@
 /* test_cards.c - what a GPU is, if kernels run on it, and what is said if the driver is too old. */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,4 +121,52 @@ Test(cuda_cards, an_old_driver_is_named_with_what_to_install)
     standin_cuda_driver(MAJOR * 1000);
     cr_assert_eq(stk_cuda_count(&runtime, &count, why, sizeof(why)), STOKER_OK);
     cr_assert_eq(count, 1);
+}
+
+/* ---- kernels by the runtime and by the driver ---- */
+
+static _Atomic int runs;
+
+static void run(const struct standin_cuda_kernel *kernel, void *argument)
+{
+    (void)kernel;
+    runs += *(const int *)argument;
+}
+
+/* A thread whose first call is the launch has no context yet, which the driver does not make. */
+static void *launch_first(void *argument)
+{
+    const struct stk_cuda_runtime runtime = loaded();
+    int number = 7;
+    void *arguments[] = { &number };
+    const cudaError_t code = stk_cuda_launch_kernel(&runtime, argument, (dim3){ 1, 1, 1 },
+                                                    (dim3){ 32, 1, 1 }, arguments, NULL);
+    cr_assert_eq(code, cudaSuccess, "%d", (int)code);
+    return NULL;
+}
+
+Test(cuda_cards, kernels_are_loaded_and_launched)
+{
+    static const struct standin_cuda_kernel kernels[] = { { "one", sizeof(int), run },
+                                                          { NULL, 0, NULL } };
+    static const int image = 1;
+    cudaLibrary_t library = NULL;
+    cudaKernel_t kernel = NULL;
+    pthread_t thread;
+    standin_cuda_reset(1);
+    standin_cuda_kernels(kernels);
+    const struct stk_cuda_runtime runtime = loaded();
+    const bool by_driver = dlsym(RTLD_DEFAULT, "cudaLibraryLoadData") == NULL;
+    cr_assert_eq(runtime.cuLaunchKernel != NULL, by_driver);
+    cr_assert_eq(runtime.cudaLibraryLoadData(&library, &image, NULL, NULL, 0, NULL, NULL, 0),
+                 cudaSuccess);
+    cr_assert_eq(runtime.cudaLibraryGetKernel(&kernel, library, "two"), cudaErrorSymbolNotFound);
+    cr_assert_eq(runtime.cudaLibraryGetKernel(&kernel, library, "one"), cudaSuccess);
+    cr_assert_eq(pthread_create(&thread, NULL, launch_first, kernel), 0);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    cr_assert_eq(runtime.cudaStreamSynchronize(NULL), cudaSuccess);
+    cr_assert_eq(runs, 7);
+    cr_assert_eq(runtime.cudaLibraryUnload(library), cudaSuccess);
+    standin_cuda_reset(1);
+    cr_assert_eq(standin_cuda_live(), 0);
 }

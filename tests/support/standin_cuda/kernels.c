@@ -1,0 +1,156 @@
+/* kernels.c - libraries of kernels and launches, by the runtime's functions and by the driver's.
+ *
+ * A runtime older than CUDA 12.8 has no functions for libraries: with headers of one, and with STANDIN_OLD_RUNTIME, so has this.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+enum { INVALID_CONTEXT = 201 /* CUDA_ERROR_INVALID_CONTEXT */ };
+
+/* Headers before 12.8 and 12.1 lack these types. */
+typedef struct CUlib_st *library_handle;
+typedef struct CUkern_st *kernel_handle;
+
+struct CUlib_st {
+    const void *code;
+};
+
+static cudaError_t load(library_handle *library, const void *code)
+{
+    STANDIN_BEGIN;
+    if (code == NULL)
+        return standin_end(cudaErrorInvalidValue);
+    *library = malloc(sizeof(**library));
+    if (*library == NULL)
+        abort();
+    (*library)->code = code;
+    atomic_fetch_add(&standin.live, 1);
+    return standin_end(cudaSuccess);
+}
+
+static cudaError_t unload(library_handle library)
+{
+    const cudaError_t refused = standin_begin();
+    free(library);
+    atomic_fetch_sub(&standin.live, 1);
+    return standin_end(refused);
+}
+
+static cudaError_t get_kernel(kernel_handle *out, const char *name)
+{
+    STANDIN_BEGIN;
+    const struct standin_cuda_kernel *kernel = standin.kernels;
+    while (kernel != NULL && kernel->name != NULL && strcmp(kernel->name, name) != 0)
+        kernel++;
+    if (kernel == NULL || kernel->name == NULL)
+        return standin_end(cudaErrorSymbolNotFound);
+    *out = (kernel_handle)(uintptr_t)kernel;
+    return standin_end(cudaSuccess);
+}
+
+/* ---- the runtime's functions ---- */
+
+#if CUDART_VERSION >= 12080 && !defined(STANDIN_OLD_RUNTIME)
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum cudaJitOption *jit,
+                                void **jit_values, unsigned jit_count,
+                                enum cudaLibraryOption *options, void **option_values,
+                                unsigned option_count)
+{
+    (void)jit;
+    (void)jit_values;
+    (void)jit_count;
+    (void)options;
+    (void)option_values;
+    (void)option_count;
+    return load(library, code);
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t library)
+{
+    return unload(library);
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t library, const char *name)
+{
+    (void)library;
+    return get_kernel(out, name);
+}
+#endif
+
+cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
+                             size_t shared_bytes, cudaStream_t stream)
+{
+    (void)shared_bytes;
+    STANDIN_BEGIN;
+    const struct standin_cuda_kernel *kernel = function;
+    if (standin_current() != standin_stream_device(stream))
+        return standin_end(cudaErrorInvalidResourceHandle);
+    if (grid.x == 0 || grid.y == 0 || grid.y > 65535 || grid.z != 1 || block.x == 0 ||
+        block.x > 1024)
+        return standin_end(cudaErrorInvalidConfiguration);
+    struct standin_operation operation = { .kind = STANDIN_LAUNCH,
+                                           .kernel = kernel,
+                                           .grid_x = grid.x,
+                                           .grid_y = grid.y,
+                                           .threads = block.x };
+    operation.argument = malloc(kernel->argument_bytes);
+    if (operation.argument == NULL)
+        abort();
+    memcpy(operation.argument, arguments[0], kernel->argument_bytes);
+    if (!standin_capturing(stream))
+        atomic_fetch_add(&standin.launches, 1U);
+    return standin_end(standin_enqueue(stream, &operation));
+}
+
+/* ---- the driver's functions ---- */
+
+static cudaError_t driver_load(library_handle *library, const void *code, void *jit,
+                               void **jit_values, unsigned jit_count, void *options,
+                               void **option_values, unsigned option_count)
+{
+    (void)jit;
+    (void)jit_values;
+    (void)jit_count;
+    (void)options;
+    (void)option_values;
+    (void)option_count;
+    return load(library, code);
+}
+
+static cudaError_t driver_get_kernel(kernel_handle *out, library_handle library, const char *name)
+{
+    (void)library;
+    return get_kernel(out, name);
+}
+
+/* The runtime makes a context if the thread has none; the driver does not. */
+static cudaError_t driver_launch(kernel_handle kernel, unsigned grid_x, unsigned grid_y,
+                                 unsigned grid_z, unsigned block_x, unsigned block_y,
+                                 unsigned block_z, unsigned shared_bytes, cudaStream_t stream,
+                                 void **arguments, void **extra)
+{
+    (void)extra;
+    if (!standin_has_context())
+        return (cudaError_t)INVALID_CONTEXT;
+    return cudaLaunchKernel((const void *)kernel, (dim3){ grid_x, grid_y, grid_z },
+                            (dim3){ block_x, block_y, block_z }, arguments, shared_bytes, stream);
+}
+
+bool standin_kernel_function(const char *name, void *out)
+{
+    static const struct {
+        const char *name;
+        void (*function)(void);
+    } functions[] = { { "cuLibraryLoadData", (void (*)(void))driver_load },
+                      { "cuLibraryUnload", (void (*)(void))unload },
+                      { "cuLibraryGetKernel", (void (*)(void))driver_get_kernel },
+                      { "cuLaunchKernel", (void (*)(void))driver_launch } };
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+        if (strcmp(functions[i].name, name) == 0) {
+            memcpy(out, &functions[i].function, sizeof(functions[i].function));
+            return true;
+        }
+    return false;
+}
