@@ -29,15 +29,25 @@ static bool give_back_slot(stoker_loader *loader, struct stk_lease *lease, uint6
     return true;
 }
 
+/* A stream that cannot be used is an error of one call, whose message options.on_log hears. Any thread. Returns rc. */
+static int blame_stream(stoker_loader *loader, int rc, const char *why)
+{
+    if (rc == STOKER_EINVAL)
+        stk_messages_put(&loader->pipeline.messages, STOKER_LOG_WARNING, "%s", why);
+    return rc;
+}
+
 /* Give back a buffer of the GPU, which stays in use until the stream reaches this point. */
 static bool give_back_buffer(stoker_loader *loader, struct stk_lease *lease, uint64_t turn,
                              struct CUstream_st *stream, int *rc)
 {
     struct stk_buffer *buffer = stk_transfer_buffer_of(lease);
+    char why[STK_DEVICE_WHY_BYTES];
     if (!stk_buffer_holds(buffer, turn))
         return false;
-    *rc = stk_transfer_release_on(&loader->transfer, buffer, stream);
-    if (lease->kept)
+    *rc =
+        blame_stream(loader, stk_transfer_release_on(&loader->transfer, buffer, stream, why), why);
+    if (*rc != STOKER_EINVAL && lease->kept)
         stk_kept_put(&loader->kept, lease);
     return true;
 }
@@ -45,9 +55,12 @@ static bool give_back_buffer(stoker_loader *loader, struct stk_lease *lease, uin
 static int end_work(void *self, struct stk_lease *lease, void *stream)
 {
     stoker_loader *loader = self;
-    return loader->on_device
-               ? stk_transfer_end_work(&loader->transfer, stk_transfer_buffer_of(lease), stream)
-               : 0;
+    char why[STK_DEVICE_WHY_BYTES];
+    if (!loader->on_device)
+        return 0;
+    const int rc =
+        stk_transfer_end_work(&loader->transfer, stk_transfer_buffer_of(lease), stream, why);
+    return blame_stream(loader, rc, why);
 }
 
 /* Work with a buffer has ended on all streams when the lease comes here. */
@@ -90,15 +103,9 @@ struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(
                                       .last_out = last_out };
 }
 
-static int release_on(stoker_batch *batch, struct CUstream_st *stream)
+static int release_lease(stoker_loader *loader, struct stk_lease *lease, uint64_t turn,
+                         struct CUstream_st *stream)
 {
-    stoker_loader *loader = batch->loader;
-    const uint64_t turn = batch->turn;
-    struct stk_lease *lease = batch->lease;
-    memset((char *)batch + sizeof(batch->struct_size), 0,
-           batch->struct_size - sizeof(batch->struct_size));
-    if (stk_fork_guard_tripped(&loader->guard))
-        return STOKER_EFORKED;
     if (loader->kept.any_thread)
         return stk_leases_return(&loader->leases, lease, turn, stream);
     int rc = STOKER_OK;
@@ -112,10 +119,28 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
         stk_trace_end(loader->trace.rings, STOKER_TRACE_RELEASE, begin_ns, turn, 0, 0);
     else
         stk_trace_cancel(loader->trace.rings);
-    if (loader->on_device) {
+    if (loader->on_device && rc != STOKER_EINVAL) {
         send_more(loader);
         stk_poll_update(loader);
     }
+    return rc;
+}
+
+static void forget(stoker_batch *batch)
+{
+    memset((char *)batch + sizeof(batch->struct_size), 0,
+           batch->struct_size - sizeof(batch->struct_size));
+}
+
+/* With STOKER_EINVAL the batch is still lent, and *batch is as before. */
+static int release_on(stoker_batch *batch, struct CUstream_st *stream)
+{
+    stoker_loader *loader = batch->loader;
+    int rc = STOKER_EFORKED;
+    if (!stk_fork_guard_tripped(&loader->guard))
+        rc = release_lease(loader, batch->lease, batch->turn, stream);
+    if (rc != STOKER_EINVAL)
+        forget(batch);
     return rc;
 }
 
@@ -123,18 +148,29 @@ void stoker_batch_release(stoker_batch *batch)
 {
     if (batch == NULL || batch->loader == NULL)
         return;
-    (void)release_on(batch, batch->loader->on_device ? stk_transfer_buffer_of(batch->lease)->stream
-                                                     : NULL);
+    stoker_loader *loader = batch->loader;
+    const int rc =
+        release_on(batch, loader->on_device ? stk_transfer_buffer_of(batch->lease)->stream : NULL);
+    if (rc == STOKER_EINVAL) { /* the stream was right when it waited */
+        (void)stk_device_fail(loader->device,
+                              "cuda:%u: the stream of a released batch records a "
+                              "graph or is gone",
+                              (unsigned)loader->device->index);
+        forget(batch);
+    }
 }
 
 int stoker_batch_release_on(stoker_batch *batch, struct CUstream_st *stream)
 {
     if (batch == NULL || batch->loader == NULL)
         return STOKER_OK;
-    const struct stk_device *device = batch->loader->device;
+    stoker_loader *loader = batch->loader;
+    char why[STK_DEVICE_WHY_BYTES];
     int rc = STOKER_OK;
-    if (device->ops->finish != NULL && !stk_fork_guard_tripped(&batch->loader->guard))
-        rc = device->ops->finish(batch->loader->device, stream);
+    if (loader->device->ops->finish != NULL && !stk_fork_guard_tripped(&loader->guard))
+        rc = blame_stream(loader, loader->device->ops->finish(loader->device, stream, why), why);
+    if (rc == STOKER_EINVAL)
+        return rc;
     const int released = release_on(batch, stream);
     return rc < 0 ? rc : released;
 }
@@ -149,7 +185,8 @@ int stoker_batch_wait_on(const stoker_batch *batch, struct CUstream_st *stream)
     if (!loader->on_device)
         return STOKER_OK;
     struct stk_buffer *buffer = stk_transfer_buffer_of(batch->lease);
+    char why[STK_DEVICE_WHY_BYTES];
     if (!stk_buffer_holds(buffer, batch->turn))
         return STOKER_EINVAL;
-    return stk_transfer_wait_on(&loader->transfer, buffer, stream);
+    return blame_stream(loader, stk_transfer_wait_on(&loader->transfer, buffer, stream, why), why);
 }

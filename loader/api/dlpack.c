@@ -47,9 +47,13 @@ static void delete_tensor(struct stk_tensor *tensor)
     stoker_loader *loader = tensor->loader;
     struct stk_lease *lease = tensor->lease;
     if (stk_fork_guard_tripped(&loader->guard))
-        return;                                   /* the parent's tensor */
-    if ((uintptr_t)tensor->stream != STREAM_NONE) /* next() reports it if that fails */
-        (void)stk_leases_end_work(&loader->leases, lease, tensor->stream);
+        return;                                     /* the parent's tensor */
+    if ((uintptr_t)tensor->stream != STREAM_NONE && /* next() reports it if that fails */
+        stk_leases_end_work(&loader->leases, lease, tensor->stream) == STOKER_EINVAL)
+        (void)stk_device_fail(loader->device,
+                              "cuda:%u: the stream of a deleted tensor records a "
+                              "graph or is gone",
+                              (unsigned)loader->device->index);
     atomic_store_explicit(&tensor->out, false, memory_order_release);
     stk_leases_drop(&loader->leases, lease);
 }

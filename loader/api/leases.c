@@ -1,6 +1,7 @@
 /* leases.c - see leases.h. */
 #include "loader/api/leases.h"
 
+#include <stoker/error.h>
 #include <string.h>
 
 void stk_leases_init(struct stk_leases *leases, const struct stk_leases_owner *owner)
@@ -121,6 +122,8 @@ bool stk_leases_release(struct stk_leases *leases, struct stk_lease *lease, uint
     if (is_over(lease, turn, users))
         return false;
     *rc = stk_leases_end_work(leases, lease, stream);
+    if (*rc == STOKER_EINVAL)
+        return false;
     if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) != 0)
         return false;
     atomic_store(&lease->users, 0U); /* the last deleter has run meanwhile */
@@ -133,6 +136,8 @@ int stk_leases_return(struct stk_leases *leases, struct stk_lease *lease, uint64
     if (is_over(lease, turn, atomic_load_explicit(&lease->users, memory_order_acquire)))
         return 0;
     const int rc = stk_leases_end_work(leases, lease, stream);
+    if (rc == STOKER_EINVAL)
+        return rc;
     if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) == 0)
         put_returned(leases, lease);
     give_back_now(leases);

@@ -29,7 +29,8 @@
 /* What the leases ask of their owner. */
 struct stk_leases_owner {
     void *self;
-    /* A stream's work with the batch ends here. Any thread, one at a time. Returns 0 or an error. */
+    /* A stream's work with the batch ends here. Any thread, one at a time. Returns 0 or an error; STOKER_EINVAL: the
+     * stream cannot be used, nothing has happened. */
     int (*end_work)(void *self, struct stk_lease *lease, void *stream);
     /* No user is left. The consumer's thread. */
     void (*give_back)(void *self, struct stk_lease *lease);
@@ -65,12 +66,12 @@ void stk_leases_drop(struct stk_leases *leases, struct stk_lease *lease);
 int stk_leases_end_work(struct stk_leases *leases, struct stk_lease *lease, void *stream);
 
 /* The consumer's thread releases a batch. Returns true if no tensor is out: the caller then gives it back now.
- * *rc is the return value of end_work(). */
+ * *rc is the return value of end_work(); with STOKER_EINVAL the batch is still lent. */
 bool stk_leases_release(struct stk_leases *leases, struct stk_lease *lease, uint64_t turn,
                         void *stream, int *rc);
 
-/* Any thread releases a batch, which the consumer's thread gives back later. Returns what end_work does; 0 if the
- * batch was released before. */
+/* Any thread releases a batch, which the consumer's thread gives back later. Returns what end_work does, with STOKER_EINVAL the
+ * batch is still lent; 0 if it was released before. */
 int stk_leases_return(struct stk_leases *leases, struct stk_lease *lease, uint64_t turn,
                       void *stream);
 

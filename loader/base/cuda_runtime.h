@@ -40,6 +40,7 @@
     X(cudaStreamQuery)                                                                             \
     X(cudaStreamSynchronize)                                                                       \
     X(cudaStreamWaitEvent)                                                                         \
+    X(cudaStreamIsCapturing)                                                                       \
     X(cudaStreamBeginCapture)                                                                      \
     X(cudaStreamEndCapture)                                                                        \
     X(cudaGraphInstantiate)                                                                        \

@@ -113,7 +113,7 @@ static int open_as(const struct stk_device_ops *ops, struct stk_device **out, ui
     if (rc == 0)
         rc = open_context(gpu, why);
     if (rc == 0 && ops->send != NULL)
-        rc = stk_gpu_make_copy_stream(gpu, why);
+        rc = stk_gpu_make_streams(gpu, why);
     if (rc == 0)
         *out = &gpu->device;
     else

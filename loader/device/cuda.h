@@ -21,6 +21,7 @@ struct stk_gpu {
     struct stk_cuda_context context;
     cudaStream_t copies;   /* in order; NULL = not made */
     cudaStream_t kernels;  /* in order; NULL = none was loaded */
+    cudaEvent_t probe;     /* marked on the consumer's streams to learn if they are this GPU's */
     cudaLibrary_t library; /* NULL = no kernels loaded */
 };
 
@@ -40,9 +41,9 @@ int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
 int stk_gpu_enter(struct stk_gpu *gpu, int *before);
 void stk_gpu_leave(struct stk_gpu *gpu, int before);
 
-/* Make a stream. The copies': 0, or STOKER_EDEVICE with the reason in `why`. The kernels': *what names the call that failed; the
+/* The copies' stream and the probe: 0, or STOKER_EDEVICE with the reason in `why`. The kernels' stream: *what names the call that failed; the
  * GPU must be current. */
-int stk_gpu_make_copy_stream(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES]);
+int stk_gpu_make_streams(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES]);
 cudaError_t stk_gpu_make_kernel_stream(struct stk_gpu *gpu, const char **what);
 /* Destroy those that were made. The GPU should be current. */
 void stk_gpu_destroy_streams(struct stk_gpu *gpu);
@@ -59,9 +60,11 @@ void stk_gpu_event_destroy(struct stk_device *device, void *event);
 int stk_gpu_load(struct stk_device *device, const struct stk_device_image *image, const char *name,
                  void **kernel, char why[STK_DEVICE_WHY_BYTES]);
 int stk_gpu_send(struct stk_device *device, const struct stk_send *send);
-int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream);
-int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream);
-int stk_gpu_finish(struct stk_device *device, void *stream);
+int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream,
+                    char why[STK_DEVICE_WHY_BYTES]);
+int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream,
+                    char why[STK_DEVICE_WHY_BYTES]);
+int stk_gpu_finish(struct stk_device *device, void *stream, char why[STK_DEVICE_WHY_BYTES]);
 int stk_gpu_done(struct stk_device *device, void *event);
 int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns, bool spare_core);
 bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns);

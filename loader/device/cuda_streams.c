@@ -15,7 +15,7 @@
 
 enum { DRAIN_POLL_NS = 50000 };
 
-int stk_gpu_make_copy_stream(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
+int stk_gpu_make_streams(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
 {
     int before;
     int rc = stk_gpu_enter(gpu, &before);
@@ -23,6 +23,10 @@ int stk_gpu_make_copy_stream(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES]
         rc = stk_gpu_check(
             gpu, gpu->runtime.cudaStreamCreateWithFlags(&gpu->copies, cudaStreamNonBlocking),
             "cudaStreamCreate");
+        if (rc == 0)
+            rc = stk_gpu_check(
+                gpu, gpu->runtime.cudaEventCreateWithFlags(&gpu->probe, cudaEventDisableTiming),
+                "cudaEventCreate");
         stk_gpu_leave(gpu, before);
     }
     const char *failure = stk_device_failure(&gpu->device);
@@ -46,6 +50,8 @@ cudaError_t stk_gpu_make_kernel_stream(struct stk_gpu *gpu, const char **what)
 void stk_gpu_destroy_streams(struct stk_gpu *gpu)
 {
     cudaStream_t const streams[] = { gpu->kernels, gpu->copies };
+    if (gpu->probe != NULL)
+        (void)stk_gpu_check(gpu, gpu->runtime.cudaEventDestroy(gpu->probe), "cudaEventDestroy");
     for (int i = 0; i < 2; i++)
         if (streams[i] != NULL)
             (void)stk_gpu_check(gpu, gpu->runtime.cudaStreamDestroy(streams[i]),

@@ -7,7 +7,7 @@
  *
  * An event is a mark on a stream: it is done once everything before it on the stream is done.
  * One that was never marked counts as done. Events and streams are the device's own handles; the
- * consumer's streams are passed through unchecked.
+ * consumer's streams are passed through; CUDA finds out if they are wrong.
  *
  * Errors are sticky: the first one is kept in words, and from then on `send` answers
  * STOKER_EDEVICE without a copy. A device is used by one thread, the loader's consumer, except for
@@ -100,13 +100,18 @@ struct stk_device_ops {
                 void **kernel, char why[STK_DEVICE_WHY_BYTES]);
 
     int (*send)(struct stk_device *device, const struct stk_send *send);
-    /* A stream of the consumer waits for the event; the host does not. */
-    int (*wait_on)(struct stk_device *device, void *event, void *stream);
-    /* Mark the event after what is on a stream of the consumer. */
-    int (*mark_on)(struct stk_device *device, void *event, void *stream);
-    /* The host waits for what is on a stream of the consumer. Only if batches are lent in place;
+    /* The next three take a stream of the consumer. If that is the wrong one they return STOKER_EINVAL with the reason in
+     * `why`: nothing has happened, and the device stays usable. */
+
+    /* The stream waits for the event; the host does not. event NULL: only look if the stream can be used. */
+    int (*wait_on)(struct stk_device *device, void *event, void *stream,
+                   char why[STK_DEVICE_WHY_BYTES]);
+    /* Mark the event after what is on the stream. */
+    int (*mark_on)(struct stk_device *device, void *event, void *stream,
+                   char why[STK_DEVICE_WHY_BYTES]);
+    /* The host waits for what is on the stream. Only if batches are lent in place;
      * NULL: the consumer has no streams. */
-    int (*finish)(struct stk_device *device, void *stream);
+    int (*finish)(struct stk_device *device, void *stream, char why[STK_DEVICE_WHY_BYTES]);
     /* 1 = done, 0 = not yet, or the error. */
     int (*done)(struct stk_device *device, void *event);
     /* The host waits, until deadline_ns (UINT64_MAX = no limit). As done(). It sleeps; if a core is spare it spins for a

@@ -368,24 +368,31 @@ struct stk_buffer *stk_transfer_lend(struct stk_transfer *transfer)
     return buffer;
 }
 
-int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream)
+int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
+                         char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_device *device = transfer->device;
     assert(buffer->lent);
-    buffer->stream = stream;
-    if (buffer->changed)
-        return device->ops->wait_on(device, buffer->ready, stream);
-    if (buffer->turn < transfer->retired)
-        return 0; /* the copy is done; its event may belong to a later one */
-    return device->ops->wait_on(device, stk_transfer_copied(transfer, buffer->turn), stream);
+    /* If the copy is done, its event may belong to a later one. */
+    void *const event = buffer->changed ? buffer->ready
+                        : buffer->turn < transfer->retired
+                            ? NULL
+                            : stk_transfer_copied(transfer, buffer->turn);
+    const int rc = device->ops->wait_on(device, event, stream, why);
+    if (rc == 0)
+        buffer->stream = stream;
+    return rc;
 }
 
-int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream)
+int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
+                            char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_device *device = transfer->device;
-    stk_transfer_free(transfer, buffer);
-    return buffer->shared ? stk_transfer_end_work(transfer, buffer, stream)
-                          : device->ops->mark_on(device, buffer->released, stream);
+    const int rc = buffer->shared ? stk_transfer_end_work(transfer, buffer, stream, why)
+                                  : device->ops->mark_on(device, buffer->released, stream, why);
+    if (rc != STOKER_EINVAL)
+        stk_transfer_free(transfer, buffer);
+    return rc;
 }
 
 void stk_transfer_share(struct stk_buffer *buffer)
@@ -394,11 +401,12 @@ void stk_transfer_share(struct stk_buffer *buffer)
     buffer->shared = true;
 }
 
-int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream)
+int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
+                          char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_device *device = transfer->device;
-    const int rc = device->ops->wait_on(device, buffer->released, stream);
-    return rc < 0 ? rc : device->ops->mark_on(device, buffer->released, stream);
+    const int rc = device->ops->wait_on(device, buffer->released, stream, why);
+    return rc < 0 ? rc : device->ops->mark_on(device, buffer->released, stream, why);
 }
 
 void stk_transfer_free(struct stk_transfer *transfer, struct stk_buffer *buffer)

@@ -150,16 +150,22 @@ static inline bool stk_buffer_holds(const struct stk_buffer *buffer, uint64_t ba
     return buffer->lent && buffer->turn == batch;
 }
 
-/* The stream waits for the copy of the batch that is lent in the buffer. */
-int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream);
+/* These take a stream of the consumer: STOKER_EINVAL with the reason in `why` if that cannot be used; then nothing has
+ * happened. */
 
-/* The consumer's work with the lent batch ends with what is on the stream now. The buffer is free even if this
- * fails. */
-int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream);
+/* The stream waits until the batch that is lent in the buffer can be used. */
+int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
+                         char why[STK_DEVICE_WHY_BYTES]);
+
+/* The consumer's work with the lent batch ends with what is on the stream now. The buffer is free unless this returns
+ * STOKER_EINVAL. */
+int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
+                            char why[STK_DEVICE_WHY_BYTES]);
 
 /* Both halves of the above, for a batch that several streams use: each ends its work, after those before it,
  * and finally the buffer is free. end_work: any thread, one at a time. */
-int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream);
+int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
+                          char why[STK_DEVICE_WHY_BYTES]);
 void stk_transfer_free(struct stk_transfer *transfer, struct stk_buffer *buffer);
 
 /* Announce that streams other than the consumer's, or other threads, will use the lent batch, and end their work by the

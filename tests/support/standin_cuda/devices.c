@@ -145,6 +145,8 @@ const char *cudaGetErrorString(cudaError_t code)
         return "an illegal memory access was encountered";
     case cudaErrorInvalidValue:
         return "invalid argument";
+    case cudaErrorInvalidResourceHandle:
+        return "invalid resource handle";
     case cudaErrorStreamCaptureUnsupported:
         return "operation not permitted when stream is capturing";
     case cudaErrorStreamCaptureInvalidated:

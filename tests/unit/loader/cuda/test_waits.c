@@ -68,7 +68,8 @@ static void mark_behind_gate(void)
     standin_cuda_own_calls(true);
     cr_assert_eq(cudaLaunchHostFunc(stream, wait_for_gate, NULL), cudaSuccess);
     standin_cuda_own_calls(false);
-    cr_assert_eq(device->ops->mark_on(device, event, stream), 0);
+    char why[STK_DEVICE_WHY_BYTES];
+    cr_assert_eq(device->ops->mark_on(device, event, stream, why), 0);
 }
 
 Test(cuda_waits, without_a_spare_core_the_host_sleeps)
