@@ -34,7 +34,7 @@ struct algorithm {
 };
 
 static struct {
-    bool epilogues;
+    bool epilogues, refuses;
     struct standin_cublaslt_failing failing;
     _Atomic uint64_t runs; /* trainers may be in several threads */
     _Atomic int64_t live;
@@ -43,6 +43,7 @@ static struct {
 void standin_cublaslt_reset(bool epilogues)
 {
     standin.epilogues = epilogues;
+    standin.refuses = false;
     standin.failing = (struct standin_cublaslt_failing){ 0 };
     standin.runs = 0;
 }
@@ -50,6 +51,11 @@ void standin_cublaslt_reset(bool epilogues)
 void standin_cublaslt_fail(struct standin_cublaslt_failing failing)
 {
     standin.failing = failing;
+}
+
+void standin_cublaslt_refuse(bool refuses)
+{
+    standin.refuses = refuses;
 }
 
 uint64_t standin_cublaslt_runs(void)
@@ -105,7 +111,7 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
     int device;
-    if (cudaGetDevice(&device) != cudaSuccess)
+    if (standin.refuses || cudaGetDevice(&device) != cudaSuccess)
         return CUBLAS_STATUS_NOT_INITIALIZED;
     *out = create(&device, sizeof(device));
     return created(*out);

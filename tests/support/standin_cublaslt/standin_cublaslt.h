@@ -28,6 +28,9 @@ void standin_cublaslt_fail(struct standin_cublaslt_failing failing);
 /* Enables or disables epilogues and resets the counts. For the test's main thread. */
 void standin_cublaslt_reset(bool epilogues);
 
+/* true: the library finds no driver that is new enough, until a reset. */
+void standin_cublaslt_refuse(bool refuses);
+
 uint64_t standin_cublaslt_runs(void); /* products enqueued */
 int64_t standin_cublaslt_live(
     void); /* handles, descriptors, layouts and preferences not destroyed */

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <string.h>
 
@@ -619,4 +620,24 @@ CleanTest(trainer_cuda_math, a_library_that_is_missing_is_named)
     cr_assert_eq(stk_cublaslt_open(&none, "libm.so.6", &error), STOKER_EDEVICE);
     cr_assert_not_null(strstr(error.message, "cublasLt"), "%s", error.message);
     cr_assert_null(none);
+}
+
+/* The library of CUDA 13 loads beside a driver for 12, and only its create fails. */
+CleanTest(trainer_cuda_math, a_library_that_does_not_start_gives_way_to_the_other_version)
+{
+    struct stk_cublaslt *opened = NULL;
+    stoker_error error = { 0 };
+    begin();
+    standin_cublaslt_refuse(true);
+    cr_assert_eq(stk_cublaslt_open(&opened, NULL, &error), STOKER_EDEVICE);
+    cr_assert_not_null(strstr(error.message, "the current CUDA device"), "%s", error.message);
+    /* By its soname the trainer now finds it loaded. */
+    void *const other = dlopen(STOKER_TEST_OTHER_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(other);
+    error = (stoker_error){ 0 };
+    cr_assert_eq(stk_cublaslt_open(&opened, NULL, &error), STOKER_OK, "%s", error.message);
+    cr_assert_eq(error.code, 0);
+    stk_cublaslt_close(&opened);
+    (void)dlclose(other);
+    end();
 }

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What cuDNN itself loses; descriptors that we forget are still seen. */
@@ -68,6 +69,11 @@ CleanTest(cudnn, a_missing_library_is_reported)
     cr_assert_eq(stk_cudnn_open(&cudnn, &other, &error), STOKER_EDEVICE);
     cr_assert_not_null(strstr(error.message, "cudnnGetVersion"), "%s", error.message);
     cr_assert_not_null(strstr(error.message, "libm.so.6"), "%s", error.message);
+    const struct stk_cudnn_options by_variable = { 0 };
+    cr_assert_eq(setenv("STOKER_CUDNN", "/nowhere/libcudnn_graph.so.9", 1), 0);
+    cr_assert_eq(stk_cudnn_open(&cudnn, &by_variable, &error), STOKER_EDEVICE);
+    cr_assert_not_null(strstr(error.message, "/nowhere/libcudnn_graph.so.9"), "%s", error.message);
+    cr_assert_eq(unsetenv("STOKER_CUDNN"), 0);
     stk_cudnn_close(&cudnn);
 }
 

@@ -67,27 +67,67 @@ static int failed_to_load(stoker_error *error, const char *why)
                          "cuBLASLt: %s", why);
 }
 
-static void *find_library(const char *named, const char **why)
-{
-    static const char variable[] = "STOKER_CUBLASLT";
-    if (named != NULL)
-        return stk_library_open(NULL, named, why);
-    void *const library = stk_library_open(variable, "libcublasLt.so.13", why);
-    return library != NULL ? library : stk_library_open(variable, "libcublasLt.so.12", why);
-}
+/* The functions and structs used here are the same in both. First the one that belongs to the CUDA runtime that is
+ * tried first (loader/base/cuda_runtime.c). */
+#if CUBLAS_VER_MAJOR >= 13
+static const char *const sonames[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
+#else
+static const char *const sonames[] = { "libcublasLt.so.12", "libcublasLt.so.13" };
+#endif
 
-static int load(struct stk_cublaslt *cublaslt, const char *named, stoker_error *error)
+/* With `variable` the file that it names comes before the soname; NULL = none. */
+static int load(struct stk_cublaslt *cublaslt, const char *variable, const char *soname,
+                stoker_error *error)
 {
 #define FUNCTION(name) STK_FUNCTION(struct calls, name)
     static const struct stk_function functions[] = { FUNCTIONS(FUNCTION) };
 #undef FUNCTION
     const size_t count = sizeof(functions) / sizeof(functions[0]);
     const char *why = NULL;
-    cublaslt->library = find_library(named, &why);
+    cublaslt->library = stk_library_open(variable, soname, &why);
     if (cublaslt->library == NULL ||
         !stk_library_fill(cublaslt->library, functions, count, &cublaslt->call, &why))
         return failed_to_load(error, why);
     return STOKER_OK;
+}
+
+static void unload(struct stk_cublaslt *cublaslt)
+{
+    if (cublaslt->handle != NULL)
+        (void)cublaslt->call.cublasLtDestroy(cublaslt->handle);
+    if (cublaslt->library != NULL)
+        (void)dlclose(cublaslt->library);
+    cublaslt->handle = NULL;
+    cublaslt->library = NULL;
+}
+
+static int start(struct stk_cublaslt *cublaslt, const char *variable, const char *soname,
+                 stoker_error *error)
+{
+    int rc = load(cublaslt, variable, soname, error);
+    if (rc == STOKER_OK) {
+        const cublasStatus_t status = cublaslt->call.cublasLtCreate(&cublaslt->handle);
+        if (status != CUBLAS_STATUS_SUCCESS) {
+            cublaslt->handle = NULL;
+            rc = failed(cublaslt, status, "the current CUDA device", error);
+        }
+    }
+    if (rc != STOKER_OK)
+        unload(cublaslt);
+    return rc;
+}
+
+/* A library that needs a later driver than there is loads, and its create fails. */
+static int start_first_that_works(struct stk_cublaslt *cublaslt, stoker_error *error)
+{
+    static const char variable[] = "STOKER_CUBLASLT";
+    stoker_error first = { .code = 0 };
+    const int rc = start(cublaslt, variable, sonames[0], &first);
+    if (rc == STOKER_OK || start(cublaslt, variable, sonames[1], NULL) == STOKER_OK)
+        return STOKER_OK;
+    if (error != NULL)
+        *error = first;
+    return rc;
 }
 
 int stk_cublaslt_open(struct stk_cublaslt **out, const char *library, stoker_error *error)
@@ -96,14 +136,8 @@ int stk_cublaslt_open(struct stk_cublaslt **out, const char *library, stoker_err
     if (cublaslt == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN,
                              &(struct stk_place)STK_NOWHERE, "cuBLASLt");
-    int rc = load(cublaslt, library, error);
-    if (rc == STOKER_OK) {
-        const cublasStatus_t status = cublaslt->call.cublasLtCreate(&cublaslt->handle);
-        if (status != CUBLAS_STATUS_SUCCESS) {
-            cublaslt->handle = NULL;
-            rc = failed(cublaslt, status, "the current CUDA device", error);
-        }
-    }
+    const int rc = library != NULL ? start(cublaslt, NULL, library, error)
+                                   : start_first_that_works(cublaslt, error);
     if (rc != STOKER_OK) {
         stk_cublaslt_close(&cublaslt);
         return rc;
@@ -117,10 +151,7 @@ void stk_cublaslt_close(struct stk_cublaslt **cublaslt)
     struct stk_cublaslt *const c = *cublaslt;
     if (c == NULL)
         return;
-    if (c->handle != NULL)
-        (void)c->call.cublasLtDestroy(c->handle);
-    if (c->library != NULL)
-        (void)dlclose(c->library);
+    unload(c);
     stk_free(c);
     *cublaslt = NULL;
 }

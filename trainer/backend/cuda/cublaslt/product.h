@@ -18,8 +18,8 @@
 struct stk_cublaslt;
 struct stk_product;
 
-/* Load the library for the current CUDA device. library: file or path; NULL =
- * $STOKER_CUBLASLT, else libcublasLt.so.13, else .12. On success *out is the caller's. */
+/* Load the library for the current CUDA device. library: file or path; NULL = $STOKER_CUBLASLT, else libcublasLt.so.13
+ * or .12: first the one of the headers' version, then the other one. On success *out is the caller's. */
 int stk_cublaslt_open(struct stk_cublaslt **out, const char *library, stoker_error *error);
 void stk_cublaslt_close(struct stk_cublaslt **cublaslt); /* NULL-safe; destroy products first */
 

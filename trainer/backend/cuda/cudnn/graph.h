@@ -31,7 +31,8 @@ struct stk_cudnn_graph;
 struct stk_cudnn_plan;
 
 struct stk_cudnn_options {
-    const char *library; /* file or path to load; default NULL = libcudnn_graph.so.9 */
+    const char *library; /* file or path to load; default NULL = $STOKER_CUDNN, else
+                          * libcudnn_graph.so.9 (of CUDA 12 and of 13) */
     const char *device;  /* JSON text of a device description; default NULL = current CUDA device */
 };
 

@@ -83,7 +83,9 @@ static int load(struct stk_cudnn *cudnn, const char *library, stoker_error *erro
 #undef FUNCTION
     const size_t count = sizeof(functions) / sizeof(functions[0]);
     const char *why = NULL;
-    cudnn->library = stk_library_open(NULL, library, &why);
+    cudnn->library = library != NULL
+                         ? stk_library_open(NULL, library, &why)
+                         : stk_library_open("STOKER_CUDNN", "libcudnn_graph.so.9", &why);
     if (cudnn->library == NULL ||
         !stk_library_fill(cudnn->library, functions, count, &cudnn->call, &why))
         return failed_to_load(error, why);
@@ -119,8 +121,7 @@ int stk_cudnn_open(struct stk_cudnn **out, const struct stk_cudnn_options *optio
     if (cudnn == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN,
                              &(struct stk_place)STK_NOWHERE, "cuDNN");
-    const char *library = options->library == NULL ? "libcudnn_graph.so.9" : options->library;
-    int rc = load(cudnn, library, error);
+    int rc = load(cudnn, options->library, error);
     if (rc == STOKER_OK)
         rc = options->device != NULL ? describe_device(cudnn, options->device, error)
                                      : open_device(cudnn, error);
