@@ -172,6 +172,7 @@ struct stk_train_add_gradient {
     const void *gradient; /* T */
     float *sum;
     uint64_t count;
+    uint32_t write; /* sum = gradient */
 };
 
 /* ---- layers ------------------------------------------------------------------------------------ */
@@ -321,6 +322,7 @@ struct stk_train_batch_norm_backward {
     uint64_t pixels_of_all;
     float *partial_sums; /* [chunks][2][c] */
     uint32_t *tickets;   /* [(c + 31) / 32] */
+    uint32_t write;      /* gamma_grad and beta_grad are overwritten */
 };
 
 /* bias_gradient: bias_grad[c] += sum of dy over all pixels. Blocks of 32 channels x `chunks`. */
@@ -331,6 +333,7 @@ struct stk_train_bias_gradient {
     float *bias_grad;    /* float32 [c] */
     float *partial_sums; /* [chunks][c] */
     uint32_t *tickets;   /* [(c + 31) / 32] */
+    uint32_t write;      /* bias_grad is overwritten */
 };
 
 #endif

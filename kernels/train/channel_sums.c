@@ -66,7 +66,7 @@ static void bias_gradient(const struct stk_train_bias_gradient *a, enum stk_trai
 {
     const struct summed s = { bias_value, a, storage, a->pixels, a->c, a->chunks };
     for (uint32_t c = 0; c < a->c; c++)
-        a->bias_grad[c] += (float)whole_sum(&s, c);
+        stk_train_add_to(&a->bias_grad[c], (float)whole_sum(&s, c), a->write);
 }
 
 /* ---- BatchNorm ---------------------------------------------------------------------------------- */
@@ -158,8 +158,8 @@ static void backward_sums(const struct stk_train_batch_norm_backward *a,
         const double beta = whole_sum(&betas, c);
         a->sums[c] = (float)gamma;
         a->sums[a->c + c] = (float)beta;
-        a->gamma_grad[c] += a->sums[c];
-        a->beta_grad[c] += a->sums[a->c + c];
+        stk_train_add_to(&a->gamma_grad[c], a->sums[c], a->write);
+        stk_train_add_to(&a->beta_grad[c], a->sums[a->c + c], a->write);
         if (a->sums_of_all == NULL)
             continue;
         a->sums_of_all[c] = gamma;

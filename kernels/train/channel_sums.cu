@@ -160,7 +160,7 @@ static __device__ __forceinline__ void bias_gradient(const stk_train_bias_gradie
     uint32_t c;
     stk_train_sum sum;
     if (sum_pixels<bias_terms, T>(a, &c, &sum))
-        a.bias_grad[c] += (float)stk_train_sum_value(&sum);
+        stk_train_add_to(&a.bias_grad[c], (float)stk_train_sum_value(&sum), a.write);
 }
 
 /* ---- BatchNorm ---------------------------------------------------------------------------------- */
@@ -259,8 +259,8 @@ static __device__ __forceinline__ void backward_sums(const stk_train_batch_norm_
         a.sums_of_all[c] = gamma;
         a.sums_of_all[a.c + c] = beta;
     }
-    a.gamma_grad[c] += (float)gamma;
-    a.beta_grad[c] += (float)beta;
+    stk_train_add_to(&a.gamma_grad[c], (float)gamma, a.write);
+    stk_train_add_to(&a.beta_grad[c], (float)beta, a.write);
 }
 
 STK_KERNEL(stk_train_bias_gradient, stk_train_bias_gradient, bias_gradient)

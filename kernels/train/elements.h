@@ -25,6 +25,12 @@ STK_ELEMENT float stk_train_rectified(float x)
     return x < 0 ? 0 : x;
 }
 
+/* Adds to a gradient, or, as the first pass of an update does, writes it. */
+STK_ELEMENT void stk_train_add_to(float *sum, float value, uint32_t write)
+{
+    *sum = write != 0 ? value : *sum + value;
+}
+
 /* ---- loss scale: as trainer/update/loss_scale.h ------------------------------------------------- */
 
 #define STK_TRAIN_SCALE_MIN  0x1p-14F

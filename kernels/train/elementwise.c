@@ -11,7 +11,7 @@ static void cast(const struct stk_train_cast *a, enum stk_train_storage storage)
 static void add_gradient(const struct stk_train_add_gradient *a, enum stk_train_storage storage)
 {
     for (uint64_t i = 0; i < a->count; i++)
-        a->sum[i] += stk_train_load(a->gradient, i, storage);
+        stk_train_add_to(&a->sum[i], stk_train_load(a->gradient, i, storage), a->write);
 }
 
 static void relu(const struct stk_train_relu *a, enum stk_train_storage storage)

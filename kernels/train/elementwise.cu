@@ -26,10 +26,11 @@ static __device__ __forceinline__ void add_gradient(const stk_train_add_gradient
     {
         float gradient[STK_TRAIN_PACK], sum[STK_TRAIN_PACK];
         load_some((const T *)a.gradient, first, a.count, gradient);
-        load_some(a.sum, first, a.count, sum);
+        if (a.write == 0)
+            load_some(a.sum, first, a.count, sum);
 #pragma unroll
         EACH_OF_PACK(i)
-        sum[i] += gradient[i];
+        sum[i] = a.write == 0 ? sum[i] + gradient[i] : gradient[i];
         store_some(a.sum, first, a.count, sum);
     }
 }

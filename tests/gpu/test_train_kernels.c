@@ -115,7 +115,7 @@ static void check_elementwise(struct gpu *gpu)
     check_bits(gpu, "stk_train_add", &(struct stk_train_add){ x, x2, y, ODD });
     check_bits(gpu, "stk_train_cast", &(struct stk_train_cast){ slot(gpu, 4), y, ODD });
     check_bits(gpu, "stk_train_add_gradient",
-               &(struct stk_train_add_gradient){ x, slot(gpu, 4), ODD });
+               &(struct stk_train_add_gradient){ x, slot(gpu, 4), ODD, 0 });
     check_bits(gpu, "stk_train_bias_relu",
                &(struct stk_train_bias_relu){ y, x2, COUNT, CHANNELS, 1 });
     check_bits(gpu, "stk_train_dropout",
@@ -235,7 +235,7 @@ static void check_channels(struct gpu *gpu)
     check_bits(gpu, "stk_train_batch_norm_backward", &shared);
     check_bits(gpu, "stk_train_bias_gradient",
                &(struct stk_train_bias_gradient){ slot(gpu, 0), PIXELS, CHANNELS, CHUNKS, f, sums,
-                                                  tickets(gpu) });
+                                                  tickets(gpu), 0 });
 }
 
 static void check_updates(struct gpu *gpu)

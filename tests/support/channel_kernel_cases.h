@@ -9,7 +9,9 @@
 static inline struct kernel_case *bias_gradient_case(int type, uint64_t pixels, uint32_t channels,
                                                      uint32_t chunks)
 {
-    const struct stk_train_bias_gradient a = { .pixels = pixels, .c = channels, .chunks = chunks };
+    const struct stk_train_bias_gradient a = {
+        .pixels = pixels, .c = channels, .chunks = chunks, .write = chunks == 7
+    };
     struct kernel_case *c =
         kernel_case_begin("stk_train_bias_gradient", kernel_suffixes[type], &a, sizeof(a));
     kernel_case_label(c, "%d pixels of %u channels, %u chunks", (int)pixels, channels, chunks);
@@ -122,7 +124,8 @@ static inline struct kernel_case *norm_backward_case(int type, uint64_t pixels, 
                                                      .c = channels,
                                                      .chunks = chunks,
                                                      .relu = mode == 1 || mode == 2,
-                                                     .pixels_of_all = 3 * pixels };
+                                                     .pixels_of_all = 3 * pixels,
+                                                     .write = mode == 2 };
     struct kernel_case *c = kernel_case_begin(sums ? "stk_train_batch_norm_backward_sums"
                                                    : "stk_train_batch_norm_backward",
                                               kernel_suffixes[type], &a, sizeof(a));

@@ -372,7 +372,7 @@ static inline struct kernel_case *bias_relu_case(int type, uint64_t count, uint3
 
 static inline struct kernel_case *add_gradient_case(int type, uint64_t count)
 {
-    const struct stk_train_add_gradient a = { .count = count };
+    const struct stk_train_add_gradient a = { .count = count, .write = count % 2 };
     struct kernel_case *c =
         kernel_case_begin("stk_train_add_gradient", kernel_suffixes[type], &a, sizeof(a));
     kernel_case_label(c, "%d", (int)count);

@@ -84,6 +84,13 @@ enum stk_op_kind {
     STK_OP_KINDS
 };
 
+/* True if it adds to gradients of parameters: those of its layer. */
+static inline bool stk_op_writes_gradients(enum stk_op_kind kind)
+{
+    return kind == STK_OP_CONV_BACKWARD_WEIGHTS || kind == STK_OP_LINEAR_BACKWARD_WEIGHTS ||
+           kind == STK_OP_BATCH_NORM_BACKWARD;
+}
+
 /* A buffer's index in the plan; the samples themselves are a buffer that is not in the arena. */
 enum { STK_NO_BUFFER = -1, STK_SAMPLES = -2 };
 

@@ -9,18 +9,12 @@
 
 static const struct stk_place nowhere = STK_NOWHERE;
 
-static bool writes_gradients(enum stk_op_kind kind)
-{
-    return kind == STK_OP_CONV_BACKWARD_WEIGHTS || kind == STK_OP_LINEAR_BACKWARD_WEIGHTS ||
-           kind == STK_OP_BATCH_NORM_BACKWARD;
-}
-
 /* last[parameter]: the last operation that adds to its gradient; 0 if there is none. */
 static void find_writers(const struct stk_plan *plan, uint32_t *last)
 {
     for (uint32_t i = 0; i < plan->op_count; i++) {
         const struct stk_layer *const layer = &plan->model->layers[plan->ops[i].layer];
-        if (!writes_gradients(plan->ops[i].kind))
+        if (!stk_op_writes_gradients(plan->ops[i].kind))
             continue;
         if (layer->weight >= 0)
             last[layer->weight] = i;

@@ -7,7 +7,7 @@
 #include "trainer/backend/cuda/cudnn/forms.h"
 
 /* The types of a graph. */
-enum { FLOAT16_ONLY = 1, BFLOAT16_ONLY = 2, FLOAT32_ONLY = 4, NARROW = 3, ALL_TYPES = 7 };
+enum { FLOAT16_ONLY = 1, BFLOAT16_ONLY = 2, FLOAT32_ONLY = 4, ALL_TYPES = 7 };
 
 struct listed_graph {
     const char *network;
@@ -43,18 +43,14 @@ struct listed_graph {
         }                                                                                          \
     }
 
-/* Gradients of weights are float32: a graph adds in that type, else writes, and a kernel adds. */
 #define MNIST_WEIGHTS(network, ...)                                                                \
-    { network, STK_FORM_BACKWARD_WEIGHTS, NARROW, { __VA_ARGS__ } },                               \
     {                                                                                              \
-        network, STK_FORM_ADD_BACKWARD_WEIGHTS, FLOAT32_ONLY,                                      \
+        network, STK_FORM_BACKWARD_WEIGHTS, ALL_TYPES,                                             \
         {                                                                                          \
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-#define RESNET_WEIGHTS(...)                                                                        \
-    RESNET(STK_FORM_BACKWARD_WEIGHTS, NARROW, __VA_ARGS__),                                        \
-        RESNET(STK_FORM_ADD_BACKWARD_WEIGHTS, FLOAT32_ONLY, __VA_ARGS__)
+#define RESNET_WEIGHTS(...) RESNET(STK_FORM_BACKWARD_WEIGHTS, ALL_TYPES, __VA_ARGS__)
 
 #define CONVOLUTION(...)                                                                           \
     RESNET(STK_FORM_CONV, ALL_TYPES, __VA_ARGS__),                                                 \

@@ -237,8 +237,8 @@ int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *g
                           uint32_t candidate, stoker_error *error)
 {
     static const uint64_t workspace_bytes[STANDIN_CUDNN_CANDIDATES] = { 5000, 3000, 1000 };
-    if (candidate == 1 && graph->work.operation[0].window.add)
-        return refuse(error, STOKER_ENOTSUP, "this engine adds to nothing");
+    if (candidate == 1 && graph->work.operation[0].direction == STK_CUDNN_BACKWARD_WEIGHTS)
+        return refuse(error, STOKER_ENOTSUP, "this engine has no gradients of weights");
     struct stk_cudnn_plan *const plan = stk_calloc(1, sizeof(*plan));
     if (plan == NULL)
         return refuse(error, STOKER_ENOMEM, "no memory");

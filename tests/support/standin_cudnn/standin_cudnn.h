@@ -8,7 +8,7 @@
  * Each graph has three candidates:
  *
  *   0   nondeterministic           5000 bytes of workspace
- *   1   float32 as TF32            3000, but does not build for graphs that add to their result
+ *   1   float32 as TF32            3000, but does not build for gradients of weights
  *   2   neither                    1000
  *
  * A run fills its workspace with bytes of 255, first and last, so that anything that shares it reads NaN. */

@@ -219,7 +219,9 @@ static void check_max_pool(const struct pool_case *c)
     const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
     const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
     const struct stk_train_window window = window_of(&layer);
-    struct stk_operands o = { .layer = &layer,
+    const struct stk_op op = { .relu = false };
+    struct stk_operands o = { .op = &op,
+                              .layer = &layer,
                               .count = SAMPLES,
                               .elements = stk_shape_elements(layer.out),
                               .x = x,
@@ -456,7 +458,7 @@ CleanTest(train_kernels, a_bias_gets_the_sum_over_all_pixels)
         for (int c = 0; c < CHANNELS; c++)
             sums[c] = sums16[c] = 100;
         struct stk_train_bias_gradient a = { dy,   PIXELS,       CHANNELS, chunks[i],
-                                             sums, partial_sums, tickets };
+                                             sums, partial_sums, tickets,  0 };
         run("bias_gradient", "_f32", &a);
         for (int c = 0; c < CHANNELS; c++) {
             double wanted = 100;

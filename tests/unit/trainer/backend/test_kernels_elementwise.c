@@ -113,12 +113,12 @@ CleanTest(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float
         run("cast", narrow[half], &a16);
         check_rounded(e.x16, e.x, COUNT, half, "cast");
         memcpy(e.y, e.x2, sizeof(e.y));
-        const struct stk_train_add_gradient add = { e.x16, e.y, COUNT };
+        const struct stk_train_add_gradient add = { e.x16, e.y, COUNT, 0 };
         run("add_gradient", narrow[half], &add);
         for (int i = 0; i < COUNT; i++)
             cr_assert_eq(e.y[i], e.x2[i] + widened(e.x16[i], half), "element %d", i);
     }
-    const struct stk_train_add_gradient add = { e.x, e.x2, COUNT };
+    const struct stk_train_add_gradient add = { e.x, e.x2, COUNT, 0 };
     memcpy(e.y, e.x2, sizeof(e.y));
     run("add_gradient", "_f32", &add);
     for (int i = 0; i < COUNT; i++)

@@ -96,8 +96,7 @@ CleanTest(cudnn, groups_have_engines_in_every_direction)
     static const struct stk_form_shape depthwise = { 64,       14,       14,       64, 64,
                                                      { 3, 3 }, { 1, 1 }, { 1, 1 }, 64 };
     static const enum stk_form forms[] = { STK_FORM_CONV, STK_FORM_BACKWARD_DATA,
-                                           STK_FORM_BACKWARD_WEIGHTS,
-                                           STK_FORM_ADD_BACKWARD_WEIGHTS };
+                                           STK_FORM_BACKWARD_WEIGHTS };
     struct stk_cudnn *cudnn = opened();
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         const struct stk_cudnn_choosing how = {
@@ -154,7 +153,7 @@ CleanTest(cudnn, the_first_error_of_a_graph_is_kept)
         graph, &(struct stk_cudnn_tensor){ STOKER_DTYPE_FLOAT32, 1, -1, 8, 4, false });
     cr_assert_neq(x, 0);
     cr_assert_eq(none, 0, "an extent of -1");
-    const struct stk_cudnn_window window = { { 1, 1 }, { 0, 0 }, false };
+    const struct stk_cudnn_window window = { { 1, 1 }, { 0, 0 } };
     stk_cudnn_graph_convolution(graph, STK_CUDNN_FORWARD, &window, x, none, none);
     stk_cudnn_graph_relu(graph, x, none);
     cr_assert_lt(stk_cudnn_graph_close(graph, &error), 0);

@@ -359,6 +359,11 @@ uint64_t stk_product_workspace_bytes(const struct stk_product *product)
     return product->algorithm[product->chosen].workspaceSize;
 }
 
+void stk_product_add(struct stk_product *product, bool add)
+{
+    product->beta = add ? 1 : 0;
+}
+
 int stk_product_run(struct stk_product *product, const void *a, const void *b, const void *bias,
                     void *d, void *workspace, void *stream, stoker_error *error)
 {

@@ -26,7 +26,7 @@ void stk_cublaslt_close(struct stk_cublaslt **cublaslt); /* NULL-safe; destroy p
 /* What happens to the sum a b before it is stored in d. Sums are float32. */
 enum stk_product_epilogue {
     STK_PRODUCT_WRITE,
-    STK_PRODUCT_ADD,  /* d += a b */
+    STK_PRODUCT_ADD,  /* d += a b, or d = a b: stk_product_add() */
     STK_PRODUCT_RELU, /* max(., 0) */
     STK_PRODUCT_BIAS, /* + bias [columns], of d's type */
     STK_PRODUCT_BIAS_RELU
@@ -52,6 +52,9 @@ void stk_product_choose(struct stk_product *product, uint32_t algorithm);
 uint32_t stk_product_chosen(const struct stk_product *product);
 /* Workspace of the chosen algorithm. */
 uint64_t stk_product_workspace_bytes(const struct stk_product *product);
+
+/* Of a product made with STK_PRODUCT_ADD: true (at first), runs add to d; false, they overwrite it. */
+void stk_product_add(struct stk_product *product, bool add);
 
 /* Enqueue on a stream (a cudaStream_t). All in device memory, 16-byte aligned, the workspace 256. bias: NULL without
  * one. */

@@ -11,7 +11,6 @@ static const char *const names[STK_FORMS] = {
     [STK_FORM_CONV_BIAS_RELU] = "conv_bias_relu",
     [STK_FORM_BACKWARD_DATA] = "backward_data",
     [STK_FORM_BACKWARD_WEIGHTS] = "backward_weights",
-    [STK_FORM_ADD_BACKWARD_WEIGHTS] = "add_backward_weights",
 };
 
 const char *stk_form_name(enum stk_form form)
@@ -78,30 +77,23 @@ static stk_cudnn_ref channels(const struct builder *b, stoker_dtype dtype, int64
                                   &(struct stk_cudnn_tensor){ dtype, 1, 1, 1, count, false });
 }
 
-static void convolve_to(const struct builder *b, enum stk_cudnn_direction direction, bool add,
-                        stk_cudnn_ref x, stk_cudnn_ref w, stk_cudnn_ref y)
-{
-    const struct stk_form_shape *const s = b->shape;
-    const struct stk_cudnn_window window = { { s->stride[0], s->stride[1] },
-                                             { s->padding[0], s->padding[1] },
-                                             add };
-    stk_cudnn_graph_convolution(b->graph, direction, &window, x, w, y);
-}
-
 static void convolve(const struct builder *b, enum stk_cudnn_direction direction, stk_cudnn_ref x,
                      stk_cudnn_ref w, stk_cudnn_ref y)
 {
-    convolve_to(b, direction, false, x, w, y);
+    const struct stk_form_shape *const s = b->shape;
+    const struct stk_cudnn_window window = { { s->stride[0], s->stride[1] },
+                                             { s->padding[0], s->padding[1] } };
+    stk_cudnn_graph_convolution(b->graph, direction, &window, x, w, y);
 }
 
 /* x, y, w of a convolution in any direction. */
-static void convolution(const struct builder *b, enum stk_cudnn_direction direction, bool add)
+static void convolution(const struct builder *b, enum stk_cudnn_direction direction)
 {
     struct stk_form_operands *const o = b->operands;
     o->x = input(b);
     o->w = filters(b);
     o->y = output(b, b->dtype, false);
-    convolve_to(b, direction, add, o->x, o->w, o->y);
+    convolve(b, direction, o->x, o->w, o->y);
 }
 
 static void biased(const struct builder *b, bool relu)
@@ -123,18 +115,17 @@ static void write(const struct builder *b, enum stk_form form)
 {
     switch (form) {
     case STK_FORM_CONV:
-        convolution(b, STK_CUDNN_FORWARD, false);
+        convolution(b, STK_CUDNN_FORWARD);
         break;
     case STK_FORM_CONV_BIAS:
     case STK_FORM_CONV_BIAS_RELU:
         biased(b, form == STK_FORM_CONV_BIAS_RELU);
         break;
     case STK_FORM_BACKWARD_DATA:
-        convolution(b, STK_CUDNN_BACKWARD_DATA, false);
+        convolution(b, STK_CUDNN_BACKWARD_DATA);
         break;
     case STK_FORM_BACKWARD_WEIGHTS:
-    case STK_FORM_ADD_BACKWARD_WEIGHTS:
-        convolution(b, STK_CUDNN_BACKWARD_WEIGHTS, form == STK_FORM_ADD_BACKWARD_WEIGHTS);
+        convolution(b, STK_CUDNN_BACKWARD_WEIGHTS);
         break;
     case STK_FORMS:
     default:

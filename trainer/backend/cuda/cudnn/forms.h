@@ -6,8 +6,7 @@
  *   CONV_BIAS               x, w, bias -> y                       bias T, one a filter
  *   CONV_BIAS_RELU          x, w, bias -> y
  *   BACKWARD_DATA           y, w -> x                             gradients
- *   BACKWARD_WEIGHTS        x, y -> w                             y, w: gradients
- *   ADD_BACKWARD_WEIGHTS    the same, added to what is in w */
+ *   BACKWARD_WEIGHTS        x, y -> w                             y, w: gradients */
 #ifndef STK_TRAINER_BACKEND_CUDA_CUDNN_FORMS_H
 #define STK_TRAINER_BACKEND_CUDA_CUDNN_FORMS_H
 
@@ -19,7 +18,6 @@ enum stk_form {
     STK_FORM_CONV_BIAS_RELU,
     STK_FORM_BACKWARD_DATA,
     STK_FORM_BACKWARD_WEIGHTS,
-    STK_FORM_ADD_BACKWARD_WEIGHTS,
     STK_FORMS
 };
 

@@ -188,14 +188,14 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
     if (shape == NULL)
         return;
     const float one = 1;
-    const float old_values = window->add ? 1 : 0;
+    const float none = 0; /* old values do not count */
     struct stk_cudnn_writer writer = stk_cudnn_begin(graph->cudnn, d->type);
     operand(&writer, graph, d->x, x);
     operand(&writer, graph, d->w, w);
     operand(&writer, graph, d->y, y);
     stk_cudnn_set_descriptor(&writer, d->window, shape);
     stk_cudnn_set(&writer, d->alpha, CUDNN_TYPE_FLOAT, 1, &one);
-    stk_cudnn_set(&writer, d->beta, CUDNN_TYPE_FLOAT, 1, &old_values);
+    stk_cudnn_set(&writer, d->beta, CUDNN_TYPE_FLOAT, 1, &none);
     append(graph, &writer, d->name);
     stk_cudnn_drop(graph->cudnn, &shape);
 }

@@ -76,7 +76,6 @@ enum stk_cudnn_direction {
 
 struct stk_cudnn_window {
     int64_t stride[2], padding[2]; /* height, width */
-    bool add;                      /* add to the result's old values, in its type */
 };
 
 void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_direction direction,

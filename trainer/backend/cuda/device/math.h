@@ -13,7 +13,7 @@
  * may be NaN.
  *
  * T is the storage type: float32, float16 or bfloat16. Sums are float32. Gradients of parameters are float32 for every
- * T and are ADDED to; everything else is overwritten.
+ * T and are ADDED to, unless a run is to overwrite them; everything else is overwritten.
  *
  * Includes no CUDA header: the back end passes in what is needed of the runtime. */
 #ifndef STK_TRAINER_BACKEND_CUDA_DEVICE_MATH_H
@@ -73,6 +73,7 @@ struct stk_cuda_operands {
     void *dx;           /* T: BACKWARD_DATA; not dy */
     float *weight_grad; /* BACKWARD_WEIGHTS */
     float *bias_grad;   /* BACKWARD_WEIGHTS; NULL if the layer has none */
+    bool write;         /* BACKWARD_WEIGHTS: overwrite both gradients */
     void *workspace;    /* the object's workspace, 256-byte aligned; NULL if that has 0 bytes */
     /* BACKWARD_WEIGHTS with bias: stk_cuda_tickets() words, 0 before and after each run, so that all runs of one stream
      * may share them. */

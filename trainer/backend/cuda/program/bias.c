@@ -32,6 +32,7 @@ int stk_cuda_bias_run(const struct stk_cuda_bias *bias, const struct stk_cuda_de
                                                        .chunks = bias->chunks,
                                                        .bias_grad = operands->bias_grad,
                                                        .partial_sums = operands->workspace,
-                                                       .tickets = operands->tickets };
+                                                       .tickets = operands->tickets,
+                                                       .write = operands->write };
     return device->launch(device->context, bias->kernel, &arguments, stream, error);
 }

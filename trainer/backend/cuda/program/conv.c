@@ -25,7 +25,6 @@ struct stk_cuda_conv {
     struct stk_form_shape shape;
     bool relu, has_bias;
     bool finish; /* FORWARD: a kernel adds the bias and applies ReLU, the graph does not */
-    bool add;    /* BACKWARD_WEIGHTS: a kernel adds the gradient, the graph does not */
     struct stk_cuda_form form;
     struct stk_engine_failures *failures; /* while it is made */
     struct stk_cuda_bias bias_gradient;
@@ -38,7 +37,9 @@ struct stk_cuda_conv {
 /* Bytes before the plan's workspace: the gradient that the graph writes and a kernel adds. */
 static uint64_t gradient_bytes(const struct stk_cuda_conv *conv)
 {
-    const uint64_t bytes = conv->add ? conv->weights * stoker_dtype_bytes(conv->math->dtype) : 0;
+    const uint64_t bytes = conv->direction == STK_CUDA_BACKWARD_WEIGHTS
+                               ? conv->weights * stoker_dtype_bytes(conv->math->dtype)
+                               : 0;
     return (bytes + PART_BYTES - 1) / PART_BYTES * PART_BYTES;
 }
 
@@ -74,17 +75,6 @@ static int make_forward(struct stk_cuda_conv *conv, stoker_error *error)
     return make_form(conv, STK_FORM_CONV, error);
 }
 
-static int make_backward_weights(struct stk_cuda_conv *conv, stoker_error *error)
-{
-    if (conv->math->dtype == STOKER_DTYPE_FLOAT32) {
-        const int rc = make_form(conv, STK_FORM_ADD_BACKWARD_WEIGHTS, error);
-        if (rc != STOKER_ENOTSUP)
-            return rc;
-    }
-    conv->add = true;
-    return make_form(conv, STK_FORM_BACKWARD_WEIGHTS, error);
-}
-
 static int make(struct stk_cuda_conv *conv, stoker_error *error)
 {
     switch (conv->direction) {
@@ -94,7 +84,7 @@ static int make(struct stk_cuda_conv *conv, stoker_error *error)
         return make_form(conv, STK_FORM_BACKWARD_DATA, error);
     case STK_CUDA_BACKWARD_WEIGHTS:
     default:
-        return make_backward_weights(conv, error);
+        return make_form(conv, STK_FORM_BACKWARD_WEIGHTS, error);
     }
 }
 
@@ -175,16 +165,23 @@ static int finish_forward(const struct stk_cuda_conv *conv, const struct stk_cud
                           stream, error);
 }
 
+/* True if the graph writes the gradient of the weights to the workspace: it is in T, or must be added. */
+static bool writes_apart(const struct stk_cuda_conv *conv, const struct stk_cuda_operands *o)
+{
+    return conv->math->dtype != STOKER_DTYPE_FLOAT32 || !o->write;
+}
+
 static int finish_backward_weights(const struct stk_cuda_conv *conv,
                                    const struct stk_cuda_operands *o, void *stream,
                                    stoker_error *error)
 {
     const struct stk_cuda_device *const device = &conv->math->device;
     int rc = STOKER_OK;
-    if (conv->add) {
+    if (writes_apart(conv, o)) {
         const struct stk_train_add_gradient arguments = { .gradient = o->workspace,
                                                           .sum = o->weight_grad,
-                                                          .count = conv->weights };
+                                                          .count = conv->weights,
+                                                          .write = o->write };
         rc = device->launch(device->context,
                             stk_train_kernel_in("stk_train_add_gradient", conv->math->dtype),
                             &arguments, stream, error);
@@ -215,7 +212,7 @@ static struct stk_cuda_bound operands_of(const struct stk_cuda_conv *conv,
     case STK_CUDA_BACKWARD_WEIGHTS:
     default:
         stk_cuda_bind(&bound, f->x, o->x);
-        stk_cuda_bind(&bound, f->w, conv->add ? o->workspace : o->weight_grad);
+        stk_cuda_bind(&bound, f->w, writes_apart(conv, o) ? o->workspace : o->weight_grad);
         stk_cuda_bind(&bound, f->y, o->dy);
         break;
     }

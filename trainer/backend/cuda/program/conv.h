@@ -3,8 +3,8 @@
  *   FORWARD           conv + bias (+ ReLU): one graph if an engine supports that, else a graph without bias and ReLU,
  *                     followed by a kernel
  *   BACKWARD_DATA     one graph
- *   BACKWARD_WEIGHTS  a graph that adds to the gradient if an engine does that in float32, else one that writes to
- *                     workspace, followed by a kernel that adds. Then the kernel of the bias */
+ *   BACKWARD_WEIGHTS  a graph that writes the gradient; if T has 16 bits, or if the gradient is to be added, it writes
+ *                     to workspace, followed by a kernel that converts and adds. Then the kernel of the bias */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_CONV_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_CONV_H
 

@@ -307,6 +307,7 @@ static int run_forward(struct stk_cuda_linear *l, const struct stk_cuda_operands
 static int run_backward_weights(struct stk_cuda_linear *l, const struct stk_cuda_operands *o,
                                 void *stream, stoker_error *error)
 {
+    stk_product_add(l->product, !o->write);
     const int rc =
         stk_product_run(l->product, o->dy, o->x, NULL, o->weight_grad, o->workspace, stream, error);
     if (rc != STOKER_OK || !l->has_bias)

@@ -325,6 +325,7 @@ static int batch_norm_backward(const struct queueing *q)
         .pixels_of_all = pixels_of_all(o),
         .partial_sums = sums + (size_t)2 * c,
         .tickets = q->scratch->tickets,
+        .write = q->pass->write,
     };
     int rc = launch(q, "stk_train_batch_norm_backward_sums", &a);
     if (rc == STOKER_OK && is_synchronised(q))

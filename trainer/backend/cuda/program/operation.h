@@ -18,6 +18,7 @@ struct stk_cuda_pass {
     float gradient_factor;
     uint64_t step; /* keys dropout; added to the step of the state */
     bool together; /* a training step of several ranks */
+    bool write;    /* overwrite the gradients of parameters, else add to them */
 };
 
 /* Bytes of workspace and words of tickets that an operation on `count` samples needs. */

@@ -41,7 +41,8 @@ struct stk_program {
     struct stk_cuda_math part_math;
     struct layout layout;
     uint8_t *scratch;
-    bool drops; /* contains dropout */
+    bool drops;            /* contains dropout */
+    bool writes_gradients; /* its operations write the gradient of every parameter */
     struct stk_cuda_graphs graphs;
     struct stk_slices slices; /* what ranks sum of the gradients; none: this GPU alone */
 };
@@ -99,6 +100,18 @@ static int check_sizes(const struct stk_plan *plan, stoker_error *error)
     return STOKER_OK;
 }
 
+/* Half a plan may have the operations of no parameter, or of some. */
+static bool writes_gradients(const struct stk_plan *plan)
+{
+    uint32_t written = 0; /* each by one operation */
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        const struct stk_layer *const layer = &plan->model->layers[plan->ops[i].layer];
+        if (stk_op_writes_gradients(plan->ops[i].kind))
+            written += (layer->weight >= 0 ? 1U : 0U) + (layer->bias >= 0 ? 1U : 0U);
+    }
+    return written == plan->model->parameter_count;
+}
+
 /* ---- load ------------------------------------------------------------------------------------------ */
 
 /* All but the scratch memory. The device must be current. */
@@ -120,6 +133,7 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
     program->plan = plan;
     program->model = plan->model;
     program->first_kind = plan->op_count > 0 ? plan->ops[0].kind : STK_OP_KINDS;
+    program->writes_gradients = writes_gradients(plan);
     memcpy(&program->options, &plan->options, sizeof(plan->options));
     rc = stk_cuda_set_make(&program->full, &backend->math, plan, plan->options.batch, error);
     if (rc != STOKER_OK) {
@@ -457,9 +471,11 @@ static int queue_step(void *context, stoker_error *error)
     const struct stk_group_pass *const group = step->group;
     struct stk_cuda_pass extra = { .metrics = &backend->block->training,
                                    .state = &backend->block->state,
-                                   .gradient_factor = 1 };
+                                   .gradient_factor = 1,
+                                   .write = group->first && step->pass->count > 0 &&
+                                            step->program->writes_gradients };
     int rc = STOKER_OK;
-    if (group->first)
+    if (group->first && !extra.write)
         rc = stk_cuda_clear(backend, step->arenas->gradients, group->update->floats * sizeof(float),
                             error);
     if (rc == STOKER_OK)

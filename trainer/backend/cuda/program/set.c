@@ -174,6 +174,7 @@ static int run_made(const struct queueing *q, uint32_t i, const struct stk_opera
                                                 .dx = o->dx,
                                                 .weight_grad = o->weight_grad,
                                                 .bias_grad = o->bias_grad,
+                                                .write = q->extra->write,
                                                 .workspace = q->scratch->workspace,
                                                 .tickets = q->scratch->tickets };
     if (made->conv != NULL)
