@@ -15,6 +15,11 @@
  * the call alone, STOKER_EINVAL, and options.on_log hears the reason: the recording is not disturbed, and the loader goes
  * on.
  *
+ * Needs libcudart of CUDA 12 or 13, found by its name or by the environment variable STOKER_CUDART, and NVIDIA's driver 525
+ * or later, 580 for CUDA 13. Every GPU that CUDA supports will do; conversion on the GPU (convert_on_device) and a cache
+ * there need a kernel for it: compute capability 7.5 or later, unless the library was built for fewer. Without one the CPU
+ * does their work, and stats.convert_reason and cache_reason say why.
+ *
  * With several GPUs, any may be current: each call works on the loader's, initialises no other, and leaves the thread as it
  * was. A CUDA runtime without cudaGetDriverEntryPoint leaves only cudaSetDevice() for that, which initialises the GPU
  * that it goes back to: there, make the loader's GPU current in the consumer's thread.
