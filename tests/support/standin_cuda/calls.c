@@ -339,10 +339,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
         atomic_fetch_add(&standin.late_copies, 1U);
     STANDIN_BEGIN;
     bool pinned = false;
+    const bool awaited = standin_stream_awaited(stream);
     const cudaError_t code = begin_copy(to, from, bytes, kind, stream, &pinned);
     if (code == cudaSuccess && kind == cudaMemcpyDeviceToHost && !pinned &&
         !atomic_load(&standin.reads_pageable)) {
         standin_host()->copies++;
+        standin_host()->spins += awaited ? 0 : 1;
         standin_stream_wait_idle(stream); /* a copy to pageable memory waits */
     }
     return standin_end(code);

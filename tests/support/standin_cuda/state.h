@@ -148,11 +148,13 @@ cudaError_t standin_stream_create(cudaStream_t *out, int priority);
 int standin_stream_priority(cudaStream_t stream);
 void standin_stream_destroy(cudaStream_t stream);
 int standin_stream_device(cudaStream_t stream);
-/* Append a copy of the operation. NULL = the default stream of the current device. */
-void standin_stream_put(cudaStream_t stream, const struct standin_operation *operation);
+/* Append a copy of the operation. NULL = the default stream of the current device. Returns the number of operations so far. */
+uint64_t standin_stream_put(cudaStream_t stream, const struct standin_operation *operation);
 /* The capture that records its operations; NULL = it runs them. Guarded by capture.c's lock. */
 struct standin_lane **standin_stream_lane(cudaStream_t stream);
 bool standin_stream_idle(cudaStream_t stream);
+/* Returns true if this thread has waited, by an event, for all that is on the stream. */
+bool standin_stream_awaited(cudaStream_t stream);
 void standin_stream_wait_idle(cudaStream_t stream);
 bool standin_stream_forgets(cudaStream_t stream);
 void standin_streams_end(void);       /* the default streams */

@@ -17,6 +17,8 @@ struct standin_mark {
 struct CUevent_st {
     int device;
     bool sleeps; /* the host, while it waits for it */
+    uint64_t stream,
+        at; /* where it was recorded last: number of the stream, operations there by then */
     pthread_mutex_t lock;
     pthread_cond_t moved;
     struct standin_mark *latest; /* NULL = never recorded */
@@ -28,6 +30,8 @@ struct CUstream_st {
     struct CUstream_st *next;
     int device;
     int priority;
+    uint64_t number;
+    uint64_t put; /* operations so far; guarded by lock */
     bool forgets;
     struct standin_lane *lane;
     pthread_t thread;
@@ -39,6 +43,9 @@ struct CUstream_st {
     bool ending;
     uint64_t random;
 };
+
+/* What this thread last waited for by an event: `at` operations of the stream of that number. */
+static _Thread_local uint64_t awaited_stream, awaited_at;
 
 static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 static cudaStream_t default_streams[STANDIN_DEVICES_MAX]; /* guarded by default_lock */
@@ -54,6 +61,8 @@ void standin_lose(int code)
     atomic_store(&standin.lost, code);
     pthread_rwlock_unlock(&working);
 }
+
+static cudaStream_t resolve(cudaStream_t stream);
 
 /* ---- events ---- */
 
@@ -134,7 +143,11 @@ void standin_event_mark(cudaEvent_t event, cudaStream_t stream)
     const struct standin_operation operation = { .kind = STANDIN_MARK,
                                                  .event = event,
                                                  .mark = hold(event, true) };
-    standin_stream_put(stream, &operation);
+    const uint64_t at = standin_stream_put(stream, &operation);
+    pthread_mutex_lock(&event->lock);
+    event->stream = resolve(stream)->number;
+    event->at = at;
+    pthread_mutex_unlock(&event->lock);
 }
 
 void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream)
@@ -196,6 +209,10 @@ void standin_event_wait(cudaEvent_t event)
 {
     struct standin_mark *mark = hold(event, false);
     wait_for_mark(event, mark);
+    pthread_mutex_lock(&event->lock);
+    awaited_stream = event->stream;
+    awaited_at = event->at;
+    pthread_mutex_unlock(&event->lock);
     drop(event, mark);
 }
 
@@ -303,9 +320,11 @@ static void *work(void *argument)
 
 static cudaStream_t make(int device)
 {
+    static _Atomic uint64_t numbers;
     cudaStream_t stream = calloc(1, sizeof(*stream));
     if (stream == NULL)
         abort();
+    stream->number = 1 + atomic_fetch_add(&numbers, 1U);
     stream->device = device;
     stream->forgets = atomic_load(&standin.lie) == STANDIN_CUDA_FORGETS_WAITS;
     stream->end = &stream->first;
@@ -398,7 +417,7 @@ bool standin_stream_forgets(cudaStream_t stream)
     return resolve(stream)->forgets;
 }
 
-void standin_stream_put(cudaStream_t stream, const struct standin_operation *operation)
+uint64_t standin_stream_put(cudaStream_t stream, const struct standin_operation *operation)
 {
     stream = resolve(stream);
     struct standin_operation *kept = malloc(sizeof(*kept));
@@ -412,8 +431,19 @@ void standin_stream_put(cudaStream_t stream, const struct standin_operation *ope
     *stream->end = kept;
     stream->end = &kept->next;
     stream->busy = true;
+    const uint64_t at = ++stream->put;
     pthread_cond_broadcast(&stream->moved);
     pthread_mutex_unlock(&stream->lock);
+    return at;
+}
+
+bool standin_stream_awaited(cudaStream_t stream)
+{
+    stream = resolve(stream);
+    pthread_mutex_lock(&stream->lock);
+    const bool awaited = awaited_stream == stream->number && awaited_at == stream->put;
+    pthread_mutex_unlock(&stream->lock);
+    return awaited;
 }
 
 bool standin_stream_idle(cudaStream_t stream)

@@ -287,12 +287,12 @@ static void fail_each_call(stoker_cache cache, bool lost, uint64_t dense)
 
 Test(trainer_cuda_loader, every_call_of_the_runtime_may_fail)
 {
-    fail_each_call(STOKER_CACHE_DECODED, false, 64);
-    fail_each_call(STOKER_CACHE_DEVICE, false, 32);
+    fail_each_call(STOKER_CACHE_DECODED, false, 32);
+    fail_each_call(STOKER_CACHE_DEVICE, false, 16);
 }
 
 /* A device that is lost answers nothing any more, to either. */
 Test(trainer_cuda_loader, the_device_may_be_lost_at_any_call)
 {
-    fail_each_call(STOKER_CACHE_DEVICE, true, 16);
+    fail_each_call(STOKER_CACHE_DEVICE, true, 8);
 }

@@ -418,10 +418,36 @@ Test(trainer_cuda_step, a_benchmark_times_engines_in_create)
         options.benchmark = benchmark;
         const uint64_t before = standin_cudnn_runs();
         stoker_trainer *trainer = trainer_of(model, options);
+        cr_assert_eq(standin_cuda_host().spins, 0);
         created[benchmark] = standin_cudnn_runs() - before;
         stoker_trainer_destroy(&trainer);
     }
     cr_assert_gt(created[1], created[0] + 20);
+    end(&model);
+}
+
+/* A core may be all that the loader has. */
+Test(trainer_cuda_step, no_wait_takes_a_core)
+{
+    stoker_model *model = network();
+    for (int direct = 0; direct < 2; direct++) {
+        float outputs[BATCH * CLASSES];
+        stoker_evaluation sum = { 0 };
+        begin();
+        standin_cuda_delay(300);
+        standin_cuda_reads_pageable(direct == 1);
+        stoker_trainer *trainer = trainer_of(model, options_of("cuda"));
+        for (uint64_t i = 0; i < 5; i++)
+            step(trainer, i, BATCH);
+        cr_assert_eq(stoker_trainer_flush(trainer, NULL), STOKER_OK);
+        cr_assert_eq(stoker_trainer_evaluate(trainer, batch_of(0, BATCH), &sum), STOKER_OK);
+        cr_assert_eq(
+            stoker_trainer_predict(trainer, batch_of(0, BATCH)->images.data, BATCH, outputs),
+            STOKER_OK);
+        stoker_trainer_destroy(&trainer);
+        cr_assert_gt(standin_cuda_host().waits, 5);
+        cr_assert_eq(standin_cuda_host().spins, 0, "%u", (unsigned)standin_cuda_host().spins);
+    }
     end(&model);
 }
 

@@ -43,6 +43,14 @@ void stk_cuda_leave(const struct stk_backend *backend, int before)
     (void)stk_cuda_check(backend, code, what, NULL);
 }
 
+int stk_cuda_make_event(const struct stk_backend *backend, cudaEvent_t *out, stoker_error *error)
+{
+    return stk_cuda_check(backend,
+                          backend->runtime.cudaEventCreateWithFlags(out, cudaEventDisableTiming |
+                                                                             cudaEventBlockingSync),
+                          "cudaEventCreate", error);
+}
+
 /* ---- waiting ------------------------------------------------------------- */
 
 static void relax(uint32_t turn)
@@ -83,6 +91,17 @@ static int await_with_ranks(const struct stk_backend *backend, cudaEvent_t event
     }
 }
 
+/* cudaStreamSynchronize() spins, so the host waits for an event that blocks. */
+static int await_stream(const struct stk_backend *backend, stoker_error *error)
+{
+    const struct stk_cuda_runtime *const cuda = &backend->runtime;
+    const int rc = stk_cuda_check(backend, cuda->cudaEventRecord(backend->idle, backend->stream),
+                                  "cudaEventRecord", error);
+    return rc != STOKER_OK ? rc
+                           : stk_cuda_check(backend, cuda->cudaEventSynchronize(backend->idle),
+                                            "waiting for the GPU", error);
+}
+
 int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_error *error)
 {
     if (backend->sums != NULL)
@@ -90,6 +109,8 @@ int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_
     if (event != NULL)
         return stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(event),
                               "cudaEventSynchronize", error);
+    if (backend->idle != NULL)
+        return await_stream(backend, error);
     return stk_cuda_check(backend, backend->runtime.cudaStreamSynchronize(backend->stream),
                           "cudaStreamSynchronize", error);
 }
@@ -116,6 +137,13 @@ int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error
     if (rc != STOKER_OK)
         stk_cuda_drain(backend);
     return rc;
+}
+
+int stk_cuda_end_read(const struct stk_backend *backend, int rc, stoker_error *error)
+{
+    if (rc != STOKER_OK || backend->reads_pageable)
+        return stk_cuda_wait(backend, rc, error);
+    return STOKER_OK;
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------- */
@@ -243,11 +271,10 @@ static int set_up(struct stk_backend *backend, stoker_error *error)
         backend,
         backend->runtime.cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking),
         "cudaStreamCreate", error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_make_event(backend, &backend->idle, error);
     if (rc == STOKER_OK && backend->reads_pageable)
-        rc = stk_cuda_check(
-            backend,
-            backend->runtime.cudaEventCreateWithFlags(&backend->copied, cudaEventDisableTiming),
-            "cudaEventCreate", error);
+        rc = stk_cuda_make_event(backend, &backend->copied, error);
     if (rc == STOKER_OK)
         rc = load_kernels(backend, error);
     return rc;
@@ -283,6 +310,8 @@ void stk_cuda_device_close(struct stk_backend *backend)
     const struct stk_cuda_runtime *cuda = &backend->runtime;
     if (backend->library != NULL)
         (void)stk_cuda_check(backend, cuda->cudaLibraryUnload(backend->library), "unload", NULL);
+    if (backend->idle != NULL)
+        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->idle), "destroy", NULL);
     if (backend->copied != NULL)
         (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->copied), "destroy", NULL);
     if (backend->stream != NULL)

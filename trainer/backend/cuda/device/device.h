@@ -44,6 +44,7 @@ struct stk_backend {
     struct stk_cuda_math math;
     bool uncaptured;             /* do not capture steps as graphs */
     bool reads_pageable;         /* the GPU reads pageable memory, so copies from it may run late */
+    cudaEvent_t idle;            /* the host waits for it; NULL = not created */
     bool copies_pending;         /* the host must not reuse its batch before `copied` */
     cudaEvent_t copied;          /* with reads_pageable: the batch has been copied */
     struct stk_capture captured; /* counts of steps so far */
@@ -79,6 +80,10 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
 int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error);
 void stk_cuda_leave(const struct stk_backend *backend, int before);
 
+/* Make an event without a time. The host sleeps while it waits for one: it does so only to read what the GPU computed, not in
+ * each step, so the few microseconds that a sleep adds cost less than a core that the loader could use. */
+int stk_cuda_make_event(const struct stk_backend *backend, cudaEvent_t *out, stoker_error *error);
+
 /* Wait for both streams, or, if event is not NULL, for that. With other ranks the wait ends when one of them fails.
  * STOKER_EDEVICE, EPEER. */
 int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_error *error);
@@ -90,6 +95,10 @@ void stk_cuda_drain(const struct stk_backend *backend);
 /* Wait for all that was queued, before using the target of a copy or freeing its source. rc: result of queueing;
  * waits after a failure, too. Returns the first failure. */
 int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error);
+
+/* The same behind copies to pageable memory by stk_cuda_copy_pageable(): those are over already, unless the GPU writes that
+ * memory itself. */
+int stk_cuda_end_read(const struct stk_backend *backend, int rc, stoker_error *error);
 
 /* Allocate device memory, 256-byte aligned, zeroed by the stream; NULL on failure. The device must be current. */
 void *stk_cuda_alloc(struct stk_backend *backend, uint64_t bytes, stoker_error *error);
@@ -106,8 +115,8 @@ int stk_cuda_clear(struct stk_backend *backend, void *memory, uint64_t bytes, st
 int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                   enum cudaMemcpyKind kind, stoker_error *error);
 
-/* The same, to or from pageable memory. CUDA may wait for the stream in it, which with other ranks must be able to end: so
- * the wait comes first. */
+/* The same, to or from pageable memory. CUDA may wait for the stream in it: with other ranks that must be able to end, and to
+ * the host it is a wait that spins. So then the wait comes first. */
 int stk_cuda_copy_pageable(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                            enum cudaMemcpyKind kind, stoker_error *error);
 

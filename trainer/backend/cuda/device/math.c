@@ -113,10 +113,12 @@ static int math_time(void *context, stk_cuda_enqueue *enqueue, void *work, doubl
     struct stk_backend *const backend = context;
     const struct stk_cuda_runtime *cuda = &backend->runtime;
     struct stopwatch watch = { NULL, NULL };
-    int rc = stk_cuda_check(backend, cuda->cudaEventCreateWithFlags(&watch.begin, cudaEventDefault),
-                            "cudaEventCreate", error);
+    int rc =
+        stk_cuda_check(backend, cuda->cudaEventCreateWithFlags(&watch.begin, cudaEventBlockingSync),
+                       "cudaEventCreate", error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, cuda->cudaEventCreateWithFlags(&watch.end, cudaEventDefault),
+        rc = stk_cuda_check(backend,
+                            cuda->cudaEventCreateWithFlags(&watch.end, cudaEventBlockingSync),
                             "cudaEventCreate", error);
     if (rc == STOKER_OK && time_runs(backend, &watch, enqueue, work, seconds, error) != STOKER_OK)
         rc = judge(backend, error);

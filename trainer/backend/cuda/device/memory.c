@@ -43,7 +43,9 @@ int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint6
 int stk_cuda_copy_pageable(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                            enum cudaMemcpyKind kind, stoker_error *error)
 {
-    const int rc = backend->sums == NULL ? STOKER_OK : stk_cuda_await(backend, NULL, error);
+    const bool waits =
+        backend->sums != NULL || (kind == cudaMemcpyDeviceToHost && !backend->reads_pageable);
+    const int rc = waits ? stk_cuda_await(backend, NULL, error) : STOKER_OK;
     return rc == STOKER_OK ? stk_cuda_copy(backend, to, from, bytes, kind, error) : rc;
 }
 
@@ -103,7 +105,7 @@ static int copy_and_wait(struct stk_backend *backend, void *to, const void *from
     if (rc != STOKER_OK)
         return rc;
     rc = stk_cuda_copy_pageable(backend, to, from, bytes, kind, error);
-    rc = stk_cuda_wait(backend, rc, error);
+    rc = stk_cuda_wait(backend, rc, error); /* the host memory may be page-locked */
     stk_cuda_leave(backend, before);
     return rc;
 }

@@ -36,10 +36,7 @@ static int make_events(const struct stk_backend *backend, cudaEvent_t *events, s
 {
     int rc = STOKER_OK;
     for (int slot = 0; slot < STK_TRANSFER_SLOTS && rc == STOKER_OK; slot++)
-        rc = stk_cuda_check(
-            backend,
-            backend->runtime.cudaEventCreateWithFlags(&events[slot], cudaEventDisableTiming),
-            "cudaEventCreate", error);
+        rc = stk_cuda_make_event(backend, &events[slot], error);
     return rc;
 }
 

@@ -187,7 +187,7 @@ static int fetch(struct stk_backend *backend, struct stk_cuda_block *out, stoker
     int rc = stk_cuda_copy_pageable(backend, out, block, bytes, cudaMemcpyDeviceToHost, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_clear(backend, &block->training, sizeof(block->training), error);
-    rc = stk_cuda_wait(backend, rc, error);
+    rc = stk_cuda_end_read(backend, rc, error);
     return rc;
 }
 
@@ -226,7 +226,7 @@ static int fetch_forward(struct stk_backend *backend, struct stk_train_metrics *
         stk_cuda_copy_pageable(backend, out, metrics, sizeof(*out), cudaMemcpyDeviceToHost, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
-    rc = stk_cuda_wait(backend, rc, error);
+    rc = stk_cuda_end_read(backend, rc, error);
     return rc;
 }
 
