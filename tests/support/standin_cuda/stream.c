@@ -17,8 +17,8 @@ struct standin_mark {
 struct CUevent_st {
     int device;
     bool sleeps; /* the host, while it waits for it */
-    uint64_t stream,
-        at; /* where it was recorded last: number of the stream, operations there by then */
+    /* Where it was recorded last: number of the stream, operations there by then. */
+    uint64_t stream, at;
     pthread_mutex_t lock;
     pthread_cond_t moved;
     struct standin_mark *latest; /* NULL = never recorded */
