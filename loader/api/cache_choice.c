@@ -86,7 +86,7 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
 static uint64_t budget_of(const stoker_loader *loader, uint32_t ranks)
 {
     const uint64_t asked = loader->options.cache_bytes;
-    return asked != STOKER_BYTES_AUTO ? asked : stk_budget_left(ranks);
+    return asked != STOKER_BYTES_AUTO ? asked : stk_budget_left(loader->available_bytes, ranks);
 }
 
 /* ---- a cache of several loaders ---- */

@@ -158,12 +158,12 @@ static stoker_switch pinning(const stoker_loader *loader)
 }
 
 /* Slots are touched at creation: more than the available memory would get the process killed. */
-static int check_memory(const struct stk_slots_options *slots, size_t row_bytes,
-                        stoker_error *error)
+static int check_memory(const stoker_loader *loader, const struct stk_slots_options *slots,
+                        size_t row_bytes, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
     const uint64_t bytes = (uint64_t)row_bytes * slots->batch_size * slots->slot_count;
-    const uint64_t available = stk_memory_available();
+    const uint64_t available = loader->available_bytes;
     if (bytes <= available)
         return 0;
     return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
@@ -193,7 +193,7 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         /* The caller's worker counts, too. With reads the kernel fills the slots, in any core's cache. */
         .workers = loader->threads && !rereads ? loader->worker_count + 1 : 1,
     };
-    int rc = check_memory(&slots, loader->pipeline.field_plan.row_bytes, error);
+    int rc = check_memory(loader, &slots, loader->pipeline.field_plan.row_bytes, error);
     if (rc < 0)
         return rc;
     const struct stk_place nowhere = STK_NOWHERE;
@@ -381,6 +381,7 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
     }
     if (rc == 0) {
         loader->options = options;
+        loader->available_bytes = stk_memory_available();
         loader->pipeline.dataset = dataset;
         rc = make_pipeline(loader, &error);
     }

@@ -89,6 +89,7 @@ struct stoker_loader {
     uint64_t waited_ns; /* end of the last wait for a batch */
     int32_t gpu_node;   /* NUMA node of the GPU, which workers and slots keep to; below 0 = any */
     uint32_t cpus;
+    uint64_t available_bytes; /* memory that was left when the loader was made */
 
     /* The consumer's side. */
     struct stk_ledger_consumer ledger;

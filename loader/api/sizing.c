@@ -115,11 +115,11 @@ static uint64_t slots_of(const struct stk_pipeline *pipeline, uint64_t tickets)
 }
 
 /* The most slots of a ring whose size the options leave open; at least 2. */
-static uint32_t most_slots(const stoker_loader_options *options, size_t batch_bytes)
+static uint32_t most_slots(const stoker_loader *loader, size_t batch_bytes)
 {
-    const uint32_t ranks =
-        options->local_world_size > 0 ? options->local_world_size : stk_local_ranks();
-    const uint64_t share = stk_memory_available() / ranks / RING_SHARE;
+    const uint32_t asked = loader->options.local_world_size;
+    const uint32_t ranks = asked > 0 ? asked : stk_local_ranks();
+    const uint64_t share = loader->available_bytes / ranks / RING_SHARE;
     return clamp(share / batch_bytes, 2, STOKER_PREFETCH_MAX);
 }
 
@@ -148,7 +148,7 @@ uint32_t stk_sizing_slot_count(stoker_loader *loader)
     if (slots < in_flight)
         slots = in_flight;
     loader->slots_wanted = clamp(slots, 2, STOKER_PREFETCH_MAX);
-    return clamp(slots, 2, most_slots(&loader->options, batch_bytes));
+    return clamp(slots, 2, most_slots(loader, batch_bytes));
 }
 
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader)

@@ -62,11 +62,11 @@ static uint64_t to_pages(uint64_t bytes)
     return pages < PAGES_MASK ? pages : PAGES_MASK;
 }
 
-uint64_t stk_budget_left(uint32_t ranks)
+uint64_t stk_budget_left(uint64_t available_bytes, uint32_t ranks)
 {
     const uint64_t taken = pages_of(atomic_load_explicit(&reserved, memory_order_relaxed))
                            << PAGE_SHIFT;
-    const uint64_t most = stk_memory_available() / ranks / SHARE;
+    const uint64_t most = available_bytes / ranks / SHARE;
     return most > taken ? most - taken : 0;
 }
 

@@ -20,8 +20,8 @@ struct stk_memory_room stk_memory_look(const char *root);
 /* Its `left`, bytes; 1 GiB if nothing is known. */
 uint64_t stk_memory_available(void);
 
-/* Bytes that one more loader of this process may reserve by default, if what there is is divided among `ranks`. */
-uint64_t stk_budget_left(uint32_t ranks);
+/* Bytes that one more loader of this process may reserve by default, if `available_bytes` are divided among `ranks`. */
+uint64_t stk_budget_left(uint64_t available_bytes, uint32_t ranks);
 
 /* Count bytes as reserved until they are given back. Any thread. A child process starts at 0. */
 void stk_budget_reserve(uint64_t bytes);

@@ -1,12 +1,14 @@
 /* bad_samples.c - see bad_samples.h. */
 #include "loader/pipeline/bad_samples.h"
 
+#include <string.h>
+
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
 
 #define NO_ID UINT64_MAX /* no sample has this id: an empty cell */
 
-enum { SEEN_FIRST = 2 * STK_BAD_REPORTS_MAX };
+enum { SEEN_FIRST = 32 }; /* most loaders see no bad sample */
 
 #define SUBSTITUTE_STREAM UINT64_C(0x7375627374) /* "subst": keeps these draws apart from others */
 
@@ -30,12 +32,35 @@ static uint64_t *cell_of(uint64_t *seen, uint64_t capacity, uint64_t id)
     return &seen[at];
 }
 
+/* Room for as many reports as there may be ids in a table of that capacity. */
+static stoker_error *make_reports(uint64_t capacity)
+{
+    const uint64_t ids = capacity / 2;
+    return stk_calloc(ids < STK_BAD_REPORTS_MAX ? ids : STK_BAD_REPORTS_MAX, sizeof(stoker_error));
+}
+
+/* Twice the room for reports, unless it is for all. */
+static bool grow_reports(struct stk_bad_samples *bad, uint64_t capacity)
+{
+    if (bad->seen_capacity / 2 >= STK_BAD_REPORTS_MAX)
+        return true;
+    stoker_error *larger = make_reports(capacity);
+    if (larger == NULL)
+        return false;
+    memcpy(larger, bad->reports, bad->count * sizeof(larger[0]));
+    stk_free(bad->reports);
+    bad->reports = larger;
+    return true;
+}
+
 static int grow(struct stk_bad_samples *bad)
 {
     const uint64_t capacity = 2 * bad->seen_capacity;
     uint64_t *larger = make_seen(capacity);
-    if (larger == NULL)
+    if (larger == NULL || !grow_reports(bad, capacity)) {
+        stk_free(larger);
         return STOKER_ENOMEM;
+    }
     for (uint64_t i = 0; i < bad->seen_capacity; i++)
         if (bad->seen[i] != NO_ID)
             *cell_of(larger, capacity, bad->seen[i]) = bad->seen[i];
@@ -59,7 +84,7 @@ int stk_bad_samples_init(struct stk_bad_samples *bad, stoker_on_bad policy, uint
     if (policy != STOKER_ON_BAD_FAIL) {
         bad->seen_capacity = SEEN_FIRST;
         bad->seen = make_seen(SEEN_FIRST);
-        bad->reports = stk_calloc(STK_BAD_REPORTS_MAX, sizeof(bad->reports[0]));
+        bad->reports = make_reports(SEEN_FIRST);
         if (bad->reports == NULL || bad->seen == NULL) {
             stk_free(bad->reports);
             stk_free(bad->seen);

@@ -35,7 +35,7 @@ struct stk_bad_samples {
     uint64_t count;         /* distinct samples */
     stoker_error *reports;  /* the first STK_BAD_REPORTS_MAX; NULL with FAIL */
     uint64_t *seen;         /* their ids: open addressing, at most half full; NULL with FAIL */
-    uint64_t seen_capacity; /* a power of two */
+    uint64_t seen_capacity; /* a power of two; half of it is room for reports, too */
 };
 
 /* 0 or STOKER_ENOMEM. */
