@@ -4,6 +4,10 @@
 
 #include "state.h"
 
+#ifndef STANDIN_RUNTIME
+#define STANDIN_RUNTIME CUDART_VERSION
+#endif
+
 enum { PROCESSORS = 132 };
 
 static bool exists(int device)
@@ -18,7 +22,7 @@ cudaError_t cudaGetDeviceCount(int *count)
     *count = atomic_load(&standin.devices);
     if (no_driver != 0)
         return standin_end((cudaError_t)no_driver);
-    if (atomic_load(&standin.driver) / 1000 < CUDART_VERSION / 1000)
+    if (atomic_load(&standin.driver) / 1000 < STANDIN_RUNTIME / 1000)
         return standin_end(cudaErrorInsufficientDriver);
     return standin_end(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
@@ -124,7 +128,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
     STANDIN_BEGIN_LIGHT;
-    *version = CUDART_VERSION;
+    *version = STANDIN_RUNTIME;
     return standin_end(cudaSuccess);
 }
 

@@ -170,3 +170,32 @@ Test(cuda_cards, kernels_are_loaded_and_launched)
     standin_cuda_reset(1);
     cr_assert_eq(standin_cuda_live(), 0);
 }
+
+/* ---- both versions of the runtime ---- */
+
+static int version_of(const struct stk_cuda_runtime *runtime)
+{
+    int version = 0;
+    cr_assert_eq(runtime->cudaRuntimeGetVersion(&version), cudaSuccess);
+    return version;
+}
+
+/* The other version is looked for by its name, under which it is loaded here. */
+Test(cuda_cards, the_runtime_that_suits_the_driver_is_taken)
+{
+    int count = 0;
+    standin_cuda_reset(1);
+    void *const other = dlopen(STOKER_TEST_OTHER_CUDART, RTLD_NOW | RTLD_LOCAL);
+    cr_assert_not_null(other);
+    struct stk_cuda_runtime runtime = loaded();
+    cr_assert_eq(version_of(&runtime), CUDART_VERSION); /* both would do: the headers' version */
+    standin_cuda_driver(12040);
+    runtime = loaded();
+    cr_assert_eq(version_of(&runtime) / 1000, 12);
+    cr_assert_eq(stk_cuda_count(&runtime, &count, why, sizeof(why)), STOKER_OK, "%s", why);
+    standin_cuda_driver(11080);
+    runtime = loaded();
+    cr_assert_eq(version_of(&runtime), CUDART_VERSION); /* neither: its message is the better one */
+    cr_assert_eq(stk_cuda_count(&runtime, &count, why, sizeof(why)), STOKER_EDEVICE);
+    (void)dlclose(other);
+}
