@@ -32,6 +32,8 @@
     X(cudaHostUnregister)                                                                          \
     X(cudaMemsetAsync)                                                                             \
     X(cudaMemcpyAsync)                                                                             \
+    X(cudaDeviceCanAccessPeer)                                                                     \
+    X(cudaDeviceEnablePeerAccess)                                                                  \
     X(cudaMemcpyPeerAsync)                                                                         \
     X(cudaStreamCreateWithFlags)                                                                   \
     X(cudaDeviceGetStreamPriorityRange)                                                            \

@@ -88,6 +88,14 @@ static void add_heading(char *table, const struct stk_stage *stage)
                    before + stage->model->layer_count - 2);
 }
 
+/* Not memory, but what the two share. */
+static void add_crossing(char *table, const char *crossing)
+{
+    const size_t length = strlen(table);
+    if (crossing != NULL)
+        (void)snprintf(table + length, TABLE_BYTES - length, "values cross %s\n", crossing);
+}
+
 size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, size_t bytes)
 {
     const bool two = trainer->stage_count > 1;
@@ -99,8 +107,10 @@ size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, si
         if (two)
             add_blank_line(table);
     }
-    if (two)
+    if (two) {
         add_line(table, "peak of both", trainer->memory.peak, "");
+        add_crossing(table, trainer->runner->crossing);
+    }
     const size_t length = strlen(table);
     if (bytes > 0) {
         const size_t copied = length < bytes ? length : bytes - 1;

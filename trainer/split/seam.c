@@ -197,6 +197,15 @@ static int make_transfers(struct stk_seam *seam, stoker_error *error)
     return rc;
 }
 
+static const char *choose_crossing(const struct stk_seam *seam)
+{
+    if (seam->transfer[0] == NULL || seam->transfer[1] == NULL)
+        return NULL;
+    return stk_transfer_of(seam->first->ops)->reach(seam->transfer[0], seam->transfer[1])
+               ? "directly, by peer access"
+               : "through host memory: these devices have no peer access";
+}
+
 int stk_seam_open(struct stk_seam *seam, struct stk_stage *first, struct stk_stage *second,
                   stoker_error *error)
 {
@@ -212,6 +221,7 @@ int stk_seam_open(struct stk_seam *seam, struct stk_stage *first, struct stk_sta
     int rc = make_transfers(seam, error);
     if (rc != STOKER_OK)
         return rc;
+    seam->crossing = choose_crossing(seam);
     rc = take_staging(seam);
     return rc == STOKER_OK ? rc
                            : stk_error_set(error, rc, STOKER_STAGE_OPTIONS,

@@ -15,6 +15,8 @@
 struct stk_seam {
     struct stk_stage *first, *second;
     struct stk_transfer *transfer[2]; /* first's and second's; NULL: the stage is in host memory */
+    /* Both stages are on devices: how copies go from one to the other; else NULL. */
+    const char *crossing;
     uint8_t *host; /* [slot] { value, gradient, labels }; page-locked if one stage is on a device */
     uint8_t *device; /* the same in the memory of the second stage's device; else NULL */
 };

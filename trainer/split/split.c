@@ -128,6 +128,7 @@ int stk_split_create(struct stk_runner **out, struct stk_stage *first, struct st
     split->stages[0] = first;
     split->stages[1] = second;
     int rc = stk_seam_open(&split->seam, first, second, error);
+    split->runner.crossing = split->seam.crossing;
     if (rc == STOKER_OK)
         rc = stk_split_schedule_create(&split->schedule, &split->seam, error);
     if (rc != STOKER_OK) {

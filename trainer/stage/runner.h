@@ -36,6 +36,7 @@ struct stk_runner_ops {
 /* The head of each runner. */
 struct stk_runner {
     const struct stk_runner_ops *ops;
+    const char *crossing;      /* how values go from one device to another; NULL = none do */
     bool takes_device_batches; /* batches may lie in the memory of the first stage's GPU */
     bool queues_forward;       /* losses of forward passes add up on the device until collected */
 };

@@ -46,6 +46,9 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.memory_bytes, MEMORY_BYTES);
     atomic_store(&standin.capability, CAPABILITY);
     atomic_store(&standin.no_contexts, false);
+    standin_cuda_peers(true);
+    atomic_store(&standin.direct, 0U);
+    atomic_store(&standin.through_host, 0U);
     for (int i = 0; i < STANDIN_DEVICES_MAX; i++)
         atomic_store(&standin.initialised[i], false);
     counted = (struct standin_cuda_host){ 0 };
@@ -358,6 +361,9 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
     bool pinned = false;
     if (standin_memory_device(to) != to_device || standin_memory_device(from) != from_device)
         return standin_end(cudaErrorInvalidValue);
+    atomic_fetch_add(atomic_load(&standin.accesses[to_device][from_device]) ? &standin.direct
+                                                                            : &standin.through_host,
+                     1U);
     return standin_end(begin_copy(to, from, bytes, cudaMemcpyDeviceToDevice, stream, &pinned));
 }
 

@@ -107,6 +107,45 @@ cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int 
     }
 }
 
+/* ---- peer access ---- */
+
+void standin_cuda_peers(bool can)
+{
+    atomic_store(&standin.peers, can);
+    for (int i = 0; i < STANDIN_DEVICES_MAX * STANDIN_DEVICES_MAX; i++)
+        atomic_store(&standin.accesses[i / STANDIN_DEVICES_MAX][i % STANDIN_DEVICES_MAX], false);
+}
+
+struct standin_cuda_peer_copies standin_cuda_peer_copies(void)
+{
+    return (struct standin_cuda_peer_copies){ .direct = atomic_load(&standin.direct),
+                                              .through_host = atomic_load(&standin.through_host) };
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    STANDIN_BEGIN_LIGHT;
+    if (!exists(device) || !exists(peer))
+        return standin_end(cudaErrorInvalidDevice);
+    *can = atomic_load(&standin.peers) && device != peer ? 1 : 0;
+    return standin_end(cudaSuccess);
+}
+
+/* From the current device to the peer. */
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    STANDIN_BEGIN;
+    const int device = standin_current();
+    if (flags != 0)
+        return standin_end(cudaErrorInvalidValue);
+    if (!exists(peer) || peer == device)
+        return standin_end(cudaErrorInvalidDevice);
+    if (!atomic_load(&standin.peers))
+        return standin_end(cudaErrorPeerAccessUnsupported);
+    const bool before = atomic_exchange(&standin.accesses[device][peer], true);
+    return standin_end(before ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess);
+}
+
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     STANDIN_BEGIN;

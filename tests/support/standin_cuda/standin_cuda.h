@@ -76,6 +76,14 @@ void standin_cuda_reads_pageable(bool can);
 /* Compute capability of each GPU; default 9.0. */
 void standin_cuda_capability(int major, int minor);
 
+/* Lets GPUs access each other's memory, or forbids it, and disables what was enabled. A reset allows it. */
+void standin_cuda_peers(bool can);
+/* Copies between GPUs: where the target's GPU had enabled access to the source's, and where it had not. */
+struct standin_cuda_peer_copies {
+    uint64_t direct, through_host;
+};
+struct standin_cuda_peer_copies standin_cuda_peer_copies(void);
+
 /* Memory of each GPU, bytes; default 2^34. */
 void standin_cuda_memory(uint64_t bytes);
 

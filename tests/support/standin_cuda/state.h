@@ -38,8 +38,11 @@ struct standin_state {
     _Atomic int capability;        /* 10 x major + minor */
     _Atomic int64_t live;
     _Atomic bool initialised[STANDIN_DEVICES_MAX]; /* per device */
-    _Atomic bool no_contexts;                      /* the driver's functions are not found */
-    const struct standin_cuda_kernel *kernels;     /* set by the test while nothing runs */
+    _Atomic bool peers;                            /* devices can access each other */
+    _Atomic bool accesses[STANDIN_DEVICES_MAX][STANDIN_DEVICES_MAX]; /* [from][to]: enabled */
+    _Atomic uint64_t direct, through_host;                           /* copies between devices */
+    _Atomic bool no_contexts;                  /* the driver's functions are not found */
+    const struct standin_cuda_kernel *kernels; /* set by the test while nothing runs */
 };
 extern struct standin_state standin;
 

@@ -11,6 +11,7 @@
 #ifndef STK_TRAINER_BACKEND_COMMON_TRANSFER_H
 #define STK_TRAINER_BACKEND_COMMON_TRANSFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/error.h>
@@ -43,6 +44,9 @@ struct stk_transfer_ops {
     int (*from_peer)(struct stk_transfer *transfer, struct stk_transfer *peer, uint32_t slot,
                      void *to, const void *from, void *via, size_t bytes, stoker_error *error);
     int (*stream_wait)(struct stk_transfer *transfer, uint32_t slot, stoker_error *error);
+    /* Let two devices copy from each other's memory directly, which the process can do from then on. Returns false if they
+     * cannot: then from_peer() goes through host memory, which CUDA takes for it. */
+    bool (*reach)(struct stk_transfer *transfer, struct stk_transfer *peer);
     /* Device memory: the norm that queue_norm computed, and the peer's norm, which the update reads. */
     struct stk_norm *(*local_norm)(struct stk_backend *backend);
     struct stk_norm *(*peer_norm)(struct stk_backend *backend);

@@ -225,6 +225,34 @@ CleanTest(trainer_cuda_split, between_two_gpus_the_host_waits_for_nothing)
     stoker_model_destroy(&model);
 }
 
+/* Peer access is enabled if the GPUs have it, and the table says which way values go. Enabled before is as good. */
+CleanTest(trainer_cuda_split, values_cross_by_peer_access_if_the_gpus_have_it)
+{
+    stoker_model *model = network();
+    for (int way = 0; way < 3; way++) {
+        char table[4096];
+        begin();
+        standin_cuda_peers(way != 0);
+        for (int device = 0; way == 2 && device < 2; device++) {
+            cr_assert_eq(cudaSetDevice(device), cudaSuccess);
+            cr_assert_eq(cudaDeviceEnablePeerAccess(1 - device, 0), cudaSuccess);
+        }
+        stoker_trainer *trainer = trainer_of(model, split_of("cuda:0,cuda:1", 6));
+        for (uint64_t i = 0; i < 3; i++)
+            step(trainer, i, BATCH);
+        cr_assert_eq(cudaPeekAtLastError(), cudaSuccess); /* nothing is left behind */
+        (void)stoker_trainer_memory_table(trainer, table, sizeof(table));
+        stoker_trainer_destroy(&trainer);
+        const struct standin_cuda_peer_copies copies = standin_cuda_peer_copies();
+        cr_assert_eq(copies.direct > 0, way != 0);
+        cr_assert_eq(copies.through_host > 0, way == 0);
+        cr_assert_not_null(strstr(table, way == 0 ? "values cross through host memory: these"
+                                                  : "values cross directly, by peer access\n"),
+                           "%s", table);
+    }
+    stoker_model_destroy(&model);
+}
+
 CleanTest(trainer_cuda_split, evaluations_and_predictions_are_those_of_ref)
 {
     static const char *const backends[] = { "ref", "cuda:0,cuda:1", "ref,cuda:1", "cuda:1,ref" };
@@ -384,6 +412,7 @@ static void fail_each_call(const char *backend)
         failed += rc != STOKER_OK ? 1 : 0; /* but for calls that give something back */
         cr_assert(rc == STOKER_OK || rc == STOKER_EDEVICE || rc == STOKER_ENOMEM, "call %u: %d",
                   (unsigned)nth, rc);
+        cr_assert_eq(standin_cuda_pushed(), 0, "%s: call %u", backend, (unsigned)nth);
     }
     cr_assert_gt(failed, 100);
     stoker_model_destroy(&model);

@@ -259,6 +259,35 @@ static int transfer_stream_wait(struct stk_transfer *transfer, uint32_t slot, st
     return rc;
 }
 
+/* ---- peer access ----------------------------------------------------------------------------------- */
+
+/* It stays enabled: other parts of the program may have come to use it. A failure is no error, since there is another
+ * way; a device that is lost fails at the next call, too. */
+static bool enable_access(const struct stk_backend *backend, int peer)
+{
+    const struct stk_cuda_runtime *const cuda = &backend->runtime;
+    int can = 0;
+    int before;
+    if (stk_cuda_enter(backend, &before, NULL) != STOKER_OK)
+        return false;
+    cudaError_t code = cuda->cudaDeviceCanAccessPeer(&can, backend->device, peer);
+    if (code == cudaSuccess && can != 0)
+        code = cuda->cudaDeviceEnablePeerAccess(peer, 0);
+    const bool enabled =
+        can != 0 && (code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled);
+    if (code != cudaSuccess)
+        (void)cuda->cudaGetLastError();
+    stk_cuda_leave(backend, before);
+    return enabled;
+}
+
+/* Both ways: the copy of either may be done by either device. */
+static bool transfer_reach(struct stk_transfer *transfer, struct stk_transfer *peer)
+{
+    return enable_access(transfer->backend, peer->backend->device) &&
+           enable_access(peer->backend, transfer->backend->device);
+}
+
 /* ---- norms ----------------------------------------------------------------------------------------- */
 
 static struct stk_norm *local_norm(struct stk_backend *backend)
@@ -286,6 +315,7 @@ const struct stk_transfer_ops stk_cuda_transfer = {
     .from_host = transfer_from_host,
     .from_peer = transfer_from_peer,
     .stream_wait = transfer_stream_wait,
+    .reach = transfer_reach,
     .local_norm = local_norm,
     .peer_norm = peer_norm,
 };
