@@ -177,7 +177,7 @@ struct stk_train_add_gradient {
 
 /* ---- layers ------------------------------------------------------------------------------------ */
 
-/* Inputs and outputs have fewer than 2^31 elements each. */
+/* Inputs and outputs have fewer than 2^31 elements each, and are aligned to 16 bytes. */
 struct stk_train_window {
     uint32_t n, in_h, in_w, c, out_h, out_w;
     uint32_t kernel[2], stride[2], padding[2];
@@ -213,7 +213,7 @@ struct stk_train_bias_relu {
     uint32_t c, relu;
 };
 
-/* max_pool_forward: one thread per output. The position of the maximum in its window, in row order, takes
+/* max_pool_forward: one thread per 16 bytes of outputs. The position of the maximum in its window, in row order, takes
  * one byte, or two if a window has more than 256. */
 struct stk_train_max_pool {
     struct stk_train_window window;
@@ -223,7 +223,7 @@ struct stk_train_max_pool {
     uint32_t relu; /* then y = max(y, 0) */
 };
 
-/* max_pool_backward: one thread per input; it reads each window that covers it. */
+/* max_pool_backward: a thread takes stride x stride inputs; each reads the windows that cover it. */
 struct stk_train_max_pool_backward {
     struct stk_train_window window;
     const void *dy;
@@ -251,8 +251,8 @@ struct stk_train_dropout {
     uint64_t step;
 };
 
-/* batch_norm: y = (x - mean) inverse gamma + beta, then max(y, 0). y may be x. One thread per element. If
- * inverse is NULL, the running variance is given instead. */
+/* batch_norm: y = (x - mean) inverse gamma + beta, then max(y, 0). y may be x. A thread keeps to 16 bytes of adjacent channels;
+ * images and [c] are aligned to 16 bytes. If inverse is NULL, the running variance is given instead. */
 struct stk_train_batch_norm {
     const void *x;
     void *y;

@@ -40,7 +40,7 @@ static float chunk_sum(const struct summed *s, uint32_t c, uint32_t index)
 }
 
 /* Adds up all chunks: first those of each thread of the last block, then these in pairs. */
-static double whole_sum(const struct summed *s, uint32_t c)
+static struct stk_train_sum whole_sum(const struct summed *s, uint32_t c)
 {
     const uint32_t parts =
         STK_LAUNCH_THREADS / stk_train_group_channels(s->c, c / STK_TRAIN_SUM_CHANNELS);
@@ -50,7 +50,13 @@ static double whole_sum(const struct summed *s, uint32_t c)
     for (uint32_t half = STK_LAUNCH_THREADS / 2; half > 0; half /= 2)
         for (uint32_t part = 0; part < half && part + half < parts; part++)
             stk_train_sum_join(&sums[part], &sums[part + half]);
-    return stk_train_sum_value(&sums[0]);
+    return sums[0];
+}
+
+static double whole_value(const struct summed *s, uint32_t c)
+{
+    const struct stk_train_sum sum = whole_sum(s, c);
+    return stk_train_sum_value(&sum);
 }
 
 /* ---- bias --------------------------------------------------------------------------------------- */
@@ -65,8 +71,10 @@ static float bias_value(const void *arguments, enum stk_train_storage storage, u
 static void bias_gradient(const struct stk_train_bias_gradient *a, enum stk_train_storage storage)
 {
     const struct summed s = { bias_value, a, storage, a->pixels, a->c, a->chunks };
-    for (uint32_t c = 0; c < a->c; c++)
-        stk_train_add_to(&a->bias_grad[c], (float)whole_sum(&s, c), a->write);
+    for (uint32_t c = 0; c < a->c; c++) {
+        const struct stk_train_sum sum = whole_sum(&s, c);
+        stk_train_add_to(&a->bias_grad[c], stk_train_sum_float(&sum), a->write);
+    }
 }
 
 /* ---- BatchNorm ---------------------------------------------------------------------------------- */
@@ -98,7 +106,7 @@ static void moments(const struct stk_train_batch_norm_moments *a, enum stk_train
     const struct summed second = { offset_squared, &x, storage, a->pixels, a->c, a->chunks };
     for (uint32_t c = 0; c < a->c; c++) {
         const struct stk_train_moments_of_channel m =
-            stk_train_shifted_moments(whole_sum(&first, c), whole_sum(&second, c),
+            stk_train_shifted_moments(whole_value(&first, c), whole_value(&second, c),
                                       stk_train_load(a->x, c, storage), a->pixels, a->epsilon);
         a->mean[c] = m.mean;
         a->inverse[c] = m.inverse;
@@ -115,8 +123,8 @@ static void sums_to_share(const struct stk_train_batch_norm_sums *a, enum stk_tr
     const struct summed first = { offset, &x, storage, a->pixels, a->c, a->chunks };
     const struct summed second = { offset_squared, &x, storage, a->pixels, a->c, a->chunks };
     for (uint32_t c = 0; c < a->c; c++) {
-        a->sums[c] = whole_sum(&first, c);
-        a->sums[a->c + c] = whole_sum(&second, c);
+        a->sums[c] = whole_value(&first, c);
+        a->sums[a->c + c] = whole_value(&second, c);
     }
 }
 
@@ -154,8 +162,8 @@ static void backward_sums(const struct stk_train_batch_norm_backward *a,
     const struct summed gammas = { gamma_value, a, storage, a->pixels, a->c, a->chunks };
     const struct summed betas = { passed, a, storage, a->pixels, a->c, a->chunks };
     for (uint32_t c = 0; c < a->c; c++) {
-        const double gamma = whole_sum(&gammas, c);
-        const double beta = whole_sum(&betas, c);
+        const double gamma = whole_value(&gammas, c);
+        const double beta = whole_value(&betas, c);
         a->sums[c] = (float)gamma;
         a->sums[a->c + c] = (float)beta;
         stk_train_add_to(&a->gamma_grad[c], a->sums[c], a->write);

@@ -160,7 +160,7 @@ static __device__ __forceinline__ void bias_gradient(const stk_train_bias_gradie
     uint32_t c;
     stk_train_sum sum;
     if (sum_pixels<bias_terms, T>(a, &c, &sum))
-        stk_train_add_to(&a.bias_grad[c], (float)stk_train_sum_value(&sum), a.write);
+        stk_train_add_to(&a.bias_grad[c], stk_train_sum_float(&sum), a.write);
 }
 
 /* ---- BatchNorm ---------------------------------------------------------------------------------- */

@@ -173,23 +173,24 @@ static __device__ __forceinline__ float rounded(float value, const __nv_bfloat16
     return __bfloat162float(__float2bfloat16_rn(value));
 }
 
-/* Defines NAME_f32, NAME_f16 and NAME_bf16 from a template `body<T>`. */
-#define STK_KERNEL(name, arguments, body)                                                          \
-    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
-        name##_f32(const struct arguments a)                                                       \
+/* Defines NAME_f32, NAME_f16 and NAME_bf16 from a template `body<T>`, with these launch bounds. */
+#define STK_KERNEL_BOUNDED(name, arguments, body, ...)                                             \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name##_f32(const struct arguments a) \
     {                                                                                              \
         body<float>(a);                                                                            \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
-        name##_f16(const struct arguments a)                                                       \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__) name##_f16(const struct arguments a) \
     {                                                                                              \
         body<__half>(a);                                                                           \
     }                                                                                              \
-    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__)                                      \
         name##_bf16(const struct arguments a)                                                      \
     {                                                                                              \
         body<__nv_bfloat16>(a);                                                                    \
     }
+
+#define STK_KERNEL(name, arguments, body)                                                          \
+    STK_KERNEL_BOUNDED(name, arguments, body, STK_LAUNCH_THREADS)
 
 /* The first element of this thread and the distance to its next. */
 static __device__ __forceinline__ uint64_t first_element(void)

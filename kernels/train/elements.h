@@ -309,6 +309,10 @@ STK_ELEMENT double stk_train_sum_value(const struct stk_train_sum *sum)
 {
     return isfinite(sum->high) ? (double)sum->high + (double)sum->low : (double)sum->high;
 }
+STK_ELEMENT float stk_train_sum_float(const struct stk_train_sum *sum)
+{
+    return isfinite(sum->high) ? sum->high + sum->low : sum->high;
+}
 
 /* ---- BatchNorm ------------------------------------------------------------------------------------ */
 
@@ -407,6 +411,12 @@ STK_ELEMENT struct stk_train_range stk_train_inside(uint32_t at, uint32_t kernel
     range.first = start < padding ? padding - start : 0;
     range.end = extent + padding < start + kernel ? extent + padding - start : kernel;
     return range;
+}
+
+/* Tiles of `stride` positions along one axis, of those that begin where windows do: as many as have a position in the image. */
+STK_ELEMENT uint32_t stk_train_tiles(uint32_t extent, uint32_t stride, uint32_t padding)
+{
+    return (extent + padding - 1) / stride - padding / stride + 1;
 }
 
 /* Returns true if a position takes two bytes. */

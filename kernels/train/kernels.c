@@ -98,38 +98,44 @@ static struct stk_launch_grid bias_relu_grid(const void *arguments)
     return packs_grid(((const struct stk_train_bias_relu *)arguments)->count);
 }
 
-static uint64_t inputs_of(const struct stk_train_window *w)
+/* One thread per pack of channels of `places` places. The packs of 16 bits are twice as wide as these: half the threads have
+ * nothing to do. */
+static struct stk_launch_grid pool_grid(uint64_t places, const struct stk_train_window *w)
 {
-    return (uint64_t)w->n * w->in_h * w->in_w * w->c;
+    const uint32_t packs = w->c / stk_train_width(w->c, sizeof(float));
+    return blocks_for(places * w->n * packs, BLOCKS_MAX);
 }
 
-static uint64_t outputs_of(const struct stk_train_window *w)
+static struct stk_launch_grid pool_forward_grid(const struct stk_train_window *w)
 {
-    return (uint64_t)w->n * w->out_h * w->out_w * w->c;
+    return pool_grid((uint64_t)w->out_h * w->out_w, w);
+}
+
+static struct stk_launch_grid pool_backward_grid(const struct stk_train_window *w)
+{
+    return pool_grid((uint64_t)stk_train_tiles(w->in_h, w->stride[0], w->padding[0]) *
+                         stk_train_tiles(w->in_w, w->stride[1], w->padding[1]),
+                     w);
 }
 
 static struct stk_launch_grid max_pool_grid(const void *arguments)
 {
-    return blocks_for(outputs_of(&((const struct stk_train_max_pool *)arguments)->window),
-                      BLOCKS_MAX);
+    return pool_forward_grid(&((const struct stk_train_max_pool *)arguments)->window);
 }
 
 static struct stk_launch_grid max_pool_backward_grid(const void *arguments)
 {
-    return blocks_for(inputs_of(&((const struct stk_train_max_pool_backward *)arguments)->window),
-                      BLOCKS_MAX);
+    return pool_backward_grid(&((const struct stk_train_max_pool_backward *)arguments)->window);
 }
 
 static struct stk_launch_grid avg_pool_grid(const void *arguments)
 {
-    return blocks_for(outputs_of(&((const struct stk_train_avg_pool *)arguments)->window),
-                      BLOCKS_MAX);
+    return pool_forward_grid(&((const struct stk_train_avg_pool *)arguments)->window);
 }
 
 static struct stk_launch_grid avg_pool_backward_grid(const void *arguments)
 {
-    return blocks_for(inputs_of(&((const struct stk_train_avg_pool *)arguments)->window),
-                      BLOCKS_MAX);
+    return pool_backward_grid(&((const struct stk_train_avg_pool *)arguments)->window);
 }
 
 static struct stk_launch_grid dropout_grid(const void *arguments)
@@ -139,9 +145,20 @@ static struct stk_launch_grid dropout_grid(const void *arguments)
     return blocks_for(groups * STK_DROPOUT_LANES * a->samples, BLOCKS_MAX);
 }
 
+/* Enough blocks for every GPU if there are elements enough; beyond that, at least 32 pixels a block and 32 elements a thread, for
+ * what a thread and a block do once. */
+static struct stk_launch_grid by_channel_grid(uint64_t count, uint32_t c)
+{
+    enum { BLOCKS = 1024, LEAST = THREADS * STK_TRAIN_PACK, ENOUGH = THREADS * 32, PIXELS = 32 };
+    const uint64_t each = (uint64_t)PIXELS * c > ENOUGH ? (uint64_t)PIXELS * c : ENOUGH;
+    const uint64_t most = count / each > BLOCKS ? count / each : BLOCKS;
+    return blocks_for((count + LEAST - 1) / LEAST * THREADS, (uint32_t)most);
+}
+
 static struct stk_launch_grid batch_norm_grid(const void *arguments)
 {
-    return blocks_for(((const struct stk_train_batch_norm *)arguments)->count, BLOCKS_MAX);
+    const struct stk_train_batch_norm *const a = arguments;
+    return by_channel_grid(a->count, a->c);
 }
 
 static struct stk_launch_grid chunks_grid(uint32_t c, uint32_t chunks)
@@ -180,7 +197,7 @@ static struct stk_launch_grid backward_sums_grid(const void *arguments)
 static struct stk_launch_grid batch_norm_backward_grid(const void *arguments)
 {
     const struct stk_train_batch_norm_backward *const a = arguments;
-    return blocks_for(a->pixels * a->c, BLOCKS_MAX);
+    return by_channel_grid(a->pixels * a->c, a->c);
 }
 
 static struct stk_launch_grid bias_grid(const void *arguments)

@@ -194,6 +194,12 @@ static inline void each_channel_case(kernel_case_fn *visit)
     static const uint32_t shapes[][2] = { { 1, 1 },  { 1, 3 },   { 7, 1 },    { 8, 24 },
                                           { 9, 32 }, { 64, 33 }, { 257, 10 }, { 65, 72 } };
     static const uint32_t chunks[] = { 1, 2, 7, 40 };
+    /* More channels than a block takes at once. */
+    for (int type = 0; type < KERNEL_TYPES; type++)
+        for (uint32_t channels = 1028; channels < 3000; channels += 1028) {
+            visit(batch_norm_case(type, 3, channels, 0));
+            visit(norm_backward_case(type, 3, channels, 1, 1, false));
+        }
     for (int type = 0; type < KERNEL_TYPES; type++)
         for (size_t i = 0; i < COUNT_OF(shapes); i++) {
             const uint32_t pixels = shapes[i][0], channels = shapes[i][1];

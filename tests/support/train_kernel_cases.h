@@ -432,7 +432,8 @@ static inline struct stk_train_window drawn_window(uint32_t i)
     struct stk_train_window w = { .n = 1 + i % 3,
                                   .c = i % 4 == 0   ? 1
                                        : i % 4 == 1 ? 3
-                                                    : 1 + i * 7 % 40 };
+                                       : i % 4 == 2 ? 8U << i / 8
+                                                    : 4 * (1 + i % 5) };
     uint32_t *in[] = { &w.in_h, &w.in_w }, *out[] = { &w.out_h, &w.out_w };
     for (uint32_t d = 0; d < 2; d++) {
         const uint64_t draw = stk_mix64(i * 2 + d);
@@ -442,6 +443,9 @@ static inline struct stk_train_window drawn_window(uint32_t i)
         *in[d] = w.kernel[d] + (uint32_t)(draw / 400 % 9);
         *out[d] = (*in[d] + 2 * w.padding[d] - w.kernel[d]) / w.stride[d] + 1;
     }
+    /* Windows with gaps between them, and the last line and column of inputs in no window. */
+    if (i == 0)
+        return (struct stk_train_window){ 2, 10, 10, 8, 3, 3, { 2, 2 }, { 3, 3 }, { 0, 0 } };
     return w;
 }
 
