@@ -20,8 +20,8 @@ const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS
 #endif
 #ifdef STK_KERNELS_NEON
     { "neon", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_neon,
-      stk_resize_lines_baseline, stk_resize_column_baseline, stk_colour_baseline, stk_gray_baseline,
-      stk_blur_baseline },
+      stk_resize_lines_neon, stk_resize_column_neon, stk_colour_baseline, stk_gray_baseline,
+      stk_blur_neon },
 #endif
     { "baseline", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_baseline,
       stk_resize_lines_baseline, stk_resize_column_baseline, stk_colour_baseline, stk_gray_baseline,

@@ -10,12 +10,12 @@ stk_crop_fn *stk_crop_choose_avx2(const struct stk_convert_plan *convert, uint32
 stk_crop_fn *stk_crop_choose_avx512(const struct stk_convert_plan *convert, uint32_t channels);
 stk_crop_fn *stk_crop_choose_neon(const struct stk_convert_plan *convert, uint32_t channels);
 
-stk_resize_lines_fn stk_resize_lines_baseline, stk_resize_lines_avx2;
-stk_resize_column_fn stk_resize_column_baseline, stk_resize_column_avx2;
+stk_resize_lines_fn stk_resize_lines_baseline, stk_resize_lines_avx2, stk_resize_lines_neon;
+stk_resize_column_fn stk_resize_column_baseline, stk_resize_column_avx2, stk_resize_column_neon;
 
 stk_colour_fn stk_colour_baseline, stk_colour_avx2;
 stk_gray_fn stk_gray_baseline, stk_gray_avx2;
-stk_blur_fn stk_blur_baseline, stk_blur_avx2;
+stk_blur_fn stk_blur_baseline, stk_blur_avx2, stk_blur_neon;
 
 stk_draw_fn stk_draw_words_baseline, stk_draw_words_avx2;
 
