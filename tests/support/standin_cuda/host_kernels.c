@@ -3,6 +3,7 @@
  */
 #include "bench/device/gather.h"
 #include "bench/device/spin.h"
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/cuda_all_host_kernels.h"
@@ -27,6 +28,17 @@ static void run_gather(const struct standin_cuda_kernel *kernel, void *argument)
             bench_gather_on_host(gather, bytes);
 }
 
+/* STOKER_TEST_STANDIN_LIE=slot or buffer breaks a rule of the loader, to show that a program notices: slots are refilled
+ * before they are copied, or buffers before the consumer has released them. The first stream is the program's own. */
+static void lie(void)
+{
+    const char *const which = getenv("STOKER_TEST_STANDIN_LIE");
+    if (which != NULL && strcmp(which, "slot") == 0)
+        standin_cuda_lie(STANDIN_CUDA_SAYS_DONE);
+    if (which != NULL && strcmp(which, "buffer") == 0)
+        standin_cuda_lie(STANDIN_CUDA_LATER_FORGET_WAITS);
+}
+
 /* Before main(), or when the library is loaded. */
 __attribute__((constructor)) static void install_host_kernels(void)
 {
@@ -39,4 +51,5 @@ __attribute__((constructor)) static void install_host_kernels(void)
                                                          sizeof(struct bench_gather), run_gather };
     standin_cuda_kernels(kernels);
     standin_cuda_delay(20);
+    lie();
 }

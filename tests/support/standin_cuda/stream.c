@@ -326,7 +326,9 @@ static cudaStream_t make(int device)
         abort();
     stream->number = 1 + atomic_fetch_add(&numbers, 1U);
     stream->device = device;
-    stream->forgets = atomic_load(&standin.lie) == STANDIN_CUDA_FORGETS_WAITS;
+    stream->forgets =
+        atomic_load(&standin.lie) == STANDIN_CUDA_FORGETS_WAITS ||
+        (atomic_load(&standin.lie) == STANDIN_CUDA_LATER_FORGET_WAITS && stream->number > 1);
     stream->end = &stream->first;
     stream->random = (uint64_t)(uintptr_t)stream;
     pthread_mutex_init(&stream->lock, NULL);
