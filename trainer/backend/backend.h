@@ -183,6 +183,8 @@ struct stk_device_ops {
 
     /* ---- programs ---- */
 
+    /* true: until the next call, workspace_bytes is asked to compare plans, and runs no engine to learn that it runs. */
+    void (*search)(struct stk_backend *backend, bool searching);
     /* Prepare passes of `count` samples and run the operations once on zeros, so that the first step loads no code.
      * Leaves activations, gradients and statistics undefined. STOKER_ENOMEM. */
     int (*warm)(struct stk_program *program, const struct stk_arenas *arenas, uint32_t count,

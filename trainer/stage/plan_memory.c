@@ -5,6 +5,7 @@
  *             that decides
  */
 #include "loader/base/budget.h"
+#include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/plan/budget.h"
 #include "trainer/plan/precision.h"
@@ -112,23 +113,36 @@ static uint64_t limit_bytes(const struct stk_stage *stage)
     return on_device && free_bytes < asked ? free_bytes : asked;
 }
 
+static void set_searching(const struct stk_stage *stage, bool searching)
+{
+    if (stage->ops->device != NULL)
+        stage->ops->device->search(stage->backend, searching);
+}
+
+static int search(struct stk_stage *stage, struct stk_plan_options *options, stoker_error *error)
+{
+    const struct stk_budget budget = { .limit_bytes = stage->settings.memory_budget,
+                                       .bytes_of = bytes_of,
+                                       .context = stage };
+    set_searching(stage, true);
+    const int rc =
+        options->batch == STOKER_BATCH_SIZE_MAX
+            ? stk_budget_largest_batch(options, stage->model, &budget, STK_BATCH_MAX, NULL, error)
+            : stk_budget_fit(options, stage->model, &budget, NULL, error);
+    set_searching(stage, false);
+    return rc;
+}
+
 static int choose(struct stk_stage *stage, struct stk_plan_options *options, stoker_error *error)
 {
     struct stk_trainer_settings *settings = &stage->settings;
     settings->memory_budget = limit_bytes(stage);
-    const struct stk_budget budget = { .limit_bytes = settings->memory_budget,
-                                       .bytes_of = bytes_of,
-                                       .context = stage };
     *options = (struct stk_plan_options){ .batch = settings->batch_size,
                                           .train = true,
                                           .storage = settings->backend.storage,
                                           .recompute_batch_norm = settings->recompute_batch_norm,
                                           .checkpoint_segments = settings->checkpoint_segments };
-    if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
-        return stk_budget_largest_batch(options, stage->model, &budget, STK_BATCH_MAX, NULL, error);
-    if (settings->memory_budget > 0)
-        return stk_budget_fit(options, stage->model, &budget, NULL, error);
-    return STOKER_OK;
+    return settings->memory_budget > 0 ? search(stage, options, error) : STOKER_OK;
 }
 
 /* Bytes of activations with these options for training. */
@@ -188,8 +202,8 @@ static void take_settings(struct stk_trainer_settings *to, const struct stk_trai
     to->recompute_batch_norm = asked->recompute_batch_norm;
 }
 
-int stk_stage_plan_memory(struct stk_stage *stage, const struct stk_trainer_settings *asked,
-                          stoker_error *error)
+static int plan_once(struct stk_stage *stage, const struct stk_trainer_settings *asked,
+                     stoker_error *error)
 {
     struct stk_plan_options options;
     stk_plan_free(&stage->train_plan);
@@ -207,4 +221,29 @@ int stk_stage_plan_memory(struct stk_stage *stage, const struct stk_trainer_sett
     stage->settings.checkpoint_segments = options.checkpoint_segments;
     stage->settings.recompute_batch_norm = options.recompute_batch_norm;
     return count_all(stage, error);
+}
+
+/* Only the engines of the chosen plan run. If one fails and another one needs more workspace, the plan may exceed the
+ * budget: the next search leaves that much out of it. */
+int stk_stage_plan_memory(struct stk_stage *stage, const struct stk_trainer_settings *asked,
+                          stoker_error *error)
+{
+    enum { SEARCHES_MAX = 8 };
+    struct stk_trainer_settings now = *asked;
+    int rc = plan_once(stage, &now, error);
+    const uint64_t budget = stage->settings.memory_budget;
+    uint64_t limit = budget;
+    for (int i = 1; rc == STOKER_OK && budget > 0 && stage->memory.peak > budget; i++) {
+        const uint64_t excess = stage->memory.peak - budget;
+        if (i == SEARCHES_MAX || excess >= limit)
+            return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS,
+                                 &(struct stk_place)STK_NOWHERE,
+                                 "memory_budget: engines that failed were replaced, and with those "
+                                 "that run nothing fits in %llu bytes",
+                                 (unsigned long long)budget);
+        now.memory_budget = limit -= excess;
+        rc = plan_once(stage, &now, error);
+    }
+    stage->settings.memory_budget = budget;
+    return rc;
 }

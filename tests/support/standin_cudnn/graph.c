@@ -245,6 +245,8 @@ int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *g
     plan->work = graph->work;
     plan->candidate = candidate;
     plan->work.workspace_bytes = workspace_bytes[candidate];
+    if ((standin.failing.candidates >> candidate & 1) == 0)
+        plan->work.workspace_bytes += standin.failing.more_bytes;
     standin.plans++;
     standin.rounded += candidate == 1;
     *out = plan;

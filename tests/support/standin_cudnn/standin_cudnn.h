@@ -24,6 +24,7 @@ enum { STANDIN_CUDNN_CANDIDATES = 3 };
 struct standin_cudnn_failing {
     uint32_t candidates; /* bit i: candidate i; 0 = none */
     bool fused_only;     /* in graphs of several operations */
+    uint64_t more_bytes; /* workspace that the others need besides what is said above */
     /* Its kernel faults: every later call of the runtime fails. Otherwise it is not launched. */
     bool loses_device;
 };

@@ -18,6 +18,7 @@ static int open_libraries(struct stk_backend *backend, const struct stk_backend_
     struct stk_cuda_math *const math = &backend->math;
     *math = (struct stk_cuda_math){
         .device = stk_cuda_math_device(backend),
+        .tries = true,
         .dtype = options->storage == STOKER_DTYPE_NONE ? STOKER_DTYPE_FLOAT32 : options->storage,
         .rules = { .workspace_bytes_max = STK_ENGINE_WORKSPACE_BYTES,
                    .deterministic = options->deterministic,
@@ -98,6 +99,11 @@ static const struct stk_capture *cuda_capture(const struct stk_backend *backend)
     return &backend->captured;
 }
 
+static void cuda_search(struct stk_backend *backend, bool searching)
+{
+    backend->math.tries = !searching;
+}
+
 static struct stk_replaced cuda_replaced(const struct stk_backend *backend)
 {
     if (backend->math.cache == NULL)
@@ -133,6 +139,7 @@ static const struct stk_device_ops device_ops = {
     .download = stk_cuda_download,
     .free_bytes = stk_cuda_free_bytes,
     .transfer = &stk_cuda_transfer,
+    .search = cuda_search,
     .warm = stk_cuda_program_warm,
     .trim = stk_cuda_program_trim,
     .queue_forward = stk_cuda_program_queue_forward,

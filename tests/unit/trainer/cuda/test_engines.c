@@ -204,3 +204,61 @@ CleanTest(trainer_cuda_engines, those_of_a_later_batch_are_replaced_too)
     all_engines_run();
     end(&model);
 }
+
+static stoker_trainer_options largest(uint64_t budget)
+{
+    stoker_trainer_options options = training(false);
+    options.batch_size = STOKER_BATCH_SIZE_MAX;
+    options.memory_budget = budget;
+    return options;
+}
+
+static uint64_t runs_of_create(const stoker_model *model, const stoker_trainer_options options,
+                               uint32_t *batch_size)
+{
+    all_engines_run();
+    stoker_trainer *trainer = trainer_of(model, options);
+    const uint64_t runs = standin_cudnn_runs();
+    *batch_size = trainer->memory.batch_size;
+    stoker_trainer_destroy(&trainer);
+    return runs;
+}
+
+/* Of the batches that are compared, only the one that is taken runs; also if the search saw it last. */
+CleanTest(trainer_cuda_engines, a_search_for_memory_runs_nothing)
+{
+    begin();
+    stoker_model *model = blocks();
+    uint32_t batch_size;
+    const uint64_t searched = runs_of_create(model, largest(1 << 18), &batch_size);
+    stoker_trainer_options options = training(false);
+    cr_assert_gt(batch_size, BATCH);
+    options.batch_size = batch_size;
+    const uint64_t given = runs_of_create(model, options, &batch_size);
+    options.memory_budget = 1 << 30;
+    const uint64_t compared = runs_of_create(model, options, &batch_size);
+    cr_assert_eq(searched, given);
+    cr_assert_eq(compared, given);
+    end(&model);
+}
+
+/* The engine that runs needs more workspace than the one that the search counted with. */
+CleanTest(trainer_cuda_engines, replaced_engines_stay_within_the_budget)
+{
+    enum { BUDGET = 1 << 18, MORE = 60000 };
+    begin();
+    stoker_model *model = blocks();
+    all_engines_run();
+    stoker_trainer *good = trainer_of(model, largest(BUDGET));
+    standin_cudnn_fail((struct standin_cudnn_failing){ .candidates = 1, .more_bytes = MORE });
+    stoker_trainer *trainer = trainer_of(model, largest(BUDGET));
+    cr_assert_gt(capture_of(trainer).replaced, 0);
+    cr_assert_gt(trainer->memory.workspace, good->memory.workspace + MORE);
+    cr_assert_leq(trainer->memory.peak, BUDGET);
+    cr_assert_lt(trainer->memory.batch_size, good->memory.batch_size);
+    step(trainer, 0, BATCH);
+    stoker_trainer_destroy(&trainer);
+    stoker_trainer_destroy(&good);
+    all_engines_run();
+    end(&model);
+}

@@ -72,11 +72,10 @@ static int learn(struct candidates *c, const char *key, struct stk_engine_choice
     const struct stk_cudnn_choosing *const how = c->how;
     struct stk_engine_failures failures = { .engines = 0 };
     const bool runs = how->run != NULL || how->rules.benchmark > 0;
-    const bool cached = runs && how->cache != NULL;
-    if (cached)
+    if (how->cache != NULL)
         failures.engines = stk_engine_cache_failed(how->cache, key);
     const int rc = choose(c, choice, &failures, error);
-    if (cached && (rc == STOKER_OK || rc == STOKER_ENOTSUP))
+    if (runs && how->cache != NULL && (rc == STOKER_OK || rc == STOKER_ENOTSUP))
         stk_engine_cache_add(how->cache, key, rc == STOKER_OK ? choice : NULL, &failures);
     if (how->failures != NULL && how->failures->first.code == STOKER_OK)
         how->failures->first = failures.first;

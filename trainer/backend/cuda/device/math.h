@@ -38,7 +38,7 @@ struct stk_cuda_device {
     /* Enqueue one of stk_train_kernels with its struct; grid as kernel->grid() says. */
     int (*launch)(void *context, const struct stk_kernel *kernel, const void *arguments,
                   void *stream, stoker_error *error);
-    /* The rest is for create. If all are NULL and rules.benchmark is 0, engines are taken as soon as they are built.
+    /* The rest is for create with `tries` or rules.benchmark > 0, else it may be NULL.
      * Device memory, 256-byte aligned, zeroed; NULL: out of memory. */
     void *(*allocate)(void *context, uint64_t bytes);
     void (*release)(void *context, void *memory);
@@ -57,6 +57,7 @@ struct stk_cuda_math {
     struct stk_cublaslt *cublaslt; /* NULL = no linear layers */
     stoker_dtype dtype;            /* T */
     struct stk_engine_rules rules; /* workspace, deterministic, full_float32 (no TF32), benchmark */
+    bool tries;                    /* an engine runs once before it is taken; needs device.run */
     struct stk_engine_cache *cache; /* engines that ran, and that did not; NULL = none is kept */
 };
 

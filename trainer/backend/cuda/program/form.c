@@ -108,7 +108,7 @@ int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *m
                                             .float32 = math->dtype == STOKER_DTYPE_FLOAT32,
                                             .cache = math->cache,
                                             .graph = text,
-                                            .run = math->device.run == NULL ? NULL : run_plan,
+                                            .run = math->tries ? run_plan : NULL,
                                             .time = time_plan,
                                             .context = &trial,
                                             .failures = failures };

@@ -175,14 +175,15 @@ static int choose(struct stk_cuda_linear *l, const struct stk_product_shape *s, 
                                               .count = stk_product_algorithms(l->product),
                                               .notes = tell_notes,
                                               .build = build,
-                                              .run = math->device.run == NULL ? NULL : run_product,
+                                              .run = math->tries ? run_product : NULL,
                                               .time = time_product,
                                               .failures = &failures };
     const int rc = stk_engine_choose(&best, &source, &math->rules, false, error);
     release_operands(&trial);
     if (rc == STOKER_OK)
         stk_product_choose(l->product, best.index);
-    if (math->cache != NULL && (rc == STOKER_OK || rc == STOKER_ENOTSUP))
+    const bool learned = math->tries || math->rules.benchmark > 0;
+    if (learned && math->cache != NULL && (rc == STOKER_OK || rc == STOKER_ENOTSUP))
         stk_engine_cache_add(math->cache, key, rc == STOKER_OK ? &best : NULL, &failures);
     if (l->failures->first.code == STOKER_OK)
         l->failures->first = failures.first;
@@ -197,7 +198,7 @@ static int make_product(struct stk_cuda_linear *l, enum stk_product_epilogue epi
     char key[STK_ENGINE_KEY_BYTES];
     stk_product_destroy(&l->product); /* the one with an epilogue, if no algorithm runs it */
     int rc = stk_product_create(&l->product, l->math->cublaslt, &shape, &l->math->rules, error);
-    if (rc != STOKER_OK || (l->math->rules.benchmark == 0 && l->math->device.run == NULL))
+    if (rc != STOKER_OK)
         return rc;
     name_key(key, l, &shape);
     if (l->math->cache == NULL || !stk_engine_cache_find(l->math->cache, key, &known))

@@ -188,12 +188,13 @@ void stk_cuda_program_unload(struct stk_program *program)
     stk_free(program);
 }
 
-/* A plan is a function of its model and options; its halves differ in their first operation. */
+/* A plan is a function of its model and options; its halves differ in their first operation. What a search has prepared
+ * serves only that. */
 static bool is_for(const struct stk_program *program, const struct stk_plan *plan)
 {
-    return program != NULL && program->model == plan->model &&
-           program->full.operations == plan->op_count && plan->op_count > 0 &&
-           program->first_kind == plan->ops[0].kind &&
+    return program != NULL && (program->part_math.tries || !program->backend->math.tries) &&
+           program->model == plan->model && program->full.operations == plan->op_count &&
+           plan->op_count > 0 && program->first_kind == plan->ops[0].kind &&
            stk_plan_options_equal(&program->options, &plan->options);
 }
 
