@@ -171,6 +171,19 @@ static int decode_region(const void *self, void *at, const stoker_encoded *in,
                            : rc;
 }
 
+static int inspect(const void *self, const stoker_encoded *in, stoker_image_header *header,
+                   stoker_error *error)
+{
+    const struct stk_image_decoder *image = self;
+    const struct scratch none = { .of = { NULL } };
+    const stoker_codec *codec;
+    void *unused;
+    int rc = choose(image, &none, in, &codec, &unused, error);
+    if (rc == STOKER_OK)
+        rc = check_colour(image, in, error);
+    return rc == STOKER_OK ? codec->inspect(codec->self, in, header, error) : rc;
+}
+
 int stk_image_decoder_init(struct stk_image_decoder *image,
                            const struct stk_image_decoder_options *options)
 {
@@ -195,7 +208,8 @@ int stk_image_decoder_init(struct stk_image_decoder *image,
                                    .self = image,
                                    .open = open_scratch,
                                    .close = close_scratch,
-                                   .decode = decode };
+                                   .decode = decode,
+                                   .inspect = inspect };
     if (options->any_pixels_max > 0) {
         image->codec.open_any = open_any;
         image->codec.decode_any = decode_any;

@@ -128,6 +128,13 @@ static int decode_region(const void *self, void *at, const stoker_encoded *in,
                                 error);
 }
 
+static int inspect(const void *self, const stoker_encoded *in, stoker_image_header *header,
+                   stoker_error *error)
+{
+    const struct stk_field_decoder *decoder = self;
+    return decoder->image.codec.inspect(decoder->image.codec.self, in, header, error);
+}
+
 /* ---- create --------------------------------------------------------------------- */
 
 bool stk_field_decoder_is_image(uint32_t codec)
@@ -177,6 +184,7 @@ int stk_field_decoder_init(struct stk_field_decoder *decoder,
     const int rc = decoder->any_image ? make_image(decoder, options) : STOKER_OK;
     decoder->files = decoder->codec;
     decoder->files.name = "image";
+    decoder->files.inspect = decoder->any_image ? inspect : NULL;
     return rc;
 }
 

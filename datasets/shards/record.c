@@ -123,6 +123,17 @@ static int decode_packed(const void *self, void *scratch, const stoker_encoded *
     }
 }
 
+static int inspect(const void *self, const stoker_encoded *in, stoker_image_header *header,
+                   stoker_error *error)
+{
+    const stoker_codec *image = image_codec(self);
+    const enum stk_shard_codec codec = codec_of(in->tag);
+    *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
+    return codec == STK_SHARD_PNG || codec == STK_SHARD_JPEG
+               ? image->inspect(image->self, in, header, error)
+               : STOKER_OK;
+}
+
 /* ---- create --------------------------------------------------------------------- */
 
 static bool needs_any(uint32_t needs, enum stk_shard_codec codec)
@@ -182,7 +193,8 @@ int stk_shard_decoder_init(struct stk_shard_decoder *decoder, const struct stk_s
                                       .open = open_scratch,
                                       .close = close_scratch,
                                       .decode = decode_packed,
-                                      .verify = verify };
+                                      .verify = verify,
+                                      .inspect = image_codec(decoder) != NULL ? inspect : NULL };
     return STOKER_OK;
 }
 

@@ -93,6 +93,15 @@ static int decode_region(const void *self, void *scratch, const stoker_encoded *
     return codec->kind->decode(codec, scratch, in, &room, error);
 }
 
+static int inspect(const void *self, const stoker_encoded *in, stoker_image_header *header,
+                   stoker_error *error)
+{
+    const struct stk_image_codec *codec = self;
+    *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
+    return codec->kind->inspect == NULL ? STOKER_OK
+                                        : codec->kind->inspect(codec, in, header, error);
+}
+
 int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind,
                            const struct stk_image_options *options)
 {
@@ -117,7 +126,8 @@ int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind
                    .self = codec,
                    .open = kind->open,
                    .close = kind->close,
-                   .decode = decode },
+                   .decode = decode,
+                   .inspect = inspect },
         .kind = kind,
         .options = *options,
     };

@@ -105,6 +105,10 @@ struct stk_image_kind {
     /* Walk over the file, stk_image_accept() its size, decode: all of it, or what room->got then says. */
     int (*decode)(const struct stk_image_codec *codec, void *scratch, const stoker_encoded *in,
                   const struct stk_image_room *room, stoker_error *error);
+
+    /* As in stoker_codec, of a file with the kind's magic. NULL: the format is OTHER. */
+    int (*inspect)(const struct stk_image_codec *codec, const stoker_encoded *in,
+                   stoker_image_header *header, stoker_error *error);
 };
 
 /* Make the codec of one row shape. Immutable: any number of threads may decode with it, each with its

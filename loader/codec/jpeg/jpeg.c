@@ -13,6 +13,7 @@
 #include <assert.h>
 
 #include "loader/base/memory.h"
+#include "loader/codec/jpeg/inspect.h"
 #include "loader/codec/jpeg/walk.h"
 #include "loader/codec/refuse.h"
 
@@ -501,5 +502,6 @@ const struct stk_image_kind stk_image_jpeg = {
     .open_any = open_any,
     .close = close_scratch,
     .decode = decode,
+    .inspect = stk_jpeg_inspect,
 #endif
 };

@@ -43,6 +43,20 @@ typedef struct stoker_row {
     uint64_t reserved; /* 0 */
 } stoker_row;
 
+/* Formats of image files that another decoder than the codec's may decode. */
+typedef enum stoker_image_format {
+    STOKER_IMAGE_OTHER = 0, /* only the codec can */
+    STOKER_IMAGE_JPEG = 1   /* gray, or YCbCr that is delivered as RGB; 8 bits, Huffman codes */
+} stoker_image_format;
+
+/* What the header of an image file says. Its size never changes: new members take the place of reserved ones. */
+typedef struct stoker_image_header {
+    uint32_t format;        /* stoker_image_format */
+    uint32_t height, width; /* pixels; 0 if the format is OTHER */
+    uint32_t channels;      /* those of the rows; 0 if the format is OTHER */
+    uint64_t reserved[2];   /* 0 */
+} stoker_image_header;
+
 typedef struct stoker_codec {
     size_t struct_size; /* sizeof(stoker_codec) */
     const char *name;   /* "raw", "png", ...; static */
@@ -105,6 +119,14 @@ typedef struct stoker_codec {
      * in the same pass over memory. Called instead of verify() for bytes in memory that are delivered as they are. Rules
      * as for decode(), but without scratch. */
     int (*verify_into)(const void *self, const stoker_encoded *in, void *row, stoker_error *error);
+
+    /* Optional: the part is an image file of its own, and decode() gives its pixels, converted to the rows' channels. So
+     * another decoder of the same format may take decode()'s place (see options.decode). inspect() finds the format from the
+     * file's structure, without decoding, and refuses what decode() refuses by it: a file that is truncated, is none, or has
+     * colours that the rows must not have. It does not compare its size with the rows'. Any thread, without scratch; errors
+     * as decode(). */
+    int (*inspect)(const void *self, const stoker_encoded *in, stoker_image_header *header,
+                   stoker_error *error);
 } stoker_codec;
 
 STOKER_END_DECLS
