@@ -113,6 +113,9 @@ static void append_device(char *text, size_t size, const struct bench_cell *cell
         append(text, size, "options.non_blocking = false;\n");
     if (strcmp(cell->convert, "host") == 0)
         append(text, size, "options.convert_on_device = STOKER_SWITCH_OFF;\n");
+    if (arguments->decode != STOKER_DECODE_CPU)
+        append(text, size, "options.decode = STOKER_DECODE_%s;\n",
+               arguments->decode == STOKER_DECODE_AUTO ? "AUTO" : "DEVICE");
 }
 
 static void append_workers(char *text, size_t size, const struct bench_cell *cell)

@@ -47,6 +47,11 @@ static int set_gpu_defaults(struct bench_arguments *arguments, char *message)
     if (given && !copies)
         return cli_complain(message, "--non-blocking and --convert are about copies to a GPU: they "
                                      "go with --device cuda");
+    if (arguments->decode != STOKER_DECODE_CPU && !copies)
+        return cli_complain(message, "--decode %s lets a GPU decode: it goes with --device cuda",
+                            arguments->decode == STOKER_DECODE_AUTO ? "auto" : "device");
+    if (arguments->decode != STOKER_DECODE_CPU)
+        arguments->verify = false;
     if (arguments->blockings.count == 0)
         arguments->blockings = (struct cli_list){ .values = { 1, 0 }, .count = copies ? 2 : 1 };
     if (arguments->converts.count == 0)
@@ -111,6 +116,10 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
     if (rc != STOKER_OK)
         return rc;
     out->pins_given = cli_given(&table, given, "pin-memory");
+    if (rc == STOKER_OK && out->decode != STOKER_DECODE_CPU && out->verify &&
+        cli_given(&table, given, "verify"))
+        return cli_complain(message, "--verify compares with what the CPU decodes: it goes with "
+                                     "--decode cpu");
     if (stk_transform_wanted(&out->transform) && out->device != STOKER_DEVICE_CPU)
         out->ceilings = false; /* the GPU does a part of the transforms, which no bare loop does */
     if (out->cold && !cli_given(&table, given, "cache"))

@@ -62,6 +62,7 @@ struct bench_arguments {
     struct bench_channels mean, std;
     stoker_transform transform; /* the same in every cell; all 0 = none */
     stoker_layout layout;
+    stoker_decode decode; /* not CPU: without verify, which compares with what the CPU decodes */
 
     stoker_switch share_cache; /* between ranks of a node */
     uint32_t peer_timeout_s;   /* longest wait for another rank */

@@ -36,6 +36,10 @@ static const struct cli_word converts[] = { { "auto", STOKER_SWITCH_AUTO },
 static const struct cli_word decode_scales[] = { { "exact", STOKER_DECODE_SCALE_EXACT },
                                                  { "fast", STOKER_DECODE_SCALE_FAST },
                                                  { NULL, 0 } };
+static const struct cli_word decodes[] = { { "cpu", STOKER_DECODE_CPU },
+                                           { "device", STOKER_DECODE_DEVICE },
+                                           { "auto", STOKER_DECODE_AUTO },
+                                           { NULL, 0 } };
 static const struct cli_word layouts[] = { { "nhwc", STOKER_LAYOUT_NHWC },
                                            { "nchw", STOKER_LAYOUT_NCHW },
                                            { NULL, 0 } };
@@ -177,6 +181,10 @@ static const struct cli_option rows[] = {
     { "device", 0, CLI_OTHER, 0, 0, 0, "NAME", NULL,
       .help = "cpu, cuda, cuda:N, or cuda-host: page-locked for a GPU, and the consumer copies it",
       .unset = "cpu", .read = read_device },
+    { "decode", 0, CLI_WORD, AT(decode), 0, 0, "NAME", decodes,
+      .help =
+          "cpu; on a GPU also device, or auto: if it can. Of JPEG files, by nvImageCodec; pixels "
+          "differ by a few levels, so --verify is off" },
     { "layout", 0, CLI_WORD, AT(layout), 0, 0, "NAME", layouts,
       .help = "nhwc, nchw: of the images delivered" },
     { "mean", 0, CLI_OTHER, AT(mean), -1e30, 0, "LIST", NULL,

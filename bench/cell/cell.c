@@ -101,6 +101,7 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
     options.device_index = arguments->device_index;
     options.non_blocking = choice->non_blocking;
     options.convert_on_device = choice->convert;
+    options.decode = arguments->decode;
     options.pin_memory = choice->pin_memory;
     options.cache = choice->cache;
     options.dtype = choice->dtype;

@@ -78,7 +78,9 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;
     const bool one_size = stk_pipeline_keeps_resized(facts) || !facts->any_size;
-    if (one_size && !loader->pipeline.field_plan.masks_differ && fits(&decoded))
+    /* What a GPU decodes is never in host memory. */
+    if (one_size && !loader->pipeline.decode.on && !loader->pipeline.field_plan.masks_differ &&
+        fits(&decoded))
         return STOKER_CACHE_DECODED;
     return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
 }
@@ -122,7 +124,8 @@ static const char *share(stoker_loader *loader, const struct stk_identity *ident
 static bool finds(stoker_loader *loader, const struct stk_identity *identity)
 {
     const struct stk_pipeline_facts *facts = &loader->facts;
-    const bool decoded = stk_pipeline_keeps_resized(facts) || !facts->any_size;
+    const bool decoded =
+        (stk_pipeline_keeps_resized(facts) || !facts->any_size) && !loader->pipeline.decode.on;
     return loader->options.cache == STOKER_CACHE_AUTO &&
            ((decoded && share(loader, identity, STOKER_CACHE_DECODED, BUDGET_ANY, true) == NULL) ||
             share(loader, identity, STOKER_CACHE_ENCODED, BUDGET_ANY, true) == NULL);

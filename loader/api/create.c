@@ -11,6 +11,7 @@
 #include <stoker/stoker.h>
 
 #include "loader/api/cache_choice.h"
+#include "loader/api/decode_choice.h"
 #include "loader/api/file_reader.h"
 #include "loader/api/loader.h"
 #include "loader/api/mixing.h"
@@ -225,7 +226,8 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
         return 0;
     int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->pipeline.slots,
                                &loader->device_convert, &loader->pipeline.device_cache,
-                               &loader->device_mixing, stk_sizing_buffer_count(loader));
+                               &loader->device_mixing, &loader->pipeline.decode,
+                               stk_sizing_buffer_count(loader));
     const char *failure = stk_device_failure(loader->device);
     const struct stk_place nowhere = STK_NOWHERE;
     if (rc == STOKER_EDEVICE && failure != NULL)
@@ -268,10 +270,15 @@ static int make_workers(stoker_loader *loader, stoker_error *error)
         if (rc < 0)
             return rc;
     }
+    rc = stk_decode_choice_open(loader, error);
+    if (rc < 0)
+        return rc;
     if (!loader->threads)
         return stk_fetch_ring_open(&loader->workers[0].fetcher, error);
-    const bool may_help = loader->pipeline.encoded_bytes_max == 0 ||
-                          stk_pipeline_may_become_resident(&loader->pipeline);
+    /* Only workers have lanes: what the caller decoded would have other pixels. */
+    const bool may_help = (loader->pipeline.encoded_bytes_max == 0 ||
+                           stk_pipeline_may_become_resident(&loader->pipeline)) &&
+                          !loader->pipeline.decode.on;
     if (may_help) {
         rc =
             stk_worker_init(&loader->caller_worker, &loader->pipeline, loader->worker_count, false);
@@ -340,6 +347,8 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = look_at_samples(loader, error);
     if (rc == 0)
         rc = plan_fields(loader, transforms ? &drawn : NULL);
+    if (rc == 0)
+        rc = stk_decode_choice_make(loader, &framing, error);
     if (rc == 0)
         rc = stk_cache_choice_make(loader, error);
     make_plan(loader);
@@ -442,6 +451,7 @@ static void free_loader(void *self)
     stk_slots_destroy(&loader->pipeline.slots);
     stk_field_plan_destroy(&loader->pipeline.field_plan);
     stk_device_convert_destroy(&loader->device_convert);
+    stk_device_decode_destroy(&loader->pipeline.decode);
     stk_device_cache_destroy(&loader->pipeline.device_cache);
     stk_device_close(loader->device);
     stk_fork_guard_destroy(&loader->guard);

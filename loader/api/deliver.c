@@ -95,14 +95,20 @@ static void move_row(const struct stk_slots *slots, struct stk_slot *slot, uint3
 }
 
 /* Close the gaps of skipped rows; returns the number of rows left. */
-static uint32_t close_gaps(const struct stk_slots *slots, struct stk_slot *slot, uint32_t rows)
+static uint32_t close_gaps(const struct stk_pipeline *pipeline, struct stk_slot *slot,
+                           uint32_t rows)
 {
+    const struct stk_slots *slots = &pipeline->slots;
+    int32_t *places =
+        pipeline->decode.on ? stk_device_decode_places(&pipeline->decode, slots->head) : NULL;
     uint32_t kept = 0;
     for (uint32_t row = 0; row < rows; row++) {
         if (slot->row_bad[row] == STK_ROW_SKIPPED)
             continue;
         if (kept != row)
             move_row(slots, slot, row, kept);
+        if (places != NULL)
+            places[kept] = places[row];
         kept++;
     }
     return kept;
@@ -206,7 +212,7 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
         if (rc < 0)
             return rc;
         rows->padded -= count_skipped(slot, place->rows - place->padded, place->rows);
-        rows->count = close_gaps(&loader->pipeline.slots, slot, place->rows);
+        rows->count = close_gaps(&loader->pipeline, slot, place->rows);
         if (loader->pipeline.mixing.on && stk_mixing_is_left(&loader->pipeline, slot))
             stk_mixing_slot(&loader->pipeline.mixing, &loader->pipeline.slots, slot, place,
                             rows->count);

@@ -48,6 +48,7 @@ struct stoker_loader {
     size_t row_bytes; /* per row as delivered */
     char convert_reason[STK_DEVICE_WHY_BYTES];
     char cache_reason[STK_DEVICE_WHY_BYTES];
+    char decode_reason[STK_DEVICE_WHY_BYTES];
     char share_reason[128]; /* why the cache is not shared */
     char device_reason[STK_DEVICE_WHY_BYTES];
     bool cache_needless;             /* the data set or the GPU holds the rows */

@@ -49,6 +49,9 @@ static void say_device(const stoker_loader *loader)
     if (loader->convert_reason[0] != '\0')
         stk_log_say(loader, STOKER_LOG_INFO, "the GPU does not convert rows: %s",
                     loader->convert_reason);
+    if (loader->decode_reason[0] != '\0')
+        stk_log_say(loader, STOKER_LOG_WARNING, "the GPU does not decode images: %s",
+                    loader->decode_reason);
 }
 
 static void say_reader(const stoker_loader *loader)

@@ -107,6 +107,9 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
         rc = require((unsigned)options->deal <= STOKER_DEAL_BATCHES, error, STOKER_EINVAL,
                      "deal %d is not POSITIONS or BATCHES", (int)options->deal);
     if (rc == 0)
+        rc = require((unsigned)options->decode <= STOKER_DECODE_AUTO, error, STOKER_EINVAL,
+                     "decode %d is not CPU, DEVICE or AUTO", (int)options->decode);
+    if (rc == 0)
         rc = require((unsigned)options->on_lent <= STOKER_ON_LENT_GROW, error, STOKER_EINVAL,
                      "on_lent %d is not AUTO, BUSY, WAIT or GROW", (int)options->on_lent);
     return rc;

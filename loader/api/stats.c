@@ -91,6 +91,10 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
     stats->converts_on_device = loader->device_convert.on;
     memcpy(stats->convert_reason, loader->convert_reason, sizeof(stats->convert_reason));
     stats->copy_waits = stk_ledger_read(&loader->ledger.copy_waits);
+    stats->decodes_on_device = loader->pipeline.decode.on;
+    memcpy(stats->decode_reason, loader->decode_reason, sizeof(stats->decode_reason));
+    stats->device_images = stk_ledger_read(&loader->pipeline.decode.images);
+    stats->device_image_bytes = stk_ledger_read(&loader->pipeline.decode.file_bytes_sent);
 }
 
 static void sum_reader(const stoker_loader *loader, stoker_stats *stats)

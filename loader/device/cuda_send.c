@@ -72,11 +72,13 @@ static int queue_copies(struct stk_gpu *gpu, const struct stk_send *send)
     if (rc == 0)
         rc = wait_for(gpu, gpu->copies, send->after_kernels);
     for (uint32_t i = 0; rc == 0 && i < send->piece_count; i++)
-        rc = stk_gpu_check(gpu,
-                           gpu->runtime.cudaMemcpyAsync(send->pieces[i].to, send->pieces[i].from,
-                                                        send->pieces[i].bytes,
-                                                        cudaMemcpyHostToDevice, gpu->copies),
-                           "cudaMemcpyAsync to the device");
+        rc = stk_gpu_check(
+            gpu,
+            gpu->runtime.cudaMemcpyAsync(
+                send->pieces[i].to, send->pieces[i].from, send->pieces[i].bytes,
+                send->pieces[i].within ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+                gpu->copies),
+            "cudaMemcpyAsync to the device");
     return rc == 0 ? record(gpu, send->copied, gpu->copies) : rc;
 }
 

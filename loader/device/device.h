@@ -47,8 +47,9 @@ struct stk_device_launch {
 /* Bytes to copy. */
 struct stk_send_piece {
     void *to;         /* device memory */
-    const void *from; /* host memory: may be written again once the batch's `done` is done */
+    const void *from; /* may be written again once the batch's `done` is done */
     size_t bytes;     /* >= 1 */
+    bool within;      /* from is memory of the device, too; else of the host */
 };
 
 /* One batch on its way: copies in the order of send(), and behind each its kernels, in that order, too. */

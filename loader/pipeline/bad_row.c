@@ -58,6 +58,9 @@ static bool substitute(struct stk_row_maker *maker, struct stk_span *span, uint3
     const uint64_t id = stk_bad_samples_substitute(pipeline->sampler.seed, span->epoch, position,
                                                    span->attempts[row]++, pipeline->sampler.count);
     *stk_span_id(span, row) = id;
+    if (pipeline->decode.on)
+        stk_device_decode_places(&pipeline->decode, span->batch)[span->first_row + row] =
+            STK_MADE_ON_HOST;
     stoker_error unused;
     if (span->part_count > 0 &&
         pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1, stk_span_part(span, row, 0),

@@ -276,3 +276,17 @@ bool stk_codecs_can_verify_into(const stoker_codec *codec)
     return codec != NULL && codec->struct_size >= STK_SIZE_UP_TO(stoker_codec, verify_into) &&
            codec->bytes_are_row && codec->verify != NULL && codec->verify_into != NULL;
 }
+
+bool stk_codecs_can_inspect(const stoker_codec *codec)
+{
+    return codec != NULL &&
+           codec->struct_size >= offsetof(stoker_codec, inspect) + sizeof(codec->inspect) &&
+           codec->inspect != NULL;
+}
+
+int stk_codecs_inspect(const stoker_codec *codec, const stoker_encoded *encoded,
+                       stoker_image_header *header, stoker_error *said)
+{
+    *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
+    return refuse_stop(codec->inspect(codec->self, encoded, header, said), "inspect()", said);
+}

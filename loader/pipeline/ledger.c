@@ -87,6 +87,15 @@ static void describe_stage(stoker_stats *stats, const char *words, uint64_t stag
     append_advice(stats);
 }
 
+/* Say why the workers decode what the caller wanted a GPU to decode. */
+static void append_reason(stoker_stats *stats)
+{
+    const size_t length = strlen(stats->verdict);
+    if (stats->decode_reason[0] != '\0')
+        (void)snprintf(stats->verdict + length, sizeof(stats->verdict) - length,
+                       "; the GPU does not decode: %s", stats->decode_reason);
+}
+
 void stk_ledger_judge(stoker_stats *stats)
 {
     const double stall = 100 * share(stats->stall_ns, stats->elapsed_ns);
@@ -117,6 +126,7 @@ void stk_ledger_judge(stoker_stats *stats)
         break;
     case STOKER_LIMIT_DECODE:
         describe_stage(stats, "decode-bound", stats->decode_ns);
+        append_reason(stats);
         break;
     case STOKER_LIMIT_CONVERT:
         describe_stage(stats, "convert-bound: workers gather and convert rows", stats->convert_ns);
@@ -149,6 +159,8 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.read_bytes -= before->read_bytes;
     between.read_retries -= before->read_retries;
     between.cache_hits -= before->cache_hits;
+    between.device_images -= before->device_images;
+    between.device_image_bytes -= before->device_image_bytes;
     between.regions -= before->regions;
     between.copies -= before->copies;
     between.copy_bytes -= before->copy_bytes;

@@ -27,6 +27,7 @@
 #include "loader/dataset/dataset.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/device_cache.h"
+#include "loader/pipeline/device_decode.h"
 #include "loader/pipeline/field_plan.h"
 #include "loader/pipeline/finish.h"
 #include "loader/pipeline/hook.h"
@@ -62,6 +63,7 @@ struct stk_pipeline {
     struct stk_mixing_plan mixing;
     struct stk_cache cache;               /* shared */
     struct stk_device_cache device_cache; /* shared */
+    struct stk_device_decode decode;      /* shared */
     struct stk_slots slots;               /* shared */
     struct stk_messages messages;         /* shared */
 

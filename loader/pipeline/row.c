@@ -226,9 +226,47 @@ static int make_fields(struct stk_row_maker *maker, struct stk_span *span, uint3
     return rc;
 }
 
-/* Complete a part from its verified bytes. */
-static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                                uint32_t part, const uint8_t *bytes, size_t size)
+/* ---- images that a GPU decodes ---- */
+
+/* Returns true if the part's image may be decoded elsewhere, and fills field 0 alone. */
+static bool is_image_file(const struct stk_row_maker *maker, const struct stk_span *span,
+                          uint32_t row, uint32_t part)
+{
+    const stoker_dataset *dataset = maker->pipeline->dataset;
+    const stoker_codec *codec = stk_span_part(span, row, part)->codec;
+    const struct stk_part_fields own = dataset->part_fields[part];
+    return stk_decode_lane_is_open(&maker->decode) && stk_codecs_can_inspect(codec) &&
+           own.first == 0 && own.count == 1;
+}
+
+/* Let the image wait in the worker's lane, if it is one for the GPU. *taken: it does, or it is bad, which is then the result. */
+static int take_image(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                      uint32_t part, const stoker_encoded *encoded, bool *taken, stoker_error *said)
+{
+    const stoker_part *sample = stk_span_part(span, row, part);
+    stoker_image_header header;
+    *taken = false;
+    if (!is_image_file(maker, span, row, part))
+        return 0;
+    const int rc = stk_codecs_inspect(sample->codec, encoded, &header, said);
+    const struct stk_lane_image image = {
+        .span = span,
+        .row = row,
+        .part = part,
+        .bytes = encoded->bytes,
+        .size = encoded->size,
+    };
+    *taken = rc < 0 ||
+             stk_decode_lane_add(&maker->decode, &image, &header, sample->extent.memory != NULL);
+    if (rc == 0 && *taken && span->part_sizes != NULL)
+        span->part_sizes[(size_t)row * span->part_count + part] =
+            (stoker_size){ header.height, header.width };
+    return rc;
+}
+
+/* Complete a part from its verified bytes, on the CPU. */
+static enum stk_row_step finish_here(struct stk_row_maker *maker, struct stk_span *span,
+                                     uint32_t row, uint32_t part, const uint8_t *bytes, size_t size)
 {
     const stoker_part *sample = stk_span_part(span, row, part);
     const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
@@ -244,6 +282,48 @@ static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *sp
     else
         rc = decode_in_place(maker, span, row, sample->codec, &encoded, &said);
     return rc < 0 ? decode_failed(maker, span, row, part, rc, &said) : end_part(maker, span, row);
+}
+
+/* Complete a part from its verified bytes, or leave it to the GPU. */
+static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                                uint32_t part, const uint8_t *bytes, size_t size)
+{
+    const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
+    bool taken;
+    stoker_error said;
+    stk_error_clear(&said);
+    const int rc = take_image(maker, span, row, part, &encoded, &taken, &said);
+    if (rc < 0)
+        return decode_failed(maker, span, row, part, rc, &said);
+    return taken ? STK_ROW_READ : finish_here(maker, span, row, part, bytes, size);
+}
+
+uint32_t stk_row_decode(struct stk_row_maker *maker)
+{
+    struct stk_decode_lane *lane = &maker->decode;
+    if (!stk_decode_lane_is_open(lane) || lane->count == 0)
+        return 0;
+    (void)stk_decode_lane_run(lane); /* a failure is the device's, which each row reports */
+    return lane->count;
+}
+
+enum stk_row_step stk_row_decoded(struct stk_row_maker *maker, uint32_t index,
+                                  struct stk_span **span, uint32_t *row)
+{
+    const struct stk_lane_image *image = &maker->decode.images[index];
+    const char *failure = stk_device_failure(maker->decode.decode->device);
+    *span = image->span;
+    *row = image->row;
+    maker->order_count = 0;
+    if (image->decoded)
+        return end_part(maker, *span, *row);
+    if (failure == NULL) /* the GPU cannot decode it: the CPU does, or knows what is wrong */
+        return finish_here(maker, *span, *row, image->part, image->bytes, image->size);
+    const struct stk_place nowhere = STK_NOWHERE;
+    stoker_error error;
+    (void)stk_error_set(&error, STOKER_EDEVICE, STOKER_STAGE_TRANSFER, &nowhere, "%s", failure);
+    stk_bad_row_lose(*span, *row, &error); /* whatever the policy */
+    return end_part(maker, *span, *row);
 }
 
 /* Verify the bytes of a part, if its codec can, before they are cached or decoded; into: copy them there meanwhile. */

@@ -35,8 +35,11 @@ int stk_row_maker_init(struct stk_row_maker *maker, struct stk_pipeline *pipelin
         .pipeline = pipeline,
         .ledger = ledger,
         .may_read = reads && pipeline->plan.has_files,
-        /* A row fails at once unless a read of it is under way. */
-        .failed_max = pipeline->field_plan.several ? pipeline->read_depth + parts + 1 : 0,
+        /* A row fails at once unless a read of it is under way, or its image waits for the GPU. */
+        .failed_max = pipeline->field_plan.several
+                          ? pipeline->read_depth + parts + 1 +
+                                (pipeline->decode.on ? STK_BATCH_DECODER_IMAGES_MAX : 0)
+                          : 0,
     };
     maker->orders = stk_calloc((size_t)parts + 1, sizeof(maker->orders[0]));
     maker->rows = stk_calloc(pipeline->dataset->info.field_count, sizeof(maker->rows[0]));
@@ -50,6 +53,7 @@ int stk_row_maker_init(struct stk_row_maker *maker, struct stk_pipeline *pipelin
 
 void stk_row_maker_destroy(struct stk_row_maker *maker)
 {
+    stk_decode_lane_close(&maker->decode);
     stk_codecs_destroy(&maker->codecs);
     stk_region_unmap(&maker->scratch);
     stk_free(maker->orders);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "loader/pipeline/codecs.h"
+#include "loader/pipeline/decode_lane.h"
 #include "loader/pipeline/ledger.h"
 #include "loader/pipeline/pipeline.h"
 #include "loader/pipeline/span.h"
@@ -31,7 +32,8 @@ struct stk_row_maker {
     uint8_t *masks;  /* decoded masks, inside scratch, and the scratch of their geometry */
     void *mask_scratch;
     struct stk_hook_scratch hooks;
-    stoker_row *rows; /* [field_count], of the part being decoded */
+    struct stk_decode_lane decode; /* not open: the CPU decodes all images */
+    stoker_row *rows;              /* [field_count], of the part being decoded */
     /* Reads that the row that was begun or continued last needs now. */
     struct stk_read_order *orders; /* [part_count] */
     uint32_t order_count;

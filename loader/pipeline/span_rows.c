@@ -77,6 +77,16 @@ static bool find_located_sources(const struct stk_pipeline *pipeline, struct stk
     return true;
 }
 
+/* Until a lane makes them, rows are the host's. */
+static void place_on_host(const struct stk_pipeline *pipeline, const struct stk_span *span)
+{
+    if (!pipeline->decode.on)
+        return;
+    int32_t *places = stk_device_decode_places(&pipeline->decode, span->batch);
+    for (uint32_t row = 0; row < span->rows; row++)
+        places[span->first_row + row] = STK_MADE_ON_HOST;
+}
+
 static int locate(struct stk_row_maker *maker, struct stk_span *span, stoker_error *error)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
@@ -86,6 +96,7 @@ static int locate(struct stk_row_maker *maker, struct stk_span *span, stoker_err
         span->on_device = span->resident = false;
         return 0;
     }
+    place_on_host(pipeline, span);
     int rc = stk_values_write(maker, span, 0, span->rows);
     if (rc != 0)
         return rc;

@@ -107,7 +107,7 @@ static int make_buffers(struct stk_transfer *transfer)
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
                       struct stk_device_cache *cache, struct stk_device_mixing *mixing,
-                      uint32_t buffer_count)
+                      const struct stk_device_decode *decode, uint32_t buffer_count)
 {
     assert(buffer_count >= 2); /* one is copied to while the other is lent */
     memset(transfer, 0, sizeof(*transfer));
@@ -116,6 +116,7 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
     transfer->convert = convert;
     transfer->cache = cache;
     transfer->mixing = mixing;
+    transfer->decode = decode;
     stk_device_mixing_place(mixing, 0, images_at(transfer), convert->convert.to_bytes);
     transfer->buffer_bytes = align(slots->slot_bytes);
     if (convert->on)
@@ -126,7 +127,9 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
     transfer->buffers = stk_calloc(buffer_count, sizeof(transfer->buffers[0]));
     transfer->copied = stk_calloc(transfer->event_count, sizeof(transfer->copied[0]));
     /* Each field and its offsets, ids, flags. */
-    transfer->pieces = stk_calloc(2 * (size_t)slots->fields.count + 2, sizeof(transfer->pieces[0]));
+    transfer->pieces =
+        stk_calloc(2 * (size_t)slots->fields.count + 2 + (decode->on ? slots->batch_size : 0),
+                   sizeof(transfer->pieces[0]));
     transfer->launches =
         stk_calloc((size_t)STK_CACHE_LAUNCHES_MAX + STK_LAUNCH_STEPS_MAX + mixing->mixed_count,
                    sizeof(transfer->launches[0]));
@@ -208,6 +211,41 @@ int stk_transfer_retire(struct stk_transfer *transfer)
     return 0;
 }
 
+/* ---- rows that were made on the GPU ---- */
+
+/* Rows of field 0 from `first` on that were made on the same side, one behind the other. */
+static uint32_t run_of(const int32_t *places, uint32_t first, uint32_t rows)
+{
+    const bool on_host = places[first] == STK_MADE_ON_HOST;
+    uint32_t count = 1;
+    while (first + count < rows &&
+           places[first + count] == (on_host ? STK_MADE_ON_HOST : places[first] + (int32_t)count))
+        count++;
+    return count;
+}
+
+/* Collect the rows of field 0 that lie on the GPU, behind `count` pieces. Returns the number of pieces. */
+static uint32_t add_rows_within(struct stk_transfer *transfer, uint32_t count, uint64_t batch,
+                                uint8_t *memory, uint32_t rows)
+{
+    const struct stk_device_decode *decode = transfer->decode;
+    const struct stk_slot_field *field = &transfer->slots->fields.each[0];
+    const int32_t *places = stk_device_decode_places(decode, batch);
+    for (uint32_t row = 0, run; row < rows; row += run) {
+        run = run_of(places, row, rows);
+        if (places[row] != STK_MADE_ON_HOST)
+            transfer->pieces[count++] = (struct stk_send_piece){
+                .to = memory + field->at + row * field->stride_bytes,
+                .from = stk_device_decode_row(decode, batch, places[row]),
+                .bytes = run * field->stride_bytes,
+                .within = true,
+            };
+    }
+    return count;
+}
+
+/* ---- copies ---- */
+
 /* Returns true if the GPU holds all rows: what it keeps of them needs no copy. */
 static bool holds_rows(const struct stk_transfer *transfer, const struct stk_slot *slot,
                        uint32_t rows)
@@ -234,6 +272,20 @@ static void add_piece(struct stk_transfer *transfer, uint32_t *count, const stru
         (struct stk_send_piece){ .to = memory + at, .from = from, .bytes = bytes };
 }
 
+/* Add the rows of field 0 that were made on the host. */
+static void add_host_rows(struct stk_transfer *transfer, uint32_t *count,
+                          const struct stk_slot *slot, uint8_t *memory, uint32_t rows)
+{
+    const struct stk_slot_field *field = &transfer->slots->fields.each[0];
+    const int32_t *places = stk_device_decode_places(transfer->decode, transfer->slots->head);
+    for (uint32_t row = 0, run; row < rows; row += run) {
+        run = run_of(places, row, rows);
+        if (places[row] == STK_MADE_ON_HOST)
+            add_piece(transfer, count, slot, memory, field->at + row * field->stride_bytes,
+                      run * field->stride_bytes);
+    }
+}
+
 /* Collects what is used of a slot, in the order of its memory. Returns the number of pieces. */
 static uint32_t pieces_of(struct stk_transfer *transfer, const struct stk_slot *slot,
                           uint8_t *memory, uint32_t rows, bool held)
@@ -244,6 +296,10 @@ static uint32_t pieces_of(struct stk_transfer *transfer, const struct stk_slot *
         const struct stk_slot_field *field = &slots->fields.each[i];
         if (held && stk_device_cache_keeps(transfer->cache, i))
             continue;
+        if (i == 0 && transfer->decode->on) {
+            add_host_rows(transfer, &count, slot, memory, rows);
+            continue;
+        }
         const int64_t *offsets = (const void *)(slot->images + field->offsets_at);
         add_piece(transfer, &count, slot, memory, field->at,
                   field->entry_bytes == 0 ? rows * field->stride_bytes
@@ -256,14 +312,17 @@ static uint32_t pieces_of(struct stk_transfer *transfer, const struct stk_slot *
     add_piece(transfer, &count, slot, memory, slots->ids_at, rows * sizeof(slot->ids[0]));
     if (slots->fresh_at > 0)
         add_piece(transfer, &count, slot, memory, slots->fresh_at, rows);
-    return count;
+    /* Behind the others, which may have copied a gap over their places. */
+    return transfer->decode->on && !(held && stk_device_cache_keeps(transfer->cache, 0))
+               ? add_rows_within(transfer, count, slots->head, memory, rows)
+               : count;
 }
 
 static size_t bytes_of(const struct stk_send *send)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < send->piece_count; i++)
-        bytes += send->pieces[i].bytes;
+        bytes += send->pieces[i].within ? 0 : send->pieces[i].bytes;
     return bytes;
 }
 

@@ -33,6 +33,7 @@
 #include "loader/device/device.h"
 #include "loader/pipeline/device_cache.h"
 #include "loader/pipeline/device_convert.h"
+#include "loader/pipeline/device_decode.h"
 #include "loader/pipeline/device_mixing.h"
 #include "loader/pipeline/slots.h"
 #include "loader/pipeline/trace.h"
@@ -65,8 +66,9 @@ struct stk_transfer {
     struct stk_device_convert *convert;
     struct stk_device_cache *cache;
     struct stk_device_mixing *mixing;
-    _Atomic uint64_t copy_bytes; /* total so far; written by the consumer, relaxed */
-    size_t buffer_bytes;         /* per buffer */
+    const struct stk_device_decode *decode; /* rows of field 0 that workers made on the GPU */
+    _Atomic uint64_t copy_bytes;            /* total so far; written by the consumer, relaxed */
+    size_t buffer_bytes;                    /* per buffer */
     uint32_t buffer_count;
     uint32_t event_count;
     struct stk_send_piece *pieces;      /* what is sent of a batch */
@@ -80,13 +82,13 @@ struct stk_transfer {
 };
 
 /* Allocate device memory for buffer_count batches (>= 2) and the events; with convert->on also for the
- * converted rows; with cache->on rows are gathered on the GPU; mixing may have work there. All must outlive the
- * transfer. Returns 0,
+ * converted rows; with cache->on rows are gathered on the GPU; mixing may have work there; with decode->on rows of field 0
+ * may lie there already. All must outlive the transfer. Returns 0,
  * STOKER_ENOMEM or STOKER_EDEVICE (the device has the reason); on failure nothing stays allocated. */
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
                       struct stk_device_cache *cache, struct stk_device_mixing *mixing,
-                      uint32_t buffer_count);
+                      const struct stk_device_decode *decode, uint32_t buffer_count);
 
 /* Wait until deadline_ns for the copies and for the consumer's work, then free everything. Returns false if
  * the device still uses our memory, which then stays allocated. All zero is allowed. */

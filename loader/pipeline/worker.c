@@ -30,7 +30,10 @@ int stk_worker_init(struct stk_worker *worker, struct stk_pipeline *pipeline, ui
         rc = stk_row_maker_init(&worker->maker, pipeline, &worker->ledger, reads);
     if (rc == 0)
         rc = stk_fetcher_init(&worker->fetcher, pipeline, &worker->ledger, reads);
-    worker->again = stk_calloc((size_t)worker->fetcher.count + 1, sizeof(worker->again[0]));
+    /* A read each, or an image that waits for the GPU. */
+    worker->again = stk_calloc((size_t)worker->fetcher.count + 1 +
+                                   (pipeline->decode.on ? STK_BATCH_DECODER_IMAGES_MAX : 0),
+                               sizeof(worker->again[0]));
     if (rc == 0 && worker->again == NULL)
         rc = STOKER_ENOMEM;
     if (rc < 0)
@@ -138,6 +141,30 @@ static void follow(struct stk_worker *worker, struct stk_span *span, enum stk_ro
     }
 }
 
+/* Let the GPU decode the images that wait, and continue their rows. Returns false if there were none. */
+static bool decode_waiting(struct stk_worker *worker)
+{
+    const uint64_t begin_ns =
+        stk_trace_begin(worker->trace, STOKER_TRACE_DECODE, STOKER_TRACE_NO_BATCH);
+    const uint32_t count = stk_row_decode(&worker->maker);
+    for (uint32_t i = 0; i < count; i++) {
+        struct stk_span *span;
+        uint32_t row;
+        const enum stk_row_step step = stk_row_decoded(&worker->maker, i, &span, &row);
+        if (step == STK_ROW_AGAIN)
+            worker->again[worker->again_count++] = (struct stk_again){ span, row };
+        else
+            follow(worker, span, step);
+    }
+    if (count == 0) {
+        stk_trace_cancel(worker->trace);
+        return false;
+    }
+    stk_row_decoded_all(&worker->maker);
+    stk_trace_end(worker->trace, STOKER_TRACE_DECODE, begin_ns, STOKER_TRACE_NO_BATCH, 0, count);
+    return true;
+}
+
 /* Begin a row; if it needs no read to find its sample bad, with its substitutes. */
 static void begin_row(struct stk_worker *worker, struct stk_span *span, uint32_t row)
 {
@@ -148,14 +175,20 @@ static void begin_row(struct stk_worker *worker, struct stk_span *span, uint32_t
     follow(worker, span, step);
 }
 
-/* Begin rows of a span, at least one if there is room for its reads. Returns true if all have begun. */
+/* Returns true if another row may begin: there is room for its reads, and for its image in the GPU's queue. */
+static bool has_room(const struct stk_worker *worker)
+{
+    return stk_fetch_has_room(&worker->fetcher) && !stk_row_must_decode(&worker->maker);
+}
+
+/* Begin rows of a span, at least one if there is room for it. Returns true if all have begun. */
 static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 {
     if (span->resident) {
         stk_span_gather(&worker->maker, span, worker->ahead);
         return true;
     }
-    while (span->started < span->rows && stk_fetch_has_room(&worker->fetcher)) {
+    while (span->started < span->rows && has_room(worker)) {
         begin_row(worker, span, span->started++);
         if (must_pause(worker))
             break;
@@ -267,6 +300,8 @@ static void retire_finished(struct stk_worker *worker)
 /* Hand a finished read to its row. */
 static void take_read(struct stk_worker *worker, const struct stk_completion *done)
 {
+    if (stk_row_must_decode(&worker->maker))
+        (void)decode_waiting(worker);
     const enum stk_row_step step = stk_row_take(&worker->maker, done);
     stk_fetch_give_back(&worker->fetcher, done->fetch);
     if (step == STK_ROW_AGAIN)
@@ -275,11 +310,11 @@ static void take_read(struct stk_worker *worker, const struct stk_completion *do
         follow(worker, done->span, step);
 }
 
-/* Begin the rows that have a substitute now, before any new row, as far as there is room for their reads. Otherwise
- * reads are under way, and the next of them to finish leads here. */
+/* Begin the rows that have a substitute now, before any new row, as far as there is room for them. Otherwise reads are under
+ * way, or images wait for the GPU, and what ends next leads here. */
 static void begin_again(struct stk_worker *worker)
 {
-    while (worker->again_count > 0 && stk_fetch_has_room(&worker->fetcher)) {
+    while (worker->again_count > 0 && has_room(worker)) {
         const struct stk_again again = worker->again[--worker->again_count];
         begin_row(worker, again.span, again.row);
     }
@@ -303,6 +338,21 @@ static void take_reads(struct stk_worker *worker)
     stk_trace_end(worker->trace, kind, begin_ns, STOKER_TRACE_NO_BATCH, 0, taken);
     charge_making(worker, false);
     retire_finished(worker);
+}
+
+/* Let the GPU decode what waits for it, if that is as much as it takes at once or there is nothing to read meanwhile. Returns
+ * false if it did not. */
+static bool decode_all(struct stk_worker *worker)
+{
+    const bool reads = worker->fetcher.in_flight > 0 || worker->fetcher.queued > 0;
+    if (reads && !stk_row_must_decode(&worker->maker))
+        return false;
+    if (!decode_waiting(worker))
+        return false;
+    begin_again(worker);
+    charge_making(worker, false);
+    retire_finished(worker);
+    return true;
 }
 
 static void submit_reads(struct stk_worker *worker)
@@ -342,6 +392,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
         submit_reads(worker);
+        (void)decode_all(worker);
         *now_ns = worker->mark_ns;
         if (stk_slots_ready(&worker->pipeline->slots))
             return true;
@@ -412,6 +463,8 @@ static void work(struct stk_worker *worker)
         while (start_span(worker, UINT64_MAX, !resting))
             stk_consumer_cpu_leave(&worker->cpu_checks, worker->pipeline, worker->mark_ns);
         submit_reads(worker);
+        if (decode_all(worker))
+            continue;
         if (worker->fetcher.in_flight > 0)
             reap_reads(worker, REAP_WAIT_NS);
         else if (worker->fetcher.queued > 0)

@@ -18,7 +18,7 @@ enum {
     TEM = 0x01,
     COMPONENT_BYTES = 3, /* in a frame header: id, sampling factors, table */
     FRAME_BYTES = 8,     /* before them, with the segment's length */
-    ADOBE_BYTES = 14,    /* of an Adobe segment, with its length */
+    ADOBE_BYTES = 14,    /* Adobe's segment, with its length */
     ADOBE_TRANSFORM_AT = 13,
     ADOBE_YCC = 1,
     FACTOR_MAX = 4
@@ -104,8 +104,7 @@ int stk_jpeg_inspect(const struct stk_image_codec *codec, const stoker_encoded *
     const struct seen seen = look(in->bytes, in->size);
     const bool huffman = seen.frame >= SOF0 && seen.frame <= SOF2;
     const bool gray = walk.components == 1 && channels == 1;
-    const bool colour =
-        walk.components == 3 && channels == 3 && is_ycc(&seen) && is_common(&seen);
+    const bool colour = walk.components == 3 && channels == 3 && is_ycc(&seen) && is_common(&seen);
     *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
     if (huffman && (gray || colour) && !codec->options.warnings_fail)
         *header = (stoker_image_header){ .format = STOKER_IMAGE_JPEG,

@@ -55,6 +55,13 @@ typedef enum stoker_device {
 
 enum { STOKER_DEVICE_INDEX_MAX = 1024 };
 
+/* Where JPEG files are decoded. */
+typedef enum stoker_decode {
+    STOKER_DECODE_CPU = 0,    /* by the workers */
+    STOKER_DECODE_DEVICE = 1, /* by the GPU; create fails if that is impossible */
+    STOKER_DECODE_AUTO = 2 /* by the GPU, if that is possible; stats.decode_reason says why not */
+} stoker_decode;
+
 /* What stays in memory after its first use. */
 typedef enum stoker_cache {
     /* On a GPU: DEVICE if possible and if it fits in cache_bytes. Else DECODED if it fits, else ENCODED if it
@@ -361,6 +368,21 @@ typedef struct stoker_loader_options {
      * Default 0 and 0 = processes that a launcher started share them, as stoker_ranks_from_environment() finds. */
     uint32_t local_rank;
     uint32_t local_world_size;
+
+    /* ---- decoding on a GPU ---- */
+
+    /* For batches on a GPU: workers read files and check their structure, the GPU decodes them by NVIDIA's nvImageCodec, whose
+     * library is loaded by name (STOKER_NVIMGCODEC names a file), and transforms them; the bytes of the file cross the bus.
+     * That is done with common JPEG files of data sets whose codec says that its parts are such files (inspect() of
+     * stoker/codec.h: folder, tar and shards): gray or YCbCr, with as many channels as the rows. The CPU decodes all other
+     * images, and those that the GPU refuses; what is wrong with them is then known, and on_bad_sample applies.
+     * Such images get other pixels than from the CPU, by a few levels: another inverse transform. Damage inside of the coded data
+     * that the GPU's decoder does not notice is delivered; checksums of shards find it before.
+     * Samples stay in memory as stored, or with cache DEVICE in GPU memory: DECODED is impossible. So are hooks, other types
+     * than uint8 with 1 or 3 channels, decode_scale FAST, an image that shares its part with other fields, and mixing
+     * unless the GPU converts rows. Errors: STOKER_EDEVICE (no GPU, or no library), STOKER_ENOTSUP.
+     * Default STOKER_DECODE_CPU. */
+    stoker_decode decode;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \

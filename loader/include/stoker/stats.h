@@ -101,6 +101,11 @@ typedef struct stoker_stats {
      * destroy stays counted as long as the cache exists. cache_bytes and cache_held_bytes are those of all. */
     uint32_t cache_sharers;
     char share_reason[128]; /* why the cache is not shared; "" if it is, or was not asked to be */
+    /* options.decode: images that a GPU has decoded (the CPU decoded the others), and bytes of their files, which crossed the
+     * bus and are not in copy_bytes. */
+    uint64_t device_images, device_image_bytes;
+    bool decodes_on_device;  /* a GPU decodes JPEG files */
+    char decode_reason[192]; /* why it does not; "" if it does, or was not asked to */
 } stoker_stats;
 
 #define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))
