@@ -267,7 +267,7 @@ STOKER_API void stoker_peer_group_destroy(stoker_peer_group **group);
 /* Check options, plan and take all memory, initialise the weights. The model must be closed and outlive the
  * trainer. On success the caller owns *out; on failure it is unchanged, and *error has the cause; error may be
  * NULL. STOKER_EINVAL (the message names the option), STOKER_ELIMIT (nothing fits in memory_budget; the message names the least that would), STOKER_ENOMEM,
- * STOKER_ETHREAD, STOKER_EDEVICE (no such back end). All ranks; STOKER_EPEER; STOKER_ENOTSUP (peers: no MPI, or a launcher
+ * STOKER_ETHREAD, STOKER_EDEVICE (no such back end; the GPU failed, or runs none of the engines for a layer). All ranks; STOKER_EPEER; STOKER_ENOTSUP (peers: no MPI, or a launcher
  * or a back end that it does not serve; BFLOAT16 on a GPU without it). */
 STOKER_API int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
                                      const stoker_trainer_options *options, stoker_error *error);
