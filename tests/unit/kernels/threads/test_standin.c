@@ -2,11 +2,11 @@
  * what the harness finds in them ends the program.
  */
 #include <criterion/criterion.h>
-#include <cuda_runtime_api.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/base/cuda_runtime.h"
 #include "support/standin_cuda/standin_cuda.h"
 
 enum { THREADS = 64, BLOCKS = 3, COUNT = BLOCKS * THREADS };
@@ -44,14 +44,18 @@ static void check(cudaError_t code)
 static cudaError_t launch(cudaStream_t stream, const char *name, struct example a)
 {
     static const char code[] = "any";
+    struct stk_cuda_runtime cuda;
     cudaLibrary_t library;
     cudaKernel_t kernel;
+    const char *why = NULL;
     void *arguments[] = { &a };
-    check(cudaLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0));
-    check(cudaLibraryGetKernel(&kernel, library, name));
-    const cudaError_t rc = cudaLaunchKernel((const void *)kernel, (dim3){ BLOCKS, 1, 1 },
-                                            (dim3){ THREADS, 1, 1 }, arguments, 0, stream);
-    check(cudaLibraryUnload(library));
+    cr_assert_eq(stk_cuda_runtime_load(&cuda, &why), 0, "%s", why);
+    check(cuda.cudaLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0));
+    check(cuda.cudaLibraryGetKernel(&kernel, library, name));
+    const cudaError_t rc =
+        stk_cuda_launch_kernel(&cuda, (const void *)kernel, (dim3){ BLOCKS, 1, 1 },
+                               (dim3){ THREADS, 1, 1 }, arguments, stream);
+    check(cuda.cudaLibraryUnload(library));
     return rc;
 }
 

@@ -274,6 +274,18 @@ Test(cuda_cache_alone, without_kernels, .init = begin_without_kernels, .fini = f
     expect_same(set.dataset, options);
 }
 
+/* The kernels are there, and for other GPUs. */
+Test(cuda_cache, on_a_gpu_without_kernels)
+{
+    if (!stk_cuda_kernels_built())
+        cr_skip("no nvcc here: no kernels in the library");
+    stoker_loader_options options = cache_options();
+    standin_cuda_capability(5, 0);
+    expect_refused(options, STOKER_EDEVICE, "compute capability 5.0; the kernels of this build");
+    options.cache = STOKER_CACHE_AUTO;
+    expect_kind(options, STOKER_CACHE_DECODED, "compute capability 5.0; the kernels of this build");
+}
+
 /* Auto, where it is device, is as any other. */
 Test(cuda_cache, auto_gives_the_same_bytes)
 {
