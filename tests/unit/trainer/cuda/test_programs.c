@@ -190,17 +190,17 @@ static const char *complaints(char *out, size_t bytes)
     return out;
 }
 
-static void run_four_steps(void)
+static void run_steps(char *batch_size, char *steps)
 {
     static const struct session_kind kind = { .name = "stoker-mnist",
                                               .program = PROGRAM_MNIST,
                                               .classes = true,
                                               .open = data_open_images,
                                               .report = keep };
-    char *argv[] = {
-        "mnist",        "--quiet", "--device", "cuda", "--data", "synth:digits?count=40",
-        "--batch-size", "16",      "--steps",  "4",    NULL
-    };
+    char *argv[] = { "mnist",        "--quiet",  "--device",
+                     "cuda",         "--data",   "synth:digits?count=40",
+                     "--batch-size", batch_size, "--steps",
+                     steps,          NULL };
     cr_assert_eq(session_run(&kind, 10, argv), EXIT_DONE);
 }
 
@@ -211,7 +211,7 @@ Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
     standin_cuda_delay(0);
     standin_cuda_can_capture(false);
     stk_cuda_use_all_host_kernels();
-    run_four_steps();
+    run_steps("4", "4");
     cr_assert_eq(standin_cuda_graph_launches(), 0);
     cr_assert_not_null(
         strstr(complaints(text, sizeof(text)),
@@ -227,7 +227,7 @@ Test(trainer_cuda_programs, engines_that_were_replaced_are_named)
     standin_cuda_delay(0);
     stk_cuda_use_all_host_kernels();
     standin_cudnn_fail((struct standin_cudnn_failing){ .candidates = 1 });
-    run_four_steps();
+    run_steps("2", "1");
     cr_assert_not_null(strstr(complaints(text, sizeof(text)),
                               "do not run on their best engine; the first is conv_bias"),
                        "%s", text);
