@@ -101,6 +101,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
     memcpy(operation.argument, arguments[0], kernel->argument_bytes);
     if (!standin_capturing(stream))
         atomic_fetch_add(&standin.launches, 1U);
+    atomic_store(&standin.launch_priority, standin_stream_priority(stream));
     return standin_end(standin_enqueue(stream, &operation));
 }
 
