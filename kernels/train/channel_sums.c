@@ -77,6 +77,14 @@ static void bias_gradient(const struct stk_train_bias_gradient *a, enum stk_trai
     }
 }
 
+float stk_train_host_sum(stk_train_value_fn *value, const struct stk_train_bias_gradient *shape,
+                         const void *arguments, enum stk_train_storage storage, uint32_t c)
+{
+    const struct summed s = { value, arguments, storage, shape->pixels, shape->c, shape->chunks };
+    const struct stk_train_sum sum = whole_sum(&s, c);
+    return stk_train_sum_float(&sum);
+}
+
 /* ---- BatchNorm ---------------------------------------------------------------------------------- */
 
 /* Relative to the channel's shift, [c]: to its first pixel, or to one that several GPUs share. */

@@ -62,9 +62,9 @@ static __device__ __forceinline__ void sum_chunk(const Arguments &a, const exten
     const uint64_t end = first + chunk < e.pixels ? first + chunk : e.pixels;
     float sum[VALUES] = {};
     const Terms terms(a, c);
-    /* If columns does not divide the number of threads, what the last ones add is not used. */
+    /* If columns does not divide the number of threads, the last ones have nothing to add. */
 #pragma unroll 4
-    for (uint64_t pixel = first + row; pixel < end; pixel += rows)
+    for (uint64_t pixel = row < rows ? first + row : end; pixel < end; pixel += rows)
         terms.add(pixel * e.c + c, sum);
     join_rows<VALUES>(sum, shared, columns, rows, [](float *mine, const float *other) {
 #pragma unroll

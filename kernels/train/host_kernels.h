@@ -99,8 +99,21 @@ STK_TRAIN_DECLARE(stk_train_batch_norm_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward);
 STK_TRAIN_DECLARE(stk_train_bias_gradient);
+STK_TRAIN_DECLARE(stk_train_relu_bias);
+STK_TRAIN_DECLARE(stk_train_pool_bias);
+STK_TRAIN_DECLARE(stk_train_head);
 stk_train_host_kernel stk_train_prepare, stk_train_norm_prepare, stk_train_batch_norm_finish,
     stk_train_move_statistics;
+
+/* Of channel_sums.c, for bias.c: the sum of value(arguments, storage, at, c) over all elements `at` of channel c. */
+typedef float stk_train_value_fn(const void *arguments, enum stk_train_storage storage, uint64_t at,
+                                 uint32_t c);
+float stk_train_host_sum(stk_train_value_fn *value, const struct stk_train_bias_gradient *shape,
+                         const void *arguments, enum stk_train_storage storage, uint32_t c);
+
+/* Of loss.c, for head.c. */
+void stk_train_host_cross_entropy(const struct stk_train_cross_entropy *a,
+                                  enum stk_train_storage storage);
 
 /* Of update.c, for step.c. */
 void stk_train_host_norm(const struct stk_train_norm *a, enum stk_train_storage storage);

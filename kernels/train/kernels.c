@@ -206,6 +206,23 @@ static struct stk_launch_grid bias_grid(const void *arguments)
     return chunks_grid(a->c, a->chunks);
 }
 
+static struct stk_launch_grid relu_bias_grid(const void *arguments)
+{
+    const struct stk_train_relu_bias *const a = arguments;
+    return chunks_grid(a->c, a->chunks);
+}
+
+static struct stk_launch_grid pool_bias_grid(const void *arguments)
+{
+    const struct stk_train_pool_bias *const a = arguments;
+    return chunks_grid(a->c, a->chunks);
+}
+
+static struct stk_launch_grid head_grid(const void *arguments)
+{
+    return cross_entropy_grid(&((const struct stk_train_head *)arguments)->loss);
+}
+
 /* One kernel in three storage types. */
 #define IN_EACH_TYPE(name, arguments, grid)                                                        \
     { #name "_f32", sizeof(struct arguments), name##_f32, grid },                                  \
@@ -246,6 +263,9 @@ const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_batch_norm_backward, stk_train_batch_norm_backward,
                  batch_norm_backward_grid),
     IN_EACH_TYPE(stk_train_bias_gradient, stk_train_bias_gradient, bias_grid),
+    IN_EACH_TYPE(stk_train_relu_bias, stk_train_relu_bias, relu_bias_grid),
+    IN_EACH_TYPE(stk_train_pool_bias, stk_train_pool_bias, pool_bias_grid),
+    IN_EACH_TYPE(stk_train_head, stk_train_head, head_grid),
     { .name = NULL },
 };
 

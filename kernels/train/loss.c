@@ -39,7 +39,8 @@ static float row_loss(const struct stk_train_cross_entropy *a, enum stk_train_st
     return loss;
 }
 
-static void cross_entropy(const struct stk_train_cross_entropy *a, enum stk_train_storage storage)
+void stk_train_host_cross_entropy(const struct stk_train_cross_entropy *a,
+                                  enum stk_train_storage storage)
 {
     const float scale = a->gradient_factor * (a->state == NULL ? 1 : a->state->loss_scale);
     for (uint32_t row = 0; row < a->rows; row++) {
@@ -54,7 +55,8 @@ static void cross_entropy(const struct stk_train_cross_entropy *a, enum stk_trai
     a->metrics->count += a->rows;
 }
 
-STK_TRAIN_HOST_KERNEL(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy)
+STK_TRAIN_HOST_KERNEL(stk_train_softmax_cross_entropy, stk_train_cross_entropy,
+                      stk_train_host_cross_entropy)
 
 static void mse(const struct stk_train_mse *a, enum stk_train_storage storage)
 {

@@ -52,7 +52,7 @@ struct found {
 
 template <class T>
 static __device__ __forceinline__ void row_loss(const stk_train_cross_entropy &a, uint32_t row,
-                                                float scale, found *out)
+                                                float scale, float share, found *out)
 {
     const uint32_t lane = threadIdx.x % 32;
     const T *const x = (const T *)a.x + (uint64_t)row * a.classes;
@@ -68,8 +68,7 @@ static __device__ __forceinline__ void row_loss(const stk_train_cross_entropy &a
     out->correct += !bad && (int64_t)r.best == label;
     for (uint32_t i = lane; i < a.classes; i += 32) {
         const float log_p = load(x, i) - base;
-        const float wanted =
-            a.smoothing / (float)a.classes + ((int64_t)i == label ? 1 - a.smoothing : 0);
+        const float wanted = share + ((int64_t)i == label ? 1 - a.smoothing : 0);
         if (!bad && wanted > 0)
             out->loss -= wanted * log_p;
         if (dx != nullptr) /* dx may be x: this lane has read this element already */
@@ -77,22 +76,43 @@ static __device__ __forceinline__ void row_loss(const stk_train_cross_entropy &a
     }
 }
 
-template <class T>
-static __device__ __forceinline__ void cross_entropy(const stk_train_cross_entropy &a)
+/* What else a kernel does around the loss: for each row of a warp, of a block, and in the last block. */
+struct nothing {
+    __device__ __forceinline__ void before(uint32_t)
+    {
+    }
+    __device__ __forceinline__ void after(uint32_t)
+    {
+    }
+    __device__ __forceinline__ void end_block()
+    {
+    }
+    __device__ __forceinline__ void end_last()
+    {
+    }
+};
+
+template <class T, class Around>
+static __device__ __forceinline__ void cross_entropy_within(const stk_train_cross_entropy &a,
+                                                            Around around)
 {
     __shared__ double losses[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t counts[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t flag;
     const uint32_t warps = blockDim.x / 32;
     const float scale = a.gradient_factor * (a.state == nullptr ? 1 : a.state->loss_scale);
+    const float share = a.smoothing / (float)a.classes; /* what each class gets */
     found f = { 0, 0, 0 };
     double loss = 0;
     for (uint32_t row = blockIdx.x * warps + threadIdx.x / 32; row < a.rows;
          row += gridDim.x * warps) {
         f.loss = 0;
-        row_loss<T>(a, row, scale, &f);
+        around.before(row);
+        row_loss<T>(a, row, scale, share, &f);
+        around.after(row);
         loss += (double)f.loss;
     }
+    around.end_block();
     const bool first_lane = threadIdx.x % 32 == 0;
     loss = block_sum(loss, losses);
     const uint32_t correct = block_sum(first_lane ? f.correct : 0U, counts);
@@ -102,7 +122,10 @@ static __device__ __forceinline__ void cross_entropy(const stk_train_cross_entro
         a.partial_counts[2 * blockIdx.x] = correct;
         a.partial_counts[2 * blockIdx.x + 1] = bad;
     }
-    if (!is_last_block(a.ticket, gridDim.x, &flag) || threadIdx.x != 0)
+    if (!is_last_block(a.ticket, gridDim.x, &flag))
+        return;
+    around.end_last();
+    if (threadIdx.x != 0)
         return;
     for (uint32_t block = 0; block < gridDim.x; block++) {
         a.metrics->loss_sum += a.partial_loss[block];
@@ -110,6 +133,12 @@ static __device__ __forceinline__ void cross_entropy(const stk_train_cross_entro
         a.metrics->bad_labels += a.partial_counts[2 * block + 1];
     }
     a.metrics->count += a.rows;
+}
+
+template <class T>
+static __device__ __forceinline__ void cross_entropy(const stk_train_cross_entropy &a)
+{
+    cross_entropy_within<T>(a, nothing());
 }
 
 STK_KERNEL(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy)

@@ -7,4 +7,6 @@
 #include "kernels/train/pool.cu"
 #include "kernels/train/update.cu"
 
+#include "kernels/train/bias.cu"
+#include "kernels/train/head.cu"
 #include "kernels/train/step.cu"

@@ -26,6 +26,7 @@ DOUBLES = {
     "stk_train_step": 300,  # in one thread of a block
     "stk_train_gradient_norm": 40,
     "stk_train_softmax_cross_entropy": 25,
+    "stk_train_head": 25,
     "stk_train_mse": 80,
     "stk_train_move_statistics": 120,
     "stk_train_batch_norm": 74,
@@ -41,7 +42,7 @@ LOCAL = {
 }
 # Kernels that have this much before their first barrier, in every thread of a block.
 BEFORE_BARRIER = {"stk_train_gradient_norm": 8, "stk_train_norm_prepare": 8, "stk_train_step": 300,
-                  "stk_train_softmax_cross_entropy": 7, "stk_train_mse": 11, "stk_train_batch_norm": 1}
+                  "stk_train_softmax_cross_entropy": 7, "stk_train_head": 7, "stk_train_mse": 11, "stk_train_batch_norm": 1}
 
 
 def family(name):

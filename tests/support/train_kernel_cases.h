@@ -105,6 +105,61 @@ static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, ui
     return c;
 }
 
+/* mode: bit 0 no gradient of the input, bit 1 no bias, bit 2 logits apart from their gradients. */
+static inline struct kernel_case *head_case(int type, uint32_t rows, uint32_t depth,
+                                            uint32_t classes, int mode)
+{
+#define FIELD(field) HOLE(stk_train_head, field)
+    static const double differ[] = { 4e-6, 4e-3, 3e-2 };
+    const struct stk_train_head a = { .loss = { .rows = rows,
+                                                .classes = classes,
+                                                .smoothing = (mode & 1) != 0 ? 0.1F : 0,
+                                                .gradient_factor = 1 },
+                                      .depth = depth,
+                                      .write = mode & 1 };
+    struct kernel_case *c =
+        kernel_case_begin("stk_train_head", kernel_suffixes[type], &a, sizeof(a));
+    const enum kernel_number number = (enum kernel_number)type;
+    const size_t count = (size_t)rows * classes;
+    const size_t blocks = (rows + 7) / 8 < 1024 ? (rows + 7) / 8 : 1024;
+    kernel_case_label(c, "%u x %u -> %u, mode %d", rows, depth, classes, mode);
+    kernel_case_add(c, FIELD(x), "x", number, ROLE_IN, (size_t)rows * depth);
+    kernel_case_add(c, FIELD(weight), "weight", number, ROLE_IN, (size_t)classes * depth);
+    struct kernel_buffer *logits =
+        kernel_case_add(c, FIELD(logits), "logits", number, ROLE_OUT, count);
+    logits->loose = differ[type];
+    kernel_case_alias(c, FIELD(loss.x), logits);
+    if ((mode & 4) == 0)
+        kernel_case_alias(c, FIELD(loss.dx), logits);
+    else
+        kernel_case_add(c, FIELD(loss.dx), "gradients", number, ROLE_OUT, count)->loose =
+            differ[type];
+    if ((mode & 1) == 0)
+        kernel_case_add(c, FIELD(dx), "dx", number, ROLE_OUT, (size_t)rows * depth)->loose =
+            2 * differ[type];
+    int64_t *labels = calloc(rows, sizeof(*labels));
+    cr_assert_not_null(labels);
+    for (uint32_t i = 0; i < rows; i++)
+        labels[i] = i % 7 == 3 ? -1 : (int64_t)(stk_mix64(i) % classes);
+    kernel_case_bytes(c, FIELD(loss.labels), "labels", ROLE_IN, labels, rows * sizeof(*labels));
+    free(labels);
+    kernel_case_metrics(c, FIELD(loss.metrics));
+    c->buffers[c->count - 1].loose = type == 0 ? 1e-6 : 1e-2;
+    kernel_case_add(c, FIELD(loss.partial_loss), "partial_loss", NUMBER_F64, ROLE_SCRATCH, blocks);
+    kernel_case_add(c, FIELD(loss.partial_counts), "partial_counts", NUMBER_BYTE, ROLE_SCRATCH,
+                    blocks * 8);
+    kernel_case_bytes(c, FIELD(loss.ticket), "ticket", ROLE_IN_OUT, kernel_zeros, 4);
+    if ((mode & 2) != 0)
+        return c;
+    kernel_case_add(c, FIELD(bias), "bias", number, ROLE_IN, classes);
+    kernel_case_add(c, FIELD(bias_grad), "bias_grad", NUMBER_F32, ROLE_IN_OUT, classes)->loose =
+        4 * differ[type];
+    kernel_case_add(c, FIELD(partial_sums), "partial_sums", NUMBER_F32, ROLE_SCRATCH,
+                    blocks * classes);
+#undef FIELD
+    return c;
+}
+
 static inline struct kernel_case *mse_case(int type, uint32_t rows, uint32_t outputs, int mode)
 {
     const struct stk_train_mse a = { .rows = rows,
@@ -148,6 +203,11 @@ static inline void each_loss_case(kernel_case_fn *visit)
                 visit(cross_entropy_case(type, rows[i][0], rows[i][1], mode));
             for (size_t i = 0; i < COUNT_OF(outputs); i++)
                 visit(mse_case(type, outputs[i][0], outputs[i][1], mode));
+        }
+    for (int type = 0; type < KERNEL_TYPES; type++)
+        for (int mode = 0; mode < 8; mode++) {
+            visit(head_case(type, 1 + 9 * (uint32_t)mode, 33, 10, mode));
+            visit(head_case(type, 9, mode % 2 == 0 ? 128 : 1, 1 + 31 * (uint32_t)(mode / 4), mode));
         }
     visit(cross_entropy_case(0, 8200, 10, 2)); /* more rows than 1024 blocks take at once */
 }

@@ -73,7 +73,7 @@ struct stk_cuda_operands {
     const void *dy;     /* T: BACKWARD_* */
     void *dx;           /* T: BACKWARD_DATA; not dy */
     float *weight_grad; /* BACKWARD_WEIGHTS */
-    float *bias_grad;   /* BACKWARD_WEIGHTS; NULL if the layer has none */
+    float *bias_grad;   /* BACKWARD_WEIGHTS; NULL = not to be computed */
     bool write;         /* BACKWARD_WEIGHTS: overwrite both gradients */
     void *workspace;    /* the object's workspace, 256-byte aligned; NULL if that has 0 bytes */
     /* BACKWARD_WEIGHTS with bias: stk_cuda_tickets() words, 0 before and after each run, so that all runs of one stream

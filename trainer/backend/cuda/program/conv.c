@@ -186,7 +186,7 @@ static int finish_backward_weights(const struct stk_cuda_conv *conv,
                             stk_train_kernel_in("stk_train_add_gradient", conv->math->dtype),
                             &arguments, stream, error);
     }
-    if (rc == STOKER_OK && conv->has_bias)
+    if (rc == STOKER_OK && o->bias_grad != NULL)
         rc = stk_cuda_bias_run(&conv->bias_gradient, device, o, stream, error);
     return rc;
 }

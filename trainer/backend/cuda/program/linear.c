@@ -311,7 +311,7 @@ static int run_backward_weights(struct stk_cuda_linear *l, const struct stk_cuda
     stk_product_add(l->product, !o->write);
     const int rc =
         stk_product_run(l->product, o->dy, o->x, NULL, o->weight_grad, o->workspace, stream, error);
-    if (rc != STOKER_OK || !l->has_bias)
+    if (rc != STOKER_OK || o->bias_grad == NULL)
         return rc;
     return stk_cuda_bias_run(&l->bias_gradient, &l->math->device, o, stream, error);
 }

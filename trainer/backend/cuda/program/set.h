@@ -4,6 +4,7 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 
+#include "trainer/backend/cuda/program/fuse.h"
 #include "trainer/backend/cuda/program/operation.h"
 #include "trainer/plan/slices.h"
 
@@ -11,9 +12,10 @@ struct stk_cuda_made;
 
 /* Zeroed = none. */
 struct stk_cuda_set {
-    uint32_t count;             /* samples; 0 = not prepared */
-    uint32_t operations;        /* number of operations of the plan */
-    struct stk_cuda_made *made; /* [operations] */
+    uint32_t count;               /* samples; 0 = not prepared */
+    uint32_t operations;          /* number of operations of the plan */
+    struct stk_cuda_made *made;   /* [operations] */
+    struct stk_cuda_fused *fused; /* [operations] */
 };
 
 /* Prepare all operations. STOKER_ENOMEM, or the error of an operation's create; then *set is unchanged. */
