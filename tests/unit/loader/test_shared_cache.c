@@ -107,7 +107,8 @@ CleanTest(shared_cache, takes_the_room_of_the_first_and_nothing_else_that_differ
     options.join_only = true;
     cr_assert_eq(refusal(&options), -ENOENT);
     options.join_only = false;
-    options.budget_bytes = 5 * 4096; /* states, rows, tables: room for all 100 rows */
+    /* Pages for states, rows and tables: room for all 100 rows. */
+    options.budget_bytes = 5 * (uint64_t)sysconf(_SC_PAGESIZE);
     struct stk_cache first;
     make(&first, &options);
     options.budget_bytes = UINT64_MAX / 4;
