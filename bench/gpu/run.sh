@@ -94,7 +94,7 @@ print(":".join(seen))
 PYTHON
 }
 carried=$(libraries_of_python)
-for tried in /usr/local/cuda/lib64 /usr/local/cuda/targets/x86_64-linux/lib; do
+for tried in /usr/local/cuda/lib64 "/usr/local/cuda/targets/$(uname -m)-linux/lib" /usr/local/cuda/targets/sbsa-linux/lib; do
     if [ -d "$tried" ]; then carried=$carried${carried:+:}$tried; fi
 done
 # What a packed build carries comes last.
