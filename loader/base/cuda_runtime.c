@@ -113,15 +113,14 @@ static bool load(struct stk_cuda_runtime *runtime, const char *soname, const cha
     return true;
 }
 
-/* A runtime works with drivers of its major version and of later ones. Without a driver none works, so any will do.
- * STOKER_EDEVICE if the runtime does not even answer this. */
-static int check_driver(const struct stk_cuda_runtime *runtime, bool *suits, const char **why)
+/* The versions of the runtime and of what the driver is for; *driver = 0: there is none. STOKER_EDEVICE if the runtime does
+ * not even answer this. */
+static int read_versions(const struct stk_cuda_runtime *runtime, int *has, int *driver,
+                         const char **why)
 {
-    int has = 0, driver = 0;
-    cudaError_t code = runtime->cudaRuntimeGetVersion(&has);
+    cudaError_t code = runtime->cudaRuntimeGetVersion(has);
     if (code == cudaSuccess)
-        code = runtime->cudaDriverGetVersion(&driver);
-    *suits = driver == 0 || driver / 1000 >= has / 1000;
+        code = runtime->cudaDriverGetVersion(driver);
     if (code == cudaSuccess)
         return STOKER_OK;
     (void)runtime->cudaGetLastError();
@@ -129,16 +128,25 @@ static int check_driver(const struct stk_cuda_runtime *runtime, bool *suits, con
     return STOKER_EDEVICE;
 }
 
-int stk_cuda_runtime_load(struct stk_cuda_runtime *runtime, const char **why)
+/* A runtime works with drivers of its major version and of later ones. */
+static void prefer_other(struct stk_cuda_runtime *runtime, int driver)
 {
     struct stk_cuda_runtime other;
     const char *unused = NULL;
-    bool suits = false;
+    int has = 0, same_driver = 0;
+    if (load(&other, sonames[1], &unused) &&
+        read_versions(&other, &has, &same_driver, &unused) == STOKER_OK &&
+        has / 1000 <= driver / 1000)
+        *runtime = other;
+}
+
+int stk_cuda_runtime_load(struct stk_cuda_runtime *runtime, const char **why)
+{
+    int has = 0, driver = 0;
     if (load(runtime, sonames[0], why)) {
-        const int rc = check_driver(runtime, &suits, why);
-        if (rc == STOKER_OK && !suits && load(&other, sonames[1], &unused) &&
-            check_driver(&other, &suits, &unused) == STOKER_OK && suits)
-            *runtime = other;
+        const int rc = read_versions(runtime, &has, &driver, why);
+        if (rc == STOKER_OK && driver != 0 && driver / 1000 < has / 1000)
+            prefer_other(runtime, driver);
         return rc;
     }
     if (load(runtime, sonames[1], why))
