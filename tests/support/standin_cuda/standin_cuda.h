@@ -61,9 +61,10 @@ void standin_cuda_delay(uint32_t most_us);
 /* Errors of a runtime, to check that a test notices them. */
 enum standin_cuda_lie {
     STANDIN_CUDA_HONEST,
-    STANDIN_CUDA_SAYS_DONE,         /* queries of events return success at once */
-    STANDIN_CUDA_FORGETS_WAITS,     /* new streams do not wait for events */
-    STANDIN_CUDA_LATER_FORGET_WAITS /* those made after the first one */
+    STANDIN_CUDA_SAYS_DONE,          /* queries of events return success at once */
+    STANDIN_CUDA_FORGETS_WAITS,      /* new streams do not wait for events */
+    STANDIN_CUDA_LATER_FORGET_WAITS, /* those made after the first one */
+    STANDIN_CUDA_URGENT_FORGET_WAITS /* those with a priority */
 };
 void standin_cuda_lie(enum standin_cuda_lie lie);
 

@@ -318,7 +318,21 @@ static void *work(void *argument)
     return NULL;
 }
 
-static cudaStream_t make(int device)
+static bool forgets(const struct CUstream_st *stream)
+{
+    switch (atomic_load(&standin.lie)) {
+    case STANDIN_CUDA_FORGETS_WAITS:
+        return true;
+    case STANDIN_CUDA_LATER_FORGET_WAITS:
+        return stream->number > 1;
+    case STANDIN_CUDA_URGENT_FORGET_WAITS:
+        return stream->priority < 0;
+    default:
+        return false;
+    }
+}
+
+static cudaStream_t make(int device, int priority)
 {
     static _Atomic uint64_t numbers;
     cudaStream_t stream = calloc(1, sizeof(*stream));
@@ -326,9 +340,8 @@ static cudaStream_t make(int device)
         abort();
     stream->number = 1 + atomic_fetch_add(&numbers, 1U);
     stream->device = device;
-    stream->forgets =
-        atomic_load(&standin.lie) == STANDIN_CUDA_FORGETS_WAITS ||
-        (atomic_load(&standin.lie) == STANDIN_CUDA_LATER_FORGET_WAITS && stream->number > 1);
+    stream->priority = priority;
+    stream->forgets = forgets(stream);
     stream->end = &stream->first;
     stream->random = (uint64_t)(uintptr_t)stream;
     pthread_mutex_init(&stream->lock, NULL);
@@ -363,8 +376,7 @@ static void unmake(cudaStream_t stream)
 
 cudaError_t standin_stream_create(cudaStream_t *out, int priority)
 {
-    *out = make(standin_current());
-    (*out)->priority = priority;
+    *out = make(standin_current(), priority);
     atomic_fetch_add(&standin.live, 1);
     return cudaSuccess;
 }
@@ -382,7 +394,7 @@ static cudaStream_t resolve(cudaStream_t stream)
     const int device = standin_current();
     pthread_mutex_lock(&default_lock);
     if (default_streams[device] == NULL)
-        default_streams[device] = make(device);
+        default_streams[device] = make(device, 0);
     stream = default_streams[device];
     pthread_mutex_unlock(&default_lock);
     return stream;

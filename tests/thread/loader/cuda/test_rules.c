@@ -2,14 +2,16 @@
  *
  *   slot     a slot is refilled only after its copy is done
  *   buffer   a buffer in GPU memory is refilled only after the consumer's event
+ *   kernels  kernels change a batch only after its copy, which is on another stream
  *
  * The loader keeps a rule by asking the runtime. So a runtime that lies breaks it: one that calls every
- * event done, one whose streams forget what they wait for. The program runs itself with each of them and
+ * event done, one whose streams, or the kernels' alone, forget what they wait for. The program runs itself with each of them and
  * expects the report of a data race; and with the honest one, and expects silence.
  */
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "support/cuda_host_kernels.h"
 #include "support/cuda_run.h"
 #include "support/thread_check.h"
 
@@ -37,6 +39,11 @@ static int load(enum standin_cuda_lie lie)
     options.num_workers = 2;
     options.prefetch_batches = 2;
     standin_cuda_reset(1);
+    stk_cuda_use_host_kernels();
+    if (lie == STANDIN_CUDA_URGENT_FORGET_WAITS) {
+        options.dtype = STOKER_DTYPE_FLOAT32;
+        options.convert_on_device = STOKER_SWITCH_ON;
+    }
     standin_cuda_delay(lie == STANDIN_CUDA_SAYS_DONE ? 5000 : 500);
     CHECK(stk_file_set_make(&set, SAMPLES, 8, 8, 0));
     CHECK(stk_cuda_consumer_init(&consumer, lie == STANDIN_CUDA_FORGETS_WAITS ? 5000 : 500));
@@ -87,6 +94,11 @@ static int judge(void)
     CHECK(run_self("buffer", report) == RACE);
     CHECK(strstr(report, "data race") != NULL);
     CHECK(strstr(report, "stk_cuda_run_kernel") != NULL);
+    if (!stk_cuda_kernels_built())
+        return 0;
+    CHECK(run_self("kernels", report) == RACE);
+    CHECK(strstr(report, "data race") != NULL);
+    CHECK(strstr(report, "stk_cuda_run_host_kernel") != NULL);
     return 0;
 }
 #else
@@ -101,7 +113,8 @@ int main(int count, char **words)
 {
     if (count < 2)
         return judge();
-    return load(strcmp(words[1], "slot") == 0     ? STANDIN_CUDA_SAYS_DONE
-                : strcmp(words[1], "buffer") == 0 ? STANDIN_CUDA_FORGETS_WAITS
-                                                  : STANDIN_CUDA_HONEST);
+    return load(strcmp(words[1], "slot") == 0      ? STANDIN_CUDA_SAYS_DONE
+                : strcmp(words[1], "kernels") == 0 ? STANDIN_CUDA_URGENT_FORGET_WAITS
+                : strcmp(words[1], "buffer") == 0  ? STANDIN_CUDA_FORGETS_WAITS
+                                                   : STANDIN_CUDA_HONEST);
 }
