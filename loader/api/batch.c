@@ -52,7 +52,7 @@ static bool give_back_buffer(stoker_loader *loader, struct stk_lease *lease, uin
     return true;
 }
 
-static int end_work(void *self, struct stk_lease *lease, void *stream)
+static int end_work(void *self, struct stk_lease *lease, void *stream, bool again)
 {
     stoker_loader *loader = self;
     char why[STK_DEVICE_WHY_BYTES];
@@ -60,7 +60,7 @@ static int end_work(void *self, struct stk_lease *lease, void *stream)
         return 0;
     const int rc =
         stk_transfer_end_work(&loader->transfer, stk_transfer_buffer_of(lease), stream, why);
-    return blame_stream(loader, rc, why);
+    return again ? rc : blame_stream(loader, rc, why);
 }
 
 /* Work with a buffer has ended on all streams when the lease comes here. */
@@ -144,18 +144,16 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
     return rc;
 }
 
+/* If the stream records a graph just now, the batch is given back once that is over. */
 void stoker_batch_release(stoker_batch *batch)
 {
     if (batch == NULL || batch->loader == NULL)
         return;
     stoker_loader *loader = batch->loader;
-    const int rc =
-        release_on(batch, loader->on_device ? stk_transfer_buffer_of(batch->lease)->stream : NULL);
-    if (rc == STOKER_EINVAL) { /* the stream was right when it waited */
-        (void)stk_device_fail(loader->device,
-                              "cuda:%u: the stream of a released batch records a "
-                              "graph or is gone",
-                              (unsigned)loader->device->index);
+    struct stk_lease *lease = batch->lease;
+    void *stream = loader->on_device ? stk_transfer_buffer_of(lease)->stream : NULL;
+    if (release_on(batch, stream) == STOKER_EINVAL) {
+        stk_leases_release_later(&loader->leases, lease, stream);
         forget(batch);
     }
 }

@@ -443,6 +443,8 @@ static void free_loader(void *self)
     stk_alias_free(&loader->draws.alias);
     stk_trace_destroy(&loader->trace);
     stk_leases_destroy(&loader->leases);
+    if (loader->has_messages) /* deleters may have some */
+        stk_messages_destroy(&loader->pipeline.messages);
     stk_free(loader->tensors);
     stk_free(loader->fields);
     stk_outputs_destroy(&loader->outputs);
@@ -479,8 +481,6 @@ void stoker_loader_destroy(stoker_loader **out)
     stk_cache_destroy(&loader->pipeline.cache);
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
-    if (loader->has_messages)
-        stk_messages_destroy(&loader->pipeline.messages);
     stk_free(loader->files);
     if (stk_leases_end(&loader->leases)) /* else the last tensor's deleter does it */
         free_loader(loader);

@@ -19,6 +19,7 @@ struct stk_tensor {
     struct stk_lease *lease; /* its batch lies there */
     void *stream;            /* where the consumer's work ends; STREAM_NONE: already ended */
     _Atomic bool out;        /* release by the deleter pairs with acquire in to_dlpack */
+    struct stk_unended unended;
 };
 
 /* Special stream values of CUDA and of the __dlpack__ protocol. */
@@ -49,11 +50,11 @@ static void delete_tensor(struct stk_tensor *tensor)
     if (stk_fork_guard_tripped(&loader->guard))
         return;                                     /* the parent's tensor */
     if ((uintptr_t)tensor->stream != STREAM_NONE && /* next() reports it if that fails */
-        stk_leases_end_work(&loader->leases, lease, tensor->stream) == STOKER_EINVAL)
-        (void)stk_device_fail(loader->device,
-                              "cuda:%u: the stream of a deleted tensor records a "
-                              "graph or is gone",
-                              (unsigned)loader->device->index);
+        stk_leases_end_work(&loader->leases, lease, tensor->stream) == STOKER_EINVAL) {
+        stk_leases_end_later(&loader->leases, &tensor->unended, lease, tensor->stream,
+                             &tensor->out);
+        return;
+    }
     atomic_store_explicit(&tensor->out, false, memory_order_release);
     stk_leases_drop(&loader->leases, lease);
 }
@@ -158,8 +159,14 @@ static bool is_lent(const stoker_loader *loader, const struct stk_lease *lease, 
 /* Make the stream wait for the copy of the batch. */
 static int wait_on(const stoker_batch *batch, void *stream)
 {
-    if (batch->loader->on_device && (uintptr_t)stream == STREAM_PER_THREAD)
-        return STOKER_EINVAL; /* the deleter may run in another thread */
+    stoker_loader *loader = batch->loader;
+    if (loader->on_device && (uintptr_t)stream == STREAM_PER_THREAD) {
+        stk_messages_put(
+            &loader->pipeline.messages, STOKER_LOG_WARNING,
+            "a tensor cannot be used on the per-thread default stream: its deleter may "
+            "run in another thread, where that is another stream");
+        return STOKER_EINVAL;
+    }
     return (uintptr_t)stream == STREAM_NONE ? STOKER_OK : stoker_batch_wait_on(batch, stream);
 }
 

@@ -9,7 +9,8 @@
 #include "loader/base/launcher.h"
 
 enum {
-    BUDGET_SHARE = 8, /* by default, of the memory available to a rank */
+    RETRY_NS = 1000000, /* between attempts to mark the end of a user's work */
+    BUDGET_SHARE = 8,   /* by default, of the memory available to a rank */
     AHEAD_SHARE =
         4 /* exchange when 1/4 of the ring is left: the workers must not run out of slots */
 };
@@ -205,6 +206,15 @@ static int64_t time_left(uint64_t deadline_ns)
     return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
 }
 
+/* Nobody wakes the consumer when a stream ends its recording. */
+static int64_t sleep_ns(struct stk_leases *leases, int64_t left_ns)
+{
+    if (!stk_leases_any_unended(leases))
+        return left_ns;
+    stk_leases_retry(leases);
+    return left_ns >= 0 && left_ns < RETRY_NS ? left_ns : RETRY_NS;
+}
+
 /* Sleep until another thread returns a batch. Returns false at the deadline, or if interrupted. */
 static bool wait_for_return(stoker_loader *loader, uint64_t deadline_ns)
 {
@@ -216,7 +226,7 @@ static bool wait_for_return(stoker_loader *loader, uint64_t deadline_ns)
         atomic_store(&leases->waiting, true); /* then look; put_returned() does the reverse */
         const bool interrupted = atomic_load(&slots->interrupted);
         if (left_ns != 0 && !interrupted && atomic_load(&leases->returned) == NULL)
-            stk_slots_sleep(slots, word, left_ns);
+            stk_slots_sleep(slots, word, sleep_ns(leases, left_ns));
         atomic_store(&leases->waiting, false);
         if (stk_leases_any_returned(leases)) {
             stk_leases_give_back(leases);

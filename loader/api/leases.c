@@ -63,18 +63,17 @@ static void stop_sharing(struct stk_leases *leases)
     pthread_mutex_unlock(&leases->turn);
 }
 
-bool stk_leases_end(struct stk_leases *leases)
+static int end_work(struct stk_leases *leases, struct stk_lease *lease, void *stream, bool again)
 {
-    stop_sharing(leases);
-    return atomic_fetch_or(&leases->out, STK_LEASE_RELEASED) == 0;
+    pthread_mutex_lock(&leases->lock);
+    const int rc = leases->owner.end_work(leases->owner.self, lease, stream, again);
+    pthread_mutex_unlock(&leases->lock);
+    return rc;
 }
 
 int stk_leases_end_work(struct stk_leases *leases, struct stk_lease *lease, void *stream)
 {
-    pthread_mutex_lock(&leases->lock);
-    const int rc = leases->owner.end_work(leases->owner.self, lease, stream);
-    pthread_mutex_unlock(&leases->lock);
-    return rc;
+    return end_work(leases, lease, stream, false);
 }
 
 void stk_leases_add(struct stk_leases *leases, struct stk_lease *lease)
@@ -104,6 +103,78 @@ void stk_leases_drop(struct stk_leases *leases, struct stk_lease *lease)
     }
     if (atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U))
         leases->owner.last_out(leases->owner.self);
+}
+
+/* ---- users whose end could not be marked ---- */
+
+static void put_unended(struct stk_leases *leases, struct stk_unended *unended)
+{
+    unended->next = atomic_load_explicit(&leases->unended, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&leases->unended, &unended->next, unended)) {
+    }
+}
+
+/* last: this is the last attempt, and they end in any case. The leases outlive this call: the caller counts as one that
+ * is out, or nothing has ended yet. */
+static void retry(struct stk_leases *leases, bool last)
+{
+    struct stk_unended *unended = atomic_exchange(&leases->unended, NULL);
+    while (unended != NULL) {
+        struct stk_unended *const next = unended->next;
+        struct stk_lease *const lease = unended->lease;
+        const int rc = end_work(leases, lease, unended->stream, true);
+        if (rc == STOKER_EINVAL && !last) {
+            put_unended(leases, unended);
+        } else {
+            if (unended->out != NULL)
+                atomic_store_explicit(unended->out, false, memory_order_release);
+            stk_leases_drop(leases, lease);
+        }
+        unended = next;
+    }
+}
+
+void stk_leases_retry(struct stk_leases *leases)
+{
+    retry(leases, false);
+}
+
+/* One less is out. Returns true if it was the last, and the leases have ended. */
+static bool leave(struct stk_leases *leases)
+{
+    return atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U);
+}
+
+/* Who puts it looks if the leases have ended, and who ends them looks into the list: one of them finds it. Both count as
+ * out meanwhile, so that nobody frees the leases under them. */
+void stk_leases_end_later(struct stk_leases *leases, struct stk_unended *unended,
+                          struct stk_lease *lease, void *stream, _Atomic bool *out)
+{
+    *unended = (struct stk_unended){ .lease = lease, .stream = stream, .out = out };
+    atomic_fetch_add(&leases->out, 1U);
+    put_unended(leases, unended);
+    if ((atomic_load(&leases->out) & STK_LEASE_RELEASED) != 0)
+        retry(leases, true);
+    if (leave(leases))
+        leases->owner.last_out(leases->owner.self);
+}
+
+void stk_leases_release_later(struct stk_leases *leases, struct stk_lease *lease, void *stream)
+{
+    atomic_fetch_add(&lease->users, 1U);
+    atomic_fetch_add(&leases->out, 1U);
+    stk_leases_end_later(leases, &lease->unended, lease, stream, NULL);
+    if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) == 0) /* it has ended meanwhile */
+        put_returned(leases, lease);
+}
+
+bool stk_leases_end(struct stk_leases *leases)
+{
+    stop_sharing(leases);
+    atomic_fetch_add(&leases->out, 1U);
+    atomic_fetch_or(&leases->out, STK_LEASE_RELEASED);
+    retry(leases, true);
+    return leave(leases);
 }
 
 /* Returns true if the batch is not lent there any more: it was released before, through a copy of the batch. */

@@ -30,8 +30,8 @@
 struct stk_leases_owner {
     void *self;
     /* A stream's work with the batch ends here. Any thread, one at a time. Returns 0 or an error; STOKER_EINVAL: the
-     * stream cannot be used, nothing has happened. */
-    int (*end_work)(void *self, struct stk_lease *lease, void *stream);
+     * stream cannot be used, nothing has happened. again: it has returned that before. */
+    int (*end_work)(void *self, struct stk_lease *lease, void *stream, bool again);
     /* No user is left. The consumer's thread. */
     void (*give_back)(void *self, struct stk_lease *lease);
     void (*wake)(void *self);     /* a batch is returned while the consumer waits. Any thread */
@@ -42,6 +42,8 @@ struct stk_leases {
     bool made;
     /* Returned by other threads: release pairs with acquire in give_back. seq_cst against `waiting`. */
     _Atomic(struct stk_lease *) returned;
+    /* Users whose end could not be marked: release pairs with acquire in retry. */
+    _Atomic(struct stk_unended *) unended;
     _Atomic bool waiting; /* the consumer sleeps until one is returned */
     _Atomic uint32_t out; /* tensors of all leases, and STK_LEASE_RELEASED after end */
     pthread_mutex_t lock; /* held in end_work */
@@ -64,6 +66,21 @@ void stk_leases_drop(struct stk_leases *leases, struct stk_lease *lease);
 
 /* End the work of one more stream with the batch. Any thread. Returns what the owner's end_work does. */
 int stk_leases_end_work(struct stk_leases *leases, struct stk_lease *lease, void *stream);
+
+/* The same if that returned STOKER_EINVAL and nobody can hear of it: the user stays one until a later attempt succeeds, in
+ * the consumer's thread or at the end. `unended` is its own memory; `out` is set to false then. Any thread. The
+ * leases and their owner may no longer exist on return. */
+void stk_leases_end_later(struct stk_leases *leases, struct stk_unended *unended,
+                          struct stk_lease *lease, void *stream, _Atomic bool *out);
+void stk_leases_release_later(struct stk_leases *leases, struct stk_lease *lease, void *stream);
+
+/* Try again for all of them. The consumer's thread. */
+void stk_leases_retry(struct stk_leases *leases);
+
+static inline bool stk_leases_any_unended(struct stk_leases *leases)
+{
+    return atomic_load_explicit(&leases->unended, memory_order_relaxed) != NULL;
+}
 
 /* The consumer's thread releases a batch. Returns true if no tensor is out: the caller then gives it back now.
  * *rc is the return value of end_work(); with STOKER_EINVAL the batch is still lent. */
@@ -92,6 +109,8 @@ static inline bool stk_leases_any_returned(struct stk_leases *leases)
 
 static inline void stk_leases_collect(struct stk_leases *leases)
 {
+    if (stk_leases_any_unended(leases))
+        stk_leases_retry(leases);
     if (stk_leases_any_returned(leases))
         stk_leases_give_back(leases);
 }

@@ -19,6 +19,17 @@
 struct stk_tensor;
 struct stoker_field;
 
+struct stk_lease;
+
+/* A user of a batch is gone, but its stream recorded a graph just then, so that the end of its work could not be marked: it
+ * counts as a user until that succeeds. api/leases.h */
+struct stk_unended {
+    struct stk_unended *next;
+    struct stk_lease *lease;
+    void *stream;
+    _Atomic bool *out; /* a tensor's: false once it has ended. Release; NULL = none */
+};
+
 struct stk_lease {
     /* Tensors out, and STK_LEASE_RELEASED. acq_rel: what a deleter did precedes the next fill. */
     _Atomic uint32_t users;
@@ -29,6 +40,7 @@ struct stk_lease {
     struct stk_tensor *tensors;  /* fields, their offsets, ids: api/dlpack.c */
     struct stoker_field *fields; /* the lent batch as the consumer sees it: api/outputs.h */
     struct stk_lease *next;      /* among those returned, or among the spares */
+    struct stk_unended unended;  /* the consumer's own use of it */
 };
 
 static inline void stk_lease_init(struct stk_lease *lease)

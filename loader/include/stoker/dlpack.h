@@ -40,12 +40,13 @@ enum {
  *             -1          no synchronisation: the caller makes sure that the copy is done before it uses the tensor
  *                         (stoker_batch_wait_on), and that all work with the tensor is done on the GPU before it
  *                         calls the deleter
- *             else        a cudaStream_t of the batch's GPU
+ *             else        a cudaStream_t of the batch's GPU; STOKER_EINVAL if it is another GPU's, or records a graph
  *           Ignored on the CPU.
  *
  * *out is written only on STOKER_OK, and belongs to the caller until its deleter is called.
- * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no such part; stream 2), STOKER_EBUSY (a tensor of
- * this part exists already, of either struct), STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
+ * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no such part; the stream cannot be
+ * used, and options.on_log hears why), STOKER_EBUSY (a tensor of this part exists already, of either struct),
+ * STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
 STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, uint32_t part,
                                       struct CUstream_st *stream,
                                       struct DLManagedTensorVersioned **out);

@@ -1,7 +1,9 @@
 /* test_dlpack.c - deleters that come from another thread than the consumer's, in any order with
- * releases, the next batches and destroy; on the CPU and on a GPU.
+ * releases, the next batches and destroy; on the CPU and on a GPU, now and then while its stream records a graph.
  */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "loader/base/fault.h"
 #include "support/cuda_run.h"
@@ -13,17 +15,42 @@ enum { SAMPLES = 64, BATCHES = 200 };
 static struct stk_file_set set;
 static struct stk_cuda_consumer consumer;
 
+static _Atomic uint32_t deleted;
+
 static void *delete_all(void *argument)
 {
     struct stk_returned item;
-    while (stk_return_queue_take(argument, &item))
+    while (stk_return_queue_take(argument, &item)) {
         item.tensor->deleter(item.tensor);
+        atomic_fetch_add(&deleted, 1U);
+    }
     return NULL;
+}
+
+/* A recording ends while deleters run, and begins while none does: what a stream queues must not depend on when it begins. */
+static void start_recording(uint32_t put)
+{
+    while (atomic_load(&deleted) < put)
+        (void)sched_yield();
+    standin_cuda_own_calls(true);
+    CHECK(cudaStreamBeginCapture(consumer.stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+    standin_cuda_own_calls(false);
+}
+
+static void end_recording(void)
+{
+    cudaGraph_t graph = NULL;
+    standin_cuda_own_calls(true);
+    CHECK(cudaStreamEndCapture(consumer.stream, &graph) == cudaSuccess);
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+    standin_cuda_own_calls(false);
 }
 
 static void share(stoker_loader *loader, struct stk_return_queue *queue, uint64_t seed)
 {
     static uint64_t hashes[BATCHES];
+    uint32_t put = 0;
+    atomic_store(&deleted, 0U);
     for (uint32_t done = 0; done < BATCHES;) {
         stoker_batch batch = STOKER_BATCH_INIT;
         const int rc = stoker_loader_next(loader, &batch, -1);
@@ -33,17 +60,25 @@ static void share(stoker_loader *loader, struct stk_return_queue *queue, uint64_
         if (batch.device == STOKER_DEVICE_CPU)
             CHECK(stk_file_set_matches(&set, &batch));
         static const uint32_t parts[] = { STOKER_PART_IMAGES, STOKER_PART_LABELS, STOKER_PART_IDS };
+        DLManagedTensorVersioned *tensors[3];
+        unsigned made = 0;
         for (unsigned part = 0; part < 3; part++) {
-            DLManagedTensorVersioned *tensor;
             if (stk_mix64(seed + 3 * done + part) % 3 == 0)
                 continue;
-            CHECK(stoker_batch_to_dlpack(&batch, parts[part], consumer.stream, &tensor) ==
+            CHECK(stoker_batch_to_dlpack(&batch, parts[part], consumer.stream, &tensors[made++]) ==
                   STOKER_OK);
             if (part == 0 && batch.device == STOKER_DEVICE_CUDA)
                 stk_cuda_launch(&consumer, &batch, &hashes[done]);
-            stk_return_queue_put(queue, (struct stk_returned){ .tensor = tensor });
         }
+        const bool records = batch.device == STOKER_DEVICE_CUDA && done % 5 == 2;
+        if (records)
+            start_recording(put);
+        put += made;
+        while (made > 0)
+            stk_return_queue_put(queue, (struct stk_returned){ .tensor = tensors[--made] });
         stoker_batch_release(&batch);
+        if (records)
+            end_recording();
         done++;
     }
 }

@@ -162,8 +162,67 @@ Test(cuda_wrong_streams, the_message_says_which_mistake_it_was)
         cr_assert_not_null(strstr(heard, words[s]), "%s", heard);
         stoker_batch_release(&batch);
     }
+    struct CUstream_st *const per_thread = (struct CUstream_st *)(intptr_t)2;
+    DLManagedTensorVersioned *tensor = NULL;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, per_thread, &tensor), STOKER_EINVAL);
+    stoker_batch_release(&batch);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    cr_assert_not_null(strstr(heard, "per-thread default stream: its deleter may run"), "%s",
+                       heard);
+    stoker_batch_release(&batch);
     cr_assert_null(stoker_loader_error(loader));
     stoker_loader_destroy(&loader);
+}
+
+/* A deleter, or a release without a stream, can report nothing: it counts once the recording is over. */
+static void release_while_recording(stoker_loader *loader, bool tensors, bool by_next)
+{
+    stoker_batch batch = STOKER_BATCH_INIT;
+    found = (struct stk_run){ 0 };
+    while ((found.rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {
+        DLManagedTensorVersioned *tensor = NULL;
+        cr_assert_eq(stoker_batch_wait_on(&batch, streams[RECORDING]), STOKER_OK);
+        if (tensors)
+            cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, streams[RECORDING], &tensor), STOKER_OK);
+        found.samples += batch.count;
+        consumer.stream = streams[RECORDING];
+        stk_cuda_launch(&consumer, &batch, &found.hashes[found.batches++]);
+        consumer.stream = streams[RIGHT];
+        start_recording();
+        stoker_batch_release(&batch);
+        cr_assert_null(batch.loader);
+        if (tensor != NULL)
+            tensor->deleter(tensor);
+        end_recording();
+        if (!by_next && found.batches == 3)
+            break; /* destroy is the next to look */
+    }
+    cr_assert_null(stoker_loader_error(loader));
+    stoker_loader_destroy(&loader);
+    standin_cuda_own_calls(true);
+    cr_assert_eq(cudaStreamSynchronize(streams[RECORDING]), cudaSuccess);
+    standin_cuda_own_calls(false);
+}
+
+Test(cuda_wrong_streams, what_ends_while_a_graph_is_recorded_counts_afterwards)
+{
+    static const stoker_on_lent kinds[] = { STOKER_ON_LENT_AUTO, STOKER_ON_LENT_GROW,
+                                            STOKER_ON_LENT_WAIT };
+    for (int i = 0; i < 12; i++) {
+        stoker_loader_options options = stk_small_options();
+        options.device = STOKER_DEVICE_CUDA;
+        options.on_lent = kinds[i % 3];
+        options.prefetch_batches = 2;
+        release_while_recording(make(&options), i / 3 % 2 == 1, i < 6);
+        if (i >= 6)
+            continue;
+        cr_assert_eq(found.rc, STOKER_EPOCH_END);
+        found.rc = STOKER_FINISHED;
+        found.epoch_ends = 1;
+        expect_the_bytes(options);
+    }
 }
 
 /* The consumer copies from page-locked memory itself; a GPU that is not the loader's may do that. */
