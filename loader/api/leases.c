@@ -145,8 +145,8 @@ static bool leave(struct stk_leases *leases)
     return atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U);
 }
 
-/* Who puts it looks if the leases have ended, and who ends them looks into the list: one of them finds it. Both count as
- * out meanwhile, so that nobody frees the leases under them. */
+/* This puts the user into the list and then looks if the leases have ended; stk_leases_end() does the reverse: one of them
+ * finds it. Both count as out meanwhile, so that nobody frees the leases under them. */
 void stk_leases_end_later(struct stk_leases *leases, struct stk_unended *unended,
                           struct stk_lease *lease, void *stream, _Atomic bool *out)
 {
