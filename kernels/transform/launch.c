@@ -17,7 +17,20 @@ static inline void stk_store_bf16(uint16_t *at, float value)
     *at = bfloat16_of_float(value);
 }
 
-#include "kernels/transform/launch_body.h"
+static inline uint32_t stk_float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+/* Stores the first `bytes` of the words. */
+static inline void stk_store_chunk(uint8_t *at, const uint32_t *words, uint32_t bytes)
+{
+    memcpy(at, words, bytes);
+}
+
+#include "kernels/transform/launch_crop_body.h"
 #include "kernels/transform/launch_mix.h"
 
 /* ---- host kernels: one block after the other --------------------------------------- */
@@ -97,11 +110,21 @@ static void resize_on_host(const void *arguments)
 
 static inline void crop_on_host(const struct stk_crop_launch *launch, int type, int planes)
 {
+    const uint32_t pack = stk_crop_pack(launch, type, planes), channels = launch->batch.channels;
     for (uint32_t k = 0; k < launch->batch.count; k++) {
-        struct stk_frame frame;
-        stk_launch_draw(&launch->batch, k, &frame);
-        for (uint32_t i = 0; i < pixels_of(&launch->batch); i++)
-            stk_crop_thread(launch, &frame, k, i, type, planes);
+        struct stk_crop_view view;
+        stk_crop_draw(&launch->batch, k, &view);
+        for (uint32_t i = 0; i < stk_crop_packs(launch, pack); i++) {
+            const uint32_t y = stk_crop_line(launch, i * pack);
+            const uint32_t x = i * pack - y * launch->batch.framing.out_width;
+            uint32_t words[STK_CROP_WORDS_MAX];
+            if (pack == 0) {
+                stk_crop_pixel(launch, &view, k, i, type, planes);
+                continue;
+            }
+            stk_crop_make(launch, &view, y, x, type, planes, channels, pack, words);
+            stk_crop_store_pack(launch, k, i * pack, type, planes, channels, pack, words);
+        }
     }
 }
 
@@ -139,24 +162,6 @@ static void gray_on_host(const void *arguments)
                 name##_thread(launch, k, i);                                                       \
     }
 RETOUCH_KERNELS(DEFINE_RETOUCH_KERNEL)
-
-/* X(name, type, planes) for every crop kernel, in the order of stk_kernel_crop(). */
-#define CROP_KERNELS(X)                                                                            \
-    X(stk_crop_f32_nhwc, STK_STORE_F32, 0)                                                         \
-    X(stk_crop_f32_nchw, STK_STORE_F32, 1)                                                         \
-    X(stk_crop_f16_nhwc, STK_STORE_F16, 0)                                                         \
-    X(stk_crop_f16_nchw, STK_STORE_F16, 1)                                                         \
-    X(stk_crop_bf16_nhwc, STK_STORE_BF16, 0)                                                       \
-    X(stk_crop_bf16_nchw, STK_STORE_BF16, 1)                                                       \
-    X(stk_crop_u8_nhwc, STK_STORE_U8, 0)                                                           \
-    X(stk_crop_u8_nchw, STK_STORE_U8, 1)
-
-#define DEFINE_HOST_KERNEL(name, type, planes)                                                     \
-    static void name##_on_host(const void *arguments)                                              \
-    {                                                                                              \
-        crop_on_host(arguments, type, planes);                                                     \
-    }
-CROP_KERNELS(DEFINE_HOST_KERNEL)
 
 /* ---- launching ------------------------------------------------------------------ */
 
@@ -211,6 +216,40 @@ static struct stk_launch_grid grid_of_blocks(const void *arguments)
     return grid_for(arguments, 1);
 }
 
+static struct stk_launch_grid grid_of_crop(const struct stk_crop_launch *launch, int type,
+                                           int planes)
+{
+    const uint32_t packs = stk_crop_packs(launch, stk_crop_pack(launch, type, planes));
+    const uint32_t shift = stk_crop_samples_shift(packs), threads = STK_LAUNCH_THREADS >> shift;
+    const uint32_t blocks = (packs + threads - 1) / threads;
+    return (struct stk_launch_grid){
+        .x = (launch->batch.count + (1U << shift) - 1) >> shift,
+        .y = blocks < STK_LAUNCH_SAMPLES_MAX ? blocks : STK_LAUNCH_SAMPLES_MAX,
+    };
+}
+
+/* X(name, type, planes) for every crop kernel, in the order of stk_kernel_crop(). */
+#define CROP_KERNELS(X)                                                                            \
+    X(stk_crop_f32_nhwc, STK_STORE_F32, 0)                                                         \
+    X(stk_crop_f32_nchw, STK_STORE_F32, 1)                                                         \
+    X(stk_crop_f16_nhwc, STK_STORE_F16, 0)                                                         \
+    X(stk_crop_f16_nchw, STK_STORE_F16, 1)                                                         \
+    X(stk_crop_bf16_nhwc, STK_STORE_BF16, 0)                                                       \
+    X(stk_crop_bf16_nchw, STK_STORE_BF16, 1)                                                       \
+    X(stk_crop_u8_nhwc, STK_STORE_U8, 0)                                                           \
+    X(stk_crop_u8_nchw, STK_STORE_U8, 1)
+
+#define DEFINE_HOST_KERNEL(name, type, planes)                                                     \
+    static void name##_on_host(const void *arguments)                                              \
+    {                                                                                              \
+        crop_on_host(arguments, type, planes);                                                     \
+    }                                                                                              \
+    static struct stk_launch_grid name##_grid(const void *arguments)                               \
+    {                                                                                              \
+        return grid_of_crop(arguments, type, planes);                                              \
+    }
+CROP_KERNELS(DEFINE_HOST_KERNEL)
+
 static_assert(offsetof(struct stk_retouch_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_keep_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_rows_launch, batch) == 0, "the batch comes first");
@@ -221,7 +260,7 @@ static_assert(offsetof(struct stk_crop_launch, batch) == 0, "the batch comes fir
 
 const struct stk_kernel stk_kernels[] = {
 #define ROW_OF_TABLE(name, type, planes)                                                           \
-    { #name, sizeof(struct stk_crop_launch), name##_on_host, grid_of_pixels },
+    { #name, sizeof(struct stk_crop_launch), name##_on_host, name##_grid },
     CROP_KERNELS(ROW_OF_TABLE)
 #undef ROW_OF_TABLE
         { "stk_rectangles", sizeof(struct stk_rectangles_launch), rectangles_on_host,
@@ -262,6 +301,32 @@ const struct stk_kernel *stk_kernel_crop(const struct stk_transform_plan *plan)
     return &stk_kernels[2 * (unsigned)type + (convert->layout == STOKER_LAYOUT_NCHW)];
 }
 
+/* Rounded up: exact for all pixels below 2^31 (Granlund and Montgomery, "Division by invariant integers using
+ * multiplication", PLDI 1994). */
+static void set_width_inverse(struct stk_crop_launch *launch)
+{
+    const uint32_t width = launch->batch.framing.out_width;
+    launch->width_shift = 0;
+    while (UINT64_C(1) << launch->width_shift < width)
+        launch->width_shift++;
+    const uint64_t power = UINT64_C(1) << (31 + launch->width_shift);
+    launch->width_inverse = (uint32_t)((power + width - 1) / width);
+}
+
+void stk_launch_take_as_lines(struct stk_crop_launch *launch)
+{
+    struct stk_launch_batch *const batch = &launch->batch;
+    struct stk_framing *const framing = &batch->framing;
+    if (framing->resizing != STK_RESIZE_NONE || framing->cropping != STK_CROP_NONE ||
+        framing->flip != 0 || framing->cutout != 0)
+        return;
+    batch->width *= batch->height;
+    batch->height = 1;
+    batch->grid_width = framing->out_width = batch->width;
+    batch->grid_height = framing->out_height = 1;
+    set_width_inverse(launch);
+}
+
 void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_plan *plan,
                    uint32_t height, uint32_t width)
 {
@@ -284,6 +349,7 @@ void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_pl
         launch->bias[channel] = plan->bias[channel];
         launch->fill[channel] = plan->fill[channel];
     }
+    set_width_inverse(launch);
 }
 
 bool stk_launch_resizes(const struct stk_launch_batch *batch)

@@ -109,7 +109,15 @@ struct stk_crop_launch {
     void *out;                                                            /* consecutive rows */
     float factor[STK_LAUNCH_CHANNELS_MAX], bias[STK_LAUNCH_CHANNELS_MAX]; /* unused for u8 */
     uint8_t fill[STK_LAUNCH_CHANNELS_MAX];
+    uint32_t unaligned;                  /* 1 = out is not aligned to 16 bytes */
+    uint32_t width_inverse, width_shift; /* see stk_crop_line() */
 };
+
+/* Returns pixel / out_width, for pixels below 2^31. */
+STK_RNG uint32_t stk_crop_line(const struct stk_crop_launch *launch, uint32_t pixel)
+{
+    return (uint32_t)(((uint64_t)(2 * pixel) * launch->width_inverse) >> 32) >> launch->width_shift;
+}
 
 /* "stk_retouch", "stk_rotate", "stk_gray", "stk_colour", "stk_blur_along", "stk_blur_across": what retouch.h does to
  * images of the output's size, channels last. All of it is scratch. */
@@ -142,6 +150,9 @@ const struct stk_kernel *stk_kernel_crop(const struct stk_transform_plan *plan);
  * images, count, gather, out, and rectangles, taps and resized if the plan needs them. */
 void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_plan *plan,
                    uint32_t height, uint32_t width);
+
+/* Makes a launch that shows each image as it is take it as one line, which packs of any size divide best. */
+void stk_launch_take_as_lines(struct stk_crop_launch *launch);
 
 /* Returns true if the launch needs stk_taps and stk_resize before its crop. */
 bool stk_launch_resizes(const struct stk_launch_batch *batch);

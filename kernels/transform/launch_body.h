@@ -219,60 +219,6 @@ STK_RNG void stk_resize_thread(const struct stk_launch_batch *batch, const struc
         stk_resize_pixel(batch, frame, k, y, x, 2);
 }
 
-/* ---- stk_crop_*: one thread a pixel --------------------------------------------- */
-
-/* Returns the source of the output's pixel y, x, or NULL for fill. */
-STK_RNG const uint8_t *stk_crop_source(const struct stk_launch_batch *batch,
-                                       const struct stk_frame *frame, uint32_t k, uint32_t y,
-                                       uint32_t x)
-{
-    if (y >= frame->cut_top && y < frame->cut_bottom && x >= frame->cut_left &&
-        x < frame->cut_right)
-        return 0;
-    const uint32_t turned = frame->flip != 0 ? batch->framing.out_width - 1 - x : x;
-    const int32_t grid_y = frame->y + (int32_t)y, grid_x = frame->x + (int32_t)turned;
-    if (grid_y < 0 || grid_x < 0 || grid_y >= (int32_t)frame->grid_height ||
-        grid_x >= (int32_t)frame->grid_width)
-        return 0;
-    if (batch->taps == 0) {
-        const uint64_t pixel = (uint64_t)(frame->top + (uint32_t)grid_y) * batch->width +
-                               frame->left + (uint32_t)grid_x;
-        return stk_launch_image(batch, k) + pixel * batch->channels;
-    }
-    const struct stk_view view = stk_view_of(&batch->framing, frame);
-    const uint64_t pixel =
-        (uint64_t)(grid_y - view.top) * batch->framing.out_width + (uint32_t)(grid_x - view.left);
-    return stk_launch_resized(batch, k) + pixel * batch->channels;
-}
-
-enum stk_store_type { STK_STORE_F32, STK_STORE_F16, STK_STORE_BF16, STK_STORE_U8 };
-
-STK_RNG void stk_crop_thread(const struct stk_crop_launch *launch, const struct stk_frame *frame,
-                             uint32_t k, uint32_t pixel, const int type, const int planes)
-{
-    const struct stk_launch_batch *batch = &launch->batch;
-    const uint32_t width = batch->framing.out_width, height = batch->framing.out_height;
-    const uint32_t channels = batch->channels;
-    const uint8_t *source = stk_crop_source(batch, frame, k, pixel / width, pixel % width);
-    const uint64_t pixels = (uint64_t)height * width, row = k * pixels * channels;
-    for (uint32_t channel = 0; channel < channels; channel++) {
-        const uint8_t byte = source != 0 ? source[channel] : launch->fill[channel];
-        const uint64_t at =
-            row + (planes ? channel * pixels + pixel : (uint64_t)pixel * channels + channel);
-        if (type == STK_STORE_U8) {
-            ((uint8_t *)launch->out)[at] = byte;
-            continue;
-        }
-        const float value = fmaf((float)byte, launch->factor[channel], launch->bias[channel]);
-        if (type == STK_STORE_F32)
-            ((float *)launch->out)[at] = value;
-        else if (type == STK_STORE_F16)
-            stk_store_f16((uint16_t *)launch->out + at, value);
-        else
-            stk_store_bf16((uint16_t *)launch->out + at, value);
-    }
-}
-
 /* ---- stk_retouch: one thread a sample -------------------------------------------- */
 
 STK_RNG void stk_retouch_thread(const struct stk_retouch_launch *launch, uint32_t k)

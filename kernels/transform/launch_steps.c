@@ -105,6 +105,9 @@ void stk_launch_steps_init(struct stk_launch_steps *steps, const struct stk_tran
         divide(steps, plan);
         add_retouching(steps);
     }
+    stk_launch_take_as_lines(&steps->first);
+    if (retouches)
+        stk_launch_take_as_lines(&steps->last);
     add(steps, stk_kernel_crop(plan), retouches ? &steps->last : &steps->first);
     steps->scratch_bytes = layout_of(steps, samples_max).end;
 }
@@ -147,8 +150,7 @@ void stk_launch_steps_take(struct stk_launch_steps *steps, const struct stk_laun
     take(&steps->last.batch, rows);
     steps->first.batch.images = rows->images;
     steps->first.batch.gather = rows->gather ? 1 : 0;
-    if (retouches)
-        steps->last.out = rows->out;
-    else
-        steps->first.out = rows->out;
+    struct stk_crop_launch *const crop = retouches ? &steps->last : &steps->first;
+    crop->out = rows->out;
+    crop->unaligned = (uintptr_t)rows->out % 16 != 0 ? 1 : 0;
 }

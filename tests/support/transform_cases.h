@@ -13,6 +13,12 @@ struct transform_case {
     stoker_transform transform;
 };
 
+/* What only the kernels do: conversion alone. */
+static const struct transform_case untouched_cases[] = {
+    { "as it is", 28, 28, { .flip = false } },
+    { "as it is, of odd sizes", 5, 13, { .flip = false } },
+};
+
 static const struct transform_case transform_cases[] = {
     { "flip of a pixel", 1, 1, { .flip = true } },
     { "flip", 5, 7, { .flip = true } },

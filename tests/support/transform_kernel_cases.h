@@ -156,6 +156,10 @@ static inline void each_transform_case(kernel_case_fn *visit)
                 each_step_case(visit, &transform_cases[i], channels, types[(i + channels) % 4],
                                (i / 4 + channels / 2) % 2 == 0 ? STOKER_LAYOUT_NHWC
                                                                : STOKER_LAYOUT_NCHW);
+    for (uint32_t i = 0; i < COUNT_OF(untouched_cases); i++)
+        for (uint32_t channels = 1; channels <= 4; channels++)
+            each_step_case(visit, &untouched_cases[i], channels, types[(i + channels) % 4],
+                           channels > 2 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW);
 }
 
 /* ---- keeping rows -------------------------------------------------------------------------------- */

@@ -82,14 +82,16 @@ CleanTest(launch, host_kernels_give_the_bits_of_the_rows)
                             &arena.scratch };
     for (size_t i = 0; i < 5; i++)
         *all[i] = pages_open(1 << 20);
-    for (size_t i = 0; i < TRANSFORM_CASES; i++)
+    const size_t untouched = sizeof(untouched_cases) / sizeof(untouched_cases[0]);
+    for (size_t i = 0; i < TRANSFORM_CASES + untouched; i++) {
+        const struct transform_case *it =
+            i < TRANSFORM_CASES ? &transform_cases[i] : &untouched_cases[i - TRANSFORM_CASES];
         for (uint32_t channels = 1; channels <= 4; channels++)
             for (size_t type = 0; type < 4; type++) {
-                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_LAYOUT_NHWC,
-                           true);
-                check_case(&arena, &transform_cases[i], channels, types[type], STOKER_LAYOUT_NCHW,
-                           false);
+                check_case(&arena, it, channels, types[type], STOKER_LAYOUT_NHWC, true);
+                check_case(&arena, it, channels, types[type], STOKER_LAYOUT_NCHW, false);
             }
+    }
     for (size_t i = 0; i < 5; i++)
         pages_close(all[i]);
 }
@@ -159,6 +161,32 @@ CleanTest(launch, rows_of_fields_are_kept_or_taken)
     cr_assert_eq(grid.y, SAMPLES);
 }
 
+/* 272 pixels in packs of 4, 8 or 16: a block makes 2, 4 or 8 of the 70000 samples. */
+static void check_crop_grid(const char *name, struct stk_launch_grid grid)
+{
+    const uint32_t samples = strstr(name, "_f32_") != NULL  ? 2
+                             : strstr(name, "_u8_") != NULL ? 8
+                                                            : 4;
+    cr_assert_eq(grid.x, 70000 / samples, "%s: %u", name, grid.x);
+    cr_assert_eq(grid.y, 1, "%s", name);
+}
+
+CleanTest(launch, a_crop_divides_by_the_width)
+{
+    static struct stk_transform_plan plan = { .channels = 1 };
+    struct stk_crop_launch launch;
+    for (uint32_t width = 1; width <= STOKER_TRANSFORM_SIDE_MAX; width += 1 + width / 200) {
+        plan.framing.out_width = width;
+        stk_launch_of(&launch, &plan, 1, width);
+        const uint32_t lines = STOKER_TRANSFORM_SIDE_MAX;
+        for (uint32_t y = 1; y <= lines; y += 1 + y / 8) {
+            cr_assert_eq(stk_crop_line(&launch, y * width - 1), y - 1);
+            cr_assert_eq(stk_crop_line(&launch, y * width), y);
+        }
+        cr_assert_eq(stk_crop_line(&launch, INT32_MAX), INT32_MAX / width);
+    }
+}
+
 CleanTest(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
 {
     const uint64_t id = 0;
@@ -184,6 +212,10 @@ CleanTest(launch, every_kernel_is_found_by_its_name_and_covers_its_threads)
         if (strcmp(kernel->name, "stk_rectangles") == 0) {
             cr_assert_eq(grid.x, 2188); /* 32 samples a block */
             cr_assert_eq(grid.y, 1);
+            continue;
+        }
+        if (strncmp(kernel->name, "stk_crop_", strlen("stk_crop_")) == 0) {
+            check_crop_grid(kernel->name, grid);
             continue;
         }
         const bool one =
