@@ -85,7 +85,8 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
     stats->device_bytes =
         transfer->buffer_bytes * transfer->buffer_count +
         loader->device_convert.steps.scratch_bytes +
-        loader->pipeline.device_cache.count * loader->pipeline.device_cache.row_bytes;
+        loader->pipeline.device_cache.count * loader->pipeline.device_cache.row_bytes +
+        stk_device_decode_bytes(&loader->pipeline.decode, loader->worker_count);
     stats->copies = stk_ledger_read(&loader->ledger.copies);
     stats->copy_bytes = stk_ledger_read(&transfer->copy_bytes);
     stats->converts_on_device = loader->device_convert.on;

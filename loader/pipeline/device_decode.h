@@ -95,6 +95,15 @@ static inline uint8_t *stk_device_decode_row(const struct stk_device_decode *dec
            (batch % decode->slot_count * decode->batch_size + (size_t)place) * decode->row_bytes;
 }
 
+/* GPU memory of the ring and of that many lanes; what the library takes beside them is unknown. */
+static inline uint64_t stk_device_decode_bytes(const struct stk_device_decode *decode,
+                                               uint32_t lanes)
+{
+    const uint64_t rows = (uint64_t)decode->slot_count * decode->batch_size;
+    return rows * decode->row_bytes +
+           (uint64_t)lanes * (decode->pixel_bytes + decode->scratch_bytes);
+}
+
 /* The loaded kernel. */
 void *stk_device_decode_kernel(const struct stk_device_decode *decode,
                                const struct stk_kernel *kernel);

@@ -234,6 +234,7 @@ Test(decode, figures_say_what_was_decoded_where)
     cr_assert_str_eq(host.decode_reason, "");
     cr_assert_eq(host.device_images, 0);
     cr_assert_lt(stats.copy_bytes, host.copy_bytes);
+    cr_assert_geq(stats.device_bytes, host.device_bytes + 2 * (64U << 20)); /* two lanes */
     stk_jpeg_set_remove(&set);
 }
 
