@@ -48,8 +48,7 @@ template <class T> struct head_layer {
         if (a.dx == nullptr)
             return;
 #pragma unroll 1
-        for (uint32_t first = 0; first < a.depth; first += 32) { /* all lanes shuffle */
-            const uint32_t k = first + lane;
+        for (uint32_t k = lane; k - lane < a.depth; k += 32) { /* all lanes shuffle */
             float sum = 0;
             for (uint32_t c = 0; c < a.loss.classes; c++) {
                 const float d = __shfl_sync(0xFFFFFFFFU, own, (int)c);

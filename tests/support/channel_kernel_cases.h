@@ -274,9 +274,10 @@ static inline void each_channel_case(kernel_case_fn *visit)
             const uint32_t pixels = shapes[i][0], channels = shapes[i][1];
             for (size_t k = 0; k < COUNT_OF(chunks); k++) {
                 visit(bias_gradient_case(type, pixels, channels, chunks[k]));
-                visit(relu_bias_case(type, pixels, channels, chunks[k], (int)k % 3));
-                if (pixels < 10)
-                    visit(pool_bias_case(type, channels, chunks[k], k % 2 == 0));
+                if (k == i % COUNT_OF(chunks)) /* the sums are those of bias_gradient */
+                    visit(relu_bias_case(type, pixels, channels, chunks[k], (int)i % 3));
+                if (k == i % COUNT_OF(chunks) && pixels < 10)
+                    visit(pool_bias_case(type, channels, chunks[k], i % 2 == 0));
                 visit(moments_case(type, pixels, channels, chunks[k], k % 2 == 0));
                 visit(norm_backward_case(type, pixels, channels, chunks[k], (int)k, true));
                 visit(shared_sums_case(type, pixels, channels, chunks[k]));

@@ -4,7 +4,7 @@
 
 #include "trainer/backend/cuda/device/device.h"
 
-enum { STK_CUDA_GRAPHS = 8 };
+enum { STK_CUDA_GRAPHS = 16 };
 
 /* Steps with equal keys share a graph. */
 struct stk_cuda_graph_key {
@@ -14,6 +14,8 @@ struct stk_cuda_graph_key {
     uint64_t samples;            /* samples of the group, in its last pass; else 0 */
     uint64_t first_sample, seed; /* keys of dropout; 0 without dropout */
     uint64_t shares;             /* how the samples are dealt to ranks */
+    /* Samples and labels that are read where they are; NULL: they are copied first. */
+    const void *read, *labelled;
 };
 
 struct stk_cuda_graph {

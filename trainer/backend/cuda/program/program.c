@@ -8,8 +8,9 @@
  *
  *   scratch, one allocation:   samples │ labels │ tickets │ workspace of the largest operation
  *
- * A batch is first copied to scratch. So the loader gets its memory back early, and the operations find their input at
- * the same address each time. */
+ * A batch is first copied to scratch, so that the operations find their input at the same address each time. A batch in the
+ * GPU's memory is read where it is, if it lies in one of the few buffers that came first: a loader has two to four, and each gets a
+ * graph of its own. */
 #include <assert.h>
 #include <string.h>
 
@@ -30,6 +31,9 @@ struct layout {
     uint64_t workspace_bytes;
 };
 
+/* Buffers whose batches are read in place. */
+enum { SOURCES_MAX = 4 };
+
 struct stk_program {
     struct stk_backend *backend;
     const struct stk_plan *plan;     /* NULL = prepared, not loaded */
@@ -44,6 +48,8 @@ struct stk_program {
     bool drops;            /* contains dropout */
     bool writes_gradients; /* its operations write the gradient of every parameter */
     struct stk_cuda_graphs graphs;
+    const void *sources[SOURCES_MAX]; /* samples of batches read in place */
+    uint32_t source_count;
     struct stk_slices slices; /* what ranks sum of the gradients; none: this GPU alone */
 };
 
@@ -164,6 +170,7 @@ uint64_t stk_cuda_program_trim(struct stk_program *program)
         return 0;
     stk_cuda_drain(backend);
     stk_cuda_graphs_drop(backend, &program->graphs, 0);
+    program->source_count = 0;
     stk_cuda_free(backend, program->scratch);
     program->scratch = NULL;
     stk_cuda_leave(backend, before);
@@ -436,7 +443,7 @@ int stk_cuda_program_queue_forward(struct stk_program *program, const struct stk
     return end_pass(program, rc, before, error);
 }
 
-/* Context of queue_step(); the batch is in scratch. */
+/* Context of queue_step(); the batch is in scratch, or read where it is. */
 struct queued_step {
     struct stk_program *program;
     const struct stk_cuda_set *set;
@@ -488,10 +495,35 @@ static int queue_step(void *context, stoker_error *error)
     return rc;
 }
 
+/* True for one of the first SOURCES_MAX addresses. */
+static bool is_source(struct stk_program *program, const void *samples)
+{
+    for (uint32_t i = 0; i < program->source_count; i++)
+        if (program->sources[i] == samples)
+            return true;
+    if (program->source_count == SOURCES_MAX)
+        return false;
+    program->sources[program->source_count++] = samples;
+    return true;
+}
+
+/* Ranks capture the same steps at the same time, and their buffers differ; a group of several passes would take as many graphs
+ * for each buffer. */
+static bool reads_in_place(struct stk_program *program, const struct stk_pass *pass,
+                           const struct stk_group_pass *group)
+{
+    enum { ALIGNMENT = 16 }; /* that of vectors, and of libraries' operands */
+    const bool aligned =
+        (uintptr_t)pass->samples % ALIGNMENT == 0 && (uintptr_t)pass->labels % sizeof(int64_t) == 0;
+    return pass->on_device && !pass->host_labels && pass->samples != NULL && aligned &&
+           group->first && group->last && program->backend->ranks == NULL &&
+           is_source(program, pass->samples);
+}
+
 static struct stk_cuda_graph_key key_of(const struct stk_program *program,
                                         const struct stk_arenas *arenas,
                                         const struct stk_pass *pass,
-                                        const struct stk_group_pass *group)
+                                        const struct stk_group_pass *group, bool in_place)
 {
     return (struct stk_cuda_graph_key){ .activations = arenas->activations,
                                         .count = pass->count,
@@ -500,26 +532,29 @@ static struct stk_cuda_graph_key key_of(const struct stk_program *program,
                                         .samples = group->last ? group->samples : 0,
                                         .first_sample = program->drops ? pass->first_sample : 0,
                                         .seed = program->drops ? pass->seed : 0,
-                                        .shares = pass->shares };
+                                        .shares = pass->shares,
+                                        .read = in_place ? pass->samples : NULL,
+                                        .labelled = in_place ? pass->labels : NULL };
 }
 
 static int queue_pass(struct stk_program *program, const struct stk_arenas *arenas,
                       const struct stk_pass *pass, const struct stk_group_pass *group,
                       stoker_error *error)
 {
-    struct stk_pass in_scratch;
+    struct stk_pass placed = *pass;
     struct stk_cuda_set *set = NULL;
-    const struct stk_cuda_graph_key key = key_of(program, arenas, pass, group);
+    const bool in_place = reads_in_place(program, pass, group);
+    const struct stk_cuda_graph_key key = key_of(program, arenas, pass, group, in_place);
     if (pass->forgets)
         stk_cuda_graphs_drop(program->backend, &program->graphs, 0);
     int rc = make_ready(program, pass->count, &set, error);
-    if (rc == STOKER_OK)
-        rc = queue_batch(program, pass, &in_scratch, error);
+    if (rc == STOKER_OK && !in_place)
+        rc = queue_batch(program, pass, &placed, error);
     if (program->backend->ranks != NULL)
         program->backend->ranks->dropped = false; /* the ranks have met */
     if (rc != STOKER_OK)
         return rc;
-    struct queued_step step = { program, set, arenas, &in_scratch, group };
+    struct queued_step step = { program, set, arenas, &placed, group };
     if (program->backend->uncaptured) {
         program->backend->captured.queued++;
         return queue_step(&step, error);
