@@ -4,9 +4,9 @@
 
 #include "trainer/backend/cuda/program/operation.h"
 
-/* Bytes of workspace of operation i, which sums up a bias, on `count` samples; and of a head. */
+/* Bytes of workspace of operation i on `count` samples, if it sums up a bias, and if it is a head. */
 uint64_t stk_cuda_sums_bias_workspace(const struct stk_plan *plan, uint32_t i, uint32_t count);
-uint64_t stk_cuda_head_workspace(const struct stk_plan *plan, uint32_t i);
+uint64_t stk_cuda_head_workspace(const struct stk_plan *plan, uint32_t i, uint32_t count);
 
 /* Queue the gradient of a ReLU or of a maximum, with that of the bias; weights: operands of the next operation, which computes
  * the other gradients of that layer. */

@@ -107,7 +107,7 @@ static uint64_t workspace_of(const struct stk_cuda_set *set, const struct stk_pl
 {
     const struct stk_cuda_made *const made = &set->made[i];
     if (set->fused[i].head)
-        return stk_cuda_head_workspace(plan, i);
+        return stk_cuda_head_workspace(plan, i, set->count);
     if (set->fused[i].sums_bias)
         return stk_cuda_sums_bias_workspace(plan, i, set->count);
     if (made->conv != NULL)
