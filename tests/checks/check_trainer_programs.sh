@@ -47,7 +47,7 @@ for program in "$mnist" "$housing"; do
 done
 # each default is the program's own
 "$mnist" --help | tr -s ' \n' ' ' >shown
-grep -qF -- '--batch-size N samples of one pass, or max: the most that fits in --memory-budget or else half of the memory that is free (fast 128; pytorch 64) --accumulate N' shown ||
+grep -qF -- '--batch-size N samples of one pass, or max: the most that fits in --memory-budget or else half of the memory that is free (fast 256; pytorch 64) --accumulate N' shown ||
     fail "mnist --help: other defaults of --batch-size"
 grep -qF -- '--betas A,B of the Adam family (fast 0.7,0.9; pytorch 0.9,0.999) ' shown || fail "mnist --help: --betas"
 "$housing" --help | tr -s ' \n' ' ' >shown
