@@ -77,7 +77,7 @@ struct stk_train_state {
 
 /* ---- loss -------------------------------------------------------------------------------------- */
 
-/* softmax_cross_entropy: one warp a row. x and dx are T [rows][classes]. */
+/* softmax_cross_entropy: up to 32 lanes of a warp share a row. x and dx are T [rows][classes]. */
 struct stk_train_cross_entropy {
     const void *x;
     void *dx; /* may be x; NULL = loss only */

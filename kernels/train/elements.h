@@ -314,6 +314,17 @@ STK_ELEMENT float stk_train_sum_float(const struct stk_train_sum *sum)
     return isfinite(sum->high) ? sum->high + sum->low : sum->high;
 }
 
+/* ---- loss ----------------------------------------------------------------------------------------- */
+
+/* Adjacent lanes of a warp that share a row of logits: a power of two, for about four classes each. */
+STK_ELEMENT uint32_t stk_train_row_lanes(uint32_t classes)
+{
+    uint32_t lanes = 1;
+    while (lanes < 32 && lanes * 4 < classes)
+        lanes *= 2;
+    return lanes;
+}
+
 /* ---- BatchNorm ------------------------------------------------------------------------------------ */
 
 STK_ELEMENT float stk_train_inverse(float variance, float epsilon)

@@ -88,7 +88,7 @@ template <class T> struct head_layer {
 template <class T> static __device__ __forceinline__ void head(const stk_train_head &a)
 {
     __shared__ float sums[STK_LAUNCH_THREADS];
-    cross_entropy_within<T>(a.loss, head_layer<T>(a, sums));
+    cross_entropy_within<T>(a.loss, 32, head_layer<T>(a, sums));
 }
 
 /* Four blocks a multiprocessor leave each thread the registers that it needs. */

@@ -24,7 +24,7 @@ static struct stk_launch_grid blocks_for(uint64_t elements, uint32_t blocks_max)
 static struct stk_launch_grid cross_entropy_grid(const void *arguments)
 {
     const struct stk_train_cross_entropy *const a = arguments;
-    return blocks_for((uint64_t)a->rows * 32, STK_TRAIN_PARTIALS_MAX);
+    return blocks_for((uint64_t)a->rows * stk_train_row_lanes(a->classes), STK_TRAIN_PARTIALS_MAX);
 }
 
 static struct stk_launch_grid mse_grid(const void *arguments)

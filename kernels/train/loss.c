@@ -65,7 +65,7 @@ static void mse(const struct stk_train_mse *a, enum stk_train_storage storage)
     double sum = 0;
     for (uint64_t i = 0; i < (uint64_t)a->rows * a->outputs; i++) {
         const float off = stk_train_load(a->x, i, storage) - a->targets[i];
-        sum += (double)off * (double)off;
+        sum += (double)(off * off);
         if (a->dx != NULL)
             stk_train_store(a->dx, i, off * factor, storage);
     }

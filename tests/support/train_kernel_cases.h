@@ -71,7 +71,8 @@ static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, ui
     struct kernel_case *c =
         kernel_case_begin("stk_train_softmax_cross_entropy", kernel_suffixes[type], &a, sizeof(a));
     const size_t count = (size_t)rows * classes;
-    const size_t blocks = (rows + 7) / 8 < 1024 ? (rows + 7) / 8 : 1024;
+    const size_t threads = (size_t)rows * stk_train_row_lanes(classes);
+    const size_t blocks = (threads + 255) / 256 < 1024 ? (threads + 255) / 256 : 1024;
     kernel_case_label(c, "%u x %u, mode %d", rows, classes, mode);
     struct kernel_buffer *x =
         kernel_case_add(c, HOLE(stk_train_cross_entropy, x), "x", (enum kernel_number)type,

@@ -11,6 +11,7 @@ for file in "$sources"/kernels/train/*.cu "$sources"/kernels/train/device.cuh "$
         # two conditions, the last of several
         -e 's/([(=&]) ?([a-z][A-Za-z0-9_.]*) < ([a-z][][A-Za-z0-9_.]*) && ([a-z][A-Za-z0-9_.]*) < ([a-z][][A-Za-z0-9_.]*)([);])/\1 CUDA_LESS(\2, \3) \&\& CUDA_LESS(\4, \5)\6/'
         -e 's/if \(h >= w\.in_h\)/if (!CUDA_LESS(h, w.in_h))/'
+        -e 's/exists = row < a\.rows/exists = CUDA_LESS(row, a.rows)/'
         # for (...; i < end; ...)
         -e 's/; ([a-z][A-Za-z0-9_]*) < ([a-z(][^;]*);/; CUDA_LESS(\1, \2);/'
         # if (i < end), alone in its line, and the last of several conditions
