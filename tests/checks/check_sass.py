@@ -12,6 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "kernels", "sass"))
 import sass  # noqa: E402
+import table  # noqa: E402
 
 # Most operations in double precision, of all architectures. A kernel that has none must not be listed.
 DOUBLES = {
@@ -109,6 +110,7 @@ def self_test():
 
 def main():
     self_test()
+    table.self_test()
     tools = sass.find_tools()
     if tools is None:
         print("SKIPPED: no machine code was read: cuobjdump and nvdisasm are in none of the places of kernels/sass/sass.py")
