@@ -26,11 +26,13 @@ static inline void stk_check_failed(const char *file, int line, const char *what
 #endif
 
 /* Returns true if a program started at start_ns may begin another round: 4 seconds in all where ThreadSanitizer
- * watches, else 1. */
+ * watches, 10 under an emulator, else 1. */
 static inline int stk_time_left(uint64_t start_ns)
 {
-#ifdef STK_TEST_TSAN
+#if defined(STK_TEST_TSAN)
     const uint64_t limit_ns = UINT64_C(4000000000);
+#elif defined(STOKER_TEST_EMULATED)
+    const uint64_t limit_ns = UINT64_C(10000000000);
 #else
     const uint64_t limit_ns = UINT64_C(1000000000);
 #endif
