@@ -220,7 +220,9 @@ static struct stk_launch_grid pool_bias_grid(const void *arguments)
 
 static struct stk_launch_grid head_grid(const void *arguments)
 {
-    return cross_entropy_grid(&((const struct stk_train_head *)arguments)->loss);
+    /* A warp a row, however few the classes. */
+    return blocks_for((uint64_t)((const struct stk_train_head *)arguments)->loss.rows * 32,
+                      STK_TRAIN_PARTIALS_MAX);
 }
 
 /* One kernel in three storage types. */
