@@ -101,7 +101,7 @@ static int open_lanes(stoker_loader *loader)
     int rc =
         stk_device_decode_make_rows(&pipeline->decode, &pipeline->slots, loader->decode_reason);
     for (uint32_t i = 0; i < loader->worker_count && rc == 0; i++)
-        rc = stk_decode_lane_open(&loader->workers[i].maker.decode, &pipeline->decode,
+        rc = stk_decode_lane_open(&loader->workers[i].maker.lane, &pipeline->decode,
                                   loader->decode_reason);
     return rc;
 }
@@ -115,7 +115,7 @@ int stk_decode_choice_open(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         return 0;
     for (uint32_t i = 0; i < loader->worker_count; i++)
-        stk_decode_lane_close(&loader->workers[i].maker.decode);
+        stk_decode_lane_close(&loader->workers[i].maker.lane);
     stk_device_decode_destroy(&loader->pipeline.decode);
     if (failure == NULL)
         return refuse(loader, rc, error);

@@ -18,38 +18,6 @@
 #ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
-/* The error in words. It is removed from cudaGetLastError: the program would take it for its own. */
-const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t code)
-{
-    (void)runtime->cudaGetLastError();
-    return runtime->cudaGetErrorString(code);
-}
-
-/* 0, or the device has failed. */
-int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what)
-{
-    if (code == cudaSuccess)
-        return 0;
-    return stk_device_fail(&gpu->device, "cuda:%u: %s: %s (%d)", (unsigned)gpu->device.index, what,
-                           stk_gpu_words(&gpu->runtime, code), (int)code);
-}
-
-/* ---- the current device, which is the caller's ---- */
-
-int stk_gpu_enter(struct stk_gpu *gpu, int *before)
-{
-    const char *what = NULL;
-    const cudaError_t code = stk_cuda_context_enter(&gpu->context, before, &what);
-    return stk_gpu_check(gpu, code, what);
-}
-
-void stk_gpu_leave(struct stk_gpu *gpu, int before)
-{
-    const char *what = NULL;
-    const cudaError_t code = stk_cuda_context_leave(&gpu->context, before, &what);
-    (void)stk_gpu_check(gpu, code, what);
-}
-
 /* ---- open and close ---- */
 
 static int find_device(struct stk_gpu *gpu, uint32_t index, char why[STK_DEVICE_WHY_BYTES])

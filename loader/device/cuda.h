@@ -1,6 +1,7 @@
 /* cuda.h - a GPU as a device: what the files cuda*.c share.
  *
- *   cuda.c            open, close, the caller's current device, the tables of functions
+ *   cuda.c            open, close, the tables of functions
+ *   cuda_current.c    errors, the caller's current device
  *   cuda_memory.c     memory of the GPU, page-locked host memory
  *   cuda_streams.c    the streams for copies and kernels
  *   cuda_send.c       copies and kernels of a batch

@@ -38,16 +38,21 @@ static int make(struct stk_decode_lane *lane, char why[STK_DEVICE_WHY_BYTES])
     return rc;
 }
 
-int stk_decode_lane_open(struct stk_decode_lane *lane, struct stk_device_decode *decode,
+int stk_decode_lane_open(struct stk_decode_lane **out, struct stk_device_decode *decode,
                          char why[STK_DEVICE_WHY_BYTES])
 {
-    *lane = (struct stk_decode_lane){ .decode = decode };
+    struct stk_decode_lane *lane = stk_calloc(1, sizeof(*lane));
+    *out = lane;
+    if (lane == NULL)
+        return STOKER_ENOMEM;
+    lane->decode = decode;
     return make(lane, why);
 }
 
-void stk_decode_lane_close(struct stk_decode_lane *lane)
+void stk_decode_lane_close(struct stk_decode_lane **open)
 {
-    if (lane->decode == NULL)
+    struct stk_decode_lane *lane = *open;
+    if (lane == NULL)
         return;
     struct stk_device *device = lane->decode->device;
     const bool entered = lane->lane != NULL && stk_lane_enter(lane->lane) == 0;
@@ -58,7 +63,8 @@ void stk_decode_lane_close(struct stk_decode_lane *lane)
         device->ops->free(device, lane->pixels);
     stk_lane_close(&lane->lane);
     stk_region_unmap(&lane->memory);
-    memset(lane, 0, sizeof(*lane));
+    stk_free(lane);
+    *open = NULL;
 }
 
 /* ---- images that wait ---- */
@@ -151,7 +157,7 @@ static int transform(struct stk_decode_lane *lane, uint32_t i, const void *pixel
         .count = 1,
         .epoch = span->epoch,
     };
-    stk_launch_steps_init(steps, &decode->transform, image->height, image->width, 1);
+    stk_launch_steps_init(steps, &decode->plan->transform, image->height, image->width, 1);
     assert(steps->scratch_bytes <= decode->scratch_bytes);
     stk_launch_steps_place(steps, lane->pixels + aligned(decode->pixel_bytes), 1);
     stk_launch_steps_take(steps, &rows);

@@ -28,7 +28,7 @@ struct stk_lane_image {
 };
 
 struct stk_decode_lane {
-    struct stk_device_decode *decode; /* NULL = not open */
+    struct stk_device_decode *decode;
     struct stk_lane *lane;
     struct stk_batch_decoder decoder;
     struct stk_lane_image images[STK_BATCH_DECODER_IMAGES_MAX];
@@ -42,14 +42,10 @@ struct stk_decode_lane {
 };
 
 /* Open the lane of a worker. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. Close it either way. */
-int stk_decode_lane_open(struct stk_decode_lane *lane, struct stk_device_decode *decode,
+int stk_decode_lane_open(struct stk_decode_lane **out, struct stk_device_decode *decode,
                          char why[STK_DEVICE_WHY_BYTES]);
-void stk_decode_lane_close(struct stk_decode_lane *lane); /* all zero is allowed */
-
-static inline bool stk_decode_lane_is_open(const struct stk_decode_lane *lane)
-{
-    return lane->decode != NULL;
-}
+/* Sets *lane to NULL, which is allowed. */
+void stk_decode_lane_close(struct stk_decode_lane **lane);
 
 /* Returns true if the lane must be run before another row begins or continues. */
 bool stk_decode_lane_is_full(const struct stk_decode_lane *lane);

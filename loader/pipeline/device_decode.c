@@ -29,14 +29,14 @@ static int plan_rows(struct stk_device_decode *decode,
         framing = *options->framing;
     else if (stk_framing_init(&framing, &nothing, 0, size.height, size.width, false, unused) < 0)
         return STOKER_EINVAL;
-    return stk_transform_plan_init(&decode->transform, &framing, options->fill, &decode->convert,
-                                   options->channels, height, width);
+    return stk_transform_plan_init(&decode->plan->transform, &framing, options->fill,
+                                   &decode->plan->convert, options->channels, height, width);
 }
 
 static int load_kernels(struct stk_device_decode *decode, char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_launch_steps steps;
-    stk_launch_steps_init(&steps, &decode->transform, decode->side_max, decode->side_max, 1);
+    stk_launch_steps_init(&steps, &decode->plan->transform, decode->side_max, decode->side_max, 1);
     decode->scratch_bytes = steps.scratch_bytes;
     for (uint32_t i = 0; i < steps.count; i++) {
         void *loaded = stk_device_decode_kernel(decode, steps.kernels[i]);
@@ -85,7 +85,10 @@ int stk_device_decode_init(struct stk_device_decode *out,
 {
     memset(out, 0, sizeof(*out));
     out->device = options->device;
-    out->convert = *options->convert;
+    out->plan = stk_calloc(1, sizeof(*out->plan));
+    if (out->plan == NULL)
+        return STOKER_ENOMEM;
+    out->plan->convert = *options->convert;
     out->channels = options->channels;
     out->any_size = options->any_size;
     out->one_size = options->one_size;
@@ -100,8 +103,10 @@ int stk_device_decode_init(struct stk_device_decode *out,
     if (rc == 0)
         rc = stk_decoding_library_open(&out->library, why);
     out->on = rc == 0;
-    if (rc < 0)
+    if (rc < 0) {
+        stk_free(out->plan);
         memset(out, 0, sizeof(*out));
+    }
     return rc;
 }
 
@@ -111,7 +116,7 @@ int stk_device_decode_make_rows(struct stk_device_decode *decode, const struct s
     const size_t count = (size_t)slots->slot_count * slots->batch_size;
     decode->batch_size = slots->batch_size;
     decode->slot_count = slots->slot_count;
-    decode->row_bytes = decode->convert.to_bytes;
+    decode->row_bytes = decode->plan->convert.to_bytes;
     decode->places = stk_calloc(count, sizeof(decode->places[0]));
     if (decode->places == NULL)
         return STOKER_ENOMEM;
@@ -124,6 +129,7 @@ void stk_device_decode_destroy(struct stk_device_decode *decode)
     if (decode->rows != NULL)
         decode->device->ops->free(decode->device, decode->rows);
     stk_free(decode->places);
+    stk_free(decode->plan);
     stk_decoding_library_close(&decode->library);
     memset(decode, 0, sizeof(*decode));
 }

@@ -25,12 +25,16 @@
 
 enum { STK_MADE_ON_HOST = -1 }; /* in places */
 
+struct stk_device_decode_plan {
+    struct stk_transform_plan transform; /* from an image to a row of the slot; ends in `convert` */
+    struct stk_convert_plan convert;
+};
+
 struct stk_device_decode {
     bool on; /* false: the CPU decodes everything */
     struct stk_device *device;
     struct stk_decoding_library library;
-    struct stk_transform_plan transform; /* from an image to a row of the slot; ends in `convert` */
-    struct stk_convert_plan convert;
+    struct stk_device_decode_plan *plan;
     uint32_t channels;
     bool any_size; /* images are resized; else all have one_size */
     stoker_size one_size;
@@ -68,8 +72,8 @@ struct stk_device_decode_options {
     size_t file_bytes_max; /* longest file */
 };
 
-/* Load the library and the kernels. Returns 0; STOKER_EDEVICE or STOKER_ENOTSUP, with the reason in `why` and *out all zero. The
- * device must outlive *out. */
+/* Load the library and the kernels. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE or STOKER_ENOTSUP with the reason in `why`; then *out
+ * is all zero. The device must outlive *out. */
 int stk_device_decode_init(struct stk_device_decode *out,
                            const struct stk_device_decode_options *options,
                            char why[STK_DEVICE_WHY_BYTES]);

@@ -235,8 +235,7 @@ static bool is_image_file(const struct stk_row_maker *maker, const struct stk_sp
     const stoker_dataset *dataset = maker->pipeline->dataset;
     const stoker_codec *codec = stk_span_part(span, row, part)->codec;
     const struct stk_part_fields own = dataset->part_fields[part];
-    return stk_decode_lane_is_open(&maker->decode) && stk_codecs_can_inspect(codec) &&
-           own.first == 0 && own.count == 1;
+    return maker->lane != NULL && stk_codecs_can_inspect(codec) && own.first == 0 && own.count == 1;
 }
 
 /* Let the image wait in the worker's lane, if it is one for the GPU. *taken: it does, or it is bad, which is then the result. */
@@ -256,8 +255,8 @@ static int take_image(struct stk_row_maker *maker, struct stk_span *span, uint32
         .bytes = encoded->bytes,
         .size = encoded->size,
     };
-    *taken = rc < 0 ||
-             stk_decode_lane_add(&maker->decode, &image, &header, sample->extent.memory != NULL);
+    *taken =
+        rc < 0 || stk_decode_lane_add(maker->lane, &image, &header, sample->extent.memory != NULL);
     if (rc == 0 && *taken && span->part_sizes != NULL)
         span->part_sizes[(size_t)row * span->part_count + part] =
             (stoker_size){ header.height, header.width };
@@ -300,8 +299,8 @@ static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *sp
 
 uint32_t stk_row_decode(struct stk_row_maker *maker)
 {
-    struct stk_decode_lane *lane = &maker->decode;
-    if (!stk_decode_lane_is_open(lane) || lane->count == 0)
+    struct stk_decode_lane *lane = maker->lane;
+    if (lane == NULL || lane->count == 0)
         return 0;
     (void)stk_decode_lane_run(lane); /* a failure is the device's, which each row reports */
     return lane->count;
@@ -310,8 +309,8 @@ uint32_t stk_row_decode(struct stk_row_maker *maker)
 enum stk_row_step stk_row_decoded(struct stk_row_maker *maker, uint32_t index,
                                   struct stk_span **span, uint32_t *row)
 {
-    const struct stk_lane_image *image = &maker->decode.images[index];
-    const char *failure = stk_device_failure(maker->decode.decode->device);
+    const struct stk_lane_image *image = &maker->lane->images[index];
+    const char *failure = stk_device_failure(maker->lane->decode->device);
     *span = image->span;
     *row = image->row;
     maker->order_count = 0;

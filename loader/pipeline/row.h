@@ -29,7 +29,7 @@ enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_com
 /* Returns true if stk_row_decode() must come before the next row is begun or continued. */
 static inline bool stk_row_must_decode(const struct stk_row_maker *maker)
 {
-    return stk_decode_lane_is_open(&maker->decode) && stk_decode_lane_is_full(&maker->decode);
+    return maker->lane != NULL && stk_decode_lane_is_full(maker->lane);
 }
 
 /* Let the GPU decode the images that wait. Returns their number, for each of which decoded() is called before another row is begun. */
@@ -42,7 +42,7 @@ enum stk_row_step stk_row_decoded(struct stk_row_maker *maker, uint32_t index,
 /* All images have been taken. */
 static inline void stk_row_decoded_all(struct stk_row_maker *maker)
 {
-    stk_decode_lane_clear(&maker->decode);
+    stk_decode_lane_clear(maker->lane);
 }
 
 #endif

@@ -53,7 +53,7 @@ int stk_row_maker_init(struct stk_row_maker *maker, struct stk_pipeline *pipelin
 
 void stk_row_maker_destroy(struct stk_row_maker *maker)
 {
-    stk_decode_lane_close(&maker->decode);
+    stk_decode_lane_close(&maker->lane);
     stk_codecs_destroy(&maker->codecs);
     stk_region_unmap(&maker->scratch);
     stk_free(maker->orders);

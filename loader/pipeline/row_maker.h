@@ -32,8 +32,8 @@ struct stk_row_maker {
     uint8_t *masks;  /* decoded masks, inside scratch, and the scratch of their geometry */
     void *mask_scratch;
     struct stk_hook_scratch hooks;
-    struct stk_decode_lane decode; /* not open: the CPU decodes all images */
-    stoker_row *rows;              /* [field_count], of the part being decoded */
+    struct stk_decode_lane *lane; /* NULL: the CPU decodes all images */
+    stoker_row *rows;             /* [field_count], of the part being decoded */
     /* Reads that the row that was begun or continued last needs now. */
     struct stk_read_order *orders; /* [part_count] */
     uint32_t order_count;

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 . tests/checks/scratch.sh
 data='synth:digits?count=2000'
-fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 3 --seconds 0.01 --quiet)
+fast=("--workers=0,2" "--pin-memory=off,auto" "--batch-size=64,300" --repeats 3 --seconds 0.03 --quiet)
 
 # refuses WORD... : exit status 2, one line on standard error that names the tool, nothing printed.
 refuses() {
