@@ -123,9 +123,9 @@ int stk_lane_open(struct stk_lane **out, struct stk_device *device, char why[STK
     return STOKER_EDEVICE;
 }
 
-void stk_lane_close(struct stk_lane **lane)
+void stk_lane_close(struct stk_lane **at)
 {
-    *lane = NULL;
+    *at = NULL;
 }
 
 void *stk_lane_stream(const struct stk_lane *lane)

@@ -18,8 +18,8 @@ struct stk_lane;
 /* Open a lane of a GPU that copies batches. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
 int stk_lane_open(struct stk_lane **out, struct stk_device *device, char why[STK_DEVICE_WHY_BYTES]);
 
-/* Nothing is in progress on it, or the device has failed. Sets *lane to NULL; NULL is allowed. */
-void stk_lane_close(struct stk_lane **lane);
+/* Nothing is in progress on it, or the device has failed. Sets *at to NULL; NULL is allowed. */
+void stk_lane_close(struct stk_lane **at);
 
 /* The stream, for libraries that queue work themselves. */
 void *stk_lane_stream(const struct stk_lane *lane);

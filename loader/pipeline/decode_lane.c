@@ -49,9 +49,9 @@ int stk_decode_lane_open(struct stk_decode_lane **out, struct stk_device_decode 
     return make(lane, why);
 }
 
-void stk_decode_lane_close(struct stk_decode_lane **open)
+void stk_decode_lane_close(struct stk_decode_lane **at)
 {
-    struct stk_decode_lane *lane = *open;
+    struct stk_decode_lane *lane = *at;
     if (lane == NULL)
         return;
     struct stk_device *device = lane->decode->device;
@@ -64,7 +64,7 @@ void stk_decode_lane_close(struct stk_decode_lane **open)
     stk_lane_close(&lane->lane);
     stk_region_unmap(&lane->memory);
     stk_free(lane);
-    *open = NULL;
+    *at = NULL;
 }
 
 /* ---- images that wait ---- */

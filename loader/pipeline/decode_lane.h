@@ -44,8 +44,8 @@ struct stk_decode_lane {
 /* Open the lane of a worker. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. Close it either way. */
 int stk_decode_lane_open(struct stk_decode_lane **out, struct stk_device_decode *decode,
                          char why[STK_DEVICE_WHY_BYTES]);
-/* Sets *lane to NULL, which is allowed. */
-void stk_decode_lane_close(struct stk_decode_lane **lane);
+/* Sets *at to NULL, which is allowed. */
+void stk_decode_lane_close(struct stk_decode_lane **at);
 
 /* Returns true if the lane must be run before another row begins or continues. */
 bool stk_decode_lane_is_full(const struct stk_decode_lane *lane);

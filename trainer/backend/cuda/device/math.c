@@ -32,8 +32,8 @@ static void math_release(void *context, void *memory)
 static bool is_lost(struct stk_backend *backend)
 {
     (void)backend->runtime.cudaGetLastError();
-    return stk_cuda_await(backend, NULL, NULL) != STOKER_OK &&
-           stk_cuda_await(backend, NULL, NULL) != STOKER_OK;
+    const bool failed = stk_cuda_await(backend, NULL, NULL) != STOKER_OK;
+    return failed && stk_cuda_await(backend, NULL, NULL) != STOKER_OK;
 }
 
 /* The code of a failed run, with its cause in *error. */
