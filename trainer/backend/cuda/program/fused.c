@@ -85,11 +85,11 @@ int stk_cuda_queue_sums_bias(struct stk_backend *backend, const struct stk_opera
 uint64_t stk_cuda_head_workspace(const struct stk_plan *plan, uint32_t i, uint32_t count)
 {
     const struct stk_layer *const layer = &plan->model->layers[plan->ops[i].layer];
-    const struct stk_train_head a = { .loss = { .rows = count } };
+    const uint32_t classes = (uint32_t)stk_shape_elements(layer->out);
+    const struct stk_train_head a = { .loss = { .rows = count, .classes = classes } };
     const struct stk_kernel *const kernel =
         stk_train_kernel_in("stk_train_head", STOKER_DTYPE_FLOAT32);
-    return stk_cuda_loss_workspace() +
-           kernel->grid(&a).x * stk_shape_elements(layer->out) * sizeof(float);
+    return stk_cuda_loss_workspace() + (uint64_t)kernel->grid(&a).x * classes * sizeof(float);
 }
 
 int stk_cuda_queue_head(struct stk_backend *backend, const struct stk_cuda_head *head,
