@@ -282,7 +282,7 @@ STK_RNG void stk_colour_apply(uint32_t step, float amount, float mean, int gray,
  * integers, for GPUs that have little double precision. */
 STK_RNG float stk_colour_mean(uint64_t sum, uint64_t pixels)
 {
-    if (sum == 0)
+    if (sum == 0 || pixels == 0)
         return 0.0F;
     float unit = 1.0F;
     for (; sum >> 63 == 0; sum *= 2)

@@ -160,7 +160,8 @@ cudaError_t stk_cuda_launch_kernel(const struct stk_cuda_runtime *runtime, const
 {
     if (runtime->cuLaunchKernel == NULL)
         return runtime->cudaLaunchKernel(kernel, grid, block, arguments, 0, stream);
-    const cudaKernel_t handle = (cudaKernel_t)(uintptr_t)kernel;
+    cudaKernel_t handle; /* the same pointer: the driver calls it by its own type */
+    memcpy(&handle, &kernel, sizeof(handle));
     cudaError_t code = runtime->cuLaunchKernel(handle, grid.x, grid.y, grid.z, block.x, block.y,
                                                block.z, 0, stream, arguments, NULL);
     if (code != cudaErrorDeviceUninitialized)
