@@ -17,11 +17,13 @@
 
 enum { SIDE = 16, BATCH = 2, CLASSES = 10, TEXT_BYTES = 16384 };
 
+/* Memory of zeros. A fill is queued on the default stream, which the trainer's own stream does not wait for. */
 static void *on_device(size_t bytes)
 {
     void *memory = NULL;
     cr_assert_eq(cudaMalloc(&memory, bytes), cudaSuccess);
     cr_assert_eq(cudaMemset(memory, 0, bytes), cudaSuccess);
+    cr_assert_eq(cudaDeviceSynchronize(), cudaSuccess);
     return memory;
 }
 
