@@ -62,6 +62,7 @@ THIRD_PARTY = {
     "nvtx3/": ("loader/pipeline/nvtx.c", "tests/support/nvtx_tool.c"),
     # The build writes it.
     "bench_commit.h": ("bench/build.c",),
+    "Python.h": ("loader/python/extension/core.h",),
     "criterion/": ("tests/",),
     "sanitizer/": ("loader/reader/ring.c", "tests/"),
 }
