@@ -89,6 +89,7 @@ function(stoker_dependency_target name upper package)
     target_link_libraries(stoker::${name} INTERFACE "${STOKER_ARCHIVE_${library}}")
     target_link_options(stoker::${name} INTERFACE "LINKER:--exclude-libs,lib${library}.a")
   endforeach()
+  target_link_libraries(stoker::${name} INTERFACE m) # libpng and libwebp need it
   target_include_directories(stoker::${name} INTERFACE ${STOKER_PKG_${upper}_INCLUDE_DIRS})
 endfunction()
 
