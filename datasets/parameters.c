@@ -173,7 +173,7 @@ static int apply(struct reading *reading, const struct pair *pair)
         assert(parameter->dtype != NULL);
         return read_dtype(reading, parameter, pair->value);
     }
-    char known[96];
+    char known[192];
     list_keys(reading, known, sizeof(known));
     struct stk_nearest nearest = stk_nearest_to(pair->key, strlen(pair->key));
     for (size_t i = 0; i < reading->table_count; i++)

@@ -16,13 +16,14 @@ enum { DIGITS_MAX = 18 };
 
 struct parse {
     struct stk_tar_pattern *pattern;
+    const char *format;
     stoker_error *error;
 };
 
 static int refuse(const struct parse *in, int code, const char *what)
 {
     const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(in->error, code, STOKER_STAGE_OPEN, &place, "tar: \"%.*s\": %s",
+    return stk_error_set(in->error, code, STOKER_STAGE_OPEN, &place, "%s: \"%.*s\": %s", in->format,
                          (int)in->pattern->bytes, in->pattern->text, what);
 }
 
@@ -107,10 +108,10 @@ void stk_tar_pattern_plain(struct stk_tar_pattern *out, const char *text, size_t
     *out = (struct stk_tar_pattern){ .text = text, .bytes = bytes, .name_count = 1 };
 }
 
-int stk_tar_pattern_parse(struct stk_tar_pattern *out, const char *text, size_t bytes,
-                          stoker_error *error)
+int stk_tar_pattern_parse(struct stk_tar_pattern *out, const char *format, const char *text,
+                          size_t bytes, stoker_error *error)
 {
-    const struct parse in = { .pattern = out, .error = error };
+    const struct parse in = { .pattern = out, .format = format, .error = error };
     stk_tar_pattern_plain(out, text, bytes);
     for (size_t at = 0; at < bytes; at++) {
         if (text[at] == '}')

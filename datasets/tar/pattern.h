@@ -27,10 +27,10 @@ struct stk_tar_pattern {
     uint32_t name_count; /* 1..STK_TAR_FILES_MAX */
 };
 
-/* Parse the first `bytes` bytes of text, which must outlive the pattern. STOKER_ESPEC: malformed
- * braces; STOKER_ELIMIT: too many pairs or names. */
-int stk_tar_pattern_parse(struct stk_tar_pattern *out, const char *text, size_t bytes,
-                          stoker_error *error);
+/* Parse the first `bytes` bytes of text, which must outlive the pattern. format is for messages ("tar").
+ * STOKER_ESPEC: malformed braces; STOKER_ELIMIT: too many pairs or names. */
+int stk_tar_pattern_parse(struct stk_tar_pattern *out, const char *format, const char *text,
+                          size_t bytes, stoker_error *error);
 
 /* Use the text literally, braces included. */
 void stk_tar_pattern_plain(struct stk_tar_pattern *out, const char *text, size_t bytes);

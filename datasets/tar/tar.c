@@ -388,7 +388,7 @@ static int read_spec(struct opening *opening, const char *rest)
     if (rc != STOKER_OK)
         return rc;
     if (stat(opening->base.path, &status) != 0)
-        return stk_tar_pattern_parse(&opening->pattern, opening->base.path, bytes,
+        return stk_tar_pattern_parse(&opening->pattern, "tar", opening->base.path, bytes,
                                      opening->base.error);
     stk_tar_pattern_plain(&opening->pattern, opening->base.path, bytes);
     return STOKER_OK;

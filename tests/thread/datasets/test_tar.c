@@ -58,7 +58,7 @@ static int build(struct stk_tar_index *index, stoker_error *error)
     struct stk_tar_pattern pattern;
     char text[256];
     (void)snprintf(text, sizeof(text), "%s/{00..%02d}.tar", directory, ARCHIVES - 1);
-    CHECK(stk_tar_pattern_parse(&pattern, text, strlen(text), error) == STOKER_OK);
+    CHECK(stk_tar_pattern_parse(&pattern, "tar", text, strlen(text), error) == STOKER_OK);
     return stk_tar_index_build(index, &pattern, &wish, error);
 }
 

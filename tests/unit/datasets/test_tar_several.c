@@ -45,7 +45,8 @@ CleanTest(tar_several, braces_stand_for_names)
         struct stk_tar_pattern pattern;
         stoker_error error = { .message = "" };
         char name[32];
-        const int rc = stk_tar_pattern_parse(&pattern, rows[i].text, strlen(rows[i].text), &error);
+        const int rc =
+            stk_tar_pattern_parse(&pattern, "tar", rows[i].text, strlen(rows[i].text), &error);
         cr_assert_eq(rc, rows[i].code, "%s: %s", rows[i].text, error.message);
         if (rc != STOKER_OK)
             continue;
@@ -151,7 +152,7 @@ CleanTest(tar_several, archives_report_as_one_after_the_other)
         write_labelled(&directory, file, 20);
     (void)snprintf(text, sizeof(text), "%s/t-{00..19}.tar", directory.path);
     stoker_error error = { .message = "" };
-    cr_assert_eq(stk_tar_pattern_parse(&pattern, text, strlen(text), &error), STOKER_OK);
+    cr_assert_eq(stk_tar_pattern_parse(&pattern, "tar", text, strlen(text), &error), STOKER_OK);
     for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
         char first[sizeof(error.message)] = "";
         for (int round = 0; round < 20; round++) {

@@ -1,0 +1,103 @@
+/* widen.c - see widen.h.
+ *
+ * Loads are copies of known size, so the compiler makes vectors of them at any alignment.
+ */
+#include "datasets/tokens/widen.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define COPY(bytes)                                                                                \
+    static bool copy_##bytes(const void *from, void *to, size_t count)                             \
+    {                                                                                              \
+        memcpy(to, from, count *(bytes));                                                          \
+        return true;                                                                               \
+    }
+
+COPY(1)
+COPY(2)
+COPY(4)
+COPY(8)
+
+/* Types of which every value fits. */
+#define WIDEN(name, from_type, to_type)                                                            \
+    static bool name(const void *restrict from, void *restrict to, size_t count)                   \
+    {                                                                                              \
+        const uint8_t *at = from;                                                                  \
+        to_type *out = to;                                                                         \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            from_type token;                                                                       \
+            memcpy(&token, at + i * sizeof(token), sizeof(token));                                 \
+            out[i] = (to_type)token;                                                               \
+        }                                                                                          \
+        return true;                                                                               \
+    }
+
+WIDEN(widen_u8_i32, uint8_t, int32_t)
+WIDEN(widen_i8_i32, int8_t, int32_t)
+WIDEN(widen_u16_i32, uint16_t, int32_t)
+WIDEN(widen_i16_i32, int16_t, int32_t)
+WIDEN(widen_u8_i64, uint8_t, int64_t)
+WIDEN(widen_i8_i64, int8_t, int64_t)
+WIDEN(widen_u16_i64, uint16_t, int64_t)
+WIDEN(widen_i16_i64, int16_t, int64_t)
+WIDEN(widen_u32_i64, uint32_t, int64_t)
+WIDEN(widen_i32_i64, int32_t, int64_t)
+
+/* Unsigned to signed of the same width: a token with the highest bit does not fit. */
+#define CHECKED(name, type)                                                                        \
+    static bool name(const void *restrict from, void *restrict to, size_t count)                   \
+    {                                                                                              \
+        const uint8_t *at = from;                                                                  \
+        type *out = to;                                                                            \
+        type bits = 0;                                                                             \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            type token;                                                                            \
+            memcpy(&token, at + i * sizeof(token), sizeof(token));                                 \
+            bits |= token;                                                                         \
+            out[i] = token;                                                                        \
+        }                                                                                          \
+        return bits >> (sizeof(bits) * 8 - 1) == 0;                                                \
+    }
+
+CHECKED(check_u32, uint32_t)
+CHECKED(check_u64, uint64_t)
+
+static stk_widen_fn *to_itself(stoker_dtype dtype)
+{
+    switch (stoker_dtype_bytes(dtype)) {
+    case 1:
+        return copy_1;
+    case 2:
+        return copy_2;
+    case 4:
+        return copy_4;
+    default:
+        return copy_8;
+    }
+}
+
+stk_widen_fn *stk_widen_choose(stoker_dtype from, stoker_dtype to)
+{
+    static const struct {
+        stoker_dtype from;
+        stk_widen_fn *to_int32, *to_int64;
+    } table[] = {
+        { STOKER_DTYPE_UINT8, widen_u8_i32, widen_u8_i64 },
+        { STOKER_DTYPE_INT8, widen_i8_i32, widen_i8_i64 },
+        { STOKER_DTYPE_UINT16, widen_u16_i32, widen_u16_i64 },
+        { STOKER_DTYPE_INT16, widen_i16_i32, widen_i16_i64 },
+        { STOKER_DTYPE_UINT32, check_u32, widen_u32_i64 },
+        { STOKER_DTYPE_INT32, copy_4, widen_i32_i64 },
+        { STOKER_DTYPE_UINT64, NULL, check_u64 },
+        { STOKER_DTYPE_INT64, NULL, copy_8 },
+    };
+    if (from == to)
+        return to_itself(from);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].from == from)
+            return to == STOKER_DTYPE_INT32   ? table[i].to_int32
+                   : to == STOKER_DTYPE_INT64 ? table[i].to_int64
+                                              : NULL;
+    return NULL;
+}

@@ -1,0 +1,260 @@
+/* window.c - see window.h.
+ *
+ * Where documents begin is known in one of two ways: by the index, if there is one, or by the window's own tokens, of which
+ * an eos ends a document and a bos begins one.
+ */
+#include "datasets/tokens/window.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const field_names[STK_WINDOW_FIELDS] = { "tokens",     "inputs",    "targets",
+                                                            "positions",  "segments",  "documents",
+                                                            "cu_seqlens", "max_seqlen" };
+
+/* ---- the list of fields --------------------------------------------------------- */
+
+bool stk_window_has(const struct stk_window *window, enum stk_window_field field)
+{
+    for (uint32_t i = 0; i < window->field_count; i++)
+        if (window->fields[i] == field)
+            return true;
+    return false;
+}
+
+static uint32_t field_named(const char *name, size_t bytes)
+{
+    uint32_t field = 0;
+    while (field < STK_WINDOW_FIELDS &&
+           (strlen(field_names[field]) != bytes || memcmp(field_names[field], name, bytes) != 0))
+        field++;
+    return field;
+}
+
+const char *stk_window_parse(struct stk_window *window, const char *fields)
+{
+    window->field_count = 0;
+    for (const char *at = fields;; at++) {
+        const size_t bytes = strcspn(at, ",");
+        const uint32_t field = field_named(at, bytes);
+        if (field == STK_WINDOW_FIELDS)
+            return "there are tokens, inputs, targets, positions, segments, documents, cu_seqlens, "
+                   "max_seqlen";
+        if (stk_window_has(window, (enum stk_window_field)field))
+            return "a field is given twice";
+        window->fields[window->field_count++] = (enum stk_window_field)field;
+        at += bytes;
+        if (*at == '\0')
+            break;
+    }
+    return window->fields[0] <= STK_WINDOW_TARGETS
+               ? NULL
+               : "the first field must be tokens, inputs or targets";
+}
+
+bool stk_window_needs_documents(const struct stk_window *window)
+{
+    for (uint32_t i = 0; i < window->field_count; i++)
+        if (window->fields[i] >= STK_WINDOW_POSITIONS)
+            return true;
+    return false;
+}
+
+bool stk_window_is_raw(const struct stk_window *window)
+{
+    return window->field_count == 1 && window->fields[0] != STK_WINDOW_TARGETS &&
+           window->dtype == window->tokens->dtype;
+}
+
+void stk_window_describe(const struct stk_window *window, uint32_t field, stoker_field_info *out)
+{
+    const enum stk_window_field which = window->fields[field];
+    *out = (stoker_field_info){ .struct_size = sizeof(*out),
+                                .name = field_names[which],
+                                .dtype = STOKER_DTYPE_INT32,
+                                .rank = 1,
+                                .shape = { window->length } };
+    if (which <= STK_WINDOW_TARGETS)
+        out->dtype = window->dtype;
+    if (which == STK_WINDOW_DOCUMENTS)
+        out->dtype = STOKER_DTYPE_INT64;
+    if (which == STK_WINDOW_CU_SEQLENS)
+        out->shape[0] = (uint64_t)window->documents_max + 1;
+    if (which == STK_WINDOW_MAX_SEQLEN)
+        out->rank = 0;
+}
+
+/* ---- where documents begin ------------------------------------------------------ */
+
+/* The parts of documents in a window, one after the other. */
+struct parts {
+    const struct stk_window *window;
+    const uint8_t *tokens;
+    uint64_t first;    /* number of the first token in the stream; only with an index */
+    uint64_t document; /* number of the part's document; only with an index */
+    uint32_t begin, end;
+};
+
+#define IS(type, value) ((value) != STK_TOKENS_NONE && token == (type)(value))
+
+/* Returns the first place behind `from` at which a document begins, or the length. */
+#define SCAN(type)                                                                                 \
+    for (uint32_t i = from; i < parts->window->length; i++) {                                      \
+        type token;                                                                                \
+        memcpy(&token, parts->tokens + i * sizeof(token), sizeof(token));                          \
+        if (i > from && IS(type, tokens->bos))                                                     \
+            return i;                                                                              \
+        if (i + 1 < parts->window->length && IS(type, tokens->eos))                                \
+            return i + 1;                                                                          \
+    }                                                                                              \
+    return parts->window->length;
+
+static uint32_t scan(const struct parts *parts, uint32_t from)
+{
+    const struct stk_tokens *tokens = parts->window->tokens;
+    switch (tokens->token_bytes) {
+    case 1:
+        SCAN(uint8_t)
+    case 2:
+        SCAN(uint16_t)
+    case 4:
+        SCAN(uint32_t)
+    default:
+        SCAN(uint64_t)
+    }
+}
+
+/* The end of the document that has the part. */
+static uint32_t look_up(const struct parts *parts)
+{
+    const struct stk_tokens *tokens = parts->window->tokens;
+    const uint64_t left = tokens->starts[parts->document + 1] - parts->first;
+    return left < parts->window->length ? (uint32_t)left : parts->window->length;
+}
+
+static struct parts parts_begin(const struct stk_window *window, const stoker_encoded *in)
+{
+    struct parts parts = { .window = window, .tokens = in->bytes };
+    if (window->tokens->starts != NULL) {
+        parts.first = window->first(window->self, in->sample);
+        parts.document = stk_tokens_document_of(window->tokens, parts.first);
+    }
+    return parts;
+}
+
+/* Step to the next part. Returns false at the end of the window. */
+static bool parts_next(struct parts *parts)
+{
+    const bool indexed = parts->window->tokens->starts != NULL;
+    if (parts->end == parts->window->length)
+        return false;
+    parts->document += parts->end > 0 ? 1 : 0;
+    parts->begin = parts->end;
+    parts->end = indexed ? look_up(parts) : scan(parts, parts->begin);
+    return true;
+}
+
+/* ---- fields --------------------------------------------------------------------- */
+
+static void fill_positions(const struct parts *part, int32_t *out)
+{
+    for (uint32_t i = part->begin; i < part->end; i++)
+        out[i] = (int32_t)(i - part->begin);
+}
+
+static void fill_segments(const struct parts *part, int32_t number, int32_t *out)
+{
+    for (uint32_t i = part->begin; i < part->end; i++)
+        out[i] = number;
+}
+
+static void fill_documents(const struct parts *part, int64_t *out)
+{
+    for (uint32_t i = part->begin; i < part->end; i++)
+        out[i] = (int64_t)part->document;
+}
+
+static int refuse_parts(const struct stk_window *window, stoker_error *error)
+{
+    (void)snprintf(error->message, sizeof(error->message),
+                   "the window has parts of more than %u documents; documents_max allows more",
+                   window->documents_max);
+    return STOKER_ELIMIT;
+}
+
+/* Fill one field that follows from the parts of documents. */
+static int fill(const struct stk_window *window, enum stk_window_field field,
+                const stoker_encoded *in, void *out, stoker_error *error)
+{
+    uint32_t count = 0, longest = 0;
+    struct parts part = parts_begin(window, in);
+    int32_t *numbers = out;
+    for (; parts_next(&part); count++) {
+        const uint32_t length = part.end - part.begin;
+        if (field == STK_WINDOW_POSITIONS)
+            fill_positions(&part, out);
+        else if (field == STK_WINDOW_SEGMENTS)
+            fill_segments(&part, (int32_t)count, out);
+        else if (field == STK_WINDOW_DOCUMENTS)
+            fill_documents(&part, out);
+        else if (field == STK_WINDOW_CU_SEQLENS && count == window->documents_max)
+            return refuse_parts(window, error);
+        else if (field == STK_WINDOW_CU_SEQLENS)
+            numbers[count] = (int32_t)part.begin;
+        longest = length > longest ? length : longest;
+    }
+    if (field == STK_WINDOW_CU_SEQLENS)
+        for (; count <= window->documents_max; count++)
+            numbers[count] = (int32_t)window->length;
+    if (field == STK_WINDOW_MAX_SEQLEN)
+        numbers[0] = (int32_t)longest;
+    return STOKER_OK;
+}
+
+static int make_field(const struct stk_window *window, enum stk_window_field field,
+                      const stoker_encoded *in, void *out, stoker_error *error)
+{
+    const uint32_t skipped = field == STK_WINDOW_TARGETS ? window->tokens->token_bytes : 0;
+    if (in->size != stk_window_tokens(window) * window->tokens->token_bytes) {
+        (void)snprintf(error->message, sizeof(error->message), "%zu bytes for a window", in->size);
+        return STOKER_EFORMAT;
+    }
+    if (field > STK_WINDOW_TARGETS)
+        return fill(window, field, in, out, error);
+    if (window->widen(in->bytes + skipped, out, window->length))
+        return STOKER_OK;
+    (void)snprintf(error->message, sizeof(error->message), "a token does not fit %s",
+                   stoker_dtype_name(window->dtype));
+    return STOKER_EFORMAT;
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
+                  size_t row_bytes, stoker_error *error)
+{
+    (void)scratch;
+    (void)row_bytes;
+    const struct stk_window *window = self;
+    return make_field(window, window->fields[0], in, row, error);
+}
+
+static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
+                         stoker_row *rows, uint32_t count, stoker_error *error)
+{
+    (void)scratch;
+    const struct stk_window *window = self;
+    assert(count == window->field_count);
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < count && rc == STOKER_OK; i++)
+        rc = make_field(window, window->fields[i], in, rows[i].data, error);
+    return rc;
+}
+
+void stk_window_init(struct stk_window *window)
+{
+    window->codec = (stoker_codec){ .struct_size = sizeof(window->codec),
+                                    .name = "tokens",
+                                    .self = window,
+                                    .decode = decode,
+                                    .decode_fields = decode_fields };
+}

@@ -1,0 +1,70 @@
+/* window.h - from the tokens of a window, as stored, to its fields.
+ *
+ *   stored        t0 t1 t2 | t3 t4 t5          one read of `length` tokens, one more if there are targets
+ *   tokens, inputs  0 .. length - 1            targets  1 .. length
+ *   positions     0  1  2    0  1  2           a document that began before the window counts from its first token here
+ *   segments      0  0  0    1  1  1
+ *   documents     7  7  7    8  8  8           numbers in the stream: they need the index of documents
+ *   cu_seqlens    0 3 6 6 6 6 6                where documents begin, then the length; max_seqlen 3
+ */
+#ifndef STK_DATASETS_TOKENS_WINDOW_H
+#define STK_DATASETS_TOKENS_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/codec.h>
+#include <stoker/dataset.h>
+
+#include "datasets/tokens/stream.h"
+#include "datasets/tokens/widen.h"
+
+enum stk_window_field {
+    STK_WINDOW_TOKENS,
+    STK_WINDOW_INPUTS, /* as TOKENS, with another name */
+    STK_WINDOW_TARGETS,
+    STK_WINDOW_POSITIONS,
+    STK_WINDOW_SEGMENTS,
+    STK_WINDOW_DOCUMENTS,
+    STK_WINDOW_CU_SEQLENS,
+    STK_WINDOW_MAX_SEQLEN,
+    STK_WINDOW_FIELDS
+};
+
+struct stk_window {
+    const struct stk_tokens *tokens; /* with its documents, if any field needs them */
+    enum stk_window_field fields[STK_WINDOW_FIELDS];
+    uint32_t field_count;   /* >= 1; the first is TOKENS, INPUTS or TARGETS */
+    uint32_t length;        /* tokens, >= 1 */
+    uint32_t documents_max; /* parts of documents that a window may have; >= 1 */
+    stoker_dtype dtype;     /* delivered tokens */
+    stk_widen_fn *widen;    /* from tokens->dtype to dtype */
+    /* The number in the stream of a window's first token. */
+    uint64_t (*first)(const void *self, uint64_t id);
+    const void *self;
+    stoker_codec codec; /* set by stk_window_init() */
+};
+
+/* Parse "inputs,targets,positions". Returns NULL, or what is wrong, a static text. */
+const char *stk_window_parse(struct stk_window *window, const char *fields);
+
+/* Make the codec of a window whose other members are set. */
+void stk_window_init(struct stk_window *window);
+
+/* Describe field `field`, which comes from part 0. */
+void stk_window_describe(const struct stk_window *window, uint32_t field, stoker_field_info *out);
+
+bool stk_window_has(const struct stk_window *window, enum stk_window_field field);
+
+/* Tokens that one window reads. */
+static inline uint64_t stk_window_tokens(const struct stk_window *window)
+{
+    return (uint64_t)window->length + (stk_window_has(window, STK_WINDOW_TARGETS) ? 1 : 0);
+}
+
+/* Returns true if some field needs to know where documents begin. */
+bool stk_window_needs_documents(const struct stk_window *window);
+
+/* Returns true if a window is delivered as it is stored. */
+bool stk_window_is_raw(const struct stk_window *window);
+
+#endif
