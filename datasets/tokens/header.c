@@ -271,32 +271,17 @@ static char *with_end(const char *path, const char *end)
     return other;
 }
 
-static int name_pair(struct stk_token_file *file, const char *from, stoker_error *error)
-{
-    char *other = with_end(from, ends_with(from, ".idx") ? ".bin" : ".idx");
-    if (other == NULL) {
-        const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "its path");
-    }
-    file->index_path = ends_with(from, ".idx") ? file->path : other;
-    file->path = ends_with(from, ".idx") ? other : file->path;
-    return STOKER_OK;
-}
-
-/* Returns true if the X.idx of an X.bin is Megatron's. */
-static bool has_index(const char *path)
+/* Returns true if a file begins as Megatron's index does. */
+static bool is_index(const char *path)
 {
     struct stk_source source = STK_SOURCE_CLOSED;
     uint8_t begin[sizeof(megatron_magic)];
-    char *index = ends_with(path, ".bin") ? with_end(path, ".idx") : NULL;
-    bool found = false;
-    if (index != NULL && stk_source_open(&source, index, NULL) == STOKER_OK) {
-        found = source.size >= sizeof(begin) &&
-                stk_source_read(&source, begin, sizeof(begin), 0, NULL) == STOKER_OK &&
-                memcmp(begin, megatron_magic, sizeof(begin)) == 0;
-        stk_source_close(&source);
-    }
-    stk_free(index);
+    if (stk_source_open(&source, path, NULL) != STOKER_OK)
+        return false;
+    const bool found = source.size >= sizeof(begin) &&
+                       stk_source_read(&source, begin, sizeof(begin), 0, NULL) == STOKER_OK &&
+                       memcmp(begin, megatron_magic, sizeof(begin)) == 0;
+    stk_source_close(&source);
     return found;
 }
 
@@ -333,23 +318,32 @@ static int take_header(struct opening *opening, uint64_t end)
     }
 }
 
-/* Find the pair of an X.idx or X.bin. */
+/* Find the other file of an X.idx or X.bin: an X.bin is Megatron's if there is such an X.idx. */
 static int find_index(struct stk_token_file *file, const struct stk_tokens_wish *wish,
                       stoker_error *error)
 {
-    if (file->index_path != NULL)
-        return STOKER_OK; /* known since the first attempt */
-    const bool any = wish->layout == STK_TOKENS_ANY;
+    const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
     const bool megatron = wish->layout == STK_TOKENS_MEGATRON;
-    if ((any || megatron) && ends_with(file->path, ".idx"))
-        return name_pair(file, file->path, error);
-    if (megatron && !ends_with(file->path, ".bin")) {
-        const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
+    const bool is_idx = ends_with(file->path, ".idx"), is_bin = ends_with(file->path, ".bin");
+    if (file->index_path != NULL || (!megatron && wish->layout != STK_TOKENS_ANY))
+        return STOKER_OK; /* known since the first attempt, or none */
+    if (megatron && !is_idx && !is_bin)
         return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "%s: a pair of Megatron is named X.bin or X.idx", wish->format);
+    if (!is_idx && !is_bin)
+        return STOKER_OK;
+    char *other = with_end(file->path, is_idx ? ".bin" : ".idx");
+    if (other == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "its path");
+    if (is_idx) {
+        file->index_path = file->path;
+        file->path = other;
+    } else if (megatron || is_index(other)) {
+        file->index_path = other;
+    } else {
+        stk_free(other);
     }
-    return megatron || (any && has_index(file->path)) ? name_pair(file, file->path, error)
-                                                      : STOKER_OK;
+    return STOKER_OK;
 }
 
 int stk_token_file_open(struct stk_token_file *file, struct stk_token_header *header,

@@ -7,14 +7,11 @@
 #include <stdio.h>
 #include <stoker/stoker.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "datasets/tokens/stream.h"
-#include "loader/base/fault.h"
 #include "support/leaks.h"
 #include "support/npy_bytes.h"
 #include "support/opened_loader.h"
-#include "support/refused_specs.h"
 #include "support/token_files.h"
 
 enum { TOKENS = 1000, LENGTH = 16 };
