@@ -152,7 +152,7 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
 {
     const struct folder *folder = self;
     struct stk_place place = stk_at(path_of(self, id), STOKER_NO_OFFSET);
-    const ssize_t got = stk_read_all_beneath(folder->directory, place.path, room, bytes);
+    const ssize_t got = stk_read_all_beneath(folder->directory, place.path, room, bytes, 0);
     if (got < 0) {
         place.os_errno = (int)-got;
         return stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place,

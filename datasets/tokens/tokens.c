@@ -8,6 +8,7 @@
  * A window lies in one file. Where a sample lies follows from its number: no table of samples is made.
  */
 #include <assert.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -102,6 +103,8 @@ static int describe(const void *self, stoker_dataset_info *out)
         .part_count = 1,
         .file_count = set->open_count,
         .encoded_bytes_max = (uint32_t)bytes,
+        .has_paths = set->open_count < set->tokens.file_count,
+        .directory = AT_FDCWD,
         .dense = stk_window_is_raw(&set->window) && set->tokens.file_count == 1 &&
                  set->stride == set->window.length,
         .fingerprint = set->fingerprint,
@@ -126,7 +129,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     const uint32_t bytes = (uint32_t)stk_window_tokens(&set->window) * width;
     const stoker_codec *codec = stk_window_is_raw(&set->window) ? NULL : &set->window.codec;
     uint32_t file = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) { /* neighbours mostly lie in one file */
         assert(ids[i] < set->count);
         if (ids[i] - set->spans[file].first >= set->spans[file].count)
             file = span_of(set, ids[i]);
@@ -138,6 +141,11 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
                         .file = file },
             .codec = codec,
         };
+        if (file >= set->open_count) {
+            parts[i].extent.path = set->tokens.files[file].path;
+            parts[i].extent.file = 0;
+            parts[i].flags = STOKER_PART_RANGE;
+        }
     }
     return STOKER_OK;
 }
@@ -408,7 +416,8 @@ static int open_set(struct opening *opening, const struct stk_tokens_wish *wish)
         rc = find_documents(opening);
     if (rc == STOKER_OK)
         describe_found(opening);
-    set->open_count = set->tokens.file_count;
+    const uint32_t file_count = set->tokens.file_count;
+    set->open_count = file_count < STK_TOKENS_OPEN_MAX ? file_count : STK_TOKENS_OPEN_MAX;
     return rc;
 }
 

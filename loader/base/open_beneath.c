@@ -115,7 +115,8 @@ ssize_t stk_read_beneath(int directory, const char *path, void *to, size_t bytes
     return result;
 }
 
-ssize_t stk_read_all_beneath(int directory, const char *path, void *to, size_t bytes)
+ssize_t stk_read_all_beneath(int directory, const char *path, void *to, size_t bytes,
+                             uint64_t offset)
 {
     int fd;
     do
@@ -126,7 +127,7 @@ ssize_t stk_read_all_beneath(int directory, const char *path, void *to, size_t b
     size_t done = 0;
     ssize_t got = 1;
     while (done < bytes && got != 0) {
-        got = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)done);
+        got = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)(offset + done));
         if (got < 0 && errno != EINTR)
             break;
         done += got > 0 ? (size_t)got : 0;

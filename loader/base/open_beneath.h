@@ -37,8 +37,9 @@ int stk_open_beneath_to_read(int directory, const char *path);
  * or -errno. */
 ssize_t stk_read_beneath(int directory, const char *path, void *to, size_t bytes, uint64_t offset);
 
-/* Open, read `bytes` bytes or to the end of the file, close. Continues after short reads and EINTR, through
- * one descriptor. Returns the bytes read or -errno. */
-ssize_t stk_read_all_beneath(int directory, const char *path, void *to, size_t bytes);
+/* Open, read `bytes` bytes from `offset` on, or to the end of the file, close. Continues after short reads and EINTR,
+ * through one descriptor. Returns the bytes read or -errno. */
+ssize_t stk_read_all_beneath(int directory, const char *path, void *to, size_t bytes,
+                             uint64_t offset);
 
 #endif

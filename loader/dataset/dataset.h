@@ -63,6 +63,12 @@ static inline uint64_t stk_codec_id(const stoker_part *part, uint64_t id)
     return part->codec_id > 0 ? part->codec_id - 1 : id;
 }
 
+/* Returns true if a part with a path is a range of that file, not all of it. */
+static inline bool stk_part_is_range(const stoker_part *part)
+{
+    return part->extent.path != NULL && (part->flags & STOKER_PART_RANGE) != 0;
+}
+
 /* Let close free nothing from here on: a thread that is stuck in a read may still return to the data set. Any
  * thread. */
 void stk_dataset_leak(const stoker_dataset *dataset);

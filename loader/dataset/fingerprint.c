@@ -106,6 +106,8 @@ static uint64_t mix_part(uint64_t sum, const stoker_part *part, const stoker_dat
     if (extent->memory == NULL && extent->path != NULL &&
         info->directory == STOKER_DIRECTORY_OF_FILE)
         sum = mix(sum, extent->file);
+    if (extent->memory == NULL && stk_part_is_range(part))
+        sum = mix(sum, extent->offset);
     if (extent->memory == NULL && extent->path != NULL)
         sum = mix_text(sum, info->directory == AT_FDCWD ? last_name(extent->path) : extent->path);
     else if (!only_in_memory(extent, info))

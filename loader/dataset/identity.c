@@ -91,7 +91,7 @@ static bool add_part(struct stk_identity *identity, const stoker_dataset *datase
         (by_path && dataset->info.directory == AT_FDCWD && extent->path[0] != '/'))
         return false;
     stk_identity_add(identity, (uint64_t)extent->file << 32 | extent->bytes);
-    stk_identity_add(identity, by_path ? 0 : extent->offset);
+    stk_identity_add(identity, by_path && !stk_part_is_range(part) ? 0 : extent->offset);
     if (by_path)
         stk_identity_add_text(identity, extent->path);
     stk_identity_add(identity, part->tag);

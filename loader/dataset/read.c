@@ -112,10 +112,13 @@ static int directory_of(const stoker_dataset *dataset, const stoker_extent *exte
 }
 
 /* Read a file that holds just this sample; `to` has room for one more byte. */
-static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *extent, void *to,
+static int bytes_from_path(const stoker_dataset *dataset, const stoker_part *part, void *to,
                            struct stk_place *place, stoker_error *error)
 {
+    const stoker_extent *extent = &part->extent;
+    const bool range = stk_part_is_range(part);
     place->path = extent->path;
+    place->offset = range ? extent->offset : STOKER_NO_OFFSET;
     if (!dataset->info.has_paths)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the data set said that it has no paths");
@@ -125,13 +128,17 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_extent *e
                              "the extent names file %u as its directory, which is none",
                              extent->file);
     const ssize_t got =
-        stk_read_all_beneath(directory, extent->path, to, (size_t)extent->bytes + 1);
+        stk_read_all_beneath(directory, extent->path, to, (size_t)extent->bytes + (range ? 0 : 1),
+                             range ? extent->offset : 0);
     if (got < 0) {
         const bool stray = got == -EXDEV || got == -ELOOP;
         place->os_errno = (int)-got;
         return stk_error_set(error, stray ? STOKER_EACCES : stk_error_from_errno((int)-got),
                              STOKER_STAGE_READ, place, NULL);
     }
+    if ((uint64_t)got != extent->bytes && range)
+        return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, place,
+                             "%lld of %u bytes read", (long long)got, extent->bytes);
     if ((uint64_t)got != extent->bytes)
         return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, place,
                              "%s than the %u bytes it had",
@@ -154,7 +161,7 @@ static int check_announced(const stoker_dataset *dataset, const stoker_extent *e
 static int bytes_from_storage(const stoker_dataset *dataset, const stoker_part *part, void *to,
                               struct stk_place *place, stoker_error *error)
 {
-    return part->extent.path != NULL ? bytes_from_path(dataset, &part->extent, to, place, error)
+    return part->extent.path != NULL ? bytes_from_path(dataset, part, to, place, error)
                                      : bytes_from_file(dataset, part, to, place, error);
 }
 

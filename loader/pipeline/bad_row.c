@@ -16,6 +16,8 @@ struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const stru
         return place;
     if (extent->memory == NULL && extent->path != NULL) {
         place.path = extent->path;
+        if (stk_part_is_range(stk_span_part(span, row, part)))
+            place.offset = extent->offset;
     } else if (extent->memory == NULL && extent->bytes > 0 &&
                extent->file < pipeline->dataset->info.file_count) {
         place.path = pipeline->files[extent->file].path;

@@ -99,9 +99,16 @@ static const stoker_extent *extent_of(const struct stk_fetch *fetch)
     return &stk_span_part(order->span, order->row, order->part)->extent;
 }
 
+/* A named file: the whole one, or a range of it, which is read with one extra byte as well. */
 static bool is_whole_file(const struct stk_fetch *fetch)
 {
     return fetch->read.path != NULL;
+}
+
+static bool is_range(const struct stk_fetch *fetch)
+{
+    const struct stk_read_order *order = &fetch->order;
+    return stk_part_is_range(stk_span_part(order->span, order->row, order->part));
 }
 
 /* Queue a read of the missing bytes. */
@@ -256,10 +263,13 @@ static int code_of(const struct stk_fetch *fetch, int os_errno)
     return stray ? STOKER_EACCES : stk_error_from_errno(os_errno);
 }
 
-/* A whole file is in the scratch, with the extra byte if it grew. */
+/* A whole file is in the scratch, with the extra byte if it grew; or a range, with the byte behind it. */
 static bool finish_file(struct stk_fetch *fetch, uint32_t bytes, struct stk_completion *out)
 {
     fetch->done_bytes = bytes;
+    if (is_range(fetch))
+        return bytes >= fetch->order.bytes ? complete(fetch, out)
+                                           : read_failed(fetch, STOKER_ETRUNCATED, 0, out);
     return bytes == fetch->order.bytes ? complete(fetch, out)
                                        : read_failed(fetch, STOKER_ECHANGED, 0, out);
 }
@@ -268,10 +278,10 @@ static bool finish_file(struct stk_fetch *fetch, uint32_t bytes, struct stk_comp
 static bool read_file_blocking(const struct stk_fetcher *fetcher, struct stk_fetch *fetch,
                                struct stk_completion *out)
 {
-    const ssize_t got =
-        stk_read_all_beneath(stk_read_directory(fetcher->pipeline->dataset->info.directory,
-                                                fetcher->pipeline->files, fetch->read.file),
-                             fetch->read.path, fetch->start, (size_t)fetch->order.bytes + 1);
+    const ssize_t got = stk_read_all_beneath(
+        stk_read_directory(fetcher->pipeline->dataset->info.directory, fetcher->pipeline->files,
+                           fetch->read.file),
+        fetch->read.path, fetch->start, (size_t)fetch->order.bytes + 1, fetch->order.offset);
     return got < 0 ? read_failed(fetch, code_of(fetch, (int)-got), (int)-got, out)
                    : finish_file(fetch, (uint32_t)got, out);
 }

@@ -178,7 +178,7 @@ typedef struct stoker_dataset_info {
  *   memory != NULL   in memory that the data set owns
  *   bytes == 0       nowhere: the codec makes the fields from the sample id, or they are empty
  *   path != NULL     the whole file of that name, `bytes` long, opened for this read only; STOKER_ECHANGED if its
- *                    length differs by then
+ *                    length differs by then. With STOKER_PART_RANGE: `bytes` bytes of it at `offset`
  *   otherwise        `bytes` bytes of file number `file` at `offset` */
 typedef struct stoker_extent {
     const void *memory;
@@ -187,6 +187,10 @@ typedef struct stoker_extent {
     uint32_t bytes;
     uint32_t file; /* with a path: unused, but with STOKER_DIRECTORY_OF_FILE the directory */
 } stoker_extent;
+
+/* stoker_part.flags: the path of the extent names a file of which only a range is read. For data sets of more files than
+ * can stay open. */
+#define STOKER_PART_RANGE UINT64_C(1)
 
 /* One part of a sample: an extent, decoded by one codec into the fields that name the part, which are consecutive. Its
  * size never changes: new members take the place of reserved ones. */
@@ -199,7 +203,7 @@ typedef struct stoker_part {
     /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec receives the id
      * that locate() received. */
     uint64_t codec_id;
-    uint64_t reserved; /* 0 */
+    uint64_t flags; /* STOKER_PART_RANGE, or 0; default 0 */
 } stoker_part;
 
 /* The label of one sample. */

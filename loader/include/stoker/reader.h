@@ -11,7 +11,7 @@
  *
  * Your own reader (stoker_loader_options.reader, not one of the three below) may decrypt, unpack or fetch: it delivers
  * every byte of a file. The loader
- *   - continues a short read with another one for the rest; a whole file (path) by its name, at the offset reached,
+ *   - continues a short read with another one for the rest; a named file (path) by its name, at the offset reached,
  *     until all expected bytes are there or a result is 0;
  *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED, for a whole file also -EMFILE, -ENFILE and
  *     -ESTALE, up to 128 times in a row over 0.13 s, then reports STOKER_EIO;

@@ -269,12 +269,9 @@ static void expect(struct expected *out, uint32_t seed, uint64_t first)
 /* By a scan of each window, by an index made of all tokens, and by Megatron's. */
 CleanTest(tokens, fields_of_documents_agree_however_they_are_found)
 {
-    static const char *const rows[] = {
-        "a.bin?eos=7&length=16&stride=7&fields=tokens,positions,segments,cu_seqlens,max_seqlen",
-        "a.bin?eos=7&length=16&stride=7&fields=tokens,positions,segments,cu_seqlens,max_seqlen,"
-        "documents",
-        "m.bin?length=16&stride=7&fields=tokens,positions,segments,cu_seqlens,max_seqlen,documents",
-    };
+#define FIELDS "&length=16&stride=7&fields=tokens,positions,segments,cu_seqlens,max_seqlen"
+    static const char *const rows[] = { "a.bin?eos=7" FIELDS, "a.bin?eos=7" FIELDS ",documents",
+                                        "m.bin?layout=megatron" FIELDS ",documents" };
     write_llmc("a.bin", 4, 600, 2);
     stk_megatron_write(&directory, "m", 4, 600);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -422,5 +419,105 @@ CleanTest(tokens, a_stride_of_one_has_the_windows_of_nanogpt)
     uint16_t row[LENGTH];
     read_field(dataset, 99 - LENGTH, 1, row, sizeof(row));
     cr_assert_eq(row[LENGTH - 1], stk_token(0, 99));
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- more files than stay open ---------------------------------------------------------- */
+
+enum { FILES = STK_TOKENS_OPEN_MAX + 44 };
+
+static uint32_t open_descriptors(void)
+{
+    uint32_t count = 0;
+    for (int fd = 0; fd < 4 * FILES; fd++)
+        count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return count;
+}
+
+/* Each window of an epoch in order, by either reader, kept in memory or not. */
+static void check_many(const stoker_dataset *dataset, const stoker_reader *reader,
+                       stoker_cache cache)
+{
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    options.batch_size = 25;
+    options.shuffle = false;
+    options.epochs = 2;
+    options.num_workers = 2;
+    options.reader = reader;
+    options.cache = cache;
+    options.device = STOKER_DEVICE_CPU;
+    stoker_loader *loader = loader_of(dataset, &options);
+    for (uint32_t number = 0; number < 2 * 2 * FILES;) {
+        stoker_batch batch = STOKER_BATCH_INIT;
+        const int rc = stoker_loader_next(loader, &batch, -1);
+        if (rc == STOKER_EPOCH_END)
+            continue;
+        cr_assert_eq(rc, STOKER_OK, "%s", stoker_loader_error(loader)->message);
+        const uint16_t *tokens = batch.fields[0].values.data;
+        for (uint32_t row = 0; row < batch.count; row++, number++) {
+            const uint32_t id = number % (2 * FILES);
+            for (uint32_t i = 0; i < LENGTH; i++)
+                cr_assert_eq(tokens[row * LENGTH + i],
+                             (uint16_t)stk_token(id / 2, id % 2 * LENGTH + i));
+        }
+        stoker_batch_release(&batch);
+    }
+    stoker_loader_destroy(&loader);
+}
+
+CleanTest(tokens, more_files_than_stay_open_are_read)
+{
+    static const char *const names[] = { "n*.bin?length=16",
+                                         "n*.bin?length=16&fields=inputs,targets" };
+    for (uint32_t i = 0; i < FILES; i++) {
+        char name[32];
+        struct stk_bytes file = stk_llmc_file(i, 2 * LENGTH + 1, 2);
+        (void)snprintf(name, sizeof(name), "n%04u.bin", i);
+        stk_file_write(&directory, name, file.at, file.size);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const uint32_t before = open_descriptors();
+        stoker_dataset *dataset = open_names(names[i]);
+        cr_assert_eq(open_descriptors() - before, STK_TOKENS_OPEN_MAX);
+        cr_assert_eq(count_of(dataset), 2 * FILES);
+        uint16_t row[LENGTH];
+        read_field(dataset, 2 * FILES - 1, 0, row, sizeof(row));
+        cr_assert_eq(row[3], (uint16_t)stk_token(FILES - 1, LENGTH + 3));
+        check_many(dataset, stoker_reader_pread(), STOKER_CACHE_NONE);
+        check_many(dataset, NULL, STOKER_CACHE_NONE);
+        check_many(dataset, NULL, i == 0 ? STOKER_CACHE_ENCODED : STOKER_CACHE_DECODED);
+        stoker_dataset_close(&dataset);
+    }
+}
+
+/* A closed file that got shorter: the window that it lost is bad, with the file's name and the offset. */
+CleanTest(tokens, a_file_that_is_not_open_and_gets_shorter_is_noticed)
+{
+    for (uint32_t i = 0; i < FILES; i++) {
+        char name[32];
+        struct stk_bytes file = stk_llmc_file(i, LENGTH, 2);
+        (void)snprintf(name, sizeof(name), "n%04u.bin", i);
+        stk_file_write(&directory, name, file.at, file.size);
+    }
+    stoker_dataset *dataset = open_names("n*.bin?length=16");
+    const struct stk_bytes shorter = stk_llmc_file(FILES - 1, LENGTH - 1, 2);
+    char last[32];
+    (void)snprintf(last, sizeof(last), "n%04u.bin", FILES - 1);
+    stk_file_write(&directory, last, shorter.at, shorter.size);
+    uint16_t row[LENGTH];
+    stoker_error error = { 0 };
+    cr_assert_eq(stoker_dataset_read(dataset, FILES - 1, row, sizeof(row), NULL, &error),
+                 STOKER_ETRUNCATED);
+    cr_assert_not_null(strstr(error.path, last));
+    cr_assert_eq(error.offset, STK_LLMC_BYTES);
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    options.batch_size = FILES;
+    options.device = STOKER_DEVICE_CPU;
+    stoker_loader *loader = loader_of(dataset, &options);
+    stoker_batch batch = STOKER_BATCH_INIT;
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_ETRUNCATED);
+    cr_assert_not_null(strstr(stoker_loader_error(loader)->message, last), "%s",
+                       stoker_loader_error(loader)->message);
+    stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }

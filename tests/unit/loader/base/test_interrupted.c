@@ -167,7 +167,7 @@ Test(interrupted, a_whole_file_is_read_on)
     uint8_t bytes[BYTES + 1];
     const struct known known = make_known();
     FOLLOW(-EINTR, 300, -EINTR);
-    const ssize_t got = stk_read_all_beneath(known.fd, "known", bytes, sizeof(bytes));
+    const ssize_t got = stk_read_all_beneath(known.fd, "known", bytes, sizeof(bytes), 0);
     cr_assert_eq(put_away(), 5); /* the rest, and the end behind it */
     cr_assert_eq(got, BYTES);
     cr_assert(stk_test_bytes_match(bytes, 0, BYTES));
@@ -179,7 +179,7 @@ Test(interrupted, a_whole_file_that_cannot_be_read_says_why)
     uint8_t bytes[BYTES];
     const struct known known = make_known();
     FOLLOW(-EINTR, 300, -EIO);
-    const ssize_t got = stk_read_all_beneath(known.fd, "known", bytes, BYTES);
+    const ssize_t got = stk_read_all_beneath(known.fd, "known", bytes, BYTES, 0);
     cr_assert_eq(put_away(), 3);
     cr_assert_eq(got, -EIO);
     remove_known(&known);
