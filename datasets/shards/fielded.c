@@ -83,6 +83,20 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
+/* A field that varies is stored raw, so the bytes of its part say how long it is. */
+static int lengths(const void *self, uint32_t number, const uint64_t *ids, uint32_t count,
+                   uint64_t *out)
+{
+    const struct stk_fielded *set = self;
+    const struct stk_fields_field *field = &set->decoders[number].field;
+    uint64_t entry_bytes = stoker_dtype_bytes(field->dtype);
+    for (uint32_t axis = 1; axis < field->rank; axis++)
+        entry_bytes *= field->shape[axis];
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = set->parts[ids[i] * set->part_count + field->part].bytes / entry_bytes;
+    return STOKER_OK;
+}
+
 static int file_of(const void *self, uint32_t number, stoker_file *out)
 {
     const struct stk_fielded *set = self;
@@ -134,7 +148,8 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .file = file_of,
                                         .destroy = destroy,
                                         .class_name = class_name,
-                                        .stored_as = stored_as };
+                                        .stored_as = stored_as,
+                                        .lengths = lengths };
 
 /* ---- decoders ------------------------------------------------------------------- */
 

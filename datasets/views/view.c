@@ -102,6 +102,23 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
+static int lengths(const void *self, uint32_t field, const uint64_t *ids, uint32_t count,
+                   uint64_t *out)
+{
+    const struct stk_view *view = self;
+    uint64_t mapped[STK_VIEW_RUN_MAX];
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK && count > 0) {
+        const struct stk_view_source *source;
+        const uint32_t taken = view->take_run(view, ids, count, mapped, &source);
+        rc = stoker_dataset_lengths(source->dataset, field, mapped, taken, out, NULL);
+        ids += taken;
+        out += taken;
+        count -= taken;
+    }
+    return rc;
+}
+
 /* The generator stays keyed by the view's id: a sample that comes twice in a view may be made in two ways. */
 static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
                 stoker_error *error)
@@ -248,6 +265,7 @@ static void set_ops(struct stk_view *view, const char *name)
         .destroy = destroy,
         .field_class_name = field_class_name,
         .stored_as = stored_as,
+        .lengths = lengths,
     };
 }
 

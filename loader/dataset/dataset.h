@@ -5,6 +5,7 @@
  *   fields.c       the fields that the callbacks describe, checked
  *   part.c         from the bytes of a part to the rows of its fields
  *   read.c         one sample, read in the calling thread
+ *   lengths.c      the lengths of a field that varies, without reading
  *   stamps.c       files that changed since they were opened
  *   fingerprint.c  a number by which a resume token knows it
  *   identity.c     the files and places of all its samples

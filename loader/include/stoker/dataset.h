@@ -273,6 +273,11 @@ typedef struct stoker_dataset_ops {
     /* The name of class `index` < class_count of field `field`; owned by the data set; NULL = it has none. Optional: NULL =
      * only the classes of "label" have names, by class_name(). */
     const char *(*field_class_name)(const void *self, uint32_t field, uint32_t index);
+
+    /* Fill out[0..count) with the lengths of field `field`, which varies, in `count` >= 1 samples: elements of its first
+     * axis, each at most shape[0]. The rules of locate() hold. Optional: NULL = see stoker_dataset_lengths(). */
+    int (*lengths)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count,
+                   uint64_t *out);
 } stoker_dataset_ops;
 
 /* Make a data set of your own. On success *out owns self (close calls destroy); on failure self stays the caller's,
@@ -315,6 +320,15 @@ STOKER_API const char *stoker_dataset_field_class_name(const stoker_dataset *dat
  * id >= count. */
 STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                                      stoker_error *error);
+
+/* Find the lengths of field `field` in `count` samples without reading them: out[i] = elements of the first axis of sample
+ * ids[i]. All are shape[0] if the field does not vary. A field that varies has them from the callback lengths(), or, if
+ * there is none and its parts are raw, from the bytes of its parts. Does not allocate. Any thread.
+ * Errors: STOKER_EINVAL (a NULL, no such field or sample), STOKER_ENOTSUP (the lengths are only known by reading),
+ * STOKER_EFORMAT (a part is no multiple of the elements, or longer than shape[0]), those of locate(). */
+STOKER_API int stoker_dataset_lengths(const stoker_dataset *dataset, uint32_t field,
+                                      const uint64_t *ids, uint32_t count, uint64_t *out,
+                                      stoker_error *error);
 
 /* Read and decode all fields of one sample in this thread, with pread, to look at data or to check a loader: rows[f] has
  * room for field f, stoker_dataset_field_bytes() bytes, or data NULL if the field is not wanted. Sets rows[f].length of
