@@ -287,16 +287,19 @@ static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *r
             rc = STOKER_ENOMEM;
     }
     stoker_rng rng;
+    stoker_error said;
+    stk_error_clear(&said);
     stoker_rng_init(&rng, 0, 0, id, STK_RNG_OWN(STK_RNG_MAKE));
     if (rc == STOKER_OK)
-        rc = dataset->ops->make(dataset->self, id, all, &rng, error);
+        rc = dataset->ops->make(dataset->self, id, all, &rng, &said);
     for (uint32_t i = 0; i < dataset->info.field_count; i++) {
         rows[i].length = all[i].length;
         stk_free(spare[i]);
     }
     if (rc == STOKER_OK)
         return rc;
-    return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_DECODE, &place, "make()");
+    return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_DECODE, &place,
+                         "make()%s%s", said.message[0] == '\0' ? "" : ": ", said.message);
 }
 
 int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
