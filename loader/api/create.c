@@ -79,8 +79,9 @@ static int look_at_samples(stoker_loader *loader, stoker_error *error)
         facts->source = STK_SOURCE_IDS;
         facts->has_codec = true;
     }
-    loader->pipeline.encoded_bytes_max =
-        info->file_count > 0 || info->has_paths ? info->encoded_bytes_max : 0;
+    /* A data set that makes its samples may have files, which are then only watched for changes. */
+    const bool reads = info->part_count > 0 && (info->file_count > 0 || info->has_paths);
+    loader->pipeline.encoded_bytes_max = reads ? info->encoded_bytes_max : 0;
     facts->has_files = loader->pipeline.encoded_bytes_max > 0;
     return rc;
 }

@@ -577,8 +577,10 @@ static enum stk_row_step begin_several(struct stk_row_maker *maker, struct stk_s
 {
     struct stk_pipeline *pipeline = maker->pipeline;
     const uint64_t id = *stk_span_id(span, row);
-    if (pipeline->dataset->ops->make != NULL)
+    if (pipeline->dataset->ops->make != NULL) {
+        note_unchecked(pipeline, NULL); /* it may read files */
         return begin_made(maker, span, row);
+    }
     if (span->part_count == 0)
         return complete(maker, span, row);
     if (is_on_device(pipeline, span, row)) {

@@ -165,6 +165,31 @@ assert by_bytes == sorted((f["png"], int(f["cls"])) for f in files.values()), "f
 PYTHON
 fi
 
+# ---- documents, packed into rows of one length: from an archive and from shards, resumed after the loss of a shard
+mkdir "$scratch/texts"
+for i in $(seq 100 399); do
+    printf "%$((i * i % 97 + 1))s" "$i" >"$scratch/texts/$i.txt"
+done
+tar -cf "$scratch/texts.tar" -C "$scratch/texts" --sort=name .
+documents="tar:$scratch/texts.tar?fields=txt"
+ends 0 --verify "$documents" "shards:$scratch/documents"
+ends 0 --verify --shard-bytes 32K "packed:128:($documents)?field=txt&block=0&fields=tokens,cu_seqlens,positions" \
+    "shards:$scratch/rows-of-text"
+grep -qE '^found 300 documents packed into [0-9]+ rows of 128, [0-9.]+ % padding' "$scratch/out" ||
+    fail "no padding in: $(cat "$scratch/out")"
+rows=(--shard-bytes 32K "packed:128:(shards:$scratch/documents)?block=0&fields=tokens,cu_seqlens,positions" \
+    "shards:$scratch/rows-of-shards")
+ends 0 --verify "${rows[@]}"
+for name in rows-of-text rows-of-shards; do
+    ends 0 "shards:$scratch/$name" "tar:$scratch/$name.tar"
+done
+cmp "$scratch/rows-of-text.tar" "$scratch/rows-of-shards.tar" || fail "packed from shards, rows differ"
+cp -r "$scratch/rows-of-shards" "$scratch/rows-at-once"
+rm "$(find "$scratch/rows-of-shards" -name '*.stk' | sort | tail -n 1)"
+ends 0 "${rows[@]}"
+grep -qE '^kept_samples [1-9]' "$scratch/out" || fail "nothing was kept: $(cat "$scratch/out")"
+diff -r --exclude='.*' "$scratch/rows-at-once" "$scratch/rows-of-shards" || fail "a resumed packing of rows differs"
+
 # ---- the same bytes with any number of workers
 for workers in 1 5; do
     ends 0 --quiet --workers $workers --codec png --shard-bytes 100K "$source" "shards:$scratch/w$workers"

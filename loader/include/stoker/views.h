@@ -5,6 +5,7 @@
  *   stoker_dataset_concat   several data sets, one after the other
  *   stoker_dataset_repeat   every sample several times
  *   stoker_dataset_weight   the same samples, drawn by weight if a loader shuffles
+ *   stoker_dataset_pack     rows of one length, packed from samples that differ in length: documents of tokens
  *
  * A view is a data set: loaders, stoker_dataset_read() and other views take it. It has its own ids, 0..count - 1, and
  * maps them to the ids of the data sets that it wraps; it copies no sample. Fields, class names, files and the
@@ -106,6 +107,84 @@ STOKER_API int stoker_dataset_repeat(stoker_dataset **out, stoker_dataset *datas
  * STOKER_EINVAL: a weight is negative or not finite (the message names it), or all are 0. */
 STOKER_API int stoker_dataset_weight(stoker_dataset **out, stoker_dataset *dataset,
                                      const double *weights, uint64_t count, stoker_error *error);
+
+/* Documents that are longer than a row. */
+typedef enum stoker_long_documents {
+    STOKER_LONG_REFUSE = 0, /* STOKER_ELIMIT; the message names the document */
+    STOKER_LONG_SPLIT = 1,  /* pieces of `length` and a rest, each placed like a document */
+    STOKER_LONG_CROP = 2    /* the first `length` elements; the others are lost */
+} stoker_long_documents;
+
+/* The fields of a packed row, [length] each if not said otherwise. */
+typedef enum stoker_packed_fields {
+    STOKER_PACKED_TOKENS = 1,      /* "tokens": the documents, one after the other, then padding */
+    STOKER_PACKED_INPUTS = 1 << 1, /* "inputs": the same under another name */
+    STOKER_PACKED_TARGETS =
+        1 << 2, /* "targets": the next token of the same document, or `ignored` */
+    STOKER_PACKED_POSITIONS =
+        1 << 3, /* "positions", int32: 0, 1, ... in each document; 0 in padding */
+    /* "documents", int32: the document's index in the row, 0, 1, ...; -1 in padding */
+    STOKER_PACKED_DOCUMENTS = 1 << 4,
+    /* "cu_seqlens", int32, varying: where each document begins in the row, and at the end where padding begins */
+    STOKER_PACKED_CU_SEQLENS = 1 << 5,
+    STOKER_PACKED_MAX_SEQLEN =
+        1 << 6 /* "max_seqlen", int32, a number: the row's longest document */
+} stoker_packed_fields;
+
+/* How to pack. Start from STOKER_PACKING_INIT. */
+typedef struct stoker_packing {
+    size_t struct_size; /* set by STOKER_PACKING_INIT */
+    uint64_t length;    /* elements of a row, 1..2^23. No default: it must be set */
+    /* Documents per block, 1..2^32 - 1: rows hold documents of one block. Default 65536; 0 = all documents are one
+     * block, which wastes least, and reads documents from all over the files for each row. */
+    uint64_t block;
+    stoker_long_documents long_documents; /* default STOKER_LONG_REFUSE */
+    /* Bits of stoker_packed_fields, TOKENS or INPUTS among them; default TOKENS and CU_SEQLENS. */
+    uint32_t fields;
+    /* Type of tokens, inputs and targets: STOKER_DTYPE_INT32 or INT64, or the default, STOKER_DTYPE_NONE = as stored.
+     * Targets need a signed type. A token that does not fit gives STOKER_EFORMAT. */
+    stoker_dtype dtype;
+    /* Token in what documents leave free; it must fit the type. Default 0. */
+    int64_t padding;
+    /* Target of a document's last token and of padding. Default -100, as in PyTorch. */
+    int64_t ignored;
+    /* The field to pack. Default NULL = "tokens" if there is one, else field 0. */
+    const char *field;
+} stoker_packing;
+
+#define STOKER_PACKING_DEFAULTS                                                                    \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_packing))                                            \
+    STOKER_DEFAULT(block, 65536)                                                                   \
+    STOKER_DEFAULT(fields, STOKER_PACKED_TOKENS | STOKER_PACKED_CU_SEQLENS)                        \
+    STOKER_DEFAULT(ignored, -100)
+
+#ifdef __cplusplus
+static inline stoker_packing stoker_packing_made(void)
+{
+    stoker_packing made = {};
+    STOKER_PACKING_DEFAULTS
+    return made;
+}
+#define STOKER_PACKING_INIT stoker_packing_made()
+#else
+#define STOKER_PACKING_INIT                                                                        \
+    {                                                                                              \
+        STOKER_PACKING_DEFAULTS                                                                    \
+    }
+#endif
+
+/* Rows of `length` elements, packed from the samples of a data set: from its field of integers with one axis that
+ * varies. Each sample is a document and lies in one row, whole, unless it is longer than a row; empty ones are left out.
+ * Documents are placed by best-fit decreasing inside each block of consecutive documents, which is a function of their
+ * lengths alone: the same rows on every machine, in every epoch. A loader that shuffles permutes the rows.
+ *
+ * Opening asks for all lengths, and takes 4 bytes per document (8 if some are split) and 8 per row. Rows are gathered by the
+ * workers, with a read per document; pack them into shards (stoker-pack) to read each in one piece. The data set's
+ * description says how many rows there are and what share is padding.
+ * Errors: STOKER_EINVAL (an option; no such field), STOKER_ETYPE (the field or type), STOKER_ELIMIT (a document is too long;
+ * 2^32 documents or more), STOKER_EEMPTY (all documents are empty), those of stoker_dataset_lengths(). */
+STOKER_API int stoker_dataset_pack(stoker_dataset **out, stoker_dataset *documents,
+                                   const stoker_packing *packing, stoker_error *error);
 
 STOKER_END_DECLS
 #endif
