@@ -63,6 +63,7 @@ THIRD_PARTY = {
     # The build writes it.
     "bench_commit.h": ("bench/build.c",),
     "Python.h": ("loader/python/extension/core.h",),
+    "structmember.h": ("loader/python/extension/core.h",),
     "criterion/": ("tests/",),
     "sanitizer/": ("loader/reader/ring.c", "tests/"),
 }

@@ -3,6 +3,17 @@
  *   module.c      the module: state, constants, what happens at exit
  *   errors.c      an error of the library, or of the user's code, becomes a Python exception
  *   values.c      Python objects as numbers, words and bytes
+ *   dataset.c     the type Dataset, and views of it
+ *   arrays.c      Dataset.arrays(): the user's memory as a data set
+ *   maker.c       Dataset.python(): samples that the user's code makes
+ *   loader.c      the type Loader: next, state, close; what may happen at once
+ *   options.c     a dictionary as stoker_loader_options
+ *   hooks.c       the user's code in a loader: hooks, order, log
+ *   rows.c        memory of the loader shown to the user's code for the length of a call
+ *   stats.c       stoker_stats as a dictionary; traces
+ *   batch.c       the type Batch: lent memory, and its return
+ *   tensor.c      the type Tensor, and capsules
+ *   share.c       one tensor of the library for any number of consumers
  *
  * Every function that takes or returns a PyObject needs the GIL (or an attached thread, without one). Functions that return
  * an int return 0, or -1 with a Python exception set. README.md draws the ownership.
@@ -16,15 +27,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/stoker.h>
+#include <structmember.h>
 
 /* One per module object. Python frees it with the module; the objects are references that the module owns. */
 typedef struct core_state {
-    PyTypeObject *dataset_type, *loader_type, *batch_type, *tensor_type;
+    PyTypeObject *dataset_type, *loader_type, *batch_type, *tensor_type, *rows_type;
     PyObject *make_error; /* stoker._errors.make; NULL until the first failure */
     PyObject *live;       /* a weakref.WeakSet of the loaders that exist */
     PyObject *raised;     /* a list of exceptions of the user's code that no call has raised yet */
     PyObject *clear_frames; /* traceback.clear_frames */
 } core_state;
+
+/* PyBUF_WRITE, which the limited API before 3.11 does not declare; the value never changes. */
+enum { CORE_BUFFER_WRITE = 0x200 };
 
 /* A slot of a type: ISO C knows no conversion of a function's address to void *. */
 #define CORE_SLOT(id, function)                                                                    \
@@ -37,6 +52,27 @@ typedef struct core_state {
 /* The state of the module that `type`, one of its types, belongs to. */
 core_state *core_state_of(PyTypeObject *type);
 
+/* ---- dataset.c ---- */
+
+/* A data set. It never changes, so any thread may use it. */
+typedef struct core_dataset {
+    PyObject_HEAD stoker_dataset *handle; /* owned; not NULL */
+    bool calls_python; /* it, or a data set that it wraps, calls the user's code */
+} core_dataset;
+
+int core_add_dataset(PyObject *module, core_state *state);
+
+/* Wrap a handle, which is closed on failure. New reference. */
+PyObject *core_wrap_dataset(core_state *state, stoker_dataset *handle, bool calls_python);
+
+extern const char *const core_field_kinds[4]; /* words of stoker_field_kind */
+
+/* Functions that return a new Dataset; `module` is the module. */
+PyObject *core_open(PyObject *module, PyObject *args, PyObject *keywords);
+PyObject *core_arrays(PyObject *module, PyObject *args, PyObject *keywords);
+PyObject *core_python(PyObject *module, PyObject *args, PyObject *keywords);
+PyObject *core_concat(PyObject *module, PyObject *datasets);
+
 /* ---- errors.c ---- */
 
 /* Raise what stoker._errors.make() returns for this error. Returns NULL. */
@@ -47,7 +83,7 @@ PyObject *core_raise_code(core_state *state, int code, stoker_stage stage, const
 
 /* The user's code has raised: take the exception, keep it for the call that will fail of it, and describe it in *error.
  * Returns the code, which `error` holds as well. */
-int core_keep_exception(core_state *state, const char *what, stoker_error *error);
+int core_keep_exception(core_state *state, stoker_error *error);
 
 /* An error as a new dictionary: the keywords of make(). */
 PyObject *core_error_dict(const stoker_error *error);
@@ -78,6 +114,9 @@ PyObject *core_numbers(PyObject *value, const char *name, uint64_t *count);
 
 /* A tuple of ints. New reference. */
 PyObject *core_shape(const uint64_t *shape, uint32_t rank);
+
+/* Memory for PyMem_Free(), all zero. */
+void *core_zeroed(size_t bytes);
 
 /* Put a value, whose reference is taken also on failure, into a dictionary. NULL: an exception is set already. */
 int core_put(PyObject *dict, const char *key, PyObject *value);

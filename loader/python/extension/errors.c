@@ -62,11 +62,13 @@ PyObject *core_error_dict(const stoker_error *error)
     return NULL;
 }
 
-/* One line that names an exception: "ValueError: no such word". Returns false if that raises, too. */
+/* One line that names an exception: "ValueError('no such word')"; in ASCII, since the library replaces some other
+ * characters, and short enough for its message. Returns false if that raises, too. */
 static bool describe(PyObject *exception, char *out, size_t bytes)
 {
     PyObject *text = PyUnicode_FromFormat("%R", exception);
-    PyObject *utf8 = text != NULL ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+    PyObject *utf8 =
+        text != NULL ? PyUnicode_AsEncodedString(text, "ascii", "backslashreplace") : NULL;
     const char *from = utf8 != NULL ? PyBytes_AsString(utf8) : NULL;
     if (from != NULL)
         snprintf(out, bytes, "%s", from);
@@ -155,12 +157,12 @@ static void keep(core_state *state, PyObject *exception, const char *text)
     PyErr_Clear();
 }
 
-int core_keep_exception(core_state *state, const char *what, stoker_error *error)
+int core_keep_exception(core_state *state, stoker_error *error)
 {
     PyObject *type, *exception, *traceback;
     PyErr_Fetch(&type, &exception, &traceback);
     PyErr_NormalizeException(&type, &exception, &traceback);
-    char text[256];
+    char text[160];
     if (exception == NULL || !describe(exception, text, sizeof(text)))
         snprintf(text, sizeof(text), "an exception that cannot be printed");
     if (exception != NULL) {
@@ -170,7 +172,7 @@ int core_keep_exception(core_state *state, const char *what, stoker_error *error
         keep(state, exception, text);
     }
     error->code = STOKER_EINVAL;
-    snprintf(error->message, sizeof(error->message), "%s: %s", what, text);
+    snprintf(error->message, sizeof(error->message), "%s", text);
     Py_XDECREF(type);
     Py_XDECREF(exception);
     Py_XDECREF(traceback);

@@ -3,8 +3,10 @@
  * One module object per process: callbacks from the library's threads go by PyGILState_Ensure(), which knows only the
  * main interpreter, so import fails in any other.
  */
-#include "core.h"
 #include <string.h>
+
+#include "loader.h"
+#include "rows.h"
 
 static PyObject *version(PyObject *module, PyObject *unused)
 {
@@ -69,6 +71,8 @@ static PyMethodDef functions[] = {
       "The place of this process among those that a launcher started." },
     { "seek", CORE_METHOD(seek), METH_VARARGS | METH_KEYWORDS,
       "The token of the same run at another position." },
+    { "stats_between", core_stats_between, METH_VARARGS, "What happened between two snapshots." },
+    { "trace_json", core_trace_json, METH_O, "Events as text that Perfetto opens." },
     { "_close_all", close_all, METH_NOARGS, "Close every loader that exists: called at exit." },
     { NULL, NULL, 0, NULL },
 };
@@ -147,6 +151,10 @@ static int set_up(PyObject *module)
     Py_DECREF(weak_set);
     if (state->live == NULL)
         return -1;
+    if (core_add_dataset(module, state) < 0 || core_add_loader(module, state) < 0 ||
+        core_add_batch(module, state) < 0 || core_add_tensor(module, state) < 0 ||
+        core_add_rows(module, state) < 0)
+        return -1;
     if (add_constants(module) < 0 || add_dtypes(module) < 0 || close_at_exit(module) < 0)
         return -1;
     return 0;
@@ -159,6 +167,7 @@ static int visit_state(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->loader_type);
     Py_VISIT(state->batch_type);
     Py_VISIT(state->tensor_type);
+    Py_VISIT(state->rows_type);
     Py_VISIT(state->make_error);
     Py_VISIT(state->live);
     Py_VISIT(state->raised);
@@ -173,6 +182,7 @@ static int clear_state(PyObject *module)
     Py_CLEAR(state->loader_type);
     Py_CLEAR(state->batch_type);
     Py_CLEAR(state->tensor_type);
+    Py_CLEAR(state->rows_type);
     Py_CLEAR(state->make_error);
     Py_CLEAR(state->live);
     Py_CLEAR(state->raised);

@@ -194,3 +194,11 @@ int core_put(PyObject *dict, const char *key, PyObject *value)
     Py_DECREF(value);
     return rc;
 }
+
+void *core_zeroed(size_t bytes)
+{
+    void *memory = PyMem_Malloc(bytes);
+    if (memory == NULL)
+        return PyErr_NoMemory();
+    return memset(memory, 0, bytes);
+}

@@ -144,7 +144,9 @@ class Options(TypedDict, total=False):
     cache: str  # "auto", "none", "encoded", "decoded", "device"
     cache_bytes: Union[int, str]
     share_cache: Union[bool, str]  # "auto", True / "on", False / "off"
-    on_lent: str  # "auto", "busy", "wait", "grow"; default here "grow": any thread may release a batch
+    # "grow" (default; "auto" is the same) or "wait": Python frees batches in any thread, which "busy" forbids. If no memory is
+    # left for a batch that is kept, "grow" waits 10 seconds for one to be freed, then raises STOKER_EBUSY.
+    on_lent: str
     lent_bytes_max: Union[int, str]
     device: str  # "auto", "cpu", "cuda", "cuda_host"; default "cpu"
     device_index: int
