@@ -15,6 +15,7 @@ extern const struct stk_format stk_format_csv;
 extern const struct stk_format stk_format_shards;
 extern const struct stk_format stk_format_folder;
 extern const struct stk_format stk_format_tokens;
+extern const struct stk_format stk_format_documents;
 extern const struct stk_format stk_format_concat;
 extern const struct stk_format stk_format_repeat;
 extern const struct stk_format stk_format_select;

@@ -84,6 +84,7 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
  *   synth:bytes?shape=28x28     random bytes
  *   concat:(SPEC)+(SPEC)        several, one after the other; also repeat:3:(SPEC), select:FILE:(SPEC),
  *                               weighted:FILE:(SPEC)
+ *   documents:FILES?eos=50256   the documents of token files, one per sample
  *   packed:2048:(SPEC)          rows of 2048 tokens, packed from whole documents
  *
  * or a plain path, whose format is recognised. options (NULL = the defaults) and error may be NULL. On success *out belongs to the caller,
