@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "datasets/npy/header.h"
 #include "loader/base/bytes.h"
@@ -376,6 +377,8 @@ void stk_token_file_close(struct stk_token_file *file)
 {
     struct stk_source source = { .path = file->path, .fd = file->fd };
     stk_source_close(&source);
+    if (file->mapped != NULL)
+        munmap((void *)file->mapped, (size_t)file->size);
     stk_free(file->path);
     stk_free(file->index_path);
     *file = (struct stk_token_file){ .fd = -1 };

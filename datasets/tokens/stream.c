@@ -11,10 +11,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "datasets/tokens/header.h"
 #include "datasets/tokens/names.h"
-#include "loader/base/pread.h"
+#include "loader/base/fault.h"
 #include "loader/base/thread.h"
 
 enum { FILES_PER_THREAD = 32 };
@@ -220,6 +221,33 @@ int stk_tokens_read(const struct stk_tokens *tokens, const struct stk_token_rang
                          file->offset + range->offset * tokens->token_bytes, error);
     if (file->fd < 0)
         stk_source_close(&source);
+    return rc;
+}
+
+static int map_file(struct stk_token_file *file, stoker_error *error)
+{
+    struct stk_source source = { .path = file->path, .fd = file->fd };
+    const int rc = file->fd >= 0 ? STOKER_OK : open_again(file, &source, error);
+    if (rc != STOKER_OK || file->size == 0)
+        return rc;
+    void *mapped = stk_fault_hit(STK_FAULT_MEMORY)
+                       ? MAP_FAILED
+                       : mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, source.fd, 0);
+    if (file->fd < 0)
+        stk_source_close(&source);
+    if (mapped == MAP_FAILED) {
+        const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "mapping it");
+    }
+    file->mapped = mapped;
+    return STOKER_OK;
+}
+
+int stk_tokens_map(struct stk_tokens *tokens, stoker_error *error)
+{
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < tokens->file_count && rc == STOKER_OK; i++)
+        rc = map_file(&tokens->files[i], error);
     return rc;
 }
 

@@ -50,7 +50,7 @@ struct opening {
     struct set *set;
     const stoker_dataset_options *options;
     stoker_error *error;
-    uint64_t length, stride, multiple, documents_max;
+    uint64_t length, stride, multiple, documents_max, map;
     stoker_dtype dtype, stored;
     char fields[TEXT], layout[TEXT], eos[TEXT], bos[TEXT], test[TEXT], split[TEXT];
     uint64_t begin, end; /* the tokens of this side, numbers in the stream */
@@ -96,6 +96,9 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct set *set = self;
     const uint64_t bytes = stk_window_tokens(&set->window) * set->tokens.token_bytes;
+    const struct stk_token_file *file = &set->tokens.files[0];
+    const bool dense = stk_window_is_raw(&set->window) && set->tokens.file_count == 1 &&
+                       set->stride == set->window.length;
     *out = (stoker_dataset_info){
         .struct_size = sizeof(*out),
         .count = set->count,
@@ -105,8 +108,10 @@ static int describe(const void *self, stoker_dataset_info *out)
         .encoded_bytes_max = (uint32_t)bytes,
         .has_paths = set->open_count < set->tokens.file_count,
         .directory = AT_FDCWD,
-        .dense = stk_window_is_raw(&set->window) && set->tokens.file_count == 1 &&
-                 set->stride == set->window.length,
+        .dense = dense && file->mapped == NULL,
+        .rows = dense && file->mapped != NULL
+                    ? file->mapped + file->offset + set->spans[0].begin * set->tokens.token_bytes
+                    : NULL,
         .fingerprint = set->fingerprint,
         .description = set->found,
     };
@@ -141,7 +146,9 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
                         .file = file },
             .codec = codec,
         };
-        if (file >= set->open_count) {
+        if (set->tokens.files[file].mapped != NULL) {
+            parts[i].extent.memory = set->tokens.files[file].mapped + parts[i].extent.offset;
+        } else if (file >= set->open_count) {
             parts[i].extent.path = set->tokens.files[file].path;
             parts[i].extent.file = 0;
             parts[i].flags = STOKER_PART_RANGE;
@@ -232,6 +239,7 @@ static int read_parameters(struct opening *opening, const char *text)
           .number = &opening->documents_max,
           .least = 1,
           .most = LENGTH_MAX },
+        { .key = "map", .number = &opening->map, .most = 1 },
         { .key = "test", .text = opening->test },
         { .key = "split", .text = opening->split },
     };
@@ -414,6 +422,8 @@ static int open_set(struct opening *opening, const struct stk_tokens_wish *wish)
         rc = cut_windows(opening);
     if (rc == STOKER_OK)
         rc = find_documents(opening);
+    if (rc == STOKER_OK && opening->map != 0)
+        rc = stk_tokens_map(&set->tokens, opening->error);
     if (rc == STOKER_OK)
         describe_found(opening);
     const uint32_t file_count = set->tokens.file_count;

@@ -88,6 +88,28 @@ CleanTest(tokens, windows_follow_each_other_and_the_rest_is_reported)
     stoker_dataset_close(&dataset);
 }
 
+/* A mapped file whose windows follow each other is rows in memory; a window of two fields is a part in memory. */
+CleanTest(tokens, mapped_files_have_the_same_windows)
+{
+    write_llmc("a.bin", 0, TOKENS, 2);
+    stoker_dataset *rows = open_names("a.bin?length=16&map=1&test=0.5&split=test");
+    stoker_dataset *parts = open_names("a.bin?length=16&map=1&fields=inputs,targets");
+    const uint16_t *memory = stoker_dataset_get_info(rows)->rows;
+    cr_assert_not_null(memory);
+    cr_assert_null(stoker_dataset_get_info(parts)->rows);
+    cr_assert_eq(count_of(rows), TOKENS / 2 / LENGTH);
+    for (uint64_t i = 0; i < count_of(rows) * LENGTH; i++)
+        cr_assert_eq(memory[i], stk_token(0, TOKENS / 2 + i));
+    for (uint64_t id = 0; id < count_of(parts); id++) {
+        uint16_t row[LENGTH];
+        read_field(parts, id, 1, row, sizeof(row));
+        for (uint64_t i = 0; i < LENGTH; i++)
+            cr_assert_eq(row[i], stk_token(0, id * LENGTH + i + 1));
+    }
+    stoker_dataset_close(&rows);
+    stoker_dataset_close(&parts);
+}
+
 /* Inputs and targets of both widened types come from one read. */
 CleanTest(tokens, targets_are_the_inputs_shifted_by_one)
 {
@@ -178,6 +200,23 @@ CleanTest(tokens, a_token_that_does_not_fit_makes_the_sample_bad)
     cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
     cr_assert_not_null(strstr(error.message, "does not fit int32"), "%s", error.message);
     stoker_dataset_close(&dataset);
+}
+
+/* Longer than the blocks in which tokens are widened. */
+CleanTest(tokens, windows_of_many_blocks_are_widened)
+{
+    static const char *const names[] = { "a.bin?length=333&dtype=int64",
+                                         "b.bin?length=333&dtype=int64" };
+    write_llmc("a.bin", 0, TOKENS, 2);
+    write_llmc("b.bin", 0, 700, 4);
+    for (size_t i = 0; i < 2; i++) {
+        stoker_dataset *dataset = open_names(names[i]);
+        int64_t row[333];
+        read_field(dataset, 1, 0, row, sizeof(row));
+        for (uint64_t at = 0; at < 333; at++)
+            cr_assert_eq(row[at], stk_token(0, 333 + at));
+        stoker_dataset_close(&dataset);
+    }
 }
 
 /* ---- several files ---------------------------------------------------------------------- */
@@ -468,14 +507,15 @@ static void check_many(const stoker_dataset *dataset, const stoker_reader *reade
 CleanTest(tokens, more_files_than_stay_open_are_read)
 {
     static const char *const names[] = { "n*.bin?length=16",
-                                         "n*.bin?length=16&fields=inputs,targets" };
+                                         "n*.bin?length=16&fields=inputs,targets",
+                                         "n*.bin?length=16&fields=inputs,targets&map=1" };
     for (uint32_t i = 0; i < FILES; i++) {
         char name[32];
         struct stk_bytes file = stk_llmc_file(i, 2 * LENGTH + 1, 2);
         (void)snprintf(name, sizeof(name), "n%04u.bin", i);
         stk_file_write(&directory, name, file.at, file.size);
     }
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 3; i++) {
         const uint32_t before = open_descriptors();
         stoker_dataset *dataset = open_names(names[i]);
         cr_assert_eq(open_descriptors() - before, STK_TOKENS_OPEN_MAX);

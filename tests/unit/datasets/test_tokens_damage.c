@@ -283,7 +283,7 @@ CleanTest(tokens_damage, each_allocation_may_fail)
     write_llmc("b.bin", 4, 600, 2);
     stk_megatron_write(&directory, "m", 4, 600);
     fail_each_allocation("{a,b}.bin?length=16&fields=tokens,documents&eos=7");
-    fail_each_allocation("*.idx?length=16&fields=tokens,documents");
+    fail_each_allocation("*.idx?length=16&fields=tokens,documents&map=1");
 }
 
 /* A file that was cut or written to since it was opened ends the run with its name. */
