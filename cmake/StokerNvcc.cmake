@@ -117,7 +117,7 @@ function(stoker_prepare_nvcc why)
   if(reason)
     return()
   endif()
-  if(STOKER_SANITIZE) # runs on no GPU: that the kernels compile is enough
+  if(STOKER_SANITIZE AND NOT STOKER_FATBINS_FROM) # runs on no GPU: that the kernels compile is enough
     set(chosen 75-virtual)
   else()
     stoker_choose_architectures(chosen ${known})
