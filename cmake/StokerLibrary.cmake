@@ -1,19 +1,40 @@
 # StokerLibrary.cmake - libraries from the same sources.
 #
 #   stoker           installed: hidden visibility, no fault injection
-#   stoker_testing   linked by tests: a static library with STOKER_FAULT_INJECTION=1, so that a test can call
-#                    internal functions and fail any allocation
+#   stoker_testing   linked by tests: a static library of the same objects, so that a test can call internal functions;
+#                    those that ask fault.h are compiled again with STOKER_FAULT_INJECTION=1, so that it can fail any allocation
 #   stoker_grown     libstoker of a later version, whose structs have one member more, for check.frozen_headers
 
 set(STOKER_LIBRARIES stoker stoker_testing stoker_grown)
 
+# The files that include base/fault.h: the others are the same in stoker_testing.
+set(STOKER_FAULTY loader/base/fault.c loader/base/memory.c loader/base/thread.c loader/cache/segment.c
+    loader/codec/jpeg/jpeg.c loader/codec/zstd.c datasets/gzip.c datasets/shards/file.c datasets/zip/unpack.c)
+
 # stoker_sources(FILE...): add files to all of them.
 function(stoker_sources)
+  if(TARGET stoker_testing)
+    foreach(file IN LISTS ARGN)
+      file(STRINGS "${file}" asks REGEX "^#include \"loader/base/fault.h\"")
+      file(RELATIVE_PATH name "${PROJECT_SOURCE_DIR}" "${file}")
+      if(name IN_LIST STOKER_FAULTY)
+        target_sources(stoker_testing PRIVATE "${file}")
+      elseif(asks)
+        message(FATAL_ERROR "${name} includes fault.h, but is not in STOKER_FAULTY (cmake/StokerLibrary.cmake)")
+      endif()
+    endforeach()
+  endif()
   foreach(library IN LISTS STOKER_LIBRARIES)
-    if(TARGET ${library})
+    if(TARGET ${library} AND NOT library STREQUAL "stoker_testing")
       target_sources(${library} PRIVATE ${ARGN})
     endif()
   endforeach()
+endfunction()
+
+# stoker_take_objects(NAME TARGET EXCLUDE|INCLUDE REGEX): add TARGET's objects to NAME, those that match or all others, which were
+# compiled once for both.
+function(stoker_take_objects name target how regex)
+  target_sources(${name} PRIVATE "$<FILTER:$<TARGET_OBJECTS:${target}>,${how},${regex}>")
 endfunction()
 
 # stoker_third_party(file dependency): give one file the include path of a dependency, and link the libraries

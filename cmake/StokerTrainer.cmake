@@ -1,4 +1,4 @@
-# StokerTrainer.cmake - two trainer libraries from the same sources, as in StokerLibrary.cmake.
+# StokerTrainer.cmake - two trainer libraries, as in StokerLibrary.cmake: libstoker_trainer, and an archive of its objects for tests.
 
 # stoker_add_trainer(name kind library): `library` is stoker or stoker_testing.
 function(stoker_add_trainer name kind library)
