@@ -118,7 +118,7 @@ refuses 1 1 'Open MPI has started 2 processes' -- env OMPI_COMM_WORLD_RANK=0 OMP
 refuses 1 1 'rank 1: ' 'abacus' -- "$mnist" --data "$data" --device cpu,abacus,cpu --data-parallel
 refuses 1 1 'rank 0: ' '/nowhere/x' -- "$mnist" --data "$data" "${two[@]}" --save /nowhere/x
 refuses 1 1 'rank 0: ' '/nowhere/x' -- "$mnist" --data "$data" "${two[@]}" --log /nowhere/x
-refuses 1 1 'computes in float32 only' -- "$mnist" --data "$data" "${two[@]}" --amp fp16
+refuses 1 1 'computes in float32 and bfloat16 only' -- "$mnist" --data "$data" "${two[@]}" --amp fp16
 refuses 1 1 'rank 0: training diverged' -- "$housing" "${table[@]}" "${two[@]}" --epochs 300 --optimizer sgd --lr 10
 
 # ---- Ctrl-C ends all ranks after the same update, and the run continues to the same weights

@@ -89,12 +89,12 @@ done
 refuses 1 "$mnist" --data idx:nowhere
 refuses 1 "$mnist" --data "$data" --device abacus
 refuses 1 "$mnist" --data "$data" --device cpu --amp fp16
-grep -q 'computes in float32 only' err || fail "no reason: $(cat err)"
+grep -q 'computes in float32 and bfloat16 only' err || fail "no reason: $(cat err)"
 refuses 1 "$mnist" --data "$data" --device cpu --benchmark
 refuses 1 "$mnist" --data "$data" --device cpu --tf32 on
 grep -q 'rounds no factors' err || fail "no reason: $(cat err)"
 STOKER_CUDART=/nowhere/libcudart.so refuses 1 "$mnist" --data "$data" --amp fp16
-grep -q 'computes in float32 only (leave it out, .*), and no GPU is available: ' err || fail "no way out: $(cat err)"
+grep -q 'computes in float32 and bfloat16 only (leave it out, .*), and no GPU is available: ' err || fail "no way out: $(cat err)"
 refuses 2 "$mnist" --data "$data" --amp fp8
 refuses 1 "$mnist" --data "$data" --load nowhere.safetensors
 refuses 1 "$mnist" --data "$data" --memory-budget 1K

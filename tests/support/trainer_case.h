@@ -13,6 +13,8 @@
 
 #include "loader/base/rng.h"
 #include "trainer/backend/backend.h"
+#include "trainer/backend/ref/rounding.h"
+#include "trainer/plan/precision.h"
 
 enum {
     STK_CASE_X,
@@ -34,6 +36,7 @@ struct stk_case_layer {
     uint32_t kernel[2], stride[2], padding[2], groups;
     float rate;
     bool relu, biased, in_place;
+    stoker_dtype storage; /* T; 0 = float32 */
 };
 
 struct stk_case {
@@ -185,17 +188,18 @@ static inline void stk_case_operations(struct stk_case *c)
 static inline void stk_case_lay_out(struct stk_case *c)
 {
     const struct stk_layer *layer = &c->layers[1];
-    const uint64_t in = stk_shape_elements(layer->in) * sizeof(float);
-    const uint64_t out = stk_shape_elements(layer->out) * sizeof(float);
+    const uint64_t element = stoker_dtype_bytes(c->plan.storage);
+    const uint64_t in = stk_shape_elements(layer->in) * element;
+    const uint64_t out = stk_shape_elements(layer->out) * element;
     const bool wide = (uint64_t)layer->kernel[0] * layer->kernel[1] > 256;
-    const uint64_t aux = layer->kind == STK_MAX_POOL ? out / 4 * (wide ? 2 : 1) : 0;
+    const uint64_t aux = layer->kind == STK_MAX_POOL ? out / element * (wide ? 2 : 1) : 0;
     const uint64_t sizes[STK_CASE_BUFFERS] = { in, in, out, out, in, aux };
     for (int i = 0; i < STK_CASE_BUFFERS; i++) {
         struct stk_buffer *buffer = &c->buffers[i];
         const uint64_t bytes = layer->kind == STK_BATCH_NORM && i == STK_CASE_AUX
                                    ? 2 * layer->in.c * sizeof(float)
                                    : sizes[i] * c->batch;
-        *buffer = (struct stk_buffer){ .dtype = STOKER_DTYPE_FLOAT32,
+        *buffer = (struct stk_buffer){ .dtype = c->plan.storage,
                                        .bytes_per_sample = sizes[i],
                                        .bytes = (bytes + 63) / 64 * 64,
                                        .offset = c->plan.activation_bytes };
@@ -230,6 +234,8 @@ static inline void stk_case_make(struct stk_case *c, const struct stk_case_layer
     c->model.statistics = c->statistics;
     c->plan.model = &c->model;
     c->plan.options = (struct stk_plan_options){ .batch = batch, .train = true };
+    c->plan.options.storage = asked->storage;
+    c->plan.storage = asked->storage == STOKER_DTYPE_NONE ? STOKER_DTYPE_FLOAT32 : asked->storage;
     c->plan.ops = c->ops;
     c->plan.buffers = c->buffers;
     c->plan.buffer_count = STK_CASE_BUFFERS;
@@ -271,6 +277,9 @@ static inline void stk_bench_open(struct stk_bench *bench, const struct stk_back
         .activations = ops->allocate(bench->backend, plan->activation_bytes + 64)
     };
     cr_assert_not_null(bench->arenas.activations);
+    if (stk_is_narrow(plan->storage))
+        bench->arenas.half_weights =
+            ops->allocate(bench->backend, model->parameter_floats * sizeof(uint16_t) + 64);
 }
 
 static inline void stk_bench_close(struct stk_bench *bench)
@@ -280,6 +289,7 @@ static inline void stk_bench_close(struct stk_bench *bench)
     bench->ops->release(bench->backend, bench->arenas.gradients);
     bench->ops->release(bench->backend, bench->arenas.statistics);
     bench->ops->release(bench->backend, bench->arenas.activations);
+    bench->ops->release(bench->backend, bench->arenas.half_weights);
     bench->ops->destroy(bench->backend);
 }
 
@@ -287,6 +297,32 @@ static inline float *stk_bench_buffer(const struct stk_bench *bench, int buffer)
 {
     return (float *)(void *)((uint8_t *)bench->arenas.activations +
                              bench->plan->buffers[buffer].offset);
+}
+
+static inline uint64_t stk_bench_elements(const struct stk_bench *bench, int buffer)
+{
+    const struct stk_buffer *found = &bench->plan->buffers[buffer];
+    return found->bytes / stoker_dtype_bytes(found->dtype);
+}
+
+/* Element i of a buffer in float32, or in a 16-bit T: rounded. */
+static inline void stk_bench_put(const struct stk_bench *bench, int buffer, uint64_t i, float value)
+{
+    const stoker_dtype dtype = bench->plan->buffers[buffer].dtype;
+    if (stk_is_narrow(dtype))
+        stk_narrow((uint16_t *)(void *)stk_bench_buffer(bench, buffer) + i, &value, 1, dtype);
+    else
+        stk_bench_buffer(bench, buffer)[i] = value;
+}
+
+/* Round the parameters, which were written, for a plan in 16 bits. */
+static inline void stk_bench_round_weights(const struct stk_bench *bench)
+{
+    if (bench->arenas.half_weights != NULL)
+        cr_assert_eq(
+            bench->ops->narrow(bench->backend, bench->arenas.half_weights, bench->arenas.parameters,
+                               bench->plan->model->parameter_floats, bench->plan->storage, NULL),
+            STOKER_OK);
 }
 
 /* Fill parameters, statistics and the buffers x, x2, y, dy, dx with the sequence. */
@@ -299,8 +335,9 @@ static inline void stk_bench_fill(const struct stk_bench *bench, uint64_t seed)
         bench->arenas.statistics[i] = 0.5F + stk_case_number(seed + 2, i) / 4;
     memset(bench->arenas.gradients, 0, model->parameter_floats * sizeof(float));
     for (int buffer = STK_CASE_X; buffer < STK_CASE_AUX; buffer++)
-        for (uint64_t i = 0; i < bench->plan->buffers[buffer].bytes / sizeof(float); i++)
-            stk_bench_buffer(bench, buffer)[i] = stk_case_number(seed + 3 + (uint64_t)buffer, i);
+        for (uint64_t i = 0; i < stk_bench_elements(bench, buffer); i++)
+            stk_bench_put(bench, buffer, i, stk_case_number(seed + 3 + (uint64_t)buffer, i));
+    stk_bench_round_weights(bench);
 }
 
 #endif

@@ -110,8 +110,8 @@ static const struct cli_option rows[] = {
               "at once with an --accumulate of more than 1" },
     { "amp", 0, CLI_WORD, AT(amp), 0, 0, "TYPE", amp_words,
       .help =
-          "store activations in 16 bits: off, fp16 (with a dynamic loss scale), bf16; cuda and ref "
-          "only" },
+          "store activations in 16 bits: off, fp16 (with a dynamic loss scale; not on cpu), bf16 "
+          "(on cpu: with AVX512_BF16)" },
     { "tf32", 0, CLI_WORD, AT(tf32), 0, 0, "WORD", tf32_words,
       .help = "cuda only, in float32: products may round their factors to 10 bits: off, on" },
     { "benchmark", 0, CLI_FLAG, AT(benchmark), 0, 0, NULL, NULL,

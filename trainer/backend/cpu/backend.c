@@ -10,10 +10,27 @@
 #include "loader/base/thread.h"
 #include "trainer/backend/cpu/choose.h"
 #include "trainer/backend/cpu/onednn/onednn.h"
+#include "trainer/backend/cpu/operations.h"
+#include "trainer/backend/ref/rounding.h"
+
+/* Plain loops would work anywhere, but slower than in float32, which is not what bfloat16 is asked for. */
+static int check_type(const struct stk_backend_options *options, stoker_error *error)
+{
+    if (options->storage != STOKER_DTYPE_BFLOAT16 || stk_cpu_has_bf16())
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS,
+                         &(struct stk_place)STK_NOWHERE,
+                         "precision bfloat16: back end cpu needs AVX512_BF16, which this CPU "
+                         "lacks; float32 is fast here, and back end ref computes in bfloat16 on "
+                         "any CPU");
+}
 
 static int cpu_create(struct stk_backend **out, const struct stk_backend_options *options,
                       stoker_error *error)
 {
+    int rc = check_type(options, error);
+    if (rc != STOKER_OK)
+        return rc;
     uint32_t threads = options->threads == 0 ? stk_cpu_count() : options->threads;
     if (threads > STK_CPU_THREADS_MAX)
         threads = STK_CPU_THREADS_MAX;
@@ -23,7 +40,7 @@ static int cpu_create(struct stk_backend **out, const struct stk_backend_options
                              &(struct stk_place)STK_NOWHERE, "back end cpu");
     backend->threads = threads;
     backend->loops = options->loops;
-    const int rc = stk_thread_team_create(&backend->team, "stoker-train", threads);
+    rc = stk_thread_team_create(&backend->team, "stoker-train", threads);
     if (rc != STOKER_OK) {
         stk_free(backend);
         return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
@@ -242,12 +259,24 @@ struct updating {
     uint32_t threads;
 };
 
+/* Parameters are rounded while a cache still has them. */
+enum { ROUNDED_FLOATS = 8192 };
+
 static void update_share(void *argument, uint32_t thread)
 {
     const struct updating *updating = argument;
-    const struct stk_share share = floats_of(updating->update->floats, thread, updating->threads);
-    if (share.begin < share.end)
-        stk_update_range(updating->update, share.begin, share.end);
+    const struct stk_update *update = updating->update;
+    const struct stk_share share = floats_of(update->floats, thread, updating->threads);
+    if (update->half_weights == NULL && share.begin < share.end)
+        stk_update_range(update, share.begin, share.end);
+    if (update->half_weights == NULL)
+        return;
+    for (uint64_t at = share.begin; at < share.end; at += ROUNDED_FLOATS) {
+        const uint64_t end = share.end - at < ROUNDED_FLOATS ? share.end : at + ROUNDED_FLOATS;
+        stk_update_range(update, at, end);
+        stk_narrow((uint16_t *)update->half_weights + at, update->parameters + at, end - at,
+                   update->storage);
+    }
 }
 
 static void cpu_update(struct stk_backend *backend, const struct stk_update *update)
@@ -256,9 +285,34 @@ static void cpu_update(struct stk_backend *backend, const struct stk_update *upd
     stk_thread_team_run(backend->team, update_share, &updating);
 }
 
+struct narrowing {
+    uint16_t *to;
+    const float *from;
+    uint64_t count;
+    uint32_t threads;
+    stoker_dtype storage;
+};
+
+static void narrow_share(void *argument, uint32_t thread)
+{
+    const struct narrowing *n = argument;
+    const struct stk_share share = floats_of(n->count, thread, n->threads);
+    if (share.begin < share.end)
+        stk_narrow(n->to + share.begin, n->from + share.begin, share.end - share.begin, n->storage);
+}
+
+static int cpu_narrow(struct stk_backend *backend, void *half_weights, const float *parameters,
+                      uint64_t count, stoker_dtype storage, stoker_error *error)
+{
+    (void)error;
+    struct narrowing narrowing = { half_weights, parameters, count, backend->threads, storage };
+    stk_thread_team_run(backend->team, narrow_share, &narrowing);
+    return STOKER_OK;
+}
+
 const struct stk_backend_ops stk_backend_cpu = {
     .name = "cpu",
-    .storages = 1U << STOKER_DTYPE_FLOAT32,
+    .storages = 1U << STOKER_DTYPE_FLOAT32 | 1U << STOKER_DTYPE_BFLOAT16,
     .create = cpu_create,
     .destroy = cpu_destroy,
     .threads = cpu_threads,
@@ -271,4 +325,5 @@ const struct stk_backend_ops stk_backend_cpu = {
     .clear = cpu_clear,
     .norm_squared = cpu_norm_squared,
     .update = cpu_update,
+    .narrow = cpu_narrow,
 };

@@ -3,17 +3,58 @@
  *   sums of own samples ──barrier──▶ each thread adds all sums in the same order ──▶ own samples
  *                                    with pass->sums thread 0 adds those of other ranks, between two barriers more
  *
- * shared: [sum 0 or 1][thread][channel] doubles. scratch: the totals, per thread. */
+ * shared: [sum 0 or 1][thread][channel] doubles. scratch: the totals, per thread, and rows: the channels of one pixel as
+ * floats, which T is converted to and from. */
 #include "trainer/backend/common/batch_norm.h"
 #include "trainer/backend/cpu/operations.h"
+#include "trainer/backend/ref/rounding.h"
+#include "trainer/plan/precision.h"
 
 #include <math.h>
 #include <string.h>
 
+enum { ROW_X, ROW_DY, ROW_RESULT, ROWS };
+
 uint64_t stk_cpu_batch_norm_scratch_bytes(const struct stk_layer *layer)
 {
     return 2 * (uint64_t)layer->in.c * sizeof(double) +
-           stk_round_to_line(layer->in.c * sizeof(float));
+           stk_round_to_line(ROWS * (uint64_t)layer->in.c * sizeof(float));
+}
+
+static float *row_in(const struct stk_cpu_task *task, int row)
+{
+    const uint64_t channels = task->o.layer->in.c;
+    double *totals = task->scratch;
+    return (float *)(void *)(totals + 2 * channels) + (uint64_t)row * channels;
+}
+
+/* The channels of a pixel: in place, or converted. */
+static const float *read_row(const struct stk_cpu_task *task, const float *values, uint64_t pixel,
+                             int row)
+{
+    const uint32_t channels = task->o.layer->in.c;
+    if (!stk_is_narrow(task->o.storage))
+        return values + pixel * channels;
+    float *floats = row_in(task, row);
+    stk_widen(floats, (const uint16_t *)(const void *)values + pixel * channels, channels,
+              task->o.storage);
+    return floats;
+}
+
+/* Where the channels of a pixel are written: in place, or in a row that store_row() rounds. */
+static float *result_row(const struct stk_cpu_task *task, float *values, uint64_t pixel)
+{
+    if (stk_is_narrow(task->o.storage))
+        return row_in(task, ROW_RESULT);
+    return values + pixel * task->o.layer->in.c;
+}
+
+static void store_row(const struct stk_cpu_task *task, float *values, uint64_t pixel)
+{
+    const uint32_t channels = task->o.layer->in.c;
+    if (stk_is_narrow(task->o.storage))
+        stk_narrow((uint16_t *)(void *)values + pixel * channels, row_in(task, ROW_RESULT),
+                   channels, task->o.storage);
 }
 
 uint64_t stk_cpu_batch_norm_shared_bytes(const struct stk_layer *layer, uint32_t threads)
@@ -77,9 +118,11 @@ static void sum_values(const struct stk_cpu_task *task, double *sums)
     const uint32_t channels = task->o.layer->in.c;
     const struct stk_share pixels = pixels_of(task);
     memset(sums, 0, channels * sizeof(*sums));
-    for (uint64_t i = pixels.begin; i < pixels.end; i++)
+    for (uint64_t i = pixels.begin; i < pixels.end; i++) {
+        const float *x = read_row(task, task->o.x, i, ROW_X);
         for (uint32_t c = 0; c < channels; c++)
-            sums[c] += (double)task->o.x[i * channels + c];
+            sums[c] += (double)x[c];
+    }
 }
 
 static void sum_squares(const struct stk_cpu_task *task, const double *mean, double *sums)
@@ -87,11 +130,13 @@ static void sum_squares(const struct stk_cpu_task *task, const double *mean, dou
     const uint32_t channels = task->o.layer->in.c;
     const struct stk_share pixels = pixels_of(task);
     memset(sums, 0, channels * sizeof(*sums));
-    for (uint64_t i = pixels.begin; i < pixels.end; i++)
+    for (uint64_t i = pixels.begin; i < pixels.end; i++) {
+        const float *x = read_row(task, task->o.x, i, ROW_X);
         for (uint32_t c = 0; c < channels; c++) {
-            const double centred = (double)task->o.x[i * channels + c] - mean[c];
+            const double centred = (double)x[c] - mean[c];
             sums[c] += centred * centred;
         }
+    }
 }
 
 /* Thread 0 only: write aux and the running statistics. */
@@ -146,30 +191,34 @@ void stk_cpu_batch_norm_forward(const struct stk_cpu_task *task)
 
     const float *aux = o->aux;
     const struct stk_share own = pixels_of(task);
-    for (uint64_t i = own.begin; i < own.end; i++)
-        stk_batch_norm_row(o->y + i * channels, o->x + i * channels, aux, aux + channels, o->weight,
-                           o->bias, channels, o->op->relu);
+    for (uint64_t i = own.begin; i < own.end; i++) {
+        stk_batch_norm_row(result_row(task, o->y, i), read_row(task, o->x, i, ROW_X), aux,
+                           aux + channels, o->weight, o->bias, channels, o->op->relu);
+        store_row(task, o->y, i);
+    }
 }
 
-/* dy of one pixel, cut off where ReLU did: in place, or in `row`. */
-static const float *passed(const struct stk_operands *o, uint64_t pixel, float *row)
+/* dy of one pixel, cut off where ReLU did: in place, or in a row. x: that pixel's. */
+static const float *passed(const struct stk_cpu_task *task, uint64_t pixel, const float *x)
 {
+    const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
-    const float *dy = o->dy + pixel * channels;
+    const float *dy = read_row(task, o->dy, pixel, ROW_DY);
     if (!o->op->relu)
         return dy;
     const float *aux = o->aux;
+    float *row = row_in(task, ROW_RESULT);
+    const float *y = row;
     if (o->y != NULL)
-        memcpy(row, o->y + pixel * channels, channels * sizeof(*row));
+        y = read_row(task, o->y, pixel, ROW_RESULT);
     else
-        stk_batch_norm_row(row, o->x + pixel * channels, aux, aux + channels, o->weight, o->bias,
-                           channels, true);
-    for (uint32_t c = 0; c < channels; c++)
-        row[c] = row[c] > 0 ? dy[c] : 0;
+        stk_batch_norm_row(row, x, aux, aux + channels, o->weight, o->bias, channels, true);
+    for (uint32_t c = 0; c < channels; c++) /* a value that rounds to 0 counts as cut off */
+        row[c] = stk_rounded(y[c], o->storage) > 0 ? dy[c] : 0;
     return row;
 }
 
-static void sum_gradients(const struct stk_cpu_task *task, float *row)
+static void sum_gradients(const struct stk_cpu_task *task)
 {
     const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
@@ -181,8 +230,8 @@ static void sum_gradients(const struct stk_cpu_task *task, float *row)
     memset(gamma, 0, channels * sizeof(*gamma));
     memset(beta, 0, channels * sizeof(*beta));
     for (uint64_t i = own.begin; i < own.end; i++) {
-        const float *dy = passed(o, i, row);
-        const float *x = o->x + i * channels;
+        const float *x = read_row(task, o->x, i, ROW_X);
+        const float *dy = passed(task, i, x);
         for (uint32_t c = 0; c < channels; c++) {
             gamma[c] += (double)dy[c] * ((double)x[c] - (double)mean[c]) * (double)inverse[c];
             beta[c] += (double)dy[c];
@@ -190,8 +239,7 @@ static void sum_gradients(const struct stk_cpu_task *task, float *row)
     }
 }
 
-static void write_gradient(const struct stk_cpu_task *task, const double *gamma, const double *beta,
-                           float *row)
+static void write_gradient(const struct stk_cpu_task *task, const double *gamma, const double *beta)
 {
     const struct stk_operands *o = &task->o;
     const uint32_t channels = o->layer->in.c;
@@ -200,14 +248,15 @@ static void write_gradient(const struct stk_cpu_task *task, const double *gamma,
     const float *inverse = mean + channels;
     const struct stk_share own = pixels_of(task);
     for (uint64_t i = own.begin; i < own.end; i++) {
-        const float *dy = passed(o, i, row);
-        const float *x = o->x + i * channels;
-        float *dx = o->dx + i * channels;
+        const float *x = read_row(task, o->x, i, ROW_X);
+        const float *dy = passed(task, i, x);
+        float *dx = result_row(task, o->dx, i); /* may be dy: each element is read first */
         for (uint32_t c = 0; c < channels; c++) {
             const double hat = ((double)x[c] - (double)mean[c]) * (double)inverse[c];
             const double centred = (double)dy[c] - (beta[c] + hat * gamma[c]) / pixels;
             dx[c] = (float)((double)o->weight[c] * (double)inverse[c] * centred);
         }
+        store_row(task, o->dx, i);
     }
 }
 
@@ -217,8 +266,7 @@ void stk_cpu_batch_norm_backward(const struct stk_cpu_task *task)
     const uint32_t channels = o->layer->in.c;
     double *gamma = task->scratch;
     double *beta = gamma + channels;
-    float *row = (float *)(void *)(beta + channels);
-    sum_gradients(task, row);
+    sum_gradients(task);
     stk_thread_team_barrier(task->team);
     add_up(task, 0, gamma);
     add_up(task, 1, beta);
@@ -230,5 +278,5 @@ void stk_cpu_batch_norm_backward(const struct stk_cpu_task *task)
     if (o->dx == NULL)
         return;
     add_ranks(task, gamma, 2); /* the gradients of weight and bias are summed with all others */
-    write_gradient(task, gamma, beta, row);
+    write_gradient(task, gamma, beta);
 }

@@ -9,6 +9,7 @@
 #include <stoker/error.h>
 
 #include "trainer/backend/cpu/operations.h"
+#include "trainer/plan/precision.h"
 
 static void run_plain(const struct stk_cpu_task *task)
 {
@@ -46,6 +47,18 @@ static void choose_batch_norm(struct stk_cpu_step *step, const struct stk_layer 
     step->shared_bytes = stk_cpu_batch_norm_shared_bytes(layer, threads);
 }
 
+/* A plan in 16 bits: its own loops, or plain ones on copies. */
+static int choose_narrow(struct stk_cpu_step *step, const struct stk_plan *plan,
+                         const struct stk_op *op, uint32_t threads, enum stk_loops loops)
+{
+    const struct stk_layer *layer = &plan->model->layers[op->layer];
+    if (loops == STK_LOOPS_BEST && stk_cpu_has_bf16() &&
+        stk_cpu_choose_bf16(step, layer, op->kind, plan->options.batch, threads))
+        return STOKER_OK;
+    stk_cpu_choose_widened(step, plan, op, threads);
+    return STOKER_OK;
+}
+
 /* Each thread but the first, which writes to the arena, has partial weight gradients. */
 static void add_partials(struct stk_cpu_step *step, const struct stk_plan *plan,
                          const struct stk_layer *layer)
@@ -68,6 +81,8 @@ int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const
     step->run = step->mode == STK_CPU_TOGETHER ? run_plain_alone : run_plain;
     if (op->kind == STK_OP_CONV_BACKWARD_WEIGHTS)
         add_partials(step, plan, layer);
+    if (stk_is_narrow(plan->storage))
+        return choose_narrow(step, plan, op, threads, loops);
     if (loops == STK_LOOPS_BEST && stk_cpu_choose_avx2(step, layer, op->kind))
         return STOKER_OK;
 #ifdef STOKER_HAVE_DNNL

@@ -8,6 +8,16 @@
 bool stk_cpu_choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
                          enum stk_op_kind kind);
 
+/* bf16/operations.c: true if this CPU has AVX512_BF16, and the environment variable STOKER_BF16 is not "off". */
+bool stk_cpu_has_bf16(void);
+/* The same for a plan in bfloat16; batch: its most samples. Only if stk_cpu_has_bf16(). */
+bool stk_cpu_choose_bf16(struct stk_cpu_step *step, const struct stk_layer *layer,
+                         enum stk_op_kind kind, uint32_t batch, uint32_t threads);
+
+/* widened.c: the plain loops of `ref` on float copies of 16-bit operands. Fill in a step. */
+void stk_cpu_choose_widened(struct stk_cpu_step *step, const struct stk_plan *plan,
+                            const struct stk_op *op, uint32_t threads);
+
 /* onednn/operations.c: fill in a step if oneDNN supports the operation, else leave it unchanged. STOKER_ENOMEM. */
 int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan,
                           const struct stk_op *op, uint32_t threads);

@@ -14,8 +14,7 @@
 #include "loader/base/error.h"
 #include "trainer/backend/common/watch.h"
 #include "trainer/backend/cpu/onednn/onednn.h"
-
-enum { CHUNK_SAMPLES = 4 };
+#include "trainer/plan/precision.h"
 
 /* One pass, shared by the threads. */
 struct shared_pass {
@@ -45,6 +44,20 @@ static float *partial_of(const struct stk_program *program, const struct stk_cpu
                              (thread - 1) * step->partial_bytes);
 }
 
+/* Parameters rounded to T, for an operation that reads those. */
+static void take_rounded(struct stk_operands *o, const struct stk_program *program,
+                         const struct stk_arenas *arenas)
+{
+    const struct stk_parameter *parameters = program->plan->model->parameters;
+    const uint16_t *rounded = arenas->half_weights;
+    if (!stk_is_narrow(o->storage) || !stk_reads_rounded(o->op->kind))
+        return;
+    assert(rounded != NULL);
+    o->weight = (const float *)(const void *)(rounded + parameters[o->layer->weight].offset);
+    if (o->layer->bias >= 0)
+        o->bias = (const float *)(const void *)(rounded + parameters[o->layer->bias].offset);
+}
+
 static struct stk_cpu_task task_of(struct worker *worker, uint32_t index, uint32_t first,
                                    uint32_t count)
 {
@@ -62,6 +75,7 @@ static struct stk_cpu_task task_of(struct worker *worker, uint32_t index, uint32
     }
     stk_operands_find(&task.o, program->plan, &program->plan->ops[index], worker->shared->arenas,
                       worker->shared->pass, first, count);
+    take_rounded(&task.o, program, worker->shared->arenas);
     if (step->partial_bytes > 0 && worker->thread > 0) {
         task.o.weight_grad = partial_of(program, step, worker->thread);
         task.o.bias_grad = step->biases > 0 ? task.o.weight_grad + step->weights : NULL;
@@ -187,7 +201,7 @@ static void run_steps(struct worker *worker)
             continue;
         }
         const uint32_t end = end_of_run(program, i);
-        run_own(worker, i, end, step->mode == STK_CPU_CHUNKED ? CHUNK_SAMPLES : UINT32_MAX);
+        run_own(worker, i, end, step->mode == STK_CPU_CHUNKED ? STK_CPU_CHUNK_SAMPLES : UINT32_MAX);
         i = end;
     }
 }

@@ -16,6 +16,8 @@
 #include "trainer/backend/common/operands.h"
 #include "trainer/backend/ref/operations.h"
 
+enum { STK_CPU_CHUNK_SAMPLES = 4 }; /* most samples of a chunk */
+
 enum stk_cpu_mode { STK_CPU_CHUNKED, STK_CPU_SHARD, STK_CPU_TOGETHER };
 
 /* One step, seen by one thread. */
@@ -33,18 +35,24 @@ typedef void stk_cpu_op(const struct stk_cpu_task *task);
 
 struct stk_onednn_conv;
 
+/* Elements of each operand for a sample; of steps in widened.c. */
+struct stk_cpu_elements {
+    uint64_t x, x2, y, dy, dx;
+};
+
 struct stk_cpu_step {
     stk_cpu_op *run;
     stk_cpu_op *prepare; /* before the pass; NULL = nothing to do */
     stk_ref_op *plain;   /* operation of `ref`, for run_plain */
     enum stk_cpu_mode mode;
     bool barrier_before;
-    uint64_t scratch_bytes;       /* for each thread */
-    uint64_t shared_bytes;        /* for the step */
-    uint64_t shared_at;           /* offset in the program's block */
-    uint64_t partial_bytes;       /* per thread but the first: gradients of weight and bias */
-    uint64_t partial_at;          /* offset of thread 1's */
-    uint64_t weights, biases;     /* floats of a partial */
+    uint64_t scratch_bytes;   /* for each thread */
+    uint64_t shared_bytes;    /* for the step */
+    uint64_t shared_at;       /* offset in the program's block */
+    uint64_t partial_bytes;   /* per thread but the first: gradients of weight and bias */
+    uint64_t partial_at;      /* offset of thread 1's */
+    uint64_t weights, biases; /* elements, for a partial or a widened copy */
+    struct stk_cpu_elements elements;
     struct stk_onednn_conv *conv; /* NULL = not a step of oneDNN */
 };
 

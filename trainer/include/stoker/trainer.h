@@ -135,8 +135,8 @@ typedef struct stoker_trainer_options {
 
     /* Type of activations and their gradients: STOKER_DTYPE_FLOAT32 (default 0), or FLOAT16 or BFLOAT16, which take half the
      * memory. Parameters, sums and statistics stay float32; convolutions and linear layers read a 16-bit copy of their
-     * weights. FLOAT16 with STOKER_LOSS_SCALE_AUTO turns on dynamic_loss_scale. "cpu" supports only float32; on "cuda"
-     * BFLOAT16 needs a GPU of compute capability 8.0 or later (STOKER_ENOTSUP). */
+     * weights. FLOAT16 with STOKER_LOSS_SCALE_AUTO turns on dynamic_loss_scale. "cpu" supports FLOAT32, and
+     * BFLOAT16 if the CPU has AVX512_BF16; on "cuda" BFLOAT16 needs a GPU of compute capability 8.0 or later (STOKER_ENOTSUP). */
     stoker_dtype precision;
     /* Choose among a GPU's algorithms by timing them; default false = use its heuristics. Only "cuda" supports it. */
     bool benchmark;
@@ -268,7 +268,7 @@ STOKER_API void stoker_peer_group_destroy(stoker_peer_group **group);
  * trainer. On success the caller owns *out; on failure it is unchanged, and *error has the cause; error may be
  * NULL. STOKER_EINVAL (the message names the option), STOKER_ELIMIT (nothing fits in memory_budget; the message names the least that would), STOKER_ENOMEM,
  * STOKER_ETHREAD, STOKER_EDEVICE (no such back end; the GPU failed, or runs none of the engines for a layer). All ranks; STOKER_EPEER; STOKER_ENOTSUP (peers: no MPI, or a launcher
- * or a back end that it does not serve; BFLOAT16 on a GPU without it). */
+ * or a back end that it does not serve; BFLOAT16 on a GPU or CPU without it). */
 STOKER_API int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
                                      const stoker_trainer_options *options, stoker_error *error);
 /* NULL-safe; sets NULL. All ranks: one that comes early ends the others' next call with STOKER_EPEER. */

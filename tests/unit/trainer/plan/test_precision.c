@@ -569,8 +569,7 @@ CleanTest(trainer_precision, what_a_back_end_cannot_do_is_refused_with_a_reason)
         const char *message;
     } cases[] = {
         { "cpu", STOKER_DTYPE_FLOAT16, false, false,
-          "precision float16: back end cpu computes in float32 only" },
-        { "cpu", STOKER_DTYPE_BFLOAT16, false, false, "back end cpu computes in float32 only" },
+          "precision float16: back end cpu computes in float32 and bfloat16 only" },
         { "cpu", STOKER_DTYPE_FLOAT64, false, false, "float32, float16 and bfloat16 are allowed" },
         { "ref", STOKER_DTYPE_INT64, false, false, "float32, float16 and bfloat16 are allowed" },
         { "auto", (stoker_dtype)100, false, false, "float32, float16 and bfloat16 are allowed" },
@@ -609,8 +608,8 @@ CleanTest(trainer_precision, without_a_gpu_its_options_are_refused)
         const char *message;
     } cases[] = {
         { STOKER_DTYPE_FLOAT16, false, false,
-          "precision float16: back end cpu computes in float32 only (leave it out, or choose back "
-          "end ref, which is slow), and no GPU is available: " },
+          "precision float16: back end cpu computes in float32 and bfloat16 only (leave it out, or "
+          "choose back end ref, which is slow), and no GPU is available: " },
         { STOKER_DTYPE_FLOAT32, true, false,
           "benchmark: back end cpu has no algorithms to choose from (leave it out), and no GPU is "
           "available: " },
