@@ -1,0 +1,77 @@
+"""Stoker keeps accelerators fed: batches of training data, read, decoded and transformed by C threads.
+
+    import stoker
+    train = stoker.DataLoader("mnist:data/mnist", batch_size=64, shuffle=True, dtype="float32", output="torch")
+    for images, labels in train:
+        ...
+
+Importing this package imports neither torch nor NumPy nor JAX: a DataLoader does, if its output asks for one.
+"""
+
+from __future__ import annotations
+
+from ._arrays import Ragged
+from ._core import version as _version
+from ._datasets import Dataset, concat, from_arrays, open
+from ._errors import (
+    AccessDenied,
+    BatchTimeout,
+    CorruptSample,
+    DatasetChanged,
+    DeviceError,
+    ForkedLoader,
+    FormatError,
+    IsADirectory,
+    LoaderError,
+    MissingFile,
+    NotSupported,
+    OptionError,
+    OutOfMemory,
+    StateError,
+    StokerError,
+    StorageError,
+    TooManyBadSamples,
+)
+from ._loader import DataLoader
+from ._options import FieldOptions
+from ._outputs import Padded
+from ._python_dataset import from_python
+from ._samples import Field
+from ._stats import Stats
+from ._transform import IMAGENET_MEAN, IMAGENET_STD, Transform
+
+__version__ = _version()
+
+__all__ = [
+    "AccessDenied",
+    "BatchTimeout",
+    "CorruptSample",
+    "DataLoader",
+    "Dataset",
+    "DatasetChanged",
+    "DeviceError",
+    "Field",
+    "FieldOptions",
+    "ForkedLoader",
+    "FormatError",
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "IsADirectory",
+    "LoaderError",
+    "MissingFile",
+    "NotSupported",
+    "OptionError",
+    "OutOfMemory",
+    "Padded",
+    "Ragged",
+    "StateError",
+    "Stats",
+    "StokerError",
+    "StorageError",
+    "TooManyBadSamples",
+    "Transform",
+    "concat",
+    "from_arrays",
+    "from_python",
+    "open",
+]

@@ -1,0 +1,93 @@
+"""Batches: named tuples of the data set's fields.
+
+    images, labels = batch          unpacks, like the tuples of torch.utils.data.DataLoader
+    batch.images, batch.ids         reads better
+
+A field's name becomes an identifier: "image", "row" and "label" in the plural, "lambda" with an underscore behind it,
+"seg.png" with underscores for what may not be in a name.
+"""
+
+from __future__ import annotations
+
+import functools
+import keyword
+import re
+from collections import namedtuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Type
+
+PLURALS: Dict[str, str] = {"image": "images", "row": "rows", "label": "labels", "label_b": "labels_b"}
+SINGULARS: Dict[str, str] = {plural: name for name, plural in PLURALS.items()}
+
+# What a batch has beside its fields, and what every tuple has.
+_TAKEN = {"ids", "epoch", "batch_index", "padded", "count", "index"}
+
+
+def identifier(name: str) -> str:
+    """The name of a field as an attribute, before names that several fields would share are numbered."""
+    made = PLURALS.get(name) or re.sub(r"\W", "_", name, flags=re.ASCII)
+    made = made.lstrip("_") or "field"  # a named tuple has no names that start with an underscore
+    if made[0].isdigit():
+        made = "field_" + made
+    if keyword.iskeyword(made) or made in _TAKEN:
+        made += "_"
+    return made
+
+
+def identifiers(names: Iterable[str]) -> Tuple[str, ...]:
+    """One attribute per field; of fields that would share one the later ones get a number."""
+    made: List[str] = []
+    for name in names:
+        first = unique = identifier(name)
+        number = 2
+        while unique in made:
+            unique, number = f"{first}_{number}", number + 1
+        made.append(unique)
+    return tuple(made)
+
+
+class BatchExtras:
+    """What a batch knows beside its fields. All are None in a copy that other code made field by field, such as one
+    that was moved to another device.
+
+    epoch        0, 1, ...
+    batch_index  index in the epoch
+    padded       rows at the end that last="pad" added, which the epoch holds at another position, too
+    """
+
+    epoch: Optional[int] = None
+    batch_index: Optional[int] = None
+    padded: Optional[int] = None
+
+    # The ids are made an array when they are asked for: most programs never do.
+    _ids: Any = None
+    _take_ids: Optional[Callable[[bytes], Any]] = None
+
+    @property
+    def ids(self) -> Any:
+        """Sample ids, one per row, in host memory: an int64 tensor of torch; of NumPy and JAX a NumPy array of uint64; else a
+        memoryview."""
+        if self._take_ids is not None:
+            self._ids = self._take_ids(self._ids)
+            self._take_ids = None
+        return self._ids
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        batch: Any = self
+        return _rebuild, (batch._fields, tuple(batch))
+
+
+@functools.lru_cache(maxsize=None)
+def _type_of(names: Tuple[str, ...]) -> Type[Any]:
+    fields = namedtuple("Batch", names)  # type: ignore[misc]
+    doc = f"Batch({', '.join(names)}): see stoker._batches for what it has beside these."
+    return type("Batch", (BatchExtras, fields), {"__doc__": doc, "__module__": __name__})
+
+
+def batch_type(names: Iterable[str]) -> Type[Any]:
+    """The class of the batches of a loader whose data set has these fields. Instances take values in this order."""
+    return _type_of(identifiers(names))
+
+
+def _rebuild(names: Tuple[str, ...], values: Tuple[Any, ...]) -> Any:
+    """A batch that was pickled: its fields only."""
+    return _type_of(names)(*values)
