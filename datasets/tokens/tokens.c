@@ -387,7 +387,7 @@ static int find_documents(struct opening *opening)
     const struct stk_window *window = &opening->set->window;
     const bool marked = tokens->eos != STK_TOKENS_NONE || tokens->bos != STK_TOKENS_NONE;
     if (!stk_window_needs_documents(window) ||
-        (marked && !stk_window_has(window, STK_WINDOW_DOCUMENTS)))
+        (marked && !stk_window_has(window, STK_WINDOW_DOCUMENT_IDS)))
         return STOKER_OK;
     return stk_tokens_find_documents(tokens, opening->options->max_bytes, opening->error);
 }

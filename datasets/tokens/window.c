@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const field_names[STK_WINDOW_FIELDS] = { "tokens",     "inputs",    "targets",
-                                                            "positions",  "segments",  "documents",
+static const char *const field_names[STK_WINDOW_FIELDS] = { "tokens",     "inputs",
+                                                            "targets",    "positions",
+                                                            "documents",  "document_ids",
                                                             "cu_seqlens", "max_seqlen" };
 
 /* ---- the list of fields --------------------------------------------------------- */
@@ -39,8 +40,8 @@ const char *stk_window_parse(struct stk_window *window, const char *fields)
         const size_t bytes = strcspn(at, ",");
         const uint32_t field = field_named(at, bytes);
         if (field == STK_WINDOW_FIELDS)
-            return "there are tokens, inputs, targets, positions, segments, documents, cu_seqlens, "
-                   "max_seqlen";
+            return "there are tokens, inputs, targets, positions, documents, document_ids, "
+                   "cu_seqlens, max_seqlen";
         if (stk_window_has(window, (enum stk_window_field)field))
             return "a field is given twice";
         window->fields[window->field_count++] = (enum stk_window_field)field;
@@ -77,9 +78,10 @@ void stk_window_describe(const struct stk_window *window, uint32_t field, stoker
                                 .shape = { window->length } };
     if (which <= STK_WINDOW_TARGETS)
         out->dtype = window->dtype;
-    if (which == STK_WINDOW_DOCUMENTS)
+    if (which == STK_WINDOW_DOCUMENT_IDS)
         out->dtype = STOKER_DTYPE_INT64;
-    if (which == STK_WINDOW_CU_SEQLENS)
+    out->varies = which == STK_WINDOW_CU_SEQLENS;
+    if (out->varies)
         out->shape[0] = (uint64_t)window->documents_max + 1;
     if (which == STK_WINDOW_MAX_SEQLEN)
         out->rank = 0;
@@ -163,13 +165,13 @@ static void fill_positions(const struct parts *part, int32_t *out)
         out[i] = (int32_t)(i - part->begin);
 }
 
-static void fill_segments(const struct parts *part, int32_t number, int32_t *out)
+static void fill_documents(const struct parts *part, int32_t number, int32_t *out)
 {
     for (uint32_t i = part->begin; i < part->end; i++)
         out[i] = number;
 }
 
-static void fill_documents(const struct parts *part, int64_t *out)
+static void fill_document_ids(const struct parts *part, int64_t *out)
 {
     for (uint32_t i = part->begin; i < part->end; i++)
         out[i] = (int64_t)part->document;
@@ -185,35 +187,36 @@ static int refuse_parts(const struct stk_window *window, stoker_error *error)
 
 /* Fill one field that follows from the parts of documents. */
 static int fill(const struct stk_window *window, enum stk_window_field field,
-                const stoker_encoded *in, void *out, stoker_error *error)
+                const stoker_encoded *in, stoker_row *row, stoker_error *error)
 {
     uint32_t count = 0, longest = 0;
     struct parts part = parts_begin(window, in);
-    int32_t *numbers = out;
+    int32_t *numbers = row->data;
     for (; parts_next(&part); count++) {
         const uint32_t length = part.end - part.begin;
         if (field == STK_WINDOW_POSITIONS)
-            fill_positions(&part, out);
-        else if (field == STK_WINDOW_SEGMENTS)
-            fill_segments(&part, (int32_t)count, out);
+            fill_positions(&part, numbers);
         else if (field == STK_WINDOW_DOCUMENTS)
-            fill_documents(&part, out);
+            fill_documents(&part, (int32_t)count, numbers);
+        else if (field == STK_WINDOW_DOCUMENT_IDS)
+            fill_document_ids(&part, row->data);
         else if (field == STK_WINDOW_CU_SEQLENS && count == window->documents_max)
             return refuse_parts(window, error);
         else if (field == STK_WINDOW_CU_SEQLENS)
             numbers[count] = (int32_t)part.begin;
         longest = length > longest ? length : longest;
     }
-    if (field == STK_WINDOW_CU_SEQLENS)
-        for (; count <= window->documents_max; count++)
-            numbers[count] = (int32_t)window->length;
+    if (field == STK_WINDOW_CU_SEQLENS) {
+        numbers[count] = (int32_t)window->length;
+        row->length = (uint64_t)count + 1;
+    }
     if (field == STK_WINDOW_MAX_SEQLEN)
         numbers[0] = (int32_t)longest;
     return STOKER_OK;
 }
 
 static int make_field(const struct stk_window *window, enum stk_window_field field,
-                      const stoker_encoded *in, void *out, stoker_error *error)
+                      const stoker_encoded *in, stoker_row *row, stoker_error *error)
 {
     const uint32_t skipped = field == STK_WINDOW_TARGETS ? window->tokens->token_bytes : 0;
     if (in->size != stk_window_tokens(window) * window->tokens->token_bytes) {
@@ -221,8 +224,8 @@ static int make_field(const struct stk_window *window, enum stk_window_field fie
         return STOKER_EFORMAT;
     }
     if (field > STK_WINDOW_TARGETS)
-        return fill(window, field, in, out, error);
-    if (window->widen(in->bytes + skipped, out, window->length))
+        return fill(window, field, in, row, error);
+    if (window->widen(in->bytes + skipped, row->data, window->length))
         return STOKER_OK;
     (void)snprintf(error->message, sizeof(error->message), "a token does not fit %s",
                    stoker_dtype_name(window->dtype));
@@ -233,9 +236,9 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
                   size_t row_bytes, stoker_error *error)
 {
     (void)scratch;
-    (void)row_bytes;
     const struct stk_window *window = self;
-    return make_field(window, window->fields[0], in, row, error);
+    stoker_row only = { .data = row, .bytes_max = row_bytes };
+    return make_field(window, window->fields[0], in, &only, error);
 }
 
 static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
@@ -246,7 +249,7 @@ static int decode_fields(const void *self, void *scratch, const stoker_encoded *
     assert(count == window->field_count);
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < count && rc == STOKER_OK; i++)
-        rc = make_field(window, window->fields[i], in, rows[i].data, error);
+        rc = make_field(window, window->fields[i], in, &rows[i], error);
     return rc;
 }
 

@@ -3,9 +3,9 @@
  *   stored        t0 t1 t2 | t3 t4 t5          one read of `length` tokens, one more if there are targets
  *   tokens, inputs  0 .. length - 1            targets  1 .. length
  *   positions     0  1  2    0  1  2           a document that began before the window counts from its first token here
- *   segments      0  0  0    1  1  1
- *   documents     7  7  7    8  8  8           numbers in the stream: they need the index of documents
- *   cu_seqlens    0 3 6 6 6 6 6                where documents begin, then the length; max_seqlen 3
+ *   documents     0  0  0    1  1  1           counted in the window
+ *   document_ids  7  7  7    8  8  8           counted in the stream: they need the index of documents
+ *   cu_seqlens    0 3 6                        varying: where documents begin, then the length; max_seqlen 3
  */
 #ifndef STK_DATASETS_TOKENS_WINDOW_H
 #define STK_DATASETS_TOKENS_WINDOW_H
@@ -23,8 +23,8 @@ enum stk_window_field {
     STK_WINDOW_INPUTS, /* as TOKENS, with another name */
     STK_WINDOW_TARGETS,
     STK_WINDOW_POSITIONS,
-    STK_WINDOW_SEGMENTS,
     STK_WINDOW_DOCUMENTS,
+    STK_WINDOW_DOCUMENT_IDS,
     STK_WINDOW_CU_SEQLENS,
     STK_WINDOW_MAX_SEQLEN,
     STK_WINDOW_FIELDS

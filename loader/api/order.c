@@ -2,6 +2,7 @@
  *
  *   weights of the options, or of the data set ──▶ alias table
  *   the caller's callback                      ──▶ itself
+ *   all alike                                  ──▶ nothing: a draw needs only their number
  */
 #include "loader/api/order.h"
 
@@ -53,9 +54,9 @@ static int check_weights(const stoker_order *order, const stoker_dataset *datase
 /* Members that another kind would use are mistakes. */
 static int check_kind(const stoker_order *order, const stoker_dataset *dataset, stoker_error *error)
 {
-    if ((unsigned)order->kind > STOKER_ORDER_OWN)
-        return REFUSE(error, STOKER_EINVAL, "order.kind %d is not DEFAULT, WEIGHTED or OWN",
-                      (int)order->kind);
+    if ((unsigned)order->kind > STOKER_ORDER_UNIFORM)
+        return REFUSE(error, STOKER_EINVAL,
+                      "order.kind %d is not DEFAULT, WEIGHTED, OWN or UNIFORM", (int)order->kind);
     if ((order->ids != NULL) != (order->kind == STOKER_ORDER_OWN))
         return REFUSE(error, STOKER_EINVAL,
                       "order.ids must be set if order.kind is OWN, and only then");
@@ -104,7 +105,9 @@ static bool is_weighted(const stoker_loader_options *options, const stoker_datas
 
 bool stk_order_draws(const stoker_loader_options *options, const stoker_dataset *dataset)
 {
-    return is_weighted(options, dataset) || order_of(options).kind == STOKER_ORDER_OWN;
+    const stoker_order_kind kind = order_of(options).kind;
+    return is_weighted(options, dataset) || kind == STOKER_ORDER_OWN ||
+           kind == STOKER_ORDER_UNIFORM;
 }
 
 uint64_t stk_order_length(const stoker_loader_options *options, const stoker_dataset *dataset)

@@ -10,6 +10,21 @@
 #define DRAWS_STREAM                                                                               \
     UINT64_C(0x7765696768747321) /* "weights!": keeps these draws apart from others */
 
+#define UNIFORM_STREAM UINT64_C(0x756E69666F726D21) /* "uniform!" */
+
+/* A random word is mapped to the range as by stk_alias_draw(). */
+static void draw_alike(uint64_t count, uint64_t seed, uint64_t epoch, uint64_t first,
+                       uint64_t stride, uint32_t n, uint64_t *ids)
+{
+    __extension__ typedef unsigned __int128 wide;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_random random =
+            stk_philox(seed ^ UNIFORM_STREAM, epoch, first + i * stride);
+        const uint64_t word = (uint64_t)random.word[0] << 32 | random.word[1];
+        ids[i] = (uint64_t)((wide)word * count >> 64);
+    }
+}
+
 static void draw(const struct stk_draws *draws, uint64_t seed, uint64_t epoch, uint64_t first,
                  uint64_t stride, uint32_t n, uint64_t *ids)
 {
@@ -62,6 +77,10 @@ static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, ui
 int stk_draws_ids(const struct stk_draws *draws, uint64_t count, uint64_t seed, uint64_t epoch,
                   uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
 {
+    if (draws->own == NULL && draws->alias.columns == NULL) {
+        draw_alike(count, seed, epoch, first, stride, n, ids);
+        return 0;
+    }
     if (draws->own == NULL) {
         draw(draws, seed, epoch, first, stride, n, ids);
         return 0;

@@ -1,4 +1,4 @@
-/* draws.h - orders that are no permutation: ids drawn by weight, and the caller's own order.
+/* draws.h - orders that are no permutation: ids drawn by weight or alike, and the caller's own order.
  *
  *   position --(keyed by seed, epoch)--> sample id      any id any number of times
  *
@@ -13,7 +13,7 @@
 #include "loader/sampler/alias.h"
 
 struct stk_draws {
-    struct stk_alias alias; /* used if `own` is NULL */
+    struct stk_alias alias; /* used if `own` is NULL; without columns all ids are alike */
     /* The caller's order: stoker_order.ids. */
     int (*own)(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
                uint64_t *ids, stoker_error *error);

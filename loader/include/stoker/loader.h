@@ -157,7 +157,8 @@ typedef enum stoker_order_kind {
      * stoker_dataset_weight) as WEIGHTED */
     STOKER_ORDER_DEFAULT = 0,
     STOKER_ORDER_WEIGHTED = 1, /* drawn with replacement, id i with probability weights[i] / sum */
-    STOKER_ORDER_OWN = 2       /* what `ids` says */
+    STOKER_ORDER_OWN = 2,      /* what `ids` says */
+    STOKER_ORDER_UNIFORM = 3   /* drawn with replacement, all alike: without a table of weights */
 } stoker_order_kind;
 
 /* An order beyond `shuffle`, which WEIGHTED and OWN ignore. Start from STOKER_ORDER_INIT.

@@ -9,9 +9,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static const char *const parameters[] = {
-        "length=4&fields=inputs,targets,documents",
-        "length=3&stride=1&fields=tokens,positions,segments,max_seqlen",
-        "length=4&eos=7&fields=tokens,documents",
+        "length=4&fields=inputs,targets,document_ids",
+        "length=3&stride=1&fields=tokens,positions,documents,max_seqlen",
+        "length=4&eos=7&fields=tokens,document_ids",
     };
     static uint8_t tokens[256];
     char path[STK_FUZZ_PATH_BYTES];

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     static const char *const parameters[] = {
         "length=4&fields=inputs,targets&dtype=int64",
-        "length=3&stride=1&eos=7&bos=8&fields=tokens,documents,cu_seqlens&documents_max=2",
+        "length=3&stride=1&eos=7&bos=8&fields=tokens,document_ids,cu_seqlens&documents_max=2",
         "length=5&stored=uint16&eos=7&fields=tokens,positions&test=0.5&split=test",
         "length=5&layout=llmc",
     };

@@ -54,9 +54,9 @@ static uint64_t count_of(const stoker_dataset *dataset)
     return stoker_dataset_get_info(dataset)->count;
 }
 
-/* Field `field` of a sample; the others are not asked for. */
-static void read_field(const stoker_dataset *dataset, uint64_t id, uint32_t field, void *out,
-                       size_t bytes)
+/* Field `field` of a sample; the others are not asked for. Returns its length, if it varies. */
+static uint64_t read_field(const stoker_dataset *dataset, uint64_t id, uint32_t field, void *out,
+                           size_t bytes)
 {
     stoker_row rows[STOKER_FIELDS_MAX] = { 0 };
     stoker_error error = { 0 };
@@ -64,6 +64,7 @@ static void read_field(const stoker_dataset *dataset, uint64_t id, uint32_t fiel
     rows[field] = (stoker_row){ .data = out, .bytes_max = bytes };
     cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, &error), STOKER_OK, "%s",
                  error.message);
+    return rows[field].length;
 }
 
 /* ---- windows and types ------------------------------------------------------------------ */
@@ -278,39 +279,40 @@ CleanTest(tokens, the_last_tokens_are_the_test_side)
 
 /* What the fields of a window must be, from the tokens of its file. */
 struct expected {
-    int32_t positions[LENGTH], segments[LENGTH], cu_seqlens[LENGTH + 1], max_seqlen;
-    int64_t documents[LENGTH];
+    int32_t positions[LENGTH], documents[LENGTH], cu_seqlens[LENGTH + 1], max_seqlen;
+    int64_t document_ids[LENGTH];
+    uint64_t cu_length;
 };
 
 static void expect(struct expected *out, uint32_t seed, uint64_t first)
 {
-    int32_t position = 0, segment = 0;
+    int32_t position = 0, count = 0;
     int64_t document = 0;
     *out = (struct expected){ .max_seqlen = 0 };
     for (uint64_t i = 0; i < first; i++)
         document += stk_token(seed, i) == STK_EOS ? 1 : 0;
     for (uint64_t i = 0; i < LENGTH; i++) {
         out->positions[i] = position++;
-        out->segments[i] = segment;
-        out->documents[i] = document;
+        out->documents[i] = count;
+        out->document_ids[i] = document;
         out->max_seqlen = position > out->max_seqlen ? position : out->max_seqlen;
         if (stk_token(seed, first + i) != STK_EOS)
             continue;
         position = 0;
         document++;
         if (i + 1 < LENGTH)
-            out->cu_seqlens[++segment] = (int32_t)i + 1;
+            out->cu_seqlens[++count] = (int32_t)i + 1;
     }
-    for (int32_t i = segment + 1; i <= LENGTH; i++)
-        out->cu_seqlens[i] = LENGTH;
+    out->cu_seqlens[++count] = LENGTH;
+    out->cu_length = (uint64_t)count + 1;
 }
 
 /* By a scan of each window, by an index made of all tokens, and by Megatron's. */
 CleanTest(tokens, fields_of_documents_agree_however_they_are_found)
 {
-#define FIELDS "&length=16&stride=7&fields=tokens,positions,segments,cu_seqlens,max_seqlen"
-    static const char *const rows[] = { "a.bin?eos=7" FIELDS, "a.bin?eos=7" FIELDS ",documents",
-                                        "m.bin?layout=megatron" FIELDS ",documents" };
+#define FIELDS "&length=16&stride=7&fields=tokens,positions,documents,cu_seqlens,max_seqlen"
+    static const char *const rows[] = { "a.bin?eos=7" FIELDS, "a.bin?eos=7" FIELDS ",document_ids",
+                                        "m.bin?layout=megatron" FIELDS ",document_ids" };
     write_llmc("a.bin", 4, 600, 2);
     stk_megatron_write(&directory, "m", 4, 600);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -319,17 +321,18 @@ CleanTest(tokens, fields_of_documents_agree_however_they_are_found)
             struct expected wanted, got = { .max_seqlen = 0 };
             expect(&wanted, 4, id * 7);
             read_field(dataset, id, 1, got.positions, sizeof(got.positions));
-            read_field(dataset, id, 2, got.segments, sizeof(got.segments));
-            read_field(dataset, id, 3, got.cu_seqlens, sizeof(got.cu_seqlens));
+            read_field(dataset, id, 2, got.documents, sizeof(got.documents));
+            got.cu_length = read_field(dataset, id, 3, got.cu_seqlens, sizeof(got.cu_seqlens));
             read_field(dataset, id, 4, &got.max_seqlen, sizeof(got.max_seqlen));
             cr_assert_arr_eq(got.positions, wanted.positions, sizeof(got.positions));
-            cr_assert_arr_eq(got.segments, wanted.segments, sizeof(got.segments));
-            cr_assert_arr_eq(got.cu_seqlens, wanted.cu_seqlens, sizeof(got.cu_seqlens));
+            cr_assert_arr_eq(got.documents, wanted.documents, sizeof(got.documents));
+            cr_assert_eq(got.cu_length, wanted.cu_length);
+            cr_assert_arr_eq(got.cu_seqlens, wanted.cu_seqlens, wanted.cu_length * 4);
             cr_assert_eq(got.max_seqlen, wanted.max_seqlen);
             if (i == 0)
                 continue;
-            read_field(dataset, id, 5, got.documents, sizeof(got.documents));
-            cr_assert_arr_eq(got.documents, wanted.documents, sizeof(got.documents));
+            read_field(dataset, id, 5, got.document_ids, sizeof(got.document_ids));
+            cr_assert_arr_eq(got.document_ids, wanted.document_ids, sizeof(got.document_ids));
         }
         stoker_dataset_close(&dataset);
     }

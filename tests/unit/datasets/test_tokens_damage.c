@@ -133,7 +133,7 @@ CleanTest(tokens_damage, an_index_of_megatron_that_lies_is_refused)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stk_bytes file = good;
         memcpy(file.at + rows[i].at, &rows[i].value, rows[i].bytes);
-        expect_bad(rows[i].file, &file, "m.idx?length=10&fields=tokens,documents", rows[i].code,
+        expect_bad(rows[i].file, &file, "m.idx?length=10&fields=tokens,document_ids", rows[i].code,
                    rows[i].offset, rows[i].says);
     }
     stk_file_write(&directory, "m.idx", good.at, good.size);
@@ -227,7 +227,7 @@ static bool open_bytes(const char *name, const uint8_t *bytes, size_t size, cons
 CleanTest(tokens_damage, prefixes_and_flipped_bits_are_refused_or_read)
 {
     struct stk_bytes llmc = stk_llmc_file(0, 20, 2), index = stk_megatron_index(4, 20);
-    const char *const by_index = "m.idx?length=5&fields=tokens,documents";
+    const char *const by_index = "m.idx?length=5&fields=tokens,document_ids";
     uint32_t opened = 0;
     stk_megatron_write(&directory, "m", 4, 20);
     for (size_t size = 0; size < llmc.size; size += size < 12 || size > 1060 ? 1 : 131)
@@ -282,8 +282,8 @@ CleanTest(tokens_damage, each_allocation_may_fail)
     write_llmc("a.bin", 4, 600, 2);
     write_llmc("b.bin", 4, 600, 2);
     stk_megatron_write(&directory, "m", 4, 600);
-    fail_each_allocation("{a,b}.bin?length=16&fields=tokens,documents&eos=7");
-    fail_each_allocation("*.idx?length=16&fields=tokens,documents&map=1");
+    fail_each_allocation("{a,b}.bin?length=16&fields=tokens,document_ids&eos=7");
+    fail_each_allocation("*.idx?length=16&fields=tokens,document_ids&map=1");
 }
 
 /* A file that was cut or written to since it was opened ends the run with its name. */

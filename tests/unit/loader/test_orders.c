@@ -113,6 +113,29 @@ CleanTest(orders, weighted_by_the_data_set, .timeout = 100)
     stk_file_set_remove(&set);
 }
 
+/* Every id is drawn about as often as any other, and some positions repeat one, as a permutation cannot. */
+CleanTest(orders, drawn_alike, .timeout = 100)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    uint32_t drawn[SAMPLES] = { 0 };
+    order.kind = STOKER_ORDER_UNIFORM;
+    order.length = LENGTH_MAX;
+    check_everywhere(dataset, order_options(&order), LENGTH_MAX);
+    for (uint64_t at = 0; at < EPOCHS * LENGTH_MAX; at++)
+        drawn[oracle.ids[at]]++;
+    uint32_t missing = 0;
+    for (uint32_t id = 0; id < SAMPLES; id++)
+        missing += drawn[id] == 0 ? 1 : 0;
+    cr_assert_lt(missing, 5, "%u of 140 draws", missing); /* 1.2 are expected */
+    cr_assert_arr_neq(oracle.ids, oracle.ids + LENGTH_MAX, LENGTH_MAX * sizeof(oracle.ids[0]));
+    order.weights = (const double[]){ 1.0 };
+    stoker_loader_options options = order_options(&order);
+    stoker_loader *loader = NULL;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_EINVAL);
+    stoker_dataset_close(&dataset);
+}
+
 /* ---- the caller's own ------------------------------------------------------------------ */
 
 static int backwards(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
@@ -279,9 +302,9 @@ CleanTest(orders, that_make_no_sense_are_refused)
         const char *words;
     } cases[] = {
         { { .struct_size = 1 }, STOKER_EINVAL, "order: struct_size 1" },
-        { { .struct_size = sizeof(stoker_order), .kind = (stoker_order_kind)3 },
+        { { .struct_size = sizeof(stoker_order), .kind = (stoker_order_kind)4 },
           STOKER_EINVAL,
-          "order.kind 3" },
+          "order.kind 4" },
         { { .struct_size = sizeof(stoker_order), .kind = STOKER_ORDER_WEIGHTED },
           STOKER_EINVAL,
           "neither order.weights nor the data set" },
