@@ -54,22 +54,31 @@ class BatchExtras:
     padded       rows at the end that last="pad" added, which the epoch holds at another position, too
     """
 
-    epoch: Optional[int] = None
-    batch_index: Optional[int] = None
-    padded: Optional[int] = None
+    # Set once per batch, which has no time to lose: epoch, batch_index, padded, the ids, and what makes them an array when
+    # they are asked for.
+    _extras: Tuple[Optional[int], Optional[int], Optional[int], Any, Optional[Callable[[Any], Any]]] = (None,) * 5
 
-    # The ids are made an array when they are asked for: most programs never do.
-    _ids: Any = None
-    _take_ids: Optional[Callable[[bytes], Any]] = None
+    @property
+    def epoch(self) -> Optional[int]:
+        return self._extras[0]
+
+    @property
+    def batch_index(self) -> Optional[int]:
+        return self._extras[1]
+
+    @property
+    def padded(self) -> Optional[int]:
+        return self._extras[2]
 
     @property
     def ids(self) -> Any:
         """Sample ids, one per row, in host memory: an int64 tensor of torch; of NumPy and JAX a NumPy array of uint64; else a
         memoryview."""
-        if self._take_ids is not None:
-            self._ids = self._take_ids(self._ids)
-            self._take_ids = None
-        return self._ids
+        ids, take = self._extras[3:]
+        if take is not None:
+            ids = take(ids)
+            self._extras = (*self._extras[:3], ids, None)
+        return ids
 
     def __reduce__(self) -> Tuple[Any, ...]:
         batch: Any = self

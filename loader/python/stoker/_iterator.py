@@ -73,10 +73,13 @@ class EpochIterator:
                 values = loader._ragged_values(batch.capsules(stream, output.versioned))
             else:
                 values = self._tensors(loader, batch)
-            index, padded, ids = batch.index, batch.padded, batch.ids
-            loader._epoch = batch.epoch
+            ids = batch.ids
+            if self._index is None or loader._pad_index >= 0:
+                loader._epoch, index, padded = batch.epoch, batch.index, batch.padded
+            else:
+                index, padded = self._index, 0
         finally:
-            if output.name != "dlpack":
+            if not output.keeps_batch:
                 batch.release()
         return self._deliver(loader, values, ids, index, padded)
 
@@ -94,11 +97,7 @@ class EpochIterator:
     def _deliver(self, loader: "DataLoader", values: Any, ids: Any, index: int, padded: int) -> Any:
         self._index = loader._delivered = index + 1
         batch = loader._batch(*values)
-        batch._ids = ids
-        batch._take_ids = loader._take_ids
-        batch.epoch = loader._epoch
-        batch.batch_index = index
-        batch.padded = padded
+        batch._extras = (loader._epoch, index, padded, ids, loader._take_ids)
         change = loader._batch_transform
         return batch if change is None else change(batch)
 

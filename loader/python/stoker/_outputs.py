@@ -20,6 +20,7 @@ class Output(NamedTuple):
     """How parts of a batch become arrays.
 
     take_ids     sample ids, uint64 values as bytes -> array in host memory
+    keeps_batch  from_tensor makes objects that need the batch, which is released with the last of them
     take         DLPack capsule -> array; None: `from_tensor` is used
     from_tensor  stoker tensor -> array
     versioned    the capsules are those of DLPack 1
@@ -34,6 +35,7 @@ class Output(NamedTuple):
     versioned: bool = False
     stream: Optional[Callable[[], Optional[int]]] = None
     nested: Optional[Callable[[Any, Any], Any]] = None
+    keeps_batch: bool = False
 
 
 class _Capsule:
@@ -49,6 +51,19 @@ class _Capsule:
 
     def __dlpack_device__(self) -> "tuple[int, int]":
         return (1, 0)  # kDLCPU
+
+
+class _Interface:
+    """A tensor for NumPy before 2.1, whose from_dlpack() makes arrays that cannot be written to."""
+
+    def __init__(self, numpy: Any, tensor: Any) -> None:
+        self.tensor = tensor
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tensor.shape,
+            "typestr": numpy.dtype(tensor.dtype).str,
+            "data": (tensor.address, False),
+        }
 
 
 def output_of(name: str, device: str, device_index: int, ragged: Optional[str]) -> Output:
@@ -97,11 +112,10 @@ def _numpy(device: str, index: int) -> Output:
 
     if device not in ("cpu", "cuda_host"):
         raise OptionError(f'output="numpy" is for device="cpu", not {device!r}')
-    if not hasattr(numpy, "from_dlpack"):
-        raise ImportError(f"NumPy {numpy.__version__} has no from_dlpack: 1.23 or later is needed")
+    if tuple(int(part) for part in numpy.__version__.split(".")[:2]) < (2, 1):
+        return Output("numpy", _numpy_ids, from_tensor=lambda tensor: numpy.asarray(_Interface(numpy, tensor)), keeps_batch=True)
     from_dlpack = numpy.from_dlpack
-    versioned = tuple(int(part) for part in numpy.__version__.split(".")[:2]) >= (2, 1)
-    return Output("numpy", _numpy_ids, lambda capsule: from_dlpack(_Capsule(capsule)), versioned=versioned)
+    return Output("numpy", _numpy_ids, lambda capsule: from_dlpack(_Capsule(capsule)), versioned=True)
 
 
 def _numpy_ids(ids: bytes) -> Any:
@@ -122,4 +136,4 @@ def _jax(device: str, index: int) -> Output:
 
 
 def _dlpack(device: str, index: int) -> Output:
-    return Output("dlpack", lambda ids: memoryview(ids).cast("Q"), from_tensor=lambda tensor: tensor)
+    return Output("dlpack", lambda ids: memoryview(ids).cast("Q"), from_tensor=lambda tensor: tensor, keeps_batch=True)
