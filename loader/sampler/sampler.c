@@ -7,11 +7,14 @@
 
 #include "loader/base/rng.h"
 #include "loader/sampler/draws.h"
+#include "loader/sampler/mix.h"
 #include "loader/sampler/walk.h"
 
 /* Half of the rounds fall on each half. Small sets get more: a keyed function on few values
  * is far from random, and there even single permutations should be equally likely. */
 enum { ROUNDS = 6, ROUNDS_SMALL = STK_SAMPLER_ROUNDS_MAX, SMALL_WIDTH = 64 };
+
+enum { FEW_POSITIONS = 4 };
 
 #define ORDER_STREAM UINT64_C(0x73616d706c6572) /* "sampler": keeps these keys apart from others */
 
@@ -137,10 +140,25 @@ static void scattered_block(const struct stk_sampler *sampler, const uint32_t *k
     memcpy(ids, block, n * sizeof(ids[0]));
 }
 
+/* A few positions, for which a whole block would take longer. */
+static void few_positions(const struct stk_sampler *sampler, const uint32_t *keys,
+                          const uint64_t *positions, uint32_t n, uint64_t *ids)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        assert(positions[i] < sampler->count);
+        ids[i] = walk_one(sampler, keys, positions[i]);
+    }
+    finish_walks(sampler, keys, n, ids);
+}
+
 void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
                      const uint64_t *positions, uint32_t n, uint64_t *ids)
 {
     assert(sampler->shuffle);
+    if (n <= FEW_POSITIONS) {
+        few_positions(sampler, order->keys, positions, n, ids);
+        return;
+    }
     for (uint32_t done = 0; done < n; done += STK_SAMPLER_BLOCK)
         scattered_block(sampler, order->keys, positions + done,
                         n - done < STK_SAMPLER_BLOCK ? n - done : STK_SAMPLER_BLOCK, ids + done);
@@ -152,6 +170,9 @@ static int ids_before_end(const struct stk_sampler *sampler, const struct stk_sa
                           stoker_error *error)
 {
     if (!sampler->shuffle) {
+        if (sampler->mix != NULL)
+            return stk_mix_ids(sampler->mix, order->cursor, order->epoch, first, stride, n, ids,
+                               error);
         if (sampler->draws != NULL)
             return stk_draws_ids(sampler->draws, sampler->count, sampler->seed, order->epoch, first,
                                  stride, n, ids, error);

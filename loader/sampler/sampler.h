@@ -8,7 +8,7 @@
  * half to the other, modulo that half's size. width * height exceeds count by less
  * than width, so almost no position needs a second walk. O(1) memory, O(1) seek.
  *
- * Other orders (draws.h) replace the permutation if `draws` is set.
+ * Other orders (draws.h, mix.h) replace the permutation if `draws` or `mix` is set.
  *
  * Threads   Immutable after init: any number of threads.
  */
@@ -24,6 +24,8 @@
 enum { STK_SAMPLER_BLOCK = 64 }; /* positions worked on at a time */
 
 struct stk_draws;
+struct stk_mix;
+struct stk_mix_cursor;
 struct stk_walk;
 
 struct stk_sampler {
@@ -33,6 +35,7 @@ struct stk_sampler {
     bool shuffle; /* false: id = position, or what `draws` says */
     /* not a permutation; NULL = none. Not owned; set after init, with shuffle = false */
     const struct stk_draws *draws;
+    const struct stk_mix *mix;   /* several sources; NULL = one. As draws */
     uint32_t width;              /* range of the half L */
     uint32_t height;             /* range of the half R */
     uint32_t rounds;             /* even */
@@ -45,6 +48,7 @@ enum { STK_SAMPLER_ROUNDS_MAX = 12 };
 struct stk_sampler_order {
     uint64_t epoch;
     uint32_t keys[STK_SAMPLER_ROUNDS_MAX];
+    struct stk_mix_cursor *cursor; /* for a mix: belongs to the thread; begin keeps it */
 };
 
 /* count is 1..STK_SAMPLER_COUNT_MAX. */
