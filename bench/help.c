@@ -71,6 +71,7 @@ void bench_arguments_list(FILE *file)
           "  repeat:N:(SPEC)                  one several times\n"
           "  select:FILE:(SPEC)               the samples whose numbers FILE lists\n"
           "  weighted:FILE:(SPEC)             drawn by the weights in FILE\n"
+          "  mix:0.7*(SPEC)+0.3*(SPEC)        several, each with its share of the order\n"
           "  SPEC?test=0.1&split=test         a random tenth; also seed=, stratified=1,\n"
           "                                   weighted=balanced\n"
           "ceilings\n"

@@ -21,5 +21,6 @@ extern const struct stk_format stk_format_repeat;
 extern const struct stk_format stk_format_select;
 extern const struct stk_format stk_format_weighted;
 extern const struct stk_format stk_format_packed;
+extern const struct stk_format stk_format_mix;
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "datasets/views/concat.h"
 #include "datasets/views/fields.h"
 #include "loader/base/memory.h"
 
@@ -159,7 +160,7 @@ static int describe_all(const struct stk_view_making *making, struct stk_view *v
     return STOKER_OK;
 }
 
-static int join(const struct stk_view_making *making, struct stk_view *view)
+int stk_view_join(const struct stk_view_making *making, struct stk_view *view)
 {
     uint64_t end = 0;
     int rc = stk_view_join_fields(view, making);
@@ -189,7 +190,7 @@ int stoker_dataset_concat(stoker_dataset **out, stoker_dataset *const *datasets,
     int rc = stk_view_make(&view, &making, datasets, count);
     if (rc != STOKER_OK)
         return rc;
-    rc = join(&making, view);
+    rc = stk_view_join(&making, view);
     if (rc != STOKER_OK) {
         stk_view_free(view);
         return rc;

@@ -1,6 +1,6 @@
 /* formats.c - the specs of views: what they wrap is in parentheses.
  *
- *   concat:(SPEC)+(SPEC)    repeat:3:(SPEC)    select:FILE:(SPEC)    weighted:FILE:(SPEC)
+ *   concat:(SPEC)+(SPEC)    repeat:3:(SPEC)    select:FILE:(SPEC)    weighted:FILE:(SPEC)    mix_format.c: mix
  */
 #include "datasets/formats.h"
 
@@ -26,19 +26,6 @@ static int no_memory(stoker_error *error, const char *format)
 {
     const struct stk_place place = STK_NOWHERE;
     return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "%s: the spec", format);
-}
-
-/* Open a data set in parentheses. */
-static int open_operand(stoker_dataset **out, struct stk_spec_text operand, const char *format,
-                        const stoker_dataset_options *options, stoker_error *error)
-{
-    char *spec = stk_calloc(operand.bytes + 1, 1);
-    if (spec == NULL)
-        return no_memory(error, format);
-    memcpy(spec, operand.at, operand.bytes);
-    const int rc = stoker_dataset_open(out, spec, options, error);
-    stk_free(spec);
-    return rc;
 }
 
 /* ---- concat ----------------------------------------------------------------------------- */
@@ -68,7 +55,7 @@ static int open_all(stoker_dataset **datasets, const char *rest,
     struct stk_spec_text operand;
     int rc = STOKER_OK;
     for (uint32_t i = 0; rc == STOKER_OK && stk_spec_operand(&rest, &operand); i++) {
-        rc = open_operand(&datasets[i], operand, "concat", options, error);
+        rc = stk_spec_open(&datasets[i], operand, "concat", options, error);
         rest += rest[0] == '+' ? 1 : 0;
     }
     return rc;
@@ -106,7 +93,7 @@ static int open_behind(stoker_dataset **out, struct stk_spec_text *word, const c
     if (colon == NULL || colon == rest || !stk_spec_operand(&behind, &operand) || behind[0] != '\0')
         return refuse(error, STOKER_ESPEC, format, usage, rest);
     *word = (struct stk_spec_text){ .at = rest, .bytes = (size_t)(colon - rest) };
-    return open_operand(out, operand, format, options, error);
+    return stk_spec_open(out, operand, format, options, error);
 }
 
 static bool read_times(struct stk_spec_text word, uint64_t *times)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stoker/dataset.h>
 #include <stoker/error.h>
 
 #include "datasets/parameters.h"
@@ -20,6 +21,10 @@ struct stk_spec_text {
 /* Cut "(SPEC)" off the beginning of *rest, which then begins behind it. Parentheses inside must match. Returns false if
  * *rest does not begin so: then nothing is changed. */
 bool stk_spec_operand(const char **rest, struct stk_spec_text *operand);
+
+/* Open a data set in parentheses. `format` is for messages. */
+int stk_spec_open(stoker_dataset **out, struct stk_spec_text operand, const char *format,
+                  const stoker_dataset_options *options, stoker_error *error);
 
 /* How deep parentheses are nested, at most. */
 uint32_t stk_spec_depth(const char *spec);

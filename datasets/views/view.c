@@ -280,6 +280,11 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
                                    "data set %u makes its samples, and data set 0 reads them, or "
                                    "the other way round",
                                    i);
+        if (datasets[i]->mix != NULL)
+            return stk_view_refuse(making, STOKER_ENOTSUP,
+                                   "data set %u is a mix, of which no view is made: mix views "
+                                   "instead",
+                                   i);
         if (depth_of(datasets[i]) >= STOKER_VIEW_DEPTH_MAX)
             return stk_view_refuse(making, STOKER_ELIMIT, "views of views are at most %d deep",
                                    STOKER_VIEW_DEPTH_MAX);
@@ -299,6 +304,15 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
     return STOKER_OK;
 }
 
+static void free_mix(struct stk_mix_plan *mix)
+{
+    if (mix == NULL)
+        return;
+    stk_course_free(&mix->course);
+    stk_free((void *)mix->id_ends);
+    stk_free(mix);
+}
+
 void stk_view_free(struct stk_view *view)
 {
     for (uint32_t i = 0; i < view->source_count; i++)
@@ -306,6 +320,7 @@ void stk_view_free(struct stk_view *view)
     stk_free(view->ids);
     stk_free((void *)view->weights);
     stk_free((void *)view->class_weights);
+    free_mix(view->mix);
     stk_free(view->description);
     stk_free(view->fields);
     stk_free(view);
@@ -343,6 +358,7 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
         return rc;
     }
     made->weights = weighted ? weights : NULL;
+    made->mix = view->mix;
     keep_stamps(made, view);
     *out = made;
     return STOKER_OK;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stoker/views.h>
 
+#include "loader/sampler/mix.h"
 #include "loader/sampler/sampler.h"
 
 enum { STK_VIEW_RUN_MAX = 128 }; /* ids mapped at a time: 1 KiB of the stack per view */
@@ -18,7 +19,7 @@ enum { STK_VIEW_RUN_MAX = 128 }; /* ids mapped at a time: 1 KiB of the stack per
 /* One wrapped data set. */
 struct stk_view_source {
     stoker_dataset *dataset; /* held */
-    uint64_t end;            /* the view's ids of this source end here; of concat only */
+    uint64_t end;            /* the view's ids of this source end here; of concat and mix only */
     uint32_t first_file;     /* number of its file 0 in the view */
     uint32_t directory; /* number of its directory among the view's files; STK_VIEW_NO_DIRECTORY */
 };
@@ -39,8 +40,9 @@ struct stk_view {
     uint64_t first_position;        /* split: where the side begins in the permutation */
     const double *weights;          /* weighted: [info.count], or NULL */
     const double *class_weights;    /* weighted by class: one for each label, or NULL */
-    char *description;              /* concat: owned; else NULL */
-    stoker_field_info *fields;      /* concat: [info.field_count]; else NULL = those of source 0 */
+    struct stk_mix_plan *mix;       /* mix: owned; else NULL */
+    char *description;              /* concat, mix: owned; else NULL */
+    stoker_field_info *fields; /* concat, mix: [info.field_count]; else NULL = those of source 0 */
 
     uint32_t source_count;
     struct stk_view_source sources[]; /* [source_count] */

@@ -21,6 +21,7 @@
 #include "loader/api/row_plan.h"
 #include "loader/api/sizing.h"
 #include "loader/api/state.h"
+#include "loader/api/state_changes.h"
 #include "loader/base/budget.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
@@ -106,20 +107,44 @@ static void make_plan(stoker_loader *loader)
     loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
 }
 
+/* Where the caller's token says to continue; stays as it is without one. Adds the changes of a mix that it carries. */
+static int read_state(stoker_loader *loader, uint64_t length, struct stk_resume *resume,
+                      stoker_error *error)
+{
+    stoker_loader_options *options = &loader->options;
+    struct stk_resume expected;
+    stoker_state token;
+    if (options->resume != NULL)
+        token = *options->resume;
+    else if (options->resume_bytes != NULL)
+        memcpy(&token, options->resume_bytes, sizeof(token));
+    else
+        return 0;
+    expected = stk_state_start(loader->pipeline.dataset, options);
+    expected.length = length;
+    expected.order_hash = loader->order_hash;
+    expected.changed = options->resume_byte_count > sizeof(token);
+    int rc = stk_state_unpack(resume, &token, &expected, error);
+    if (rc == 0 && expected.changed)
+        rc = stk_state_changes_read(&loader->mix, options->resume_bytes, options->resume_byte_count,
+                                    error);
+    options->resume = NULL; /* the caller's; nothing looks at them any more */
+    options->resume_bytes = NULL;
+    return rc;
+}
+
 static int make_schedule(stoker_loader *loader, stoker_error *error)
 {
     const stoker_loader_options *options = &loader->options;
     const stoker_dataset *dataset = loader->pipeline.dataset;
     const uint64_t length = stk_order_length(options, dataset);
+    const bool mixes = stk_order_mixes(options, dataset);
     struct stk_resume resume = { .epoch = 0, .position = 0 };
-    if (options->resume != NULL) {
-        struct stk_resume expected = stk_state_start(dataset, options);
-        expected.length = length;
-        expected.order_hash = loader->order_hash;
-        int rc = stk_state_unpack(&resume, options->resume, &expected, error);
-        if (rc < 0)
-            return rc;
-    }
+    if (mixes && stk_mix_make(&loader->mix, dataset->mix, options->seed, options->shuffle) != 0)
+        return STOKER_ENOMEM;
+    const int rc = read_state(loader, length, &resume, error);
+    if (rc < 0)
+        return rc;
     const struct stk_schedule_options schedule = {
         .count = length,
         .batch_size = options->batch_size,
@@ -135,9 +160,10 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
     };
     stk_schedule_init(&loader->pipeline.schedule, &schedule);
     struct stk_sampler *sampler = &loader->pipeline.sampler;
-    if (stk_order_draws(options, dataset)) {
+    if (mixes || stk_order_draws(options, dataset)) {
         stk_sampler_init(sampler, dataset->info.count, options->seed, false);
-        sampler->draws = &loader->draws;
+        sampler->draws = mixes ? NULL : &loader->draws;
+        sampler->mix = mixes ? &loader->mix : NULL;
         sampler->length = length;
     } else {
         stk_sampler_init(sampler, dataset->info.count, options->seed, options->shuffle);
@@ -442,6 +468,7 @@ static void free_loader(void *self)
     if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
         return; /* the GPU still reads our slots, or the consumer's work still runs there */
     stk_alias_free(&loader->draws.alias);
+    stk_mix_free(&loader->mix);
     stk_trace_destroy(&loader->trace);
     stk_leases_destroy(&loader->leases);
     if (loader->has_messages) /* deleters may have some */

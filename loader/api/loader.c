@@ -12,6 +12,7 @@
 #include "loader/api/loader.h"
 #include "loader/api/poll.h"
 #include "loader/api/state.h"
+#include "loader/api/state_changes.h"
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
@@ -355,7 +356,32 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
     resume.order_hash = loader->order_hash;
     resume.epoch = loader->state_epoch;
     resume.position = loader->state_position;
+    resume.changed = stoker_loader_state_size(loader) > sizeof(*out);
     stk_state_pack(out, &resume);
+    return STOKER_OK;
+}
+
+size_t stoker_loader_state_size(const stoker_loader *loader)
+{
+    return loader == NULL ? 0 : stk_state_changes_size(&loader->mix);
+}
+
+int stoker_loader_state_write(const stoker_loader *loader, void *bytes, size_t size,
+                              stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const size_t needed = stoker_loader_state_size(loader);
+    stoker_state token;
+    if (loader == NULL || bytes == NULL || size != needed)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "state: loader or bytes is NULL, or %zu bytes for a state of %zu",
+                             size, needed);
+    const int rc = stoker_loader_state(loader, &token);
+    if (rc < 0)
+        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "state");
+    memcpy(bytes, &token, sizeof(token));
+    if (size > sizeof(token))
+        stk_state_changes_write(&loader->mix, bytes);
     return STOKER_OK;
 }
 

@@ -38,6 +38,7 @@
 #include "loader/pipeline/tuner.h"
 #include "loader/pipeline/worker.h"
 #include "loader/sampler/draws.h"
+#include "loader/sampler/mix.h"
 
 struct stoker_loader {
     struct stk_fork_guard guard;
@@ -58,6 +59,7 @@ struct stoker_loader {
     struct stk_pipeline_facts facts; /* collected by create, for pipeline.plan */
     struct stk_pipeline pipeline;
     struct stk_draws draws;       /* all zero if the order is a permutation */
+    struct stk_mix mix;           /* all zero without one */
     uint32_t order_hash;          /* 24 bits, for the token; 0 = no order but shuffle */
     struct stk_transfer transfer; /* all zero on the CPU */
     struct stk_leases leases;

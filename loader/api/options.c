@@ -39,6 +39,22 @@ __attribute__((format(printf, 4, 5))) static int require(bool holds, stoker_erro
     return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "%s", line);
 }
 
+static int check_resume(const stoker_loader_options *options, stoker_error *error)
+{
+    int rc = require(options->resume == NULL || options->resume_bytes == NULL, error, STOKER_EINVAL,
+                     "resume and resume_bytes are both set");
+    if (rc == 0)
+        rc = require((options->resume_bytes == NULL) == (options->resume_byte_count == 0), error,
+                     STOKER_EINVAL, "resume_byte_count %zu, and resume_bytes is %sNULL",
+                     options->resume_byte_count, options->resume_bytes == NULL ? "" : "not ");
+    if (rc == 0)
+        rc = require(options->resume_bytes == NULL ||
+                         options->resume_byte_count >= sizeof(stoker_state),
+                     error, STOKER_ESTATE, "resume_bytes: %zu bytes, a state has at least %zu",
+                     options->resume_byte_count, sizeof(stoker_state));
+    return rc;
+}
+
 static int check_counts(const stoker_loader_options *options, stoker_error *error)
 {
     int rc = require(options->batch_size >= 1 && options->batch_size <= STOKER_BATCH_MAX, error,
@@ -376,6 +392,8 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
     rc = take_rank(options, error);
     if (rc == 0)
         rc = check_counts(options, error);
+    if (rc == 0)
+        rc = check_resume(options, error);
     if (rc == 0)
         rc = check_choices(options, error);
     if (rc == 0)

@@ -14,6 +14,7 @@
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
 #include "loader/base/struct_size.h"
+#include "loader/sampler/mix.h"
 #include "loader/sampler/sampler.h"
 
 enum { CHUNK = 256, HASH_BITS = 24 };
@@ -110,9 +111,16 @@ bool stk_order_draws(const stoker_loader_options *options, const stoker_dataset 
            kind == STOKER_ORDER_UNIFORM;
 }
 
+bool stk_order_mixes(const stoker_loader_options *options, const stoker_dataset *dataset)
+{
+    return dataset->mix != NULL && order_of(options).kind == STOKER_ORDER_DEFAULT;
+}
+
 uint64_t stk_order_length(const stoker_loader_options *options, const stoker_dataset *dataset)
 {
     const uint64_t length = order_of(options).length;
+    if (stk_order_mixes(options, dataset))
+        return dataset->mix->length;
     return length != STOKER_LENGTH_AUTO ? length : dataset->info.count;
 }
 

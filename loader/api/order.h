@@ -16,6 +16,9 @@ int stk_order_check(const stoker_loader_options *options, const stoker_dataset *
 /* Returns true if the order is not a permutation: by weight, or the caller's own. Of checked options. */
 bool stk_order_draws(const stoker_loader_options *options, const stoker_dataset *dataset);
 
+/* Returns true if the order is that of the data set's mix. Of checked options. */
+bool stk_order_mixes(const stoker_loader_options *options, const stoker_dataset *dataset);
+
 /* Positions in an epoch. Of checked options. */
 uint64_t stk_order_length(const stoker_loader_options *options, const stoker_dataset *dataset);
 

@@ -10,7 +10,7 @@
 #include "loader/base/error.h"
 #include "loader/base/rng.h"
 
-enum { VERSION = 2, CHECKED_BYTES = 56, SHUFFLE = 1, FLAGS_UNKNOWN = 0xFE };
+enum { VERSION = 2, CHECKED_BYTES = 56, SHUFFLE = 1, FLAGS_UNKNOWN = 0xFC };
 
 static const uint8_t MAGIC[4] = { 'S', 'T', 'K', 'S' };
 
@@ -31,7 +31,9 @@ void stk_state_pack(stoker_state *state, const struct stk_resume *resume)
     stk_store_le64(state->bytes + 16, resume->epoch);
     stk_store_le64(state->bytes + 24, resume->position);
     stk_store_le64(state->bytes + 32, resume->count);
-    stk_store_le32(state->bytes + 40, (resume->shuffle ? SHUFFLE : 0) | resume->order_hash << 8);
+    stk_store_le32(state->bytes + 40, (resume->shuffle ? SHUFFLE : 0) |
+                                          (resume->changed ? STK_STATE_CHANGED : 0) |
+                                          resume->order_hash << 8);
     stk_store_le32(state->bytes + 44, (uint32_t)resume->row_bytes);
     stk_store_le32(state->bytes + 48, resume->fingerprint.form);
     stk_store_le32(state->bytes + 52, resume->fingerprint.content);
@@ -133,12 +135,20 @@ int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
         .length = expected->length,
         .order_hash = flags >> 8,
         .shuffle = (flags & SHUFFLE) != 0,
+        .changed = (flags & STK_STATE_CHANGED) != 0,
         .row_bytes = stk_load_le32(bytes + 44),
         .fingerprint = { stk_load_le32(bytes + 48), stk_load_le32(bytes + 52) },
     };
     rc = check_dataset(&found, expected, error);
     if (rc < 0)
         return rc;
+    if (found.changed != expected->changed)
+        return refuse(error,
+                      found.changed
+                          ? "the weights of the mix changed while it ran: resume_bytes takes "
+                            "what stoker_loader_state_write() writes"
+                          : "resume_bytes has more than the 64 bytes of a token without "
+                            "changes");
     if (found.order_hash != expected->order_hash)
         return refuse(error, "made with another options.order: kind, length, weights, name or "
                              "fingerprint differ");

@@ -4,7 +4,7 @@
  *    8  seed               16  epoch
  *   24  position: positions of the epoch delivered, over all ranks
  *   32  samples in the data set
- *   40  flags: bit 0 shuffle, bits 8..31 hash of options.order
+ *   40  flags: bit 0 shuffle, bit 1 changes of a mix follow (state_changes.h), bits 8..31 hash of options.order
  *   44  bytes of a row as stored
  *   48  fingerprint: form  52  fingerprint: content
  *   56  check: stk_mix64 over the words before
@@ -20,6 +20,8 @@
 
 #include "loader/dataset/fingerprint.h"
 
+enum { STK_STATE_CHANGED = 2 }; /* flag */
+
 struct stk_resume {
     uint64_t seed;
     uint64_t epoch;
@@ -31,6 +33,7 @@ struct stk_resume {
     uint64_t length;
     uint32_t order_hash; /* 24 bits; 0 = no order but shuffle */
     bool shuffle;
+    bool changed; /* changes of a mix follow the token */
 };
 
 /* The token of this data set and these options at the start of epoch 0; without the order's hash and length. */

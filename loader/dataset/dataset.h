@@ -35,6 +35,8 @@ struct stk_part_fields {
     uint32_t count; /* >= 1 */
 };
 
+struct stk_mix_plan;
+
 struct stoker_dataset {
     stoker_dataset_ops own; /* a copy of the caller's, which may be an older, shorter struct */
     const stoker_dataset_ops *ops;
@@ -46,11 +48,12 @@ struct stoker_dataset {
     /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views (stoker/views.h); NULL = all have the
      * same weight. Returns 0 or a stoker_err < 0. */
     int (*weights)(const void *self, const uint64_t *ids, uint32_t count, double *out);
-    size_t row_bytes;             /* fields[0].bytes, >= 1 */
-    int32_t label;                /* the field that info.label_dtype is about; -1 = none */
-    _Atomic uint32_t references;  /* owners: the caller, and each view of it */
-    _Atomic bool leaked;          /* close frees nothing: see stk_dataset_leak */
-    _Atomic uint64_t fingerprint; /* 0 = not computed yet: see fingerprint.h */
+    const struct stk_mix_plan *mix; /* sampler/mix.h; set by the view. NULL = one source */
+    size_t row_bytes;               /* fields[0].bytes, >= 1 */
+    int32_t label;                  /* the field that info.label_dtype is about; -1 = none */
+    _Atomic uint32_t references;    /* owners: the caller, and each view of it */
+    _Atomic bool leaked;            /* close frees nothing: see stk_dataset_leak */
+    _Atomic uint64_t fingerprint;   /* 0 = not computed yet: see fingerprint.h */
 };
 
 /* Ask for all fields and check them: sets info, fields, part_fields, row_bytes and label. Returns 0 or an error that

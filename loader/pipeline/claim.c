@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "loader/base/memory.h"
+#include "loader/sampler/mix.h"
 
 /* Number of spans. With whole tickets: one started and one claimed ahead. If workers take shares of
  * tickets, the reads in flight belong to more spans, each with room for a few shares. */
@@ -89,6 +90,11 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
             stk_calloc(rows * pipeline->part_count, sizeof(claimer->part_sizes[0]));
     if (pipeline->field_plan.masks_differ && claimer->part_sizes == NULL)
         return STOKER_ENOMEM;
+    if (pipeline->sampler.mix != NULL) {
+        claimer->order.cursor = stk_mix_cursor_make(pipeline->sampler.mix);
+        if (claimer->order.cursor == NULL)
+            return STOKER_ENOMEM;
+    }
     claimer->records = stk_calloc(rows, sizeof(claimer->records[0]));
     if (claimer->spans == NULL || claimer->sources == NULL || claimer->samples == NULL ||
         claimer->attempts == NULL || claimer->parts_left == NULL || claimer->records == NULL)
@@ -107,6 +113,7 @@ void stk_claimer_destroy(struct stk_claimer *claimer)
     stk_free(claimer->sizes);
     stk_free(claimer->part_sizes);
     stk_free(claimer->records);
+    stk_mix_cursor_free(claimer->order.cursor);
     *claimer = (struct stk_claimer){ 0 };
 }
 

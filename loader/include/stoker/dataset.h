@@ -87,6 +87,7 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
  *                               weighted:FILE:(SPEC)
  *   documents:FILES?eos=50256   the documents of token files, one per sample
  *   packed:2048:(SPEC)          rows of 2048 tokens, packed from whole documents
+ *   mix:0.7*(SPEC)+0.3*(SPEC)   several, each with its share of the order: see stoker/mix.h
  *
  * or a plain path, whose format is recognised. options (NULL = the defaults) and error may be NULL. On success *out belongs to the caller,
  * to be closed by stoker_dataset_close(); on failure *out is untouched, and *error has the cause. */

@@ -384,6 +384,12 @@ typedef struct stoker_loader_options {
      * unless the GPU converts rows. Errors: STOKER_EDEVICE (no GPU, or no library), STOKER_ENOTSUP.
      * Default STOKER_DECODE_CPU. */
     stoker_decode decode;
+
+    /* ---- resuming from a state of any size ---- */
+
+    /* Instead of `resume`: what stoker_loader_state_write() wrote, and its size. Read by create. Default NULL, 0. */
+    const void *resume_bytes;
+    size_t resume_byte_count;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
@@ -536,6 +542,17 @@ STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
 /* The state after the last batch that next() delivered. The first call for a data set computes its fingerprint:
  * about 2 ms for 60,000 files. Consumer thread. Returns STOKER_OK, STOKER_EINVAL or STOKER_EFORKED. */
 STOKER_API int stoker_loader_state(const stoker_loader *loader, stoker_state *out);
+
+/* The state in as many bytes as it needs: 64, the token of stoker_loader_state(), for an order that was fixed from the start;
+ * more if the weights of a mix changed while it ran (stoker_loader_change_mix()), since the changes are in it. So a resume
+ * needs nothing else; options.resume_bytes takes them. With such changes the token alone is refused. The size changes only
+ * with a change of weights; 0 if loader is NULL. Consumer thread. */
+STOKER_API size_t stoker_loader_state_size(const stoker_loader *loader);
+
+/* Write the state; `size` must be what stoker_loader_state_size() returns. Errors as stoker_loader_state(), with *error filled
+ * in (NULL = not wanted); then bytes is untouched. */
+STOKER_API int stoker_loader_state_write(const stoker_loader *loader, void *bytes, size_t size,
+                                         stoker_error *error);
 
 /* Move a token to another position: *state becomes the token of the same run, data set and order after `position` samples
  * of `epoch`, counted over all ranks. A loader that resumes with it checks that an epoch has as many. On failure *state is

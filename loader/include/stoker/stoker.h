@@ -20,6 +20,7 @@
 #include <stoker/field.h>
 #include <stoker/hook.h>
 #include <stoker/loader.h>
+#include <stoker/mix.h>
 #include <stoker/mixing.h>
 #include <stoker/ranks.h>
 #include <stoker/reader.h>

@@ -55,6 +55,24 @@ static int make_balance(stoker_dataset **out, stoker_error *error)
     return stoker_dataset_weight(out, sets[0], NULL, 0, error);
 }
 
+static int make_mix(stoker_dataset **out, stoker_error *error)
+{
+    static const double weights[] = { 0.7, 0.3 };
+    static const stoker_mix_change change = { .position = 9, .weights = weights };
+    stoker_mix mix = STOKER_MIX_INIT;
+    mix.weights = weights;
+    mix.changes = &change;
+    mix.change_count = 1;
+    return stoker_dataset_mix(out, sets, 2, &mix, error);
+}
+
+static int make_mix_spec(stoker_dataset **out, stoker_error *error)
+{
+    return stoker_dataset_open(
+        out, "mix:0.7*(synth:bytes?count=20&shape=8)+0.3*(synth:bytes?count=3&shape=8)", NULL,
+        error);
+}
+
 /* Everything at once, by name. */
 static int make_spec(stoker_dataset **out, stoker_error *error)
 {
@@ -100,7 +118,9 @@ CleanTest(view_faults, each_allocation_fails_once)
     cr_assert_eq(sweep(make_select), 5);
     cr_assert_eq(sweep(make_repeat), 4);
     cr_assert_eq(sweep(make_concat),
-                 7); /* also the stamps of its directories, and the description */
+                 7);                   /* also the stamps of its directories, and the description */
+    cr_assert_eq(sweep(make_mix), 19); /* also the plan, two legs and what counts between them */
+    cr_assert_gt(sweep(make_mix_spec), 15);
     cr_assert_eq(sweep(make_split), 4);
     cr_assert_eq(sweep(make_strata), 9);
     cr_assert_eq(sweep(make_weight), 5);

@@ -1,0 +1,447 @@
+/* test_mix.c - mixes of data sets: shares and ids as a loader delivers them; weights that change while it runs, and a state
+ * that carries the changes to other ranks; specs; and what is refused, with a word about why.
+ */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include <stoker/stoker.h>
+
+#include "support/leaks.h"
+#include "support/opened_loader.h"
+#include "support/positions.h"
+#include "support/refused_specs.h"
+
+enum { SOURCES = 5, EPOCH = 610, LAST = 3 * EPOCH, BATCH = 10 };
+
+#define SET(n) "synth:bytes?shape=8&count=" #n
+
+static const char spec_of_five[] = "mix:0.5*(" SET(200) ")+0.05*(" SET(9) ")+0.2*(concat:(" SET(
+    30) ")+(" SET(50) "))+0.15*(repeat:2:(" SET(40) "))+0.1*(" SET(300) "?test=0.5)"
+                                                                        "?epoch_samples=610";
+static const double shares_of_five[SOURCES] = { 0.5, 0.05, 0.2, 0.15, 0.1 };
+
+static stoker_dataset *mix_of(stoker_dataset *const *datasets, uint32_t count,
+                              const double *weights)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_mix mix = STOKER_MIX_INIT;
+    stoker_error error = { .message = "" };
+    mix.weights = weights;
+    cr_assert_eq(stoker_dataset_mix(&dataset, datasets, count, &mix, &error), STOKER_OK, "%s",
+                 error.message);
+    return dataset;
+}
+
+/* ---- the data set -------------------------------------------------------------------------- */
+
+CleanTest(mix, has_the_samples_of_its_sources)
+{
+    static const double weights[] = { 2, 1 };
+    stoker_dataset *inner[2] = { dataset_of(SET(4)), dataset_of(SET(3)) };
+    stoker_dataset *mix = mix_of(inner, 2, weights);
+    uint32_t source = 9;
+    uint64_t id = 9;
+    uint64_t word;
+    stoker_dataset_close(&inner[0]); /* the mix keeps them */
+    stoker_dataset_close(&inner[1]);
+    cr_assert_eq(stoker_dataset_get_info(mix)->count, 7);
+    cr_assert_eq(stoker_mix_source_count(mix), 2);
+    for (uint64_t at = 0; at < 7; at++) {
+        cr_assert_eq(stoker_mix_source(mix, at, &source, &id), STOKER_OK);
+        cr_assert_eq(source, at < 4 ? 0 : 1);
+        cr_assert_eq(id, at < 4 ? at : at - 4);
+        cr_assert_eq(stoker_dataset_read(mix, at, &word, 8, NULL, NULL), STOKER_OK);
+        cr_assert_eq(word, id);
+    }
+    cr_assert_eq(stoker_mix_source(mix, 7, &source, &id), STOKER_EINVAL);
+    cr_assert_eq(stoker_mix_source(NULL, 0, &source, &id), STOKER_EINVAL);
+    cr_assert_eq(stoker_mix_source(mix, 5, NULL, NULL), STOKER_OK);
+    cr_assert_eq(stoker_mix_source_count(NULL), 0);
+    stoker_dataset_close(&mix);
+}
+
+/* With and without the curriculum, any position. */
+CleanTest(mix, counts_its_sources)
+{
+    static const double first[] = { 0.7, 0.3 };
+    static const double later[] = { 0, 1 };
+    const stoker_mix_change changes[] = { { .position = 1000, .weights = later } };
+    stoker_dataset *inner[2] = { dataset_of(SET(4)), dataset_of(SET(3)) };
+    stoker_dataset *dataset = NULL;
+    stoker_mix mix = STOKER_MIX_INIT;
+    uint64_t counts[2];
+    stoker_error error = { .message = "" };
+    mix.weights = first;
+    mix.changes = changes;
+    mix.change_count = 1;
+    cr_assert_eq(stoker_dataset_mix(&dataset, inner, 2, &mix, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_eq(stoker_mix_counts(dataset, 1000, counts, 2, &error), STOKER_OK);
+    cr_assert(counts[0] == 700 && counts[1] == 300);
+    cr_assert_eq(stoker_mix_counts(dataset, UINT64_C(1) << 62, counts, 2, &error), STOKER_OK);
+    cr_assert(counts[0] == 700 && counts[1] == (UINT64_C(1) << 62) - 700);
+    cr_assert_eq(stoker_mix_counts(dataset, (UINT64_C(1) << 62) + 1, counts, 2, &error),
+                 STOKER_EINVAL);
+    cr_assert_eq(stoker_mix_counts(dataset, 5, counts, 3, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_mix_counts(inner[0], 5, counts, 1, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_mix_counts(dataset, 5, NULL, 2, &error), STOKER_EINVAL);
+    for (int i = 0; i < 2; i++)
+        stoker_dataset_close(&inner[i]);
+    stoker_dataset_close(&dataset);
+}
+
+static int try_mix(stoker_dataset *const *datasets, uint32_t count, const stoker_mix *mix,
+                   stoker_error *error)
+{
+    stoker_dataset *dataset = NULL;
+    *error = (stoker_error){ .message = "" };
+    const int rc = stoker_dataset_mix(&dataset, datasets, count, mix, error);
+    cr_assert_null(dataset);
+    cr_assert_eq(error->code, rc);
+    return rc;
+}
+
+CleanTest(mix, refuses_weights_that_mean_nothing)
+{
+    static const struct {
+        double weights[2];
+        const char *says;
+    } rows[] = {
+        { { 0, 0 }, "all weights are 0" },
+        { { 1, -0.5 }, "weights[1] is -0.5" },
+        { { (double)NAN, 1 }, "weights[0] is" },
+        { { 1e-7, 1 }, "weights[0] is 1e-07, below 1 / 1048576" },
+    };
+    stoker_dataset *inner[2] = { dataset_of(SET(4)), dataset_of(SET(3)) };
+    stoker_error error;
+    stoker_mix mix = STOKER_MIX_INIT;
+    cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const stoker_mix_change change = { .position = 3, .weights = rows[i].weights };
+        static const double good[] = { 1, 2 };
+        mix = (stoker_mix)STOKER_MIX_INIT;
+        mix.weights = rows[i].weights;
+        cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+        cr_assert_not_null(strstr(error.message, rows[i].says), "%s", error.message);
+        mix.weights = good;
+        mix.changes = &change;
+        mix.change_count = 1;
+        cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+        cr_assert_not_null(strstr(error.message, "changes[0]."), "%s", error.message);
+    }
+    stoker_dataset_close(&inner[0]);
+    stoker_dataset_close(&inner[1]);
+}
+
+CleanTest(mix, refuses_changes_epochs_and_sizes_that_mean_nothing)
+{
+    static const double good[] = { 1, 2 };
+    stoker_mix_change changes[] = { { .position = 5, .weights = good },
+                                    { .position = 5, .weights = good } };
+    stoker_dataset *inner[2] = { dataset_of(SET(4)), dataset_of(SET(3)) };
+    stoker_error error;
+    stoker_mix mix = STOKER_MIX_INIT;
+    mix.weights = good;
+    mix.changes = changes;
+    mix.change_count = 2;
+    cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "changes[1].position 5"), "%s", error.message);
+    changes[1].position = (UINT64_C(1) << 62) + 1;
+    cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+    changes[1] = (stoker_mix_change){ .position = 6, .weights = NULL };
+    cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+    mix.changes = NULL;
+    cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+    mix.change_count = 0;
+    mix.epoch_samples = 0;
+    cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "STOKER_MIX_INIT"), "%s", error.message);
+    mix.epoch_samples = 5;
+    mix.struct_size = 3;
+    cr_assert_eq(try_mix(inner, 2, &mix, &error), STOKER_EINVAL);
+    mix.struct_size = sizeof(mix);
+    cr_assert_eq(try_mix(inner, 0, &mix, &error), STOKER_EINVAL);
+    cr_assert_eq(try_mix(inner, 2, NULL, &error), STOKER_EINVAL);
+    stoker_dataset_close(&inner[0]);
+    stoker_dataset_close(&inner[1]);
+}
+
+/* ---- specs ----------------------------------------------------------------------------------- */
+
+CleanTest(mix, refuses_specs_and_says_where)
+{
+    static const struct stk_refused_spec rows[] = {
+        { "mix:", NULL, STOKER_ESPEC, "WEIGHT*(SPEC)" },
+        { "mix:(" SET(3) ")", NULL, STOKER_ESPEC, "WEIGHT*(SPEC)" },
+        { "mix:0.5(" SET(3) ")", NULL, STOKER_ESPEC, "WEIGHT*(SPEC)" },
+        { "mix:half*(" SET(3) ")", NULL, STOKER_ESPEC, "decimal" },
+        { "mix:*(" SET(3) ")", NULL, STOKER_ESPEC, "decimal" },
+        { "mix:1*(" SET(3) "", NULL, STOKER_ESPEC, "WEIGHT*(SPEC)" },
+        { "mix:1*(" SET(3) ")2*(" SET(3) ")", NULL, STOKER_ESPEC, "'+'" },
+        { "mix:1*(" SET(3) ")+", NULL, STOKER_ESPEC, "WEIGHT*(SPEC)" },
+        { "mix:-1*(" SET(3) ")+2*(" SET(3) ")", NULL, STOKER_EINVAL, "weights[0] is -1" },
+        { "mix:1*(" SET(3) ")?epoch_samples=0", NULL, STOKER_EINVAL, "epoch_samples" },
+        { "mix:1*(" SET(3) ")?epoch=3", NULL, STOKER_ESPEC, "epoch" },
+        { "mix:1*(" SET(3) ")+1*(synth:bytes?shape=9&count=3)", NULL, STOKER_EMISMATCH, "row" },
+        { "mix:1*(mix:1*(" SET(3) "))", NULL, STOKER_ENOTSUP, "mix views instead" },
+        { "concat:(mix:1*(" SET(3) "))", NULL, STOKER_ENOTSUP, "mix views instead" },
+        { "mix:1*(" SET(9) ")?test=0.5", NULL, STOKER_ENOTSUP, "mix views instead" },
+        { "mix:1*(synth:digits?count=20&weighted=balanced)", NULL, STOKER_ENOTSUP, "weights" },
+        { "mix:1*(nothing:here)", NULL, STOKER_ESPEC, NULL },
+    };
+    stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+/* ---- loaders ----------------------------------------------------------------------------------- */
+
+static stoker_loader_options mix_options(void)
+{
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = BATCH;
+    options.epochs = 3;
+    options.prefetch_batches = 2;
+    return options;
+}
+
+static struct stk_positions whole;
+static struct stk_positions found;
+
+static void check_prefixes(const stoker_dataset *dataset, const uint64_t *ids)
+{
+    uint64_t counts[SOURCES] = { 0 };
+    uint64_t expected[SOURCES];
+    for (uint64_t at = 0; at < LAST; at++) {
+        uint32_t source;
+        cr_assert_eq(stoker_mix_source(dataset, ids[at], &source, NULL), STOKER_OK);
+        counts[source]++;
+        for (uint32_t i = 0; i < SOURCES; i++)
+            cr_assert_lt(fabs((double)counts[i] - shares_of_five[i] * (double)(at + 1)), 1.0 - 1e-9,
+                         "source %u after %u samples", i, (unsigned)at + 1);
+        cr_assert_eq(stoker_mix_counts(dataset, at + 1, expected, SOURCES, NULL), STOKER_OK);
+        cr_assert_arr_eq(counts, expected, sizeof(counts));
+    }
+}
+
+CleanTest(mix, delivers_every_source_its_share)
+{
+    stoker_dataset *dataset = dataset_of(spec_of_five);
+    const stoker_loader_options options = mix_options();
+    uint64_t counts[SOURCES];
+    uint64_t again[SOURCES];
+    cr_assert_eq(stk_positions_plain(&whole, dataset, options, EPOCH), STOKER_FINISHED, "%s",
+                 whole.error.message);
+    cr_assert_null(whole.wrong, "%s", whole.wrong);
+    cr_assert_eq(whole.filled, LAST);
+    check_prefixes(dataset, whole.ids);
+    stoker_loader *loader = loader_of(dataset, &options);
+    stoker_batch batch = STOKER_BATCH_INIT;
+    for (uint32_t at = 0; at < 7; at++) {
+        cr_assert_eq(stoker_loader_mix_counts(loader, counts, SOURCES, NULL), STOKER_OK);
+        cr_assert_eq(stoker_mix_counts(dataset, at * BATCH, again, SOURCES, NULL), STOKER_OK);
+        cr_assert_arr_eq(counts, again, sizeof(counts));
+        cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_OK);
+        stoker_batch_release(&batch);
+    }
+    cr_assert_eq(stoker_loader_mix_counts(loader, counts, 2, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_mix_counts(NULL, counts, SOURCES, NULL), STOKER_EINVAL);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
+
+CleanTest(mix, resumes_in_any_world)
+{
+    stoker_dataset *dataset = dataset_of(spec_of_five);
+    stoker_loader_options options = mix_options();
+    cr_assert_eq(stk_positions_plain(&whole, dataset, options, EPOCH), STOKER_FINISHED);
+    for (uint32_t world = 1; world <= 4; world++) {
+        stoker_loader_options later = options;
+        options.num_workers = (int32_t)world - 1;
+        options.world_size = world;
+        options.deal = world % 2 == 0 ? STOKER_DEAL_BATCHES : STOKER_DEAL_POSITIONS;
+        later.world_size = 1 + world % 3;
+        later.batch_size = 7;
+        for (uint32_t stop = 0; stop <= 20; stop += 10) {
+            (void)stk_positions_divided(&found, dataset, options, later, EPOCH, stop);
+            cr_assert(stk_positions_equal(&whole, &found, 3), "world %u, stop %u: %s", world, stop,
+                      found.error.message);
+        }
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* Another order than the mix's, and other weights in the token's data set. */
+CleanTest(mix, knows_another_mix_by_its_token)
+{
+    static const char *const others[] = { "mix:0.6*(" SET(20) ")+0.4*(" SET(9) ")",
+                                          "mix:0.7*(" SET(20) ")+0.3*(" SET(9) ")?epoch_samples=30",
+                                          "concat:(" SET(20) ")+(" SET(9) ")" };
+    stoker_dataset *dataset = dataset_of("mix:0.7*(" SET(20) ")+0.3*(" SET(9) ")");
+    stoker_loader_options options = mix_options();
+    stoker_state state;
+    stoker_error error = { .message = "" };
+    stoker_loader *loader = loader_of(dataset, &options);
+    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+    cr_assert_eq(stoker_loader_state_size(loader), sizeof(state));
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    options.resume = &state;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        dataset = dataset_of(others[i]);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ESTATE, "%s",
+                     others[i]);
+        stoker_dataset_close(&dataset);
+    }
+}
+
+/* ---- changes ----------------------------------------------------------------------------------- */
+
+static const double changed[SOURCES] = { 0.1, 0.0, 0.3, 0.3, 0.3 };
+static const double changed_again[SOURCES] = { 0.2, 0.2, 0.2, 0.2, 0.2 };
+static const stoker_mix_change the_changes[] = { { .position = 403, .weights = changed },
+                                                 { .position = 1111, .weights = changed_again } };
+
+static uint8_t state_bytes[4096];
+static size_t state_size; /* 0 = from the start */
+
+/* Some batches on each rank, from the state on, which then is the one behind them. Rank by rank, so that each makes
+ * its changes. */
+static void run_leg(const stoker_dataset *dataset, uint32_t world, uint32_t batches, uint64_t *ids)
+{
+    stoker_loader_options options = mix_options();
+    uint8_t next[sizeof(state_bytes)];
+    size_t next_size = 0;
+    options.world_size = world;
+    options.num_workers = (int32_t)world % 3;
+    options.resume_bytes = state_size == 0 ? NULL : state_bytes;
+    options.resume_byte_count = state_size;
+    for (options.rank = 0; options.rank < world; options.rank++) {
+        stoker_loader *loader = loader_of(dataset, &options);
+        stoker_batch batch = STOKER_BATCH_INIT;
+        stoker_error error = { .message = "" };
+        if (state_size == 0)
+            cr_assert_eq(stoker_loader_change_mix(loader, &the_changes[0], &error), STOKER_OK, "%s",
+                         error.message);
+        for (uint32_t done = 0; done < batches;) {
+            uint64_t counts[SOURCES];
+            uint64_t first = 0;
+            cr_assert_eq(stoker_loader_mix_counts(loader, counts, SOURCES, NULL), STOKER_OK);
+            for (uint32_t i = 0; i < SOURCES; i++)
+                first += counts[i];
+            const int rc = stoker_loader_next(loader, &batch, 20000);
+            if (rc == STOKER_EPOCH_END)
+                continue;
+            if (rc == STOKER_FINISHED)
+                break;
+            cr_assert_eq(rc, STOKER_OK);
+            for (uint32_t row = 0; row < batch.count; row++)
+                ids[first + row * world + options.rank] = batch.ids[row];
+            stoker_batch_release(&batch);
+            if (++done == 2 && state_size == 0)
+                cr_assert_eq(stoker_loader_change_mix(loader, &the_changes[1], &error), STOKER_OK,
+                             "%s", error.message);
+        }
+        next_size = stoker_loader_state_size(loader);
+        cr_assert_eq(next_size, 80 + 2 * (8 + 8 * SOURCES) + 8);
+        cr_assert_eq(stoker_loader_state_write(loader, next, next_size, NULL), STOKER_OK);
+        stoker_loader_destroy(&loader);
+    }
+    memcpy(state_bytes, next, next_size);
+    state_size = next_size;
+}
+
+/* Weights that change while ranks run, and a state that is all that the next ones know of it. */
+CleanTest(mix, carries_changes_in_its_state)
+{
+    static uint64_t planned[LAST];
+    static uint64_t ids[LAST];
+    stoker_dataset *dataset = dataset_of(spec_of_five);
+    state_size = 0;
+    run_leg(dataset, 1, UINT32_MAX, planned);
+    for (uint64_t at = 0; at < LAST; at++) { /* source 1 has no weight */
+        uint32_t source;
+        cr_assert_eq(stoker_mix_source(dataset, planned[at], &source, NULL), STOKER_OK);
+        cr_assert(source != 1 || at < 403 || at >= 1111);
+    }
+    state_size = 0;
+    run_leg(dataset, 2, 4, ids);
+    run_leg(dataset, 3, 11, ids);
+    run_leg(dataset, 1, 5, ids);
+    run_leg(dataset, 5, UINT32_MAX, ids);
+    cr_assert_arr_eq(ids, planned, sizeof(ids));
+    stoker_dataset_close(&dataset);
+}
+
+/* The token alone of such a run, damaged bytes, and another mix. */
+CleanTest(mix, refuses_a_state_that_is_not_whole)
+{
+    static uint64_t ids[LAST];
+    stoker_dataset *dataset = dataset_of(spec_of_five);
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = mix_options();
+    stoker_state token;
+    stoker_error error = { .message = "" };
+    state_size = 0;
+    run_leg(dataset, 1, 4, ids);
+    memcpy(&token, state_bytes, sizeof(token));
+    options.resume = &token;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ESTATE);
+    cr_assert_not_null(strstr(error.message, "stoker_loader_state_write"), "%s", error.message);
+    options.resume_bytes = state_bytes;
+    options.resume_byte_count = state_size;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    options.resume = NULL;
+    for (size_t size = 0; size < state_size; size++) {
+        options.resume_byte_count = size;
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error),
+                     size == 0 ? STOKER_EINVAL : STOKER_ESTATE, "%zu bytes", size);
+    }
+    options.resume_byte_count = state_size;
+    for (size_t bit = 0; bit < 8 * state_size; bit++) {
+        state_bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ESTATE,
+                     "bit %zu", bit);
+        state_bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    loader = loader_of(dataset, &options);
+    cr_assert_eq(stoker_loader_state_write(loader, state_bytes, state_size - 1, &error),
+                 STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_state_write(loader, NULL, state_size, &error), STOKER_EINVAL);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
+
+static void expect_no_change(stoker_loader *loader, uint64_t position, const double *weights,
+                             const char *says)
+{
+    const stoker_mix_change change = { .position = position, .weights = weights };
+    stoker_error error = { .message = "" };
+    cr_assert_eq(stoker_loader_change_mix(loader, &change, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, says), "%s", error.message);
+}
+
+CleanTest(mix, refuses_changes_that_come_too_late)
+{
+    static const double bad[SOURCES] = { 1, 1, -1, 1, 1 };
+    stoker_dataset *plain = dataset_of(SET(40));
+    stoker_dataset *dataset = dataset_of(spec_of_five);
+    stoker_loader_options options = mix_options();
+    stoker_loader *loader = loader_of(plain, &options);
+    expect_no_change(loader, 500, changed, "no mix");
+    expect_no_change(NULL, 500, changed, "NULL");
+    stoker_loader_destroy(&loader);
+    loader = loader_of(dataset, &options);
+    expect_no_change(loader, 2 * BATCH - 1, changed, "the earliest is 20");
+    expect_no_change(loader, 500, bad, "weights[2]");
+    expect_no_change(loader, 500, NULL, "NULL");
+    expect_no_change(loader, UINT64_MAX, changed, "2^62");
+    cr_assert_eq(
+        stoker_loader_change_mix(
+            loader, &(stoker_mix_change){ .position = 2 * BATCH, .weights = changed }, NULL),
+        STOKER_OK);
+    expect_no_change(loader, 2 * BATCH, changed, "not above 20");
+    cr_assert_eq(stoker_loader_change_mix(loader, NULL, NULL), STOKER_EINVAL);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    stoker_dataset_close(&plain);
+}
