@@ -9,6 +9,7 @@
 #        bench/run.sh fields    100 fields of 4 KiB against one of 400 KiB, pinned and not
 #        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
 #        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
+#        bench/run.sh tokens    windows of tokens, against llm.c's rule, nanoGPT, Megatron, Grain, MosaicML Streaming
 #
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
@@ -19,6 +20,7 @@
 # STOKER_KEEP    a folder for the rows as JSON Lines (default: they are deleted)
 # STOKER_PEERS   the environments of bench/peers/environments.sh (build/peers); made at the first run of photos, 8 GB
 # STOKER_PHOTOS  where the photographs are kept, 0.5 GB (build/photos); made at the first run, 2 minutes
+# STOKER_TOKENS  where the tokens are kept, 1 GB (build/tokens); made at the first run
 # TMPDIR         where data is made, 1.5 GB: must be on a disk, or "cold" means nothing
 #
 # Exit status: 0 measured (met or not), 1 something failed, 77 a tool is missing.
@@ -314,6 +316,14 @@ measure_raw() {
     return "$failed"
 }
 
+# Windows of tokens. The data is made once: 100 M tokens, 1 GB with what other libraries write.
+measure_tokens() {
+    export STOKER_BUILD=$build STOKER_PEERS=${STOKER_PEERS:-build/peers}
+    bench/peers/environments.sh tokens
+    python3 bench/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --rounds "${STOKER_ROUNDS:-9}" \
+        --output "$rows/tokens.json"
+}
+
 case ${1:-all} in
 all)
     status=0
@@ -328,8 +338,9 @@ peers) measure_peers ;;
 fields) "$build/bench/fields/fieldsbench" || [ $? -eq 3 ] ;;
 photos) measure_photos "${2:-}" ;;
 raw) measure_raw "${2:-}" ;;
+tokens) measure_tokens ;;
 *)
-    sed -n '4,11s/^# //p' bench/run.sh >&2
+    sed -n '4,13s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac

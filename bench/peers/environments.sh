@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # environments.sh - Python environments with the libraries that Stoker is compared with, from pip's index.
 #
-# usage: bench/peers/environments.sh
+# usage: bench/peers/environments.sh [NAME]    NAME: only that one
 #
-# Makes $STOKER_PEERS/torch, dali and tf (default build/peers): 8 GB, once. One for each, since
+# Makes $STOKER_PEERS/torch, dali, tf and tokens (default build/peers): 10 GB, once. One for each, since
 # their dependencies disagree. What cannot be installed is named, and its place in the comparison says "not installed".
 #
 # STOKER_PEERS   where they lie (build/peers)
@@ -16,6 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 where=${STOKER_PEERS:-build/peers}
 python=${STOKER_PYTHON:-python3}
 lists=bench/peers
+only=${1:-}
 mkdir -p "$where"
 "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "environments.sh: $python has no venv (Debian: python3-venv)" >&2; exit 77; }
 
@@ -23,6 +24,7 @@ mkdir -p "$where"
 install() {
     local name=$1 list=$2 stamp=$where/$1/$2.done
     shift 2
+    [ -z "$only" ] || [ "$name" = "$only" ] || return 0
     [ -x "$where/$name/bin/python" ] || "$python" -m venv "$where/$name"
     if cmp -s "$lists/$list.txt" "$stamp"; then return 0; fi
     echo "== $name: pip install -r $lists/$list.txt"
@@ -38,3 +40,4 @@ install torch requirements-ffcv-needs
 install torch requirements-ffcv --no-deps
 install dali requirements-dali
 install tf requirements-tf
+install tokens requirements-tokens

@@ -397,6 +397,45 @@ CleanTest(tokens, the_index_has_each_document_once)
     stk_tokens_close(&begun);
 }
 
+/* Files that Megatron's builder wrote: tests/golden/make_tokens_golden.py. The second has two sequences to a document, and
+ * modes; the fourth document of both is empty, and left out. */
+CleanTest(tokens, files_of_megatron_itself_have_its_documents)
+{
+    static const uint32_t lengths[] = { 5, 1, 40, 17, 2, 100, 33 };
+    static const char *const names[] = { "uint16", "int32" };
+    for (size_t i = 0; i < 2; i++) {
+        char path[512];
+        uint64_t number = 0;
+        struct stk_tokens tokens;
+        stoker_error error = { 0 };
+        (void)snprintf(path, sizeof(path), STOKER_TEST_SOURCES "/tests/golden/tokens/%s.idx",
+                       names[i]);
+        const struct stk_tokens_wish wish = { .names = path,
+                                              .name_bytes = strlen(path),
+                                              .eos = STK_TOKENS_NONE,
+                                              .bos = STK_TOKENS_NONE,
+                                              .format = "tokens" };
+        cr_assert_eq(stk_tokens_open(&tokens, &wish, &error), STOKER_OK, "%s", error.message);
+        cr_assert_str_eq(stoker_dtype_name(tokens.dtype), names[i]);
+        cr_assert_eq(stk_tokens_find_documents(&tokens, 1 << 20, &error), STOKER_OK, "%s",
+                     error.message);
+        cr_assert_eq(tokens.document_count, sizeof(lengths) / sizeof(lengths[0]));
+        for (uint64_t document = 0; document < tokens.document_count; document++) {
+            uint8_t words[100 * 4];
+            const struct stk_token_range range = stk_tokens_document(&tokens, document);
+            cr_assert_eq(range.length, lengths[document]);
+            cr_assert_eq(stk_tokens_read(&tokens, &range, words, &error), STOKER_OK);
+            for (uint64_t at = 0; at < range.length; at++, number++) {
+                uint32_t token = 0;
+                memcpy(&token, words + at * tokens.token_bytes, tokens.token_bytes);
+                cr_assert_eq(token, number * 7919 % 50000);
+            }
+        }
+        cr_assert_eq(number, tokens.count);
+        stk_tokens_close(&tokens);
+    }
+}
+
 /* ---- orders ----------------------------------------------------------------------------- */
 
 /* llm.c's loader: a step of rank r reads B x T + 1 tokens from (step x ranks + r) x B x T on; a shard has

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""race.py - tokens per second on one core: Stoker beside llm.c's rule, nanoGPT, Megatron, Grain and MosaicML Streaming.
+
+usage: race.py FOLDER [--rounds 9] [--seconds 1] [--rows 32] [--length 1024] [--output FILE]
+
+FOLDER gets 100 M tokens of uint16, in the page cache: llmc.bin, raw.bin, megatron.{bin,idx}; at the first run. All sides take
+turns, --rounds times, each on the same core: tokensbench (main.c), whose sides are checked against the file, and peer.py. A
+figure is the median of its turns, a share the median of its ratios to the bare reads of the same round. Per second of CPU time: what
+other processes on the machine disturb less.
+
+STOKER_BUILD  the build folder (build/release); STOKER_PEERS  the environments of bench/peers/environments.sh (build/peers).
+Exit status: 0 measured, 1 one of ours failed.
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import struct
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("STOKER_BUILD", "build/release")
+PEERS = os.environ.get("STOKER_PEERS", "build/peers")
+TOKENS, DOCUMENT = 100_000_000, 1000
+OURS = (("the bare reads", "reads"), ("llm.c's rule", "llmc"), ("Stoker, in order", "ordered"),
+        ("Stoker, in order, map=1", "mapped"), ("Stoker, shuffled", "shuffled"),
+        ("Stoker, one field as stored", "stored"))
+THEIRS = (("nanoGPT get_batch (NumPy)", "nanogpt"), ("Megatron GPTDataset", "megatron"), ("Grain", "grain"),
+          ("MosaicML Streaming", "mosaic"))
+
+
+def write_tokens(folder):
+    """One block of a million tokens below 50257, repeated."""
+    state, block = 1, bytearray()
+    for _ in range(1_000_000):
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        block += struct.pack("<H", (state >> 33) % 50257)
+    with open(os.path.join(folder, "llmc.bin"), "wb") as llmc, open(os.path.join(folder, "raw.bin"), "wb") as raw:
+        llmc.write(struct.pack("<256i", 20240520, 1, TOKENS, *([0] * 253)))
+        for _ in range(TOKENS // 1_000_000):
+            llmc.write(block)
+            raw.write(block)
+
+
+def write_index(path):
+    count = TOKENS // DOCUMENT
+    with open(path, "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, count, count + 1))
+        file.write(struct.pack(f"<{count}i", *([DOCUMENT] * count)))
+        file.write(struct.pack(f"<{count}q", *range(0, 2 * TOKENS, 2 * DOCUMENT)))
+        file.write(struct.pack(f"<{count + 1}q", *range(count + 1)))
+
+
+def prepare(folder):
+    os.makedirs(folder, exist_ok=True)
+    index = os.path.join(folder, "megatron.idx")
+    if not os.path.exists(index):
+        write_tokens(folder)
+        megatron = os.path.join(folder, "megatron.bin")
+        if os.path.exists(megatron):
+            os.remove(megatron)
+        os.link(os.path.join(folder, "raw.bin"), megatron)
+        write_index(index)
+    for name in ("llmc.bin", "raw.bin"):
+        with open(os.path.join(folder, name), "rb") as file:
+            while file.read(1 << 24):
+                pass
+
+
+class Ours:
+    def __init__(self, side, options):
+        self.command = [os.path.join(BUILD, "bench/tokens/tokensbench"), os.path.join(options.folder, "llmc.bin"), side,
+                        str(options.seconds), str(options.rows), str(options.length)]
+
+    def turn(self):
+        done = subprocess.run(self.command, stdout=subprocess.PIPE, text=True)
+        return [float(word) for word in done.stdout.split()] if done.returncode == 0 else None
+
+    def close(self):
+        pass
+
+
+class Theirs:
+    def __init__(self, side, options):
+        command = [os.path.join(PEERS, "tokens/bin/python"), os.path.join(HERE, "peer.py"), side, options.folder,
+                   str(options.seconds), str(options.rows), str(options.length)]
+        with open(os.path.join(options.folder, side + ".log"), "w") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.ready = self.process.stdout.readline().strip() == "ready"
+
+    def turn(self):
+        if not self.ready:
+            return None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        words = self.process.stdout.readline().split()
+        return [float(word) for word in words] if len(words) == 2 else None
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def start(side, options):
+    """A side that cannot be started is named, and left out."""
+    try:
+        return Theirs(side, options)
+    except OSError:
+        return None
+
+
+def race(options):
+    sides = [(name, Ours(side, options)) for name, side in OURS]
+    sides += [(name, start(side, options)) for name, side in THEIRS]
+    turns = {name: [] for name, _ in sides}
+    for number in range(options.rounds):
+        for name, side in sides[number % len(sides):] + sides[:number % len(sides)]:
+            turns[name].append(None if side is None else side.turn())
+    for _, side in sides:
+        if side is not None:
+            side.close()
+    return turns
+
+
+def report(turns):
+    ceiling = turns[OURS[0][0]]
+    rows = []
+    print(f"{'side':30} {'M tokens/s':>12} {'per CPU second':>15} {'of the bare reads':>18}")
+    for name, found in turns.items():
+        if any(turn is None for turn in found):
+            print(f"{name:30} not measured: see its log")
+            continue
+        wall, cpu = (statistics.median(turn[i] for turn in found) for i in (0, 1))
+        share = statistics.median(turn[1] / reads[1] for turn, reads in zip(found, ceiling) if reads is not None)
+        rows.append({"side": name, "tokens_per_s": wall, "tokens_per_cpu_s": cpu, "share": share})
+        print(f"{name:30} {wall / 1e6:12.1f} {cpu / 1e6:15.1f} {share:18.3f}")
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--rows", type=int, default=32)
+    parser.add_argument("--length", type=int, default=1024)
+    parser.add_argument("--output")
+    options = parser.parse_args()
+    prepare(options.folder)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    turns = race(options)
+    print(f"# {platform.node()}, {os.cpu_count()} CPUs, {options.rounds} rounds of {options.seconds} s, batch {options.rows} x {options.length}")
+    rows = report(turns)
+    if options.output:
+        with open(options.output, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
+    return 1 if len({row["side"] for row in rows} & {name for name, _ in OURS}) < len(OURS) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
