@@ -135,6 +135,12 @@ static void widen_info(stoker_dataset_info *all, const stoker_dataset_info *info
     all->has_paths = all->has_paths || info->has_paths;
 }
 
+/* A view that makes its samples reads no paths itself. */
+static void forget_paths(struct stk_view *view)
+{
+    view->info.has_paths = view->info.has_paths && !view->makes;
+}
+
 /* "A; B": what opening found in each. */
 static int describe_all(const struct stk_view_making *making, struct stk_view *view)
 {
@@ -177,6 +183,7 @@ int stk_view_join(const struct stk_view_making *making, struct stk_view *view)
     view->take_run = take_of_one;
     if (rc == STOKER_OK)
         rc = number_files(making, view);
+    forget_paths(view);
     return rc == STOKER_OK ? describe_all(making, view) : rc;
 }
 

@@ -67,7 +67,7 @@ static int check_field(const struct stk_view *view, const struct stk_view_making
                                " (%s) has %s",
                                a->name, name_of_set(view, 0), form_of(first, a), source + 1,
                                name_of_set(view, source), form_of(other, b));
-    if (a->part != b->part)
+    if (!view->makes && a->part != b->part)
         return stk_view_refuse(
             making, STOKER_EMISMATCH,
             "field \"%s\": data set 1 (%s) and data set %" PRIu32 " (%s) store it in another part",
@@ -90,7 +90,7 @@ static int check_counts(const struct stk_view *view, const struct stk_view_makin
                                name_of_set(view, 0), view->info.field_count, source + 1,
                                name_of_set(view, source), info->field_count,
                                stoker_dataset_field(more, fewer)->name);
-    if (info->part_count != view->info.part_count)
+    if (!view->makes && info->part_count != view->info.part_count)
         return stk_view_refuse(making, STOKER_EMISMATCH,
                                "data set 1 (%s) stores a sample in %" PRIu32
                                " parts, data set %" PRIu32 " (%s) in %" PRIu32,
@@ -115,6 +115,20 @@ static void widen(stoker_field_info *all, const stoker_field_info *field)
         all->class_count = field->class_count;
 }
 
+/* A view that makes its samples has no parts, and rows of one size. */
+static int make_fields(struct stk_view *view, const struct stk_view_making *making)
+{
+    for (uint32_t i = 0; i < view->info.field_count; i++) {
+        if (view->reads && view->fields[i].pixels_max > 0)
+            return stk_view_refuse(making, STOKER_ENOTSUP,
+                                   "field \"%s\": images that differ in size beside data sets that "
+                                   "make their samples",
+                                   view->fields[i].name);
+        view->fields[i].part = STOKER_NO_PART;
+    }
+    return STOKER_OK;
+}
+
 int stk_view_join_fields(struct stk_view *view, const struct stk_view_making *making)
 {
     const uint32_t count = view->info.field_count;
@@ -132,5 +146,5 @@ int stk_view_join_fields(struct stk_view *view, const struct stk_view_making *ma
                 widen(&view->fields[i], stoker_dataset_field(view->sources[source].dataset, i));
         }
     }
-    return rc;
+    return rc == STOKER_OK && view->makes ? make_fields(view, making) : rc;
 }

@@ -208,6 +208,10 @@ static int pack(struct stk_packed *packed, const struct stk_view_making *making)
     stoker_packing *packing = &packed->packing;
     const uint64_t count = packed->documents->info.count;
     int rc = check_packing(packing, making);
+    if (rc == STOKER_OK && packed->documents->mix != NULL)
+        rc = stk_view_refuse(making, STOKER_ENOTSUP,
+                             "the data set is a mix, whose shares packing would not keep: mix "
+                             "packed rows instead");
     if (rc == STOKER_OK)
         rc = find_source(packed, making);
     if (rc != STOKER_OK)

@@ -127,7 +127,9 @@ static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng
     uint64_t mapped[STK_VIEW_RUN_MAX];
     const struct stk_view_source *source;
     (void)view->take_run(view, &id, 1, mapped, &source);
-    return source->dataset->ops->make(source->dataset->self, mapped[0], rows, rng, error);
+    const stoker_dataset *inner = source->dataset;
+    return inner->ops->make != NULL ? inner->ops->make(inner->self, mapped[0], rows, rng, error)
+                                    : stoker_dataset_read_fields(inner, mapped[0], rows, error);
 }
 
 /* The source that a file of the view belongs to. */
@@ -260,7 +262,7 @@ static void set_ops(struct stk_view *view, const char *name)
         .field = field_of,
         .locate = locate,
         .values = values,
-        .make = view->sources[0].dataset->ops->make != NULL ? make : NULL,
+        .make = view->makes ? make : NULL,
         .file = file_of,
         .destroy = destroy,
         .field_class_name = field_class_name,
@@ -275,11 +277,6 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
     for (uint32_t i = 0; i < count; i++) {
         if (datasets[i] == NULL)
             return stk_view_refuse(making, STOKER_EINVAL, "data set %u is NULL", i);
-        if ((datasets[i]->ops->make == NULL) != (datasets[0]->ops->make == NULL))
-            return stk_view_refuse(making, STOKER_EINVAL,
-                                   "data set %u makes its samples, and data set 0 reads them, or "
-                                   "the other way round",
-                                   i);
         if (datasets[i]->mix != NULL)
             return stk_view_refuse(making, STOKER_ENOTSUP,
                                    "data set %u is a mix, of which no view is made: mix views "
@@ -292,6 +289,10 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
     struct stk_view *view = stk_calloc(1, sizeof(*view) + count * sizeof(view->sources[0]));
     if (view == NULL)
         return stk_view_refuse(making, STOKER_ENOMEM, "the view");
+    for (uint32_t i = 0; i < count; i++) {
+        view->makes = view->makes || datasets[i]->ops->make != NULL;
+        view->reads = view->reads || datasets[i]->ops->make == NULL;
+    }
     for (uint32_t i = 0; i < count; i++)
         view->sources[i] = (struct stk_view_source){ .dataset = stoker_dataset_share(datasets[i]),
                                                      .directory = STK_VIEW_NO_DIRECTORY };
@@ -299,6 +300,7 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
     view->info = datasets[0]->info;
     view->info.dense = false;
     view->info.rows = NULL;
+    view->info.part_count = view->makes ? 0 : view->info.part_count;
     set_ops(view, making->name);
     *out = view;
     return STOKER_OK;

@@ -44,6 +44,10 @@ struct stk_view {
     char *description;              /* concat, mix: owned; else NULL */
     stoker_field_info *fields; /* concat, mix: [info.field_count]; else NULL = those of source 0 */
 
+    /* Some sources make their samples; some read them. If both are true the view makes all: it reads those of the latter in
+     * make(), one by one. */
+    bool makes;
+    bool reads;
     uint32_t source_count;
     struct stk_view_source sources[]; /* [source_count] */
 };

@@ -1,11 +1,15 @@
 /* test_deal.c - a few updates of a loader on each rank, and what came in each: one leg of a run that deal.sh divides among
  * several numbers of ranks.
  *
- *   test_deal make FOLDER             writes the data set
- *   test_deal FOLDER NAME UPDATES     continues FOLDER/NAME.DEAL.token, if there is one, for UPDATES updates,
- *                                     or to the end, for each way of dealing
+ *   test_deal make FOLDER             writes the data sets
+ *   test_deal FOLDER NAME UPDATES     continues FOLDER/NAME.HOW.token, if there is one, for UPDATES updates, or to the
+ *                                     end, for each HOW:
  *
- * Rank 0 adds a line for each update to FOLDER/NAME.DEAL, which depends on no number of ranks: "epoch, samples, hash of the
+ *   positions, batches                images, dealt in either way
+ *   mix                               five sources of tokens, two of them packed, whose weights change while the first leg
+ *                                     runs: later legs know that by the token alone
+ *
+ * Rank 0 adds a line for each update to FOLDER/NAME.HOW, which depends on no number of ranks: "epoch, samples, hash of the
  * set, hash of the order". The order is that of positions, so it is also checked here how batches are dealt.
  */
 #include <string.h>
@@ -15,14 +19,25 @@
 #include "support/thread_check.h"
 #include "trainer/peers/choose.h"
 
-enum { COUNT = 437, GLOBAL_BATCH = 30, EPOCHS = 2 }; /* 14 global batches and 17 samples */
+enum { COUNT = 874, GLOBAL_BATCH = 60, EPOCHS = 2 }; /* 14 global batches and 34 samples */
+enum { TOKENS = 9000, LENGTH = 16, SOURCES = 5, CHANGE_AT = 470 };
 
 /* What one rank had in an update. */
 struct taken {
     uint64_t epoch;
     uint64_t count;
     uint64_t rows[GLOBAL_BATCH]; /* one hash per sample: its id and every byte */
-    stoker_state state;
+    size_t state_size;
+    uint8_t state[256];
+};
+
+/* One way to run. */
+struct how {
+    const char *name;
+    stoker_deal deal;
+    const stoker_dataset *dataset;
+    size_t row_bytes; /* as delivered */
+    bool mixes;
 };
 
 static struct stk_peers *peers;
@@ -34,15 +49,71 @@ static void set_paths(struct stk_file_set *set, const char *folder)
     (void)snprintf(set->labels, sizeof(set->labels), "%s/labels", folder);
 }
 
+/* Documents of 1 to 13 tokens, each of which ends with token 0. */
+static void write_tokens(const char *folder, int number)
+{
+    char path[300];
+    (void)snprintf(path, sizeof(path), "%.250s/tokens%d.bin", folder, number);
+    FILE *const file = fopen(path, "wbe");
+    CHECK(file != NULL);
+    for (uint64_t at = 0, left = 5; at < TOKENS; at++, left--) {
+        const uint64_t drawn = stk_mix64(at + 100000 * (uint64_t)number);
+        const uint16_t token = left == 0 ? 0 : (uint16_t)(1 + drawn % 50000);
+        left = left == 0 ? 1 + drawn % 13 : left;
+        CHECK(fwrite(&token, sizeof(token), 1, file) == 1);
+    }
+    CHECK(fclose(file) == 0);
+}
+
 static int make(const char *folder)
 {
     struct stk_file_set set;
     set_paths(&set, folder);
+    write_tokens(folder, 1);
+    write_tokens(folder, 2);
     return stk_file_set_write(&set, (const uint32_t[]){ 4, 4, 3 }, 4) ? 0 : 1;
 }
 
-static stoker_loader *loader_of(const stoker_dataset *dataset, stoker_deal deal,
-                                const stoker_state *resume)
+static stoker_dataset *open_spec(const char *spec)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { .message = "" };
+    if (stoker_dataset_open(&dataset, spec, NULL, &error) != STOKER_OK)
+        fprintf(stderr, "%s: %s\n", spec, error.message);
+    CHECK(dataset != NULL);
+    return dataset;
+}
+
+/* The small sources come several times in an epoch. */
+static stoker_dataset *open_mix(const char *folder)
+{
+    char spec[2000];
+    (void)snprintf(
+        spec, sizeof(spec),
+        "mix:0.4*(tokens:%.250s/tokens1.bin?length=16&stored=uint16)"
+        "+0.1*(packed:16:(documents:%.250s/tokens1.bin?eos=0&stored=uint16)?fields=tokens)"
+        "+0.2*(tokens:%.250s/tokens2.bin?length=16&stored=uint16)"
+        "+0.2*(packed:16:(documents:%.250s/tokens2.bin?eos=0&stored=uint16)?fields=tokens&block=64)"
+        "+0.1*(repeat:2:(tokens:%.250s/tokens2.bin?length=16&stored=uint16&test=0.02&split=test))"
+        "?epoch_samples=%d",
+        folder, folder, folder, folder, folder, COUNT);
+    return open_spec(spec);
+}
+
+/* With a mix: from its state on, which has the change; or make the change. */
+static void change_mix(stoker_loader *loader, const struct how *how, size_t resume_size)
+{
+    static const double weights[SOURCES] = { 0.05, 0.5, 0, 0.25, 0.2 };
+    const stoker_mix_change change = { .position = CHANGE_AT, .weights = weights };
+    stoker_error error = { .message = "" };
+    if (!how->mixes || resume_size > 0)
+        return;
+    if (stoker_loader_change_mix(loader, &change, &error) != STOKER_OK)
+        fprintf(stderr, "%s\n", error.message);
+    CHECK(error.message[0] == '\0');
+}
+
+static stoker_loader *loader_of(const struct how *how, const uint8_t *resume, size_t resume_size)
 {
     stoker_loader_options options = stk_small_options();
     stoker_loader *loader = NULL;
@@ -51,21 +122,25 @@ static stoker_loader *loader_of(const stoker_dataset *dataset, stoker_deal deal,
     options.batch_size = GLOBAL_BATCH / peers->world_size;
     options.epochs = EPOCHS;
     options.rank = STOKER_RANK_AUTO;
-    options.deal = deal;
-    options.resume = resume;
+    options.deal = how->deal;
+    options.resume_bytes = resume_size > 0 ? resume : NULL;
+    options.resume_byte_count = resume_size;
     options.num_workers = (int32_t)(peers->rank % 3);
-    options.transform = (stoker_transform){ .random_crop = { 3, 3 }, .pad = 1, .flip = true };
-    options.cache = STOKER_CACHE_DECODED;
-    options.share_cache = peers->world_size > 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
-    if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_OK)
+    options.prefetch_batches = 4;
+    if (!how->mixes) {
+        options.transform = (stoker_transform){ .random_crop = { 3, 3 }, .pad = 1, .flip = true };
+        options.cache = STOKER_CACHE_DECODED;
+        options.share_cache = peers->world_size > 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
+    }
+    if (stoker_loader_create(&loader, how->dataset, &options, &error) != STOKER_OK)
         fprintf(stderr, "%s\n", error.message);
     CHECK(loader != NULL);
+    change_mix(loader, how, resume_size);
     return loader;
 }
 
-static void note_rows(const stoker_batch *batch, struct taken *taken)
+static void note_rows(const stoker_batch *batch, size_t row_bytes, struct taken *taken)
 {
-    const size_t row_bytes = batch->count == 0 ? 0 : 3 * 3 * 3;
     const uint8_t *const rows = batch->images.data;
     const int64_t *const labels = batch->labels.data;
     taken->epoch = batch->epoch;
@@ -73,11 +148,11 @@ static void note_rows(const stoker_batch *batch, struct taken *taken)
     for (uint32_t row = 0; row < batch->count; row++)
         taken->rows[row] =
             stk_mix64(stk_hash_bytes(batch->ids[row] + 1, rows + row * row_bytes, row_bytes) ^
-                      (uint64_t)labels[row]);
+                      (uint64_t)(labels == NULL ? 0 : labels[row]));
 }
 
 /* False at the end of the run. */
-static bool take(stoker_loader *loader, struct taken *taken)
+static bool take(stoker_loader *loader, const struct how *how, struct taken *taken)
 {
     stoker_batch batch = STOKER_BATCH_INIT;
     int rc = stoker_loader_next(loader, &batch, 20000);
@@ -87,8 +162,10 @@ static bool take(stoker_loader *loader, struct taken *taken)
     if (rc == STOKER_FINISHED)
         return false;
     CHECK(rc == STOKER_OK);
-    note_rows(&batch, taken);
-    CHECK(stoker_loader_state(loader, &taken->state) == STOKER_OK);
+    note_rows(&batch, how->row_bytes, taken);
+    taken->state_size = stoker_loader_state_size(loader);
+    CHECK(taken->state_size == (how->mixes ? 64 + 16 + 8 + 8 * SOURCES + 8 : 64));
+    CHECK(stoker_loader_state_write(loader, taken->state, taken->state_size, NULL) == STOKER_OK);
     stoker_batch_release(&batch);
     return true;
 }
@@ -110,7 +187,7 @@ static void write_line(FILE *file, const struct taken *all, stoker_deal deal)
     uint64_t order = 0;
     for (uint32_t r = 0; r < peers->world_size; r++) {
         CHECK(all[r].epoch == all[0].epoch);
-        CHECK(memcmp(&all[r].state, &all[0].state, sizeof(all[r].state)) == 0);
+        CHECK(memcmp(all[r].state, all[0].state, sizeof(all[r].state)) == 0);
         count += all[r].count;
     }
     for (uint64_t at = 0; at < count; at++) {
@@ -131,43 +208,45 @@ static FILE *open_for(const char *path, const char *mode)
     return file;
 }
 
-/* Returns true if there is one. All ranks read it before rank 0 writes the next: they gather what they took in between. */
-static bool read_token(const char *path, stoker_state *state)
+/* Returns its size, 0 if there is none. All ranks read it before rank 0 writes the next: they gather what they took in
+ * between. */
+static size_t read_token(const char *path, uint8_t *state, size_t most)
 {
     FILE *const file = fopen(path, "rbe");
     if (file == NULL)
-        return false;
-    CHECK(fread(state, sizeof(*state), 1, file) == 1);
+        return 0;
+    const size_t size = fread(state, 1, most, file);
+    CHECK(size >= sizeof(stoker_state));
     CHECK(fclose(file) == 0);
-    return true;
+    return size;
 }
 
-static void write_token(const char *path, const stoker_state *state)
+static void write_token(const char *path, const struct taken *taken)
 {
     FILE *const file = open_for(path, "wbe");
-    CHECK(fwrite(state, sizeof(*state), 1, file) == 1);
+    CHECK(fwrite(taken->state, taken->state_size, 1, file) == 1);
     CHECK(fclose(file) == 0);
 }
 
-static void run_leg(const stoker_dataset *dataset, const char *lines, stoker_deal deal,
-                    uint32_t updates)
+static void run_leg(const struct how *how, const char *lines, uint32_t updates)
 {
     char token[512];
-    stoker_state state;
+    uint8_t state[sizeof(((struct taken *)NULL)->state)];
     struct taken taken;
+    struct taken last = { .state_size = 0 };
     (void)snprintf(token, sizeof(token), "%.400s.token", lines);
-    stoker_loader *loader = loader_of(dataset, deal, read_token(token, &state) ? &state : NULL);
+    stoker_loader *loader = loader_of(how, state, read_token(token, state, sizeof(state)));
     FILE *const file = peers->rank == 0 ? open_for(lines, "ae") : NULL;
-    for (uint32_t update = 0; update < updates && take(loader, &taken); update++) {
+    for (uint32_t update = 0; update < updates && take(loader, how, &taken); update++) {
         const void *all = NULL;
         CHECK(sizeof(taken) <= peers->gather_bytes_max);
         CHECK(peers->ops->gather(peers, &taken, sizeof(taken), &all, NULL) == STOKER_OK);
-        state = taken.state;
+        last = taken;
         if (file != NULL)
-            write_line(file, all, deal);
+            write_line(file, all, how->deal);
     }
     if (file != NULL) {
-        write_token(token, &state);
+        write_token(token, &last);
         CHECK(fclose(file) == 0);
     }
     stoker_loader_destroy(&loader);
@@ -175,26 +254,31 @@ static void run_leg(const stoker_dataset *dataset, const char *lines, stoker_dea
 
 int main(int argc, char **argv)
 {
-    static const char *const deals[] = { "positions", "batches" };
     const struct stk_peers_options options = { .timeout_ms = 30000, .floats_max = 1 };
     struct stk_file_set set;
     char text[600];
-    stoker_dataset *dataset = NULL;
     stoker_error error = { .message = "" };
     if (argc == 3)
         return make(argv[2]);
     CHECK(argc == 4);
     set_paths(&set, argv[1]);
     (void)snprintf(text, sizeof(text), "idx:%s,%s", set.images, set.labels);
-    CHECK(stoker_dataset_open(&dataset, text, NULL, NULL) == STOKER_OK);
+    stoker_dataset *images = open_spec(text);
+    stoker_dataset *mix = open_mix(argv[1]);
+    const struct how hows[] = {
+        { "positions", STOKER_DEAL_POSITIONS, images, 3 * 3 * 3, false },
+        { "batches", STOKER_DEAL_BATCHES, images, 3 * 3 * 3, false },
+        { "mix", STOKER_DEAL_POSITIONS, mix, LENGTH * sizeof(uint16_t), true },
+    };
     if (stk_peers_join(&peers, STOKER_PEERS_MPI, &options, &error) != STOKER_OK)
         fprintf(stderr, "%s\n", error.message);
     CHECK(peers != NULL);
-    for (int deal = STOKER_DEAL_POSITIONS; deal <= STOKER_DEAL_BATCHES; deal++) {
-        (void)snprintf(text, sizeof(text), "%.300s/%.60s.%s", argv[1], argv[2], deals[deal]);
-        run_leg(dataset, text, (stoker_deal)deal, (uint32_t)strtoul(argv[3], NULL, 10));
+    for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
+        (void)snprintf(text, sizeof(text), "%.300s/%.60s.%s", argv[1], argv[2], hows[i].name);
+        run_leg(&hows[i], text, (uint32_t)strtoul(argv[3], NULL, 10));
     }
     stk_peers_leave(&peers);
-    stoker_dataset_close(&dataset);
+    stoker_dataset_close(&images);
+    stoker_dataset_close(&mix);
     return 0;
 }

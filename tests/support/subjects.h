@@ -136,6 +136,22 @@ static stoker_dataset *open_concat(stoker_loader_options *options)
     return view;
 }
 
+/* Some samples of each source come more than once in an epoch, and others in none. */
+static stoker_dataset *open_mix(stoker_loader_options *options)
+{
+    static const double weights[] = { 0.3, 0.2, 0.5 };
+    stoker_dataset *view = NULL;
+    stoker_dataset *synth = dataset_of("synth:bytes?count=7&shape=1x40x1");
+    stoker_error error = { .message = "" };
+    stoker_mix mix = STOKER_MIX_INIT;
+    (void)options;
+    stoker_dataset *inner[3] = { folders.dataset, synth, folders.dataset };
+    mix.weights = weights;
+    cr_assert_eq(stoker_dataset_mix(&view, inner, 3, &mix, &error), STOKER_OK, "%s", error.message);
+    stoker_dataset_close(&synth);
+    return view;
+}
+
 static stoker_dataset *open_split(stoker_loader_options *options)
 {
     stoker_dataset *view = NULL;
@@ -233,6 +249,7 @@ static const struct subject {
     { "a row hook and a batch hook", open_hooks, COMPLETE | SHARES },
     { "weighted", open_weighted, RESUMES | COMPLETE | SHARES },
     { "concat", open_concat, RESUMES | COMPLETE },
+    { "mix", open_mix, RESUMES | COMPLETE },
     { "split", open_split, RESUMES | COMPLETE | SHARES },
     { "repeat", open_repeat, RESUMES | COMPLETE | SHARES },
     { "select", open_select, RESUMES | COMPLETE | SHARES },

@@ -89,8 +89,10 @@ STOKER_API int stoker_dataset_split(stoker_dataset **out, stoker_dataset *datase
  *
  * All must have the same fields: names, element types, shapes, kinds. Images that differ in size (pixels_max > 0) need
  * the same number of channels only. Class labels keep their numbers, so if two data sets name a class differently, that
- * is an error. STOKER_EMISMATCH: a field or class differs; the message names it, and how it differs.
- * STOKER_ENOTSUP: one has paths relative to the working directory (AT_FDCWD), another relative to a folder. */
+ * is an error. If some data sets make their samples (stoker_dataset_ops.make) and others read them, the view makes all: a
+ * worker reads the latter's rows one by one, and no cache keeps them. STOKER_EMISMATCH: a field or class differs; the message names it, and how it differs.
+ * STOKER_ENOTSUP: one has paths relative to the working directory (AT_FDCWD), another relative to a folder; or images that
+ * differ in size beside a data set that makes its samples. */
 STOKER_API int stoker_dataset_concat(stoker_dataset **out, stoker_dataset *const *datasets,
                                      uint32_t count, stoker_error *error);
 

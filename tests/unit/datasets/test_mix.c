@@ -7,6 +7,7 @@
 
 #include <stoker/stoker.h>
 
+#include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/positions.h"
@@ -187,13 +188,12 @@ CleanTest(mix, refuses_specs_and_says_where)
         { "mix:1*(mix:1*(" SET(3) "))", NULL, STOKER_ENOTSUP, "mix views instead" },
         { "concat:(mix:1*(" SET(3) "))", NULL, STOKER_ENOTSUP, "mix views instead" },
         { "mix:1*(" SET(9) ")?test=0.5", NULL, STOKER_ENOTSUP, "mix views instead" },
+        { "packed:8:(mix:1*(" SET(9) "))", NULL, STOKER_ENOTSUP, "mix packed rows instead" },
         { "mix:1*(synth:digits?count=20&weighted=balanced)", NULL, STOKER_ENOTSUP, "weights" },
         { "mix:1*(nothing:here)", NULL, STOKER_ESPEC, NULL },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
 }
-
-/* ---- loaders ----------------------------------------------------------------------------------- */
 
 static stoker_loader_options mix_options(void)
 {
@@ -203,6 +203,63 @@ static stoker_loader_options mix_options(void)
     options.prefetch_batches = 2;
     return options;
 }
+
+/* ---- sources that make their samples, beside some that read them ------------------------------- */
+
+static void write_tokens(struct stk_memory_file *file)
+{
+    uint16_t tokens[400];
+    for (uint16_t i = 0; i < 400; i++)
+        tokens[i] = i % 7 == 6 ? 0 : (uint16_t)(i + 1000);
+    *file = stk_memory_file((const char *)tokens, sizeof(tokens));
+}
+
+/* Sample by sample, and by a loader. */
+CleanTest(mix, takes_packed_rows_beside_windows)
+{
+    struct stk_memory_file file;
+    char spec[600];
+    char windows[200];
+    char rows[200];
+    uint16_t found_row[16];
+    uint16_t inner_row[16];
+    write_tokens(&file);
+    (void)snprintf(windows, sizeof(windows), "tokens:%s?length=16&stored=uint16", file.path);
+    (void)snprintf(rows, sizeof(rows), "packed:16:(documents:%s?eos=0&stored=uint16)?fields=tokens",
+                   file.path);
+    (void)snprintf(spec, sizeof(spec), "mix:0.3*(%s)+0.7*(%s)", windows, rows);
+    stoker_dataset *inner[2] = { dataset_of(windows), dataset_of(rows) };
+    stoker_dataset *dataset = dataset_of(spec);
+    const uint64_t count = stoker_dataset_get_info(dataset)->count;
+    cr_assert_eq(count, stoker_dataset_get_info(inner[0])->count +
+                            stoker_dataset_get_info(inner[1])->count);
+    stoker_loader_options options = mix_options();
+    stoker_loader *loader = loader_of(dataset, &options);
+    stoker_batch batch = STOKER_BATCH_INIT;
+    uint32_t seen[2] = { 0 };
+    cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_OK);
+    for (uint32_t row = 0; row < batch.count; row++) {
+        uint32_t source;
+        uint64_t id;
+        const uint16_t *delivered = (const uint16_t *)batch.images.data + 16 * (size_t)row;
+        cr_assert_eq(stoker_mix_source(dataset, batch.ids[row], &source, &id), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(inner[source], id, inner_row, 32, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(dataset, batch.ids[row], found_row, 32, NULL, NULL),
+                     STOKER_OK);
+        cr_assert_arr_eq(found_row, inner_row, 32);
+        cr_assert_arr_eq(delivered, inner_row, 32);
+        seen[source]++;
+    }
+    cr_assert(seen[0] == 3 && seen[1] == 7);
+    stoker_batch_release(&batch);
+    stoker_loader_destroy(&loader);
+    for (int i = 0; i < 2; i++)
+        stoker_dataset_close(&inner[i]);
+    stoker_dataset_close(&dataset);
+    close(file.fd);
+}
+
+/* ---- loaders ----------------------------------------------------------------------------------- */
 
 static struct stk_positions whole;
 static struct stk_positions found;
