@@ -1,11 +1,13 @@
-"""A language model on a stream of tokens: windows of the stream, widened to int64, as inputs and targets.
+"""A language model on a stream of tokens: windows of token files, widened to int64, as inputs and targets.
 
-    python tokens.py tokens.bin                            # uint16 tokens, as nanoGPT writes them
-    python tokens.py                                       # a stream that it makes up
+    python tokens.py 'train_*.bin'                         # token files of llm.c or modded-nanogpt; nanoGPT's: --stored uint16
+    python tokens.py                                       # a file that it makes up
 
-A window's offsets are ordinary rows of an array, so nothing is copied before training: NumPy's strided view overlaps by one token.
+Targets are the inputs one token later; both lie in one window, which is read once.
 """
 import argparse
+import os
+import tempfile
 
 import numpy as np
 import torch
@@ -14,24 +16,20 @@ import torch.nn.functional as F
 import stoker
 
 
-def windows(tokens, length):
-    """Rows of `length` + 1 tokens; each begins with the last token of the one before."""
-    count = (len(tokens) - 1) // length
-    return np.stack([tokens[i * length : i * length + length + 1] for i in range(count)])
-
-
-def made_up(count, seed=0):
-    """Each token follows from the one before, most of the time."""
-    draw = np.random.default_rng(seed)
+def write_tokens(path, count=40000):
+    """A uint16 file in which each token follows from the one before, nine times out of ten."""
+    draw = np.random.default_rng(0)
+    noise, random = draw.random(count) < 0.1, draw.integers(0, 64, count)
     tokens = np.empty(count, np.uint16)
     tokens[0] = 1
-    noise, random = draw.random(count) < 0.1, draw.integers(0, 64, count)
     for i in range(1, count):
         tokens[i] = random[i] if noise[i] else (5 * int(tokens[i - 1]) + 3) % 64
-    return tokens
+    tokens.tofile(path)
 
 
 class Bigram(torch.nn.Module):
+    """The next token from the last one."""
+
     def __init__(self, vocabulary, width=32):
         super().__init__()
         self.embedding = torch.nn.Embedding(vocabulary, width)
@@ -41,29 +39,37 @@ class Bigram(torch.nn.Module):
         return self.head(F.gelu(self.embedding(tokens)))
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?")
-    parser.add_argument("--length", type=int, default=64)
-    parser.add_argument("--epochs", type=int, default=4)
-    options = parser.parse_args(arguments)
-
-    stream = np.memmap(options.data, np.uint16, "r") if options.data else made_up(40000)
-    data = stoker.from_arrays(tokens=windows(stream, options.length))
-    train = stoker.DataLoader(data, batch_size=16, shuffle=True, seed=1, drop_last=True, dtype="int64", output="torch")
-
+def train(files, stored, length, vocabulary, epochs):
+    spec = f"tokens:{files}?length={length}&fields=inputs,targets&dtype=int64" + (f"&stored={stored}" if stored else "")
+    loader = stoker.DataLoader(spec, batch_size=16, shuffle=True, seed=1, drop_last=True, output="torch")
+    print(loader.dataset.description)
     torch.manual_seed(0)
-    model = Bigram(int(stream.max()) + 1)
+    model = Bigram(vocabulary)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for epoch in range(options.epochs):
-        for (tokens,) in train:
+    for epoch in range(epochs):
+        for inputs, targets in loader:
             optimizer.zero_grad()
-            scores = model(tokens[:, :-1])
-            loss = F.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
+            loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
             loss.backward()
             optimizer.step()
         print(f"epoch {epoch + 1}: loss {loss.item():.3f} nats a token")
     return loss.item()
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="?")
+    parser.add_argument("--stored", help="uint16 or uint32, for files without a header")
+    parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--vocabulary", type=int, default=50257)
+    parser.add_argument("--epochs", type=int, default=4)
+    options = parser.parse_args(arguments)
+    if options.files:
+        return train(options.files, options.stored, options.length, options.vocabulary, options.epochs)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "tokens.bin")
+        write_tokens(path)
+        return train(path, "uint16", options.length, 64, options.epochs)
 
 
 if __name__ == "__main__":
