@@ -9,8 +9,7 @@
 #include "datasets/arrays/set.h"
 #include "loader/base/struct_size.h"
 
-/* The options as the caller's version knows them; what it lacks has its default. */
-static stoker_arrays_options read_options(const stoker_arrays_options *given)
+stoker_arrays_options stk_arrays_options_read(const stoker_arrays_options *given)
 {
     stoker_arrays_options options = STOKER_ARRAYS_OPTIONS_INIT;
     if (given != NULL)
@@ -126,33 +125,47 @@ static int take_array(struct stk_array *out, const stoker_array *given, uint64_t
     return rc;
 }
 
-int stoker_dataset_from_arrays(stoker_dataset **out, const stoker_array *arrays,
-                               uint32_t array_count, uint64_t count,
-                               const stoker_arrays_options *options, stoker_error *error)
+int stk_array_set_read(struct stk_array_set **out, const stoker_array *arrays, uint32_t array_count,
+                       uint64_t count, const stoker_arrays_options *options, stoker_error *error)
 {
-    if (out == NULL || arrays == NULL || array_count == 0 || array_count > STOKER_FIELDS_MAX)
-        return refuse(error, STOKER_EINVAL, "", "1 to %d arrays are needed", STOKER_FIELDS_MAX);
     if (!sizes_fit(arrays, array_count, options))
         return refuse(error, STOKER_EINVAL, "",
                       "struct_size is not set, or a struct has members that this version does not "
                       "know: start from STOKER_ARRAY_INIT and STOKER_ARRAYS_OPTIONS_INIT");
+    const char *name = array_count == 0 ? "" : arrays->name;
     if (count == 0)
-        return refuse(error, STOKER_EEMPTY, arrays->name, "0 samples");
-    const stoker_arrays_options chosen = read_options(options);
+        return refuse(error, STOKER_EEMPTY, name, "0 samples");
     struct stk_array_set *set = stk_array_set_new("arrays", array_count, 0);
     if (set == NULL)
-        return refuse(error, STOKER_ENOMEM, arrays->name, "opening");
+        return refuse(error, STOKER_ENOMEM, name, "opening");
     set->count = count;
-    set->fingerprint = chosen.fingerprint;
-    set->release = chosen.destroy;
-    set->context = chosen.context;
+    set->fingerprint = stk_arrays_options_read(options).fingerprint;
     int rc = STOKER_OK;
     for (uint32_t i = 0; rc == STOKER_OK && i < array_count; i++) {
         const stoker_array given = read_array(arrays, i);
         rc = take_array(&set->arrays[i], &given, count, error);
     }
     if (rc == STOKER_OK)
-        rc = stk_array_set_make(out, set, &stk_array_ops_memory, error);
+        *out = set;
+    else
+        stk_array_set_free(set);
+    return rc;
+}
+
+int stoker_dataset_from_arrays(stoker_dataset **out, const stoker_array *arrays,
+                               uint32_t array_count, uint64_t count,
+                               const stoker_arrays_options *options, stoker_error *error)
+{
+    struct stk_array_set *set = NULL;
+    if (out == NULL || arrays == NULL || array_count == 0 || array_count > STOKER_FIELDS_MAX)
+        return refuse(error, STOKER_EINVAL, "", "1 to %d arrays are needed", STOKER_FIELDS_MAX);
+    int rc = stk_array_set_read(&set, arrays, array_count, count, options, error);
+    if (rc != STOKER_OK)
+        return rc;
+    const stoker_arrays_options chosen = stk_arrays_options_read(options);
+    set->release = chosen.destroy;
+    set->context = chosen.context;
+    rc = stk_array_set_make(out, set, &stk_array_ops_memory, error);
     if (rc != STOKER_OK)
         stk_array_set_free(set);
     return rc;

@@ -211,8 +211,8 @@ struct stk_array_set *stk_array_set_new(const char *format, uint32_t array_count
     if (set == NULL)
         return NULL;
     *set = (struct stk_array_set){ .format = format };
-    set->arrays = stk_calloc(array_count, sizeof(*set->arrays));
-    set->regions = stk_calloc(array_count, sizeof(*set->regions));
+    set->arrays = stk_calloc((size_t)array_count + 1, sizeof(*set->arrays));
+    set->regions = stk_calloc((size_t)array_count + 1, sizeof(*set->regions));
     set->sources = stk_calloc((size_t)source_count + 1, sizeof(*set->sources));
     if (set->arrays == NULL || set->regions == NULL || set->sources == NULL) {
         stk_array_set_free(set);
@@ -240,20 +240,25 @@ void stk_array_set_free(struct stk_array_set *set)
 }
 
 /* Returns true if values() can bring the array: transforms and lengths need parts, and field 0 is gathered. */
-static bool has_values(const struct stk_array_set *set, uint32_t index)
+static bool has_values(const struct stk_array_set *set, uint32_t index, bool beside)
 {
     const struct stk_array *array = &set->arrays[index];
-    return index > 0 && array->memory != NULL && array->offsets == NULL && array->codec == NULL &&
-           array->kind == STOKER_FIELD_ARRAY;
+    return (index > 0 || beside) && array->memory != NULL && array->offsets == NULL &&
+           array->codec == NULL && array->kind == STOKER_FIELD_ARRAY;
+}
+
+void stk_array_set_plan(struct stk_array_set *set, bool beside)
+{
+    set->part_count = 0;
+    for (uint32_t i = 0; i < set->array_count; i++) {
+        struct stk_array *array = &set->arrays[i];
+        array->part = has_values(set, i, beside) ? STOKER_NO_PART : set->part_count++;
+    }
 }
 
 int stk_array_set_make(stoker_dataset **out, struct stk_array_set *set,
                        const stoker_dataset_ops *ops, stoker_error *error)
 {
-    set->part_count = 0;
-    for (uint32_t i = 0; i < set->array_count; i++) {
-        struct stk_array *array = &set->arrays[i];
-        array->part = has_values(set, i) ? STOKER_NO_PART : set->part_count++;
-    }
+    stk_array_set_plan(set, false);
     return stoker_dataset_create(out, ops, set, error);
 }

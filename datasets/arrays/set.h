@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stoker/arrays.h>
 #include <stoker/dataset.h>
 
 #include "datasets/source.h"
@@ -50,6 +51,17 @@ struct stk_array_set {
  * stays the caller's. Errors as stoker_dataset_create. */
 int stk_array_set_make(stoker_dataset **out, struct stk_array_set *set,
                        const stoker_dataset_ops *ops, stoker_error *error);
+
+/* Decide what is a part. `beside`: field 0 is another one, so that values() may bring any of these. */
+void stk_array_set_plan(struct stk_array_set *set, bool beside);
+
+/* Check what a caller of stoker_dataset_from_arrays() gives, and describe it as a set without release(); array_count may be 0.
+ * options may be NULL. On failure *out is untouched. */
+int stk_array_set_read(struct stk_array_set **out, const stoker_array *arrays, uint32_t array_count,
+                       uint64_t count, const stoker_arrays_options *options, stoker_error *error);
+
+/* The options as the caller's version knows them; what it lacks has its default. */
+stoker_arrays_options stk_arrays_options_read(const stoker_arrays_options *given);
 
 /* Close the sources, free their paths and all memory, then the set. Does not call release. */
 void stk_array_set_free(struct stk_array_set *set);

@@ -213,6 +213,51 @@ int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t 
     return rc;
 }
 
+/* Add the file `path`, behind the working directory if it is relative, which takes the first `here_bytes` bytes. */
+static int add_path(struct listing *listing, const char *path, size_t here_bytes)
+{
+    struct stat status;
+    const size_t before = path[0] == '/' ? 0 : here_bytes;
+    const int bytes = snprintf(listing->path + before, sizeof(listing->path) - before, "%s", path);
+    if (bytes < 0 || (size_t)bytes >= sizeof(listing->path) - before)
+        return fail(listing, STOKER_ELIMIT, 0, "a path is too long");
+    listing->path_bytes = before + (size_t)bytes;
+    if (stat(listing->path, &status) != 0)
+        return fail(listing, stk_error_from_errno(errno), errno, "looking at a file");
+    if (S_ISDIR(status.st_mode))
+        return fail(listing, STOKER_EISDIR, 0, "a file is needed");
+    if (!S_ISREG(status.st_mode))
+        return fail(listing, STOKER_EFORMAT, 0, "it is no regular file");
+    return add_file(listing, (uint64_t)status.st_size);
+}
+
+int stk_pair_list_of(struct stk_pair_list *list, const char *const *paths, uint64_t count,
+                     uint64_t *bytes_left, stoker_error *error)
+{
+    struct listing listing = { .list = list, .bytes_left = bytes_left, .error = error };
+    char here[PATH_MAX];
+    size_t here_bytes = 0;
+    *list = (struct stk_pair_list){ .files = NULL };
+    if (getcwd(here, sizeof(here) - 1) != NULL) {
+        here_bytes = strlen(here);
+        if (here_bytes > 1) /* not the root */
+            here[here_bytes++] = '/';
+    }
+    int rc = STOKER_OK;
+    for (uint64_t i = 0; rc == STOKER_OK && i < count; i++) {
+        listing.path[0] = '\0';
+        if (paths[i] == NULL || paths[i][0] == '\0')
+            rc = fail(&listing, STOKER_EINVAL, 0, "a path is missing or empty");
+        else {
+            memcpy(listing.path, here, here_bytes);
+            rc = add_path(&listing, paths[i], here_bytes);
+        }
+    }
+    if (rc != STOKER_OK)
+        stk_pair_list_free(list);
+    return rc;
+}
+
 void stk_pair_list_free(struct stk_pair_list *list)
 {
     stk_free(list->files);

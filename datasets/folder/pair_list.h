@@ -28,6 +28,11 @@ struct stk_pair_list {
  * STOKER_EEMPTY, STOKER_EMISMATCH (two files have one key), STOKER_ELIMIT, STOKER_ENOMEM. */
 int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t *bytes_left,
                        stoker_error *error);
+/* The files with these paths, in this order; relative ones begin at the working directory. Links are followed. root_bytes is
+ * 0: the key is the whole path without its extension. Errors: those of looking at a file; STOKER_EISDIR, STOKER_EFORMAT (no
+ * regular file), STOKER_EINVAL (a path is NULL or empty), STOKER_ELIMIT, STOKER_ENOMEM. On failure there is nothing to free. */
+int stk_pair_list_of(struct stk_pair_list *list, const char *const *paths, uint64_t count,
+                     uint64_t *bytes_left, stoker_error *error);
 void stk_pair_list_free(struct stk_pair_list *list); /* all zero is allowed */
 
 /* Path and key of file `at`; the key has files[at].key_bytes bytes. */

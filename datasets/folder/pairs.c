@@ -4,7 +4,8 @@
  *   masks/a/0001.png   ├ key "a/0001": a part each
  *   boxes/a/0001.npy   ┘
  *
- * Files are listed once, at open, and matched by key. Each read opens its file and closes it.
+ * Files are listed once, at open, and matched by key; those of stoker_dataset_from_files() come in the caller's order. Each
+ * read opens its file and closes it.
  */
 #include "datasets/folder/pairs.h"
 
@@ -22,7 +23,7 @@
 #include "datasets/source.h"
 #include "loader/base/memory.h"
 
-enum { FOLDERS_MAX = 32, NPY_HEADER_BYTES = 512 };
+enum { FOLDERS_MAX = STOKER_FILES_MAX, NPY_HEADER_BYTES = 512 };
 
 enum use { USE_IMAGE, USE_MASK, USE_ARRAY, USE_BYTES };
 
@@ -40,8 +41,10 @@ struct field {
 
 struct pairs {
     struct field fields[FOLDERS_MAX];
-    uint32_t count;   /* folders, of one part each */
-    bool has_key;     /* a last field and part: the key */
+    uint32_t count; /* folders, of one part each */
+    bool has_key;   /* a last field and part: the key */
+    /* Lists of files: the arrays beside them, whose fields and parts follow; else NULL. */
+    struct stk_array_set *beside;
     uint32_t key_max; /* bytes of the longest key */
     uint32_t longest_bytes;
     uint64_t pixels_max;
@@ -68,12 +71,22 @@ static int describe(const void *self, stoker_dataset_info *out)
                                   .has_paths = true,
                                   .directory = AT_FDCWD,
                                   .description = found[0] != '\0' ? found : NULL };
+    if (pairs->beside != NULL) {
+        out->field_count += pairs->beside->array_count;
+        out->part_count += pairs->beside->part_count;
+        out->fingerprint = pairs->beside->fingerprint;
+    }
     return STOKER_OK;
 }
 
 static int describe_field(const void *self, uint32_t number, stoker_field_info *out)
 {
     const struct pairs *pairs = self;
+    if (pairs->beside != NULL && number >= pairs->count) {
+        const int rc = stk_array_ops_memory.field(pairs->beside, number - pairs->count, out);
+        out->part += out->part == STOKER_NO_PART ? 0 : pairs->count;
+        return rc;
+    }
     const struct field *field = &pairs->fields[number];
     *out = (stoker_field_info){ .struct_size = sizeof(*out),
                                 .name = "key",
@@ -108,8 +121,8 @@ static int describe_field(const void *self, uint32_t number, stoker_field_info *
 static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error)
 {
-    (void)error;
     const struct pairs *pairs = self;
+    int rc = STOKER_OK;
     for (uint32_t i = 0; i < count; i++) {
         assert(ids[i] < pairs->fields[0].list.count);
         for (uint32_t f = 0; f < pairs->count; f++) {
@@ -122,8 +135,26 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         if (pairs->has_key)
             *parts++ = (stoker_part){ .extent = { .memory = stk_pair_key(first, ids[i]),
                                                   .bytes = first->files[ids[i]].key_bytes } };
+        if (pairs->beside != NULL && rc == STOKER_OK) {
+            rc = stk_array_ops_memory.locate(pairs->beside, &ids[i], 1, parts, error);
+            parts += pairs->beside->part_count;
+        }
     }
-    return STOKER_OK;
+    return rc;
+}
+
+static int values(const void *self, uint32_t number, const uint64_t *ids, uint32_t count, void *out)
+{
+    const struct pairs *pairs = self;
+    return stk_array_ops_memory.values(pairs->beside, number - pairs->count, ids, count, out);
+}
+
+static const char *field_class_name(const void *self, uint32_t number, uint32_t index)
+{
+    const struct pairs *pairs = self;
+    return number < pairs->count
+               ? NULL
+               : stk_array_ops_memory.field_class_name(pairs->beside, number - pairs->count, index);
 }
 
 static void destroy(void *self)
@@ -133,6 +164,8 @@ static void destroy(void *self)
         stk_image_decoder_close(&pairs->fields[i].image);
         stk_pair_list_free(&pairs->fields[i].list);
     }
+    if (pairs->beside != NULL)
+        stk_array_ops_memory.destroy(pairs->beside);
     stk_free(pairs);
 }
 
@@ -142,6 +175,15 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .field = describe_field,
                                         .locate = locate,
                                         .destroy = destroy };
+
+static const stoker_dataset_ops files_ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                              .name = "files",
+                                              .describe = describe,
+                                              .field = describe_field,
+                                              .locate = locate,
+                                              .values = values,
+                                              .destroy = destroy,
+                                              .field_class_name = field_class_name };
 
 /* ---- what a folder holds -------------------------------------------------------- */
 
@@ -376,4 +418,41 @@ int stk_folder_pairs_open(stoker_dataset **out, const char *rest,
     names[spec.name_bytes] = '\0';
     const int rc = stk_opening_parameters(&opening.base, true, own, 1);
     return rc == STOKER_OK ? open_pairs(out, &opening, names) : rc;
+}
+
+/* ---- lists of files ------------------------------------------------------------- */
+
+static int take_list(struct pairs *pairs, struct opening *opening, const stoker_files *files,
+                     uint64_t count)
+{
+    struct field *field = &pairs->fields[pairs->count++];
+    (void)snprintf(field->name, sizeof(field->name), "%s", files->name);
+    opening->base.height = files->height;
+    opening->base.width = files->width;
+    opening->base.channels = files->channels;
+    int rc = stk_pair_list_of(&field->list, files->paths, count, &opening->bytes_left,
+                              opening->base.error);
+    if (rc == STOKER_OK)
+        rc = choose_use(opening, field);
+    return rc == STOKER_OK ? open_contents(opening, field) : rc;
+}
+
+int stk_folder_files_open(stoker_dataset **out, const struct stk_folder_files *given,
+                          stoker_error *error)
+{
+    struct opening opening = { .base = STK_OPENING_INIT("files", error), .bytes_left = UINT64_MAX };
+    struct pairs *pairs = stk_calloc(1, sizeof(*pairs));
+    (void)snprintf(opening.base.path, sizeof(opening.base.path), "%s", given->files[0].paths[0]);
+    if (pairs == NULL) {
+        stk_array_set_free(given->beside);
+        return stk_opening_refuse(&opening.base, STOKER_ENOMEM, "opening");
+    }
+    pairs->beside = given->beside;
+    pairs->pixels_max = opening.base.pixels_max;
+    int rc = STOKER_OK;
+    for (uint32_t f = 0; rc == STOKER_OK && f < given->file_count; f++)
+        rc = take_list(pairs, &opening, &given->files[f], given->count);
+    if (rc == STOKER_OK)
+        measure(pairs, &opening);
+    return stk_opening_finish(&opening.base, rc, out, &files_ops, pairs);
 }

@@ -26,7 +26,8 @@ PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/
 # Ranks of loaderbench meet as those of the trainer do, in host memory; it compiles a copy of the files behind these.
 PEER_HEADERS = ("trainer/peers/peers.h", "trainer/peers/choose.h")
 PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
-DATASET_HEADERS = ("arrays.h", "dataset.h", "codec.h", "tensor.h", "error.h", "export.h", "rng.h", "views.h", "mix.h")
+DATASET_HEADERS = ("arrays.h", "dataset.h", "codec.h", "tensor.h", "error.h", "export.h", "files.h", "rng.h", "views.h",
+                   "mix.h")
 VIEW_HEADERS = ("loader/dataset/dataset.h", "loader/sampler/sampler.h", "loader/sampler/mix.h")
 
 # A system header that is neither here nor in OURS is a third party that has no home yet.

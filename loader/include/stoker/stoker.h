@@ -18,6 +18,7 @@
 #include <stoker/error.h>
 #include <stoker/export.h>
 #include <stoker/field.h>
+#include <stoker/files.h>
 #include <stoker/hook.h>
 #include <stoker/loader.h>
 #include <stoker/mix.h>
