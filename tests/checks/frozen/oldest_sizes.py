@@ -20,6 +20,8 @@ def main():
         for path in sorted(pathlib.Path(folder).rglob("*.c")):
             for struct, member in re.findall(r"STK_SIZE_UP_TO\((\w+),\s*(\w+)\)", path.read_text()):
                 checked.add(struct)
+                if struct not in structs:  # of a later version, whose headers are not frozen yet
+                    continue
                 if structs[struct][-1][0] != member and (struct, member) not in SHORTER:
                     print(f"{path}: {struct} ends at {structs[struct][-1][0]} in {sys.argv[1]}, not at {member}",
                           file=sys.stderr)

@@ -14,7 +14,7 @@ static const char *const captions[SAMPLES] = { "a bee", "", "two\nlines", "x" };
 static const int16_t classes[SAMPLES] = { 2, 0, 1, 2 };
 static const char *const class_names[] = { "ape", "bee", "cat" };
 static const float boxes[] = { 1, 2, 3, 4, 5, 6 };
-static const int64_t ends[SAMPLES + 1] = { 0, 1, 1, 3, 3 }; /* of pairs of numbers */
+static const int64_t ends[SAMPLES + 1] = { 0, 1, 1, 3, 3 }; /* in pairs */
 
 struct inputs {
     struct stk_directory directory;
