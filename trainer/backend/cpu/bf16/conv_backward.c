@@ -189,11 +189,6 @@ STK_BF16_INLINE void sum_list(const struct list *list, const struct block *block
     }
 }
 
-STK_BF16_INLINE void add_floats(float *to, __m512 sum, __mmask16 lanes)
-{
-    _mm512_mask_storeu_ps(to, lanes, _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), sum));
-}
-
 /* shuffled: the rows at `from` were shuffled, so that the sums are in order, and filled up with zeros. */
 STK_BF16_INLINE void add_list(const struct list *list, const struct block *block,
                               const bool shuffled, const int rows, const int pieces)
@@ -209,8 +204,8 @@ STK_BF16_INLINE void add_list(const struct list *list, const struct block *block
         float *to = block->to + (uint64_t)row * block->to_row + piece * STK_BF16_LANES;
         if (!shuffled)
             columns = stk_bf16_in_order(columns.first, columns.last);
-        add_floats(to, columns.first, (__mmask16)lanes);
-        add_floats(to + STK_BF16_FLOATS, columns.last, (__mmask16)(lanes >> 16));
+        stk_bf16_add_floats(to, (__mmask16)lanes, columns.first);
+        stk_bf16_add_floats(to + STK_BF16_FLOATS, (__mmask16)(lanes >> 16), columns.last);
     }
 }
 

@@ -123,11 +123,7 @@ STK_BF16_INLINE void store_tile(const struct view *view, __m512 sums[ROWS_MAX][V
             view->relu ? _mm512_max_ps(_mm512_setzero_ps(), sums[row][v]) : sums[row][v];
         const uint32_t first = (uint32_t)v * STK_BF16_FLOATS;
         uint16_t *at = to[row] + first;
-        if (first + STK_BF16_FLOATS <= view->lanes)
-            _mm256_storeu_si256((__m256i_u *)at, stk_bf16_narrow(y));
-        else /* the last vector: it has one lane at least */
-            _mm256_mask_storeu_epi16(at, stk_bf16_first_floats(view->lanes - first),
-                                     stk_bf16_narrow(y));
+        stk_bf16_store_half(at, stk_bf16_first_floats(view->lanes - first), stk_bf16_narrow(y));
     }
 }
 

@@ -72,7 +72,7 @@ STK_BF16_INLINE void scale_lanes(uint16_t *to, const uint16_t *from, __mmask32 l
     const __m512 scale = _mm512_set1_ps(factor);
     const __m512i scaled = stk_bf16_narrow_two(_mm512_mul_ps(stk_bf16_low(values), scale),
                                                _mm512_mul_ps(stk_bf16_high(values), scale));
-    _mm512_mask_storeu_epi16(to, lanes, scaled);
+    stk_bf16_store(to, lanes, scaled);
 }
 
 STK_BF16 void stk_bf16_drop(const struct stk_dropout *dropout, uint16_t *to, const uint16_t *from,

@@ -18,7 +18,7 @@ STK_BF16 void stk_bf16_relu_forward(uint16_t *y, const uint16_t *x, uint64_t cou
         const __mmask32 lanes = stk_bf16_first_lanes(count - i);
         const __m512i values = _mm512_maskz_loadu_epi16(lanes, x + i);
         const __mmask32 kept = _knot_mask32(from_smallest(values, 0x8001));
-        _mm512_mask_storeu_epi16(y + i, lanes, _mm512_maskz_mov_epi16(kept, values));
+        stk_bf16_store(y + i, lanes, _mm512_maskz_mov_epi16(kept, values));
     }
 }
 
@@ -29,7 +29,7 @@ STK_BF16 void stk_bf16_relu_backward(uint16_t *dx, const uint16_t *y, const uint
         const __mmask32 lanes = stk_bf16_first_lanes(count - i);
         const __mmask32 on = from_smallest(_mm512_maskz_loadu_epi16(lanes, y + i), 0x0001);
         const __m512i values = _mm512_maskz_loadu_epi16(lanes & on, dy + i);
-        _mm512_mask_storeu_epi16(dx + i, lanes, values);
+        stk_bf16_store(dx + i, lanes, values);
     }
 }
 
@@ -42,7 +42,7 @@ STK_BF16 void stk_bf16_add(uint16_t *sum, const uint16_t *a, const uint16_t *b, 
         const __m512i both =
             stk_bf16_narrow_two(_mm512_add_ps(stk_bf16_low(one), stk_bf16_low(two)),
                                 _mm512_add_ps(stk_bf16_high(one), stk_bf16_high(two)));
-        _mm512_mask_storeu_epi16(sum + i, lanes, both);
+        stk_bf16_store(sum + i, lanes, both);
     }
 }
 
@@ -50,8 +50,7 @@ STK_BF16 void stk_bf16_from_floats(uint16_t *to, const float *from, uint64_t cou
 {
     for (uint64_t i = 0; i < count; i += STK_BF16_FLOATS) {
         const __mmask16 lanes = stk_bf16_first_floats(count - i);
-        _mm256_mask_storeu_epi16(to + i, lanes,
-                                 stk_bf16_narrow(_mm512_maskz_loadu_ps(lanes, from + i)));
+        stk_bf16_store_half(to + i, lanes, stk_bf16_narrow(_mm512_maskz_loadu_ps(lanes, from + i)));
     }
 }
 #endif

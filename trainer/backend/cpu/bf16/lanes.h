@@ -39,6 +39,36 @@ STK_BF16_INLINE __mmask32 stk_bf16_first_lanes(uint64_t count)
     return count >= STK_BF16_LANES ? (__mmask32)0xFFFFFFFF : (__mmask32)((1U << count) - 1);
 }
 
+/* Stores of some lanes. Whole vectors take a branch, since AMD's processors store under a mask many times slower. */
+STK_BF16_INLINE void stk_bf16_store(uint16_t *to, __mmask32 lanes, __m512i values)
+{
+    if (lanes == 0xFFFFFFFF)
+        _mm512_storeu_si512(to, values);
+    else
+        _mm512_mask_storeu_epi16(to, lanes, values);
+}
+
+STK_BF16_INLINE void stk_bf16_store_half(uint16_t *to, __mmask16 lanes, __m256i values)
+{
+    if (lanes == 0xFFFF)
+        _mm256_storeu_si256((__m256i_u *)to, values);
+    else
+        _mm256_mask_storeu_epi16(to, lanes, values);
+}
+
+STK_BF16_INLINE void stk_bf16_store_floats(float *to, __mmask16 lanes, __m512 values)
+{
+    if (lanes == 0xFFFF)
+        _mm512_storeu_ps(to, values);
+    else
+        _mm512_mask_storeu_ps(to, lanes, values);
+}
+
+STK_BF16_INLINE void stk_bf16_add_floats(float *to, __mmask16 lanes, __m512 values)
+{
+    stk_bf16_store_floats(to, lanes, _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), values));
+}
+
 STK_BF16_INLINE __m512 stk_bf16_dot(__m512 sum, __m512i a, __m512i b)
 {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);

@@ -69,7 +69,7 @@ STK_BF16 static void round_sums(const struct stk_bf16_linear *l)
         __m512 sum = _mm512_maskz_loadu_ps(lanes, l->sums + i);
         if (l->relu) /* in this order NaN stays */
             sum = _mm512_max_ps(_mm512_setzero_ps(), sum);
-        _mm256_mask_storeu_epi16(l->y + i, lanes, stk_bf16_narrow(sum));
+        stk_bf16_store_half(l->y + i, lanes, stk_bf16_narrow(sum));
     }
 }
 
@@ -110,11 +110,6 @@ STK_BF16 static void copy_panel(const struct stk_bf16_outer *o, struct panel *pa
     }
 }
 
-STK_BF16_INLINE void add_floats(float *to, __m512 sum, __mmask16 lanes)
-{
-    _mm512_mask_storeu_ps(to, lanes, _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), sum));
-}
-
 /* Twelve rows of the panel's columns; the pointers of rows that do not exist repeat the last. */
 STK_BF16 static void outer_block(const struct stk_bf16_outer *o, const struct panel *panel,
                                  uint64_t row, float *to, uint64_t to_row)
@@ -146,8 +141,8 @@ STK_BF16 static void outer_block(const struct stk_bf16_outer *o, const struct pa
             continue;
         const struct stk_bf16_columns columns = stk_bf16_in_order(sums[i][0], sums[i][1]);
         float *at = to + (row + (uint64_t)i) * to_row;
-        add_floats(at, columns.first, (__mmask16)panel->lanes);
-        add_floats(at + STK_BF16_FLOATS, columns.last, (__mmask16)(panel->lanes >> 16));
+        stk_bf16_add_floats(at, (__mmask16)panel->lanes, columns.first);
+        stk_bf16_add_floats(at + STK_BF16_FLOATS, (__mmask16)(panel->lanes >> 16), columns.last);
     }
 }
 
@@ -156,7 +151,7 @@ STK_BF16 static void round_columns(const struct stk_bf16_outer *o, const struct 
 {
     for (uint64_t row = 0; row < o->rows; row++) {
         const float *sums = o->sums + row * STK_BF16_LANES;
-        _mm512_mask_storeu_epi16(
+        stk_bf16_store(
             o->c + row * o->columns + panel->column, panel->lanes,
             stk_bf16_narrow_two(_mm512_loadu_ps(sums), _mm512_loadu_ps(sums + STK_BF16_FLOATS)));
     }

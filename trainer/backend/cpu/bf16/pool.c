@@ -15,34 +15,69 @@ STK_BF16_INLINE __m256i load(const uint16_t *from, __mmask16 lanes)
     return _mm256_maskz_loadu_epi16(lanes, from);
 }
 
-/* Up to sixteen channels of one window. A NaN wins and stays. With ReLU, then max(0, y): in this order it keeps NaN. */
-STK_BF16_INLINE void maximum(const struct stk_layer *layer, bool relu, const uint16_t *x,
-                             uint16_t *y, uint8_t *aux, __mmask16 lanes)
+STK_BF16_INLINE void store_places(uint8_t *to, __mmask16 lanes, __m128i places)
 {
-    const uint64_t row_elements = (uint64_t)layer->in.w * layer->in.c;
-    __m512 best = stk_bf16_widen(load(x, lanes));
-    __m512i places = _mm512_setzero_si512();
-    int place = 0;
-    for (uint32_t r = 0; r < layer->kernel[0]; r++)
-        for (uint32_t s = 0; s < layer->kernel[1]; s++, place++) {
-            const __m512 v =
-                stk_bf16_widen(load(x + r * row_elements + (uint64_t)s * layer->in.c, lanes));
-            /* not (v <= best): larger, or one is NaN; then only if best is not NaN */
-            const __mmask16 larger = (__mmask16)(_mm512_cmp_ps_mask(v, best, _CMP_NLE_UQ) &
-                                                 _mm512_cmp_ps_mask(best, best, _CMP_ORD_Q));
-            best = _mm512_mask_mov_ps(best, larger, v);
-            places = _mm512_mask_set1_epi32(places, larger, place);
-        }
-    if (relu)
-        best = _mm512_max_ps(_mm512_setzero_ps(), best);
-    /* Exact: the value was a bfloat16. */
-    const __m512i bits = _mm512_srli_epi32(_mm512_castps_si512(best), 16);
-    _mm256_mask_storeu_epi16(y, lanes, _mm512_cvtepi32_epi16(bits));
-    if (aux != NULL)
-        _mm_mask_storeu_epi8(aux, lanes, _mm512_cvtepi32_epi8(places));
+    if (lanes == 0xFFFF)
+        _mm_storeu_si128((__m128i_u *)to, places);
+    else
+        _mm_mask_storeu_epi8(to, lanes, places);
 }
 
-STK_BF16 void stk_bf16_max_pool_forward(const struct stk_operands *o)
+/* The maximum of a part of a window so far, and its place. */
+struct best {
+    __m512 value;
+    __m512i place;
+};
+
+/* The better of two parts. The first stays if they are equal. A NaN wins and stays. */
+STK_BF16_INLINE struct best better(struct best first, struct best second)
+{
+    /* not (second <= first): larger, or one is NaN; then only if the first is not NaN */
+    const __mmask16 ordered = _mm512_cmp_ps_mask(first.value, first.value, _CMP_ORD_Q);
+    const __mmask16 larger =
+        _mm512_mask_cmp_ps_mask(ordered, second.value, first.value, _CMP_NLE_UQ);
+    return (struct best){ _mm512_mask_mov_ps(first.value, larger, second.value),
+                          _mm512_mask_mov_epi32(first.place, larger, second.place) };
+}
+
+/* Up to sixteen channels of one window, of kernel_w columns: place by place, or, if 2 x 2, by pairs. */
+STK_BF16_INLINE struct best maximum(const struct stk_layer *layer, const uint16_t *x,
+                                    __mmask16 lanes, const bool two_by_two)
+{
+    const uint64_t row = (uint64_t)layer->in.w * layer->in.c;
+    const uint64_t column = layer->in.c;
+#define PLACE(at, number)                                                                          \
+    ((struct best){ stk_bf16_widen(load(x + (at), lanes)), _mm512_set1_epi32(number) })
+    if (two_by_two)
+        return better(better(PLACE(0, 0), PLACE(column, 1)),
+                      better(PLACE(row, 2), PLACE(row + column, 3)));
+    struct best best = PLACE(0, 0);
+    int place = 0;
+    for (uint32_t r = 0; r < layer->kernel[0]; r++)
+        for (uint32_t s = 0; s < layer->kernel[1]; s++, place++)
+            best = better(best, PLACE(r * row + s * column, place));
+    return best;
+#undef PLACE
+}
+
+/* All channels of one window. */
+STK_BF16_INLINE void pool_window(const struct stk_layer *layer, bool relu, const uint16_t *x,
+                                 uint16_t *y, uint8_t *aux, const bool two_by_two)
+{
+    for (uint32_t c = 0; c < layer->in.c; c += STK_BF16_FLOATS) {
+        const __mmask16 lanes = stk_bf16_first_floats(layer->in.c - c);
+        const struct best best = maximum(layer, x + c, lanes, two_by_two);
+        /* In this order max(0, y) keeps NaN. */
+        const __m512 value = relu ? _mm512_max_ps(_mm512_setzero_ps(), best.value) : best.value;
+        /* Exact: the value was a bfloat16. */
+        const __m512i bits = _mm512_srli_epi32(_mm512_castps_si512(value), 16);
+        stk_bf16_store_half(y + c, lanes, _mm512_cvtepi32_epi16(bits));
+        if (aux != NULL)
+            store_places(aux + c, lanes, _mm512_cvtepi32_epi8(best.place));
+    }
+}
+
+STK_BF16_INLINE void pool(const struct stk_operands *o, const bool two_by_two)
 {
     const struct stk_layer *layer = o->layer;
     const uint64_t row_elements = (uint64_t)layer->in.w * layer->in.c;
@@ -55,12 +90,18 @@ STK_BF16 void stk_bf16_max_pool_forward(const struct stk_operands *o)
                 const uint16_t *x =
                     from + (n * (uint64_t)layer->in.h + oh * layer->kernel[0]) * row_elements +
                     (uint64_t)ow * layer->kernel[1] * layer->in.c;
-                for (uint32_t c = 0; c < layer->in.c; c += STK_BF16_FLOATS)
-                    maximum(layer, o->op->relu, x + c, y + c, aux == NULL ? NULL : aux + c,
-                            stk_bf16_first_floats(layer->in.c - c));
+                pool_window(layer, o->op->relu, x, y, aux, two_by_two);
                 y += layer->in.c;
                 aux = aux == NULL ? NULL : aux + layer->in.c;
             }
+}
+
+STK_BF16 void stk_bf16_max_pool_forward(const struct stk_operands *o)
+{
+    if (o->layer->kernel[0] == 2 && o->layer->kernel[1] == 2)
+        pool(o, true);
+    else
+        pool(o, false);
 }
 
 /* Up to sixteen gradients: with ReLU those where y > 0, else 0. */
@@ -82,8 +123,8 @@ STK_BF16_INLINE void deal_out(const struct stk_layer *layer, __m256i value, cons
     for (uint32_t r = 0; r < layer->kernel[0]; r++)
         for (uint32_t s = 0; s < layer->kernel[1]; s++, place++) {
             const __mmask16 here = _mm_cmpeq_epi8_mask(places, _mm_set1_epi8((char)place));
-            _mm256_mask_storeu_epi16(dx + r * row_elements + (uint64_t)s * layer->in.c, lanes,
-                                     _mm256_maskz_mov_epi16(here, value));
+            stk_bf16_store_half(dx + r * row_elements + (uint64_t)s * layer->in.c, lanes,
+                                _mm256_maskz_mov_epi16(here, value));
         }
 }
 
