@@ -172,6 +172,10 @@ static bool open_source(struct run *run)
                                                  arguments->split };
     if (stoker_dataset_open(&run->source, arguments->source, &options, &error) != STOKER_OK)
         return pack_fail(&run->failure, arguments->source, 0, "%s", error.message);
+    if (stoker_mix_source_count(run->source) > 0)
+        return pack_fail(&run->failure, arguments->source, 0,
+                         "a mix is an order of its sources, which files do not keep: pack them one "
+                         "by one");
     run->plan.source = run->source;
     run->plan.info = stoker_dataset_get_info(run->source);
     run->batch_size = choose_batch_size(run);

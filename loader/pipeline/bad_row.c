@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "loader/pipeline/values.h"
+#include "loader/sampler/mix.h"
 
 struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const struct stk_span *span,
                                    uint32_t row, uint32_t part)
@@ -57,8 +58,16 @@ static bool substitute(struct stk_row_maker *maker, struct stk_span *span, uint3
     if (span->attempts[row] >= STK_SUBSTITUTES_MAX ||
         atomic_load_explicit(&pipeline->slots.stopping, memory_order_relaxed))
         return false;
-    const uint64_t id = stk_bad_samples_substitute(pipeline->sampler.seed, span->epoch, position,
-                                                   span->attempts[row]++, pipeline->sampler.count);
+    uint64_t first = 0;
+    uint64_t count = pipeline->sampler.count;
+    if (pipeline->sampler.mix != NULL) { /* shares stay as they are */
+        const struct stk_mix_source *source =
+            stk_mix_source(pipeline->sampler.mix, *stk_span_id(span, row));
+        first = source->first_id;
+        count = source->sampler.count;
+    }
+    const uint64_t id = first + stk_bad_samples_substitute(pipeline->sampler.seed, span->epoch,
+                                                           position, span->attempts[row]++, count);
     *stk_span_id(span, row) = id;
     if (pipeline->decode.on)
         stk_device_decode_places(&pipeline->decode, span->batch)[span->first_row + row] =

@@ -42,6 +42,20 @@ uint32_t stk_mix_plan_source(const struct stk_mix_plan *plan, uint64_t id)
     return low;
 }
 
+const struct stk_mix_source *stk_mix_source(const struct stk_mix *mix, uint64_t id)
+{
+    uint32_t low = 0;
+    uint32_t high = mix->source_count;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (id < mix->sources[middle].first_id)
+            high = middle;
+        else
+            low = middle;
+    }
+    return &mix->sources[low];
+}
+
 int stk_mix_make(struct stk_mix *mix, const struct stk_mix_plan *plan, uint64_t seed, bool shuffle)
 {
     *mix = (struct stk_mix){

@@ -42,6 +42,9 @@ struct stk_mix {
 /* The source of an id that exists. */
 uint32_t stk_mix_plan_source(const struct stk_mix_plan *plan, uint64_t id);
 
+/* The source of an id that exists, of which another sample may take the place of a bad one. */
+const struct stk_mix_source *stk_mix_source(const struct stk_mix *mix, uint64_t id);
+
 /* Make the mix of a plan, which must outlive it. Returns 0 or STOKER_ENOMEM. */
 int stk_mix_make(struct stk_mix *mix, const struct stk_mix_plan *plan, uint64_t seed, bool shuffle);
 void stk_mix_free(struct stk_mix *mix); /* all zero is allowed */

@@ -108,8 +108,8 @@ typedef enum stoker_on_bad {
     /* The batch comes without it: batch.count is smaller. An epoch without a single good sample ends the run with
      * STOKER_EBADSAMPLES instead of its last batch; if ranks share epochs, world_size epochs of this rank. */
     STOKER_ON_BAD_SKIP = 1,
-    STOKER_ON_BAD_SUBSTITUTE =
-        2 /* another sample, drawn from (seed, epoch, position), replaces it */
+    /* Another sample, drawn from (seed, epoch, position), replaces it: one of the same source if the data set is a mix. */
+    STOKER_ON_BAD_SUBSTITUTE = 2
 } stoker_on_bad;
 
 /* What next() does when the slot of the next batch is still lent. Every batch that you hold, and every batch that is

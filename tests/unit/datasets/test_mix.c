@@ -7,6 +7,7 @@
 
 #include <stoker/stoker.h>
 
+#include "support/drawn_set.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
@@ -325,6 +326,48 @@ CleanTest(mix, resumes_in_any_world)
         }
     }
     stoker_dataset_close(&dataset);
+}
+
+/* A substitute is of the source that the bad sample was of, so shares stay as they are. */
+CleanTest(mix, substitutes_within_a_source)
+{
+    static const double weights[] = { 1, 1, 2 };
+    struct stk_drawn_set drawn[3];
+    stoker_dataset *inner[3];
+    uint32_t substitutes = 0;
+    for (int i = 0; i < 3; i++) {
+        inner[i] = stk_drawn_open(&drawn[i]);
+        drawn[i].broken = 5 + (uint64_t)i;
+    }
+    stoker_dataset *dataset = mix_of(inner, 3, weights);
+    stoker_loader_options options = mix_options();
+    stoker_batch batch = STOKER_BATCH_INIT;
+    uint64_t place = 0;
+    options.shuffle = false;
+    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
+    options.batch_size = 4;
+    stoker_loader *loader = loader_of(dataset, &options);
+    for (uint64_t taken[3] = { 0 }; place < 100; stoker_batch_release(&batch)) {
+        cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_OK);
+        for (uint32_t row = 0; row < batch.count; row++, place++) {
+            uint32_t source;
+            uint64_t id;
+            uint64_t before[3];
+            uint64_t after[3];
+            cr_assert_eq(stoker_mix_source(dataset, batch.ids[row], &source, &id), STOKER_OK);
+            cr_assert_eq(stoker_mix_counts(dataset, place, before, 3, NULL), STOKER_OK);
+            cr_assert_eq(stoker_mix_counts(dataset, place + 1, after, 3, NULL), STOKER_OK);
+            cr_assert_eq(after[source], before[source] + 1, "position %u", (unsigned)place);
+            substitutes += id != taken[source] % STK_DRAWN_COUNT;
+            taken[source]++;
+        }
+    }
+    cr_assert_eq(substitutes,
+                 4); /* one of each source, and of the last one again in its next epoch */
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    for (int i = 0; i < 3; i++)
+        stoker_dataset_close(&inner[i]);
 }
 
 /* Another order than the mix's, and other weights in the token's data set. */
