@@ -19,6 +19,13 @@ static const struct stk_case_layer layers[] = {
       .outputs = 8,
       .kernel = { 3, 3 },
       .padding = { 1, 1 } },
+    { .name = "conv in bfloat16",
+      .kind = STK_CONV2D,
+      .in = { 3, 6, 6, 4 },
+      .outputs = 8,
+      .kernel = { 3, 3 },
+      .padding = { 1, 1 },
+      .storage = STOKER_DTYPE_BFLOAT16 },
     { .name = "bn", .kind = STK_BATCH_NORM, .in = { 3, 2, 2, 4 }, .biased = true },
 };
 

@@ -8,6 +8,7 @@
 #include "support/leaks.h"
 #include "support/opened_trainer.h"
 #include "trainer/api/trainer.h"
+#include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"
 #include "trainer/plan/precision.h"
 
@@ -221,6 +222,23 @@ static stoker_model *network(void)
     return stk_test_end(model);
 }
 
+/* Back ends and types, each alone. */
+struct way {
+    const char *backend;
+    stoker_dtype type;
+};
+static const struct way all_ways[] = { { "ref", STOKER_DTYPE_FLOAT16 },
+                                       { "ref", STOKER_DTYPE_BFLOAT16 },
+                                       { "cpu", STOKER_DTYPE_BFLOAT16 } };
+
+static int ways_here(void)
+{
+    if (stk_cpu_has_bf16())
+        return 3;
+    cr_log_warn("this CPU has no AVX512_BF16: back end cpu is left out");
+    return 2;
+}
+
 static stoker_trainer_options options_in(stoker_dtype precision)
 {
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
@@ -288,8 +306,9 @@ CleanTest(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
     stoker_trainer_destroy(&wide);
     wide = trainer_of(model, options);
     cr_assert_eq(stoker_trainer_step(wide, fill(&data), NULL), STOKER_OK);
-    for (int t = 0; t < 2; t++) {
-        options.precision = narrow_types[t];
+    for (int t = 0; t < ways_here(); t++) {
+        options.backend = all_ways[t].backend;
+        options.precision = all_ways[t].type;
         stoker_trainer *narrow = trainer_of(model, options);
         stoker_step step;
         cr_assert_eq(stoker_trainer_step(narrow, fill(&data), &step), STOKER_OK);
@@ -298,7 +317,7 @@ CleanTest(trainer_precision, gradients_are_those_of_float32_within_a_hundredth)
         const double apart =
             relative_distance(narrow->stage[0]->arenas.gradients, wide->stage[0]->arenas.gradients,
                               model->parameter_floats, 1 / (double)step.loss_scale);
-        cr_log_info("%s: gradients are %.5f apart", stoker_dtype_name(narrow_types[t]), apart);
+        cr_log_info("%s: gradients are %.5f apart", stoker_dtype_name(all_ways[t].type), apart);
         cr_assert_gt(apart, 1e-6, "something was rounded");
         cr_assert_lt(apart, t == 0 ? 0.01 : 0.05);
         stoker_trainer_destroy(&narrow);
@@ -311,8 +330,10 @@ CleanTest(trainer_precision, a_network_learns_in_16_bits)
 {
     static struct data data;
     stoker_model *model = network();
-    for (int t = 0; t < 2; t++) {
-        stoker_trainer *trainer = trainer_of(model, options_in(narrow_types[t]));
+    for (int t = 0; t < ways_here(); t++) {
+        stoker_trainer_options options = options_in(all_ways[t].type);
+        options.backend = all_ways[t].backend;
+        stoker_trainer *trainer = trainer_of(model, options);
         stoker_step first = { 0 };
         stoker_step last = { 0 };
         cr_assert_eq(stoker_trainer_step(trainer, fill(&data), &first), STOKER_OK);
@@ -343,8 +364,9 @@ CleanTest(trainer_precision, recomputation_changes_no_bit)
 {
     static struct data data;
     stoker_model *model = network();
-    for (int t = 0; t < 2; t++) {
-        stoker_trainer_options options = options_in(narrow_types[t]);
+    for (int t = 0; t < ways_here(); t++) {
+        stoker_trainer_options options = options_in(all_ways[t].type);
+        options.backend = all_ways[t].backend;
         stoker_step step;
         options.loss_scale = 64; /* no update is left out */
         stoker_trainer *plain = trainer_of(model, options);
@@ -377,11 +399,12 @@ CleanTest(trainer_precision, recomputation_changes_no_bit)
 
 /* An evaluation with the moving average borrows the 16-bit weights; the next pass has its own again.
  * Saved weights are the float32 ones, whatever they are stored in besides. */
-CleanTest(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded)
+static void check_stored_weights(const struct way *way)
 {
     static struct data data;
     stoker_model *model = network();
-    stoker_trainer_options options = options_in(STOKER_DTYPE_FLOAT16);
+    stoker_trainer_options options = options_in(way->type);
+    options.backend = way->backend;
     options.ema_decay = 0.5F;
     stoker_trainer *trainer = trainer_of(model, options);
     stoker_trainer *other = trainer_of(model, options);
@@ -415,6 +438,12 @@ CleanTest(trainer_precision, the_stored_weights_follow_the_average_and_what_is_l
     char state[sizeof(path) + 80];
     (void)snprintf(state, sizeof(state), "rm -f %s*", path);
     cr_assert_eq(system(state), 0);
+}
+
+CleanTest(trainer_precision, the_stored_weights_follow_the_average_and_what_is_loaded)
+{
+    for (int t = 0; t < ways_here(); t++)
+        check_stored_weights(&all_ways[t]);
 }
 
 /* The same if it comes before the end of a group that is not whole: that moves the average on. */
