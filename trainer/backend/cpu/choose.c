@@ -2,7 +2,9 @@
  *
  *   convolution   AVX2 loops without groups, else oneDNN, else plain
  *   linear        AVX2 loops, else oneDNN's product, else plain
- *   the rest      AVX2 loops if there are any, else plain ones on each thread's samples */
+ *   the rest      AVX2 loops if there are any, else plain ones on each thread's samples
+ *
+ * In bfloat16 the loops of bf16/ take the place of those for AVX2, and the others work on copies (widened.c). */
 #include "trainer/backend/cpu/choose.h"
 
 #include <assert.h>
@@ -47,7 +49,7 @@ static void choose_batch_norm(struct stk_cpu_step *step, const struct stk_layer 
     step->shared_bytes = stk_cpu_batch_norm_shared_bytes(layer, threads);
 }
 
-/* A plan in 16 bits: its own loops, or plain ones on copies. */
+/* A plan in 16 bits: its own loops; or, on float copies, oneDNN's convolutions, or plain loops. */
 static int choose_narrow(struct stk_cpu_step *step, const struct stk_plan *plan,
                          const struct stk_op *op, uint32_t threads, enum stk_loops loops)
 {
@@ -55,6 +57,14 @@ static int choose_narrow(struct stk_cpu_step *step, const struct stk_plan *plan,
     if (loops == STK_LOOPS_BEST && stk_cpu_has_bf16() &&
         stk_cpu_choose_bf16(step, layer, op->kind, plan->options.batch, threads))
         return STOKER_OK;
+#ifdef STOKER_HAVE_DNNL
+    if (loops != STK_LOOPS_PLAIN && op->kind <= STK_OP_CONV_BACKWARD_WEIGHTS) {
+        const int rc = stk_cpu_choose_onednn(step, plan, op, threads);
+        if (rc != STOKER_OK)
+            return rc;
+        step->wide = step->conv != NULL ? step->run : NULL;
+    }
+#endif
     stk_cpu_choose_widened(step, plan, op, threads);
     return STOKER_OK;
 }

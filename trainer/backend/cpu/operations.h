@@ -14,7 +14,7 @@ bool stk_cpu_has_bf16(void);
 bool stk_cpu_choose_bf16(struct stk_cpu_step *step, const struct stk_layer *layer,
                          enum stk_op_kind kind, uint32_t batch, uint32_t threads);
 
-/* widened.c: the plain loops of `ref` on float copies of 16-bit operands. Fill in a step. */
+/* widened.c: the loops that a step has for floats, or else plain ones, on copies of 16-bit operands. */
 void stk_cpu_choose_widened(struct stk_cpu_step *step, const struct stk_plan *plan,
                             const struct stk_op *op, uint32_t threads);
 

@@ -53,6 +53,8 @@ struct stk_cpu_step {
     uint64_t partial_at;      /* offset of thread 1's */
     uint64_t weights, biases; /* elements, for a partial or a widened copy */
     struct stk_cpu_elements elements;
+    stk_cpu_op *wide;             /* what widened.c runs on copies; NULL = plain */
+    uint64_t wide_scratch_bytes;  /* its scratch */
     struct stk_onednn_conv *conv; /* NULL = not a step of oneDNN */
 };
 

@@ -1,8 +1,8 @@
-/* widened.c - plain loops on values stored in 16 bits, for operations that have no loops of their own for them.
+/* widened.c - operations that have no loops of their own for values stored in 16 bits.
  *
- *   operands in T ──▶ floats in this thread's scratch ──▶ the operation of `ref` ──▶ rounded to T
+ *   operands in T ──▶ floats in this thread's scratch ──▶ oneDNN or `ref` ──▶ rounded to T
  *
- * As ref/narrow.c does for a whole pass, for the samples of one task. */
+ * As ref/narrow.c does for a whole pass, for the samples of one task. scratch: that of the operation, then the floats. */
 #include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"
 #include "trainer/plan/precision.h"
@@ -39,8 +39,11 @@ static void run_widened(const struct stk_cpu_task *task)
     const struct stk_cpu_step *step = task->step;
     const struct stk_cpu_elements *each = &step->elements;
     const uint64_t count = task->o.count;
+    struct stk_cpu_task wide = *task;
     struct stk_operands o = task->o;
-    struct copies copies = { .next = task->scratch, .storage = o.storage };
+    struct copies copies = { .next = (float *)(void *)((uint8_t *)task->scratch +
+                                                       stk_round_to_line(step->wide_scratch_bytes)),
+                             .storage = o.storage };
     if (o.op->kind != STK_OP_CAST) /* reads samples, which are float32 */
         o.x = widen(&copies, o.x, each->x * count);
     o.x2 = widen(&copies, o.x2, each->x2 * count);
@@ -51,7 +54,11 @@ static void run_widened(const struct stk_cpu_task *task)
         o.weight = widen(&copies, o.weight, step->weights);
         o.bias = widen(&copies, o.bias, step->biases);
     }
-    step->plain(&o, task->loss);
+    wide.o = o;
+    if (step->wide != NULL)
+        step->wide(&wide);
+    else
+        step->plain(&o, task->loss);
     if (o.dx != NULL)
         stk_narrow(task->o.dx, o.dx, each->dx * count, o.storage);
     else if (o.y != NULL)
@@ -94,6 +101,7 @@ void stk_cpu_choose_widened(struct stk_cpu_step *step, const struct stk_plan *pl
         step->biases = layer->bias < 0 ? 0 : parameters[layer->bias].elements;
         floats += step->weights + step->biases;
     }
+    step->wide_scratch_bytes = step->scratch_bytes;
     step->run = step->mode == STK_CPU_TOGETHER ? run_widened_alone : run_widened;
-    step->scratch_bytes = floats * sizeof(float);
+    step->scratch_bytes = stk_round_to_line(step->wide_scratch_bytes) + floats * sizeof(float);
 }

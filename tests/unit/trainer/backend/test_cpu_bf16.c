@@ -199,13 +199,16 @@ CleanTest(trainer_bf16, cpu_does_what_ref_does_layer_by_layer)
                                         .threads = threads, .storage = STOKER_DTYPE_BFLOAT16 });
 }
 
-CleanTest(trainer_bf16, plain_loops_on_copies_do_so_as_well)
+CleanTest(trainer_bf16, other_loops_on_copies_do_so_as_well)
 {
     need_bf16();
-    for (int i = 0; i < LAYERS; i++)
-        check_layer(&layers[i], &(struct stk_backend_options){ .threads = 2,
-                                                               .loops = STK_LOOPS_PLAIN,
-                                                               .storage = STOKER_DTYPE_BFLOAT16 });
+    for (uint32_t loops = STK_LOOPS_LIBRARY; loops <= STK_LOOPS_PLAIN; loops++)
+        for (int i = 0; i < LAYERS; i++)
+            if (loops == STK_LOOPS_PLAIN || layers[i].kind == STK_CONV2D)
+                check_layer(&layers[i],
+                            &(struct stk_backend_options){ .threads = 2,
+                                                           .loops = (enum stk_loops)loops,
+                                                           .storage = STOKER_DTYPE_BFLOAT16 });
 }
 
 /* NaN, infinities and zeros of both signs: what is not summed is as in `ref`. */
