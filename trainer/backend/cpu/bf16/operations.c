@@ -2,15 +2,15 @@
 #include "trainer/backend/cpu/operations.h"
 
 #include "kernels/float16.h"
+#include "loader/base/environment.h"
 #include "trainer/backend/cpu/bf16/kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #ifdef STK_HAVE_BF16
 bool stk_cpu_has_bf16(void)
 {
-    const char *const wish = getenv("STOKER_BF16");
+    const char *const wish = stk_environment("STOKER_BF16");
     if (wish != NULL && strcmp(wish, "off") == 0)
         return false;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
