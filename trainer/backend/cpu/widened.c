@@ -7,29 +7,19 @@
 #include "trainer/backend/ref/rounding.h"
 #include "trainer/plan/precision.h"
 
-enum { OPERANDS = 7 };
-
-/* Float copies, in the order in which they were made. */
+/* Float copies side by side. */
 struct copies {
-    const void *stored[OPERANDS];
-    float *floats[OPERANDS];
-    uint32_t count;
     float *next; /* free scratch */
     stoker_dtype storage;
 };
 
-/* The floats of an operand; those of another one with the same address, if it is in place. NULL for NULL. */
+/* The floats of an operand; NULL for NULL. */
 static float *widen(struct copies *copies, const void *stored, uint64_t elements)
 {
+    float *floats = copies->next;
     if (stored == NULL)
         return NULL;
-    for (uint32_t i = 0; i < copies->count; i++)
-        if (copies->stored[i] == stored)
-            return copies->floats[i];
-    float *floats = copies->next;
     stk_widen(floats, stored, elements, copies->storage);
-    copies->stored[copies->count] = stored;
-    copies->floats[copies->count++] = floats;
     copies->next += elements;
     return floats;
 }

@@ -50,8 +50,9 @@ static void check_close(const char *name, const char *what, const float *expecte
     for (uint64_t i = 0; i < count; i++)
         largest = fmax(largest, fabs((double)expected[i]));
     for (uint64_t i = 0; i < count; i++)
-        cr_assert(fabs((double)expected[i] - (double)found[i]) <=
-                      tolerance * largest + relative * fabs((double)expected[i]),
+        cr_assert((isnan(expected[i]) && isnan(found[i])) ||
+                      fabs((double)expected[i] - (double)found[i]) <=
+                          tolerance * largest + relative * fabs((double)expected[i]),
                   "%s: %s %d: ref %.9g, cpu %.9g", name, what, (int)i, (double)expected[i],
                   (double)found[i]);
 }
@@ -109,15 +110,26 @@ static void thin_out(const struct stk_bench *bench, uint64_t one_in)
             stk_bench_put(bench, STK_CASE_DY, i, i % 2 == 0 ? 0.0F : -0.0F);
 }
 
+/* Samples that a short pass has not: nobody may read them. */
+static void spoil_rest(const struct stk_bench *bench, uint32_t count)
+{
+    const struct stk_buffer *x = &bench->plan->buffers[STK_CASE_X];
+    const uint64_t each = x->bytes_per_sample / stoker_dtype_bytes(x->dtype);
+    for (uint64_t i = count * each; i < stk_bench_elements(bench, STK_CASE_X); i++)
+        stk_bench_put(bench, STK_CASE_X, i, NAN);
+}
+
 static void check_passes(const struct stk_case *c, const struct stk_bench *ref,
                          const struct stk_bench *cpu)
 {
-    for (uint32_t count = BATCH; count >= 1; count /= 3) {
+    for (uint32_t count = BATCH; count >= 1; count /= 2) {
         const struct stk_pass pass = pass_of(c->asked.kind, count);
         stk_bench_fill(ref, count);
         stk_bench_fill(cpu, count);
         thin_out(ref, count);
         thin_out(cpu, count);
+        spoil_rest(ref, count);
+        spoil_rest(cpu, count);
         const struct stk_loss expected = run(ref, &pass);
         const struct stk_loss found = run(cpu, &pass);
         check_same(c, ref, cpu, count);
@@ -155,7 +167,7 @@ static const struct stk_case_layer layers[] = {
     { "conv stem, relu", STK_CONV2D, SHAPE(8, 9, 3), .outputs = 36, .kernel = { 3, 3 },
       .stride = { 2, 2 }, .padding = { 1, 1 }, .relu = true, .biased = true },
     { "conv deep", STK_CONV2D, SHAPE(6, 7, 32), .outputs = 64, .kernel = { 3, 3 }, .biased = true },
-    { "conv deep, padded", STK_CONV2D, SHAPE(5, 4, 19), .outputs = 83, .kernel = { 3, 2 },
+    { "conv deep, padded", STK_CONV2D, SHAPE(5, 4, 19), .outputs = 70, .kernel = { 3, 2 },
       .stride = { 1, 2 }, .padding = { 2, 1 }, .relu = true },
     { "conv of long runs", STK_CONV2D, SHAPE(5, 5, 37), .outputs = 48, .kernel = { 4, 4 },
       .biased = true },
