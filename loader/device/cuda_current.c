@@ -1,4 +1,5 @@
 /* cuda_current.c - see cuda.h: errors in words, and the GPU as the caller's current device for the time of a call. */
+#ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
 /* The error in words. It is removed from cudaGetLastError: the program would take it for its own. */
@@ -30,3 +31,6 @@ void stk_gpu_leave(struct stk_gpu *gpu, int before)
     const cudaError_t code = stk_cuda_context_leave(&gpu->context, before, &what);
     (void)stk_gpu_check(gpu, code, what);
 }
+#else
+typedef int stk_cuda_current_not_in_this_build; /* ISO C wants a declaration in every file */
+#endif
