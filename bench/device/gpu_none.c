@@ -89,6 +89,15 @@ int bench_gpu_copy_from(struct bench_gpu *gpu, void *host, const void *device, s
     return STOKER_EDEVICE;
 }
 
+int bench_gpu_copy_within(struct bench_gpu *gpu, void *to, const void *from, size_t bytes)
+{
+    (void)gpu;
+    (void)to;
+    (void)from;
+    (void)bytes;
+    return STOKER_EDEVICE;
+}
+
 int bench_gpu_mark(struct bench_gpu *gpu, uint32_t event)
 {
     (void)gpu;
