@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
 
 /* ---- parentheses ------------------------------------------------------------------------ */
 
@@ -32,20 +31,6 @@ bool stk_spec_operand(const char **rest, struct stk_spec_text *operand)
     *operand = (struct stk_spec_text){ .at = *rest + 1, .bytes = (size_t)(at - *rest - 1) };
     *rest = at + 1;
     return true;
-}
-
-int stk_spec_open(stoker_dataset **out, struct stk_spec_text operand, const char *format,
-                  const stoker_dataset_options *options, stoker_error *error)
-{
-    const struct stk_place place = STK_NOWHERE;
-    char *spec = stk_calloc(operand.bytes + 1, 1);
-    if (spec == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "%s: the spec",
-                             format);
-    memcpy(spec, operand.at, operand.bytes);
-    const int rc = stoker_dataset_open(out, spec, options, error);
-    stk_free(spec);
-    return rc;
 }
 
 uint32_t stk_spec_depth(const char *spec)

@@ -1,4 +1,4 @@
-/* sampler.c - see sampler.h. */
+/* sampler.c - the permutation of sampler.h; ids.c has the other orders. */
 #include "loader/sampler/sampler.h"
 
 #include <assert.h>
@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "loader/base/rng.h"
-#include "loader/sampler/draws.h"
-#include "loader/sampler/mix.h"
 #include "loader/sampler/walk.h"
 
 /* Half of the rounds fall on each half. Small sets get more: a keyed function on few values
@@ -164,23 +162,11 @@ void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler
                         n - done < STK_SAMPLER_BLOCK ? n - done : STK_SAMPLER_BLOCK, ids + done);
 }
 
-/* Every position must be < length. */
-static int ids_before_end(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
-                          uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids,
-                          stoker_error *error)
+void stk_sampler_shuffled(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                          uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids)
 {
-    if (!sampler->shuffle) {
-        if (sampler->mix != NULL)
-            return stk_mix_ids(sampler->mix, order->cursor, order->epoch, first, stride, n, ids,
-                               error);
-        if (sampler->draws != NULL)
-            return stk_draws_ids(sampler->draws, sampler->count, sampler->seed, order->epoch, first,
-                                 stride, n, ids, error);
-        for (uint32_t i = 0; i < n; i++)
-            ids[i] = first + i * stride;
-        return 0;
-    }
     uint32_t done = 0;
+    assert(sampler->shuffle);
     for (; n - done >= STK_SAMPLER_BLOCK; done += STK_SAMPLER_BLOCK)
         shuffled_block(sampler, order->keys, first + done * stride, stride, STK_SAMPLER_BLOCK,
                        ids + done);
@@ -189,21 +175,4 @@ static int ids_before_end(const struct stk_sampler *sampler, const struct stk_sa
         shuffled_block(sampler, order->keys, first + done * stride, stride, n - done, rest);
         memcpy(ids + done, rest, (n - done) * sizeof(ids[0]));
     }
-    return 0;
-}
-
-int stk_sampler_ids(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
-                    uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
-{
-    int rc = 0;
-    while (rc == 0 && n > 0 && first + (n - 1) * stride >= sampler->length) { /* padding: rare */
-        first %= sampler->length;
-        const uint64_t left = (sampler->length - 1 - first) / stride + 1;
-        const uint32_t part = left < n ? (uint32_t)left : n;
-        rc = ids_before_end(sampler, order, first, stride, part, ids, error);
-        first += part * stride;
-        ids += part;
-        n -= part;
-    }
-    return rc == 0 && n > 0 ? ids_before_end(sampler, order, first, stride, n, ids, error) : rc;
 }

@@ -65,6 +65,10 @@ __attribute__((warn_unused_result)) int stk_sampler_ids(const struct stk_sampler
                                                         uint64_t first, uint64_t stride, uint32_t n,
                                                         uint64_t *ids, stoker_error *error);
 
+/* The same for a sampler that shuffles, and positions that are all below count. */
+void stk_sampler_shuffled(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
+                          uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids);
+
 /* ids[i] = the sample at positions[i], each < count, for i < n; of a sampler that shuffles. The two arrays may be the
  * same. */
 void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
