@@ -113,6 +113,55 @@ CleanTest(fault_create, with_hooks, .timeout = 100)
     stk_file_set_remove(&set);
 }
 
+/* Each allocation of a change of weights fails: nothing has changed, and a second try changes them. */
+static void sweep_change(stoker_loader *loader)
+{
+    static const double weights[] = { 0.01, 0.99 };
+    const stoker_mix_change change = { .position = 90, .weights = weights };
+    int rc = STOKER_ENOMEM;
+    for (uint64_t nth = 1; rc != STOKER_OK; nth++) {
+        stoker_error error = { .message = "" };
+        const int64_t live = stk_fault_live_bytes();
+        stk_fault_arm(STK_FAULT_MEMORY, nth);
+        rc = stoker_loader_change_mix(loader, &change, &error);
+        if (!stk_fault_disarm())
+            break;
+        cr_assert_eq(rc, STOKER_ENOMEM, "allocation %u", (unsigned)nth);
+        cr_assert_gt(error.message[0], 0);
+        cr_assert_eq(stk_fault_live_bytes(), live, "allocation %u", (unsigned)nth);
+        cr_assert_eq(stoker_loader_state_size(loader), sizeof(stoker_state));
+    }
+    cr_assert_eq(rc, STOKER_OK);
+}
+
+/* From the start, and from a state that has a change. */
+CleanTest(fault_create, with_a_mix, .timeout = 100)
+{
+    stoker_dataset *mix = NULL;
+    stoker_loader *loader = NULL;
+    uint8_t state[160];
+    cr_assert_eq(stoker_dataset_open(&mix,
+                                     "mix:0.7*(synth:bytes?count=40&shape=8)+0.3*(synth:bytes?"
+                                     "count=3&shape=8)?epoch_samples=60",
+                                     NULL, NULL),
+                 STOKER_OK);
+    stoker_loader_options options = stk_small_options();
+    options.prefetch_batches = 3;
+    options.num_workers = 0;
+    sweep(mix, &options);
+    cr_assert_eq(stoker_loader_create(&loader, mix, &options, NULL), STOKER_OK);
+    sweep_change(loader);
+    options.resume_byte_count = stoker_loader_state_size(loader);
+    cr_assert_eq(options.resume_byte_count, 64 + 16 + 3 * 8 + 8);
+    options.resume_bytes = state;
+    cr_assert_eq(stoker_loader_state_write(loader, state, options.resume_byte_count, NULL),
+                 STOKER_OK);
+    stoker_loader_destroy(&loader);
+    for (options.num_workers = 0; options.num_workers <= 2; options.num_workers += 2)
+        sweep(mix, &options);
+    stoker_dataset_close(&mix);
+}
+
 CleanTest(fault_create, with_mixing, .timeout = 100)
 {
     struct stk_file_set set;
