@@ -57,7 +57,9 @@ class _Interface:
     """A tensor for NumPy before 2.1, whose from_dlpack() makes arrays that cannot be written to."""
 
     def __init__(self, numpy: Any, tensor: Any) -> None:
-        self.tensor = tensor
+        # A capsule that nobody takes keeps the memory as an array of DLPack would: also after the loader is closed, when the
+        # tensor's own address is no longer valid.
+        self.capsule = tensor.__dlpack__()
         self.__array_interface__ = {
             "version": 3,
             "shape": tensor.shape,
@@ -113,7 +115,7 @@ def _numpy(device: str, index: int) -> Output:
     if device not in ("cpu", "cuda_host"):
         raise OptionError(f'output="numpy" is for device="cpu", not {device!r}')
     if tuple(int(part) for part in numpy.__version__.split(".")[:2]) < (2, 1):
-        return Output("numpy", _numpy_ids, from_tensor=lambda tensor: numpy.asarray(_Interface(numpy, tensor)), keeps_batch=True)
+        return Output("numpy", _numpy_ids, from_tensor=lambda tensor: numpy.asarray(_Interface(numpy, tensor)))
     from_dlpack = numpy.from_dlpack
     return Output("numpy", _numpy_ids, lambda capsule: from_dlpack(_Capsule(capsule)), versioned=True)
 
