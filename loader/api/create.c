@@ -13,6 +13,7 @@
 #include "loader/api/cache_choice.h"
 #include "loader/api/decode_choice.h"
 #include "loader/api/file_reader.h"
+#include "loader/api/length_choice.h"
 #include "loader/api/loader.h"
 #include "loader/api/mixing.h"
 #include "loader/api/options.h"
@@ -142,7 +143,7 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
     struct stk_resume resume = { .epoch = 0, .position = 0 };
     if (mixes && stk_mix_make(&loader->mix, dataset->mix, options->seed, options->shuffle) != 0)
         return STOKER_ENOMEM;
-    const int rc = read_state(loader, length, &resume, error);
+    int rc = read_state(loader, length, &resume, error);
     if (rc < 0)
         return rc;
     const struct stk_schedule_options schedule = {
@@ -168,6 +169,9 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
     } else {
         stk_sampler_init(sampler, dataset->info.count, options->seed, options->shuffle);
     }
+    rc = stk_length_choice_start(loader, length, resume.epoch, resume.position, error);
+    if (rc != 0)
+        return rc;
     loader->options.order = NULL; /* the caller's; nothing looks at it any more */
     loader->state_epoch = resume.epoch;
     loader->state_position = resume.position;
@@ -385,6 +389,8 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
         rc = stk_order_make(&loader->draws, &loader->order_hash, &loader->options,
                             loader->pipeline.dataset, error);
     if (rc == 0)
+        loader->order_hash = stk_length_choice_hash(loader, loader->order_hash);
+    if (rc == 0)
         rc = make_schedule(loader, error);
     if (rc != 0)
         return rc;
@@ -476,6 +482,7 @@ static void free_loader(void *self)
     stk_free(loader->tensors);
     stk_free(loader->fields);
     stk_outputs_destroy(&loader->outputs);
+    stk_length_choice_stop(loader);
     stk_mixing_plan_destroy(&loader->pipeline.mixing);
     stk_device_mixing_destroy(&loader->device_mixing);
     stk_slots_destroy(&loader->pipeline.slots);

@@ -240,6 +240,8 @@ struct view {
 /* Batches of the epoch delivered before this loader was created, which may have resumed it. */
 static uint64_t batches_before(const struct stk_schedule *schedule, uint64_t epoch)
 {
+    if (schedule->lengths != NULL) /* not known: the batches before were not planned */
+        return 0;
     return epoch == schedule->first_epoch ? schedule->epoch_batches - schedule->first_batches : 0;
 }
 
@@ -273,6 +275,8 @@ static void describe(stoker_loader *loader, const struct view *view,
     loader->end_pending = place->last;
     stk_ledger_add(&loader->ledger.batches, 1);
     stk_ledger_add(&loader->ledger.samples, rows.count);
+    stk_ledger_add(&loader->ledger.length_values, place->values);
+    stk_ledger_add(&loader->ledger.length_room, place->room);
     stk_ledger_add(&loader->ledger.bytes, rows.count * loader->row_bytes);
 }
 

@@ -1,5 +1,6 @@
 /* options.c - see options.h. */
 #include "loader/api/options.h"
+#include "loader/api/length_choice.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -410,6 +411,8 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
         rc = check_normalisation(options, dataset, error);
     if (rc == 0)
         rc = check_transform(options, dataset, error);
+    if (rc == 0)
+        rc = stk_length_choice_check(options, dataset, error);
     if (rc == 0)
         rc = check_hooks(options, error);
     if (rc == 0)

@@ -150,8 +150,9 @@ int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
                           : "resume_bytes has more than the 64 bytes of a token without "
                             "changes");
     if (found.order_hash != expected->order_hash)
-        return refuse(error, "made with another options.order: kind, length, weights, name or "
-                             "fingerprint differ");
+        return refuse(error, "made with another options.order (kind, length, weights, name or "
+                             "fingerprint), or with other batches by length (batch_values_max, "
+                             "batch_window, batch_size, or the field's form)");
     const uint64_t length = expected->length > 0 ? expected->length : found.count;
     if (found.position > length)
         return refuse(error, "position %" PRIu64 " of %" PRIu64 " is impossible", found.position,

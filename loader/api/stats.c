@@ -95,6 +95,8 @@ static void sum_device(const stoker_loader *loader, stoker_stats *stats)
     stats->decodes_on_device = loader->pipeline.decode.on;
     memcpy(stats->decode_reason, loader->decode_reason, sizeof(stats->decode_reason));
     stats->device_images = stk_ledger_read(&loader->pipeline.decode.images);
+    stats->length_values = stk_ledger_read(&loader->ledger.length_values);
+    stats->length_room = stk_ledger_read(&loader->ledger.length_room);
     stats->device_image_bytes = stk_ledger_read(&loader->pipeline.decode.file_bytes_sent);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "loader/base/memory.h"
+#include "loader/pipeline/length_batches.h"
 #include "loader/sampler/mix.h"
 
 /* Number of spans. With whole tickets: one started and one claimed ahead. If workers take shares of
@@ -162,6 +163,22 @@ static const struct stk_sampler_order *order_of(struct stk_claimer *claimer, uin
     return &claimer->order;
 }
 
+/* The rows of a planned batch. The slots learn how many batches there are, once that is known. */
+static int claim_planned(struct stk_pipeline *pipeline, const struct stk_span *span,
+                         stoker_error *error)
+{
+    struct stk_length_batches *lengths = pipeline->schedule.lengths;
+    const uint64_t *ids = stk_length_batches_ids(lengths, span->batch, error);
+    if (ids == NULL)
+        return error->code;
+    const uint64_t batches = atomic_load_explicit(&lengths->batches, memory_order_relaxed);
+    if (batches != UINT64_MAX)
+        atomic_store(&pipeline->slots.batches, batches);
+    if (span->rows > 0)
+        memcpy(stk_span_id(span, 0), ids + span->first_row, span->rows * sizeof(ids[0]));
+    return 0;
+}
+
 int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
                    const struct stk_piece *piece, stoker_error *error)
 {
@@ -184,6 +201,8 @@ int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
     if (pipeline->on_bad == STOKER_ON_BAD_SUBSTITUTE)
         memset(span->attempts, 0, span->rows);
 
+    if (schedule->lengths != NULL)
+        return claim_planned(pipeline, span, error);
     return stk_sampler_ids(&pipeline->sampler, order_of(claimer, span->epoch), span->position,
                            schedule->stride, span->rows, stk_span_id(span, 0), error);
 }

@@ -161,6 +161,8 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.cache_hits -= before->cache_hits;
     between.device_images -= before->device_images;
     between.device_image_bytes -= before->device_image_bytes;
+    between.length_values -= before->length_values;
+    between.length_room -= before->length_room;
     between.regions -= before->regions;
     between.copies -= before->copies;
     between.copy_bytes -= before->copy_bytes;

@@ -31,6 +31,8 @@ struct stk_ledger_entry {
 struct stk_ledger_consumer {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t batches;
     _Atomic uint64_t samples;
+    _Atomic uint64_t length_values; /* stats.length_values: batches by length only */
+    _Atomic uint64_t length_room;
     _Atomic uint64_t bytes;
     _Atomic uint64_t bad_samples;
     _Atomic uint64_t stall_ns;

@@ -52,6 +52,7 @@ struct stk_pipeline {
     size_t encoded_bytes_max; /* longest part; 0 = nothing is ever read */
     struct stk_sampler sampler;
     struct stk_schedule schedule;
+    struct stk_length_batches *lengths;  /* owned; NULL without options.batch_values_max */
     struct stk_convert_plan convert;     /* makes rows as delivered */
     struct stk_transform_plan transform; /* plan.finish TRANSFORM: ends in convert */
     size_t image_bytes_max;              /* largest decoded image */

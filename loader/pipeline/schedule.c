@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "loader/pipeline/length_batches.h"
+
 /* Batches in an epoch with `left` positions left. */
 static uint64_t batches_of(const struct stk_schedule *schedule, uint64_t left)
 {
@@ -46,8 +48,19 @@ void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_
         schedule->batches += schedule->first_batches;
 }
 
+void stk_schedule_use_lengths(struct stk_schedule *schedule, struct stk_length_batches *lengths)
+{
+    schedule->lengths = lengths;
+    schedule->stride = 1; /* rows of a batch have positions in a row */
+    schedule->epoch_batches = 0;
+    schedule->first_batches = lengths->first_is_empty ? 0 : 1;
+    schedule->batches = atomic_load(&lengths->batches);
+}
+
 struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch)
 {
+    if (schedule->lengths != NULL)
+        return *stk_length_batches_at(schedule->lengths, batch);
     struct stk_batch_place place = { .epoch = schedule->first_epoch, .index = batch };
     uint64_t start = schedule->first_position;
     uint64_t batches = schedule->first_batches;
@@ -89,6 +102,8 @@ struct stk_rows stk_schedule_rows(const struct stk_schedule *schedule, uint32_t 
 uint64_t stk_schedule_position_after(const struct stk_schedule *schedule,
                                      const struct stk_batch_place *place)
 {
+    if (schedule->lengths != NULL)
+        return place->after;
     const uint64_t after = place->position - schedule->offset + schedule->global_batch;
     return after < schedule->count ? after : schedule->count;
 }

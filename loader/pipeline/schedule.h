@@ -23,6 +23,8 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
+struct stk_length_batches;
+
 struct stk_schedule {
     uint64_t count;        /* samples in the data set */
     uint32_t batch_size;   /* rows per batch and rank */
@@ -38,7 +40,11 @@ struct stk_schedule {
     uint64_t first_position; /* where the first epoch starts, 0 unless resumed */
     uint64_t first_batches;  /* batches in the first epoch */
     uint64_t epoch_batches;  /* batches in every later epoch */
-    uint64_t batches;        /* in all epochs; UINT64_MAX = endless */
+    /* In all epochs; UINT64_MAX = endless, or not known yet. */
+    uint64_t batches;
+    /* Batches of a bounded number of values, planned during the run: it says what each holds, epoch_batches is 0, and
+     * first_batches 0 or 1. NULL = all batches have batch_size rows. Not owned. */
+    struct stk_length_batches *lengths;
 };
 
 /* The position of one batch. */
@@ -49,6 +55,11 @@ struct stk_batch_place {
     uint32_t rows;     /* 0..batch_size */
     uint32_t padded;   /* the last rows of them: their positions are past the epoch's end */
     bool last;         /* in its epoch */
+    /* Batches of a bounded number of values only, else 0: the position in the epoch after this batch and those of the
+     * other ranks beside it; */
+    uint64_t after;
+    uint64_t values; /* lengths of its samples together */
+    uint64_t room;   /* values that they take, padded */
 };
 
 struct stk_schedule_options {
@@ -67,6 +78,9 @@ struct stk_schedule_options {
 
 /* The caller has checked the options. */
 void stk_schedule_init(struct stk_schedule *schedule, const struct stk_schedule_options *options);
+
+/* Let `lengths`, which is started and outlives the schedule, say what batches hold. */
+void stk_schedule_use_lengths(struct stk_schedule *schedule, struct stk_length_batches *lengths);
 
 struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch);
 

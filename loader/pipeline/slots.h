@@ -111,7 +111,9 @@ struct stk_slots {
     uint32_t batch_size;
     uint32_t batch_spans;
     uint32_t batch_shares; /* shares in all spans of a batch */
-    uint64_t batches;
+    /* Total number of batches; where it is only found on the way, UINT64_MAX until then. The worker that claims rows of the last
+     * batch stores it before it completes them: READY of that batch orders it for the consumer. */
+    _Atomic uint64_t batches;
     size_t slot_bytes;
     struct stk_slot_fields fields;
     uint32_t label;                        /* the label's field, or STK_NO_FIELD */

@@ -117,6 +117,8 @@ void stk_span_lose(struct stk_span *span, const stoker_error *error)
 {
     for (uint32_t row = 0; row < span->rows; row++)
         stk_bad_row_lose(span, row, error);
+    if (span->rows == 0) /* a batch that could not be planned */
+        stk_slot_fail(span->slot, 0, error);
     span->on_device = span->resident = false;
     span->started = span->rows;
     span->left = 0;

@@ -33,6 +33,7 @@ enum {
     STOKER_BATCH_MAX = 65536,
     STOKER_PREFETCH_MAX = 64,
     STOKER_READ_DEPTH_MAX = 1024,
+    STOKER_BATCH_WINDOW_MAX = 1 << 20,
     STOKER_CHANNELS_MAX = 64 /* for a mean and std per channel, or for layout NCHW */
 };
 
@@ -390,6 +391,27 @@ typedef struct stoker_loader_options {
     /* Instead of `resume`: what stoker_loader_state_write() wrote, and its size. Read by create. Default NULL, 0. */
     const void *resume_bytes;
     size_t resume_byte_count;
+
+    /* ---- batches of samples that differ in length ---- */
+
+    /* Most values of a batch, for example tokens: the lengths of its samples in the first field that varies, as the batch holds
+     * them, so with padding if that field is padded: rows x the longest, rounded up. A batch then has as many samples as fit, up to
+     * batch_size, which is the capacity of its memory. At least what the longest sample takes. Default 0 = no limit:
+     * all batches have batch_size samples.
+     *
+     * Batches are planned in windows of batch_window positions of the order: of padded rows, those of about the same length come
+     * together, and the batches of a window in a random order; other rows keep their order. Nothing is left out. A batch is
+     * a function of seed, epoch and window, and rank r of w takes batches r, r + w, ...: all ranks have equally many, with
+     * LAST_SHORT some perhaps an empty last one, and `deal` is ignored. A run resumes on another number of ranks with the same
+     * sequence of batches; batch_size, batch_values_max, batch_window and the field's form must be the same.
+     *
+     * All ranks plan all batches, each by asking for the lengths of all samples; stoker_dataset_lengths() must know them. How many
+     * batches an epoch has is not known before its end, so stoker_loader_batches_per_epoch() is 0, and batch.index counts
+     * from 0 after a resume. A substitute for a bad sample may be longer than it. Not with LAST_PAD, and not
+     * for a mix (stoker/mix.h). */
+    uint64_t batch_values_max;
+    /* Positions per window, 1..2^20; more give less padding, and mix lengths less over an epoch. Default 8192. */
+    uint32_t batch_window;
 } stoker_loader_options;
 
 #define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
@@ -408,7 +430,8 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(world_size, 1)                                                                  \
     STOKER_DEFAULT(max_bad_samples, STOKER_NO_LIMIT)                                               \
     STOKER_DEFAULT(mixing.probability, 1.0F)                                                       \
-    STOKER_DEFAULT(mixing.cutmix_share, 0.5F)
+    STOKER_DEFAULT(mixing.cutmix_share, 0.5F)                                                      \
+    STOKER_DEFAULT(batch_window, 8192)
 
 #ifdef __cplusplus
 static inline stoker_loader_options stoker_loader_options_made(void)
@@ -564,7 +587,8 @@ STOKER_API int stoker_state_seek(stoker_state *state, uint64_t epoch, uint64_t p
 /* The index in batch.fields of the field with that name, 0 .. field_count - 1; -1 if there is none. Any thread. */
 STOKER_API int32_t stoker_loader_field(const stoker_loader *loader, const char *name);
 
-/* Batches per epoch of this loader. A resumed first epoch counts in full, as batch.index does. */
+/* Batches per epoch of this loader. A resumed first epoch counts in full, as batch.index does. 0 with
+ * options.batch_values_max: epochs then differ. */
 STOKER_API uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader);
 
 /* Copy report `index` (0, 1, ... in the order of detection) of a sample that was skipped or substituted: its first

@@ -106,6 +106,9 @@ typedef struct stoker_stats {
     uint64_t device_images, device_image_bytes;
     bool decodes_on_device;  /* a GPU decodes JPEG files */
     char decode_reason[192]; /* why it does not; "" if it does, or was not asked to */
+    /* options.batch_values_max: lengths of all samples delivered, and the values that their batches take with padding:
+     * 1 - length_values / length_room is the share of padding. 0 without it. */
+    uint64_t length_values, length_room;
 } stoker_stats;
 
 #define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))

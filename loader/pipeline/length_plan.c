@@ -1,0 +1,103 @@
+/* length_plan.c - see length_plan.h. */
+#include "loader/pipeline/length_plan.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "loader/base/rng.h"
+
+uint64_t stk_length_values(const struct stk_length_rule *rule, uint64_t rows, uint64_t longest,
+                           uint64_t sum)
+{
+    if (rule->multiple == 0)
+        return sum;
+    return rows * ((longest + rule->multiple - 1) / rule->multiple * rule->multiple);
+}
+
+/* ---- samples by falling length: merge sort, so that samples of one length keep their order ---- */
+
+static void merge(const uint64_t *lengths, const uint32_t *from, uint32_t *to, uint32_t begin,
+                  uint32_t middle, uint32_t end)
+{
+    uint32_t left = begin;
+    uint32_t right = middle;
+    for (uint32_t at = begin; at < end; at++) {
+        const bool takes_left =
+            left < middle && (right >= end || lengths[from[left]] >= lengths[from[right]]);
+        to[at] = takes_left ? from[left++] : from[right++];
+    }
+}
+
+static void sort(const uint64_t *lengths, uint32_t count, uint32_t *order, uint32_t *room)
+{
+    uint32_t *from = order;
+    uint32_t *to = room;
+    for (uint64_t run = 1; run < count; run *= 2) {
+        for (uint64_t begin = 0; begin < count; begin += 2 * run) {
+            const uint64_t middle = begin + run < count ? begin + run : count;
+            const uint64_t end = begin + 2 * run < count ? begin + 2 * run : count;
+            merge(lengths, from, to, (uint32_t)begin, (uint32_t)middle, (uint32_t)end);
+        }
+        uint32_t *const other = from;
+        from = to;
+        to = other;
+    }
+    if (from != order)
+        memcpy(order, from, count * sizeof(order[0]));
+}
+
+/* ---- batches ---- */
+
+/* Cut the samples where the next one would exceed a limit. */
+static uint32_t cut(const struct stk_length_rule *rule, const uint64_t *lengths, uint32_t count,
+                    const uint32_t *order, struct stk_length_cut *cuts)
+{
+    uint32_t batches = 0;
+    uint64_t longest = 0;
+    uint64_t sum = 0;
+    struct stk_length_cut now = { .first = 0 };
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t length = lengths[order[i]];
+        const uint64_t most = length > longest ? length : longest;
+        if (now.rows == rule->rows_max ||
+            (now.rows > 0 && stk_length_values(rule, now.rows + UINT64_C(1), most, sum + length) >
+                                 rule->values_max)) {
+            cuts[batches++] = now;
+            now = (struct stk_length_cut){ .first = i };
+            sum = 0;
+        }
+        longest = now.rows == 0 ? length : most;
+        sum += length;
+        now.rows++;
+    }
+    cuts[batches++] = now;
+    return batches;
+}
+
+/* Fisher and Yates. The bias of a remainder of 64 bits is below 2^-32. */
+static void shuffle(uint64_t key, struct stk_length_cut *cuts, uint32_t batches)
+{
+    for (uint32_t i = batches; i > 1; i--) {
+        const uint32_t other = (uint32_t)(stk_mix64(key + i) % i);
+        const struct stk_length_cut held = cuts[i - 1];
+        cuts[i - 1] = cuts[other];
+        cuts[other] = held;
+    }
+}
+
+uint32_t stk_length_plan(const struct stk_length_rule *rule, uint64_t key, const uint64_t *lengths,
+                         uint32_t count, uint32_t *order, struct stk_length_cut *cuts,
+                         uint32_t *room)
+{
+    assert(count >= 1);
+    assert(rule->rows_max >= 1);
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = i;
+    if (rule->multiple == 0)
+        return cut(rule, lengths, count, order, cuts);
+    sort(lengths, count, order, room);
+    const uint32_t batches = cut(rule, lengths, count, order, cuts);
+    shuffle(key, cuts, batches);
+    return batches;
+}
