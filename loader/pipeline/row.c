@@ -76,7 +76,7 @@ static enum stk_row_step disagree(struct stk_row_maker *maker, struct stk_span *
 /* The last part of a row of several: settle it. */
 static enum stk_row_step end_row(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
-    struct stk_failed_row *failed = failed_row(maker, span, row);
+    struct stk_failed_row *failed = maker->failed_count == 0 ? NULL : failed_row(maker, span, row);
     stoker_error said;
     uint32_t part = 0;
     const int rc = failed == NULL ? stk_field_rows_check_sizes(maker, span, row, &part, &said) : 0;
@@ -87,6 +87,7 @@ static enum stk_row_step end_row(struct stk_row_maker *maker, struct stk_span *s
         return complete(maker, span, row);
     failed->span = NULL;
     failed->row = 0;
+    maker->failed_count--;
     return settle(maker, span, row, failed->part, &failed->error, failed->what);
 }
 
@@ -109,6 +110,7 @@ static enum stk_row_step fail(struct stk_row_maker *maker, struct stk_span *span
         failed = failed_row(maker, NULL, 0);
         assert(failed != NULL);
         failed->part = UINT32_MAX;
+        maker->failed_count++;
     }
     if (part < failed->part) {
         failed->span = span;

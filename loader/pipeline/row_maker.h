@@ -39,6 +39,7 @@ struct stk_row_maker {
     uint32_t order_count;
     struct stk_failed_row *failed; /* [failed_max]; NULL with one part and field */
     uint32_t failed_max;
+    uint32_t failed_count; /* in use; 0 nearly always, so that good rows need not look */
 };
 
 /* Allocate the memory. Without `reads` no row may be read. Returns 0 or STOKER_ENOMEM; destroy either way. */
