@@ -81,6 +81,20 @@ static int walk(int directory, const char *path, int flags)
     return rc;
 }
 
+/* Linux cannot decide whether ".." leads out if anything at all was renamed or mounted meanwhile: EAGAIN. A rename
+ * takes less time than an open, so that even on a machine that renames all the time few tries are enough. */
+static long open_decided(int directory, const char *path, const struct open_how *how)
+{
+    enum { TRIES_MAX = 100 };
+    long fd = -1;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        fd = syscall(SYS_openat2, directory, path, how, sizeof(*how));
+        if (fd >= 0 || errno != EAGAIN)
+            break;
+    }
+    return fd;
+}
+
 int stk_open_beneath(int directory, const char *path, int flags)
 {
     if (directory == AT_FDCWD) {
@@ -89,7 +103,7 @@ int stk_open_beneath(int directory, const char *path, int flags)
     }
     const struct open_how how = { .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
                                   .resolve = stk_open_beneath_resolve(directory) };
-    long fd = syscall(SYS_openat2, directory, path, &how, sizeof(how));
+    const long fd = open_decided(directory, path, &how);
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
         if (leads_out(path))
             return -EXDEV;

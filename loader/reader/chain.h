@@ -76,6 +76,13 @@ static inline bool stk_chain_would_wait(const struct stk_chain *chain)
     return chain->results[STK_CHAIN_OPEN] >= 0 && chain->results[STK_CHAIN_READ] == -EAGAIN;
 }
 
+/* Returns true if Linux could not decide whether ".." leads out, because something was renamed or mounted meanwhile, wherever
+ * that was. An open by a call of its own is tried again until Linux can. */
+static inline bool stk_chain_undecided(const struct stk_chain *chain)
+{
+    return chain->results[STK_CHAIN_OPEN] == -EAGAIN;
+}
+
 /* Returns true if the slot may still hold a file. */
 static inline bool stk_chain_dirty(const struct stk_chain *chain)
 {

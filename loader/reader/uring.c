@@ -321,6 +321,8 @@ static stoker_read *finish_chain(struct uring *uring, struct stk_chain *chain)
         read_by_calls(uring, read);
         if (read->result >= 0) /* not a pipe: this file system does not work with O_NONBLOCK */
             uring->how.flags = uring->unlinked.flags &= ~(uint64_t)O_NONBLOCK;
+    } else if (stk_chain_undecided(chain)) {
+        read_by_calls(uring, read);
     } else if (read->result == -ELOOP) { /* a link that stays in the directory may be followed */
         read_by_calls(uring, read);
         uring->has_links = uring->has_links || read->result >= 0;

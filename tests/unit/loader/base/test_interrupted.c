@@ -1,15 +1,18 @@
 /* test_interrupted.c - calls that a signal interrupted are made again, and short ones are taken up where
  * they stopped.
  *
- *   the code under test ──▶ pread(), write() of this program ──▶ the script's next answer,
- *                                                                or what the kernel says
+ *   the code under test ──▶ pread(), write(), openat2 ──▶ the script's next answer,
+ *                           of this program               or what the kernel says
  *
  * No signal could be timed to arrive inside of a call, so the answers come by a script. Only the thread
  * that follows it is answered so.
  */
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -86,6 +89,27 @@ ssize_t write(int fd, const void *from, size_t bytes)
     ssize_t answer;
     struct iovec piece = { .iov_base = (void *)(uintptr_t)from, .iov_len = bytes };
     return scripted(&piece.iov_len, &answer) ? answer : writev(fd, &piece, 1);
+}
+
+typedef long (*call_fn)(long number, ...);
+
+/* openat2 has no function in libc. Without AddressSanitizer, for not all calls have six arguments. */
+__attribute__((no_sanitize_address)) long syscall(long number, ...)
+{
+    long arguments[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        arguments[i] = va_arg(list, long);
+    va_end(list);
+    ssize_t answer;
+    size_t bytes = 0;
+    if (number == SYS_openat2 && scripted(&bytes, &answer))
+        return answer;
+    call_fn call;
+    *(void **)&call = dlsym(RTLD_NEXT, "syscall");
+    return call(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+                arguments[5]);
 }
 
 /* ---- a part of a file ------------------------------------------------------------ */
@@ -171,6 +195,21 @@ Test(interrupted, a_whole_file_is_read_on)
     cr_assert_eq(put_away(), 5); /* the rest, and the end behind it */
     cr_assert_eq(got, BYTES);
     cr_assert(stk_test_bytes_match(bytes, 0, BYTES));
+    remove_known(&known);
+}
+
+/* EAGAIN: something was renamed meanwhile. */
+Test(interrupted, an_open_that_was_not_decided_is_made_again)
+{
+    const struct known known = make_known();
+    FOLLOW(-EAGAIN, -EAGAIN, -EAGAIN);
+    const int fd = stk_open_beneath_to_read(known.fd, "known");
+    cr_assert_eq(put_away(), 4);
+    cr_assert_geq(fd, 0);
+    close(fd);
+    FOLLOW(-EAGAIN, -ENOENT);
+    cr_assert_eq(stk_open_beneath_to_read(known.fd, "known"), -ENOENT);
+    cr_assert_eq(put_away(), 2);
     remove_known(&known);
 }
 

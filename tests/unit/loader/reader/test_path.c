@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/base/fault.h"
@@ -332,6 +335,60 @@ CleanTest(reader_path, errors_are_results_and_links_stay_in_the_tree)
         cr_assert_eq(read_path(readers[n], AT_FDCWD, outside), (int32_t)size_of(3));
     }
     remove_tree(&tree);
+}
+
+/* Something on the machine is renamed all the time: then Linux often cannot decide at once where ".." leads. */
+static pid_t rename_until_killed(const struct tree *tree)
+{
+    const pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* if an assertion ends the test */
+    while (child == 0)
+        if (renameat(tree->fd, "c/2.bin", tree->fd, "c/two.bin") != 0 ||
+            renameat(tree->fd, "c/two.bin", tree->fd, "c/2.bin") != 0)
+            _exit(1);
+    return child;
+}
+
+CleanTest(reader_path, renames_elsewhere_do_not_matter)
+{
+    enum { OPENS = 2000 };
+    if (!stk_test_has_openat2())
+        cr_skip_test("no openat2 here: no link is followed");
+    const struct tree tree = make_tree();
+    cr_assert_eq(symlinkat("../b/4.bin", tree.fd, "a/inside"), 0);
+    const pid_t renames = rename_until_killed(&tree);
+    for (size_t n = 0; n < READERS; n++) {
+        if (!stk_test_reader_works(readers[n]))
+            continue;
+        void *ring = open_ring(readers[n], tree.fd, 2);
+        for (int i = 0; i < OPENS; i++)
+            cr_assert_eq(read_in(readers[n], ring, "a/inside"), (int32_t)size_of(4));
+        cr_assert_eq(readers[n]->close(ring, WAIT_NS), 0);
+    }
+    cr_assert_eq(kill(renames, SIGKILL), 0);
+    cr_assert_eq(waitpid(renames, NULL, 0), renames);
+    remove_tree(&tree);
+}
+
+/* A kernel that never decides: the tries have an end. */
+CleanTest(reader_path, an_open_is_tried_again_but_not_for_ever)
+{
+    const struct tree tree = make_tree();
+    if (stk_seccomp_refuse(SYS_openat2, EAGAIN) != 0)
+        cr_skip_test("no seccomp filters here");
+    cr_assert_eq(read_path(&stk_reader_pread, tree.fd, "a/3.bin"), -EAGAIN);
+    remove_tree(&tree);
+}
+
+CleanTest(reader_path, an_open_without_a_decision_is_noticed)
+{
+    struct stk_chain chain = { .results = {
+                                   [STK_CHAIN_OPEN] = -EAGAIN, [STK_CHAIN_READ] = -ECANCELED } };
+    cr_assert(stk_chain_undecided(&chain));
+    chain.results[STK_CHAIN_OPEN] = -ECANCELED; /* the chain broke, and the loader starts another */
+    cr_assert_not(stk_chain_undecided(&chain));
 }
 
 /* ---- less than everything ---- */
