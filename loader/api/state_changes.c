@@ -80,14 +80,23 @@ __attribute__((format(printf, 2, 3))) static int refuse(stoker_error *error, con
                          why);
 }
 
-static int check_bytes(const struct stk_mix *mix, const uint8_t *bytes, size_t size,
-                       stoker_error *error)
+/* Bytes that were written as a state with changes, of whatever mix. */
+static int check_whole(const uint8_t *bytes, size_t size, stoker_error *error)
 {
     if (size < HEADER_BYTES + CHECK_BYTES || size % 8 != 0 ||
         memcmp(bytes + TOKEN_BYTES, MAGIC, sizeof(MAGIC)) != 0 ||
         stk_load_le64(bytes + size - CHECK_BYTES) != check_word(bytes, size))
         return refuse(error, "not what stoker_loader_state_write() wrote, or damaged: %zu bytes",
                       size);
+    return 0;
+}
+
+static int check_bytes(const struct stk_mix *mix, const uint8_t *bytes, size_t size,
+                       stoker_error *error)
+{
+    const int rc = check_whole(bytes, size, error);
+    if (rc < 0)
+        return rc;
     const uint32_t version = stk_load_le32(bytes + 68);
     const uint32_t sources = stk_load_le32(bytes + 72);
     const uint32_t changes = stk_load_le32(bytes + 76);
@@ -139,4 +148,26 @@ int stk_state_changes_read(struct stk_mix *mix, const void *bytes, size_t size, 
                ? stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
                                "resume_bytes: %" PRIu32 " changes", changes)
                : rc;
+}
+
+/* ---- moving -------------------------------------------------------------------------------- */
+
+int stoker_state_bytes_seek(void *bytes, size_t size, uint64_t epoch, uint64_t position,
+                            stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    stoker_state token;
+    if (bytes == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "bytes is NULL");
+    int rc = size == TOKEN_BYTES ? 0 : check_whole(bytes, size, error);
+    if (rc < 0)
+        return rc;
+    memcpy(token.bytes, bytes, TOKEN_BYTES);
+    rc = stoker_state_seek(&token, epoch, position, error);
+    if (rc < 0)
+        return rc;
+    memcpy(bytes, token.bytes, TOKEN_BYTES);
+    if (size > TOKEN_BYTES)
+        stk_store_le64((uint8_t *)bytes + size - CHECK_BYTES, check_word(bytes, size));
+    return STOKER_OK;
 }

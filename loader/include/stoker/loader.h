@@ -584,6 +584,11 @@ STOKER_API int stoker_loader_state_write(const stoker_loader *loader, void *byte
 STOKER_API int stoker_state_seek(stoker_state *state, uint64_t epoch, uint64_t position,
                                  stoker_error *error);
 
+/* Move a state of any size, as stoker_loader_state_write() writes it: as stoker_state_seek() for its token; changes of the weights
+ * of a mix stay in it, with their positions. On failure bytes is unchanged. Any thread. */
+STOKER_API int stoker_state_bytes_seek(void *bytes, size_t size, uint64_t epoch, uint64_t position,
+                                       stoker_error *error);
+
 /* The index in batch.fields of the field with that name, 0 .. field_count - 1; -1 if there is none. Any thread. */
 STOKER_API int32_t stoker_loader_field(const stoker_loader *loader, const char *name);
 

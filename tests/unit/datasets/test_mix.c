@@ -511,6 +511,40 @@ CleanTest(mix, refuses_a_state_that_is_not_whole)
     stoker_dataset_close(&dataset);
 }
 
+/* Back and ahead: the changes stay where they were. */
+CleanTest(mix, moves_a_state_with_its_changes)
+{
+    static uint64_t planned[LAST];
+    static uint64_t ids[LAST];
+    static const uint64_t positions[] = { 0, 402, 404, 1000 };
+    uint8_t taken[sizeof(state_bytes)];
+    stoker_dataset *dataset = dataset_of(spec_of_five);
+    stoker_error error = { .message = "" };
+    state_size = 0;
+    run_leg(dataset, 1, UINT32_MAX, planned);
+    state_size = 0;
+    run_leg(dataset, 1, 4, ids);
+    const size_t size = state_size;
+    memcpy(taken, state_bytes, size);
+    for (size_t i = 0; i < sizeof(positions) / sizeof(positions[0]); i++) {
+        const uint64_t from = positions[i];
+        memcpy(state_bytes, taken, size);
+        cr_assert_eq(stoker_state_bytes_seek(state_bytes, size, from / EPOCH, from % EPOCH, &error),
+                     STOKER_OK, "%s", error.message);
+        memset(ids, 0xFF, sizeof(ids));
+        run_leg(dataset, 1, UINT32_MAX, ids);
+        cr_assert_arr_eq(ids + from, planned + from, (LAST - from) * sizeof(ids[0]));
+    }
+    taken[100] ^= 1;
+    cr_assert_eq(stoker_state_bytes_seek(taken, size, 0, 0, &error), STOKER_ESTATE);
+    taken[100] ^= 1;
+    for (size_t bytes = 0; bytes < size; bytes++)
+        if (bytes != 64) /* the token alone */
+            cr_assert_eq(stoker_state_bytes_seek(taken, bytes, 0, 0, &error), STOKER_ESTATE);
+    cr_assert_eq(stoker_state_bytes_seek(NULL, size, 0, 0, &error), STOKER_EINVAL);
+    stoker_dataset_close(&dataset);
+}
+
 static void expect_no_change(stoker_loader *loader, uint64_t position, const double *weights,
                              const char *says)
 {
