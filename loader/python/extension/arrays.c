@@ -6,7 +6,7 @@
  */
 #include "core.h"
 
-static void let_go(void *context)
+void core_let_go(void *context)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     Py_DECREF((PyObject *)context);
@@ -96,18 +96,39 @@ static int read_array(PyObject *item, stoker_array *array, PyObject *keep)
     return 0;
 }
 
-static PyObject *make_dataset(core_state *state, const stoker_array *arrays, uint32_t array_count,
-                              uint64_t count, uint64_t fingerprint, PyObject *keep)
+int core_read_arrays(PyObject *fields, core_array_list *out, PyObject *keep)
+{
+    PyObject *list = PySequence_List(fields);
+    if (list == NULL)
+        return -1;
+    const Py_ssize_t count = PyList_Size(list);
+    int rc = 0;
+    if (count > STOKER_FIELDS_MAX) {
+        PyErr_Format(PyExc_ValueError, "fields: %zd, more than %d", count, STOKER_FIELDS_MAX);
+        rc = -1;
+    }
+    for (Py_ssize_t i = 0; rc == 0 && i < count; i++) {
+        out->each[i] = (stoker_array)STOKER_ARRAY_INIT;
+        rc = read_array(PyList_GetItem(list, i), &out->each[i], keep);
+    }
+    out->count = (uint32_t)count;
+    Py_DECREF(list);
+    return rc;
+}
+
+static PyObject *make_dataset(core_state *state, const core_array_list *arrays, uint64_t count,
+                              uint64_t fingerprint, PyObject *keep)
 {
     stoker_arrays_options options = STOKER_ARRAYS_OPTIONS_INIT;
-    options.destroy = let_go;
+    options.destroy = core_let_go;
     options.context = keep;
     options.fingerprint = fingerprint;
     stoker_dataset *handle = NULL;
     stoker_error error;
-    if (stoker_dataset_from_arrays(&handle, arrays, array_count, count, &options, &error) < 0)
+    if (stoker_dataset_from_arrays(&handle, arrays->each, arrays->count, count, &options, &error) <
+        0)
         return core_raise(state, &error);
-    Py_INCREF(keep); /* let_go()'s */
+    Py_INCREF(keep); /* core_let_go()'s */
     return core_wrap_dataset(state, handle, false);
 }
 
@@ -121,24 +142,11 @@ PyObject *core_arrays(PyObject *module, PyObject *args, PyObject *keywords)
         core_u64(number, "count", &count) < 0 ||
         (print != NULL && core_u64(print, "fingerprint", &fingerprint) < 0))
         return NULL;
-    PyObject *list = PySequence_List(fields);
     PyObject *keep = PyList_New(0);
-    const Py_ssize_t array_count = list != NULL ? PyList_Size(list) : 0;
-    stoker_array *arrays = core_zeroed(STOKER_FIELDS_MAX * sizeof(*arrays));
-    int rc = list != NULL && keep != NULL && arrays != NULL ? 0 : -1;
-    if (rc == 0 && array_count > STOKER_FIELDS_MAX) {
-        PyErr_Format(PyExc_ValueError, "fields: %zd, more than %d", array_count, STOKER_FIELDS_MAX);
-        rc = -1;
-    }
-    for (Py_ssize_t i = 0; rc == 0 && i < array_count; i++) {
-        arrays[i] = (stoker_array)STOKER_ARRAY_INIT;
-        rc = read_array(PyList_GetItem(list, i), &arrays[i], keep);
-    }
-    if (rc == 0)
-        made = make_dataset(PyModule_GetState(module), arrays, (uint32_t)array_count, count,
-                            fingerprint, keep);
+    core_array_list *arrays = core_zeroed(sizeof(*arrays));
+    if (keep != NULL && arrays != NULL && core_read_arrays(fields, arrays, keep) == 0)
+        made = make_dataset(PyModule_GetState(module), arrays, count, fingerprint, keep);
     PyMem_Free(arrays);
     Py_XDECREF(keep);
-    Py_XDECREF(list);
     return made;
 }

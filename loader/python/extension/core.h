@@ -5,6 +5,9 @@
  *   values.c      Python objects as numbers, words and bytes
  *   dataset.c     the type Dataset, and views of it
  *   arrays.c      Dataset.arrays(): the user's memory as a data set
+ *   files.c       Dataset.files(): lists of files, and the user's memory beside them
+ *   mix.c         mixes: Dataset.mix(), what each source has had, other weights while a loader runs
+ *   pack.c        Dataset.pack(): rows packed from documents
  *   maker.c       Dataset.python(): samples that the user's code makes
  *   loader.c      the type Loader: next, state, close; what may happen at once
  *   options.c     a dictionary as stoker_loader_options
@@ -72,6 +75,39 @@ PyObject *core_open(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *core_arrays(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *core_python(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *core_concat(PyObject *module, PyObject *datasets);
+PyObject *core_files(PyObject *module, PyObject *args, PyObject *keywords);
+PyObject *core_mix(PyObject *module, PyObject *args, PyObject *keywords);
+
+/* The data sets of a sequence of Datasets. */
+typedef struct core_handles {
+    stoker_dataset **each; /* [count]; valid while `list` lives */
+    PyObject *list;
+    uint32_t count;
+    bool calls_python; /* one of them does */
+} core_handles;
+
+/* TypeError if one is no Dataset. Then drop them; that also holds after a failure. */
+int core_take_handles(core_state *state, PyObject *datasets, core_handles *out);
+void core_drop_handles(core_handles *handles);
+
+/* ---- arrays.c ---- */
+
+/* Arrays of Dataset.arrays(); what they point to lives as long as the list `keep`. */
+typedef struct core_array_list {
+    stoker_array each[STOKER_FIELDS_MAX];
+    uint32_t count;
+} core_array_list;
+
+int core_read_arrays(PyObject *fields, core_array_list *out, PyObject *keep);
+
+/* stoker_arrays_options.destroy of a data set that has a reference to `keep`, its context. */
+void core_let_go(void *keep);
+
+/* ---- mix.c, pack.c: methods of Dataset ---- */
+
+PyObject *core_pack(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *core_mix_source(PyObject *self, PyObject *id);
+PyObject *core_mix_counts(PyObject *self, PyObject *position);
 
 /* ---- errors.c ---- */
 

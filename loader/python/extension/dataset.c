@@ -34,7 +34,8 @@ static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywor
     (void)type;
     (void)args;
     (void)keywords;
-    PyErr_SetString(PyExc_TypeError, "use Dataset.open(), arrays(), python() or concat()");
+    PyErr_SetString(PyExc_TypeError,
+                    "use Dataset.open(), arrays(), files(), python(), concat() or mix()");
     return NULL;
 }
 
@@ -150,38 +151,58 @@ static PyObject *weight(PyObject *self, PyObject *args)
     return view_of(self, rc, handle, &error);
 }
 
-static PyObject *concat_list(core_state *state, PyObject *list, stoker_dataset **handles)
+static int read_handles(core_state *state, PyObject *list, core_handles *out)
 {
-    const Py_ssize_t count = PyList_Size(list);
-    bool calls_python = false;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *item = PyList_GetItem(list, i);
-        if (Py_TYPE(item) != state->dataset_type)
-            return PyErr_Format(PyExc_TypeError, "datasets: a Dataset, not %R", item);
-        handles[i] = handle_of(item);
-        calls_python = calls_python || ((core_dataset *)item)->calls_python;
+    for (uint32_t i = 0; i < out->count; i++) {
+        PyObject *item = PyList_GetItem(list, (Py_ssize_t)i);
+        if (Py_TYPE(item) != state->dataset_type) {
+            PyErr_Format(PyExc_TypeError, "datasets: a Dataset, not %R", item);
+            return -1;
+        }
+        out->each[i] = handle_of(item);
+        out->calls_python = out->calls_python || ((core_dataset *)item)->calls_python;
     }
-    stoker_dataset *handle = NULL;
-    stoker_error error;
-    if (stoker_dataset_concat(&handle, handles, (uint32_t)count, &error) < 0)
-        return core_raise(state, &error);
-    return core_wrap_dataset(state, handle, calls_python);
+    return 0;
+}
+
+int core_take_handles(core_state *state, PyObject *datasets, core_handles *out)
+{
+    *out = (core_handles){ .list = PySequence_List(datasets) };
+    const size_t count = out->list != NULL ? (size_t)PyList_Size(out->list) : 0;
+    if (out->list == NULL ||
+        (out->each = core_zeroed((count + 1) * sizeof(stoker_dataset *))) == NULL)
+        goto failed;
+    if (count > UINT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "datasets: %zu are too many", count);
+        goto failed;
+    }
+    out->count = (uint32_t)count;
+    if (read_handles(state, out->list, out) == 0)
+        return 0;
+failed:
+    core_drop_handles(out);
+    return -1;
+}
+
+void core_drop_handles(core_handles *handles)
+{
+    PyMem_Free(handles->each);
+    Py_CLEAR(handles->list);
+    handles->each = NULL;
 }
 
 PyObject *core_concat(PyObject *module, PyObject *datasets)
 {
-    PyObject *list = PySequence_List(datasets);
-    if (list == NULL)
+    core_state *state = PyModule_GetState(module);
+    core_handles sources;
+    if (core_take_handles(state, datasets, &sources) < 0)
         return NULL;
-    const size_t count = (size_t)PyList_Size(list);
-    stoker_dataset **handles = core_zeroed((count + 1) * sizeof(stoker_dataset *));
-    PyObject *made = handles == NULL ? NULL
-                     : count > UINT32_MAX
-                         ? PyErr_Format(PyExc_ValueError, "datasets: %zu are too many", count)
-                         : concat_list(PyModule_GetState(module), list, handles);
-    PyMem_Free(handles);
-    Py_DECREF(list);
-    return made;
+    stoker_dataset *handle = NULL;
+    stoker_error error;
+    const int rc = stoker_dataset_concat(&handle, sources.each, sources.count, &error);
+    core_drop_handles(&sources);
+    return rc == 0 ? core_wrap_dataset(state, handle, sources.calls_python)
+                   : core_raise(state, &error);
 }
 
 /* ---- one sample ---- */
@@ -369,6 +390,10 @@ static PyMethodDef methods[] = {
     { "split", CORE_METHOD(split), METH_VARARGS | METH_KEYWORDS, "One side of a random split." },
     { "repeat", repeat, METH_O, "Every sample several times." },
     { "weight", weight, METH_VARARGS, "The same samples, drawn by weight if a loader shuffles." },
+    { "pack", CORE_METHOD(core_pack), METH_VARARGS | METH_KEYWORDS,
+      "Rows of one length, packed from documents." },
+    { "mix_source", core_mix_source, METH_O, "The source of a sample of a mix." },
+    { "mix_counts", core_mix_counts, METH_O, "Samples of each source up to a position." },
     { "read", read_sample, METH_O, "One sample: the bytes of each field." },
     { "class_name", CORE_METHOD(class_name), METH_VARARGS | METH_KEYWORDS, "The name of a class." },
     { NULL, NULL, 0, NULL },
@@ -392,6 +417,10 @@ static PyMethodDef makers[] = {
     { "python", CORE_METHOD(core_python), METH_VARARGS | METH_KEYWORDS,
       "Samples that Python code makes." },
     { "concat", core_concat, METH_O, "Several data sets, one after the other." },
+    { "files", CORE_METHOD(core_files), METH_VARARGS | METH_KEYWORDS,
+      "Lists of files, and samples in memory." },
+    { "mix", CORE_METHOD(core_mix), METH_VARARGS | METH_KEYWORDS,
+      "Several data sets, each with its share of the order." },
     { NULL, NULL, 0, NULL },
 };
 

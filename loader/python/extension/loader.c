@@ -360,15 +360,22 @@ static PyObject *get_state(PyObject *object, PyObject *unused)
 {
     (void)unused;
     core_loader *self = (core_loader *)object;
-    stoker_state state;
-    int rc;
+    stoker_error error;
     if (core_enter_consumer(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = stoker_loader_state(self->handle, &state);
-    Py_END_ALLOW_THREADS core_leave_consumer(self);
-    if (rc < 0)
-        return core_raise_code(self->state, rc, STOKER_STAGE_WAIT, NULL);
-    return PyBytes_FromStringAndSize((const char *)state.bytes, sizeof(state.bytes));
+    const size_t size = stoker_loader_state_size(self->handle);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    int rc = 0;
+    if (bytes != NULL) {
+        char *at = PyBytes_AsString(bytes);
+        Py_BEGIN_ALLOW_THREADS rc = stoker_loader_state_write(self->handle, at, size, &error);
+        Py_END_ALLOW_THREADS
+    }
+    core_leave_consumer(self);
+    if (rc == 0)
+        return bytes;
+    Py_XDECREF(bytes);
+    return core_raise(self->state, &error);
 }
 
 static PyObject *bad_sample(PyObject *object, PyObject *number)
@@ -542,6 +549,9 @@ static PyMethodDef methods[] = {
       "Events since the last call." },
     { "fileno", fileno_method, METH_NOARGS, "Readable while next() would not wait." },
     { "field", field_index, METH_O, "The index of a field." },
+    { "mix_counts", core_loader_mix_counts, METH_NOARGS, "What each source of a mix has had." },
+    { "change_mix", CORE_METHOD(core_change_mix), METH_VARARGS | METH_KEYWORDS,
+      "Other weights from a position on." },
     { "close", close_method, METH_NOARGS, "Stop the workers and free the memory." },
     { "__enter__", enter_with, METH_NOARGS, NULL },
     { "__exit__", leave_with, METH_VARARGS, NULL },

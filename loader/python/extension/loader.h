@@ -49,7 +49,6 @@ typedef struct core_options {
     stoker_loader_options c;
     PyObject *keep; /* texts and numbers that c points to */
     stoker_order order;
-    stoker_state resume;
     float mean[STOKER_CHANNELS_MAX], std[STOKER_CHANNELS_MAX];
     stoker_field_options fields[STOKER_FIELDS_MAX];
 } core_options;
@@ -65,6 +64,11 @@ PyObject *core_snapshot(PyObject *self, PyObject *unused);
 PyObject *core_stats_between(PyObject *module, PyObject *args);
 PyObject *core_take_trace(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *core_trace_json(PyObject *module, PyObject *runs);
+
+/* ---- mix.c ---- */
+
+PyObject *core_loader_mix_counts(PyObject *self, PyObject *unused);
+PyObject *core_change_mix(PyObject *self, PyObject *args, PyObject *keywords);
 
 /* ---- batch.c ---- */
 

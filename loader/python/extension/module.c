@@ -30,21 +30,22 @@ static PyObject *ranks(PyObject *module, PyObject *unused)
 static PyObject *seek(PyObject *module, PyObject *args, PyObject *keywords)
 {
     static char *names[] = { "state", "epoch", "position", NULL };
-    PyObject *token, *epoch, *position;
-    stoker_state state;
+    PyObject *state, *epoch, *position;
     uint64_t to_epoch, to_position;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SOO:seek", names, &token, &epoch,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "SOO:seek", names, &state, &epoch,
                                      &position) ||
         core_u64(epoch, "epoch", &to_epoch) < 0 || core_u64(position, "position", &to_position) < 0)
         return NULL;
-    if (PyBytes_Size(token) != (Py_ssize_t)sizeof(state.bytes))
-        return PyErr_Format(PyExc_ValueError, "a state has %zu bytes, not %zd", sizeof(state.bytes),
-                            PyBytes_Size(token));
-    memcpy(state.bytes, PyBytes_AsString(token), sizeof(state.bytes));
+    const Py_ssize_t size = PyBytes_Size(state);
+    PyObject *moved = PyBytes_FromStringAndSize(PyBytes_AsString(state), size);
+    if (moved == NULL)
+        return NULL;
     stoker_error error;
-    if (stoker_state_seek(&state, to_epoch, to_position, &error) < 0)
-        return core_raise(PyModule_GetState(module), &error);
-    return PyBytes_FromStringAndSize((const char *)state.bytes, sizeof(state.bytes));
+    if (stoker_state_bytes_seek(PyBytes_AsString(moved), (size_t)size, to_epoch, to_position,
+                                &error) == 0)
+        return moved;
+    Py_DECREF(moved);
+    return core_raise(PyModule_GetState(module), &error);
 }
 
 /* Workers that call the user's code must have ended before the interpreter forgets how to run it. */
@@ -70,7 +71,7 @@ static PyMethodDef functions[] = {
     { "ranks", ranks, METH_NOARGS,
       "The place of this process among those that a launcher started." },
     { "seek", CORE_METHOD(seek), METH_VARARGS | METH_KEYWORDS,
-      "The token of the same run at another position." },
+      "The state of the same run at another position." },
     { "stats_between", core_stats_between, METH_VARARGS, "What happened between two snapshots." },
     { "trace_json", core_trace_json, METH_O, "Events as text that Perfetto opens." },
     { "_close_all", close_all, METH_NOARGS, "Close every loader that exists: called at exit." },

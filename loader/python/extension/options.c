@@ -71,6 +71,8 @@ static const struct member loader_members[] = {
     { "local_rank", U32, LOADER(local_rank), PLAIN },
     { "local_world_size", U32, LOADER(local_world_size), PLAIN },
     { "decode", WORD, LOADER(decode), WORDS(decodes) },
+    { "batch_values_max", U64, LOADER(batch_values_max), PLAIN },
+    { "batch_window", U32, LOADER(batch_window), PLAIN },
     { "transform", NESTED, 0, PLAIN }, /* read_nested() */
     { "mixing", NESTED, 0, PLAIN },
     { "mean", NESTED, 0, PLAIN },
@@ -128,7 +130,7 @@ static const struct member field_members[] = {
     { "fill_value", DOUBLE, AT(stoker_field_options, fill_value), PLAIN },
 };
 
-static const char *const orders[] = { "default", "weighted", "own" };
+static const char *const orders[] = { "default", "weighted", "own", "uniform" };
 
 static const struct member order_members[] = {
     { "kind", WORD, AT(stoker_order, kind), WORDS(orders) },
@@ -405,15 +407,9 @@ static int read_resume(PyObject *value, core_options *options)
     PyObject *bytes = core_bytes(value, "resume");
     if (bytes == NULL)
         return -1;
-    int rc = 0;
-    if (PyBytes_Size(bytes) == (Py_ssize_t)sizeof(options->resume.bytes)) {
-        memcpy(options->resume.bytes, PyBytes_AsString(bytes), sizeof(options->resume.bytes));
-        options->c.resume = &options->resume;
-    } else {
-        PyErr_Format(PyExc_ValueError, "resume: a state has %zu bytes, not %zd",
-                     sizeof(options->resume.bytes), PyBytes_Size(bytes));
-        rc = -1;
-    }
+    const int rc = PyList_Append(options->keep, bytes);
+    options->c.resume_bytes = PyBytes_AsString(bytes);
+    options->c.resume_byte_count = (size_t)PyBytes_Size(bytes);
     Py_DECREF(bytes);
     return rc;
 }

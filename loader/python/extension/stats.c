@@ -76,6 +76,8 @@ static const struct member members[] = {
     MEMBER(U64, device_image_bytes),
     MEMBER(BOOL, decodes_on_device),
     MEMBER(TEXT, decode_reason),
+    MEMBER(U64, length_values),
+    MEMBER(U64, length_room),
 };
 
 static PyObject *value_of(const struct member *member, const void *at)

@@ -35,7 +35,7 @@ def ranks() -> Dict[str, Any]:
     unknown) and launcher ("none", "torchrun", "Open MPI", "PMI" or "Slurm")."""
 
 def seek(state: bytes, epoch: int, position: int) -> bytes:
-    """The token of the same run after ``position`` samples of ``epoch``, counted over all ranks."""
+    """The state of the same run after ``position`` samples of ``epoch``, counted over all ranks: as many bytes as ``state``."""
 
 def stats_between(before: bytes, after: bytes) -> Dict[str, Any]:
     """What happened between two results of Loader.snapshot(): as Loader.stats(), with counts and times as differences, and
@@ -58,6 +58,8 @@ class FieldInfo(TypedDict):
     pixels_max: int  # 0 = all images have `shape`
     sizes_differ: bool
 
+# name, one path per sample, height, width, channels (of images and masks; 0 = as the images are)
+FileList = Tuple[str, Sequence[str], int, int, int]
 # name, kind ("array", "image", "mask", "bytes"), dtype, shape of one sample, address of the first sample, the object that
 # keeps the memory alive
 Array = Tuple[str, str, str, Sequence[int], int, Any]
@@ -92,6 +94,37 @@ class Dataset:
         is copied. ``seed`` is a random number below 2^64 that depends only on the loader's seed, the epoch and the id.
         Called in the loader's workers, by several at once, each holding the GIL where there is one. What it raises makes the
         sample bad."""
+    @staticmethod
+    def files(
+        lists: Sequence[FileList], arrays: Sequence[Union[Array, ArrayWithClasses]], count: int, fingerprint: int = 0
+    ) -> "Dataset":
+        """``count`` samples of 1 to 32 lists of files, and arrays beside them as for ``arrays()``. Paths are copied."""
+    @staticmethod
+    def mix(
+        datasets: Sequence["Dataset"],
+        weights: Any,
+        epoch_samples: Optional[int] = None,
+        changes: Optional[Sequence[Tuple[int, Any]]] = None,
+    ) -> "Dataset":
+        """Several data sets, each with its share of the order; ``changes`` are (position, weights). Weights are one float64
+        per data set, as bytes or what memoryview() takes. ``epoch_samples``: None = the samples of all together."""
+    def mix_source(self, id: int) -> Tuple[int, int]:
+        """The index of the data set of a mix that a sample comes from, and its id there."""
+    def mix_counts(self, position: int) -> Tuple[int, ...]:
+        """Samples of each data set of a mix among the first ``position`` from the start of the run."""
+    def pack(
+        self,
+        length: int,
+        block: Optional[int] = None,
+        long: Optional[str] = None,
+        fields: Optional[Sequence[str]] = None,
+        dtype: Optional[str] = None,
+        padding: Optional[int] = None,
+        ignored: Optional[int] = None,
+        field: Optional[str] = None,
+    ) -> "Dataset":
+        """Rows of ``length`` elements, packed from whole samples. ``long``: "refuse", "split" or "crop"; ``fields``: "tokens",
+        "inputs", "targets", "positions", "documents", "cu_seqlens", "max_seqlen". None = the default of stoker_packing."""
     def select(self, ids: Union[bytes, Any]) -> "Dataset":
         """The samples with these ids, in this order: C-contiguous uint64 values, as bytes or what memoryview() takes. Copied."""
     def split(self, test: float, seed: int = 0, side: str = "train", stratified: bool = False) -> "Dataset":
@@ -159,13 +192,13 @@ class Options(TypedDict, total=False):
     std: Sequence[float]
     transform: Dict[str, Any]  # members of stoker_transform: sizes are (height, width), fill a sequence of up to 4
     fields: Dict[str, Dict[str, Any]]  # by field: dtype, form ("packed", "padded", "padded_multiple", "padded_max"), multiple, pad_value, fill_value
-    # kind ("weighted", "own"), length, weights (float64 values, as Dataset.weight), ids, name, fingerprint. ids is called
+    # kind ("weighted", "own", "uniform"), length, weights (float64 values, as Dataset.weight), ids, name, fingerprint. ids is called
     # in the workers with (epoch, positions), the latter a range of ints, and returns as many uint64 values: bytes, what
     # memoryview() takes, or a sequence of ints. It must be a pure function.
     order: Dict[str, Any]
     rank: Union[int, str]
     world_size: int
-    resume: bytes  # of Loader.state()
+    resume: bytes  # of Loader.state(), of any size
     on_bad_sample: str  # "fail", "skip", "substitute"
     max_bad_samples: int  # None = no limit
     trace_events: int
@@ -182,6 +215,8 @@ class Options(TypedDict, total=False):
     local_rank: int
     local_world_size: int
     decode: str  # "cpu", "device", "auto"
+    batch_values_max: int  # 0 = no limit
+    batch_window: int
 
 @final
 class Loader:
@@ -200,7 +235,12 @@ class Loader:
     def interrupt(self) -> None:
         """Let the call of next() that waits, or the following one, return INTERRUPTED. Any thread; signal handlers."""
     def state(self) -> bytes:
-        """64 bytes: the position after the last batch that next() returned."""
+        """64 bytes: the position after the last batch that next() returned. More after change_mix(), since the changes are in it."""
+    def mix_counts(self) -> Tuple[int, ...]:
+        """How many samples of each data set of a mix all ranks together have had since the start of the run."""
+    def change_mix(self, position: int, weights: Any) -> None:
+        """Use other weights from a position of the mix on, counted from the start of the run: one float64 per data set, as
+        bytes or what memoryview() takes. An error says which position is the earliest possible one."""
     def stats(self) -> Dict[str, Any]:
         """stoker_stats by name: numbers, texts, and limit and cache as words. Any thread."""
     def snapshot(self) -> bytes:
