@@ -14,7 +14,7 @@ static const double *read_weights(PyObject *value, uint32_t source_count, PyObje
     const double *numbers = NULL;
     if (bytes == NULL)
         return NULL;
-    if (count != source_count)
+    if (source_count != 0 && count != source_count) /* 0: no mix, which the library refuses */
         PyErr_Format(PyExc_ValueError, "weights: %llu for %u data sets", (unsigned long long)count,
                      source_count);
     else if (PyList_Append(keep, bytes) == 0)

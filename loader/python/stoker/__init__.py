@@ -32,12 +32,15 @@ from ._errors import (
     StorageError,
     TooManyBadSamples,
 )
+from ._files import from_files
 from ._loader import DataLoader
+from ._mix import Mix, mix
 from ._options import FieldOptions
 from ._outputs import Padded
 from ._python_dataset import from_python
 from ._samples import Field
 from ._stats import Stats
+from ._tokens import documents, pack, tokens
 from ._transform import IMAGENET_MEAN, IMAGENET_STD, Transform
 
 __version__ = _version()
@@ -59,6 +62,7 @@ __all__ = [
     "IsADirectory",
     "LoaderError",
     "MissingFile",
+    "Mix",
     "NotSupported",
     "OptionError",
     "OutOfMemory",
@@ -71,7 +75,12 @@ __all__ = [
     "TooManyBadSamples",
     "Transform",
     "concat",
+    "documents",
     "from_arrays",
+    "from_files",
     "from_python",
+    "mix",
     "open",
+    "pack",
+    "tokens",
 ]

@@ -22,7 +22,7 @@ class Dataset:
     dataset[i]       sample i, read in this thread: a named tuple, to look at data. -1 is the last one; a slice is a view
     dataset.fields   what a sample consists of, as stored
 
-    Made by open(), from_arrays() and concat(). Files must not change while it is open: DatasetChanged otherwise.
+    Made by open(), from_arrays(), from_files(), tokens(), documents(), pack(), mix() and concat(). Files must not change while it is open: DatasetChanged otherwise.
     """
 
     def __init__(self, core: _core.Dataset) -> None:
@@ -138,6 +138,15 @@ def open(spec: Union[str, "os.PathLike[str]"], split: Optional[str] = None, max_
     return Dataset(_core.Dataset.open(os.fspath(spec), split, max_bytes))
 
 
+def dataset_of(value: Any) -> Dataset:
+    """A data set, or the one that a name means."""
+    if isinstance(value, Dataset):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return open(value)
+    raise OptionError(f"{value!r} is no data set: a stoker.Dataset, or a name as for stoker.open(), is expected")
+
+
 def concat(*datasets: Dataset) -> Dataset:
     """The samples of all, one data set after the other. All must have the same fields. `a + b` is concat(a, b)."""
     if not datasets:
@@ -180,7 +189,7 @@ def from_arrays(
     if stray:
         raise OptionError(f"kinds names {', '.join(sorted(stray))}: there is no such array")
     asked = {SINGULARS.get(name, name): kind for name, kind in (kinds or {}).items()}
-    made = [_array(name, value, asked.get(name), first, classes) for first, (name, value) in _numbered(fields)]
+    made = [array_field(name, value, asked.get(name), first, classes) for first, (name, value) in _numbered(fields)]
     counts = {field[0]: count for field, count in made}
     if len(set(counts.values())) > 1:
         lengths = ", ".join(f"{name} has {count}" for name, count in counts.items())
@@ -192,7 +201,7 @@ def _numbered(fields: Dict[str, Any]) -> Iterator[Tuple[bool, Tuple[str, Any]]]:
     return ((index == 0, item) for index, item in enumerate(fields.items()))
 
 
-def _array(
+def array_field(
     name: str, value: Any, kind: Optional[str], first: bool, classes: Optional[Sequence[str]]
 ) -> Tuple[Any, int]:
     """A field as the extension takes it, and its number of samples."""

@@ -171,7 +171,8 @@ _KINDS: Dict[str, Type[StokerError]] = {
     "STOKER_ECHANGED": DatasetChanged,
 }
 
-# Of a sample these are faults of the sample, not of an argument.
+# Of a sample these are faults of the sample, not of an argument; unless a data set finds out while it is opened that it cannot
+# be opened so.
 _OF_A_SAMPLE = {"STOKER_EINVAL", "STOKER_ELIMIT", "STOKER_EMISMATCH", "STOKER_ETYPE"}
 
 
@@ -188,7 +189,7 @@ def make(
 ) -> StokerError:
     """The exception for an error of the library. Called by stoker._core, which raises it."""
     kind = _KINDS.get(name, LoaderError)
-    if sample is not None and (kind is FormatError or name in _OF_A_SAMPLE):
+    if sample is not None and (kind is FormatError or (name in _OF_A_SAMPLE and stage not in ("options", "open"))):
         kind = CorruptSample
     elif stage == "hook" and kind is OptionError:
         kind = LoaderError

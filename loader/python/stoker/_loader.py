@@ -15,7 +15,7 @@ from ._outputs import Padded, output_of
 from ._python_dataset import from_python
 from ._samples import Field, field_of
 from ._stats import Stats
-from ._arrays import Ragged
+from ._arrays import Ragged, packed
 from ._transform import Transform
 
 _STATE_VERSION = 1
@@ -63,7 +63,12 @@ class DataLoader:
     rank, world_size this process's share of every epoch. "auto" (default): torch.distributed if it is initialised, else
                      RANK and WORLD_SIZE of torchrun, or the variables of Open MPI, MPICH or srun
     weights          one number per sample: samples are drawn with replacement, by weight; `length` of them an epoch
-    order            a function: order(epoch) returns the sample ids of an epoch; all epochs have one length
+    order            a function: order(epoch) returns the sample ids of an epoch; all epochs have one length. Or "uniform": samples
+                     are drawn with replacement, all alike; `length` of them an epoch, default as many as there are
+    batch_values_max most values of a batch, for example tokens, of rows of different lengths: as padded, if that field is. Batches then
+                     have as many rows as fit, up to batch_size; of padded rows, those of similar length come together. len() is
+                     unknown. batch_window: positions that are planned together, 1..2^20; default 8192. stats() has the share of
+                     padding: 1 - length_values / length_room
     on_bad_sample    "fail" (default), "skip": the batch is smaller, "substitute": another sample takes the place
     max_bad_samples  more end the run with TooManyBadSamples; None (default): no limit
     cache            "auto" (default), "none", "encoded", "decoded", "device"; cache_bytes: at most; share_cache: one cache for
@@ -107,8 +112,10 @@ class DataLoader:
         world_size: Union[int, str] = "auto",
         last: Optional[str] = None,
         weights: Optional[Sequence[float]] = None,
-        order: Optional[Callable[[int], Sequence[int]]] = None,
+        order: Union[Callable[[int], Sequence[int]], str, None] = None,
         length: Optional[int] = None,
+        batch_values_max: Optional[int] = None,
+        batch_window: Optional[int] = None,
         on_bad_sample: str = "fail",
         max_bad_samples: Optional[int] = None,
         cache: str = "auto",
@@ -146,6 +153,8 @@ class DataLoader:
             "scale": "auto" if scale is None else scale,
             "fields": _options.fields_of(fields),
             "order": _options.order_of(weights, order, length, shuffle),
+            "batch_values_max": batch_values_max,
+            "batch_window": batch_window,
             "mixing": _options.mixing_of(mixup, cutmix, mix_probability, cutmix_share),
             "on_bad_sample": on_bad_sample,
             "max_bad_samples": max_bad_samples,
@@ -209,7 +218,7 @@ class DataLoader:
         ]
         self._ragged = any(varies for _, varies in self._forms)
         self._slow = self._output.take is None
-        self._pad_index = len(self) - 1 if self._options["last"] == "pad" else -1
+        self._pad_index = self._length - 1 if self._options["last"] == "pad" else -1
         self._take_ids = self._output.take_ids
 
     def _ragged_values(self, capsules: Tuple[Any, ...]) -> List[Any]:
@@ -229,7 +238,9 @@ class DataLoader:
     # ---- epochs ----
 
     def __len__(self) -> int:
-        """Batches per epoch and rank; after load_state_dict() of the entire epoch."""
+        """Batches per epoch and rank; after load_state_dict() of the entire epoch. TypeError with batch_values_max: epochs differ."""
+        if self._length == 0:
+            raise TypeError("the number of batches is unknown: with batch_values_max it differs from epoch to epoch")
         return self._length
 
     def __iter__(self) -> EpochIterator:
@@ -250,7 +261,7 @@ class DataLoader:
 
     def _leave_epoch(self) -> None:
         """The iterator before stopped within the epoch, or behind its last batch without looking for another."""
-        if self._delivered == len(self):
+        if self._delivered == self._length:
             if self._core.next(self._timeout_ms) != _core.EPOCH_END:
                 raise LoaderError("the epoch has more batches than expected", code="STOKER_EINVAL")
         else:
@@ -289,7 +300,7 @@ class DataLoader:
 
     def state_dict(self) -> Dict[str, Any]:
         """Where the loader is: after the last batch that its iterator returned. A few numbers and 64 bytes as text, for
-        torch.save(), JSON or any checkpoint; the same on every rank."""
+        torch.save(), JSON or any checkpoint; the same on every rank. After change_mix() more bytes, which hold the changes."""
         self._check_usable()
         state, epoch, ended = self._core.state(), self._epoch, self._ended
         if self._delivered is None:
@@ -297,7 +308,7 @@ class DataLoader:
                 epoch, ended = self._wanted, False
             if not ended and (epoch != self._epoch or self._at_start):
                 state = _core.seek(state, epoch, 0)
-        elif self._delivered == len(self):
+        elif self._delivered == self._length:
             ended = True
             state = _core.seek(state, epoch + 1, 0)
         return {"version": _STATE_VERSION, "state": state.hex(), "epoch": epoch, "ended": ended}
@@ -323,6 +334,21 @@ class DataLoader:
         self._epoch, self._ended, self._at_start = epoch, ended, False
         self._delivered = self._wanted = None
         self._turn += 1
+
+    # ---- mixes ----
+
+    def mix_counts(self) -> Tuple[int, ...]:
+        """How many samples of each data set of a stoker.mix() all ranks together have had since the start of the run; their sum is
+        the position of the mix. OptionError if the data set is no mix."""
+        self._check_usable()
+        return self._core.mix_counts()
+
+    def change_mix(self, position: int, weights: Sequence[float]) -> None:
+        """Use other weights, one per data set, from a position of the mix on: a number of samples since the start of the run, over
+        all epochs and ranks. All ranks must make the same change. It must lie behind the batches under way: an OptionError says
+        which position is the earliest. The change is part of state_dict()."""
+        self._check_usable()
+        self._core.change_mix(position, packed("d", "change_mix: weights", weights))
 
     # ---- what it is and does ----
 
@@ -420,7 +446,8 @@ class DataLoader:
         )
 
     def __repr__(self) -> str:
-        return f"<stoker.DataLoader {self.dataset.format}: {len(self)} batches of {self.batch_size}, output {self._output.name}>"
+        length = self._length or "?"
+        return f"<stoker.DataLoader {self.dataset.format}: {length} batches of {self.batch_size}, output {self._output.name}>"
 
 
 # Fields that mixup and cutmix add, beside the partner's label.

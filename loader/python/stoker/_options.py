@@ -142,7 +142,7 @@ def prefetch_of(prefetch_factor: Union[int, str, None]) -> Union[int, str]:
 
 def order_of(
     weights: Optional[Sequence[float]],
-    order: Optional[Callable[[int], Sequence[int]]],
+    order: Union[Callable[[int], Sequence[int]], str, None],
     length: Optional[int],
     shuffle: bool,
 ) -> Optional[Dict[str, Any]]:
@@ -151,8 +151,10 @@ def order_of(
         raise OptionError("weights and order are both given: choose one")
     if weights is None and order is None:
         if length is not None:
-            raise OptionError("length is for weights, which are not given")
+            raise OptionError('length is for weights and order="uniform", which are not given')
         return None
+    if isinstance(order, str):
+        return _uniform(order, length, shuffle)
     if order is not None:
         if shuffle or length is not None:
             raise OptionError("order says which samples an epoch has: leave out shuffle and length")
@@ -165,6 +167,14 @@ def order_of(
     if length is not None:
         members["length"] = length
     return members
+
+
+def _uniform(order: str, length: Optional[int], shuffle: bool) -> Dict[str, Any]:
+    if order != "uniform":
+        raise OptionError(f'order is {order!r}: "uniform", or a function, is expected')
+    if shuffle:
+        raise OptionError('order="uniform" draws samples with replacement: leave out shuffle')
+    return {"kind": "uniform"} if length is None else {"kind": "uniform", "length": length}
 
 
 def mixing_of(

@@ -18,6 +18,7 @@ class Stats:
     stall_ns, stalls                                the consumer's waits
     workers, workers_max, cpus, slots, slots_ready  now
     cache, cache_bytes, cache_held_bytes, cache_hits, cache_reason
+    length_values, length_room                      of batches by length: values without, and with padding
     device, device_reason, reader, reader_reason, pinned, pin_reason, route, ...
 
     All members of stoker_stats in <stoker/stats.h> are attributes; as_dict() has them by name.
@@ -43,6 +44,8 @@ class Stats:
     cpus: int
     slots: int
     slots_ready: int
+    length_values: int
+    length_room: int
     cache: str
     cache_held_bytes: int
     device: str
