@@ -17,10 +17,7 @@ void core_let_go(void *context)
 static const char *const *class_names(PyObject *names, uint32_t count, PyObject *keep)
 {
     PyObject *list = PySequence_List(names);
-    PyObject *room =
-        list != NULL
-            ? PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(const char *)))
-            : NULL;
+    PyObject *room = list != NULL ? core_array(count * sizeof(const char *)) : NULL;
     const char **at = NULL;
     if (room == NULL || PyList_Append(keep, room) < 0)
         goto out;

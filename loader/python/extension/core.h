@@ -154,6 +154,9 @@ PyObject *core_shape(const uint64_t *shape, uint32_t rank);
 /* Memory for PyMem_Free(), all zero. */
 void *core_zeroed(size_t bytes);
 
+/* A new bytearray. By way of an empty one: without memory, CPython's own call prints an error of its own. */
+PyObject *core_array(size_t bytes);
+
 /* Put a value, whose reference is taken also on failure, into a dictionary. NULL: an exception is set already. */
 int core_put(PyObject *dict, const char *key, PyObject *value);
 

@@ -228,7 +228,7 @@ static PyObject *new_rows(const stoker_dataset *dataset, stoker_row *rows, uint3
     PyObject *arrays = PyTuple_New((Py_ssize_t)count);
     for (uint32_t i = 0; arrays != NULL && i < count; i++) {
         rows[i].bytes_max = stoker_dataset_field_bytes(dataset, i);
-        PyObject *array = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)rows[i].bytes_max);
+        PyObject *array = core_array(rows[i].bytes_max);
         if (array == NULL || PyTuple_SetItem(arrays, (Py_ssize_t)i, array) < 0)
             Py_CLEAR(arrays);
         else

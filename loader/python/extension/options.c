@@ -320,11 +320,16 @@ static int read_members(PyObject *dict, const char *what, const struct member *m
     return 0;
 }
 
-/* dict[name], or NULL if it is missing or None; borrowed. */
-static PyObject *get(PyObject *dict, const char *name)
+/* *out becomes dict[name], borrowed; NULL if it is missing or None. */
+static int get(PyObject *dict, const char *name, PyObject **out)
 {
-    PyObject *value = PyDict_GetItemString(dict, name);
-    return value == Py_None ? NULL : value;
+    PyObject *key = PyUnicode_FromString(name);
+    if (key == NULL)
+        return -1;
+    PyObject *value = PyDict_GetItemWithError(dict, key);
+    Py_DECREF(key);
+    *out = value == Py_None ? NULL : value;
+    return value == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
 static int read_channels(PyObject *value, const char *name, float *out, const float **place,
@@ -391,8 +396,9 @@ static int read_order(PyObject *dict, core_options *options, struct core_hooks *
     options->c.order = &options->order;
     if (read_members(dict, "order", order_members, COUNT(order_members), &options->order) < 0)
         return -1;
-    PyObject *weights = get(dict, "weights"), *ids = get(dict, "ids"), *name = get(dict, "name");
-    if ((weights != NULL && read_weights(weights, options) < 0) ||
+    PyObject *weights, *ids, *name;
+    if (get(dict, "weights", &weights) < 0 || get(dict, "ids", &ids) < 0 ||
+        get(dict, "name", &name) < 0 || (weights != NULL && read_weights(weights, options) < 0) ||
         (ids != NULL && core_set_order(hooks, ids, &options->order) < 0))
         return -1;
     if (name != NULL)
@@ -416,29 +422,41 @@ static int read_resume(PyObject *value, core_options *options)
 
 static int read_code(PyObject *dict, core_options *options, struct core_hooks *hooks)
 {
-    PyObject *row = get(dict, "row_hook"), *batch = get(dict, "batch_hook");
-    PyObject *log = get(dict, "on_log");
-    if ((row != NULL && core_set_row_hook(hooks, row, &options->c) < 0) ||
+    PyObject *row, *batch, *log;
+    if (get(dict, "row_hook", &row) < 0 || get(dict, "batch_hook", &batch) < 0 ||
+        get(dict, "on_log", &log) < 0 ||
+        (row != NULL && core_set_row_hook(hooks, row, &options->c) < 0) ||
         (batch != NULL && core_set_batch_hook(hooks, batch, &options->c) < 0) ||
         (log != NULL && core_set_log(hooks, log, &options->c) < 0))
         return -1;
     return 0;
 }
 
+static int read_images(PyObject *dict, core_options *options)
+{
+    PyObject *transform, *mixing, *mean, *std;
+    if (get(dict, "transform", &transform) < 0 || get(dict, "mixing", &mixing) < 0 ||
+        get(dict, "mean", &mean) < 0 || get(dict, "std", &std) < 0)
+        return -1;
+    if (transform != NULL && read_members(transform, "transform", transform_members,
+                                          COUNT(transform_members), &options->c.transform) < 0)
+        return -1;
+    if (mixing != NULL && read_members(mixing, "mixing", mixing_members, COUNT(mixing_members),
+                                       &options->c.mixing) < 0)
+        return -1;
+    uint32_t *count = &options->c.mean_count;
+    if (read_channels(mean, "mean", options->mean, &options->c.mean, count) < 0)
+        return -1;
+    return read_channels(std, "std", options->std, &options->c.std, count);
+}
+
 static int read_nested(PyObject *dict, core_options *options, struct core_hooks *hooks)
 {
-    PyObject *transform = get(dict, "transform"), *mixing = get(dict, "mixing");
-    if ((transform != NULL && read_members(transform, "transform", transform_members,
-                                           COUNT(transform_members), &options->c.transform) < 0) ||
-        (mixing != NULL && read_members(mixing, "mixing", mixing_members, COUNT(mixing_members),
-                                        &options->c.mixing) < 0) ||
-        read_channels(get(dict, "mean"), "mean", options->mean, &options->c.mean,
-                      &options->c.mean_count) < 0 ||
-        read_channels(get(dict, "std"), "std", options->std, &options->c.std,
-                      &options->c.mean_count) < 0 ||
-        read_fields(get(dict, "fields"), options) < 0 ||
-        read_order(get(dict, "order"), options, hooks) < 0 ||
-        read_resume(get(dict, "resume"), options) < 0)
+    PyObject *fields, *order, *resume;
+    if (get(dict, "fields", &fields) < 0 || get(dict, "order", &order) < 0 ||
+        get(dict, "resume", &resume) < 0 || read_images(dict, options) < 0 ||
+        read_fields(fields, options) < 0 || read_order(order, options, hooks) < 0 ||
+        read_resume(resume, options) < 0)
         return -1;
     return read_code(dict, options, hooks);
 }

@@ -79,7 +79,7 @@ PyObject *core_pack(PyObject *self, PyObject *args, PyObject *keywords)
                              "padding", "ignored", "field", NULL };
     const core_dataset *documents = (const core_dataset *)self;
     core_state *state = core_state_of(Py_TYPE(self));
-    struct given given = { NULL };
+    struct given given = { .length = NULL };
     stoker_packing packing = STOKER_PACKING_INIT;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOOOOO:pack", names, &given.length,
                                      &given.block, &given.long_documents, &given.fields,

@@ -186,6 +186,14 @@ PyObject *core_shape(const uint64_t *shape, uint32_t rank)
     return tuple;
 }
 
+PyObject *core_array(size_t bytes)
+{
+    PyObject *array = PyByteArray_FromStringAndSize(NULL, 0);
+    if (array != NULL && PyByteArray_Resize(array, (Py_ssize_t)bytes) < 0)
+        Py_CLEAR(array);
+    return array;
+}
+
 int core_put(PyObject *dict, const char *key, PyObject *value)
 {
     if (value == NULL)
