@@ -106,7 +106,7 @@ void core_let_go(void *keep);
 /* ---- mix.c, pack.c: methods of Dataset ---- */
 
 PyObject *core_pack(PyObject *self, PyObject *args, PyObject *keywords);
-PyObject *core_mix_source(PyObject *self, PyObject *id);
+PyObject *core_mix_source(PyObject *self, PyObject *number);
 PyObject *core_mix_counts(PyObject *self, PyObject *position);
 
 /* ---- errors.c ---- */

@@ -67,8 +67,8 @@ PyObject *core_trace_json(PyObject *module, PyObject *runs);
 
 /* ---- mix.c ---- */
 
-PyObject *core_loader_mix_counts(PyObject *self, PyObject *unused);
-PyObject *core_change_mix(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *core_loader_mix_counts(PyObject *object, PyObject *unused);
+PyObject *core_change_mix(PyObject *object, PyObject *args, PyObject *keywords);
 
 /* ---- batch.c ---- */
 

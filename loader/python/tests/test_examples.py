@@ -49,6 +49,19 @@ def test_tokens_learns_what_follows():
     assert run("tokens", needs=["torch", "numpy"]) < 1.2  # nats; guessing has 4.2
 
 
+def test_nanogpts_batches_are_drawn_as_nanogpt_draws_them():
+    """In train.bin token i is i: windows of 256, targets one later, offsets below len(data) - block_size, all alike."""
+    batches = run("nanogpt_batches", "--batches", "100", needs=["torch", "numpy"])
+    offsets = [int(x[0]) for batch in batches for x in batch.inputs]
+    for x, y in batches:
+        assert x.shape == y.shape == (12, 256) and str(x.dtype) == "torch.int64"
+        assert (x - x[:, :1] == x.new_tensor(range(256))).all() and (y == x + 1).all()
+    assert len(offsets) == 2400 and 0 <= min(offsets) and max(offsets) < 20000 - 256
+    assert len(set(offsets)) < 2400  # with replacement
+    tenths = [sum(offset * 10 // (20000 - 256) == tenth for offset in offsets) for tenth in range(10)]
+    assert all(180 < tenth < 300 for tenth in tenths)  # 240 each, within four deviations
+
+
 def test_accelerate_learns_digits():
     assert run("accelerate_digits", needs=["torch", "accelerate"]) > 0.8
 
