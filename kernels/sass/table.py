@@ -9,8 +9,8 @@ and on the path below.
 Bytes and instructions an element are those of one way through the code: of all ways without going back, the one with
 the most stores of the kernel's widest form, of those that load anything (behind the first barrier, if there is one)
 the shortest: that of a full pack, without tails and special
-values. Each loop counts once. "turn" is a turn of the loop that loads the most for its instructions, for kernels that
-add up an array: without what comes before and after it. An element has the bytes of the kernel's type; elements are
+values. Each loop counts once. "turn" is a turn of the loop with the widest loads that loads the most for its
+instructions, for kernels that go over an array in turns: without what comes before and after it. An element has the bytes of the kernel's type; elements are
 counted in what the way stores, or loads if it stores nothing.
 
 Model: share = time of the memory / the longest of the times of memory, issue and double precision, for an infinite
@@ -40,7 +40,8 @@ GPUS = {
 LANES = 4 * 32
 WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 # Kernels with a loop over an array of any length.
-LOOPS = ("gradient_norm", "mse", "softmax", "sums", "moments", "bias_gradient", "stk_gray", "mixup", "stk_rows")
+LOOPS = ("gradient_norm", "mse", "softmax", "sums", "moments", "bias_gradient", "bias_relu", "dropout", "stk_gray", "mixup",
+         "stk_rows")
 
 
 def element_bytes(name):
@@ -61,6 +62,10 @@ def moved(instruction):
 def widest(instructions, side):
     """Bytes of the widest access; side: 0 = loads, 1 = stores."""
     return max((moved(instruction)[side] for instruction in instructions), default=0)
+
+
+def widest_of(blocks, way):
+    return widest([instruction for at in way for instruction in blocks[at].instructions], 0)
 
 
 def target(instruction):
@@ -185,10 +190,10 @@ def hot_way(kernel):
     if any(word in kernel.name for word in LOOPS):
         for last, first in back:
             ways.append(best_way(blocks, first, loop_blocks(blocks, last, first), back, 0, last))
-    # The loop that loads the most for its instructions.
+    # Of the loops with the widest loads the one that loads the most for its instructions.
     ways = [way for way in ways if way and way[0] > 0]
     if ways:
-        way = max(ways, key=lambda way: (way[0] / -way[2], way[0]))
+        way = max(ways, key=lambda way: (widest_of(blocks, way[3]), way[0] / -way[2], way[0]))
         return [blocks[at] for at in way[3]], "turn"
     barrier = next((i.address for i in kernel.instructions if i.is_barrier), 0)
     way = best_way(blocks, min(blocks), set(blocks), back, 1, None, barrier)

@@ -127,7 +127,8 @@ struct stk_train_mse {
 
 /* ---- update ------------------------------------------------------------------------------------ */
 
-/* gradient_norm: writes the sum of squares and the finiteness of T gradients to state. */
+/* gradient_norm: writes the sum of squares and the finiteness of T gradients to state. Differs from the host version's sum by
+ * rounding: by 1e-12 of it at most. The gradients are aligned to 16 bytes. */
 struct stk_train_norm {
     const void *gradients;
     uint64_t count;
@@ -225,7 +226,7 @@ struct stk_train_add {
     uint64_t count;
 };
 
-/* bias_relu: y = max(y + bias, 0), if no library does it in an epilogue. */
+/* bias_relu: y = max(y + bias, 0), if no library does it in an epilogue. Both are aligned to 16 bytes. */
 struct stk_train_bias_relu {
     void *y;          /* T [count / c][c] */
     const void *bias; /* T [c]; NULL = none */
@@ -243,7 +244,7 @@ struct stk_train_max_pool {
     uint32_t relu; /* then y = max(y, 0) */
 };
 
-/* max_pool_backward: a thread takes stride x stride inputs; each reads the windows that cover it. */
+/* max_pool_backward: a thread takes stk_train_tile_side()^2 inputs, and reads the windows that cover them. */
 struct stk_train_max_pool_backward {
     struct stk_train_window window;
     const void *dy;
@@ -259,7 +260,7 @@ struct stk_train_avg_pool {
     void *y;
 };
 
-/* dropout: forward and backward; y may be x. A thread takes eight elements. */
+/* dropout: forward and backward; y may be x. A thread takes eight elements, at once if `elements` is a multiple of eight. */
 struct stk_train_dropout {
     const void *x;
     void *y;

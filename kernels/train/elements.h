@@ -430,6 +430,15 @@ STK_ELEMENT uint32_t stk_train_tiles(uint32_t extent, uint32_t stride, uint32_t 
     return (extent + padding - 1) / stride - padding / stride + 1;
 }
 
+/* Inputs along one axis of a tile that a thread of the maximum's backward takes: the stride, or 2 for windows of 3 x 3 at every
+ * input, which share most of their windows. */
+STK_ELEMENT uint32_t stk_train_tile_side(const struct stk_train_window *w, uint32_t axis)
+{
+    const bool dense =
+        w->kernel[0] == 3 && w->kernel[1] == 3 && w->stride[0] == 1 && w->stride[1] == 1;
+    return dense ? 2 : w->stride[axis];
+}
+
 /* Returns true if a position takes two bytes. */
 STK_ELEMENT bool stk_train_is_wide(const struct stk_train_window *w)
 {

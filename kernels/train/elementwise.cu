@@ -1,13 +1,6 @@
 /* elementwise.cu - elementwise kernels, eight elements per thread. Host version:
  * elementwise.c. */
-#include "kernels/train/device.cuh"
-
-/* Loops over this thread's packs of eight elements; each begins at `first`. */
-#define FOR_EACH_PACK(first, count)                                                                \
-    for (uint64_t first = first_element() * STK_TRAIN_PACK; first < (count);                       \
-         first += element_stride() * STK_TRAIN_PACK)
-
-#define EACH_OF_PACK(i) for (int i = 0; i < STK_TRAIN_PACK; i++)
+#include "kernels/train/packs.cuh"
 
 template <class T> static __device__ __forceinline__ void cast(const stk_train_cast &a)
 {
@@ -77,22 +70,43 @@ template <class T> static __device__ __forceinline__ void add(const stk_train_ad
     }
 }
 
+/* The bias of channels c, c + 1, ...; behind the last one comes the first. */
+template <class T>
+static __device__ __forceinline__ void load_bias(const T *bias, uint32_t c, uint32_t channels,
+                                                 float *v)
+{
+    if (channels % STK_TRAIN_PACK == 0) {
+        load_pack(bias + c, v);
+        return;
+    }
+#pragma unroll
+    EACH_OF_PACK(i)
+    {
+        v[i] = load(bias, c);
+        c = c + 1 == channels ? 0 : c + 1;
+    }
+}
+
 template <class T> static __device__ __forceinline__ void bias_relu(const stk_train_bias_relu &a)
 {
     const T *const bias = (const T *)a.bias;
+    uint32_t c = (uint32_t)(first_element() * STK_TRAIN_PACK % a.c);
+    const uint32_t c_step = (uint32_t)(element_stride() * STK_TRAIN_PACK % a.c);
     FOR_EACH_PACK(first, a.count)
     {
-        float v[STK_TRAIN_PACK];
+        float v[STK_TRAIN_PACK], added[STK_TRAIN_PACK] = {};
         load_some((const T *)a.y, first, a.count, v);
-        uint32_t c = (uint32_t)(first % a.c);
+        if (bias != nullptr)
+            load_bias(bias, c, a.c, added);
 #pragma unroll
         EACH_OF_PACK(i)
         {
-            v[i] += bias != nullptr ? load(bias, c) : 0;
+            v[i] += added[i];
             v[i] = a.relu != 0 ? stk_train_rectified(v[i]) : v[i];
-            c = c + 1 == a.c ? 0 : c + 1;
         }
         store_some((T *)a.y, first, a.count, v);
+        c += c_step;
+        c -= c >= a.c ? a.c : 0;
     }
 }
 

@@ -36,7 +36,7 @@ static struct stk_launch_grid mse_grid(const void *arguments)
 static struct stk_launch_grid norm_grid(const void *arguments)
 {
     const struct stk_train_norm *const a = arguments;
-    return blocks_for(a->count, STK_TRAIN_PARTIALS_MAX);
+    return blocks_for((a->count + STK_TRAIN_PACK - 1) / STK_TRAIN_PACK, STK_TRAIN_PARTIALS_MAX);
 }
 
 static struct stk_launch_grid one_block(const void *arguments)
@@ -93,11 +93,6 @@ static struct stk_launch_grid add_grid(const void *arguments)
     return packs_grid(((const struct stk_train_add *)arguments)->count);
 }
 
-static struct stk_launch_grid bias_relu_grid(const void *arguments)
-{
-    return packs_grid(((const struct stk_train_bias_relu *)arguments)->count);
-}
-
 /* One thread per pack of channels of `places` places. The packs of 16 bits are twice as wide as these: half the threads have
  * nothing to do. */
 static struct stk_launch_grid pool_grid(uint64_t places, const struct stk_train_window *w)
@@ -113,9 +108,8 @@ static struct stk_launch_grid pool_forward_grid(const struct stk_train_window *w
 
 static struct stk_launch_grid pool_backward_grid(const struct stk_train_window *w)
 {
-    return pool_grid((uint64_t)stk_train_tiles(w->in_h, w->stride[0], w->padding[0]) *
-                         stk_train_tiles(w->in_w, w->stride[1], w->padding[1]),
-                     w);
+    const uint64_t lines = stk_train_tiles(w->in_h, stk_train_tile_side(w, 0), w->padding[0]);
+    return pool_grid(lines * stk_train_tiles(w->in_w, stk_train_tile_side(w, 1), w->padding[1]), w);
 }
 
 static struct stk_launch_grid max_pool_grid(const void *arguments)
@@ -138,21 +132,33 @@ static struct stk_launch_grid avg_pool_backward_grid(const void *arguments)
     return pool_backward_grid(&((const struct stk_train_avg_pool *)arguments)->window);
 }
 
+/* A thread per eight elements if these are enough blocks for every GPU; beyond that, at least `each` elements a block, for what a
+ * thread and a block do once. */
+static struct stk_launch_grid repeated_grid(uint64_t count, uint64_t each)
+{
+    enum { BLOCKS = 1024, LEAST = THREADS * STK_TRAIN_PACK, ENOUGH = THREADS * 32 };
+    each = each > ENOUGH ? each : ENOUGH;
+    const uint64_t most = count / each > BLOCKS ? count / each : BLOCKS;
+    return blocks_for((count + LEAST - 1) / LEAST * THREADS, (uint32_t)most);
+}
+
+static struct stk_launch_grid bias_relu_grid(const void *arguments)
+{
+    return repeated_grid(((const struct stk_train_bias_relu *)arguments)->count, 0);
+}
+
 static struct stk_launch_grid dropout_grid(const void *arguments)
 {
     const struct stk_train_dropout *const a = arguments;
     const uint64_t groups = (a->elements + STK_DROPOUT_GROUP - 1) / STK_DROPOUT_GROUP;
-    return blocks_for(groups * STK_DROPOUT_LANES * a->samples, BLOCKS_MAX);
+    return repeated_grid(groups * STK_DROPOUT_GROUP * a->samples, 0);
 }
 
-/* Enough blocks for every GPU if there are elements enough; beyond that, at least 32 pixels a block and 32 elements a thread, for
- * what a thread and a block do once. */
+/* At least 32 pixels a block. */
 static struct stk_launch_grid by_channel_grid(uint64_t count, uint32_t c)
 {
-    enum { BLOCKS = 1024, LEAST = THREADS * STK_TRAIN_PACK, ENOUGH = THREADS * 32, PIXELS = 32 };
-    const uint64_t each = (uint64_t)PIXELS * c > ENOUGH ? (uint64_t)PIXELS * c : ENOUGH;
-    const uint64_t most = count / each > BLOCKS ? count / each : BLOCKS;
-    return blocks_for((count + LEAST - 1) / LEAST * THREADS, (uint32_t)most);
+    enum { PIXELS = 32 };
+    return repeated_grid(count, (uint64_t)PIXELS * c);
 }
 
 static struct stk_launch_grid batch_norm_grid(const void *arguments)

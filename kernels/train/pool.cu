@@ -2,7 +2,8 @@
  *
  * A thread takes WIDTH adjacent channels, 16 bytes, or one if c is no multiple of that. Forward, it takes one window. Backward, it
  * takes a tile of stride x stride inputs, which begins where a window does: finding the tile's place takes divisions, finding those
- * of its inputs does not. Each input gathers from the windows that cover it: no atomics, and a fixed order of additions. */
+ * of its inputs does not. Each input gathers from the windows that cover it: no atomics, and a fixed order of additions. Common
+ * windows (2 x 2, 3 x 3) have code of their own, in which a tile loads each window once. */
 #include "kernels/train/device.cuh"
 
 /* A place in a batch of h x w x packs; c: its first channel. */
@@ -153,7 +154,8 @@ template <class T, int WIDTH> struct max_window {
         for (int k = 0; k < WIDTH; k++)
             dy[k] = 0, place[k] = NOWHERE;
     }
-    __device__ __forceinline__ void load(const stk_train_max_pool_backward &a, uint32_t at)
+    __device__ __forceinline__ void load(const stk_train_max_pool_backward &a, uint32_t at,
+                                         float /* places */)
     {
         load_wide<WIDTH>((const T *)a.dy + at, dy);
         if (WIDTH == 1 && stk_train_is_wide(&a.window))
@@ -193,12 +195,12 @@ template <class T, int WIDTH> struct avg_window {
         for (int k = 0; k < WIDTH; k++)
             dy[k] = 0;
     }
-    __device__ __forceinline__ void load(const stk_train_avg_pool &a, uint32_t at)
+    __device__ __forceinline__ void load(const stk_train_avg_pool &a, uint32_t at, float places)
     {
         load_wide<WIDTH>((const T *)a.x + at, dy);
 #pragma unroll
         for (int k = 0; k < WIDTH; k++)
-            dy[k] /= window_places(a.window);
+            dy[k] /= places;
     }
     __device__ __forceinline__ void add(uint32_t here, float *sum) const
     {
@@ -239,7 +241,7 @@ static __device__ __forceinline__ void tile_of_one(const Arguments &a, T *dx, co
     Window window;
     window.clear();
     if (covered)
-        window.load(a, output_at(w, p, p.h, p.w));
+        window.load(a, output_at(w, p, p.h, p.w), window_places(w));
     each_input(w, p, [&](uint32_t r, uint32_t s, uint32_t at) {
         const bool inside = covered && r < w.kernel[0] && s < w.kernel[1];
         float sum[WIDTH] = {};
@@ -277,7 +279,7 @@ static __device__ __forceinline__ void tile_of_several(const Arguments &a, T *dx
 #pragma unroll 1
             for (uint32_t ow = columns.first; ow < columns.end; ow++) {
                 Window window;
-                window.load(a, output_at(w, p, oh, ow));
+                window.load(a, output_at(w, p, oh, ow), window_places(w));
                 window.add(((p.h - oh) * w.stride[0] + r) * w.kernel[1] + (p.w - ow) * w.stride[1] +
                                s,
                            sum);
@@ -286,33 +288,97 @@ static __device__ __forceinline__ void tile_of_several(const Arguments &a, T *dx
     });
 }
 
+/* Calls visit(p) for each tile of `side` inputs with an input of the image. */
 template <class Visit>
-static __device__ __forceinline__ void each_tile(const stk_train_window &w, int width,
+static __device__ __forceinline__ void each_tile(const stk_train_window &w,
+                                                 const uint32_t (&side)[2], int width,
                                                  const Visit &visit)
 {
-    const uint32_t tiles_h = stk_train_tiles(w.in_h, w.stride[0], w.padding[0]);
-    const uint32_t tiles_w = stk_train_tiles(w.in_w, w.stride[1], w.padding[1]);
+    const uint32_t tiles_h = stk_train_tiles(w.in_h, side[0], w.padding[0]);
+    const uint32_t tiles_w = stk_train_tiles(w.in_w, side[1], w.padding[1]);
     const uint32_t packs = w.c / width;
     const uint32_t tiles = w.n * tiles_h * tiles_w * packs;
     for (uint32_t i = first_element_32(); i < tiles; i += element_stride_32()) {
         position p = position_of(i, tiles_h, tiles_w, packs, width);
-        p.h += w.padding[0] / w.stride[0]; /* the first tile with an input of the image */
-        p.w += w.padding[1] / w.stride[1];
+        p.h += w.padding[0] / side[0]; /* the first tile with an input of the image */
+        p.w += w.padding[1] / side[1];
         visit(p);
     }
 }
 
-template <template <class, int> class Window, class T, int WIDTH, class Arguments>
-static __device__ __forceinline__ void backward_by(const Arguments &a, T *dx)
+template <class Window, class T, int WIDTH, class Arguments>
+static __device__ __forceinline__ void each_tile_of_any(const Arguments &a, T *dx)
 {
     const stk_train_window &w = a.window;
     if (w.kernel[0] <= w.stride[0] && w.kernel[1] <= w.stride[1])
-        each_tile(w, WIDTH,
-                  [&](const position &p) { tile_of_one<Window<T, WIDTH>, T, WIDTH>(a, dx, p); });
+        each_tile(w, w.stride, WIDTH,
+                  [&](const position &p) { tile_of_one<Window, T, WIDTH>(a, dx, p); });
     else
-        each_tile(w, WIDTH, [&](const position &p) {
-            tile_of_several<Window<T, WIDTH>, T, WIDTH>(a, dx, p);
-        });
+        each_tile(w, w.stride, WIDTH,
+                  [&](const position &p) { tile_of_several<Window, T, WIDTH>(a, dx, p); });
+}
+
+/* ---- backward, windows that the compiler knows: SIDE x SIDE places at a distance of STRIDE, which divides TILE ---- */
+
+enum : int { TILE = 2 /* stk_train_tile_side() */ };
+
+/* Adds a window to the inputs of a tile that it covers; (row, column): the place of the tile's first input in the window. */
+template <int SIDE, int WIDTH, class Window>
+static __device__ __forceinline__ void add_known(const Window &window, int row, int column,
+                                                 float (&sum)[TILE][TILE][WIDTH])
+{
+#pragma unroll
+    for (int r = 0; r < TILE; r++)
+#pragma unroll
+        for (int s = 0; s < TILE; s++)
+            if (row + r >= 0 && row + r < SIDE && column + s >= 0 && column + s < SIDE)
+                window.add((row + r) * SIDE + column + s, sum[r][s]);
+}
+
+template <int WIDTH, class T>
+static __device__ __forceinline__ void store_tile(T *dx, const stk_train_window &w,
+                                                  const position &p,
+                                                  const float (&sum)[TILE][TILE][WIDTH])
+{
+#pragma unroll
+    for (int r = 0; r < TILE; r++)
+#pragma unroll
+        for (int s = 0; s < TILE; s++) {
+            const uint32_t h = p.h * TILE + r - w.padding[0]; /* above the image it is large */
+            const uint32_t column = p.w * TILE + s - w.padding[1];
+            if (h < w.in_h && column < w.in_w)
+                store_wide<WIDTH>(dx + input_at(w, p, h, column), sum[r][s]);
+        }
+}
+
+/* Loads each window that covers the tile once. */
+template <class Window, class T, int WIDTH, int SIDE, int STRIDE, class Arguments>
+static __device__ __forceinline__ void tile_of_known(const Arguments &a, T *dx, const position &p)
+{
+    enum : int { BEFORE = (SIDE - 1) / STRIDE, WINDOWS = BEFORE + TILE / STRIDE };
+    const stk_train_window &w = a.window;
+    float sum[TILE][TILE][WIDTH] = {};
+#pragma unroll
+    for (int i = 0; i < WINDOWS; i++)
+#pragma unroll
+        for (int j = 0; j < WINDOWS; j++) {
+            const uint32_t oh = p.h * (TILE / STRIDE) + i - BEFORE; /* large if negative */
+            const uint32_t ow = p.w * (TILE / STRIDE) + j - BEFORE;
+            if (oh < w.out_h && ow < w.out_w) {
+                Window window;
+                window.load(a, output_at(w, p, oh, ow), SIDE * SIDE);
+                add_known<SIDE>(window, (BEFORE - i) * STRIDE, (BEFORE - j) * STRIDE, sum);
+            }
+        }
+    store_tile(dx, w, p, sum);
+}
+
+template <class Window, class T, int WIDTH, int SIDE, int STRIDE, class Arguments>
+static __device__ __forceinline__ void each_tile_of_known(const Arguments &a, T *dx)
+{
+    const uint32_t side[] = { TILE, TILE };
+    each_tile(a.window, side, WIDTH,
+              [&](const position &p) { tile_of_known<Window, T, WIDTH, SIDE, STRIDE>(a, dx, p); });
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------ */
@@ -321,6 +387,13 @@ static __device__ __forceinline__ void backward_by(const Arguments &a, T *dx)
 template <class T> static __device__ __forceinline__ bool takes_packs(const stk_train_window &w)
 {
     return w.c % widest<T>::WIDTH == 0 && !stk_train_is_wide(&w);
+}
+
+static __device__ __forceinline__ bool has_windows(const stk_train_window &w, uint32_t side,
+                                                   uint32_t stride)
+{
+    return w.kernel[0] == side && w.kernel[1] == side && w.stride[0] == stride &&
+           w.stride[1] == stride;
 }
 
 template <class T>
@@ -335,10 +408,18 @@ static __device__ __forceinline__ void max_pool_forward(const stk_train_max_pool
 template <class T>
 static __device__ __forceinline__ void max_pool_backward(const stk_train_max_pool_backward &a)
 {
-    if (takes_packs<T>(a.window))
-        backward_by<max_window, T, widest<T>::WIDTH>(a, (T *)a.dx);
+    enum { WIDTH = widest<T>::WIDTH };
+    T *const dx = (T *)a.dx;
+    if (!takes_packs<T>(a.window))
+        each_tile_of_any<max_window<T, 1>, T, 1>(a, dx);
+    else if (has_windows(a.window, 2, 2))
+        each_tile_of_known<max_window<T, WIDTH>, T, WIDTH, 2, 2>(a, dx);
+    else if (has_windows(a.window, 3, 2))
+        each_tile_of_known<max_window<T, WIDTH>, T, WIDTH, 3, 2>(a, dx);
+    else if (has_windows(a.window, 3, 1))
+        each_tile_of_known<max_window<T, WIDTH>, T, WIDTH, 3, 1>(a, dx);
     else
-        backward_by<max_window, T, 1>(a, (T *)a.dx);
+        each_tile_of_any<max_window<T, WIDTH>, T, WIDTH>(a, dx);
 }
 
 template <class T>
@@ -353,10 +434,14 @@ static __device__ __forceinline__ void avg_pool_forward(const stk_train_avg_pool
 template <class T>
 static __device__ __forceinline__ void avg_pool_backward(const stk_train_avg_pool &a)
 {
-    if (takes_packs<T>(a.window))
-        backward_by<avg_window, T, widest<T>::WIDTH>(a, (T *)a.y);
+    enum { WIDTH = widest<T>::WIDTH };
+    T *const dx = (T *)a.y;
+    if (!takes_packs<T>(a.window))
+        each_tile_of_any<avg_window<T, 1>, T, 1>(a, dx);
+    else if (has_windows(a.window, 2, 2))
+        each_tile_of_known<avg_window<T, WIDTH>, T, WIDTH, 2, 2>(a, dx);
     else
-        backward_by<avg_window, T, 1>(a, (T *)a.y);
+        each_tile_of_any<avg_window<T, WIDTH>, T, WIDTH>(a, dx);
 }
 
 STK_KERNEL(stk_train_max_pool_forward, stk_train_max_pool, max_pool_forward)

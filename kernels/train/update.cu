@@ -1,6 +1,66 @@
 /* update.cu - the norm and finiteness of the gradients, the factors of a step, and the step over whole
  * arenas. Host version: update.c. */
-#include "kernels/train/device.cuh"
+#include "kernels/train/packs.cuh"
+
+/* The sum of the squares of eight elements, but for overflow and underflow. Products of 16-bit numbers are exact. */
+template <class T>
+static __device__ __forceinline__ stk_train_sum pack_squares(const float *g, const T *)
+{
+    stk_train_sum sum = { g[0] * g[0], 0 };
+    if (sizeof(T) == sizeof(float))
+        sum.low = fmaf(g[0], g[0], -sum.high);
+#pragma unroll
+    for (int i = 1; i < STK_TRAIN_PACK; i++) {
+        const float square = g[i] * g[i];
+        stk_train_sum_add(&sum, square);
+        if (sizeof(T) == sizeof(float))
+            sum.low += fmaf(g[i], g[i], -square);
+    }
+    return sum;
+}
+
+/* What a thread has seen of the gradients. */
+struct squares_seen {
+    double sum;
+    uint32_t not_finite;
+};
+
+/* Adds elements [first, first + PACK) of any size, one by one. */
+template <class T>
+static __device__ __forceinline__ void add_squares(const T *gradients, uint64_t first,
+                                                   uint64_t count, squares_seen *seen)
+{
+    const uint64_t left = count - first;
+    const uint32_t end = left < STK_TRAIN_PACK ? (uint32_t)left : STK_TRAIN_PACK;
+#pragma unroll 1 /* rare */
+    for (uint32_t i = 0; i < end; i++) {
+        const float g = load(gradients, first + i);
+        if (g == 0)
+            continue;
+        seen->sum += (double)g * (double)g;
+        seen->not_finite |= !isfinite(g);
+    }
+}
+
+/* Many GPUs have few units for doubles: a pack is summed as a pair of floats, if nothing overflowed and if what underflowed
+ * (squares below 2^-126, by 2^-149 each) is beyond the digits of its sum. */
+template <class T>
+static __device__ __forceinline__ squares_seen each_square(const stk_train_norm &a)
+{
+    const T *const gradients = (const T *)a.gradients;
+    squares_seen seen = { 0, 0 };
+    FOR_EACH_PACK(first, a.count)
+    {
+        float g[STK_TRAIN_PACK];
+        load_some(gradients, first, a.count, g);
+        const stk_train_sum sum = pack_squares(g, gradients);
+        if (sum.high >= 0x1p-80F && sum.high <= 0x1p120F)
+            seen.sum += (double)sum.high + (double)sum.low;
+        else
+            add_squares(gradients, first, a.count, &seen);
+    }
+    return seen;
+}
 
 /* Returns true in the thread that has written the state. */
 template <class T> static __device__ __forceinline__ bool gradient_norm(const stk_train_norm &a)
@@ -8,16 +68,9 @@ template <class T> static __device__ __forceinline__ bool gradient_norm(const st
     __shared__ double sums[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t flags[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t flag;
-    const T *const gradients = (const T *)a.gradients;
-    double sum = 0;
-    uint32_t not_finite = 0;
-    for (uint64_t i = first_element(); i < a.count; i += element_stride()) {
-        const float g = load(gradients, i);
-        sum += (double)g * (double)g;
-        not_finite |= !isfinite(g);
-    }
-    sum = block_sum(sum, sums);
-    not_finite = block_sum(not_finite, flags);
+    const squares_seen seen = each_square<T>(a);
+    double sum = block_sum(seen.sum, sums);
+    uint32_t not_finite = block_sum(seen.not_finite, flags);
     if (threadIdx.x == 0) {
         a.partial_sums[blockIdx.x] = sum;
         a.partial_finite[blockIdx.x] = not_finite == 0;

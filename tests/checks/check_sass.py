@@ -40,7 +40,7 @@ DOUBLES = {
 # Most accesses to local memory, and bytes of the stack.
 LOCAL = {}
 # Kernels that have this much before their first barrier, in every thread of a block.
-BEFORE_BARRIER = {"stk_train_gradient_norm": 8, "stk_train_norm_prepare": 8, "stk_train_step": 300,
+BEFORE_BARRIER = {"stk_train_gradient_norm": 12, "stk_train_norm_prepare": 12, "stk_train_step": 300,
                   "stk_train_softmax_cross_entropy": 8, "stk_train_head": 8, "stk_train_mse": 11, "stk_train_batch_norm": 1}
 
 

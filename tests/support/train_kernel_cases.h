@@ -215,15 +215,17 @@ static inline void each_loss_case(kernel_case_fn *visit)
 
 /* ---- updates ------------------------------------------------------------------------------------- */
 
-static inline struct kernel_case *norm_case(int type, uint64_t count, double bad)
+/* scale: of the gradients; bad: the last one, if not 0. */
+static inline struct kernel_case *norm_case(int type, uint64_t count, double scale, double bad)
 {
     const struct stk_train_norm a = { .count = count };
     struct kernel_case *c =
         kernel_case_begin("stk_train_gradient_norm", kernel_suffixes[type], &a, sizeof(a));
-    const size_t blocks = (count + 255) / 256 < 1024 ? (size_t)(count + 255) / 256 : 1024;
-    kernel_case_label(c, "%d, %g", (int)count, bad);
+    const size_t blocks = (size_t)(count + 2047) / 2048;
+    kernel_case_label(c, "%d, of %g, %g", (int)count, scale, bad);
     struct kernel_buffer *gradients = kernel_case_add(
         c, HOLE(stk_train_norm, gradients), "gradients", (enum kernel_number)type, ROLE_IN, count);
+    kernel_buffer_scale(gradients, scale);
     if (bad != 0)
         kernel_put(gradients, count - 1, bad);
     const struct stk_train_state state = kernel_state(true);
@@ -302,7 +304,7 @@ static inline struct kernel_case *norm_prepare_case(uint64_t count, int mode)
     const struct stk_train_norm_prepare a = { .norm = { .count = count },
                                               .prepare = kernel_prepare(STK_TRAIN_ADAM, mode) };
     struct kernel_case *c = kernel_case_begin("stk_train_norm_prepare", "", &a, sizeof(a));
-    const size_t blocks = (size_t)(count + 255) / 256;
+    const size_t blocks = (size_t)(count + 2047) / 2048;
     kernel_case_label(c, "%d, mode %d", (int)count, mode);
     struct kernel_buffer *const gradients =
         kernel_case_add(c, FIELD(norm.gradients), "gradients", NUMBER_F32, ROLE_IN, count);
@@ -371,11 +373,17 @@ static inline struct kernel_case *train_step_case(int type, uint32_t loop, uint6
 static inline void each_update_case(kernel_case_fn *visit)
 {
     static const uint64_t counts[] = { 1, 31, 255, 256, 257, 5000 };
-    for (int type = 0; type < KERNEL_TYPES; type++)
+    static const double scales[] = { 0, 1e-30, 1e-9, 65504,
+                                     1e30 }; /* squares beyond a float's range, too */
+    for (int type = 0; type < KERNEL_TYPES; type++) {
         for (size_t i = 0; i < COUNT_OF(counts); i++) {
-            visit(norm_case(type, counts[i], 0));
-            visit(norm_case(type, counts[i], i % 2 == 0 ? (double)NAN : (double)INFINITY));
+            visit(norm_case(type, counts[i], 1, 0));
+            visit(norm_case(type, counts[i], 1, i % 2 == 0 ? (double)NAN : (double)INFINITY));
         }
+        for (size_t i = 0; i < COUNT_OF(scales); i++)
+            if (type != 1 || scales[i] < 1e30) /* an infinity in float16 */
+                visit(norm_case(type, 99, scales[i], i % 2 == 0 ? 0 : 1e-3));
+    }
     for (uint32_t loop = 0; loop < STK_TRAIN_LOOPS; loop++)
         for (int mode = 0; mode < 4; mode++) {
             visit(prepare_case(loop, mode));
@@ -472,6 +480,8 @@ static inline void each_elementwise_case(kernel_case_fn *visit)
                                        count));
             }
             visit(bias_relu_case(type, count, 1 + (uint32_t)(i * 5), (int)i % 4));
+            if (i % 4 == 3) /* packs of bias, and several turns of two blocks */
+                visit(bias_relu_case(type, 4500 + count, 24, (int)i % 8 / 2));
         }
 }
 
@@ -576,6 +586,25 @@ static inline struct kernel_case *avg_pool_case(int type, const struct stk_train
     return c;
 }
 
+/* Windows that have code of their own, at each kind of border: with padding and without, and with inputs in no window. */
+static const struct stk_train_window known_windows[] = {
+    { 2, 7, 6, 8, 3, 3, { 2, 2 }, { 2, 2 }, { 0, 0 } },
+    { 1, 5, 4, 16, 3, 3, { 2, 2 }, { 2, 2 }, { 1, 1 } },
+    { 2, 8, 7, 8, 4, 4, { 3, 3 }, { 2, 2 }, { 1, 1 } },
+    { 1, 6, 5, 16, 2, 2, { 3, 3 }, { 2, 2 }, { 0, 0 } },
+    { 1, 5, 6, 8, 5, 6, { 3, 3 }, { 1, 1 }, { 1, 1 } },
+    { 2, 6, 3, 8, 4, 3, { 3, 3 }, { 1, 1 }, { 0, 1 } },
+};
+
+/* Each type begins with other ones: the tests of mutants take the first cases. */
+static inline void known_pool_case(kernel_case_fn *visit, int type, int i)
+{
+    const size_t at = (size_t)(i + 2 * type) % COUNT_OF(known_windows);
+    visit(max_pool_backward_case(type, &known_windows[at], i));
+    if (known_windows[at].kernel[0] == 2)
+        visit(avg_pool_case(type, &known_windows[at], true));
+}
+
 static inline void each_pool_case(kernel_case_fn *visit)
 {
     enum { WINDOWS = 12 };
@@ -586,6 +615,8 @@ static inline void each_pool_case(kernel_case_fn *visit)
             visit(max_pool_backward_case(type, &w, i % 4));
             visit(avg_pool_case(type, &w, false));
             visit(avg_pool_case(type, &w, true));
+            if (i < (int)COUNT_OF(known_windows))
+                known_pool_case(visit, type, i);
         }
 }
 

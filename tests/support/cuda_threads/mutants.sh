@@ -18,14 +18,16 @@ for file in "$sources"/kernels/train/*.cu "$sources"/kernels/train/device.cuh "$
         -e 's/if \(([a-z][A-Za-z0-9_.]*) < ([a-z(].*)\)( *\\?)$/if (CUDA_LESS(\1, \2))\3/'
         # rows of threads that are added in pairs
         -e 's/row \+ half < count && row < half/CUDA_LESS(row + half, count) \&\& CUDA_LESS(row, half)/'
-        -e 's/if \(element >= a\.elements\)/if (!CUDA_LESS(element, a.elements))/'
         # a pack, and the elements of the last one
         -e 's/first \+ STK_TRAIN_PACK <= count/CUDA_LESS(first + STK_TRAIN_PACK, count + 1)/'
         -e 's/first \+ i < count/CUDA_LESS(first + i, count)/'
         -e 's/lane < blockDim\.x \/ 32/CUDA_LESS(lane, blockDim.x \/ 32)/'
     )
-    # The first pack beyond the end has no elements: to include it changes nothing.
+    # The first pack beyond the end has no elements, nor has a warp beyond the last sample: to include it changes nothing.
     [[ $file == *elementwise.cu ]] && rules=(-e 's/^//')
+    [[ $file == *dropout.cu ]] && rules=(
+        -e 's/sample < a\.samples && element < a\.elements/CUDA_LESS(sample, a.samples) \&\& CUDA_LESS(element, a.elements)/'
+        -e 's/i < end && i < at \+ STK_TRAIN_PACK/CUDA_LESS(i, end) \&\& CUDA_LESS(i, at + STK_TRAIN_PACK)/')
     # Loops over channels and taps fill arrays of a thread's own, too.
     [[ $file == *launch_body.h ]] && rules=(-e 's/; at < end;/; CUDA_LESS(at, end);/')
     sed -E "${rules[@]}" "$file" >"$copy"
