@@ -100,8 +100,8 @@ typedef struct core_array_list {
 
 int core_read_arrays(PyObject *fields, core_array_list *out, PyObject *keep);
 
-/* stoker_arrays_options.destroy of a data set that has a reference to `keep`, its context. */
-void core_let_go(void *keep);
+/* stoker_arrays_options.destroy of a data set; the context is a list, of which the data set has a reference. */
+void core_let_go(void *context);
 
 /* ---- mix.c, pack.c: methods of Dataset ---- */
 

@@ -76,6 +76,9 @@ def test_failing_calls_leave_nothing():
     calls = [lambda options=options: _core.Loader(made, options) for options in bad]
     calls.append(lambda: _core.Dataset.arrays([("x", "array", "float99", (), 0, made)], 1))
     calls.append(lambda: made.read(1000))
+    calls.append(lambda: _core.Dataset.files([("x", ["/nowhere/a.png"] * 8, 0, 0, 0)], [], 8))
+    calls.append(lambda: _core.Dataset.mix([made, made], array.array("d", [1, 1]), None, [(3, "x")]))
+    calls.append(lambda: made.pack(8, fields=["tokens", "x"]))
 
     def fail():
         failed = 0
@@ -96,7 +99,7 @@ def test_failing_calls_leave_nothing():
         gc.collect()
         grown.append(sys.getallocatedblocks() - blocks)
     assert sys.getrefcount(made) == count
-    assert min(grown) < 40  # one by one of the six calls would be 50
+    assert min(grown) < 40  # one by one of the calls would be 50
 
 
 # Made once: CPython 3.12 and 3.13 release a function's code twice if they have no memory for the function.
@@ -162,7 +165,29 @@ def python_use():
         one.close()
 
 
-@pytest.mark.parametrize("use", [whole_use, python_use])
+def sources_use():
+    """Files, packed rows and a mix whose weights change, from its state on."""
+    weights, ids = array.array("d", [1, 1]), array.array("q", [0, 1])
+    files = [("text", [__file__, __file__], 0, 0, 0)], [("label", "array", "int64", (), ids.buffer_info()[0], ids)]
+    _core.Dataset.files(*files, 2).read(1)
+    tokens, offsets = array.array("i", range(12)), array.array("q", [0, 5, 9, 12])
+    memory = tokens.buffer_info()[0], (tokens, offsets), offsets.buffer_info()[0]
+    documents = _core.Dataset.arrays([("tokens", "array", "int32", (0,), *memory)], 3)
+    documents.pack(8, long="split", fields=["tokens", "cu_seqlens"], dtype="int64", padding=-1, field="tokens").read(0)
+    mix = _core.Dataset.mix([dataset(8), dataset(4)], weights, 12, [(5, weights)])
+    one = _core.Loader(mix, {"batch_size": 2, "num_workers": 0, "prefetch_batches": 2})
+    try:
+        one.change_mix(8, array.array("d", [0, 1]))
+        one.next().release()
+        state = _core.seek(one.state(), 0, 6)
+        counts = one.mix_counts()
+    finally:
+        one.close()
+    with _core.Loader(mix, {"batch_size": 2, "num_workers": 0, "resume": state}) as other:
+        return state, counts, mix.mix_counts(7), mix.mix_source(9), other.mix_counts(), other.next().ids
+
+
+@pytest.mark.parametrize("use", [whole_use, python_use, sources_use])
 def test_each_allocation_of_python_fails_once(use, capfd):
     testcapi = pytest.importorskip("_testcapi", reason="this Python has no module of its own tests")
     expected = use()  # imports and caches first

@@ -1,5 +1,9 @@
 """tokens(), documents() and pack(), against what NumPy makes of the same files."""
 
+import os
+import re
+import struct
+
 import pytest
 
 import stoker
@@ -19,6 +23,14 @@ def write_llmc(path, tokens):
     header = numpy.zeros(256, dtype=numpy.int32)
     header[:3] = 20240520, 1, len(tokens)
     path.write_bytes(header.tobytes() + numpy.asarray(tokens, dtype=numpy.uint16).tobytes())
+
+
+def write_megatron(prefix, tokens):
+    """One document of uint16 tokens, by the layout of Megatron's indexed_dataset.py."""
+    write_raw(f"{prefix}.bin", tokens)
+    header = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, 1, 2)
+    with open(f"{prefix}.idx", "wb") as file:
+        file.write(header + struct.pack("<iqqq", len(tokens), 0, 0, 1))
 
 
 @pytest.fixture
@@ -135,6 +147,26 @@ def test_wrong_files_are_refused(tmp_path, raw):
         stoker.tokens([])
     with pytest.raises(stoker.OptionError, match="about all files"):
         stoker.tokens([raw, raw], stored="uint16", test=10)
+
+
+def test_example_of_the_readme(tmp_path, monkeypatch):
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "README.md")
+    with open(path, encoding="utf-8") as file:
+        code = re.search(r"## Tokens, mixes and packing\n\n```python\n(.*?)```", file.read(), re.DOTALL).group(1)
+    monkeypatch.chdir(tmp_path)
+    many = numpy.arange(40000) % 50000
+    write_llmc(tmp_path / "fineweb_train_000.bin", many)
+    write_megatron("books", many[:20000] + 1)
+    write_llmc(tmp_path / "code_0.bin", numpy.where(many % 700 == 699, 50256, many))
+    made = {"stoker": stoker}
+    exec(code.replace("batch_size=8,", 'batch_size=8, output="numpy",'), made)
+    assert (made["books"][1].inputs == many[2048:4096] + 1).all() and len(made["books"]) == 9
+    with made["train"] as train:
+        batches = [batch for batch, _ in zip(train, range(10))]
+        sources = [made["mixed"].source_of(id).source for batch in batches for id in batch.ids]
+    assert (sources.count(0), sources.count(1)) == (56, 24) == made["mixed"].counts(80)
+    assert len(train) == 125000 and sum(made["mixed"].counts(1000000)) == 1000000
+    assert list(made["code"].fields) == ["inputs", "targets", "positions", "cu_seqlens"] and len(made["code"]) >= 40000 // 2048
 
 
 # ---- documents and rows packed from them ----
