@@ -7,10 +7,15 @@
  *   mapped     as ordered, with map=1
  *   stored     Stoker: one field of T tokens, uint16 as stored, in order
  *
+ *   direct     bare ring, past the page cache, the file once: the disk's ceiling, for cold
+ *
+ * With "cold" the pages of the file are dropped, and the rest of the file behind the batches that were checked is read once, whatever
+ * SECONDS says. The third figure is then the share of the pages that stayed.
+ *
  * Stoker works in the caller's thread: one core for all sides. Before anything is timed, the first batches are compared with
  * the file, token by token.
  *
- * usage: tokensbench FILE SIDE SECONDS B T       FILE: GPT-2's tokens as llm.c writes them
+ * usage: tokensbench FILE SIDE SECONDS B T [cold]       FILE: GPT-2's tokens as llm.c writes them
  *
  * Prints "TOKENS_PER_SECOND TOKENS_PER_SECOND_OF_CPU", which differ on a busy machine. Exit status: 0 measured, 1 a side failed or delivered wrong tokens, 2 usage.
  */
@@ -23,6 +28,9 @@
 
 #include <stoker/stoker.h>
 
+#include "bench/material/evict.h"
+#include "bench/tokens/direct.h"
+
 enum { HEADER_BYTES = 1024, CHECKED_BATCHES = 64, SPEC_BYTES = 1024 };
 
 struct side {
@@ -30,6 +38,8 @@ struct side {
     size_t rows, length; /* B, T */
     size_t block;        /* tokens that a step reads */
     uint64_t steps, step;
+    uint64_t bytes; /* length of FILE */
+    bool cold;
     int fd;
     FILE *file;
     stoker_dataset *dataset;
@@ -192,24 +202,65 @@ static bool open_files(struct side *side, const char *path)
     side->wanted = calloc(side->length + 1, sizeof(side->wanted[0]));
     side->inputs = calloc(side->block, sizeof(side->inputs[0]));
     side->targets = calloc(side->block, sizeof(side->targets[0]));
+    side->bytes = bytes > 0 ? (uint64_t)bytes : 0;
     if (bytes > HEADER_BYTES)
         side->steps = (uint64_t)(bytes - HEADER_BYTES - 2) / (2 * (side->block - 1));
     return side->steps >= CHECKED_BATCHES && side->file != NULL && side->tokens != NULL &&
            side->wanted != NULL && side->inputs != NULL && side->targets != NULL;
 }
 
+/* Prints the tokens per second since the two clocks were read. */
+static void print_rate(uint64_t tokens, double begin, double cpu_begin)
+{
+    const double elapsed = now(CLOCK_MONOTONIC) - begin;
+    const double cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin;
+    printf("%.0f %.0f", (double)tokens / elapsed, (double)tokens / cpu);
+}
+
 static int measure(struct side *side, bool (*step)(struct side *side), double seconds)
 {
     const double begin = now(CLOCK_MONOTONIC), cpu_begin = now(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t steps = 0;
-    double elapsed = 0;
-    for (; elapsed < seconds; elapsed = now(CLOCK_MONOTONIC) - begin)
+    for (double elapsed = 0; elapsed < seconds; elapsed = now(CLOCK_MONOTONIC) - begin)
         for (int i = 0; i < 16; i++, steps++)
             if (!step(side))
                 return complain(side->name, side->error);
-    const double tokens = (double)(steps * (side->block - 1));
-    printf("%.0f %.0f\n", tokens / elapsed, tokens / (now(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin));
+    print_rate(steps * (side->block - 1), begin, cpu_begin);
+    printf("\n");
     return 0;
+}
+
+/* The rest of the file, once. */
+static int measure_cold(struct side *side, bool (*step)(struct side *side))
+{
+    double stayed = 0;
+    const uint64_t steps = side->steps - CHECKED_BATCHES;
+    if (bench_evict_file(side->fd, side->bytes, &stayed) != STOKER_OK)
+        return complain(side->name, "its pages cannot be dropped");
+    const double begin = now(CLOCK_MONOTONIC), cpu_begin = now(CLOCK_PROCESS_CPUTIME_ID);
+    for (uint64_t i = 0; i < steps; i++)
+        if (!step(side))
+            return complain(side->name, side->error);
+    print_rate(steps * (side->block - 1), begin, cpu_begin);
+    printf(" %.3f\n", stayed);
+    return 0;
+}
+
+static int measure_direct(const struct side *side, const char *path)
+{
+    uint64_t bytes = 0;
+    const double begin = now(CLOCK_MONOTONIC), cpu_begin = now(CLOCK_PROCESS_CPUTIME_ID);
+    const int rc = tokens_direct_read(path, &bytes);
+    if (rc < 0)
+        return complain(side->name, stoker_strerror(rc));
+    print_rate(bytes / sizeof(uint16_t), begin, cpu_begin);
+    printf(" 0\n");
+    return 0;
+}
+
+static int measure_side(struct side *side, bool (*step)(struct side *side), double seconds)
+{
+    return side->cold ? measure_cold(side, step) : measure(side, step, seconds);
 }
 
 static void close_all(struct side *side)
@@ -232,29 +283,32 @@ static int run(struct side *side, const char *path, double seconds)
     if (!open_files(side, path))
         return complain(path, "cannot be opened, or has fewer than 64 batches");
     if (strcmp(side->name, "reads") == 0)
-        return measure(side, step_reads, seconds);
+        return measure_side(side, step_reads, seconds);
+    if (strcmp(side->name, "direct") == 0)
+        return measure_direct(side, path);
     if (strcmp(side->name, "llmc") == 0)
-        return check_llmc(side) ? measure(side, step_llmc, seconds)
+        return check_llmc(side) ? measure_side(side, step_llmc, seconds)
                                 : complain(side->name, "wrong tokens");
     if (open_loader(side, path, &error) < 0)
         return complain(side->name, error.message);
     return check_stoker(side)
-               ? measure(side, step_stoker, seconds)
+               ? measure_side(side, step_stoker, seconds)
                : complain(side->name, side->error == NULL ? "wrong tokens" : side->error);
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {
-        "reads", "llmc", "ordered", "shuffled", "stored", "mapped"
-    };
-    struct side side = { .fd = -1 };
-    for (size_t i = 0; argc == 6 && i < sizeof(names) / sizeof(names[0]); i++)
+    static const char *const names[] = { "reads",  "llmc",   "ordered", "shuffled",
+                                         "stored", "mapped", "direct" };
+    struct side side = { .fd = -1, .cold = argc == 7 && strcmp(argv[6], "cold") == 0 };
+    for (size_t i = 0; (argc == 6 || side.cold) && i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(argv[2], names[i]) == 0)
             side.name = names[i];
     if (side.name == NULL) {
-        fprintf(stderr,
-                "usage: tokensbench FILE reads|llmc|ordered|shuffled|stored|mapped SECONDS B T\n");
+        fprintf(
+            stderr,
+            "usage: tokensbench FILE reads|llmc|ordered|shuffled|stored|mapped|direct SECONDS B T "
+            "[cold]\n");
         return 2;
     }
     side.rows = strtoul(argv[4], NULL, 10);

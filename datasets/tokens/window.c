@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { STRETCH_TOKENS = 4096 };
+
 static const char *const field_names[STK_WINDOW_FIELDS] = { "tokens",     "inputs",
                                                             "targets",    "positions",
                                                             "documents",  "document_ids",
@@ -253,11 +255,76 @@ static int decode_fields(const void *self, void *scratch, const stoker_encoded *
     return rc;
 }
 
+/* ---- runs of windows ------------------------------------------------------------ */
+
+/* Windows that follow each other without a gap are one stretch of tokens, and so are their rows. */
+static bool is_stretch(const struct stk_window *window, const stoker_run *run)
+{
+    return run->step == (size_t)window->length * window->tokens->token_bytes;
+}
+
+/* Tokens to inputs and targets at once, while those just read are in the first cache. */
+static bool widen_both(const struct stk_window *window, const stoker_run *run, uint8_t *inputs,
+                       uint8_t *targets)
+{
+    const size_t width = window->tokens->token_bytes, wide = stoker_dtype_bytes(window->dtype);
+    const size_t count = (size_t)run->count * window->length;
+    bool fits = true;
+    for (size_t done = 0; done < count; done += STRETCH_TOKENS) {
+        const size_t some = count - done < STRETCH_TOKENS ? count - done : STRETCH_TOKENS;
+        const uint8_t *from = run->bytes + done * width;
+        fits = window->widen(from, inputs + done * wide, some) && fits;
+        fits = window->widen(from + width, targets + done * wide, some) && fits;
+    }
+    return fits;
+}
+
+/* One field of all windows. */
+static int make_field_run(const struct stk_window *window, enum stk_window_field field,
+                          const stoker_run *run, const stoker_row *row)
+{
+    stoker_error ignored; /* the window is made again, alone */
+    const uint32_t skipped = field == STK_WINDOW_TARGETS ? window->tokens->token_bytes : 0;
+    int rc = STOKER_OK;
+    if (field <= STK_WINDOW_TARGETS && is_stretch(window, run))
+        return window->widen(run->bytes + skipped, row->data, (size_t)run->count * window->length)
+                   ? STOKER_OK
+                   : STOKER_EFORMAT;
+    for (uint32_t i = 0; i < run->count && rc == STOKER_OK; i++) {
+        const stoker_encoded in = { .bytes = run->bytes + i * run->step,
+                                    .size = run->size,
+                                    .sample = run->sample + i };
+        stoker_row one = *row;
+        one.data = (uint8_t *)row->data + i * row->bytes_max;
+        rc = make_field(window, field, &in, &one, &ignored);
+    }
+    return rc;
+}
+
+static int decode_run(const void *self, void *scratch, const stoker_run *run, stoker_row *rows,
+                      uint32_t count)
+{
+    (void)scratch;
+    const struct stk_window *window = self;
+    const bool both = count >= 2 && is_stretch(window, run) &&
+                      window->fields[0] == STK_WINDOW_INPUTS &&
+                      window->fields[1] == STK_WINDOW_TARGETS;
+    int rc = STOKER_OK;
+    if (run->size != stk_window_tokens(window) * window->tokens->token_bytes)
+        return STOKER_EFORMAT;
+    if (both && !widen_both(window, run, rows[0].data, rows[1].data))
+        return STOKER_EFORMAT;
+    for (uint32_t i = both ? 2 : 0; i < count && rc == STOKER_OK; i++)
+        rc = make_field_run(window, window->fields[i], run, &rows[i]);
+    return rc;
+}
+
 void stk_window_init(struct stk_window *window)
 {
     window->codec = (stoker_codec){ .struct_size = sizeof(window->codec),
                                     .name = "tokens",
                                     .self = window,
                                     .decode = decode,
-                                    .decode_fields = decode_fields };
+                                    .decode_fields = decode_fields,
+                                    .decode_run = decode_run };
 }

@@ -75,6 +75,7 @@ static int look_at_samples(stoker_loader *loader, stoker_error *error)
             facts->source = source;
         facts->has_codec = facts->has_codec || codec != NULL;
         facts->bytes_are_rows = facts->bytes_are_rows && (codec == NULL || codec->bytes_are_row);
+        facts->decodes_runs = info->part_count == 1 && stk_codecs_can_decode_run(codec);
         rc = check_stamps(dataset, &parts[i], error);
     }
     if (dataset->ops->make != NULL) { /* it takes as long as a codec */
@@ -85,6 +86,7 @@ static int look_at_samples(stoker_loader *loader, stoker_error *error)
     const bool reads = info->part_count > 0 && (info->file_count > 0 || info->has_paths);
     loader->pipeline.encoded_bytes_max = reads ? info->encoded_bytes_max : 0;
     facts->has_files = loader->pipeline.encoded_bytes_max > 0;
+    facts->one_part = info->part_count == 1 && dataset->ops->make == NULL;
     return rc;
 }
 
@@ -101,10 +103,21 @@ static int plan_fields(stoker_loader *loader, const struct stk_framing *drawn)
     return rc;
 }
 
+/* Returns true if a batch's samples have ids that follow each other. */
+static bool is_in_order(const stoker_loader *loader)
+{
+    const stoker_loader_options *options = &loader->options;
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    return !options->shuffle && !stk_order_mixes(options, dataset) &&
+           !stk_order_draws(options, dataset) &&
+           (options->world_size == 1 || options->deal == STOKER_DEAL_BATCHES);
+}
+
 static void make_plan(stoker_loader *loader)
 {
     loader->facts.reader = stk_file_reader_rule(loader->options.reader);
     loader->facts.threads = loader->options.num_workers != 0;
+    loader->facts.in_order = is_in_order(loader);
     loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
 }
 

@@ -35,8 +35,9 @@ static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 uint32_t stk_sizing_span_rows(const stoker_loader *loader)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
-    /* Rows that are decoded once and gathered from then on count as gathered. */
-    const bool decodes = pipeline->plan.decodes && !stk_pipeline_may_become_resident(pipeline);
+    /* Rows that are decoded once and gathered from then on count as gathered, and so do those that are decoded in runs. */
+    const bool decodes = pipeline->plan.decodes && !pipeline->plan.runs_decode &&
+                         !stk_pipeline_may_become_resident(pipeline);
     /* The row as stored; with several fields, the delivered row at its greatest lengths. */
     const size_t row_bytes = pipeline->field_plan.several ? pipeline->field_plan.row_bytes
                                                           : pipeline->dataset->row_bytes;
@@ -129,9 +130,13 @@ uint32_t stk_sizing_slot_count(stoker_loader *loader)
     if (loader->options.prefetch_batches > 0)
         return loader->options.prefetch_batches;
     const bool rereads = stk_pipeline_plan_rereads(&pipeline->plan);
-    if (!loader->threads) /* one lent, one in the making, the others for reads in flight */
-        return clamp(2 + (rereads ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
-                     STOKER_PREFETCH_MAX);
+    /* One lent, one in the making, the others for reads in flight: none if samples are read in runs, ahead of which the kernel
+     * reads, and which cost so little that more slots than the core's cache holds would slow them down by a tenth. */
+    const bool in_flight_too = rereads && !pipeline->plan.runs_decode;
+    if (!loader->threads)
+        return clamp(
+            2 + (in_flight_too ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
+            STOKER_PREFETCH_MAX);
     const size_t batch_bytes = pipeline->field_plan.row_bytes * loader->options.batch_size;
     const uint32_t least =
         loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;

@@ -41,7 +41,8 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
     uint64_t slots_locked = pipeline->slots.memory.locked ? pipeline->slots.memory.bytes : 0;
     for (uint32_t i = 0; i < loader->worker_count; i++) {
         const struct stk_worker *worker = &loader->workers[i];
-        stats->scratch_bytes += worker->fetcher.scratch.bytes + worker->maker.scratch.bytes;
+        stats->scratch_bytes +=
+            stk_fetch_memory_bytes(&worker->fetcher) + worker->maker.scratch.bytes;
         stats->locked_bytes +=
             atomic_load_explicit(&worker->fetcher.locked_bytes, memory_order_relaxed);
         const uint64_t by_ring =
@@ -49,8 +50,8 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
         slots_locked = by_ring > slots_locked ? by_ring : slots_locked;
     }
     stats->locked_bytes += slots_locked;
-    stats->scratch_bytes +=
-        loader->caller_worker.fetcher.scratch.bytes + loader->caller_worker.maker.scratch.bytes;
+    stats->scratch_bytes += stk_fetch_memory_bytes(&loader->caller_worker.fetcher) +
+                            loader->caller_worker.maker.scratch.bytes;
     stats->trace_bytes = loader->trace.memory.bytes;
     stats->pinned = pipeline->slots.memory.locked;
     stats->huge_pages = pipeline->slots.memory.huge;

@@ -277,6 +277,13 @@ bool stk_codecs_can_verify_into(const stoker_codec *codec)
            codec->bytes_are_row && codec->verify != NULL && codec->verify_into != NULL;
 }
 
+bool stk_codecs_can_decode_run(const stoker_codec *codec)
+{
+    return codec != NULL &&
+           codec->struct_size >= offsetof(stoker_codec, decode_run) + sizeof(codec->decode_run) &&
+           codec->decode_run != NULL;
+}
+
 bool stk_codecs_can_inspect(const stoker_codec *codec)
 {
     return codec != NULL &&

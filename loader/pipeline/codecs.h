@@ -75,6 +75,9 @@ int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, 
                       stoker_error *said);
 bool stk_codecs_can_verify_into(const stoker_codec *codec);
 
+/* Returns true if the codec decodes runs of samples. */
+bool stk_codecs_can_decode_run(const stoker_codec *codec);
+
 /* Inspect an image file, by a codec that can. Returns as stk_codecs_decode() does. codec: NULL = the part is a raw row. */
 bool stk_codecs_can_inspect(const stoker_codec *codec);
 int stk_codecs_inspect(const stoker_codec *codec, const stoker_encoded *encoded,

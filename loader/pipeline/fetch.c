@@ -25,6 +25,9 @@ enum {
     RESTART_WAIT_NS = 1000000000 /* longest wait for the reads of a broken ring */
 };
 
+/* Memory for as many runs as the window of reads has bytes, and one more. */
+enum { WIDE_MIN = 2, WIDE_MAX = 16 };
+
 /* A read in flight. */
 struct stk_fetch {
     stoker_read read; /* first member: the reader returns its address */
@@ -51,6 +54,16 @@ static struct stk_fetch *pop(struct stk_fetch **list)
     return fetch;
 }
 
+/* Number of runs that can be read at once to memory of fetch. */
+static uint32_t wide_count(const struct stk_pipeline *pipeline, uint32_t count)
+{
+    const size_t longest = pipeline->encoded_bytes_max;
+    if (!pipeline->plan.runs || count == 0 || longest > STK_RUN_BYTES_MAX / 2)
+        return 0;
+    const uint32_t wide = (uint32_t)(count * longest / STK_RUN_BYTES_MAX) + 1;
+    return wide < WIDE_MIN ? WIDE_MIN : wide > WIDE_MAX ? WIDE_MAX : wide;
+}
+
 int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
                      struct stk_ledger_entry *ledger, bool reads)
 {
@@ -64,16 +77,24 @@ int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
     /* The last row that starts may exceed the window by all its parts but one. */
     if (room > 0 && pipeline->part_count > 0)
         fetcher->count = pipeline->read_depth + pipeline->part_count - 1;
+    const uint32_t wide = wide_count(pipeline, fetcher->count);
+    fetcher->wide = stk_calloc((size_t)wide + 1, sizeof(fetcher->wide[0]));
     fetcher->fetches = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->fetches[0]));
     fetcher->queue = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->queue[0]));
     fetcher->reaped = stk_calloc((size_t)fetcher->count + 1, sizeof(fetcher->reaped[0]));
-    if (fetcher->fetches == NULL || fetcher->queue == NULL || fetcher->reaped == NULL)
+    if (fetcher->wide == NULL || fetcher->fetches == NULL || fetcher->queue == NULL ||
+        fetcher->reaped == NULL)
         return STOKER_ENOMEM;
     if (fetcher->count == 0)
         return 0;
     int rc = stk_region_map(&fetcher->scratch, fetcher->count * room);
+    if (rc == 0 && wide > 0)
+        rc = stk_region_map(&fetcher->wide_memory, (size_t)wide * STK_RUN_BYTES_MAX);
     if (rc < 0)
         return rc;
+    for (uint32_t i = 0; i < wide; i++)
+        fetcher->wide[fetcher->wide_free++] =
+            (uint8_t *)fetcher->wide_memory.base + (size_t)i * STK_RUN_BYTES_MAX;
     for (uint32_t i = 0; i < fetcher->count; i++) {
         fetcher->fetches[i].scratch = (uint8_t *)fetcher->scratch.base + i * room;
         push(&fetcher->free, &fetcher->fetches[i]);
@@ -85,6 +106,8 @@ void stk_fetcher_destroy(struct stk_fetcher *fetcher)
 {
     assert(!fetcher->stuck); /* the kernel may still write to the scratch */
     stk_region_unmap(&fetcher->scratch);
+    stk_region_unmap(&fetcher->wide_memory);
+    stk_free(fetcher->wide);
     stk_free(fetcher->fetches);
     stk_free(fetcher->queue);
     stk_free(fetcher->reaped);
@@ -121,6 +144,22 @@ static void enqueue(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
     fetcher->queue[fetcher->queued++] = &fetch->read;
 }
 
+static void begin_run(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
+{
+    fetcher->run_rows += fetch->order.run_rows - 1;
+    if (fetch->order.to != NULL)
+        return;
+    assert(fetcher->wide_free > 0 && fetch->order.bytes <= STK_RUN_BYTES_MAX);
+    fetch->start = fetcher->wide[--fetcher->wide_free];
+}
+
+static void end_run(struct stk_fetcher *fetcher, const struct stk_fetch *fetch)
+{
+    fetcher->run_rows -= fetch->order.run_rows - 1;
+    if (fetch->order.to == NULL)
+        fetcher->wide[fetcher->wide_free++] = fetch->start;
+}
+
 void stk_fetch_queue(struct stk_fetcher *fetcher, const struct stk_read_order *order)
 {
     assert(fetcher->free != NULL);
@@ -131,6 +170,8 @@ void stk_fetch_queue(struct stk_fetcher *fetcher, const struct stk_read_order *o
     fetch->read.path = extent->path;
     fetch->read.file = extent->file;
     fetch->start = order->to != NULL ? order->to : fetch->scratch;
+    if (order->run_rows > 1)
+        begin_run(fetcher, fetch);
     fetch->done_bytes = 0;
     fetch->retries = 0;
     enqueue(fetcher, fetch);
@@ -138,6 +179,8 @@ void stk_fetch_queue(struct stk_fetcher *fetcher, const struct stk_read_order *o
 
 void stk_fetch_give_back(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
 {
+    if (fetch->order.run_rows > 1)
+        end_run(fetcher, fetch);
     fetch->order.span = NULL;
     push(&fetcher->free, fetch);
 }
@@ -200,6 +243,8 @@ static bool complete(const struct stk_fetch *fetch, struct stk_completion *out)
     out->row = fetch->order.row;
     out->part = fetch->order.part;
     out->block_rows = fetch->order.block_rows;
+    out->run_rows = fetch->order.run_rows;
+    out->run_step = fetch->order.run_step;
     out->bytes = fetch->start;
     out->size = fetch->order.bytes;
     out->code = 0;
@@ -213,7 +258,7 @@ static bool fail(const struct stk_fetch *fetch, int code, int os_errno, struct s
     out->code = code;
     out->os_errno = os_errno;
     out->offset = fetch->order.offset + fetch->done_bytes;
-    out->alone_may_work = fetch->order.block_rows > 0;
+    out->alone_may_work = fetch->order.block_rows > 0 || fetch->order.run_rows > 1;
     out->nothing_is_read = false;
     out->what[0] = '\0';
     return true;

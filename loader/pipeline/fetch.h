@@ -28,7 +28,11 @@
 #include "loader/pipeline/pipeline.h"
 #include "loader/pipeline/span.h"
 
-enum { STK_RETRIES_MAX = 64 };
+enum {
+    STK_RETRIES_MAX = 64,
+    /* Longest read of a run: what the reader hands out at once (STK_READ_GROUP_BYTES), and the tokens behind it. */
+    STK_RUN_BYTES_MAX = (128 << 10) + 64
+};
 
 struct stk_fetcher {
     struct stk_pipeline *pipeline;
@@ -44,6 +48,10 @@ struct stk_fetcher {
     /* True in a built-in reader's system call: no user code runs meanwhile. */
     _Atomic bool in_system_call;
     struct stk_region scratch;
+    struct stk_region wide_memory; /* for the reads of runs; not registered */
+    uint8_t **wide; /* [wide_free] parts of it that are unused, STK_RUN_BYTES_MAX each */
+    uint32_t wide_free;
+    uint32_t run_rows;         /* rows of runs that are held, less one for each run */
     struct stk_fetch *fetches; /* [count] */
     uint32_t count;            /* 0 = it never reads */
     struct stk_fetch *free;
@@ -60,16 +68,28 @@ int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
                      struct stk_ledger_entry *ledger, bool reads);
 void stk_fetcher_destroy(struct stk_fetcher *fetcher); /* not if stuck; all zero is allowed */
 
-/* Number of reads that are queued or in flight. */
+/* Memory that reads take, bytes. */
+static inline uint64_t stk_fetch_memory_bytes(const struct stk_fetcher *fetcher)
+{
+    return fetcher->scratch.bytes + fetcher->wide_memory.bytes;
+}
+
+/* Number of reads that are queued or in flight; of a run, as many as its rows would need. */
 static inline uint32_t stk_fetch_held(const struct stk_fetcher *fetcher)
 {
-    return fetcher->queued + fetcher->in_flight;
+    return fetcher->queued + fetcher->in_flight + fetcher->run_rows;
 }
 
 /* Returns true if all reads of another row may be queued. */
 static inline bool stk_fetch_has_room(const struct stk_fetcher *fetcher)
 {
     return fetcher->count == 0 || stk_fetch_held(fetcher) < fetcher->pipeline->read_depth;
+}
+
+/* Returns true if there is memory for the read of a run. If not, runs are being read. */
+static inline bool stk_fetch_has_wide(const struct stk_fetcher *fetcher)
+{
+    return fetcher->wide_free > 0;
 }
 
 /* Queue a read. There must be room. */

@@ -8,6 +8,7 @@
  *
  *   worker.c ──▶ claim.c        which rows: tickets, slots, affinity; schedule, sampler
  *            ├─▶ row.c          locate, decode, transform, write    ─▶ DONE | READ | AGAIN
+ *            ├─▶ run.c          the same for neighbours, together   ─▶ NONE | DONE | READ | ALONE
  *            └─▶ fetch.c        queue, submit, reap                 ─▶ completions
  *
  * Constant while the workers run, except for the parts marked shared: their files have the rules.
@@ -112,6 +113,15 @@ static inline bool stk_pipeline_is_resident(const struct stk_pipeline *pipeline)
            stk_device_cache_holds_all(&pipeline->device_cache) ||
            (stk_pipeline_caches_rows(pipeline) &&
             stk_cache_holds_all(&pipeline->cache, pipeline->dataset->info.count));
+}
+
+/* Let the consumer check the files that unverified bytes came from, or did not: what is missing may have been cut off. */
+static inline void stk_pipeline_note_unchecked(struct stk_pipeline *pipeline,
+                                               const stoker_codec *codec)
+{
+    const bool verifies = codec != NULL && codec->verify != NULL;
+    if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
+        atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
 }
 
 #endif

@@ -43,6 +43,12 @@ static enum stk_route route_of(const struct stk_pipeline_facts *facts)
                                                                         : STK_ROUTE_READ_DECODE;
 }
 
+/* A cache takes samples one by one, or in blocks of its own. */
+static bool has_runs(const struct stk_pipeline_facts *facts)
+{
+    return facts->in_order && facts->one_part && cached_of(facts) == STK_CACHED_NOTHING;
+}
+
 struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts *facts)
 {
     return (struct stk_pipeline_plan){
@@ -56,6 +62,9 @@ struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts 
         .any_size = facts->any_size,
         .crops = facts->crops && cached_of(facts) != STK_CACHED_DECODED,
         .threads = facts->threads,
+        .runs = has_runs(facts),
+        .runs_decode =
+            has_runs(facts) && facts->decodes_runs && facts->copies && !facts->transforms,
     };
 }
 

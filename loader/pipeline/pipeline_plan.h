@@ -60,7 +60,10 @@ struct stk_pipeline_facts {
     bool crops;          /* images of one size, of which a crop on the host leaves a part */
     bool transforms;     /* on the host */
     bool resizes_exactly;
-    bool copies;        /* convert only copies: rows may be made in place */
+    bool copies;   /* convert only copies: rows may be made in place */
+    bool in_order; /* ids follow each other in a batch, so that neighbours may be read together */
+    bool decodes_runs;  /* sample 0 has one part, and its codec decode_run() */
+    bool one_part;      /* samples have one part */
     stoker_cache cache; /* the one that was made: NONE, ENCODED, DECODED or DEVICE */
     bool threads;       /* workers have threads */
     enum stk_reader_rule reader;
@@ -77,6 +80,8 @@ struct stk_pipeline_plan {
     bool any_size;  /* images are decoded in their own size (decode_any) */
     bool crops;     /* images of one size: only what the crop leaves is decoded, if the codec can */
     bool threads;   /* false: the only worker runs in any consumer thread */
+    bool runs;      /* samples that lie side by side are read and decoded together (run.h) */
+    bool runs_decode; /* the codec does them in one call, and little more than copy */
 };
 
 /* Returns true if a cache of decoded images holds them after resize: all resized to one size, and not yet random. */

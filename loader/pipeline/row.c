@@ -417,14 +417,6 @@ static enum stk_row_step order(struct stk_row_maker *maker, struct stk_span *spa
     return order_alone(maker, span, row, part, in_place ? slot_row(maker, span, row) : NULL);
 }
 
-/* Let the consumer check the files that unverified bytes came from, or did not: what is missing may have been cut off. */
-static void note_unchecked(struct stk_pipeline *pipeline, const stoker_codec *codec)
-{
-    const bool verifies = codec != NULL && codec->verify != NULL;
-    if (!verifies && !atomic_load_explicit(&pipeline->reads_unchecked, memory_order_relaxed))
-        atomic_store_explicit(&pipeline->reads_unchecked, true, memory_order_relaxed);
-}
-
 /* The read failed: read the row of a block alone, or give it up. */
 static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct stk_completion *done)
 {
@@ -432,7 +424,7 @@ static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct s
     const uint32_t row = done->row;
     const stoker_part *part = stk_span_part(span, row, done->part);
     if (part->extent.path == NULL)
-        note_unchecked(maker->pipeline, part->codec);
+        stk_pipeline_note_unchecked(maker->pipeline, part->codec);
     if (done->block_rows > 0)
         stk_cache_fill_cancel(maker->pipeline, *stk_span_id(span, row));
     if (done->alone_may_work)
@@ -474,7 +466,7 @@ enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_com
     const bool whole = sample->extent.path != NULL;
     const uint8_t *bytes = done->block_rows > 0 ? stk_cache_row(&pipeline->cache, id) : done->bytes;
     if (!whole)
-        note_unchecked(pipeline, sample->codec);
+        stk_pipeline_note_unchecked(pipeline, sample->codec);
     stoker_error said;
     const int rc = verify(span, row, done->part, bytes, sample->extent.bytes, NULL, &said);
     if (rc < 0) {
@@ -580,7 +572,7 @@ static enum stk_row_step begin_several(struct stk_row_maker *maker, struct stk_s
     struct stk_pipeline *pipeline = maker->pipeline;
     const uint64_t id = *stk_span_id(span, row);
     if (pipeline->dataset->ops->make != NULL) {
-        note_unchecked(pipeline, NULL); /* it may read files */
+        stk_pipeline_note_unchecked(pipeline, NULL); /* it may read files */
         return begin_made(maker, span, row);
     }
     if (span->part_count == 0)

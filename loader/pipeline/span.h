@@ -61,6 +61,9 @@ struct stk_read_order {
     uint64_t offset;
     uint32_t bytes;
     uint32_t block_rows; /* > 0: fills a cache block of this many samples; passed through */
+    /* > 1: rows from `row` on are read together; passed through, with run_step. */
+    uint32_t run_rows;
+    uint32_t run_step; /* bytes from one of them to the next */
 };
 
 /* A read that has ended. */
@@ -70,13 +73,15 @@ struct stk_completion {
     uint32_t row;
     uint32_t part;
     uint32_t block_rows;
+    uint32_t run_rows;
+    uint32_t run_step;
     uint32_t size;        /* bytes; all that were ordered, unless it failed */
     const uint8_t *bytes; /* until the completion is given back */
     int code;             /* 0, or a stoker_err, which the four fields below explain */
     int os_errno;
-    uint64_t offset;             /* first missing byte in the file */
-    bool alone_may_work;         /* the read of a block failed, perhaps because of another row */
-    bool nothing_is_read;        /* there is no ring any more */
+    uint64_t offset;      /* first missing byte in the file */
+    bool alone_may_work;  /* the read of a block or run failed, perhaps because of another row */
+    bool nothing_is_read; /* there is no ring any more */
     char what[STK_DETAIL_BYTES]; /* details beyond the code, or "" */
 };
 

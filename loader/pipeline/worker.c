@@ -10,6 +10,7 @@
 #include "loader/base/thread.h"
 #include "loader/pipeline/fetch_ring.h"
 #include "loader/pipeline/hook_calls.h"
+#include "loader/pipeline/run.h"
 #include "loader/pipeline/span_rows.h"
 
 #define REAP_WAIT_NS INT64_C(20000000) /* longest time until a worker notices that it must stop */
@@ -30,8 +31,8 @@ int stk_worker_init(struct stk_worker *worker, struct stk_pipeline *pipeline, ui
         rc = stk_row_maker_init(&worker->maker, pipeline, &worker->ledger, reads);
     if (rc == 0)
         rc = stk_fetcher_init(&worker->fetcher, pipeline, &worker->ledger, reads);
-    /* A read each, or an image that waits for the GPU. */
-    worker->again = stk_calloc((size_t)worker->fetcher.count + 1 +
+    /* A read each, the rows of the last run, or an image that waits for the GPU. */
+    worker->again = stk_calloc((size_t)worker->fetcher.count + pipeline->schedule.span_rows + 1 +
                                    (pipeline->decode.on ? STK_BATCH_DECODER_IMAGES_MAX : 0),
                                sizeof(worker->again[0]));
     if (rc == 0 && worker->again == NULL)
@@ -181,6 +182,46 @@ static bool has_room(const struct stk_worker *worker)
     return stk_fetch_has_room(&worker->fetcher) && !stk_row_must_decode(&worker->maker);
 }
 
+/* Begin the rows that have to begin again, or alone, before any new row, as far as there is room for them. Otherwise reads are under
+ * way, or images wait for the GPU, and what ends next leads here. */
+static void begin_again(struct stk_worker *worker)
+{
+    while (worker->again_count > 0 && has_room(worker)) {
+        const struct stk_again again = worker->again[--worker->again_count];
+        begin_row(worker, again.span, again.row);
+    }
+}
+
+/* Let the rows of a run begin alone. The last is pushed first, to keep their order. */
+static void part_run(struct stk_worker *worker, struct stk_span *span, uint32_t row, uint32_t rows)
+{
+    for (uint32_t i = rows; i > 0; i--)
+        worker->again[worker->again_count++] = (struct stk_again){ span, row + i - 1 };
+}
+
+/* Begin the next row of a span, or the run that starts there. Returns false if it must wait for reads of runs to end. */
+static bool begin_next(struct stk_worker *worker, struct stk_span *span)
+{
+    struct stk_read_order order;
+    const uint32_t row = span->started;
+    const enum stk_run_step step = worker->pipeline->plan.runs
+                                       ? stk_run_begin(&worker->maker, span, row, &order)
+                                       : STK_RUN_NONE;
+    if (step == STK_RUN_READ && order.to == NULL && !stk_fetch_has_wide(&worker->fetcher))
+        return false;
+    span->started += step == STK_RUN_NONE ? 1 : order.run_rows;
+    if (step == STK_RUN_NONE)
+        begin_row(worker, span, row);
+    else if (step == STK_RUN_DONE)
+        span->left -= order.run_rows;
+    else if (step == STK_RUN_READ)
+        stk_fetch_queue(&worker->fetcher, &order);
+    else
+        part_run(worker, span, row, order.run_rows);
+    begin_again(worker);
+    return true;
+}
+
 /* Begin rows of a span, at least one if there is room for it. Returns true if all have begun. */
 static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
 {
@@ -188,11 +229,9 @@ static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
         stk_span_gather(&worker->maker, span, worker->ahead);
         return true;
     }
-    while (span->started < span->rows && has_room(worker)) {
-        begin_row(worker, span, span->started++);
+    while (span->started < span->rows && has_room(worker) && begin_next(worker, span))
         if (must_pause(worker))
             break;
-    }
     return span->started == span->rows;
 }
 
@@ -297,6 +336,31 @@ static void retire_finished(struct stk_worker *worker)
 
 /* ---- reads ---- */
 
+/* A row has taken its bytes. */
+static void follow_read(struct stk_worker *worker, const struct stk_completion *done,
+                        enum stk_row_step step)
+{
+    if (step == STK_ROW_AGAIN)
+        worker->again[worker->again_count++] = (struct stk_again){ done->span, done->row };
+    else
+        follow(worker, done->span, step);
+}
+
+/* Hand the finished read of a run to its rows. */
+static void take_run(struct stk_worker *worker, const struct stk_completion *done)
+{
+    const enum stk_run_step step = stk_run_take(&worker->maker, done);
+    if (step == STK_RUN_DONE)
+        done->span->left -= done->run_rows;
+    else if (step == STK_RUN_ALONE)
+        part_run(worker, done->span, done->row, done->run_rows);
+    for (uint32_t i = 0; step == STK_RUN_NONE && i < done->run_rows; i++) {
+        const struct stk_completion one = stk_run_row(done, i);
+        follow_read(worker, &one, stk_row_take(&worker->maker, &one));
+    }
+    stk_fetch_give_back(&worker->fetcher, done->fetch);
+}
+
 /* Hand a finished read to its row. */
 static void take_read(struct stk_worker *worker, const struct stk_completion *done)
 {
@@ -304,20 +368,7 @@ static void take_read(struct stk_worker *worker, const struct stk_completion *do
         (void)decode_waiting(worker);
     const enum stk_row_step step = stk_row_take(&worker->maker, done);
     stk_fetch_give_back(&worker->fetcher, done->fetch);
-    if (step == STK_ROW_AGAIN)
-        worker->again[worker->again_count++] = (struct stk_again){ done->span, done->row };
-    else
-        follow(worker, done->span, step);
-}
-
-/* Begin the rows that have a substitute now, before any new row, as far as there is room for them. Otherwise reads are under
- * way, or images wait for the GPU, and what ends next leads here. */
-static void begin_again(struct stk_worker *worker)
-{
-    while (worker->again_count > 0 && has_room(worker)) {
-        const struct stk_again again = worker->again[--worker->again_count];
-        begin_row(worker, again.span, again.row);
-    }
+    follow_read(worker, done, step);
 }
 
 /* Take finished reads, at least one; a later call continues if this one must pause. */
@@ -329,7 +380,9 @@ static void take_reads(struct stk_worker *worker)
     uint32_t taken = 0;
     while (stk_fetch_next(&worker->fetcher, &done)) {
         taken++;
-        if (done.span != NULL)
+        if (done.span != NULL && done.run_rows > 1)
+            take_run(worker, &done);
+        else if (done.span != NULL)
             take_read(worker, &done);
         if (must_pause(worker))
             break;

@@ -28,7 +28,7 @@
 #define STK_CLOSE_WAIT_NS                                                                          \
     INT64_C(5000000000) /* longest wait for a device to finish with our buffers at destroy */
 
-/* A row whose sample is a substitute: to be begun again. */
+/* A row to be begun again: its sample is a substitute, or the run that it was in has failed. */
 struct stk_again {
     struct stk_span *span;
     uint32_t row;
@@ -42,7 +42,7 @@ struct stk_worker {
     struct stk_fetcher fetcher;
     struct stk_span *starting; /* claimed, with rows not started yet; or NULL */
     struct stk_span *ahead;  /* claimed after `starting`, to fetch its first rows early; or NULL */
-    struct stk_again *again; /* [fetcher.count]; empty while new rows begin */
+    struct stk_again *again; /* [fetcher.count + span_rows]; empty while new rows begin */
     uint32_t again_count;
     uint64_t mark_ns; /* end of the last activity that the ledger has counted */
     struct stk_cpu_checks cpu_checks;

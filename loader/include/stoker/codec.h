@@ -43,6 +43,19 @@ typedef struct stoker_row {
     uint64_t reserved; /* 0 */
 } stoker_row;
 
+/* Samples whose bytes lie at equal distances: sample i at bytes + i * step. Its size never changes: new members take the
+ * place of reserved ones. */
+typedef struct stoker_run {
+    const uint8_t *bytes; /* the first sample as stored */
+    size_t size;          /* bytes of each, >= 1 */
+    size_t step;          /* bytes from one to the next, 1..size: less than size if they overlap */
+    uint64_t sample;      /* id of the first; the ids follow each other */
+    uint64_t tag;         /* stoker_part.tag of each */
+    uint32_t count;       /* samples, >= 1 */
+    uint32_t reserved32;  /* 0 */
+    uint64_t reserved[2]; /* 0 */
+} stoker_run;
+
 /* Formats of image files that another decoder than the codec's may decode. */
 typedef enum stoker_image_format {
     STOKER_IMAGE_OTHER = 0, /* only the codec can */
@@ -127,6 +140,14 @@ typedef struct stoker_codec {
      * as decode(). */
     int (*inspect)(const void *self, const stoker_encoded *in, stoker_image_header *header,
                    stoker_error *error);
+
+    /* Optional: decode a run of samples in one call, if none of their fields varies: saves the calls per sample of a codec that
+     * does little more than copy. A loader that delivers samples in order uses it, and reads such samples together. rows[0..count)
+     * are the fields of the first sample, as for decode_fields(); field f of sample i belongs at rows[f].data + i *
+     * rows[f].bytes_max. If a sample is bad, return a stoker_err < 0 without a message: then the loader decodes each alone, to
+     * report the bad ones. Rules as for decode(). */
+    int (*decode_run)(const void *self, void *scratch, const stoker_run *run, stoker_row *rows,
+                      uint32_t count);
 } stoker_codec;
 
 STOKER_END_DECLS
