@@ -231,11 +231,17 @@ sweep() {
     step "$name" "$limit" "$tool" --device cuda --quiet --format json -o "$out/$name.json" "${pace[@]}" "$@"
 }
 
+# First what the others depend on, in FIRST_RUN.md's order.
 run_tests() {
-    local test brief=()
+    local name test brief=()
+    local -A ran=()
     if $quick; then brief=(quick); fi
-    for test in "$tests"/gpu_*; do
-        if [ -f "$test" ] && [ -x "$test" ]; then step "tests-$(basename "$test")" 300 "$test" "${brief[@]}"; fi
+    for test in "$tests"/gpu_{transform,train_kernels,decode,loader,trainer,nccl} "$tests"/gpu_*; do
+        name=$(basename "$test")
+        if [ -f "$test" ] && [ -x "$test" ] && [ -z "${ran[$name]:-}" ]; then
+            ran[$name]=yes
+            step "tests-$name" 300 "$test" "${brief[@]}"
+        fi
     done
 }
 

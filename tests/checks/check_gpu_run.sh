@@ -60,6 +60,8 @@ if [ -x "$build/tests/standin_mnist" ]; then
     env -u STOKER_CUDART bench/gpu/run.sh --stand-in --quick --build "$build" --out "$scratch/standin" \
         tests-gpu_nccl train-fast >"$scratch/shown" 2>&1 || fail "on stand-ins: $(cat "$scratch/shown")"
     grep -q '^gpu: 2 passed, 0 failed, 0 skipped; ' "$scratch/shown" || fail "on stand-ins: $(cat "$scratch/shown")"
+    grep -q 'mnist --preset fast: .* % (mean of 1, made-up digits)' "$scratch/shown" ||
+        fail "training is not in the report: $(cat "$scratch/shown")"
     env -u STOKER_CUDART bench/gpu/run.sh --stand-in --quick --minutes 0 --build "$build" --out "$scratch/late" \
         train-fast >"$scratch/shown" 2>&1 || fail "without time: $(cat "$scratch/shown")"
     grep -q '^gpu: 0 passed, 0 failed, 0 skipped, 1 without time; ' "$scratch/shown" || fail "without time: $(cat "$scratch/shown")"
