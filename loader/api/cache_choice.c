@@ -67,13 +67,18 @@ static bool is_in_memory(const stoker_loader *loader)
     return loader->facts.source == STK_SOURCE_MEMORY;
 }
 
+/* Other rows in each epoch: nothing is kept. */
+static bool makes_samples(const stoker_loader *loader)
+{
+    return loader->pipeline.dataset->ops->make != NULL;
+}
+
 static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
 {
     const struct stk_pipeline_facts *facts = &loader->facts;
     const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
     const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
-    if (loader->cache_needless ||
-        loader->pipeline.dataset->ops->make != NULL) /* it makes other rows each time */
+    if (loader->cache_needless || makes_samples(loader))
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;
@@ -174,7 +179,7 @@ static int make_own(stoker_loader *loader)
     if (rc == 0 && loader->pipeline.cache.kind == STOKER_CACHE_AUTO)
         loader->pipeline.cache.kind = STOKER_CACHE_NONE;
     if (loader->options.cache == STOKER_CACHE_AUTO && kind == STOKER_CACHE_NONE &&
-        loader->cache_reason[0] == '\0' && !is_in_memory(loader))
+        loader->cache_reason[0] == '\0' && !is_in_memory(loader) && !makes_samples(loader))
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),
                        "%" PRIu64 " samples of at most %zu bytes do not fit in the %" PRIu64
                        " bytes that a cache may take",

@@ -77,7 +77,8 @@ def _by_name(columns: Tuple[Any, ...], named: Dict[str, Any]) -> Dict[str, Any]:
     fields: Dict[str, Any] = {"image" if suffix in _IMAGES else "row" if suffix == ".npy" else "data": paths}
     if len(columns) == 2:
         if _paths_of("the second column", columns[1]) is not None:
-            raise OptionError("from_files: both columns are lists of paths: name them, from_files(images=paths, masks=mask_paths)")
+            raise OptionError("from_files: the second column has no numbers, which labels are. To have two lists of paths name them: "
+                              "from_files(images=paths, masks=mask_paths)")
         fields["label"] = columns[1]
     return fields
 

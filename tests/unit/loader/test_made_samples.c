@@ -112,6 +112,21 @@ CleanTest(made_samples, that_fail_follow_the_policy)
     stoker_dataset_close(&dataset);
 }
 
+/* Each epoch may make other rows, so there is no cache: by design, not for want of memory. */
+CleanTest(made_samples, miss_no_cache)
+{
+    stoker_dataset *dataset = stk_drawn_open(&set);
+    stoker_loader_options options = made_options();
+    stoker_stats stats = STOKER_STATS_INIT;
+    options.cache = STOKER_CACHE_AUTO;
+    stoker_loader *loader = loader_of(dataset, &options);
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    cr_assert_eq(stats.cache, STOKER_CACHE_NONE);
+    cr_assert_str_empty(stats.cache_reason);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
+
 CleanTest(made_samples, may_be_viewed)
 {
     static const uint64_t ids[] = { 7, 3, 40, 0, 7 };
