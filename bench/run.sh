@@ -9,7 +9,7 @@
 #        bench/run.sh fields    100 fields of 4 KiB against one of 400 KiB, pinned and not
 #        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
 #        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
-#        bench/run.sh tokens    windows of tokens, against llm.c's rule, nanoGPT, Megatron, Grain, MosaicML Streaming
+#        bench/run.sh tokens    windows of tokens, against llm.c's rule, nanoGPT, Megatron, Grain, MosaicML Streaming; then cold
 #
 # STOKER_BUILD   the build folder (build/release)
 # STOKER_DATA    the folder that holds mnist/ (data)
@@ -321,7 +321,9 @@ measure_tokens() {
     export STOKER_BUILD=$build STOKER_PEERS=${STOKER_PEERS:-build/peers}
     bench/peers/environments.sh tokens
     python3 bench/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --rounds "${STOKER_ROUNDS:-9}" \
-        --output "$rows/tokens.json"
+        --output "$rows/tokens.json" || return $?
+    python3 bench/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --cold --rounds "${STOKER_ROUNDS:-9}" \
+        --output "$rows/tokens-cold.json"
 }
 
 case ${1:-all} in
