@@ -74,6 +74,9 @@ def test_a_first_column_of_other_files_has_another_name(files):
 def test_shapes_make_gray_files_rows_of_three_channels(files):
     data = stoker.from_files(images=files["images"], shapes={"images": (0, 0, 3)})
     assert data.fields["image"].shape == (8, 6, 3) and (data[2].image == 20).all()
+    data = stoker.from_files(images=files["images"], shapes={"image": (16, 4)})
+    with stoker.DataLoader(data, 10, output="numpy", num_workers=0, transform=stoker.Transform(resize=(3, 2))) as loader:
+        assert data.fields["image"].shape == (16, 4, 1) and next(iter(loader)).images.shape == (10, 3, 2, 1)
 
 
 def test_arrays_are_kept_as_long_as_the_data_set(files):

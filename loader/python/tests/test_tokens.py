@@ -203,6 +203,13 @@ def test_packed_rows_hold_every_document_once(raw, stream, loader, options):
     assert sorted(found) == sorted(expected)
 
 
+def test_all_documents_may_be_one_block():
+    """65,536 documents that leave one token of a row free, and 400 that would fit there."""
+    offsets = numpy.concatenate([numpy.arange(65537) * 3, 65536 * 3 + 1 + numpy.arange(400)])
+    data = stoker.from_arrays(tokens=stoker.Ragged(numpy.ones(offsets[-1], dtype=numpy.uint8), offsets))
+    assert [len(stoker.pack(data, 4, **options)) for options in (dict(), dict(block=65536), dict(block=None))] == [65636, 65636, 65536]
+
+
 def test_targets_stay_in_their_document(loader):
     values = numpy.arange(1, 19, dtype=numpy.int32)
     data = stoker.from_arrays(tokens=stoker.Ragged(values, numpy.array([0, 5, 9, 18])))
@@ -292,6 +299,14 @@ def test_behind_the_last_batch_by_length_the_rest_is_empty(ragged, loader):
     assert before == epochs[0] and ids_of(second) == [] and ids_of(second) == epochs[1]
     next(iter(third))  # the epoch before is left
     assert third.state_dict()["epoch"] == 1
+
+
+def test_an_epoch_by_length_that_is_left_early(ragged, loader):
+    options = dict(batch_size=64, batch_values_max=400, shuffle=True)
+    left, whole = (loader(ragged[0], **options) for _ in range(2))
+    epochs = [ids_of(whole), ids_of(whole)]
+    next(iter(left))
+    assert ids_of(left) == epochs[1]
 
 
 def test_wrong_budgets_are_refused(ragged, hundred, loader):
