@@ -223,6 +223,43 @@ static bool open_bytes(const char *name, const uint8_t *bytes, size_t size, cons
     return rc == STOKER_OK;
 }
 
+/* Open m.idx with these bytes, its documents packed: an error with a message, or rows that are read. Returns true if it
+ * opened. */
+static bool open_packed(const uint8_t *bytes, size_t size)
+{
+    char spec[512];
+    stoker_error error = { 0 };
+    stoker_dataset *dataset = NULL;
+    stk_file_write(&directory, "m.idx", bytes, size);
+    (void)snprintf(spec, sizeof(spec), "packed:6:(documents:%s/m.idx)?long=split", directory.path);
+    const int rc = stoker_dataset_open(&dataset, spec, NULL, &error);
+    cr_assert_eq(rc == STOKER_OK, dataset != NULL);
+    cr_assert(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));
+    for (uint64_t id = 0; dataset != NULL && id < count_of(dataset); id++) {
+        uint8_t row[64];
+        stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = sizeof(row) } };
+        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, &error), STOKER_OK);
+    }
+    stoker_dataset_close(&dataset);
+    return rc == STOKER_OK;
+}
+
+CleanTest(tokens_damage, packed_documents_are_refused_or_read)
+{
+    struct stk_bytes index = stk_megatron_index(4, 20);
+    uint32_t opened = 0;
+    stk_megatron_write(&directory, "m", 4, 20);
+    cr_assert(open_packed(index.at, index.size));
+    for (size_t size = 0; size < index.size; size += size < 34 ? 5 : 3)
+        cr_assert_not(open_packed(index.at, size), "%d", (int)size);
+    for (size_t bit = 0; bit < index.size * 8; bit += 7) {
+        index.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        opened += open_packed(index.at, index.size) ? 1 : 0;
+        index.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    cr_assert_lt(opened, 12, "%d", (int)opened);
+}
+
 /* Every prefix is refused, and so is every flipped bit of the header but for those that llm.c does not use. */
 CleanTest(tokens_damage, prefixes_and_flipped_bits_are_refused_or_read)
 {
