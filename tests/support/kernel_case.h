@@ -1,16 +1,19 @@
-/* kernel_case.h - one launch of a kernel with memory of its own: run from the kernel's source (cuda_threads.h) and by its host
- * version, and compared.
+/* kernel_case.h - one launch of a kernel with memory of its own, for the kernel and for its host version, and how the two compare.
  *
  *   arguments: a struct with holes ──▶ a copy for each side ──▶ kernel        ──┐
  *   buffers: what fills the holes ───▶ a copy for each side ──▶ host version  ──┴─▶ the same bits, or nearly
  *
- * Buffers have exactly the bytes that the kernel may use.
+ * Buffers have exactly the bytes that the kernel may use. The kernel runs on fibers (kernel_case_on_threads.h) or on a GPU
+ * (tests/gpu). A plain program defines STK_TEST_PLAIN first.
  */
 #ifndef STK_TEST_KERNEL_CASE_H
 #define STK_TEST_KERNEL_CASE_H
 
+#ifdef STK_TEST_PLAIN
+#include "plain_assert.h"
+#else
 #include <criterion/criterion.h>
-#include <dlfcn.h>
+#endif
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +24,6 @@
 #include "kernels/train/train.h"
 #include "kernels/transform/launch.h"
 #include "loader/base/rng.h"
-#include "support/cuda_threads/cuda_threads.h"
 
 enum kernel_number { NUMBER_F32, NUMBER_F16, NUMBER_BF16, NUMBER_F64, NUMBER_BYTE };
 enum kernel_role {
@@ -55,20 +57,9 @@ struct kernel_case {
     int count;
 };
 
-/* How a case is launched. */
-struct kernel_run {
-    uint64_t seed;
-    uint32_t interrupt_every;
-    /* Most blocks in x of a training kernel, in y of a transform; 0 = the kernel's grid. */
-    uint32_t blocks_max;
-    struct cuda_threads_mutation mutation;
-    const char *module; /* path; NULL = the kernels */
-};
-
-struct kernel_verdict {
-    uint32_t differences;
-    char difference[512]; /* the first */
-    struct cuda_threads_report report;
+struct kernel_differences {
+    uint32_t count;
+    char first[512];
 };
 
 /* ---- numbers ------------------------------------------------------------------------------------- */
@@ -228,62 +219,14 @@ static inline void kernel_case_release(struct kernel_case *c)
         }
 }
 
-/* Fewer blocks than the kernel's grid has: every thread or block then goes round again. Sums by chunks depend on their
- * grid. */
-static inline void kernel_case_reduce(const struct kernel_case *c, uint32_t blocks_max,
-                                      struct stk_launch_grid *grid)
-{
-    const bool chunks = strstr(c->name, "moments") != NULL || strstr(c->name, "_sums") != NULL ||
-                        strstr(c->name, "bias_gradient") != NULL ||
-                        strstr(c->name, "relu_bias") != NULL ||
-                        strstr(c->name, "pool_bias") != NULL;
-    const bool train = strncmp(c->name, "stk_train_", strlen("stk_train_")) == 0;
-    uint32_t *side = train ? &grid->x : &grid->y;
-    if (blocks_max > 0 && !chunks && *side > blocks_max)
-        *side = blocks_max;
-}
-
-static inline void kernel_case_launch(struct kernel_case *c, const struct kernel_run *run,
-                                      const unsigned char *arguments,
-                                      struct cuda_threads_report *report)
-{
-    struct cuda_threads_memory memory[KERNEL_BUFFERS_MAX];
-    size_t count = 0;
-    for (int i = 0; i < c->count; i++) {
-        const struct kernel_buffer *b = &c->buffers[i];
-        if (b->alias < 0)
-            memory[count++] = (struct cuda_threads_memory){
-                b->by_kernel, b->count * kernel_number_bytes(b->number), b->name,
-                b->role != ROLE_IN, b->role == ROLE_OUT || b->role == ROLE_SCRATCH
-            };
-    }
-    const char *path = run->module != NULL ? run->module : STOKER_TEST_KERNELS;
-    const struct cuda_threads_module *module = cuda_threads_open(path);
-    cr_assert_not_null(module, "%s", dlerror());
-    cr_assert(cuda_threads_has(module, c->name), "%s", c->name);
-    struct stk_launch_grid grid = kernel_case_host(c)->grid(arguments);
-    kernel_case_reduce(c, run->blocks_max, &grid);
-    const struct cuda_threads_launch launch = { .kernel = c->name,
-                                                .arguments = arguments,
-                                                .arguments_bytes = c->arguments_bytes,
-                                                .grid_x = grid.x,
-                                                .grid_y = grid.y,
-                                                .threads = STK_LAUNCH_THREADS,
-                                                .memory = memory,
-                                                .memory_count = count,
-                                                .seed = run->seed,
-                                                .interrupt_every = run->interrupt_every,
-                                                .mutation = run->mutation };
-    (void)cuda_threads_run(module, &launch, report);
-}
-
 /* ---- comparing ----------------------------------------------------------------------------------- */
 
-static inline void kernel_case_differs(struct kernel_verdict *verdict, const struct kernel_case *c,
-                                       const struct kernel_buffer *b, size_t i)
+static inline void kernel_case_differs(struct kernel_differences *found,
+                                       const struct kernel_case *c, const struct kernel_buffer *b,
+                                       size_t i)
 {
-    if (verdict->differences++ == 0)
-        (void)snprintf(verdict->difference, sizeof(verdict->difference),
+    if (found->count++ == 0)
+        (void)snprintf(found->first, sizeof(found->first),
                        "%s [%s] %s[%zu]: kernel %.9g, host version %.9g", c->name, c->label,
                        b->name, i, kernel_get(b, b->by_kernel, i), kernel_get(b, b->by_host, i));
 }
@@ -311,7 +254,8 @@ static inline void kernel_case_settle(const struct kernel_buffer *b)
         memcpy(b->by_kernel + b->loose_at, &expected, sizeof(expected));
 }
 
-static inline void kernel_case_compare(struct kernel_verdict *verdict, const struct kernel_case *c)
+static inline void kernel_case_compare(struct kernel_differences *found,
+                                       const struct kernel_case *c)
 {
     for (int k = 0; k < c->count; k++) {
         const struct kernel_buffer *b = &c->buffers[k];
@@ -325,28 +269,14 @@ static inline void kernel_case_compare(struct kernel_verdict *verdict, const str
         for (size_t i = 0; i < b->count; i++) {
             if (memcmp(b->by_kernel + i * bytes, b->by_host + i * bytes, bytes) == 0)
                 continue;
-            const double found = kernel_get(b, b->by_kernel, i);
+            const double made = kernel_get(b, b->by_kernel, i);
             const double expected = kernel_get(b, b->by_host, i);
             const bool near =
-                (isnan(found) && isnan(expected)) || fabs(found - expected) <= b->loose * scale;
+                (isnan(made) && isnan(expected)) || fabs(made - expected) <= b->loose * scale;
             if (b->number == NUMBER_BYTE || !near) /* NaN differs from every number */
-                kernel_case_differs(verdict, c, b, i);
+                kernel_case_differs(found, c, b, i);
         }
     }
-}
-
-/* Runs both and compares what they made. */
-static inline void kernel_case_run(struct kernel_case *c, const struct kernel_run *run,
-                                   struct kernel_verdict *verdict)
-{
-    _Alignas(16) unsigned char by_kernel[KERNEL_ARGUMENTS_MAX], by_host[KERNEL_ARGUMENTS_MAX];
-    *verdict = (struct kernel_verdict){ 0 };
-    kernel_case_place(c, true, by_kernel);
-    kernel_case_place(c, false, by_host);
-    kernel_case_host(c)->run_on_host(by_host);
-    kernel_case_launch(c, run, by_kernel, &verdict->report);
-    kernel_case_compare(verdict, c);
-    kernel_case_release(c);
 }
 
 #endif

@@ -35,8 +35,13 @@ __attribute__((format(printf, 3, 4))) static inline void stk_plain_unexpected(co
 /* The message may be left out: "" follows it. */
 #define STK_PLAIN_EQ(a, b, ...) CHECK((a) == (b))
 #define STK_PLAIN_NULL(a, ...)  CHECK((a) == NULL)
+#define STK_PLAIN_LT(a, b, ...) CHECK((a) < (b))
+#define STK_PLAIN_TRUE(a, ...)  CHECK(a)
+#define cr_assert(...)          STK_PLAIN_TRUE(__VA_ARGS__, "")
 #define cr_assert_eq(...)       STK_PLAIN_EQ(__VA_ARGS__, "")
+#define cr_assert_lt(...)       STK_PLAIN_LT(__VA_ARGS__, "")
 #define cr_assert_null(...)     STK_PLAIN_NULL(__VA_ARGS__, "")
+#define cr_assert_not_null(...) STK_PLAIN_TRUE(__VA_ARGS__, "")
 #define cr_expect_lt(a, b, ...) EXPECT((a) < (b), __VA_ARGS__)
 
 #endif

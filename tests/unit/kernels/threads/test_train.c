@@ -3,6 +3,7 @@
  * Each case runs in order with the kernel's own grid, then in a random order with interruptions and fewer blocks.
  */
 #include "support/channel_kernel_cases.h"
+#include "support/kernel_case_on_threads.h"
 
 #include "support/leaks.h"
 
