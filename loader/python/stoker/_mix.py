@@ -58,8 +58,8 @@ def mix(
                    epochs and ranks: epoch x epoch_samples + position in the epoch
 
     Every data set has epochs of its own: when all its samples have come it begins again, in another order if the DataLoader
-    shuffles, while the others continue. The order is a function of (seed, epoch, position, changes): ranks divide it, and a state
-    resumes on any number of ranks. The next epoch of the mix continues where the last one ended.
+    shuffles, while the others continue. The order is a function of (seed, epoch, position, changes), with the seed of the
+    DataLoader: ranks divide it, and a state resumes on any number of ranks. The next epoch of the mix continues where the last one ended.
 
     Ids are those of concat(): batch.ids with Mix.source_of() say where a row comes from. DataLoader.mix_counts() says how often
     each data set came, and DataLoader.change_mix() changes weights while the loader runs.

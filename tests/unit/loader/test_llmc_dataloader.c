@@ -92,16 +92,18 @@ CleanTest(llmc_dataloader, resumes_at_every_step)
     }
 }
 
-/* The next batches of both ranks, from an epoch and a step on: seen[row] counts how often each row of the epoch came. */
-static void count_rows(size_t epoch, size_t from, size_t to, unsigned *seen, int *first)
+/* The next batches of all ranks, from an epoch and a step on: seen[row] counts how often each row of the epoch came. */
+static void count_rows(size_t ranks, size_t epoch, size_t from, size_t to, unsigned *seen,
+                       int *first)
 {
-    for (size_t rank = 0; rank < RANKS; rank++) {
+    const size_t rows = RANKS * B / ranks; /* that each rank takes */
+    for (size_t rank = 0; rank < ranks; rank++) {
         DataLoader loader;
-        dataloader_init(&loader, pattern, B, T, (int)rank, RANKS, 1);
+        dataloader_init(&loader, pattern, rows, T, (int)rank, (int)ranks, 1);
         dataloader_resume(&loader, epoch, from);
         for (size_t step = from; step < to; step++) {
             dataloader_next_batch(&loader);
-            for (size_t row = 0; row < B; row++) {
+            for (size_t row = 0; row < rows; row++) {
                 const int *inputs = loader.inputs + row * T;
                 const int shard = inputs[0] / 1000;
                 cr_assert_eq(inputs[0] % 1000 % T, 0);
@@ -110,23 +112,24 @@ static void count_rows(size_t epoch, size_t from, size_t to, unsigned *seen, int
                     cr_assert_eq(loader.targets[row * T + i], inputs[i] + 1);
                 }
                 seen[shard * 48 + inputs[0] % 1000 / T]++;
-                first[(step * RANKS + rank) * B + row] = inputs[0];
+                first[(step * ranks + rank) * rows + row] = inputs[0];
             }
         }
         dataloader_free(&loader);
     }
 }
 
-/* Shuffled: each row once an epoch, another order in the next one, and the same one after a stop. */
+/* Shuffled: each row once an epoch, another order in the next one, and the same one after a stop, on other numbers of ranks. */
 CleanTest(llmc_dataloader, shuffles_rows_and_resumes_the_same_order)
 {
     enum { ROWS = STEPS * RANKS * B };
     int orders[3][ROWS] = { { 0 } };
     unsigned seen[3][ROWS] = { { 0 } };
-    count_rows(0, 0, STEPS, seen[0], orders[0]);
-    count_rows(1, 0, STEPS, seen[1], orders[1]);
-    count_rows(1, 0, 7, seen[2], orders[2]);
-    count_rows(1, 7, STEPS, seen[2], orders[2]);
+    count_rows(2, 0, 0, STEPS, seen[0], orders[0]);
+    count_rows(2, 1, 0, STEPS, seen[1], orders[1]);
+    count_rows(2, 1, 0, 7, seen[2], orders[2]);
+    count_rows(4, 1, 7, 13, seen[2], orders[2]);
+    count_rows(1, 1, 13, STEPS, seen[2], orders[2]);
     for (size_t epoch = 0; epoch < 3; epoch++)
         for (size_t row = 0; row < ROWS; row++)
             cr_assert_eq(seen[epoch][row], 1);
