@@ -11,8 +11,10 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/api/gather_arena.h"
+#include "trainer/api/join.h"
 #include "trainer/api/options.h"
 #include "trainer/api/peers.h"
+#include "trainer/api/share_state.h"
 #include "trainer/model/cut.h"
 #include "trainer/split/split.h"
 

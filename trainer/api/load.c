@@ -11,6 +11,7 @@
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/peers.h"
+#include "trainer/api/share_state.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/file_floats.h"
 #include "trainer/model/torch_layout.h"

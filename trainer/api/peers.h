@@ -1,6 +1,6 @@
 /* peers.h - where the ranks of a trainer meet. With one rank each call does nothing.
  *
- *   create   join ─▶ built? same options? ─▶ rank 0's weights
+ *   create   join ─▶ built? same options? ─▶ rank 0's weights      join.h, share_state.h
  *   step     batch in order? whose samples? ─▶ pass ─▶ statistics of BatchNorm
  *   update   sum of gradients ─▶ finite? ─▶ each rank makes the same update
  *   report   sum of losses
@@ -12,22 +12,6 @@
 #define STK_TRAINER_API_PEERS_H
 
 #include "trainer/api/trainer.h"
-
-/* Joins the ranks that the options ask for. STOKER_ENOTSUP, EPEER, ENOMEM. */
-int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *options,
-                     stoker_error *error);
-/* What precedes stk_trainer_join() has failed: the others need not wait for this rank. */
-void stk_trainer_stay_away(const stoker_trainer_options *options, int rc,
-                           const stoker_error *error);
-/* Checks that settings suit several ranks, and chooses the back end that they leave open. STOKER_EINVAL, ENOTSUP. */
-int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error);
-/* rc: how this rank's create went; returned if it failed. STOKER_EMISMATCH: another model or other options than rank 0. */
-int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *error);
-
-/* GPUs find each other. All ranks have built their trainers. STOKER_ENOTSUP, EINVAL, EMISMATCH, EPEER, ENOMEM. */
-int stk_trainer_join_devices(stoker_trainer *trainer, stoker_error *error);
-/* Ends the trainer's part in the run; what other ranks still sum with a GPU of this one fails. The stages are closed. */
-void stk_trainer_leave(stoker_trainer *trainer);
 
 /* One pass of all ranks. */
 struct stk_pass_share {
@@ -62,12 +46,6 @@ int stk_trainer_report_device(stoker_trainer *trainer, int rc, const stoker_erro
 /* rc: how this rank's part went, and what is returned if it failed. */
 int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc,
                      stoker_error *error);
-/* Everybody's weights, statistics, state and progress become rank 0's. */
-int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error);
-/* Sets those of all ranks but 0 to 0, which has the sum of all. */
-int stk_trainer_clear_gradients(stoker_trainer *trainer, stoker_error *error);
-int stk_trainer_share_bytes(stoker_trainer *trainer, void *memory, size_t bytes,
-                            stoker_error *error);
 
 static inline bool stk_trainer_has_peers(const stoker_trainer *trainer)
 {
