@@ -108,21 +108,21 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
                           char message[CLI_MESSAGE_BYTES])
 {
     const struct cli_table table = bench_option_table();
-    uint64_t given = 0;
+    struct cli_given given = { 0 };
     bench_arguments_defaults(out, cpus);
     if (cli_read_early(&table, out, argc, argv))
         return STOKER_OK;
     int rc = cli_read(&table, out, &given, argc, argv, message);
     if (rc != STOKER_OK)
         return rc;
-    out->pins_given = cli_given(&table, given, "pin-memory");
+    out->pins_given = cli_given(&table, &given, "pin-memory");
     if (rc == STOKER_OK && out->decode != STOKER_DECODE_CPU && out->verify &&
-        cli_given(&table, given, "verify"))
+        cli_given(&table, &given, "verify"))
         return cli_complain(message, "--verify compares with what the CPU decodes: it goes with "
                                      "--decode cpu");
     if (stk_transform_wanted(&out->transform) && out->device != STOKER_DEVICE_CPU)
         out->ceilings = false; /* the GPU does a part of the transforms, which no bare loop does */
-    if (out->cold && !cli_given(&table, given, "cache"))
+    if (out->cold && !cli_given(&table, &given, "cache"))
         out->caches.values[0] = STOKER_CACHE_NONE;
     if (out->action == BENCH_COMPARE && take_compared(out, argc, argv, message) != STOKER_OK)
         return STOKER_EINVAL;

@@ -289,7 +289,7 @@ static const struct cli_option rows[] = {
       .help = "the version of the tool and of the library" },
 };
 
-static_assert(sizeof(rows) / sizeof(rows[0]) <= CLI_OPTIONS_MAX, "each has a bit");
+static_assert(sizeof(rows) / sizeof(rows[0]) <= CLI_OPTIONS_MAX, "the rows that a line has");
 
 struct cli_table bench_option_table(void)
 {

@@ -130,8 +130,8 @@ bool cli_read_early(const struct cli_table *table, void *out, int argc, char *co
     return stop;
 }
 
-int cli_read(const struct cli_table *table, void *out, uint64_t *given, int argc, char *const *argv,
-             char message[CLI_MESSAGE_BYTES])
+int cli_read(const struct cli_table *table, void *out, struct cli_given *given, int argc,
+             char *const *argv, char message[CLI_MESSAGE_BYTES])
 {
     struct words words;
     assert(table->count <= CLI_OPTIONS_MAX);
@@ -144,16 +144,16 @@ int cli_read(const struct cli_table *table, void *out, uint64_t *given, int argc
         char wrong[CLI_MESSAGE_BYTES] = "";
         if (cli_read_value(row, optarg, (char *)out + row->at, wrong) != STOKER_OK)
             return cli_complain(message, "--%s: %.200s", row->name, wrong);
-        *given |= UINT64_C(1) << (row - table->rows);
+        given->rows[row - table->rows] = true;
     }
     return STOKER_OK;
 }
 
-bool cli_given(const struct cli_table *table, uint64_t given, const char *name)
+bool cli_given(const struct cli_table *table, const struct cli_given *given, const char *name)
 {
     for (size_t i = 0; i < table->count; i++)
         if (is_here(table, &table->rows[i]) && strcmp(table->rows[i].name, name) == 0)
-            return (given >> i & 1) != 0;
+            return given->rows[i];
     assert(false); /* no such row */
     return false;
 }

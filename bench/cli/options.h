@@ -14,8 +14,9 @@
 
 enum {
     CLI_MESSAGE_BYTES = 256,
-    CLI_LIST_MAX = 512,   /* values of one list */
-    CLI_OPTIONS_MAX = 64, /* rows of a table */
+    CLI_LIST_MAX = 512, /* values of one list */
+    CLI_OPTIONS_MAX =
+        128, /* rows of a table; loaderbench and the trainer's programs have 59 each */
     CLI_DEFAULT_BYTES = 100
 };
 
@@ -75,13 +76,18 @@ struct cli_table {
  * Returns true if there was a CLI_STOP. */
 bool cli_read_early(const struct cli_table *table, void *out, int argc, char *const *argv);
 
-/* Reads every option into `out`; bit N of *given is set if the line has row N. optind is the first word
+/* The rows that a line has. */
+struct cli_given {
+    bool rows[CLI_OPTIONS_MAX];
+};
+
+/* Reads every option into `out`, and adds those of the line to *given. optind is the first word
  * that is no option then. On STOKER_EINVAL message is one line that names the option. */
-int cli_read(const struct cli_table *table, void *out, uint64_t *given, int argc, char *const *argv,
-             char message[CLI_MESSAGE_BYTES]);
+int cli_read(const struct cli_table *table, void *out, struct cli_given *given, int argc,
+             char *const *argv, char message[CLI_MESSAGE_BYTES]);
 
 /* Returns true if `given` has the row with that name. */
-bool cli_given(const struct cli_table *table, uint64_t given, const char *name);
+bool cli_given(const struct cli_table *table, const struct cli_given *given, const char *name);
 
 /* "0,1,4-8,auto" with numbers in min..max; words (NULL = none) are accepted as values, too. On
  * STOKER_EINVAL *out is untouched. */

@@ -1,6 +1,7 @@
 /* arguments.c - see arguments.h. */
 #include "datasets/pack/arguments.h"
 
+#include <assert.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,6 +52,7 @@ static const struct cli_option rows[] = {
     { "version", 0, CLI_STOP, AT(action), PACK_VERSION, 0, NULL, NULL,
       .help = "the version of the tool and of the library" },
 };
+static_assert(sizeof(rows) / sizeof(rows[0]) <= CLI_OPTIONS_MAX, "the rows that a line has");
 static const struct cli_table table = { .rows = rows, .count = sizeof(rows) / sizeof(rows[0]) };
 static const struct pack_arguments defaults = { .codec = PACK_DEFAULT,
                                                 .workers = -1,
@@ -174,7 +176,7 @@ struct pack_arguments pack_arguments_read(int count, char **words)
 {
     struct pack_arguments arguments = defaults;
     char wrong[CLI_MESSAGE_BYTES] = "";
-    uint64_t given = 0;
+    struct cli_given given = { 0 };
     if (cli_read_early(&table, &arguments, count, words))
         return arguments;
     if (cli_read(&table, &arguments, &given, count, words, wrong) != STOKER_OK) {

@@ -12,7 +12,7 @@
 bool arguments_give(const struct arguments *arguments, const char *name)
 {
     const struct cli_table table = option_table(arguments->program);
-    return cli_given(&table, arguments->given, name);
+    return cli_given(&table, &arguments->given, name);
 }
 
 bool optimizer_takes_betas(stoker_optimizer optimizer)

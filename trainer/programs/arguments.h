@@ -32,7 +32,7 @@ enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_BATCHNORM, PRESET_HOUSING };
 /* The command line, with the preset's defaults for what it does not give. Strings point into argv. */
 struct arguments {
     enum program program;
-    uint64_t given; /* bit N: the line has row N of the option table; ask arguments_give() */
+    struct cli_given given; /* rows of the option table; ask arguments_give() */
     enum action action;
     enum preset preset;
 

@@ -165,7 +165,7 @@ static const struct cli_option rows[] = {
     { "version", 0, CLI_STOP, AT(action), ACTION_VERSION, 0, NULL, NULL, .help = "the version" },
 };
 
-static_assert(sizeof(rows) / sizeof(rows[0]) <= CLI_OPTIONS_MAX, "each has a bit");
+static_assert(sizeof(rows) / sizeof(rows[0]) <= CLI_OPTIONS_MAX, "the rows that a line has");
 
 struct cli_table option_table(enum program program)
 {

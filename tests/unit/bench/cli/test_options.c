@@ -65,11 +65,11 @@ static void split(struct line *line, const char *text)
     line->words[line->count] = NULL;
 }
 
-static int parse(struct values *out, uint64_t *given, const char *text, char *message)
+static int parse(struct values *out, struct cli_given *given, const char *text, char *message)
 {
     static struct line line; /* the values point into it */
     split(&line, text);
-    *given = 0;
+    *given = (struct cli_given){ 0 };
     message[0] = '\0';
     return cli_read(&table, out, given, line.count, line.words, message);
 }
@@ -77,7 +77,7 @@ static int parse(struct values *out, uint64_t *given, const char *text, char *me
 Test(cli_options, every_kind_is_read_into_its_place)
 {
     struct values values = { 0 };
-    uint64_t given = 0;
+    struct cli_given given = { 0 };
     char message[CLI_MESSAGE_BYTES];
     cr_assert_eq(parse(&values, &given, "-f --toggle on -c 40 --workers auto --bytes 3K", message),
                  STOKER_OK, "%s", message);
@@ -86,8 +86,8 @@ Test(cli_options, every_kind_is_read_into_its_place)
     cr_assert_eq(values.count, 40);
     cr_assert_eq(values.workers, -1);
     cr_assert_eq(values.bytes, 3072);
-    cr_assert(cli_given(&table, given, "count"));
-    cr_assert_not(cli_given(&table, given, "text"));
+    cr_assert(cli_given(&table, &given, "count"));
+    cr_assert_not(cli_given(&table, &given, "text"));
 
     cr_assert_eq(
         parse(&values, &given, "--large 18446744073709551615 --real 0.5 --pair 0,1 rest", message),
@@ -136,12 +136,35 @@ Test(cli_options, mistakes_are_refused_with_one_line_that_names_the_option)
     };
     struct values values = { 0 };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        uint64_t given = 0;
+        struct cli_given given = { 0 };
         char message[CLI_MESSAGE_BYTES];
         cr_assert_eq(parse(&values, &given, cases[i].line, message), STOKER_EINVAL, "%s",
                      cases[i].line);
         cr_assert_str_eq(message, cases[i].message);
     }
+    stk_test_check_leaks();
+}
+
+/* The last row of the longest table is given alone. */
+Test(cli_options, each_row_of_a_long_table_counts_by_itself)
+{
+    _Static_assert(CLI_OPTIONS_MAX == 128, "row127 is the last");
+    static struct cli_option rows[CLI_OPTIONS_MAX];
+    static char names[CLI_OPTIONS_MAX][8];
+    const struct cli_table full = { .rows = rows, .count = CLI_OPTIONS_MAX };
+    struct cli_given given = { 0 };
+    struct line line;
+    char message[CLI_MESSAGE_BYTES] = "";
+    bool flag = false;
+    for (int i = 0; i < CLI_OPTIONS_MAX; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "row%d", i);
+        rows[i] = (struct cli_option){ .name = names[i], .kind = CLI_FLAG };
+    }
+    split(&line, "--row127");
+    cr_assert_eq(cli_read(&full, &flag, &given, line.count, line.words, message), STOKER_OK);
+    cr_assert(flag);
+    for (int i = 0; i < CLI_OPTIONS_MAX; i++)
+        cr_assert_eq(cli_given(&full, &given, names[i]), i == CLI_OPTIONS_MAX - 1, "row %d", i);
     stk_test_check_leaks();
 }
 
