@@ -4,6 +4,10 @@
 #
 # usage: check_spelling.sh LOADERBENCH MNIST HOUSING STOKER_PACK
 set -euo pipefail
+if [ $# -ne 4 ]; then
+    echo "usage: check_spelling.sh LOADERBENCH MNIST HOUSING STOKER_PACK" >&2
+    exit 2
+fi
 loaderbench=$(realpath "$1")
 mnist=$(realpath "$2")
 housing=$(realpath "$3")
