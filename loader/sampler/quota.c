@@ -201,7 +201,7 @@ static void *place(struct layout *layout, size_t count, size_t bytes)
 static void place_all(struct layout *layout, struct stk_quota_frame *frame, uint32_t sources,
                       uint32_t length)
 {
-    struct stk_quota_plan unused;
+    struct stk_quota_plan unused = { 0 };
     struct stk_quota_plan *plan = place(layout, 1, sizeof(*plan));
     frame->plan = plan;
     plan = plan == NULL ? &unused : plan;
