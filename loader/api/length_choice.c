@@ -48,6 +48,7 @@ static uint64_t multiple_of(const struct stk_pack *pack)
 {
     switch (pack->form) {
     case STOKER_FORM_PACKED:
+    case STOKER_FORM_JOINED:
         return 0;
     case STOKER_FORM_PADDED:
         return 1;

@@ -97,18 +97,48 @@ static bool write_element(uint8_t *at, stoker_dtype dtype, double value)
 
 static const stoker_field_options default_field = STOKER_FIELD_OPTIONS_INIT;
 
-static int plan_pack(struct stk_output *output, const stoker_field_info *info,
-                     const stoker_field_options *given, stoker_error *error)
+/* Elements of a row of field 0 along its first axis; 0 = it varies, or has none. */
+static uint64_t first_row_length(const stoker_dataset *dataset)
 {
-    if ((unsigned)given->form > STOKER_FORM_PADDED_MAX)
+    const stoker_field_info *first = &dataset->fields[0].info;
+    return first->varies || first->rank == 0 ? 0 : first->shape[0];
+}
+
+/* The places of a batch laid end to end. */
+static int plan_join(struct stk_output *output, const stoker_field_info *info,
+                     const stoker_loader *loader, stoker_error *error)
+{
+    const stoker_dtype dtype = output->view.values.dtype;
+    const uint64_t length = first_row_length(loader->pipeline.dataset);
+    if (info->rank != 1 || (dtype != STOKER_DTYPE_INT32 && dtype != STOKER_DTYPE_INT64))
         return refuse(error, STOKER_EINVAL, info->name,
-                      "form %d is not PACKED, PADDED, PADDED_MULTIPLE or PADDED_MAX",
+                      "form JOINED is for places: one axis, delivered as int32 or int64");
+    if (length == 0)
+        return refuse(error, STOKER_EINVAL, info->name,
+                      "form JOINED needs a field 0 of one length");
+    if (length > (uint64_t)INT32_MAX / loader->options.batch_size && dtype == STOKER_DTYPE_INT32)
+        return refuse(error, STOKER_ELIMIT, info->name,
+                      "form JOINED: %" PRIu32 " rows of %" PRIu64 " are more than int32 counts",
+                      loader->options.batch_size, length);
+    output->pack.row_length = length;
+    return 0;
+}
+
+static int plan_pack(struct stk_output *output, const stoker_field_info *info,
+                     const stoker_loader *loader, const stoker_field_options *given,
+                     stoker_error *error)
+{
+    if ((unsigned)given->form > STOKER_FORM_JOINED)
+        return refuse(error, STOKER_EINVAL, info->name,
+                      "form %d is not PACKED, PADDED, PADDED_MULTIPLE, PADDED_MAX or JOINED",
                       (int)given->form);
     if (!info->varies && given->form != STOKER_FORM_PACKED)
-        return refuse(error, STOKER_EINVAL, info->name, "form pads a field that does not vary");
+        return refuse(error, STOKER_EINVAL, info->name, "form %s a field that does not vary",
+                      given->form == STOKER_FORM_JOINED ? "joins" : "pads");
     if (given->multiple != default_field.multiple && given->form != STOKER_FORM_PADDED_MULTIPLE)
         return refuse(error, STOKER_EINVAL, info->name, "multiple is for form PADDED_MULTIPLE");
-    if (given->pad_value != 0.0 && given->form == STOKER_FORM_PACKED)
+    if (given->pad_value != 0.0 &&
+        (given->form == STOKER_FORM_PACKED || given->form == STOKER_FORM_JOINED))
         return refuse(error, STOKER_EINVAL, info->name, "pad_value is for a form that pads");
     if (!info->varies)
         return 0;
@@ -123,7 +153,7 @@ static int plan_pack(struct stk_output *output, const stoker_field_info *info,
     if (!write_element(output->pack.pad, output->view.values.dtype, given->pad_value))
         return refuse(error, STOKER_EINVAL, info->name, "%s cannot hold pad_value %g",
                       stoker_dtype_name(output->view.values.dtype), given->pad_value);
-    return 0;
+    return given->form == STOKER_FORM_JOINED ? plan_join(output, info, loader, error) : 0;
 }
 
 /* Shape of one sample of field `index` as delivered, in shape[1..]. */
@@ -237,7 +267,7 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
     if (rc == 0 && index == 0 && info->varies)
         plan_scale(output, loader, info->dtype);
     if (rc == 0)
-        rc = plan_pack(output, info, given, error);
+        rc = plan_pack(output, info, loader, given, error);
     if (rc == 0)
         rc = plan_fill(output, info,
                        index > 0 && info->kind == STOKER_FIELD_MASK && loader->facts.transforms,
@@ -365,7 +395,7 @@ void stk_outputs_describe(const struct stk_outputs *outputs, uint32_t batch_size
         if (!outputs->each[i].varies)
             continue;
         const uint64_t packed = (uint64_t)fields[i].offsets[batch_size + 1];
-        if (outputs->each[i].pack.form != STOKER_FORM_PACKED) {
+        if (stk_pack_pads(&outputs->each[i].pack)) {
             values->shape[1] = packed;
             continue;
         }

@@ -20,7 +20,7 @@ static void pack_field(const struct stk_output *output, const struct stk_slot_fi
         retype_varying(output, field, slot, rows);
     const uint64_t entries = stk_pack_rows(&output->pack, field, slot->images,
                                            stk_slot_field_lengths(field, slot->lengths), rows);
-    const uint64_t all = output->pack.form == STOKER_FORM_PACKED ? entries : entries * rows;
+    const uint64_t all = stk_pack_pads(&output->pack) ? entries * rows : entries;
     offsets[batch_size + 1] = (int64_t)entries;
     offsets[batch_size + 2] = (int64_t)(all * output->pack.entry_bytes);
 }

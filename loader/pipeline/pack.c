@@ -13,6 +13,8 @@ static uint64_t round_up(uint64_t length, uint64_t multiple)
 
 uint64_t stk_pack_length_max(const struct stk_pack *pack)
 {
+    if (pack->form == STOKER_FORM_JOINED) /* a row's end more, and the first 0 */
+        return pack->length_max + 2;
     return pack->form == STOKER_FORM_PADDED_MULTIPLE ? round_up(pack->length_max, pack->multiple)
                                                      : pack->length_max;
 }
@@ -91,12 +93,71 @@ void stk_retype_rows(const struct stk_retype *retype, const struct stk_slot_fiel
     }
 }
 
+static int64_t load(const uint8_t *at, size_t entry_bytes)
+{
+    int64_t wide;
+    int32_t narrow;
+    if (entry_bytes == sizeof(wide)) {
+        memcpy(&wide, at, sizeof(wide));
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof(narrow));
+    return narrow;
+}
+
+static void store(uint8_t *at, size_t entry_bytes, uint64_t value)
+{
+    memcpy(at, &value, entry_bytes); /* little-endian: the low bytes */
+}
+
+/* Join one row: its numbers that rise become places in the batch. Returns the entries in use, of which there were `used`. Each number
+ * is read before the one in front of it is written, since that may take its place. */
+static uint64_t join_row(const struct stk_pack *pack, uint8_t *base, const uint8_t *from,
+                         uint64_t length, uint64_t begin, uint64_t used)
+{
+    const size_t bytes = pack->entry_bytes;
+    uint64_t last = 0;
+    int64_t next = length > 0 ? load(from, bytes) : 0;
+    for (uint64_t i = 0; i < length; i++) {
+        const int64_t place = next;
+        next = i + 1 < length ? load(from + (i + 1) * bytes, bytes) : 0;
+        if (place <= (int64_t)last || (uint64_t)place > pack->row_length)
+            continue;
+        last = (uint64_t)place;
+        store(base + used++ * bytes, bytes, begin + last);
+    }
+    if (last < pack->row_length)
+        store(base + used++ * bytes, bytes, begin + pack->row_length);
+    return used;
+}
+
+static uint64_t join_rows(const struct stk_pack *pack, const struct stk_slot_field *field,
+                          uint8_t *memory, const uint64_t *lengths, uint32_t rows)
+{
+    int64_t *offsets = (int64_t *)(void *)(memory + field->offsets_at);
+    uint8_t *base = memory + field->at;
+    uint64_t used = 1;
+    offsets[0] = 0;
+    for (uint32_t row = 0; row < rows; row++) {
+        /* A row's own room has two entries more than it uses, so that the rows before never reach its second number. */
+        const uint64_t length = lengths[row] <= pack->length_max ? lengths[row] : 0;
+        used = join_row(pack, base, base + row * field->stride_bytes, length,
+                        row * pack->row_length, used);
+        offsets[row + 1] = (int64_t)used - 1;
+    }
+    if (rows > 0)
+        store(base, pack->entry_bytes, 0);
+    return rows > 0 ? used : 0;
+}
+
 uint64_t stk_pack_rows(const struct stk_pack *pack, const struct stk_slot_field *field,
                        uint8_t *memory, const uint64_t *lengths, uint32_t rows)
 {
     int64_t *offsets = (int64_t *)(void *)(memory + field->offsets_at);
     uint8_t *base = memory + field->at;
     uint64_t total = 0, longest = 0;
+    if (pack->form == STOKER_FORM_JOINED)
+        return join_rows(pack, field, memory, lengths, rows);
     offsets[0] = 0;
     for (uint32_t row = 0; row < rows; row++) {
         /* A lost row of a batch that ends in an error may have any length. */
@@ -105,7 +166,7 @@ uint64_t stk_pack_rows(const struct stk_pack *pack, const struct stk_slot_field 
         longest = length > longest ? length : longest;
         offsets[row + 1] = (int64_t)total;
     }
-    const bool pads = pack->form != STOKER_FORM_PACKED;
+    const bool pads = stk_pack_pads(pack);
     const uint64_t width = pads ? padded_length(pack, longest) : 0;
     assert(width * pack->entry_bytes <= field->stride_bytes);
     for (uint32_t row = 0; row < rows; row++) {

@@ -4,11 +4,14 @@
  *   packed    | aaabbccccc |                     offsets 0, 3, 5, 10
  *   padded    | aaa__ | bb___ | ccccc |          the same offsets
  *
+ *   joined    0 3 5 | 0 2 5  ─▶ 0 3 5 7 10       of rows of 5: offsets 0, 2, 4
+ *
  * Rows only move forward, so this works in place. The slot belongs to one thread meanwhile.
  */
 #ifndef STK_PIPELINE_PACK_H
 #define STK_PIPELINE_PACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stoker/field.h>
@@ -20,11 +23,18 @@
 struct stk_pack {
     stoker_field_form form;
     uint64_t length_max;
-    uint32_t multiple;  /* for STOKER_FORM_PADDED_MULTIPLE, >= 1 */
-    size_t entry_bytes; /* one step along the first axis, as delivered */
-    size_t pad_bytes;   /* bytes of an element, 1..8 */
-    uint8_t pad[8];     /* the element that fills up a row */
+    uint64_t row_length; /* for STOKER_FORM_JOINED: elements of a row of field 0, >= 1 */
+    uint32_t multiple;   /* for STOKER_FORM_PADDED_MULTIPLE, >= 1 */
+    size_t entry_bytes;  /* one step along the first axis, as delivered */
+    size_t pad_bytes;    /* bytes of an element, 1..8 */
+    uint8_t pad[8];      /* the element that fills up a row */
 };
+
+/* Returns true if all rows of a batch get one length. */
+static inline bool stk_pack_pads(const struct stk_pack *pack)
+{
+    return pack->form != STOKER_FORM_PACKED && pack->form != STOKER_FORM_JOINED;
+}
 
 /* Elements from one type to another, in place. */
 struct stk_retype {
@@ -48,8 +58,8 @@ void stk_retype_rows(const struct stk_retype *retype, const struct stk_slot_fiel
 /* The most entries of a row as it lies in a batch: the stride of a slot's rows. */
 uint64_t stk_pack_length_max(const struct stk_pack *pack);
 
-/* Pack or pad `rows` rows of a field in a slot, and write its offsets, rows + 1 of them. Returns the entries of a row
- * if it pads; else of all rows together. */
+/* Pack, pad or join `rows` rows of a field in a slot, and write its offsets, rows + 1 of them. Returns the entries of a row
+ * if it pads; else of all rows together, and of JOINED one more. */
 uint64_t stk_pack_rows(const struct stk_pack *pack, const struct stk_slot_field *field,
                        uint8_t *memory, const uint64_t *lengths, uint32_t rows);
 

@@ -5,6 +5,7 @@
  *
  *   PACKED   values [total, ...]           row i is values[offsets[i] .. offsets[i + 1])
  *   padded   values [count, longest, ...]  row i is values[i][0 .. offsets[i + 1] - offsets[i]); the rest is pad_value
+ *   JOINED   values [ends + 1]             places in the rows of field 0 laid end to end, see STOKER_FORM_JOINED
  */
 #ifndef STOKER_FIELD_H
 #define STOKER_FIELD_H
@@ -34,7 +35,12 @@ typedef enum stoker_field_form {
     STOKER_FORM_PADDED = 1,          /* to the longest row of the batch */
     STOKER_FORM_PADDED_MULTIPLE = 2, /* to the longest row, rounded up to a multiple */
     STOKER_FORM_PADDED_MAX =
-        3 /* to the longest length that the data set allows: one shape for all batches */
+        3, /* to the longest length that the data set allows: one shape for all batches */
+    /* Of a field of rising places in the row of field 0, like cu_seqlens of tokens: the places in all rows laid end to end, as
+     * attention of variable length takes them. With rows of L elements: 0, then of row i each place p > 0 as i * L + p, then
+     * (i + 1) * L if the row ends before. Values that do not rise, or lie beyond L, are left out. values[offsets[i]] is i * L.
+     * Integers of one axis, delivered as int32 or int64; field 0 has one length. */
+    STOKER_FORM_JOINED = 4
 } stoker_field_form;
 
 enum { STOKER_FIELD_MULTIPLE_MAX = 65536 };

@@ -120,7 +120,8 @@ static const struct member mixing_members[] = {
     { "cutmix_share", FLOAT, AT(stoker_mixing, cutmix_share), PLAIN },
 };
 
-static const char *const forms[] = { "packed", "padded", "padded_multiple", "padded_max" };
+static const char *const forms[] = { "packed", "padded", "padded_multiple", "padded_max",
+                                     "joined" };
 
 static const struct member field_members[] = {
     { "dtype", DTYPE, AT(stoker_field_options, dtype), PLAIN },

@@ -191,7 +191,7 @@ class Options(TypedDict, total=False):
     mean: Sequence[float]  # one for all channels or one per channel; as many as std
     std: Sequence[float]
     transform: Dict[str, Any]  # members of stoker_transform: sizes are (height, width), fill a sequence of up to 4
-    fields: Dict[str, Dict[str, Any]]  # by field: dtype, form ("packed", "padded", "padded_multiple", "padded_max"), multiple, pad_value, fill_value
+    fields: Dict[str, Dict[str, Any]]  # by field: dtype, form ("packed", "padded", "padded_multiple", "padded_max", "joined"), multiple, pad_value, fill_value
     # kind ("weighted", "own", "uniform"), length, weights (float64 values, as Dataset.weight), ids, name, fingerprint. ids is called
     # in the workers with (epoch, positions), the latter a range of ints, and returns as many uint64 values: bytes, what
     # memoryview() takes, or a sequence of ints. It must be a pure function.

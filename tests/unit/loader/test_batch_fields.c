@@ -123,8 +123,8 @@ Test(batch_fields, options_that_cannot_be_are_refused)
     two[0].dtype = STOKER_DTYPE_NONE;
     two[0].form = STOKER_FORM_PADDED;
     refuse(two, 1, STOKER_EINVAL, "does not vary");
-    two[0].form = (stoker_field_form)4;
-    refuse(two, 1, STOKER_EINVAL, "form 4");
+    two[0].form = (stoker_field_form)5;
+    refuse(two, 1, STOKER_EINVAL, "form 5");
     two[0].form = STOKER_FORM_PACKED;
     two[0].struct_size = 1;
     refuse(two, 1, STOKER_EINVAL, "stoker_field_options: struct_size 1");

@@ -156,3 +156,56 @@ CleanTest(pack, types_change_in_place)
                          "pair %zu, %zu elements", p, count);
         }
 }
+
+/* Rows of places laid end to end against the rule, with rows that end early, places that do not rise and places beyond the row. */
+CleanTest(pack, places_are_joined)
+{
+    enum { LENGTH = 20, MOST = 8, BATCH = 6 };
+    for (size_t width = 4; width <= 8; width += 4)
+        for (uint64_t seed = 0; seed < 400; seed++) {
+            const struct stk_pack pack = { .form = STOKER_FORM_JOINED,
+                                           .length_max = MOST,
+                                           .row_length = LENGTH,
+                                           .multiple = 1,
+                                           .entry_bytes = width,
+                                           .pad_bytes = width };
+            const struct stk_field_size sizes[] = {
+                { .row_bytes = stk_pack_length_max(&pack) * width, .entry_bytes = width },
+                { .row_bytes = 64 },
+            };
+            const uint32_t rows = (uint32_t)(seed % (BATCH + 1));
+            struct stk_slot_fields fields;
+            uint64_t lengths[BATCH];
+            int64_t expected[BATCH * (MOST + 2) + 1] = { 0 }, starts[BATCH + 1] = { 0 };
+            uint64_t count = 1;
+            cr_assert_eq(stk_slot_fields_init(&fields, sizes, 2, BATCH), 0);
+            memset(memory, 0x5A, sizeof(memory));
+            for (uint32_t row = 0; row < rows; row++) {
+                int64_t last = 0;
+                lengths[row] = stk_mix64(seed * 7 + row) % (MOST + 1);
+                for (uint64_t i = 0; i < lengths[row]; i++) {
+                    /* As documents have them, or anything. */
+                    const int64_t place = seed % 2 == 0 ? (int64_t)(i * (2 + row % 2))
+                                                        : (int64_t)(stk_mix64(seed + i) % 31) - 4;
+                    memcpy(stk_slot_field_row(&fields.each[0], memory, row) + i * width, &place,
+                           width);
+                    if (place > last && place <= LENGTH)
+                        expected[count++] = row * LENGTH + (last = place);
+                }
+                if (last < LENGTH)
+                    expected[count++] = (row + 1) * LENGTH;
+                starts[row + 1] = (int64_t)count - 1;
+            }
+            count = rows == 0 ? 0 : count;
+            cr_assert_eq(stk_pack_rows(&pack, &fields.each[0], memory, lengths, rows), count);
+            for (uint64_t i = 0; i < count; i++) {
+                int64_t found = 0;
+                memcpy(&found, memory + fields.each[0].at + i * width, width);
+                cr_assert_eq(found, expected[i], "%d of seed %d", (int)i, (int)seed);
+            }
+            cr_assert_arr_eq(memory + fields.each[0].offsets_at, starts,
+                             (rows + 1) * sizeof(starts[0]));
+            cr_assert_eq(memory[fields.each[1].at], 0x5A);
+            stk_slot_fields_destroy(&fields);
+        }
+}
