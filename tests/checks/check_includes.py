@@ -107,6 +107,8 @@ def project_rule(path, name):
         return None
     if path.startswith("bench/device/") and name == "kernels/fatbin.h":
         return None  # loaderbench has kernels of its own
+    if path.startswith("bench/kernels/") and name.startswith("kernels/"):
+        return None  # it measures them
     if path.startswith("bench/codecs/") and name == "loader/codec/png/png.h":
         return None  # it asks for the slow way
     if path.startswith("trainer/programs/"):
