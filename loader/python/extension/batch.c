@@ -442,9 +442,8 @@ static PyObject *get_fields(PyObject *object, void *unused)
     return fields;
 }
 
-static PyObject *get_ids(PyObject *object, void *unused)
+PyObject *core_batch_ids(PyObject *object)
 {
-    (void)unused;
     core_batch *self = (core_batch *)object;
     if (!core_batch_begin(object))
         return NULL;
@@ -452,6 +451,12 @@ static PyObject *get_ids(PyObject *object, void *unused)
                                               (Py_ssize_t)(self->count * sizeof(uint64_t)));
     core_batch_end(object);
     return ids;
+}
+
+static PyObject *get_ids(PyObject *object, void *unused)
+{
+    (void)unused;
+    return core_batch_ids(object);
 }
 
 static PyObject *get_released(PyObject *self, void *unused)

@@ -13,6 +13,7 @@
  *   options.c     a dictionary as stoker_loader_options
  *   hooks.c       the user's code in a loader: hooks, order, log
  *   rows.c        memory of the loader shown to the user's code for the length of a call
+ *   iterator.c    the type Batches: batches as named tuples, in a loop without Python code
  *   stats.c       stoker_stats as a dictionary; traces
  *   batch.c       the type Batch: lent memory, and its return
  *   tensor.c      the type Tensor, and capsules
@@ -34,7 +35,7 @@
 
 /* One per module object. Python frees it with the module; the objects are references that the module owns. */
 typedef struct core_state {
-    PyTypeObject *dataset_type, *loader_type, *batch_type, *tensor_type, *rows_type;
+    PyTypeObject *dataset_type, *loader_type, *batch_type, *tensor_type, *rows_type, *iterator_type;
     PyObject *make_error; /* stoker._errors.make; NULL until the first failure */
     PyObject *live;       /* a weakref.WeakSet of the loaders that exist */
     PyObject *raised;     /* a list of exceptions of the user's code that no call has raised yet */

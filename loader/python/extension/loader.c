@@ -8,6 +8,7 @@
 
 enum {
     SLICE_MS = 50,   /* signal handlers run at least that often while next() waits */
+    LOOKS = 16,      /* calls that wait without looking first, after one that looked in vain */
     LENT_MS = 10000, /* with GROW and no memory left: wait this long for a batch to be freed */
 };
 
@@ -220,7 +221,7 @@ static int wait_slice(core_loader *self, stoker_batch *batch, int32_t timeout_ms
     Py_END_ALLOW_THREADS return rc;
 }
 
-static bool is_closing(core_loader *self)
+bool core_is_closing(const core_loader *self)
 {
     return (atomic_load_explicit(&self->users, memory_order_relaxed) & CORE_CLOSING) != 0;
 }
@@ -228,13 +229,13 @@ static bool is_closing(core_loader *self)
 /* Wait in slices, so that signal handlers run and close() is seen. *rc is what the library returned; -1: an exception. */
 static int wait_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms, int *rc)
 {
-    const int64_t start = now_ms();
-    int64_t left = timeout_ms;
+    int64_t start = 0, left = timeout_ms;
     for (;;) {
-        *rc = wait_slice(self, batch, timeout_ms < 0 || left > SLICE_MS ? SLICE_MS : (int32_t)left);
+        const int32_t slice = timeout_ms < 0 || left > SLICE_MS ? SLICE_MS : (int32_t)left;
+        *rc = wait_slice(self, batch, slice);
         if (*rc != STOKER_ETIMEDOUT && *rc != STOKER_EBUSY && *rc != STOKER_INTERRUPTED)
             return 0;
-        if (is_closing(self)) {
+        if (core_is_closing(self)) {
             PyErr_SetString(PyExc_RuntimeError, "the loader was closed during the call");
             return -1;
         }
@@ -242,10 +243,12 @@ static int wait_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms,
             return 0;
         if (PyErr_CheckSignals() < 0)
             return -1;
-        const int64_t passed = now_ms() - start;
-        left = timeout_ms - passed;
+        const int64_t now = now_ms();
+        if (start == 0) /* most waits need no clock; EBUSY may come before the slice has passed */
+            start = now - (*rc == STOKER_ETIMEDOUT ? slice : 0);
+        left = timeout_ms - (now - start);
         if ((timeout_ms >= 0 && left <= 0) ||
-            (*rc == STOKER_EBUSY && self->grows && passed >= LENT_MS))
+            (*rc == STOKER_EBUSY && self->grows && now - start >= LENT_MS))
             return 0;
     }
 }
@@ -260,17 +263,28 @@ static void raise_next(core_loader *self, int rc)
         core_raise_code(self->state, rc, STOKER_STAGE_WAIT, NULL);
 }
 
-/* The consumer has entered. *stop is a normal stop or 0, then `batch` is lent; -1: an exception. */
-static int next_batch(core_loader *self, stoker_batch *batch, int32_t timeout_ms, int *stop)
+/* Take a batch that is ready without a handover of the GIL. Where batches come later than they are wanted, looking first
+ * costs more than the GIL: then only every LOOKS-th call looks. */
+static int look(core_loader *self, stoker_batch *batch)
 {
-    int rc = STOKER_ETIMEDOUT;
+    if (!self->keeps_gil || self->looks_to_skip > 0) {
+        self->looks_to_skip -= self->looks_to_skip > 0;
+        return STOKER_ETIMEDOUT;
+    }
+    const int rc = stoker_loader_next(self->handle, batch, 0);
+    if (rc == STOKER_ETIMEDOUT)
+        self->looks_to_skip = LOOKS;
+    return rc;
+}
+
+int core_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms, int *stop)
+{
     if (timeout_ms < -1) {
         PyErr_SetString(PyExc_ValueError, "timeout_ms: at least -1");
         return -1;
     }
     *batch = (stoker_batch)STOKER_BATCH_INIT;
-    if (self->keeps_gil) /* a batch that is ready costs no handover of the GIL */
-        rc = stoker_loader_next(self->handle, batch, 0);
+    int rc = look(self, batch);
     if ((rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY) &&
         wait_next(self, batch, timeout_ms, &rc) < 0)
         return -1;
@@ -278,6 +292,7 @@ static int next_batch(core_loader *self, stoker_batch *batch, int32_t timeout_ms
         raise_next(self, rc);
         return -1;
     }
+    self->delivered = rc == 0 ? batch->index + 1 : rc == STOKER_EPOCH_END ? 0 : self->delivered;
     *stop = rc;
     return 0;
 }
@@ -299,45 +314,9 @@ static PyObject *next_method(PyObject *object, PyObject *args, PyObject *keyword
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:next", names, &timeout) ||
         read_timeout(timeout, &timeout_ms) < 0 || core_enter_consumer(self) < 0)
         return NULL;
-    if (next_batch(self, &batch, timeout_ms, &stop) == 0)
+    if (core_next(self, &batch, timeout_ms, &stop) == 0)
         result = stop > 0 ? PyLong_FromLong(stop) : core_new_batch(self, &batch);
     core_leave_consumer(self);
-    return result;
-}
-
-/* The capsules of a new batch and its ids; the batch is given back at once. */
-static PyObject *capsules_and_ids(PyObject *batch, struct CUstream_st *stream, bool versioned)
-{
-    PyObject *capsules = core_batch_capsules(batch, stream, versioned);
-    PyObject *ids = capsules != NULL ? PyObject_GetAttrString(batch, "ids") : NULL;
-    PyObject *result = ids != NULL ? PyTuple_Pack(2, capsules, ids) : NULL;
-    Py_XDECREF(ids);
-    Py_XDECREF(capsules);
-    return result;
-}
-
-static PyObject *next_capsules(PyObject *object, PyObject *args, PyObject *keywords)
-{
-    static char *names[] = { "timeout_ms", "stream", "versioned", NULL };
-    core_loader *self = (core_loader *)object;
-    PyObject *timeout = NULL, *on = NULL, *batch = NULL, *result = NULL;
-    struct CUstream_st *stream;
-    int versioned = 1, stop;
-    int32_t timeout_ms;
-    stoker_batch lent;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OOp:next_capsules", names, &timeout, &on,
-                                     &versioned) ||
-        read_timeout(timeout, &timeout_ms) < 0 || core_stream(on, &stream) < 0 ||
-        core_enter_consumer(self) < 0)
-        return NULL;
-    if (next_batch(self, &lent, timeout_ms, &stop) == 0) {
-        if (stop > 0)
-            result = PyLong_FromLong(stop);
-        else if ((batch = core_new_batch(self, &lent)) != NULL)
-            result = capsules_and_ids(batch, stream, versioned != 0);
-    }
-    core_leave_consumer(self);
-    Py_XDECREF(batch);
     return result;
 }
 
@@ -468,6 +447,19 @@ static PyObject *get_batches(PyObject *object, void *unused)
     return PyLong_FromUnsignedLongLong(batches);
 }
 
+static PyObject *get_delivered(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(((core_loader *)object)->delivered);
+}
+
+static PyObject *halt(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    ((core_loader *)object)->runner = NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *get_dataset(PyObject *object, void *unused)
 {
     (void)unused;
@@ -479,7 +471,7 @@ static PyObject *get_dataset(PyObject *object, void *unused)
 static PyObject *get_closed(PyObject *object, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(is_closing((core_loader *)object));
+    return PyBool_FromLong(core_is_closing((core_loader *)object));
 }
 
 /* ---- the type ---- */
@@ -538,8 +530,9 @@ static void dealloc(PyObject *object)
 static PyMethodDef methods[] = {
     { "next", CORE_METHOD(next_method), METH_VARARGS | METH_KEYWORDS,
       "The next batch, or EPOCH_END, FINISHED or INTERRUPTED." },
-    { "next_capsules", CORE_METHOD(next_capsules), METH_VARARGS | METH_KEYWORDS,
-      "next() and Batch.capsules() in one." },
+    { "run", CORE_METHOD(core_run), METH_VARARGS | METH_KEYWORDS,
+      "Let a Batches make the batches from here on." },
+    { "halt", halt, METH_NOARGS, "Let the Batches that run call _next() from here on." },
     { "interrupt", interrupt, METH_NOARGS, "Let the call of next() that waits return." },
     { "state", get_state, METH_NOARGS, "The position after the last batch." },
     { "stats", core_stats, METH_NOARGS, "What it did so far." },
@@ -561,6 +554,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef properties[] = {
     { "fields", get_fields, NULL, "Names of the batches' fields.", NULL },
     { "batches_per_epoch", get_batches, NULL, "Batches per epoch.", NULL },
+    { "delivered", get_delivered, NULL, "Index behind the epoch's last batch so far.", NULL },
     { "dataset", get_dataset, NULL, "The data set.", NULL },
     { "closed", get_closed, NULL, "True after close().", NULL },
     { NULL, NULL, NULL, NULL, NULL },

@@ -27,6 +27,11 @@ typedef struct core_loader {
     unsigned long consumer; /* the thread that consumes; valid while it does */
     bool keeps_gil; /* a call that does not wait may keep the GIL: nobody else's code runs in it */
     bool grows;     /* options.on_lent is GROW */
+    /* Of the consumer: calls of next() that will wait at once, without looking if a batch is ready; and the index behind
+     * the epoch's last batch that next() returned, 0: none of it yet. */
+    uint32_t looks_to_skip;
+    uint64_t delivered;
+    PyObject *runner; /* the Batches that runs, which clears this when it is freed; NULL: none */
     struct core_hooks hooks; /* the user's code, and what the library knows of it */
 } core_loader;
 
@@ -42,6 +47,12 @@ bool core_try_enter(core_loader *loader);
 /* Enter a call of the consumer; RuntimeError if another thread is in one. Then leave it. */
 int core_enter_consumer(core_loader *loader);
 void core_leave_consumer(core_loader *loader);
+
+/* True from close() on. */
+bool core_is_closing(const core_loader *loader);
+
+/* The next batch; the consumer has entered. *stop is a normal stop, or 0: then `batch` is lent. -1: an exception. */
+int core_next(core_loader *loader, stoker_batch *batch, int32_t timeout_ms, int *stop);
 
 /* ---- options.c: a dictionary as stoker_loader_options ---- */
 
@@ -79,6 +90,16 @@ PyObject *core_new_batch(core_loader *loader, stoker_batch *lent);
 
 /* A tuple of a capsule per field, a pair of them for one that varies. The consumer has entered. */
 PyObject *core_batch_capsules(PyObject *batch, struct CUstream_st *stream, bool versioned);
+
+/* A copy of the ids of its samples, as bytes; RuntimeError if it was released. */
+PyObject *core_batch_ids(PyObject *batch);
+
+/* ---- iterator.c ---- */
+
+int core_add_iterator(PyObject *module, core_state *state);
+
+/* The method run(). */
+PyObject *core_run(PyObject *self, PyObject *args, PyObject *keywords);
 
 /* ---- tensor.c ---- */
 

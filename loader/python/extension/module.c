@@ -154,7 +154,7 @@ static int set_up(PyObject *module)
         return -1;
     if (core_add_dataset(module, state) < 0 || core_add_loader(module, state) < 0 ||
         core_add_batch(module, state) < 0 || core_add_tensor(module, state) < 0 ||
-        core_add_rows(module, state) < 0)
+        core_add_rows(module, state) < 0 || core_add_iterator(module, state) < 0)
         return -1;
     if (add_constants(module) < 0 || add_dtypes(module) < 0 || close_at_exit(module) < 0)
         return -1;
@@ -169,6 +169,7 @@ static int visit_state(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->batch_type);
     Py_VISIT(state->tensor_type);
     Py_VISIT(state->rows_type);
+    Py_VISIT(state->iterator_type);
     Py_VISIT(state->make_error);
     Py_VISIT(state->live);
     Py_VISIT(state->raised);
@@ -184,6 +185,7 @@ static int clear_state(PyObject *module)
     Py_CLEAR(state->batch_type);
     Py_CLEAR(state->tensor_type);
     Py_CLEAR(state->rows_type);
+    Py_CLEAR(state->iterator_type);
     Py_CLEAR(state->make_error);
     Py_CLEAR(state->live);
     Py_CLEAR(state->raised);

@@ -228,10 +228,24 @@ class Loader:
         """The next batch, or EPOCH_END, FINISHED or INTERRUPTED. Waits without the GIL; -1 = no limit, else raises
         STOKER_ETIMEDOUT after so many milliseconds. While it waits, signal handlers run at least every 50 ms, so Ctrl-C
         raises KeyboardInterrupt, and nothing is lost."""
-    def next_capsules(
-        self, timeout_ms: int = -1, stream: Optional[int] = None, versioned: bool = True
-    ) -> Union[Tuple[Any, ...], int]:
-        """next() and Batch.capsules() in one: a tuple (capsules..., ids), or an int. The fastest way to tensors."""
+    def run(
+        self,
+        batches: "Batches",
+        timeout_ms: int,
+        kind: type,
+        take_ids: Callable[[bytes], Any],
+        take: Optional[Callable[[Any], Any]],
+        make: Optional[Callable[[Tuple[Any, ...]], Sequence[Any]]],
+        stream: Optional[Callable[[], Optional[int]]],
+        change: Optional[Callable[[Any], Any]],
+        versioned: bool,
+    ) -> None:
+        """Let ``batches`` make the batches from here on, until halt() or another run(). ``kind`` is a class of tuples; its
+        instances get an attribute ``_extras``: (epoch, index, padded, ids, take_ids). Values are ``take(capsule)`` of each
+        field, or what ``make`` returns for the capsules of all, or without both a Tensor each. ``stream`` is asked for the
+        stream that uses the next batch; ``change`` gets the finished batch. At a stop ``batches._end(reason)`` is called."""
+    def halt(self) -> None:
+        """Let the Batches that run() set call its method _next() from here on."""
     def interrupt(self) -> None:
         """Let the call of next() that waits, or the following one, return INTERRUPTED. Any thread; signal handlers."""
     def state(self) -> bytes:
@@ -260,6 +274,9 @@ class Loader:
     @property
     def batches_per_epoch(self) -> int: ...
     @property
+    def delivered(self) -> int:
+        """Index behind the last batch of the epoch that was returned; 0: none of it yet."""
+    @property
     def dataset(self) -> Dataset: ...
     @property
     def closed(self) -> bool: ...
@@ -268,6 +285,12 @@ class Loader:
         a RuntimeError. Does nothing if it is closed."""
     def __enter__(self) -> "Loader": ...
     def __exit__(self, *exc: Any) -> None: ...
+
+class Batches:
+    """What iterates, for a subclass that has _next(), which is called while it does not run, and _end(reason). One thread."""
+
+    def __iter__(self) -> "Batches": ...
+    def __next__(self) -> Any: ...
 
 @final
 class Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _core
 from ._errors import LoaderError
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._loader import DataLoader
 
 
-class EpochIterator:
+class EpochIterator(_core.Batches):
     """The batches of one epoch, or of its rest after load_state_dict().
 
     Only the newest iterator of a DataLoader delivers: a second iter() ends the first one. Use it from one thread at a time.
@@ -22,16 +22,13 @@ class EpochIterator:
         self._loader = loader
         self._turn = turn
         self._done = empty
-        self._index: Optional[int] = None  # of the next batch; None: unknown until the first one
-
-    def __iter__(self) -> "EpochIterator":
-        return self
 
     def __len__(self) -> int:
         """Batches of the epoch."""
         return len(self._loader)
 
-    def __next__(self) -> Any:
+    def _next(self) -> Any:
+        """What next() does while C does not run: the first batch, a reason why there is none, and outputs that need Python."""
         loader = self._loader
         if self._done:
             raise StopIteration
@@ -41,29 +38,10 @@ class EpochIterator:
                 "a second DataLoader to iterate twice at once",
                 code="STOKER_EINVAL",
             )
-        index = self._index
-        if index is None or loader._slow or index == loader._pad_index:
-            return self._next_with_place(loader)
-        output = loader._output
-        stream = output.stream
-        parts = loader._core.next_capsules(
-            loader._timeout_ms, stream() if stream is not None else None, output.versioned
-        )
-        if isinstance(parts, int):
-            self._end(parts)
-        take = output.take
-        capsules, ids = parts
-        if loader._ragged:
-            values = loader._ragged_values(capsules)
-        else:
-            values = [take(capsule) for capsule in capsules]  # type: ignore[misc]
-        return self._deliver(loader, values, ids, index, 0)
-
-    def _next_with_place(self, loader: "DataLoader") -> Any:
-        """As above through a batch object, which knows its place in the epoch and gives tensors."""
         batch = loader._core.next(loader._timeout_ms)
         if isinstance(batch, int):
             self._end(batch)
+        loader._epoch = batch.epoch
         output = loader._output
         # The arrays hold the memory themselves; the batch is released even if one cannot be made. Objects that are not arrays
         # yet need the batch, which is released with the last of them.
@@ -73,15 +51,18 @@ class EpochIterator:
                 values = loader._ragged_values(batch.capsules(stream, output.versioned))
             else:
                 values = self._tensors(loader, batch)
-            ids = batch.ids
-            if self._index is None or loader._pad_index >= 0:
-                loader._epoch, index, padded = batch.epoch, batch.index, batch.padded
-            else:
-                index, padded = self._index, 0
+            extras = (batch.epoch, batch.index, batch.padded, batch.ids, output.take_ids)
         finally:
             if not output.keeps_batch:
                 batch.release()
-        return self._deliver(loader, values, ids, index, padded)
+        made = loader._batch(*values)
+        made._extras = extras
+        if loader._runs:
+            make = loader._ragged_values if loader._ragged else None
+            change = loader._batch_transform
+            take = (output.take_ids, output.take, make, output.stream, change, output.versioned)
+            loader._core.run(self, loader._timeout_ms, loader._batch, *take)
+        return made if loader._batch_transform is None else loader._batch_transform(made)
 
     @staticmethod
     def _tensors(loader: "DataLoader", batch: _core.Batch) -> Any:
@@ -93,13 +74,6 @@ class EpochIterator:
                 made = loader._ragged_value(made, make(batch.tensor(_core.PART_OFFSETS + part)), pads)
             values.append(made)
         return values
-
-    def _deliver(self, loader: "DataLoader", values: Any, ids: Any, index: int, padded: int) -> Any:
-        self._index = loader._delivered = index + 1
-        batch = loader._batch(*values)
-        batch._extras = (loader._epoch, index, padded, ids, loader._take_ids)
-        change = loader._batch_transform
-        return batch if change is None else change(batch)
 
     def _end(self, reason: int) -> NoReturn:
         if reason == _core.INTERRUPTED:

@@ -188,7 +188,7 @@ class DataLoader:
         self._trace_dropped = 0
         self._pid = os.getpid()
         self._epoch = 0  # that runs, or that the next iter() begins
-        self._delivered: Optional[int] = None  # index behind the epoch's last delivered batch; None: nothing of it yet
+        self._delivered_before = 0  # by a loader that _restart() made again
         self._wanted: Optional[int] = None  # of set_epoch()
         self._at_start = True  # of an epoch; False: within the one that load_state_dict() continues
         self._ended = False  # by load_state_dict(): the epoch had ended, but its iterator had not noticed yet
@@ -217,9 +217,8 @@ class DataLoader:
             ("form" in asked.get(name, {}), name in infos and infos[name]["varies"]) for name in self._core.fields
         ]
         self._ragged = any(varies for _, varies in self._forms)
-        self._slow = self._output.take is None
-        self._pad_index = self._length - 1 if self._options["last"] == "pad" else -1
-        self._take_ids = self._output.take_ids
+        # Batches that the extension makes without Python code: all but arrays that are made of objects.
+        self._runs = self._output.take is not None or (self._output.keeps_batch and not self._ragged)
 
     def _ragged_values(self, capsules: Tuple[Any, ...]) -> List[Any]:
         """Arrays of the fields' capsules, of which those of ragged fields are (values, offsets)."""
@@ -247,7 +246,7 @@ class DataLoader:
         """Begin the next epoch, or continue one after load_state_dict(). Ends the iterator before."""
         self._check_usable()
         empty, self._ended = self._ended, False
-        if self._delivered is not None:
+        if self._delivered > 0:
             self._leave_epoch()
         wanted, self._wanted = self._wanted, None
         if wanted is not None and wanted != self._epoch:
@@ -257,7 +256,13 @@ class DataLoader:
             self._epoch += 1
         self._collect_trace()
         self._turn += 1
+        self._core.halt()
         return EpochIterator(self, self._turn, empty)
+
+    @property
+    def _delivered(self) -> int:
+        """Index behind the epoch's last delivered batch; 0: nothing of it yet."""
+        return self._core.delivered or self._delivered_before
 
     def _leave_epoch(self) -> None:
         """The iterator before stopped within the epoch, or behind its last batch without looking for another."""
@@ -270,7 +275,7 @@ class DataLoader:
 
     def _epoch_is_over(self) -> None:
         self._epoch += 1
-        self._delivered = None
+        self._delivered_before = 0
         self._at_start = True
 
     def set_epoch(self, epoch: int) -> None:
@@ -288,11 +293,12 @@ class DataLoader:
             old, self._core = self._core, _core.Loader(self.dataset._core, options)  # type: ignore[arg-type]
             old.close()
             return
-        before = self._core.state()
+        before, delivered = self._core.state(), self._delivered
         self._core.close()
         try:
             self._core = _core.Loader(self.dataset._core, options)  # type: ignore[arg-type]
         except Exception:
+            self._delivered_before = delivered
             self._core = _core.Loader(self.dataset._core, dict(self._options, resume=before))  # type: ignore[arg-type]
             raise
 
@@ -303,7 +309,7 @@ class DataLoader:
         torch.save(), JSON or any checkpoint; the same on every rank. After change_mix() more bytes, which hold the changes."""
         self._check_usable()
         state, epoch, ended = self._core.state(), self._epoch, self._ended
-        if self._delivered is None:
+        if self._delivered == 0:
             if self._wanted is not None and self._wanted != epoch:
                 epoch, ended = self._wanted, False
             if not ended and (epoch != self._epoch or self._at_start):
@@ -332,7 +338,8 @@ class DataLoader:
         except ValueError as error:
             raise StateError(str(error), code="STOKER_ESTATE") from None
         self._epoch, self._ended, self._at_start = epoch, ended, False
-        self._delivered = self._wanted = None
+        self._wanted = None
+        self._delivered_before = 0
         self._turn += 1
 
     # ---- mixes ----

@@ -237,6 +237,72 @@ def test_numpy_shares_and_copies():
     assert shared.tolist() == [77, 1, 2, 3, 4]
 
 
+# ---- a loop ----
+
+
+class Row(tuple):
+    """A tuple with attributes, as the package's batches are."""
+
+
+class Loop(_core.Batches):
+    def _next(self):
+        raise LookupError("it does not run")
+
+    def _end(self, reason):
+        raise StopIteration(reason)
+
+
+def run(made, loop, take=None, make=None, change=None):
+    made.run(loop, -1, Row, bytes, take, make, None, change, True)
+    return loop
+
+
+def test_a_loop_makes_batches():
+    made = loader(epochs=2)
+    loop = run(made, Loop())
+    first = next(loop)
+    assert type(first) is Row and numbers(first[0], "f") == [0, 1, 2, 3, 4] and numbers(first[1], "q") == [0, 1, 2, 3, 0]
+    assert first._extras == (0, 0, 0, array.array("Q", range(5)).tobytes(), bytes) and made.delivered == 1
+    assert ["dltensor_versioned" in repr(capsule) for capsule in next(run(made, loop, take=lambda capsule: capsule))] == [True] * 2
+    assert next(run(made, loop, make=lambda capsules: [len(capsules)])) == (2,)
+    assert next(run(made, loop, change=len)) == 2
+    with pytest.raises(StopIteration) as ended:
+        next(loop)
+    assert ended.value.value == _core.EPOCH_END and made.delivered == 0
+    with pytest.raises(LookupError):
+        next(loop)
+    assert next(run(made, loop))._extras[:2] == (1, 0)
+
+
+def test_one_loop_runs_at_a_time():
+    made = loader()
+    first, second = run(made, Loop()), run(made, Loop())
+    with pytest.raises(LookupError):
+        next(first)
+    assert len(next(second)) == 2
+    made.halt()
+    for stopped in (first, second, Loop()):
+        with pytest.raises(LookupError):
+            next(stopped)
+    third = run(made, Loop())
+    made.close()
+    with pytest.raises(LookupError):
+        next(third)
+
+
+def test_a_batch_that_no_array_is_made_of_is_given_back():
+    made = loader(prefetch_batches=2, on_lent="wait", batch_size=2)
+
+    def refuse(capsule):
+        raise ArithmeticError("no array")
+
+    loop = run(made, Loop(), take=refuse)
+    for _ in range(5):  # more than there is memory for
+        with pytest.raises(ArithmeticError):
+            next(loop)
+    assert numbers(next(run(made, loop))[0], "f") == [10, 11]
+
+
 # ---- the user's code ----
 
 

@@ -1,0 +1,251 @@
+/* iterator.c - the type Batches: what a for loop over a DataLoader calls for every batch.
+ *
+ * EpochIterator, in Python, is a class of this type. It makes the first batch of an epoch, and knows what to do at its end; in
+ * between a batch takes no Python code but the framework's:
+ *
+ *          Loader.run()                           a stop, halt(), another iterator's run(), close()
+ *   resting ────────▶ running: batches made here ─────────────────────────────────────────────▶ resting
+ *      └─▶ self._next()             └─▶ at a stop self._end(reason)
+ *
+ * The loader points to the iterator that runs: one at a time.
+ */
+#include "loader.h"
+
+typedef struct core_iterator {
+    PyObject_HEAD core_loader *loader; /* NULL: it never ran */
+    int32_t timeout_ms;
+    bool versioned;
+    PyObject *kind, *new_tuple; /* the class of the batches, and tuple.__new__ */
+    PyObject *extras;           /* the name of their attribute for what is beside the fields */
+    PyObject *take_ids;         /* bytes -> ids; not called here */
+    PyObject *take;             /* capsule -> value, or NULL */
+    PyObject *make;   /* capsules of all fields -> values, or NULL; without both: Tensors */
+    PyObject *stream; /* the stream that uses the next batch, as a function; or NULL */
+    PyObject *change; /* batch -> what is delivered, or NULL */
+} core_iterator;
+
+/* ---- one batch ---- */
+
+static PyObject *tensors(PyObject *batch, uint32_t count)
+{
+    PyObject *values = PyTuple_New((Py_ssize_t)count);
+    for (uint32_t i = 0; values != NULL && i < count; i++) {
+        PyObject *tensor = core_new_tensor(batch, i);
+        if (tensor == NULL || PyTuple_SetItem(values, (Py_ssize_t)i, tensor) < 0)
+            Py_CLEAR(values);
+    }
+    return values;
+}
+
+static PyObject *taken(PyObject *take, PyObject *capsules)
+{
+    const Py_ssize_t count = PyTuple_Size(capsules);
+    PyObject *values = PyTuple_New(count);
+    for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
+        PyObject *value = PyObject_CallFunctionObjArgs(take, PyTuple_GetItem(capsules, i), NULL);
+        if (value == NULL || PyTuple_SetItem(values, i, value) < 0)
+            Py_CLEAR(values);
+    }
+    return values;
+}
+
+/* (epoch, index, padded, ids, take_ids): see BatchExtras. Not by Py_BuildValue(), which takes longer than all the rest. */
+static PyObject *extras_of(const core_iterator *self, PyObject *batch, const stoker_batch *lent)
+{
+    PyObject *parts[] = { PyLong_FromUnsignedLongLong(lent->epoch),
+                          PyLong_FromUnsignedLongLong(lent->index),
+                          PyLong_FromUnsignedLong(lent->padded), core_batch_ids(batch),
+                          self->take_ids };
+    enum { COUNT = sizeof(parts) / sizeof(parts[0]) };
+    PyObject *extras = PyTuple_New(COUNT);
+    bool whole = extras != NULL;
+    Py_INCREF(self->take_ids);
+    for (Py_ssize_t i = 0; i < COUNT; i++) {
+        whole = whole && parts[i] != NULL;
+        if (extras == NULL)
+            Py_XDECREF(parts[i]);
+        else
+            (void)PyTuple_SetItem(extras, i, parts[i]); /* takes the reference; NULL is allowed */
+    }
+    if (!whole)
+        Py_CLEAR(extras);
+    return extras;
+}
+
+/* The named tuple. Takes the references to values and extras, either of which may be NULL: an exception is set. */
+static PyObject *tuple_of(const core_iterator *self, PyObject *values, PyObject *extras)
+{
+    PyObject *made = NULL;
+    if (values != NULL && extras != NULL)
+        made = PyObject_CallFunctionObjArgs(self->new_tuple, self->kind, values, NULL);
+    if (made != NULL && PyObject_SetAttr(made, self->extras, extras) < 0)
+        Py_CLEAR(made);
+    Py_XDECREF(values);
+    Py_XDECREF(extras);
+    return made;
+}
+
+/* The consumer has entered, and leaves here: what follows may be the user's code. Takes the reference to `batch`. */
+static PyObject *deliver(core_iterator *self, PyObject *batch, const stoker_batch *lent,
+                         struct CUstream_st *stream)
+{
+    PyObject *capsules = NULL, *values = NULL;
+    PyObject *extras = extras_of(self, batch, lent);
+    const bool plain = self->take == NULL && self->make == NULL;
+    if (extras != NULL && !plain)
+        capsules = core_batch_capsules(batch, stream, self->versioned);
+    core_leave_consumer(self->loader);
+    if (extras != NULL && plain)
+        values = tensors(batch, lent->field_count);
+    Py_DECREF(batch); /* capsules need it no more */
+    if (capsules != NULL)
+        values = self->make != NULL ? PyObject_CallFunctionObjArgs(self->make, capsules, NULL)
+                                    : taken(self->take, capsules);
+    Py_XDECREF(capsules);
+    PyObject *made = tuple_of(self, values, extras);
+    if (made == NULL || self->change == NULL)
+        return made;
+    PyObject *changed = PyObject_CallFunctionObjArgs(self->change, made, NULL);
+    Py_DECREF(made);
+    return changed;
+}
+
+static int read_stream(core_iterator *self, struct CUstream_st **stream)
+{
+    *stream = NULL;
+    if (self->stream == NULL)
+        return 0;
+    PyObject *number = PyObject_CallFunctionObjArgs(self->stream, NULL);
+    const int rc = number != NULL ? core_stream(number, stream) : -1;
+    Py_XDECREF(number);
+    return rc;
+}
+
+static PyObject *next_running(core_iterator *self)
+{
+    core_loader *loader = self->loader;
+    struct CUstream_st *stream;
+    stoker_batch lent;
+    int stop = 0;
+    if (read_stream(self, &stream) < 0 || core_enter_consumer(loader) < 0)
+        return NULL;
+    PyObject *batch = NULL;
+    const int rc = core_next(loader, &lent, self->timeout_ms, &stop);
+    if (rc == 0 && stop == 0 && (batch = core_new_batch(loader, &lent)) != NULL)
+        return deliver(self, batch, &lent, stream);
+    if (rc == 0 && stop > 0 && stop != STOKER_INTERRUPTED)
+        loader->runner = NULL;
+    core_leave_consumer(loader);
+    return rc == 0 && stop > 0 ? PyObject_CallMethod((PyObject *)self, "_end", "i", stop) : NULL;
+}
+
+static PyObject *next_batch(PyObject *object)
+{
+    core_iterator *self = (core_iterator *)object;
+    if (self->loader == NULL || self->loader->runner != object || core_is_closing(self->loader))
+        return PyObject_CallMethod(object, "_next", NULL);
+    return next_running(self);
+}
+
+/* ---- beginning ---- */
+
+static void set(PyObject **place, PyObject *value)
+{
+    PyObject *before = *place;
+    *place = value != Py_None ? value : NULL;
+    Py_XINCREF(*place);
+    Py_XDECREF(before);
+}
+
+PyObject *core_run(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = { "batches", "timeout_ms", "kind",   "take_ids",  "take",
+                             "make",    "stream",     "change", "versioned", NULL };
+    core_loader *loader = (core_loader *)object;
+    PyObject *batches, *kind, *ids, *take, *make, *stream, *change;
+    int timeout_ms, versioned;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, keywords, "O!iO!OOOOOp:run", names, loader->state->iterator_type, &batches,
+            &timeout_ms, &PyType_Type, &kind, &ids, &take, &make, &stream, &change, &versioned))
+        return NULL;
+    core_iterator *self = (core_iterator *)batches;
+    if (self->new_tuple == NULL &&
+        (self->new_tuple = PyObject_GetAttrString((PyObject *)&PyTuple_Type, "__new__")) == NULL)
+        return NULL;
+    if (self->extras == NULL && (self->extras = PyUnicode_InternFromString("_extras")) == NULL)
+        return NULL;
+    self->timeout_ms = timeout_ms;
+    self->versioned = versioned != 0;
+    set(&self->kind, kind);
+    set(&self->take_ids, ids);
+    set(&self->take, take);
+    set(&self->make, make);
+    set(&self->stream, stream);
+    set(&self->change, change);
+    set((PyObject **)&self->loader, object);
+    loader->runner = batches;
+    Py_RETURN_NONE;
+}
+
+/* ---- the type ---- */
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    core_iterator *self = (core_iterator *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->loader);
+    Py_VISIT(self->kind);
+    Py_VISIT(self->take_ids);
+    Py_VISIT(self->take);
+    Py_VISIT(self->make);
+    Py_VISIT(self->stream);
+    Py_VISIT(self->change);
+    return 0;
+}
+
+static int clear(PyObject *object)
+{
+    core_iterator *self = (core_iterator *)object;
+    if (self->loader != NULL && self->loader->runner == object)
+        self->loader->runner = NULL;
+    Py_CLEAR(self->loader);
+    Py_CLEAR(self->kind);
+    Py_CLEAR(self->new_tuple);
+    Py_CLEAR(self->extras);
+    Py_CLEAR(self->take_ids);
+    Py_CLEAR(self->take);
+    Py_CLEAR(self->make);
+    Py_CLEAR(self->stream);
+    Py_CLEAR(self->change);
+    return 0;
+}
+
+static void dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    (void)clear(object);
+    freefunc release = (freefunc)(uintptr_t)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+int core_add_iterator(PyObject *module, core_state *state)
+{
+    PyType_Slot slots[] = {
+        CORE_SLOT(Py_tp_dealloc, dealloc),
+        CORE_SLOT(Py_tp_traverse, traverse),
+        CORE_SLOT(Py_tp_clear, clear),
+        CORE_SLOT(Py_tp_iter, PyObject_SelfIter),
+        CORE_SLOT(Py_tp_iternext, next_batch),
+        { Py_tp_doc, "Batches as named tuples, made without Python code." },
+        { 0, NULL },
+    };
+    PyType_Spec spec = { .name = "stoker._core.Batches",
+                         .basicsize = sizeof(core_iterator),
+                         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                         .slots = slots };
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    state->iterator_type = (PyTypeObject *)type;
+    return type != NULL ? PyObject_SetAttrString(module, "Batches", type) : -1;
+}
