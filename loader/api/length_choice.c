@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "loader/api/order.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
@@ -32,10 +31,6 @@ int stk_length_choice_check(const stoker_loader_options *options, const stoker_d
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "batch_values_max: batches differ in their samples, so last must be "
                              "SHORT or DROP, not PAD");
-    if (stk_order_mixes(options, dataset))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "batch_values_max: not with a mix, whose weights may change before a "
-                             "position that a window has planned");
     if (field_of(dataset) == UINT32_MAX)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "batch_values_max: no field of %s varies in length",

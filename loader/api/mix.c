@@ -6,6 +6,7 @@
 #include "loader/api/loader.h"
 #include "loader/base/error.h"
 #include "loader/dataset/dataset.h"
+#include "loader/pipeline/length_batches.h"
 
 #define REFUSE(error, code, ...)                                                                   \
     stk_error_set(error, code, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE, __VA_ARGS__)
@@ -42,23 +43,31 @@ int stoker_loader_mix_counts(const stoker_loader *loader, uint64_t *counts, uint
     return STOKER_OK;
 }
 
+/* How far windows are planned, if batches have a bounded number of values. */
+struct planned {
+    bool windows;
+    uint64_t epoch, position;
+};
+
 /* The first position that no worker can have claimed: batches up to this one have a slot, or may get one before the
- * consumer takes another batch. */
-static uint64_t earliest_position(const stoker_loader *loader)
+ * consumer takes another batch; and that is in no planned window, of which none is planned meanwhile (see stoker_loader_change_mix()). */
+static uint64_t earliest_position(const stoker_loader *loader, const struct planned *planned)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
+    if (planned->windows)
+        return stk_mix_position(&loader->mix, planned->epoch, planned->position);
     const struct stk_batch_place place =
         stk_schedule_place(&pipeline->schedule, pipeline->slots.head + pipeline->slots.slot_count);
     return stk_mix_position(&loader->mix, place.epoch, place.position - pipeline->schedule.offset);
 }
 
-static int check_change(const stoker_loader *loader, const stoker_mix_change *change,
-                        stoker_error *error)
+static int check_change(const stoker_loader *loader, const struct planned *planned,
+                        const stoker_mix_change *change, stoker_error *error)
 {
     const struct stk_mix *mix = &loader->mix;
     const uint64_t before =
         stk_course_leg(&mix->course, stk_course_leg_count(&mix->course) - 1)->first;
-    const uint64_t earliest = earliest_position(loader);
+    const uint64_t earliest = earliest_position(loader, planned);
     uint32_t wrong;
     if (change == NULL || change->weights == NULL)
         return REFUSE(error, STOKER_EINVAL, "mix: change or its weights is NULL");
@@ -83,16 +92,32 @@ static int check_change(const stoker_loader *loader, const stoker_mix_change *ch
     return 0;
 }
 
-int stoker_loader_change_mix(stoker_loader *loader, const stoker_mix_change *change,
-                             stoker_error *error)
+static int change(stoker_loader *loader, const struct planned *planned,
+                  const stoker_mix_change *change, stoker_error *error)
 {
-    int rc = check_loader(loader, error);
-    if (rc == 0)
-        rc = check_change(loader, change, error);
+    int rc = check_change(loader, planned, change, error);
     if (rc < 0)
         return rc;
     rc = stk_course_add(&loader->mix.course, change->position, change->weights);
     return rc < 0 ? REFUSE(error, rc, "mix: a change after %" PRIu32 " legs",
                            stk_course_leg_count(&loader->mix.course))
                   : STOKER_OK;
+}
+
+int stoker_loader_change_mix(stoker_loader *loader, const stoker_mix_change *wanted,
+                             stoker_error *error)
+{
+    struct planned planned = { .windows = false };
+    int rc = check_loader(loader, error);
+    if (rc < 0)
+        return rc;
+    struct stk_length_batches *lengths = loader->pipeline.lengths;
+    if (lengths != NULL) {
+        planned.windows = true;
+        planned.position = stk_length_batches_hold(lengths, &planned.epoch);
+    }
+    rc = change(loader, &planned, wanted, error);
+    if (lengths != NULL)
+        stk_length_batches_let_go(lengths);
+    return rc;
 }

@@ -8,6 +8,7 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
+#include "loader/sampler/mix.h"
 
 /* No rows: behind the last step, or not planned because planning failed. */
 static const struct stk_batch_place nothing = { .epoch = UINT64_MAX };
@@ -181,6 +182,19 @@ const uint64_t *stk_length_batches_ids(struct stk_length_batches *self, uint64_t
     return failed ? NULL : self->record_ids;
 }
 
+uint64_t stk_length_batches_hold(struct stk_length_batches *self, uint64_t *epoch)
+{
+    pthread_mutex_lock(&self->lock);
+    const uint64_t planned = self->next_window * self->options.window;
+    *epoch = self->epoch.epoch;
+    return planned < self->options.length ? planned : self->options.length;
+}
+
+void stk_length_batches_let_go(struct stk_length_batches *self)
+{
+    pthread_mutex_unlock(&self->lock);
+}
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
 static int take_memory(struct stk_length_batches *self)
@@ -194,6 +208,11 @@ static int take_memory(struct stk_length_batches *self)
     self->records = stk_calloc(STK_LENGTH_RECORDS, sizeof(self->records[0]));
     self->record_ids =
         stk_calloc((size_t)STK_LENGTH_RECORDS * self->options.rule.rows_max, sizeof(uint64_t));
+    if (self->options.sampler->mix != NULL) {
+        self->epoch.cursor = stk_mix_cursor_make(self->options.sampler->mix);
+        if (self->epoch.cursor == NULL)
+            return STOKER_ENOMEM;
+    }
     const bool has_all = self->order != NULL && self->room != NULL && self->ids != NULL &&
                          self->lengths != NULL && self->cuts != NULL && self->records != NULL &&
                          self->record_ids != NULL;
@@ -280,4 +299,5 @@ void stk_length_batches_free(struct stk_length_batches *self)
     stk_free(self->cuts);
     stk_free(self->records);
     stk_free(self->record_ids);
+    stk_mix_cursor_free(self->epoch.cursor);
 }

@@ -87,4 +87,9 @@ const struct stk_batch_place *stk_length_batches_at(struct stk_length_batches *s
 const uint64_t *stk_length_batches_ids(struct stk_length_batches *self, uint64_t batch,
                                        stoker_error *error);
 
+/* Let no window be planned until stk_length_batches_let_go(). Returns the first position of *epoch that no planned window has; it may be
+ * the epoch's end. */
+uint64_t stk_length_batches_hold(struct stk_length_batches *self, uint64_t *epoch);
+void stk_length_batches_let_go(struct stk_length_batches *self);
+
 #endif

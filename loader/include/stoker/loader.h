@@ -407,8 +407,8 @@ typedef struct stoker_loader_options {
      *
      * All ranks plan all batches, each by asking for the lengths of all samples; stoker_dataset_lengths() must know them. How many
      * batches an epoch has is not known before its end, so stoker_loader_batches_per_epoch() is 0, and batch.index counts
-     * from 0 after a resume. A substitute for a bad sample may be longer than it. Not with LAST_PAD, and not
-     * for a mix (stoker/mix.h). */
+     * from 0 after a resume. A substitute for a bad sample may be longer than it. Not with LAST_PAD.
+     * In a mix (stoker/mix.h) windows keep the shares, batches need not. */
     uint64_t batch_values_max;
     /* Positions per window, 1..2^20; more give less padding, and mix lengths less over an epoch. Default 8192. */
     uint32_t batch_window;

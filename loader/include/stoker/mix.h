@@ -116,12 +116,14 @@ STOKER_API int stoker_mix_counts(const stoker_dataset *dataset, uint64_t positio
                                  uint32_t count, stoker_error *error);
 
 /* The same for a loader, at the position of stoker_loader_state(): what all ranks together have had of each source since
- * the start of the run. Also STOKER_EFORKED. */
+ * the start of the run; with batch_values_max, which delivers a window's samples in another order, at the end of each window. Also
+ * STOKER_EFORKED. */
 STOKER_API int stoker_loader_mix_counts(const stoker_loader *loader, uint64_t *counts,
                                         uint32_t count, stoker_error *error);
 
 /* Use other weights from change->position on. All ranks must make the same change. The position must not be below that of
- * an earlier change, nor in a batch that may be under way already: at most prefetch_batches after the next one; the message
+ * an earlier change, nor in a batch that may be under way already: at most prefetch_batches after the next one, with
+ * batch_values_max the windows of these; the message
  * says which position is the earliest. To change at once, write the state, destroy the loader, and create one that
  * resumes, which can change from its own earliest position; or make the mix with the change. weights has one per source.
  * Allocates. On failure nothing is changed. Errors: STOKER_EINVAL, STOKER_ELIMIT (65536 changes), STOKER_ENOMEM,

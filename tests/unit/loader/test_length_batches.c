@@ -447,16 +447,6 @@ CleanTest(length_batches, options_that_contradict_are_refused)
     options = small_options(0);
     cr_assert_eq(stoker_loader_create(&loader, digits, &options, &error), STOKER_EINVAL);
     cr_assert_not_null(strstr(error.message, "varies"), "%s", error.message);
-    stoker_dataset *mix = NULL;
-    stoker_mix how = STOKER_MIX_INIT;
-    const double weights[] = { 1.0, 2.0 };
-    how.weights = weights;
-    cr_assert_eq(
-        stoker_dataset_mix(&mix, (stoker_dataset *[]){ documents, documents }, 2, &how, &error),
-        STOKER_OK, "%s", error.message);
-    cr_assert_eq(stoker_loader_create(&loader, mix, &options, &error), STOKER_EINVAL);
-    cr_assert_not_null(strstr(error.message, "mix"), "%s", error.message);
-    stoker_dataset_close(&mix);
     stoker_dataset_close(&digits);
     stoker_dataset_close(&documents);
 }
