@@ -1,9 +1,10 @@
-"""Hugging Face Accelerate: the loader is used as it is; prepare() is for model and optimizer.
+"""Hugging Face Accelerate: prepare() returns Stoker's loader as it is.
 
     accelerate launch accelerate_digits.py                 # or: python accelerate_digits.py
 
-Accelerate's prepare() would divide batches among processes and move them to the device. Stoker does both itself, from the ranks of
-torch.distributed and device=..., so the loader is not passed to it.
+Of torch's DataLoader it makes one that divides batches among the processes and moves them to the device. Stoker does both itself, from
+the ranks of torch.distributed and device=... What Accelerate learns from its own loaders is missing: accumulate() does not notice an
+epoch's last batch, and gather_for_metrics() does not leave out samples that fill up the last batch; with drop_last there are none.
 """
 import argparse
 
@@ -26,7 +27,7 @@ def main(arguments=None):
                               output="torch", device=device)
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
-    model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.2))
+    model, optimizer, train = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.2), train)
     accelerator.register_for_checkpointing(train)  # save_state() and load_state() take its place in the epoch along
 
     for epoch in range(options.epochs):

@@ -60,6 +60,23 @@ def test_seeds_orders_and_lasts(loader):
     assert [len(loader(batch_size=30, last=last)) for last in ("short", "drop", "pad")] == [4, 3, 4]
 
 
+@pytest.mark.parametrize("options, count", [({}, 100), ({"shuffle": True, "num_workers": 0}, 100), ({"order": lambda epoch: [7, 3]}, 2)])
+def test_an_epoch_shorter_than_a_batch_is_one_short_batch(loader, options, count):
+    short = loader(batch_size=101, **options)
+    assert (len(short), short.batch_size) == (1, 101)
+    for _ in range(2):
+        (batch,) = short
+        assert len(batch.ids) == len(set(batch.ids)) == count
+    with pytest.raises(stoker.OptionError):
+        loader(batch_size=65537)
+
+
+@pytest.mark.parametrize("options", [{"drop_last": True}, {"last": "pad"}])
+def test_full_batches_of_too_few_samples_are_refused(loader, options):
+    with pytest.raises(stoker.OptionError, match="101.*100"):
+        loader(batch_size=101, **options)
+
+
 def test_a_padded_last_batch_counts_what_was_added(loader):
     batches = list(loader(batch_size=30, last="pad"))
     assert [batch.padded for batch in batches] == [0, 0, 0, 20]
