@@ -82,7 +82,7 @@ static void check_sample(const stoker_dataset *dataset, int i)
     struct stk_fields_of sample = stk_fields_read(dataset, (uint64_t)i);
     uint8_t row[STK_FOLDER_ROW];
     float boxes[4 * SAMPLES];
-    char key[8];
+    char key[16];
     const double score = i + 0.5;
     const int64_t label = i == 0 ? 0 : 2;
     stk_folder_row((uint64_t)i, row);
