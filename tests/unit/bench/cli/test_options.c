@@ -149,16 +149,16 @@ Test(cli_options, mistakes_are_refused_with_one_line_that_names_the_option)
 Test(cli_options, each_row_of_a_long_table_counts_by_itself)
 {
     _Static_assert(CLI_OPTIONS_MAX == 128, "row127 is the last");
-    static struct cli_option rows[CLI_OPTIONS_MAX];
+    static struct cli_option many[CLI_OPTIONS_MAX];
     static char names[CLI_OPTIONS_MAX][8];
-    const struct cli_table full = { .rows = rows, .count = CLI_OPTIONS_MAX };
+    const struct cli_table full = { .rows = many, .count = CLI_OPTIONS_MAX };
     struct cli_given given = { 0 };
     struct line line;
     char message[CLI_MESSAGE_BYTES] = "";
     bool flag = false;
     for (int i = 0; i < CLI_OPTIONS_MAX; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "row%d", i);
-        rows[i] = (struct cli_option){ .name = names[i], .kind = CLI_FLAG };
+        many[i] = (struct cli_option){ .name = names[i], .kind = CLI_FLAG };
     }
     split(&line, "--row127");
     cr_assert_eq(cli_read(&full, &flag, &given, line.count, line.words, message), STOKER_OK);
