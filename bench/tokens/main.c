@@ -221,7 +221,7 @@ static int measure(struct side *side, bool (*step)(struct side *side), double se
 {
     const double begin = now(CLOCK_MONOTONIC), cpu_begin = now(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t steps = 0;
-    for (double elapsed = 0; elapsed < seconds; elapsed = now(CLOCK_MONOTONIC) - begin)
+    while (now(CLOCK_MONOTONIC) - begin < seconds)
         for (int i = 0; i < 16; i++, steps++)
             if (!step(side))
                 return complain(side->name, side->error);

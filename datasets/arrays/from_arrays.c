@@ -1,4 +1,5 @@
 /* from_arrays.c - stoker_dataset_from_arrays(): check what the caller gives, then describe it as a set. */
+#include <assert.h>
 #include <stoker/arrays.h>
 
 #include <inttypes.h>
@@ -162,6 +163,7 @@ int stoker_dataset_from_arrays(stoker_dataset **out, const stoker_array *arrays,
     int rc = stk_array_set_read(&set, arrays, array_count, count, options, error);
     if (rc != STOKER_OK)
         return rc;
+    assert(set != NULL);
     const stoker_arrays_options chosen = stk_arrays_options_read(options);
     set->release = chosen.destroy;
     set->context = chosen.context;

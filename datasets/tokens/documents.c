@@ -325,9 +325,9 @@ static int open_index(struct finding *finding, uint32_t index, struct index_read
 static int read_indices(struct finding *finding, stoker_error *error)
 {
     struct index_reading *in = stk_calloc(1, sizeof(*in));
-    int rc = in == NULL
-                 ? refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error)
-                 : STOKER_OK;
+    int rc = STOKER_OK;
+    if (in == NULL)
+        return refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error);
     for (uint32_t i = 0; i < finding->tokens->file_count && rc == STOKER_OK; i++)
         rc = open_index(finding, i, in, error);
     stk_free(in);
@@ -404,14 +404,12 @@ int stk_tokens_find_documents(struct stk_tokens *tokens, uint64_t bytes_max, sto
     struct finding finding = { .tokens = tokens, .starts_max = bytes_max / sizeof(uint64_t) };
     finding.piece_count = marked ? cut(tokens, NULL) : tokens->file_count;
     finding.pieces = stk_calloc((size_t)finding.piece_count, sizeof(finding.pieces[0]));
-    int rc = finding.pieces != NULL
-                 ? STOKER_OK
-                 : refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error);
-    if (rc == STOKER_OK)
-        rc = marked ? scan_all(&finding, error) : read_indices(&finding, error);
+    if (finding.pieces == NULL)
+        return refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error);
+    int rc = marked ? scan_all(&finding, error) : read_indices(&finding, error);
     if (rc == STOKER_OK)
         rc = join(&finding, error);
-    for (uint64_t i = 0; finding.pieces != NULL && i < finding.piece_count; i++)
+    for (uint64_t i = 0; i < finding.piece_count; i++)
         stk_free(finding.pieces[i].at);
     stk_free(finding.pieces);
     stk_free(finding.ranges);

@@ -160,7 +160,7 @@ static int check_tables(const struct opening *opening, uint64_t sequences, uint6
         return refuse(opening, STOKER_EOVERSIZE, promised,
                       "%llu bytes, but the header promises %llu, or %llu with modes",
                       (unsigned long long)size, (unsigned long long)promised,
-                      (unsigned long long)(promised + sequences));
+                      (unsigned long long)promised + sequences);
     return STOKER_OK;
 }
 
@@ -295,12 +295,11 @@ static enum stk_token_layout layout_of(const struct opening *opening)
     return stk_npy_magic(opening->begin, opening->begin_bytes) ? STK_TOKENS_NPY : STK_TOKENS_RAW;
 }
 
-static int take_header(struct opening *opening, uint64_t end)
+static int take_header(struct opening *opening, uint8_t begin[BEGIN_BYTES], uint64_t end)
 {
-    uint8_t begin[BEGIN_BYTES];
     const uint64_t size = opening->source->size;
     opening->begin = begin;
-    opening->begin_bytes = size < sizeof(begin) ? (size_t)size : sizeof(begin);
+    opening->begin_bytes = size < BEGIN_BYTES ? (size_t)size : BEGIN_BYTES;
     if (opening->file->index_path != NULL) {
         opening->header->layout = STK_TOKENS_MEGATRON;
         return check_bin(opening, end);
@@ -351,6 +350,7 @@ int stk_token_file_open(struct stk_token_file *file, struct stk_token_header *he
                         const struct stk_tokens_wish *wish, bool keep, stoker_error *error)
 {
     struct stk_source source = STK_SOURCE_CLOSED;
+    uint8_t begin[BEGIN_BYTES];
     uint64_t end = 0;
     int rc = find_index(file, wish, error);
     if (rc == STOKER_OK && file->index_path != NULL)
@@ -362,7 +362,7 @@ int stk_token_file_open(struct stk_token_file *file, struct stk_token_header *he
     struct opening opening = {
         .file = file, .header = header, .wish = wish, .source = &source, .error = error
     };
-    rc = take_header(&opening, end);
+    rc = take_header(&opening, begin, end);
     file->fd = -1;
     file->size = source.size;
     file->modified_ns = source.modified_ns;

@@ -139,12 +139,13 @@ int stk_token_names_expand(struct stk_token_names *names, const char *text, size
     memcpy(literal, text, bytes);
     literal[bytes] = '\0';
     int rc = STOKER_OK;
-    if (exists(literal))
+    if (exists(literal)) {
         rc = add(names, literal, error);
-    else
+    } else {
         rc = stk_tar_pattern_parse(&pattern, "tokens", literal, bytes, error);
-    if (rc == STOKER_OK && names->count == 0)
-        rc = expand(names, &pattern, error);
+        if (rc == STOKER_OK)
+            rc = expand(names, &pattern, error);
+    }
     if (rc != STOKER_OK)
         stk_token_names_free(names);
     return rc;

@@ -100,6 +100,7 @@ static void set_steps(struct stk_quota *quota)
         quota->sum += part;
         least = part > 0 && part < least ? part : least;
     }
+    assert(quota->sum > 0);
     const uint64_t longest = (quota->sum - 1) / least + 1;
     assert(longest <= 2 * (uint64_t)STK_QUOTA_RATIO_MAX); /* the weights were checked */
     quota->frame_length = longest > STK_QUOTA_FRAME_MIN ? (uint32_t)longest : STK_QUOTA_FRAME_MIN;

@@ -276,7 +276,7 @@ static int call_order(void *self, uint64_t epoch, uint64_t position, uint64_t st
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *positions = PyObject_CallFunction(
         (PyObject *)&PyRange_Type, "KKK", (unsigned long long)position,
-        (unsigned long long)(position + stride * count), (unsigned long long)stride);
+        (unsigned long long)position + stride * count, (unsigned long long)stride);
     PyObject *result =
         positions != NULL
             ? PyObject_CallFunction(hooks->order, "KO", (unsigned long long)epoch, positions)

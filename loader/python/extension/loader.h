@@ -73,8 +73,8 @@ int core_read_options(PyObject *dict, core_options *options, struct core_hooks *
 PyObject *core_stats(PyObject *self, PyObject *unused);
 PyObject *core_snapshot(PyObject *self, PyObject *unused);
 PyObject *core_stats_between(PyObject *module, PyObject *args);
-PyObject *core_take_trace(PyObject *self, PyObject *args, PyObject *keywords);
-PyObject *core_trace_json(PyObject *module, PyObject *runs);
+PyObject *core_take_trace(PyObject *object, PyObject *args, PyObject *keywords);
+PyObject *core_trace_json(PyObject *module, PyObject *argument);
 
 /* ---- mix.c ---- */
 
@@ -89,7 +89,7 @@ int core_add_batch(PyObject *module, core_state *state);
 PyObject *core_new_batch(core_loader *loader, stoker_batch *lent);
 
 /* A tuple of a capsule per field, a pair of them for one that varies. The consumer has entered. */
-PyObject *core_batch_capsules(PyObject *batch, struct CUstream_st *stream, bool versioned);
+PyObject *core_batch_capsules(PyObject *object, struct CUstream_st *stream, bool versioned);
 
 /* A copy of the ids of its samples, as bytes; RuntimeError if it was released. */
 PyObject *core_batch_ids(PyObject *batch);

@@ -13,7 +13,6 @@ struct handed {
     } managed;
     struct core_share *share;
     void *copied; /* bytes of its own, or NULL */
-    bool first;   /* it is core_share.first */
 };
 
 struct core_share {
@@ -71,7 +70,7 @@ static void give_back(struct handed *handed)
 {
     struct core_share *share = handed->share;
     free(handed->copied);
-    if (!handed->first)
+    if (handed != &share->first)
         free(handed);
     core_share_drop(share);
 }
@@ -118,7 +117,6 @@ static struct handed *new_handed(struct core_share *share)
     struct handed *handed = first ? &share->first : malloc(sizeof(*handed));
     if (handed == NULL)
         return NULL;
-    handed->first = first;
     handed->share = core_share_use(share);
     return handed;
 }

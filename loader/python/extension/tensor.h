@@ -16,12 +16,12 @@ typedef struct core_tensor {
 PyObject *core_capsule(struct core_share *share, bool versioned, bool copy);
 
 /* The share of a part, with a user for the caller; the batch keeps one, too. NULL: an exception. Enters as the consumer. */
-struct core_share *core_batch_share(PyObject *batch, uint32_t part, struct CUstream_st *stream);
+struct core_share *core_batch_share(PyObject *object, uint32_t part, struct CUstream_st *stream);
 
 /* The part's array in a lent batch, which stays valid until core_batch_end(). False: an exception. */
 bool core_batch_begin(PyObject *batch);
 void core_batch_end(PyObject *batch);
-int core_batch_array(PyObject *batch, uint32_t part, stoker_tensor *out);
-DLDevice core_batch_device(PyObject *batch);
+int core_batch_array(PyObject *object, uint32_t part, stoker_tensor *out);
+DLDevice core_batch_device(PyObject *object);
 
 #endif
