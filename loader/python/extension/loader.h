@@ -52,7 +52,7 @@ void core_leave_consumer(core_loader *loader);
 bool core_is_closing(const core_loader *loader);
 
 /* The next batch; the consumer has entered. *stop is a normal stop, or 0: then `batch` is lent. -1: an exception. */
-int core_next(core_loader *loader, stoker_batch *batch, int32_t timeout_ms, int *stop);
+int core_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms, int *stop);
 
 /* ---- options.c: a dictionary as stoker_loader_options ---- */
 
@@ -99,7 +99,7 @@ PyObject *core_batch_ids(PyObject *batch);
 int core_add_iterator(PyObject *module, core_state *state);
 
 /* The method run(). */
-PyObject *core_run(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *core_run(PyObject *object, PyObject *args, PyObject *keywords);
 
 /* ---- tensor.c ---- */
 
