@@ -92,7 +92,7 @@ PyObject *core_new_batch(core_loader *loader, stoker_batch *lent);
 PyObject *core_batch_capsules(PyObject *object, struct CUstream_st *stream, bool versioned);
 
 /* A copy of the ids of its samples, as bytes; RuntimeError if it was released. */
-PyObject *core_batch_ids(PyObject *batch);
+PyObject *core_batch_ids(PyObject *object);
 
 /* ---- iterator.c ---- */
 
