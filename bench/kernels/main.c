@@ -130,7 +130,7 @@ static int by_size(const void *a, const void *b)
 /* Returns seconds of one. */
 static double time_of(struct bench *b, enqueue_fn *enqueue, const void *what)
 {
-    double seconds[ROUNDS_MAX];
+    double seconds[ROUNDS_MAX] = { 0 };
     enqueue(b, what);
     for (int round = 0; round < b->rounds; round++) {
         float ms = 0;
@@ -171,13 +171,13 @@ struct launch {
     const struct stk_kernel *kernel;
     const void *function;
     struct stk_launch_grid grid;
-    const void *arguments;
+    void *arguments;
 };
 
 static void enqueue_kernel(struct bench *b, const void *what)
 {
     const struct launch *const launch = what;
-    void *list[] = { (void *)(uintptr_t)launch->arguments };
+    void *list[] = { launch->arguments };
     check(stk_cuda_launch_kernel(&b->cuda, launch->function,
                                  (dim3){ launch->grid.x, launch->grid.y, 1 },
                                  (dim3){ STK_LAUNCH_THREADS, 1, 1 }, list, NULL),
@@ -185,7 +185,7 @@ static void enqueue_kernel(struct bench *b, const void *what)
 }
 
 /* bytes: what the kernel must read and write. */
-static void measure(struct bench *b, const char *name, const char *form, const void *arguments,
+static void measure(struct bench *b, const char *name, const char *form, void *arguments,
                     double bytes)
 {
     cudaKernel_t function;
@@ -263,17 +263,17 @@ static void measure_pools(struct bench *b)
                 &(struct stk_train_avg_pool){ w, b->x, b->y }, both);
         measure(b, "stk_train_avg_pool_backward", forms[i].form,
                 &(struct stk_train_avg_pool){ w, b->x, b->y }, both);
-        const struct stk_train_pool_bias pool = { .window = w,
-                                                  .dy = b->x,
-                                                  .dx = b->y,
-                                                  .places = b->places,
-                                                  .pixels = (uint64_t)(out / CHANNELS),
-                                                  .c = CHANNELS,
-                                                  .chunks = CHUNKS,
-                                                  .bias_grad = b->channels,
-                                                  .partial_sums = b->scratch,
-                                                  .tickets = tickets(b),
-                                                  .write = 1 };
+        struct stk_train_pool_bias pool = { .window = w,
+                                            .dy = b->x,
+                                            .dx = b->y,
+                                            .places = b->places,
+                                            .pixels = (uint64_t)(out / CHANNELS),
+                                            .c = CHANNELS,
+                                            .chunks = CHUNKS,
+                                            .bias_grad = b->channels,
+                                            .partial_sums = b->scratch,
+                                            .tickets = tickets(b),
+                                            .write = 1 };
         measure(b, "stk_train_pool_bias", forms[i].form, &pool, both + out);
     }
 }
@@ -283,37 +283,37 @@ static void measure_channels(struct bench *b)
     const uint64_t pixels = b->elements / CHANNELS;
     const double t = (double)size_of(b) * (double)b->elements;
     float *const p = b->channels;
-    const struct stk_train_relu_bias relu = { b->x,   b->y, b->z,       pixels,     CHANNELS,
-                                              CHUNKS, p,    b->scratch, tickets(b), 1 };
-    const struct stk_train_batch_norm_moments moments = { b->x,  pixels, CHANNELS,   CHUNKS,
-                                                          1e-5F, 0.1F,   p,          p + CHANNELS,
-                                                          NULL,  NULL,   b->scratch, tickets(b) };
-    const struct stk_train_batch_norm norm = { .x = b->x,
-                                               .y = b->y,
-                                               .count = (uint32_t)b->elements,
-                                               .c = CHANNELS,
-                                               .relu = 1,
-                                               .mean = p,
-                                               .inverse = p + CHANNELS,
-                                               .gamma = p + 2 * CHANNELS,
-                                               .beta = p + 3 * CHANNELS };
-    const struct stk_train_batch_norm_backward back = { .x = b->x,
-                                                        .dy = b->y,
-                                                        .dx = b->z,
-                                                        .pixels = pixels,
-                                                        .c = CHANNELS,
-                                                        .chunks = CHUNKS,
-                                                        .relu = 1,
-                                                        .mean = p,
-                                                        .inverse = p + CHANNELS,
-                                                        .gamma = p + 2 * CHANNELS,
-                                                        .beta = p + 3 * CHANNELS,
-                                                        .gamma_grad = p + 4 * CHANNELS,
-                                                        .beta_grad = p + 5 * CHANNELS,
-                                                        .sums = p + 6 * CHANNELS,
-                                                        .partial_sums = b->scratch,
-                                                        .tickets = tickets(b),
-                                                        .write = 1 };
+    struct stk_train_relu_bias relu = { b->x,   b->y, b->z,       pixels,     CHANNELS,
+                                        CHUNKS, p,    b->scratch, tickets(b), 1 };
+    struct stk_train_batch_norm_moments moments = { b->x,  pixels, CHANNELS,   CHUNKS,
+                                                    1e-5F, 0.1F,   p,          p + CHANNELS,
+                                                    NULL,  NULL,   b->scratch, tickets(b) };
+    struct stk_train_batch_norm norm = { .x = b->x,
+                                         .y = b->y,
+                                         .count = (uint32_t)b->elements,
+                                         .c = CHANNELS,
+                                         .relu = 1,
+                                         .mean = p,
+                                         .inverse = p + CHANNELS,
+                                         .gamma = p + 2 * CHANNELS,
+                                         .beta = p + 3 * CHANNELS };
+    struct stk_train_batch_norm_backward back = { .x = b->x,
+                                                  .dy = b->y,
+                                                  .dx = b->z,
+                                                  .pixels = pixels,
+                                                  .c = CHANNELS,
+                                                  .chunks = CHUNKS,
+                                                  .relu = 1,
+                                                  .mean = p,
+                                                  .inverse = p + CHANNELS,
+                                                  .gamma = p + 2 * CHANNELS,
+                                                  .beta = p + 3 * CHANNELS,
+                                                  .gamma_grad = p + 4 * CHANNELS,
+                                                  .beta_grad = p + 5 * CHANNELS,
+                                                  .sums = p + 6 * CHANNELS,
+                                                  .partial_sums = b->scratch,
+                                                  .tickets = tickets(b),
+                                                  .write = 1 };
     measure(b, "stk_train_relu_bias", "", &relu, 3 * t);
     measure(b, "stk_train_batch_norm_moments", "", &moments, t);
     measure(b, "stk_train_batch_norm", "", &norm, 2 * t);
