@@ -76,7 +76,7 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
         .span_count = span_count(pipeline),
     };
     claimer->spans = stk_calloc(claimer->span_count, sizeof(claimer->spans[0]));
-    const size_t rows = count_rows(claimer);
+    const size_t rows = claimer->row_count = count_rows(claimer);
     const size_t sources = rows + (size_t)claimer->span_count * STK_AHEAD_ROWS_MAX;
     claimer->sources = stk_calloc(sources, sizeof(claimer->sources[0]));
     claimer->samples = stk_calloc(rows * pipeline->part_count + 1, sizeof(claimer->samples[0]));

@@ -22,6 +22,7 @@ struct stk_claimer {
     bool looks_ahead;                      /* enough slots to claim a ticket ahead */
     struct stk_span *spans;
     uint32_t span_count;
+    size_t row_count;               /* most rows that are claimed at once, over all spans */
     const void **sources;           /* for all spans */
     stoker_part *samples;           /* for all spans */
     uint8_t *attempts;              /* for all spans */

@@ -31,10 +31,8 @@ int stk_worker_init(struct stk_worker *worker, struct stk_pipeline *pipeline, ui
         rc = stk_row_maker_init(&worker->maker, pipeline, &worker->ledger, reads);
     if (rc == 0)
         rc = stk_fetcher_init(&worker->fetcher, pipeline, &worker->ledger, reads);
-    /* A read each, the rows of the last run, or an image that waits for the GPU. */
-    worker->again = stk_calloc((size_t)worker->fetcher.count + pipeline->schedule.span_rows + 1 +
-                                   (pipeline->decode.on ? STK_BATCH_DECODER_IMAGES_MAX : 0),
-                               sizeof(worker->again[0]));
+    /* All claimed rows, at worst: in runs whose reads fail together. */
+    worker->again = stk_calloc(worker->claimer.row_count + 1, sizeof(worker->again[0]));
     if (rc == 0 && worker->again == NULL)
         rc = STOKER_ENOMEM;
     if (rc < 0)

@@ -42,7 +42,7 @@ struct stk_worker {
     struct stk_fetcher fetcher;
     struct stk_span *starting; /* claimed, with rows not started yet; or NULL */
     struct stk_span *ahead;  /* claimed after `starting`, to fetch its first rows early; or NULL */
-    struct stk_again *again; /* [fetcher.count + span_rows]; empty while new rows begin */
+    struct stk_again *again; /* [claimer.row_count], each row once; empty while new rows begin */
     uint32_t again_count;
     uint64_t mark_ns; /* end of the last activity that the ledger has counted */
     struct stk_cpu_checks cpu_checks;

@@ -159,16 +159,20 @@ CleanTest(token_runs, take_a_read_each)
     stoker_dataset_close(&dataset);
 }
 
+static void write_raw(const char *name, uint32_t count)
+{
+    uint16_t *tokens = malloc(count * sizeof(*tokens));
+    for (uint32_t i = 0; i < count; i++)
+        tokens[i] = (uint16_t)(i * 40503U >> 4);
+    stk_file_write(&directory, name, (const uint8_t *)tokens, count * sizeof(*tokens));
+    free(tokens);
+}
+
 /* A batch longer than one read: all of its rows arrive, by several. */
 CleanTest(token_runs, of_many_bytes_take_several_reads)
 {
     enum { TOKENS = 300 * 512 + 1 };
-    struct stk_directory *in = &directory;
-    uint16_t *tokens = malloc(TOKENS * sizeof(*tokens));
-    for (uint32_t i = 0; i < TOKENS; i++)
-        tokens[i] = (uint16_t)(i * 40503U >> 4);
-    stk_file_write(in, "large.bin", (const uint8_t *)tokens, TOKENS * sizeof(*tokens));
-    free(tokens);
+    write_raw("large.bin", TOKENS);
     stoker_dataset *dataset = open_names("large.bin?length=512&fields=inputs,targets&dtype=int32&"
                                          "layout=raw&stored=uint16");
     stoker_loader_options options = in_order(300, 0);
@@ -180,7 +184,7 @@ CleanTest(token_runs, of_many_bytes_take_several_reads)
 
 /* ---- what is bad ------------------------------------------------------------------------- */
 
-/* One epoch without bad samples. Checks the rows and returns a bit for each id that came. */
+/* One epoch without bad samples. Checks the rows and returns a bit for each id that came, modulo 64. */
 static uint64_t ids_of(const stoker_dataset *dataset, stoker_loader_options options)
 {
     uint64_t ids = 0;
@@ -194,7 +198,7 @@ static uint64_t ids_of(const stoker_dataset *dataset, stoker_loader_options opti
             continue;
         cr_assert_eq(rc, STOKER_OK, "%s", stoker_loader_error(loader)->message);
         for (uint32_t row = 0; row < batch.count; row++) {
-            ids |= UINT64_C(1) << batch.ids[row];
+            ids |= UINT64_C(1) << batch.ids[row] % 64;
             for (uint32_t field = 0; field < batch.field_count; field++)
                 check_field(dataset, &batch, row, field);
         }
@@ -259,6 +263,30 @@ CleanTest(token_runs, lose_only_the_windows_that_cannot_be_read)
             cr_assert_eq(stoker_loader_error(loader)->sample, first);
             cr_assert_eq(stoker_loader_error(loader)->offset, STK_LLMC_BYTES + 2 * 16 * first);
             stoker_loader_destroy(&loader);
+            stoker_dataset_close(&dataset);
+        }
+}
+
+/* Every read that is under way fails: all rows of all their runs are begun again, alone. The last two windows can be read. */
+CleanTest(token_runs, fail_together)
+{
+    enum { WINDOWS = 64 * 24, TOKENS = WINDOWS * 16 + 1 };
+    static const char *const specs[] = {
+        "raw.bin?length=16&fields=inputs,targets&dtype=int32&layout=raw&stored=uint16",
+        "raw.bin?length=16&layout=raw&stored=uint16",
+    };
+    const struct stk_script_rule rule = { .what = STK_SCRIPT_ERRNO,
+                                          .amount = EIO,
+                                          .file = STK_SCRIPT_ANY_FILE,
+                                          .bytes = 2 * (TOKENS - 33) };
+    write_raw("raw.bin", TOKENS);
+    for (size_t i = 0; i < 2; i++)
+        for (int32_t workers = 0; workers < 3; workers++) {
+            stoker_dataset *dataset = open_names(specs[i]);
+            stoker_loader_options options = in_order(64, workers);
+            options.reader = &stk_scripted_reader;
+            stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
+            cr_assert_eq(ids_of(dataset, options), UINT64_C(3) << 62);
             stoker_dataset_close(&dataset);
         }
 }
