@@ -111,6 +111,8 @@ uint32_t stk_cpu_count(void)
 
 uint32_t stk_threads_together(uint64_t pieces)
 {
+    if (pieces <= 1)
+        return 1; /* the quota takes a dozen files to read */
     uint64_t count = (uint64_t)stk_cpu_count() * TOGETHER_PER_CPU;
     if (count > STK_THREADS_TOGETHER_MAX)
         count = STK_THREADS_TOGETHER_MAX;
