@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -144,14 +145,22 @@ enum damage {
     DAMAGES
 };
 
+/* Put `new` in the place of a file, which never is without a name: a worker may open it at any moment. */
+static void exchange(const char *path, const char *new)
+{
+    cr_assert_eq(renameat2(AT_FDCWD, new, AT_FDCWD, path, RENAME_EXCHANGE), 0);
+    cr_assert_eq(unlink(new), 0);
+}
+
 static void do_damage(const struct stk_folder_set *set, uint64_t id, enum damage damage)
 {
     char name[64];
     char path[512];
-    char other[512];
+    char new[512];
     struct stat status;
     const uint8_t byte = 'x';
     stk_path_in(path, &set->directory, stk_folder_name(set, id, name));
+    stk_path_in(new, &set->directory, "new");
     cr_assert_eq(stat(path, &status), 0);
     const int fd = open(path, O_RDWR | O_CLOEXEC);
     cr_assert_geq(fd, 0);
@@ -170,22 +179,22 @@ static void do_damage(const struct stk_folder_set *set, uint64_t id, enum damage
         break;
     case REPLACED:
         stk_file_write(&set->directory, "new", "another", 7);
-        cr_assert_eq(rename(stk_path_in(other, &set->directory, "new"), path), 0);
+        cr_assert_eq(rename(new, path), 0);
         break;
     case SCRAMBLED:
         cr_assert_eq(pwrite(fd, &byte, 1, 1), 1);
         break;
     case LINKED:
-        cr_assert_eq(unlink(path), 0);
-        cr_assert_eq(symlink("/etc/passwd", path), 0);
+        cr_assert_eq(symlink("/etc/passwd", new), 0);
+        exchange(path, new);
         break;
     case A_FOLDER:
-        cr_assert_eq(unlink(path), 0);
-        cr_assert_eq(mkdir(path, 0755), 0);
+        cr_assert_eq(mkdir(new, 0755), 0);
+        exchange(path, new);
         break;
     case A_PIPE:
-        cr_assert_eq(unlink(path), 0);
-        cr_assert_eq(mkfifo(path, 0644), 0);
+        cr_assert_eq(mkfifo(new, 0644), 0);
+        exchange(path, new);
         break;
     case DAMAGES:
         break;
