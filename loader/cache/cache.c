@@ -3,16 +3,16 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include <stoker/error.h>
 
 #include "loader/base/budget.h"
 
 enum {
-    STRETCH_SHIFT = 16,      /* a stretch of memory counts as taken with its first byte: 64 KiB, */
-    STRETCH_SHIFT_HUGE = 21, /* or a huge page */
-    LOOKS_PER_SPARE = 16,    /* checks of the machine's memory until that is short */
-    REFUSED_PER_LOOK = 1024  /* rows refused between two checks while paused */
+    HUGE_PAGE_SHIFT = 21,
+    LOOKS_PER_SPARE = 16,   /* checks of the machine's memory until that is short */
+    REFUSED_PER_LOOK = 1024 /* rows refused between two checks while paused */
 };
 
 #define GROWTH_MIN (UINT64_C(1) << 20) /* bytes between two checks */
@@ -20,9 +20,15 @@ enum {
 
 /* ---- create and destroy ---- */
 
-static uint64_t stretches_of(uint64_t bytes, uint32_t shift)
+static uint32_t page_shift(void)
 {
-    return (bytes >> shift) + 1;
+    return (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+}
+
+/* One more than fit: the region's length is rounded up. */
+static uint64_t pages_of(uint64_t bytes)
+{
+    return (bytes >> page_shift()) + 1;
 }
 
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity)
@@ -37,7 +43,7 @@ uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capac
     const uint64_t sizes =
         options->kind == STOKER_CACHE_ENCODED ? stk_region_bytes(capacity * sizeof(uint32_t)) : 0;
     return stk_region_bytes(rows) + stk_region_bytes(blocks) + sizes +
-           stk_region_bytes(stretches_of(rows, STRETCH_SHIFT));
+           stk_region_bytes(pages_of(rows));
 }
 
 /* The most samples whose places and all that belongs to them fit. */
@@ -68,7 +74,7 @@ static int map_all(struct stk_cache *cache)
     if (rc == 0 && cache->kind == STOKER_CACHE_ENCODED)
         rc = map_one(cache, &cache->sizes, cache->capacity * sizeof(uint32_t));
     if (rc == 0)
-        rc = map_one(cache, &cache->taken, stretches_of(row_bytes, STRETCH_SHIFT));
+        rc = map_one(cache, &cache->taken, pages_of(row_bytes));
     if (rc == 0)
         rc = map_one(cache, &cache->rows, row_bytes);
     return rc;
@@ -81,8 +87,7 @@ static uint64_t data_bytes(const struct stk_cache *cache)
     const uint64_t sizes =
         cache->kind == STOKER_CACHE_ENCODED ? cache->capacity * sizeof(uint32_t) : 0;
     return stk_cache_share_bytes((cache->capacity >> cache->block_shift) + 1) +
-           stk_cache_share_bytes(sizes) +
-           stk_cache_share_bytes(stretches_of(row_bytes, STRETCH_SHIFT)) +
+           stk_cache_share_bytes(sizes) + stk_cache_share_bytes(pages_of(row_bytes)) +
            stk_cache_share_bytes(row_bytes);
 }
 
@@ -109,7 +114,7 @@ static void begin_growth(struct stk_cache *cache)
     const struct stk_memory_room room = stk_memory_look(cache->root);
     if (cache->rows.bytes > room.spare)
         stk_region_take_small_pages(&cache->rows);
-    cache->stretch_shift = cache->rows.huge ? STRETCH_SHIFT_HUGE : STRETCH_SHIFT;
+    cache->page_shift = cache->rows.huge ? HUGE_PAGE_SHIFT : page_shift();
     uint64_t never = 0; /* the first of the loaders that share it sets it */
     atomic_compare_exchange_strong_explicit(&stk_cache_counts(cache)->look_at, &never, GROWTH_MIN,
                                             memory_order_relaxed, memory_order_relaxed);
@@ -159,11 +164,12 @@ void stk_cache_destroy(struct stk_cache *cache)
 
 /* ---- growth ---- */
 
-/* Pause or resume, by what the machine and control groups leave. One thread at a time: others see
- * look_at = UINT64_MAX. */
+/* Pause or resume, by what the machine and control groups leave. The next check is due by what was taken before
+ * this one: a thread that is stopped in here for long leaves no room to the others that nobody checked. */
 static void look(struct stk_cache *cache)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
+    const uint64_t taken = atomic_load_explicit(&counts->taken_bytes, memory_order_relaxed);
     const int64_t coming = atomic_load_explicit(&counts->coming_bytes, memory_order_relaxed);
     const uint64_t seen = stk_memory_look(cache->root).spare;
     const uint64_t expected = coming > 0 ? (uint64_t)coming : 0;
@@ -171,30 +177,28 @@ static void look(struct stk_cache *cache)
     uint64_t growth = spare / LOOKS_PER_SPARE;
     growth = growth < GROWTH_MIN ? GROWTH_MIN : growth > GROWTH_MAX ? GROWTH_MAX : growth;
     atomic_store_explicit(&counts->paused, spare == 0, memory_order_relaxed);
-    atomic_store_explicit(&counts->look_at,
-                          atomic_load_explicit(&counts->taken_bytes, memory_order_relaxed) + growth,
-                          memory_order_relaxed);
+    atomic_store_explicit(&counts->look_at, taken + growth, memory_order_relaxed);
 }
 
-/* Count the stretches that bytes from .. from + size take for the first time. */
+/* Count the pages that bytes from .. from + size take for the first time. */
 static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
-    const uint64_t last = (from + (size > 0 ? size - 1 : 0)) >> cache->stretch_shift;
+    const uint64_t last = (from + (size > 0 ? size - 1 : 0)) >> cache->page_shift;
     uint64_t fresh = 0;
-    for (uint64_t at = from >> cache->stretch_shift; at <= last; at++) {
-        _Atomic uint8_t *stretch = (_Atomic uint8_t *)cache->taken.base + at;
-        if (atomic_load_explicit(stretch, memory_order_relaxed) == 0)
-            fresh += atomic_exchange_explicit(stretch, 1U, memory_order_relaxed) == 0;
+    for (uint64_t at = from >> cache->page_shift; at <= last; at++) {
+        _Atomic uint8_t *page = (_Atomic uint8_t *)cache->taken.base + at;
+        if (atomic_load_explicit(page, memory_order_relaxed) == 0)
+            fresh += atomic_exchange_explicit(page, 1U, memory_order_relaxed) == 0;
     }
     if (fresh == 0)
         return;
-    const uint64_t bytes = fresh << cache->stretch_shift;
+    const uint64_t bytes = fresh << cache->page_shift;
     const uint64_t taken =
         atomic_fetch_add_explicit(&counts->taken_bytes, bytes, memory_order_relaxed) + bytes;
     uint64_t at = atomic_load_explicit(&counts->look_at, memory_order_relaxed);
-    if (taken >= at && at != UINT64_MAX &&
-        atomic_compare_exchange_strong_explicit(&counts->look_at, &at, UINT64_MAX,
+    if (taken >= at && /* and while this one looks, the others look at the next GROWTH_MIN */
+        atomic_compare_exchange_strong_explicit(&counts->look_at, &at, taken + GROWTH_MIN,
                                                 memory_order_relaxed, memory_order_relaxed))
         look(cache);
 }
@@ -210,16 +214,13 @@ static uint64_t block_start(const struct stk_cache *cache, uint64_t id)
     return stk_cache_block_first(cache, id) * cache->stride_bytes;
 }
 
-/* Returns true if the block lies in huge pages that are in use. In a stretch of small pages, some may still be
- * untouched. */
+/* Returns true if the block lies in pages that are in use. */
 static bool lies_in_taken(const struct stk_cache *cache, uint64_t id)
 {
-    if (!cache->rows.huge)
-        return false;
     const uint64_t from = block_start(cache, id);
     const uint64_t size = stk_cache_block_rows(cache, id) * cache->stride_bytes;
-    for (uint64_t at = from >> cache->stretch_shift;
-         at <= (from + size - 1) >> cache->stretch_shift; at++)
+    for (uint64_t at = from >> cache->page_shift; at <= (from + size - 1) >> cache->page_shift;
+         at++)
         if (atomic_load_explicit((_Atomic uint8_t *)cache->taken.base + at, memory_order_relaxed) ==
             0)
             return false;

@@ -40,8 +40,8 @@ struct stk_cache {
     struct stk_region rows;
     struct stk_region states;    /* _Atomic uint8_t per block */
     struct stk_region sizes;     /* uint32_t per sample, ENCODED only */
-    struct stk_region taken;     /* _Atomic uint8_t per stretch of rows: 1 = some of it is in use */
-    uint32_t stretch_shift;      /* log2 of a stretch */
+    struct stk_region taken;     /* _Atomic uint8_t per page of rows: 1 = in use */
+    uint32_t page_shift;         /* log2 of a page's bytes: a huge page, or an ordinary one */
     bool whole_places;           /* a sample fills its place: known before it is there */
     const char *root;            /* where the machine's memory is looked up: see stk_memory_look */
     struct stk_cache_counts own; /* unused if the cache is shared */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check_memory_limit.sh - in a control group of 64 MiB a loader over a larger set finishes its epoch.
 #
-# usage: check_memory_limit.sh EPOCH_IN_MEMORY     skips (77) if no such group can be made
+# usage: check_memory_limit.sh EPOCH_IN_MEMORY STOKER_PACK     skips (77) if no such group can be made
 set -euo pipefail
 
 skip() { echo "SKIPPED: $*: no memory limit was tried"; exit 77; }
@@ -56,4 +56,9 @@ expect() { # WORDS COMMAND...: it ends well and prints them
 expect "200000 rows, end STOKER_FINISHED, cache none" "$1" "npy:$scratch/rows.npy"
 expect "200000 rows, end STOKER_FINISHED, cache decoded, paused 1" "$1" "npy:$scratch/rows.npy" 1000000000
 expect "200000 rows, end STOKER_FINISHED, cache decoded, paused 0" "$1" "npy:$scratch/rows.npy" 10000000
-echo "in 64 MiB: all epochs ended"
+
+# Single rows of 1000 bytes at random: each page is begun long before it is full.
+"$2" --quiet --codec lz4 --level 1 "npy:$scratch/rows.npy" "shards:$scratch/shards"
+echo $((2 * limit)) >"$group/$file"
+expect "200000 rows, end STOKER_FINISHED, cache decoded, paused 1" "$1" "shards:$scratch/shards" 1000000000
+echo "in 64 MiB and in 128: all epochs ended"
