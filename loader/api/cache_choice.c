@@ -187,6 +187,42 @@ static int make_own(stoker_loader *loader)
     return rc;
 }
 
+/* ---- a cache that a loader before this one has kept ---- */
+
+void stk_cache_choice_name(const stoker_loader *loader, stoker_cache kind,
+                           char key[STK_SEGMENT_KEY_BYTES])
+{
+    const struct stk_identity same_dataset = { .words = { 0 } };
+    const struct stk_cache_options cache = cache_of(loader, kind, 0);
+    stk_cache_key(loader, &same_dataset, &cache, key);
+}
+
+/* Returns true if a cache of this loader would have that one's rows, as many of them, and be shared or not as it is. With
+ * cache_bytes AUTO its size does not count: what memory is left now says nothing, since that cache has taken some of it. */
+static bool would_make(const stoker_loader *loader, const struct stk_kept_cache *kept)
+{
+    const stoker_loader_options *options = &loader->options;
+    const struct stk_cache_options wanted =
+        cache_of(loader, kept->cache.kind, options->cache_bytes);
+    char key[STK_SEGMENT_KEY_BYTES];
+    stk_cache_choice_name(loader, kept->cache.kind, key);
+    return !loader->cache_needless && !makes_samples(loader) && options->reader == NULL &&
+           (options->cache == STOKER_CACHE_AUTO || options->cache == kept->cache.kind) &&
+           wants_sharing(loader) == (kept->cache.share.header != NULL) &&
+           memcmp(key, kept->key, sizeof(key)) == 0 &&
+           (options->cache_bytes == STOKER_BYTES_AUTO ||
+            stk_cache_capacity(&wanted) == kept->cache.capacity);
+}
+
+static bool takes_over(stoker_loader *loader, struct stk_kept_cache *kept)
+{
+    if (kept->cache.kind == STOKER_CACHE_NONE || !would_make(loader, kept))
+        return false;
+    loader->pipeline.cache = kept->cache;
+    kept->cache = (struct stk_cache){ .kind = STOKER_CACHE_NONE };
+    return true;
+}
+
 /* What this process counts as reserved: of a shared cache its part. */
 uint64_t stk_cache_choice_reserved_bytes(const stoker_loader *loader)
 {
@@ -195,13 +231,19 @@ uint64_t stk_cache_choice_reserved_bytes(const stoker_loader *loader)
     return cache->share.header != NULL ? bytes / stk_local_ranks() : bytes;
 }
 
-int stk_cache_choice_make(stoker_loader *loader, stoker_error *error)
+static int make(stoker_loader *loader, stoker_error *error)
 {
-    loader->cache_needless =
-        loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
     int rc = wants_sharing(loader) ? make_shared(loader, error) : 0;
     if (rc == 0 && loader->pipeline.cache.share.header == NULL)
         rc = make_own(loader);
+    return rc;
+}
+
+int stk_cache_choice_make(stoker_loader *loader, struct stk_kept_cache *kept, stoker_error *error)
+{
+    loader->cache_needless =
+        loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
+    const int rc = takes_over(loader, kept) ? 0 : make(loader, error);
     stk_budget_reserve(stk_cache_choice_reserved_bytes(loader));
     loader->facts.cache =
         loader->pipeline.device_cache.on ? STOKER_CACHE_DEVICE : loader->pipeline.cache.kind;

@@ -1,9 +1,11 @@
-/* create.c - builds the pipeline that the options ask for, and destroys it.
+/* create.c - builds the pipeline that the options ask for.
  *
  *   options ─▶ device ─▶ rows ─▶ samples ─▶ cache ─▶ plan ─▶ reader ─▶ order, schedule ─▶ slots ─▶ workers
  *
  * On any failure destroy frees the parts that exist.
  */
+#include "loader/api/create.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 
 #include "loader/api/cache_choice.h"
 #include "loader/api/decode_choice.h"
+#include "loader/api/destroy.h"
 #include "loader/api/file_reader.h"
 #include "loader/api/length_choice.h"
 #include "loader/api/loader.h"
@@ -29,9 +32,6 @@
 #include "loader/base/struct_size.h"
 #include "loader/base/thread.h"
 #include "loader/pipeline/fetch_ring.h"
-
-#define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
-#define DEVICE_WAIT_NS  UINT64_C(5000000000)
 
 /* ---- the parts, in the order they are made ---- */
 
@@ -279,11 +279,9 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
     return rc;
 }
 
-static void free_loader(void *self);
-
 static int make_leases(stoker_loader *loader)
 {
-    const struct stk_leases_owner owner = stk_batch_owner(loader, free_loader);
+    const struct stk_leases_owner owner = stk_batch_owner(loader, stk_loader_free);
     stk_leases_init(&loader->leases, &owner);
     const int rc = stk_kept_init(loader);
     /* A device has one user, the consumer's thread: what is returned there waits for next(). */
@@ -360,7 +358,7 @@ static void copy_hooks(stoker_loader *loader)
                         options->batch_hook->struct_size);
 }
 
-static int make_pipeline(stoker_loader *loader, stoker_error *error)
+static int make_pipeline(stoker_loader *loader, struct stk_kept_cache *kept, stoker_error *error)
 {
     int rc = stk_fork_guard_init(&loader->guard);
     if (rc == 0)
@@ -394,7 +392,7 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     if (rc == 0)
         rc = stk_decode_choice_make(loader, &framing, error);
     if (rc == 0)
-        rc = stk_cache_choice_make(loader, error);
+        rc = stk_cache_choice_make(loader, kept, error);
     make_plan(loader);
     if (rc == 0)
         rc = stk_file_reader_make(loader, error);
@@ -418,11 +416,10 @@ static int make_pipeline(stoker_loader *loader, stoker_error *error)
     return rc == 0 ? make_workers(loader, error) : rc;
 }
 
-int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
-                         const stoker_loader_options *given, stoker_error *wanted)
+int stk_loader_create(stoker_loader **out, const stoker_dataset *dataset,
+                      const stoker_loader_options *given, struct stk_kept_cache *kept,
+                      stoker_error *wanted)
 {
-    if (out == NULL)
-        return STOKER_EINVAL;
     const struct stk_place nowhere = STK_NOWHERE;
     stoker_error error = { .code = 0 };
     stoker_loader_options options;
@@ -438,7 +435,7 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
         loader->options = options;
         loader->available_bytes = stk_memory_available();
         loader->pipeline.dataset = dataset;
-        rc = make_pipeline(loader, &error);
+        rc = make_pipeline(loader, kept, &error);
     }
     if (rc == 0) {
         stk_log_choices(loader);
@@ -454,82 +451,9 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
     return rc;
 }
 
-/* ---- destroy ---- */
-
-/* Returns true if every worker has ended; the others' memory is not freed. */
-static bool stop_workers(stoker_loader *loader)
+int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
+                         const stoker_loader_options *options, stoker_error *error)
 {
-    if (loader->workers == NULL)
-        return true;
-    stk_slots_stop(&loader->pipeline.slots);
-    atomic_store(&loader->pipeline.active_workers, UINT32_MAX); /* resting workers wake, too */
-    stk_futex_wake(&loader->pipeline.active_workers, UINT32_MAX);
-
-    const uint64_t deadline_ns = stk_now_ns() + DESTROY_WAIT_NS;
-    bool all_gone = true;
-    for (uint32_t i = 0; i < loader->workers_made; i++) {
-        struct stk_worker *worker = &loader->workers[i];
-        if (!loader->threads)
-            stk_fetch_ring_close(&worker->fetcher, STK_CLOSE_WAIT_NS);
-        (void)stk_worker_join(worker, deadline_ns);
-        all_gone = all_gone && !stk_worker_is_stuck(worker);
-    }
-    return all_gone;
-}
-
-/* No batch is in use any more: free slots, device and the loader itself. */
-static void free_loader(void *self)
-{
-    stoker_loader *loader = self;
-    stk_poll_close(loader);
-    stk_leases_collect(&loader->leases);
-    stk_kept_destroy(loader);
-    if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
-        return; /* the GPU still reads our slots, or the consumer's work still runs there */
-    stk_alias_free(&loader->draws.alias);
-    stk_mix_free(&loader->mix);
-    stk_trace_destroy(&loader->trace);
-    stk_leases_destroy(&loader->leases);
-    if (loader->has_messages) /* deleters may have some */
-        stk_messages_destroy(&loader->pipeline.messages);
-    stk_free(loader->tensors);
-    stk_free(loader->fields);
-    stk_outputs_destroy(&loader->outputs);
-    stk_length_choice_stop(loader);
-    stk_mixing_plan_destroy(&loader->pipeline.mixing);
-    stk_device_mixing_destroy(&loader->device_mixing);
-    stk_slots_destroy(&loader->pipeline.slots);
-    stk_field_plan_destroy(&loader->pipeline.field_plan);
-    stk_device_convert_destroy(&loader->device_convert);
-    stk_device_decode_destroy(&loader->pipeline.decode);
-    stk_device_cache_destroy(&loader->pipeline.device_cache);
-    stk_device_close(loader->device);
-    stk_fork_guard_destroy(&loader->guard);
-    stk_free(loader);
-}
-
-void stoker_loader_destroy(stoker_loader **out)
-{
-    if (out == NULL || *out == NULL)
-        return;
-    stoker_loader *loader = *out;
-    *out = NULL;
-    if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
-        return; /* the parent's threads and rings do not exist in this process */
-    if (!stop_workers(loader)) {
-        stk_dataset_leak(loader->pipeline.dataset); /* files and codecs are in use, too */
-        return; /* a device still writes to our memory: leak it, never free it */
-    }
-    for (uint32_t i = 0; i < loader->workers_made; i++)
-        stk_worker_destroy(&loader->workers[i]);
-    if (loader->has_caller_worker)
-        stk_worker_destroy(&loader->caller_worker);
-    stk_free(loader->workers);
-    stk_budget_give_back(stk_cache_choice_reserved_bytes(loader));
-    stk_cache_destroy(&loader->pipeline.cache);
-    if (loader->has_bad_samples)
-        stk_bad_samples_destroy(&loader->bad_samples);
-    stk_free(loader->files);
-    if (stk_leases_end(&loader->leases)) /* else the last tensor's deleter does it */
-        free_loader(loader);
+    struct stk_kept_cache none = { .cache = { .kind = STOKER_CACHE_NONE } };
+    return out == NULL ? STOKER_EINVAL : stk_loader_create(out, dataset, options, &none, error);
 }

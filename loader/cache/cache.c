@@ -61,6 +61,13 @@ static uint64_t fitting(const struct stk_cache_options *options)
     return fits;
 }
 
+uint64_t stk_cache_capacity(const struct stk_cache_options *options)
+{
+    const uint64_t capacity = fitting(options);
+    /* A partial cache ends with a whole block. */
+    return capacity < options->count ? capacity - capacity % options->block_rows : capacity;
+}
+
 static int map_one(struct stk_cache *cache, struct stk_region *region, size_t bytes)
 {
     return cache->share.header != NULL ? stk_cache_share_map(&cache->share, region, bytes)
@@ -129,9 +136,7 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
     if (options->kind == STOKER_CACHE_NONE || options->stride_bytes == 0)
         return 0;
 
-    uint64_t capacity = fitting(options);
-    if (capacity < options->count) /* a partial cache ends with a whole block */
-        capacity -= capacity % options->block_rows;
+    const uint64_t capacity = stk_cache_capacity(options);
     if (capacity == 0)
         return 0;
 
@@ -154,6 +159,8 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
 
 void stk_cache_destroy(struct stk_cache *cache)
 {
+    if (cache->share.header != NULL && cache->states.base != NULL)
+        stk_cache_abandon(cache);
     stk_region_unmap(&cache->rows);
     stk_region_unmap(&cache->states);
     stk_region_unmap(&cache->sizes);
@@ -298,6 +305,14 @@ void stk_cache_cancel(struct stk_cache *cache, uint64_t id)
 {
     end_loading(cache, id);
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_EMPTY, memory_order_release);
+}
+
+void stk_cache_abandon(struct stk_cache *cache)
+{
+    const uint8_t mine = (uint8_t)(STK_CACHE_LOADING + cache->share.member);
+    for (uint64_t id = 0; id < cache->capacity; id += cache->block_rows)
+        if (atomic_load_explicit(stk_cache_state(cache, id), memory_order_relaxed) == mine)
+            stk_cache_cancel(cache, id);
 }
 
 /* ---- queries ---- */

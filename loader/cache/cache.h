@@ -66,6 +66,9 @@ struct stk_cache_options {
 /* Bytes that a cache of options->count samples takes in all; UINT64_MAX = more than there are. */
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
+/* The samples that would have a place with that budget: all of them, or whole blocks of the first ones. */
+uint64_t stk_cache_capacity(const struct stk_cache_options *options);
+
 /* Reserve address space; pages come later. A budget too small for one block makes kind
  * NONE. If it was to be shared and cannot be, kind is NONE, too, and
  * share_error says why: -errno, see stk_cache_share_open(). 0 or STOKER_ENOMEM; on failure all zero. */
@@ -112,6 +115,9 @@ void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes);
 
 /* Loading failed: let another try. */
 void stk_cache_cancel(struct stk_cache *cache, uint64_t id);
+
+/* What this loader was loading will not come, since its workers have ended: let others, or the next owner, load it. */
+void stk_cache_abandon(struct stk_cache *cache);
 
 /* Size of a held sample (ENCODED). Set between begin and commit. */
 static inline uint32_t *stk_cache_size(const struct stk_cache *cache, uint64_t id)

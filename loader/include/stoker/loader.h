@@ -559,6 +559,15 @@ STOKER_API void stoker_batch_release(stoker_batch *batch);
  * (stoker_dataset_close() then frees nothing). */
 STOKER_API void stoker_loader_destroy(stoker_loader **loader);
 
+/* Put another loader over the same data set in *loader's place: as stoker_loader_destroy(), then stoker_loader_create() with
+ * `options`, but what the first one has cached stays if the second one caches the same rows: options that decide what is cached,
+ * and where, are the same. So a run can continue at another epoch or position (options.resume, stoker_state_seek()), or with another
+ * batch size, without reading its samples again. Not kept: rows in GPU memory (cache DEVICE), and rows of a loader with options.reader.
+ * On failure *loader is NULL, the cache is freed, and *error, which may be NULL, has the cause: as of create; EINVAL: *loader is NULL.
+ * Consumer thread. */
+STOKER_API int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *options,
+                                     stoker_error *error);
+
 /* The first error of this loader, or NULL if there was none. Valid until destroy. */
 STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
 

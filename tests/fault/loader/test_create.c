@@ -113,6 +113,49 @@ CleanTest(fault_create, with_hooks, .timeout = 100)
     stk_file_set_remove(&set);
 }
 
+/* Put another loader in a loader's place with the nth hit failing. False: there was no nth any more. */
+static bool fail_nth_of_restart(const stoker_dataset *dataset, const stoker_loader_options *options,
+                                unsigned kind, uint64_t nth)
+{
+    stoker_loader *loader = NULL;
+    const int64_t live = stk_fault_live_bytes();
+    cr_assert_eq(stoker_loader_create(&loader, dataset, options, NULL), STOKER_OK);
+    found = (struct stk_run){ 0 };
+    stk_run_on(loader, &found, 3);
+    stk_fault_arm(kind, nth);
+    const int rc = stoker_loader_restart(&loader, options, NULL);
+    const bool reached = stk_fault_disarm();
+    cr_assert(rc == STOKER_OK || (reached && is_documented(kind, rc, options->pin_memory)));
+    cr_assert_eq(loader != NULL, rc == STOKER_OK);
+    found = (struct stk_run){ 0 };
+    if (rc == STOKER_OK) {
+        stk_run_on(loader, &found, UINT32_MAX);
+        cr_assert(stk_runs_equal(&expected, &found));
+    }
+    stoker_loader_destroy(&loader);
+    cr_assert_eq(stk_fault_live_bytes(), live);
+    return reached;
+}
+
+CleanTest(fault_create, in_the_place_of_another, .timeout = 100)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
+    stoker_loader_options options = stk_small_options();
+    options.cache = STOKER_CACHE_DECODED;
+    options.num_workers = 2;
+    options.prefetch_batches = 3;
+    cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
+    uint64_t nth = 1;
+    while (fail_nth_of_restart(set.dataset, &options, STK_FAULT_MEMORY, nth))
+        nth++;
+    cr_assert_gt(nth, 20);
+    for (nth = 1; fail_nth_of_restart(set.dataset, &options, STK_FAULT_THREAD, nth); nth++)
+        ;
+    cr_assert_gt(nth, 1);
+    stk_file_set_remove(&set);
+}
+
 /* Each allocation of a change of weights fails: nothing has changed, and a second try changes them. */
 static void sweep_change(stoker_loader *loader)
 {
