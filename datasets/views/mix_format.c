@@ -58,7 +58,7 @@ static int take_term(const struct opening *opening, const char **rest, double *w
 static int take_terms(struct opening *opening, const char **rest)
 {
     for (uint32_t i = 0;; i++, ++*rest) {
-        struct stk_spec_text operand;
+        struct stk_spec_text operand = { .at = NULL };
         double weight = 0.0;
         int rc = take_term(opening, rest, &weight, &operand);
         if (rc == STOKER_OK && opening->datasets != NULL) {

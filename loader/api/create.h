@@ -9,7 +9,7 @@
 /* stoker_loader_create(), which takes kept->cache over, leaving it empty, if it has the rows that it would cache. After a
  * failure it may be freed. */
 int stk_loader_create(stoker_loader **out, const stoker_dataset *dataset,
-                      const stoker_loader_options *options, struct stk_kept_cache *kept,
-                      stoker_error *error);
+                      const stoker_loader_options *given, struct stk_kept_cache *kept,
+                      stoker_error *wanted);
 
 #endif
