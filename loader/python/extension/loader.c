@@ -98,7 +98,8 @@ static void destroy(core_loader *self)
     Py_END_ALLOW_THREADS
 }
 
-static int close_loader(core_loader *self)
+/* Refuse new calls and wait for those in flight. 1: the caller destroys the handle; 0: another call does, or has; -1: an exception. */
+static int end_calls(core_loader *self)
 {
     if (atomic_load_explicit(&self->consuming, memory_order_acquire) &&
         self->consumer == PyThread_get_thread_ident() && !is_forked(self)) {
@@ -107,13 +108,34 @@ static int close_loader(core_loader *self)
     }
     if ((atomic_fetch_or_explicit(&self->users, CORE_CLOSING, memory_order_acq_rel) &
          CORE_CLOSING) != 0)
-        return 0; /* another call closes it, or has closed it */
+        return 0;
     if (self->handle != NULL && !is_forked(self)) {
         Py_BEGIN_ALLOW_THREADS await_calls(self);
         Py_END_ALLOW_THREADS
     }
-    destroy(self);
-    return 0;
+    return 1;
+}
+
+static int close_loader(core_loader *self)
+{
+    const int rc = end_calls(self);
+    if (rc == 1)
+        destroy(self);
+    return rc < 0 ? -1 : 0;
+}
+
+/* Close a loader, but leave its handle, of which another loader is made. NULL without an exception: there is none. */
+static int take_handle(core_loader *self, stoker_loader **handle)
+{
+    *handle = NULL;
+    const int rc = end_calls(self);
+    if (rc == 1 && atomic_load_explicit(&self->hooks.kept, memory_order_relaxed)) {
+        destroy(self);
+    } else if (rc == 1) {
+        *handle = self->handle;
+        self->handle = NULL;
+    }
+    return rc < 0 ? -1 : 0;
 }
 
 static PyObject *close_method(PyObject *self, PyObject *unused)
@@ -138,13 +160,17 @@ static PyObject *enter_with(PyObject *self, PyObject *unused)
 
 /* ---- making one ---- */
 
-static int create(core_loader *self, const core_options *options)
+static int create(core_loader *self, const core_options *options, core_loader *previous)
 {
     const stoker_dataset *dataset = ((core_dataset *)self->dataset)->handle;
     stoker_loader *handle = NULL;
     stoker_error error;
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc = stoker_loader_create(&handle, dataset, &options->c, &error);
+    if (previous != NULL && take_handle(previous, &handle) < 0)
+        return -1;
+    Py_BEGIN_ALLOW_THREADS rc = handle != NULL
+                                    ? stoker_loader_restart(&handle, &options->c, &error)
+                                    : stoker_loader_create(&handle, dataset, &options->c, &error);
     Py_END_ALLOW_THREADS if (rc < 0)
     {
         core_raise(self->state, &error);
@@ -167,7 +193,7 @@ static int add_live(core_loader *self)
     return done != NULL ? 0 : -1;
 }
 
-static int set_up(core_loader *self, PyObject *dict)
+static int set_up(core_loader *self, PyObject *dict, core_loader *previous)
 {
     core_options *options = core_zeroed(sizeof(*options));
     if (options == NULL)
@@ -176,7 +202,7 @@ static int set_up(core_loader *self, PyObject *dict)
     if (rc == 0)
         rc = add_live(self);
     if (rc == 0)
-        rc = create(self, options);
+        rc = create(self, options, previous);
     Py_XDECREF(options->keep);
     PyMem_Free(options);
     return rc;
@@ -184,13 +210,18 @@ static int set_up(core_loader *self, PyObject *dict)
 
 static PyObject *new_loader(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = { "dataset", "options", NULL };
+    static char *names[] = { "dataset", "options", "previous", NULL };
     core_state *state = core_state_of(type);
-    PyObject *dataset, *options = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:Loader", names, &dataset, &options))
+    PyObject *dataset, *options = NULL, *previous = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OO!:Loader", names, &dataset, &options,
+                                     type, &previous))
         return NULL;
     if (Py_TYPE(dataset) != state->dataset_type)
         return PyErr_Format(PyExc_TypeError, "dataset: a Dataset, not %R", dataset);
+    if (previous != NULL && ((core_loader *)previous)->dataset != dataset) {
+        PyErr_SetString(PyExc_ValueError, "previous: a Loader of the same Dataset is expected");
+        return NULL;
+    }
     allocfunc allocate = (allocfunc)(uintptr_t)PyType_GetSlot(type, Py_tp_alloc);
     core_loader *self = (core_loader *)allocate(type, 0); /* all zero */
     if (self == NULL)
@@ -200,7 +231,7 @@ static PyObject *new_loader(PyTypeObject *type, PyObject *args, PyObject *keywor
     atomic_init(&self->users, CORE_CLOSING); /* until there is a handle */
     Py_INCREF(dataset);
     self->dataset = dataset;
-    if (set_up(self, options) < 0)
+    if (set_up(self, options, (core_loader *)previous) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }

@@ -222,8 +222,11 @@ class Options(TypedDict, total=False):
 class Loader:
     """Batches in order, prepared ahead by worker threads. ``with`` closes it."""
 
-    def __init__(self, dataset: Dataset, options: Optional[Options] = None) -> None:
-        """Check the options, allocate all memory, start the workers. An unknown option is a ValueError that names it."""
+    def __init__(self, dataset: Dataset, options: Optional[Options] = None, previous: "Loader" = ...) -> None:
+        """Check the options, allocate all memory, start the workers. An unknown option is a ValueError that names it.
+
+        previous: a loader of the same data set, which this one takes the place of: it is closed once the options have been read,
+        and what it has cached is kept if this one caches the same. If this one cannot be made, it is closed as well."""
     def next(self, timeout_ms: int = -1) -> Union["Batch", int]:
         """The next batch, or EPOCH_END, FINISHED or INTERRUPTED. Waits without the GIL; -1 = no limit, else raises
         STOKER_ETIMEDOUT after so many milliseconds. While it waits, signal handlers run at least every 50 ms, so Ctrl-C

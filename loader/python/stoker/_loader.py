@@ -31,9 +31,8 @@ class DataLoader:
                 ...
 
     Each iter() is one epoch. Leaving a loop early ends its epoch: the next iter() begins the next one, as with torch (the
-    workers are then restarted, and what was cached is read again unless share_cache=True). A batch that is kept keeps its
-    memory; the loader takes other memory instead. Use a loader from one thread at a time; with fork() it stays with the
-    parent. It cannot be pickled.
+    workers are then restarted; what was cached stays). A batch that is kept keeps its memory; the loader takes other memory
+    instead. Use a loader from one thread at a time; with fork() it stays with the parent. It cannot be pickled.
 
     Arguments, beside those that torch's has:
 
@@ -295,21 +294,19 @@ class DataLoader:
         self._wanted = epoch
 
     def _restart(self, resume: bytes) -> None:
-        """Another loader of the same options, at another place. On failure the one before is back."""
-        options = dict(self._options, resume=resume)
+        """Another loader of the same options, at another place, with what the one before has cached. On failure that is back."""
         self._collect_trace()
-        if self._options["share_cache"] in (True, "on"):
-            old, self._core = self._core, _core.Loader(self.dataset._core, options)  # type: ignore[arg-type]
-            old.close()
-            return
-        before, delivered = self._core.state(), self._delivered
-        self._core.close()
+        old, before, delivered = self._core, self._core.state(), self._delivered
         try:
-            self._core = _core.Loader(self.dataset._core, options)  # type: ignore[arg-type]
+            self._core = self._loader_at(resume, old)
         except Exception:
-            self._delivered_before = delivered
-            self._core = _core.Loader(self.dataset._core, dict(self._options, resume=before))  # type: ignore[arg-type]
+            if old.closed:
+                self._core = self._loader_at(before)
+                self._delivered_before = delivered
             raise
+
+    def _loader_at(self, resume: bytes, *previous: _core.Loader) -> _core.Loader:
+        return _core.Loader(self.dataset._core, dict(self._options, resume=resume), *previous)  # type: ignore[arg-type]
 
     # ---- state ----
 

@@ -38,6 +38,27 @@ def test_leaving_early_ends_the_epoch_and_the_next_one_is_complete(loader, taken
     assert ids_of(shuffled) == expected[2]
 
 
+@pytest.mark.parametrize("share_cache", [False, True])
+def test_what_was_cached_stays_when_the_place_changes(pictures, share_cache):
+    def made():
+        options = {"cache": "decoded", "share_cache": share_cache, "num_workers": 1, "output": "numpy"}
+        return stoker.DataLoader(f"folder:{pictures}", 4, shuffle=True, prefetch_factor=2, **options)
+
+    with made() as loader, made() as other:
+        expected = [ids_of(loader) for _ in range(9)]
+        assert loader.stats().cache_held_bytes == 12 * 8 * 8
+        state = other.state_dict()
+        for epoch in 3, 7, 2:
+            for _ in loader:
+                break
+            loader.set_epoch(epoch)
+            assert ids_of(loader) == expected[epoch]
+            assert loader.stats().reads == 0
+        loader.load_state_dict(state)
+        assert ids_of(loader) == expected[0]
+        assert loader.stats().reads == 0
+
+
 def test_an_iterator_that_took_nothing_costs_no_epoch(loader):
     shuffled, expected = loader(shuffle=True), ids_of(loader(shuffle=True))
     iter(shuffled)
