@@ -12,19 +12,21 @@
 
 /* ---- what there is ---- */
 
-static uint64_t machine(const char *root, const char *key)
+static uint64_t bytes_in(const char *meminfo, const char *key)
 {
-    char name[1024];
-    (void)snprintf(name, sizeof(name), "%s/proc/meminfo", root);
-    const uint64_t kilobytes = stk_number_file_read(name, key);
+    const uint64_t kilobytes = stk_number_in(meminfo, key);
     return kilobytes == UINT64_MAX ? UINT64_MAX : kilobytes * 1024;
 }
 
 struct stk_memory_room stk_memory_look(const char *root)
 {
     struct stk_memory_room room = { .left = UINT64_MAX, .spare = UINT64_MAX };
-    const uint64_t total = machine(root, "MemTotal:");
-    const uint64_t available = machine(root, "MemAvailable:");
+    char name[1024];
+    char meminfo[512]; /* both are among the first lines */
+    (void)snprintf(name, sizeof(name), "%s/proc/meminfo", root);
+    (void)stk_text_file_read(name, meminfo, sizeof(meminfo));
+    const uint64_t total = bytes_in(meminfo, "MemTotal:");
+    const uint64_t available = bytes_in(meminfo, "MemAvailable:");
     if (total != UINT64_MAX && available <= total)
         stk_memory_room_lower(&room, total, total - available, 0);
     stk_cgroup_memory(root, &room);

@@ -11,7 +11,7 @@
 
 #include "loader/base/number_file.h"
 
-enum { PATH_BYTES = 1024, LINE_BYTES = 4096 };
+enum { PATH_BYTES = 1024, LINE_BYTES = 4096, STAT_BYTES = 8192 };
 
 #define NO_LIMIT     (UINT64_C(1) << 60) /* version 1 has no "none", only a number of pages near this */
 #define MARGIN_BYTES (UINT64_C(1) << 30)
@@ -79,30 +79,44 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* "4:memory,pids:/slurm/job_7" gives the path, if its controllers are those: "" = version 2. */
-static const char *group_in_line(char *line, const char *controller)
+/* A hierarchy is looked for by what its line in either file says: version 1 by one of its controllers, "" = version 2. Both are
+ * found in one pass, since the kernel takes long to write these files. */
+enum { VERSION_2, VERSION_1, VERSIONS };
+
+struct groups {
+    char path[VERSIONS][PATH_BYTES];
+    bool found[VERSIONS];
+};
+
+/* "4:memory,pids:/slurm/job_7" is cut into its controllers and its path; NULL: it is no such line. */
+static const char *cut_group(char *line, const char **controllers)
 {
     char *list = strchr(line, ':');
     char *path = list == NULL ? NULL : strchr(list + 1, ':');
     if (path == NULL)
         return NULL;
     *path = '\0';
-    const bool same = controller[0] == '\0' ? list[1] == '\0' : has_word(list + 1, controller);
-    return same ? path + 1 : NULL;
+    *controllers = list + 1;
+    return path + 1;
 }
 
-static bool find_group(const char *root, const char *controller, char group[PATH_BYTES])
+static void find_groups(struct groups *groups, const char *root, const char *controller)
 {
     struct lines lines;
-    bool found = false;
+    *groups = (struct groups){ .found = { false } };
     if (!open_lines(&lines, root, "/proc/self/cgroup"))
-        return false;
-    for (char *line; !found && (line = next_line(&lines)) != NULL;) {
-        const char *path = group_in_line(line, controller);
-        found = path != NULL && snprintf(group, PATH_BYTES, "%s", path) < PATH_BYTES;
+        return;
+    for (char *line; (line = next_line(&lines)) != NULL;) {
+        const char *controllers = "";
+        const char *path = cut_group(line, &controllers);
+        const int version = controllers[0] == '\0' ? VERSION_2 : VERSION_1;
+        if (path == NULL || groups->found[version] ||
+            (version == VERSION_1 && !has_word(controllers, controller)))
+            continue;
+        groups->found[version] =
+            snprintf(groups->path[version], PATH_BYTES, "%s", path) < PATH_BYTES;
     }
     close(lines.fd);
-    return found;
 }
 
 /* "\040" is a space. In place. */
@@ -119,9 +133,15 @@ static void unescape(char *text)
     *to = '\0';
 }
 
+struct mount {
+    int version;
+    const char *top;
+    const char *point;
+};
+
 /* "36 35 98:0 /top /sys/fs/cgroup rw,relatime shared:1 - cgroup2 none rw": the words behind the dash and both
- * paths before it. */
-static bool parse_mount(char *line, const char *controller, const char **top, const char **point)
+ * paths before it. Cuts the line. */
+static bool parse_mount(struct mount *mount, char *line, const char *controller)
 {
     char *words[5] = { NULL };
     char *rest = strstr(line, " - ");
@@ -132,12 +152,11 @@ static bool parse_mount(char *line, const char *controller, const char **top, co
     const char *type = strtok_r(rest + 3, " ", &save);
     (void)strtok_r(NULL, " ", &save);
     const char *options = strtok_r(NULL, " ", &save);
-    const bool wanted =
-        type != NULL && (controller[0] == '\0' ? strcmp(type, "cgroup2") == 0
-                                               : strcmp(type, "cgroup") == 0 && options != NULL &&
-                                                     has_word(options, controller));
-    if (!wanted)
+    if (type == NULL ||
+        (strcmp(type, "cgroup2") != 0 &&
+         (strcmp(type, "cgroup") != 0 || options == NULL || !has_word(options, controller))))
         return false;
+    mount->version = strcmp(type, "cgroup2") == 0 ? VERSION_2 : VERSION_1;
     words[0] = strtok_r(line, " ", &save);
     for (int i = 1; i < 5 && words[i - 1] != NULL; i++)
         words[i] = strtok_r(NULL, " ", &save);
@@ -145,46 +164,52 @@ static bool parse_mount(char *line, const char *controller, const char **top, co
         return false;
     unescape(words[3]);
     unescape(words[4]);
-    *top = words[3];
-    *point = words[4];
+    mount->top = words[3];
+    mount->point = words[4];
     return true;
 }
 
 /* A group's folder; groups above the first `top` bytes of its path cannot be seen. */
 struct folder {
+    bool found;
     char path[PATH_BYTES];
     size_t top;
 };
 
 /* Where the group is beneath the mount of its hierarchy. One that lies elsewhere is the mount's own. */
-static bool place_group(struct folder *folder, const char *root, const char *group, const char *top,
-                        const char *point)
+static bool place_group(struct folder *folder, const char *root, const char *group,
+                        const struct mount *mount)
 {
+    const char *top = mount->top;
     const size_t covered = strcmp(top, "/") == 0 ? 0 : strlen(top);
     const bool beneath = strncmp(group, top, covered) == 0 &&
                          (group[covered] == '/' || group[covered] == '\0') &&
                          strstr(group, "/..") == NULL;
     const char *rest = beneath && strcmp(group + covered, "/") != 0 ? group + covered : "";
-    folder->top = strlen(root) + strlen(point);
-    return snprintf(folder->path, sizeof(folder->path), "%s%s%s", root, point, rest) <
+    folder->top = strlen(root) + strlen(mount->point);
+    return snprintf(folder->path, sizeof(folder->path), "%s%s%s", root, mount->point, rest) <
            (int)sizeof(folder->path);
 }
 
-static bool find_folder(struct folder *folder, const char *root, const char *controller)
+/* The folders of this process's group: with version 2, and with version 1 of that controller. */
+static void find_folders(struct folder folders[VERSIONS], const char *root, const char *controller)
 {
-    char group[PATH_BYTES];
+    struct groups groups;
     struct lines lines;
-    bool found = false;
-    if (!find_group(root, controller, group) || !open_lines(&lines, root, "/proc/self/mountinfo"))
-        return false;
-    for (char *line; !found && (line = next_line(&lines)) != NULL;) {
-        const char *top;
-        const char *point;
-        found = parse_mount(line, controller, &top, &point) &&
-                place_group(folder, root, group, top, point);
+    folders[VERSION_2].found = folders[VERSION_1].found = false;
+    find_groups(&groups, root, controller);
+    if ((!groups.found[VERSION_2] && !groups.found[VERSION_1]) ||
+        !open_lines(&lines, root, "/proc/self/mountinfo"))
+        return;
+    for (char *line; (line = next_line(&lines)) != NULL;) {
+        struct mount mount;
+        if (!parse_mount(&mount, line, controller))
+            continue;
+        struct folder *folder = &folders[mount.version];
+        if (groups.found[mount.version] && !folder->found)
+            folder->found = place_group(folder, root, groups.path[mount.version], &mount);
     }
     close(lines.fd);
-    return found;
 }
 
 /* Move to the parent group. False: no visible parent. */
@@ -197,11 +222,20 @@ static bool go_up(struct folder *folder)
     return true;
 }
 
-static uint64_t number_in(const struct folder *folder, const char *file, const char *key)
+/* The first bytes of a file in it; "" if there are none. */
+static void read_text(const struct folder *folder, const char *file, char *text, size_t text_bytes)
 {
     char name[PATH_BYTES + 64];
-    (void)snprintf(name, sizeof(name), "%s/%s", folder->path, file);
-    return stk_number_file_read(name, key);
+    text[0] = '\0';
+    if (snprintf(name, sizeof(name), "%s/%s", folder->path, file) < (int)sizeof(name))
+        (void)stk_text_file_read(name, text, text_bytes);
+}
+
+static uint64_t number_of(const struct folder *folder, const char *file)
+{
+    char text[64];
+    read_text(folder, file, text, sizeof(text));
+    return stk_number_in(text, "");
 }
 
 static uint64_t known(uint64_t number)
@@ -225,7 +259,6 @@ void stk_memory_room_lower(struct stk_memory_room *room, uint64_t limit, uint64_
 
 /* What a version calls its files; file pages that were used twice are half counted, as the kernel counts them. */
 struct memory_names {
-    const char *controller;
     const char *limits[2];
     const char *used;
     const char *inactive;
@@ -237,35 +270,38 @@ static void lower_by_group(const struct folder *folder, const struct memory_name
 {
     uint64_t limit = UINT64_MAX;
     for (int i = 0; i < 2 && names->limits[i] != NULL; i++) {
-        const uint64_t found = number_in(folder, names->limits[i], "");
+        const uint64_t found = number_of(folder, names->limits[i]);
         limit = found < limit ? found : limit;
     }
-    const uint64_t used = limit < NO_LIMIT ? number_in(folder, names->used, "") : UINT64_MAX;
+    const uint64_t used = limit < NO_LIMIT ? number_of(folder, names->used) : UINT64_MAX;
+    char stat[STAT_BYTES];
     if (used == UINT64_MAX)
         return;
+    read_text(folder, "memory.stat", stat, sizeof(stat));
     stk_memory_room_lower(room, limit, used,
-                          known(number_in(folder, "memory.stat", names->inactive)) +
-                              known(number_in(folder, "memory.stat", names->active)) / 2);
+                          known(stk_number_in(stat, names->inactive)) +
+                              known(stk_number_in(stat, names->active)) / 2);
 }
 
 void stk_cgroup_memory(const char *root, struct stk_memory_room *room)
 {
-    static const struct memory_names versions[] = {
-        { "", { "memory.max", "memory.high" }, "memory.current", "inactive_file ", "active_file " },
-        { "memory",
-          { "memory.limit_in_bytes", NULL },
-          "memory.usage_in_bytes",
-          "total_inactive_file ",
-          "total_active_file " },
+    static const struct memory_names versions[VERSIONS] = {
+        [VERSION_2] = { { "memory.max", "memory.high" },
+                        "memory.current",
+                        "inactive_file ",
+                        "active_file " },
+        [VERSION_1] = { { "memory.limit_in_bytes", NULL },
+                        "memory.usage_in_bytes",
+                        "total_inactive_file ",
+                        "total_active_file " },
     };
-    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
-        struct folder folder;
-        if (!find_folder(&folder, root, versions[i].controller))
-            continue;
-        do {
-            lower_by_group(&folder, &versions[i], room);
-        } while (go_up(&folder));
-    }
+    struct folder folders[VERSIONS];
+    find_folders(folders, root, "memory");
+    for (int i = 0; i < VERSIONS; i++)
+        if (folders[i].found)
+            do {
+                lower_by_group(&folders[i], &versions[i], room);
+            } while (go_up(&folders[i]));
 }
 
 /* ---- CPUs ---- */
@@ -279,32 +315,28 @@ static uint32_t cpus_of(uint64_t quota, uint64_t period)
     return cpus < UINT32_MAX ? (uint32_t)cpus : UINT32_MAX;
 }
 
-static uint32_t cpus_of_group(const struct folder *folder, bool unified)
+static uint32_t cpus_of_group(const struct folder *folder, int version)
 {
-    char name[PATH_BYTES + 64];
     char text[64];
     char *end = NULL;
-    if (!unified)
-        return cpus_of(number_in(folder, "cpu.cfs_quota_us", ""),
-                       number_in(folder, "cpu.cfs_period_us", ""));
-    (void)snprintf(name, sizeof(name), "%s/cpu.max", folder->path);
-    (void)stk_text_file_read(name, text, sizeof(text));
+    if (version == VERSION_1)
+        return cpus_of(number_of(folder, "cpu.cfs_quota_us"),
+                       number_of(folder, "cpu.cfs_period_us"));
+    read_text(folder, "cpu.max", text, sizeof(text));
     const uint64_t quota = strtoull(text, &end, 10);
     return end == text ? UINT32_MAX : cpus_of(quota, strtoull(end, NULL, 10));
 }
 
 uint32_t stk_cgroup_cpus(const char *root)
 {
-    static const char *const controllers[2] = { "", "cpu" };
     uint32_t least = UINT32_MAX;
-    for (int i = 0; i < 2; i++) {
-        struct folder folder;
-        if (!find_folder(&folder, root, controllers[i]))
-            continue;
-        do {
-            const uint32_t cpus = cpus_of_group(&folder, i == 0);
-            least = cpus < least ? cpus : least;
-        } while (go_up(&folder));
-    }
+    struct folder folders[VERSIONS];
+    find_folders(folders, root, "cpu");
+    for (int i = 0; i < VERSIONS; i++)
+        if (folders[i].found)
+            do {
+                const uint32_t cpus = cpus_of_group(&folders[i], i);
+                least = cpus < least ? cpus : least;
+            } while (go_up(&folders[i]));
     return least;
 }

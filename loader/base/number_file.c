@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 8192 };
-
 size_t stk_text_file_read(const char *path, char *text, size_t text_bytes)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -25,11 +23,9 @@ size_t stk_text_file_read(const char *path, char *text, size_t text_bytes)
     return size;
 }
 
-uint64_t stk_number_file_read(const char *path, const char *key)
+uint64_t stk_number_in(const char *text, const char *key)
 {
-    char text[TEXT_BYTES];
     const size_t skip = strlen(key);
-    (void)stk_text_file_read(path, text, sizeof(text));
     for (const char *line = text; line != NULL && *line != '\0';) {
         if (strncmp(line, key, skip) == 0) {
             char *end;

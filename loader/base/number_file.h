@@ -9,8 +9,8 @@
  * file cannot be read. */
 size_t stk_text_file_read(const char *path, char *text, size_t text_bytes);
 
-/* The number behind `key` at the start of a line; key "" = at the start of the file. UINT64_MAX if there is none,
- * as with "max". Looks at the first 8 KiB. */
-uint64_t stk_number_file_read(const char *path, const char *key);
+/* The number behind `key` at the start of a line; key "" = at the start of the text. UINT64_MAX if there is none,
+ * as with "max". */
+uint64_t stk_number_in(const char *text, const char *key);
 
 #endif

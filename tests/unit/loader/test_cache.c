@@ -234,10 +234,12 @@ CleanTest(cache, stops_growing_while_one_thread_still_looks)
     const uint32_t came = fill(&cache, 10000, 20000);
     cr_assert_leq(came, 2 * PER_MB, "%u rows came in", came);
     cr_assert(stk_cache_is_paused(&cache));
-    cr_assert_eq(dprintf(pipe_end, "MemTotal: %d kB\n", 160 * 1024), 20);
+    cr_assert_gt(dprintf(pipe_end, "MemTotal: %d kB\nMemAvailable: %d kB\n", 160 << 10, 100 << 10),
+                 0);
     cr_assert_eq(close(pipe_end), 0);
     cr_assert_eq(pthread_join(thread, NULL), 0);
-    cr_assert_leq(fill(&cache, 20000, 30000), PER_MB);
+    /* What it has read was true before; the next check comes after a sixteenth of what was spare then. */
+    cr_assert_leq(fill(&cache, 20000, 30000), 5 * PER_MB);
     cr_assert(stk_cache_is_paused(&cache));
     stk_cache_destroy(&cache);
     stk_directory_remove(&machine);

@@ -242,7 +242,9 @@ static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory,
 /* kB behind a key of /proc/self/status. */
 static uint64_t status_bytes(const char *key)
 {
-    return stk_number_file_read("/proc/self/status", key) * 1024;
+    char status[8192];
+    cr_assert_gt(stk_text_file_read("/proc/self/status", status, sizeof(status)), 0);
+    return stk_number_in(status, key) * 1024;
 }
 
 /* As the kernel counts it: memory locked, and pinned by rings. */
