@@ -15,38 +15,57 @@ typedef struct core_iterator {
     PyObject_HEAD core_loader *loader; /* NULL: it never ran */
     int32_t timeout_ms;
     bool versioned;
-    PyObject *kind, *new_tuple; /* the class of the batches, and tuple.__new__ */
-    PyObject *extras;           /* the name of their attribute for what is beside the fields */
-    PyObject *take_ids;         /* bytes -> ids; not called here */
-    PyObject *take;             /* capsule -> value, or NULL */
-    PyObject *make;   /* capsules of all fields -> values, or NULL; without both: Tensors */
-    PyObject *stream; /* the stream that uses the next batch, as a function; or NULL */
-    PyObject *change; /* batch -> what is delivered, or NULL */
+    PyObject *kind;      /* the class of the batches: named tuples */
+    allocfunc new_tuple; /* makes one, without values */
+    PyObject *extras;    /* the name of their attribute for what is beside the fields */
+    PyObject *take_ids;  /* bytes -> ids; not called here */
+    PyObject *take;      /* capsule -> value, or NULL */
+    PyObject *make;      /* capsules of all fields -> values, or NULL; without both: Tensors */
+    PyObject *stream;    /* the stream that uses the next batch, as a function; or NULL */
+    PyObject *change;    /* batch -> what is delivered, or NULL */
 } core_iterator;
 
 /* ---- one batch ---- */
 
-static PyObject *tensors(PyObject *batch, uint32_t count)
+/* A named tuple whose values are still to be set. Not by a call of its class, which would take longer than all the rest. */
+static PyObject *empty_tuple(const core_iterator *self, Py_ssize_t count)
 {
-    PyObject *values = PyTuple_New((Py_ssize_t)count);
-    for (uint32_t i = 0; values != NULL && i < count; i++) {
-        PyObject *tensor = core_new_tensor(batch, i);
-        if (tensor == NULL || PyTuple_SetItem(values, (Py_ssize_t)i, tensor) < 0)
-            Py_CLEAR(values);
-    }
-    return values;
+    return self->new_tuple((PyTypeObject *)self->kind, count);
 }
 
-static PyObject *taken(PyObject *take, PyObject *capsules)
+/* Takes the reference to `value`; NULL: an exception is set, and the tuple is freed. */
+static void put(PyObject **tuple, Py_ssize_t at, PyObject *value)
+{
+    if (value == NULL || PyTuple_SetItem(*tuple, at, value) < 0)
+        Py_CLEAR(*tuple);
+}
+
+static PyObject *tensors(const core_iterator *self, PyObject *batch, uint32_t count)
+{
+    PyObject *made = empty_tuple(self, (Py_ssize_t)count);
+    for (uint32_t i = 0; made != NULL && i < count; i++)
+        put(&made, (Py_ssize_t)i, core_new_tensor(batch, i));
+    return made;
+}
+
+static PyObject *taken(const core_iterator *self, PyObject *capsules)
 {
     const Py_ssize_t count = PyTuple_Size(capsules);
-    PyObject *values = PyTuple_New(count);
-    for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
-        PyObject *value = PyObject_CallFunctionObjArgs(take, PyTuple_GetItem(capsules, i), NULL);
-        if (value == NULL || PyTuple_SetItem(values, i, value) < 0)
-            Py_CLEAR(values);
-    }
-    return values;
+    PyObject *made = empty_tuple(self, count);
+    for (Py_ssize_t i = 0; made != NULL && i < count; i++)
+        put(&made, i, PyObject_CallFunctionObjArgs(self->take, PyTuple_GetItem(capsules, i), NULL));
+    return made;
+}
+
+static PyObject *made_together(const core_iterator *self, PyObject *capsules)
+{
+    PyObject *values = PyObject_CallFunctionObjArgs(self->make, capsules, NULL);
+    const Py_ssize_t count = values != NULL ? PySequence_Size(values) : -1;
+    PyObject *made = count >= 0 ? empty_tuple(self, count) : NULL;
+    for (Py_ssize_t i = 0; made != NULL && i < count; i++)
+        put(&made, i, PySequence_GetItem(values, i));
+    Py_XDECREF(values);
+    return made;
 }
 
 /* (epoch, index, padded, ids, take_ids): see BatchExtras. Not by Py_BuildValue(), which takes longer than all the rest. */
@@ -72,42 +91,36 @@ static PyObject *extras_of(const core_iterator *self, PyObject *batch, const sto
     return extras;
 }
 
-/* The named tuple. Takes the references to values and extras, either of which may be NULL: an exception is set. */
-static PyObject *tuple_of(const core_iterator *self, PyObject *values, PyObject *extras)
+/* What is delivered. Takes the references to the tuple and its extras, either of which may be NULL: an exception is set. */
+static PyObject *changed(const core_iterator *self, PyObject *made, PyObject *extras)
 {
-    PyObject *made = NULL;
-    if (values != NULL && extras != NULL)
-        made = PyObject_CallFunctionObjArgs(self->new_tuple, self->kind, values, NULL);
-    if (made != NULL && PyObject_SetAttr(made, self->extras, extras) < 0)
+    if (made != NULL && (extras == NULL || PyObject_SetAttr(made, self->extras, extras) < 0))
         Py_CLEAR(made);
-    Py_XDECREF(values);
     Py_XDECREF(extras);
-    return made;
+    if (made == NULL || self->change == NULL)
+        return made;
+    PyObject *result = PyObject_CallFunctionObjArgs(self->change, made, NULL);
+    Py_DECREF(made);
+    return result;
 }
 
 /* The consumer has entered, and leaves here: what follows may be the user's code. Takes the reference to `batch`. */
 static PyObject *deliver(core_iterator *self, PyObject *batch, const stoker_batch *lent,
                          struct CUstream_st *stream)
 {
-    PyObject *capsules = NULL, *values = NULL;
+    PyObject *capsules = NULL, *made = NULL;
     PyObject *extras = extras_of(self, batch, lent);
     const bool plain = self->take == NULL && self->make == NULL;
     if (extras != NULL && !plain)
         capsules = core_batch_capsules(batch, stream, self->versioned);
     core_leave_consumer(self->loader);
     if (extras != NULL && plain)
-        values = tensors(batch, lent->field_count);
+        made = tensors(self, batch, lent->field_count);
     Py_DECREF(batch); /* capsules need it no more */
     if (capsules != NULL)
-        values = self->make != NULL ? PyObject_CallFunctionObjArgs(self->make, capsules, NULL)
-                                    : taken(self->take, capsules);
+        made = self->make != NULL ? made_together(self, capsules) : taken(self, capsules);
     Py_XDECREF(capsules);
-    PyObject *made = tuple_of(self, values, extras);
-    if (made == NULL || self->change == NULL)
-        return made;
-    PyObject *changed = PyObject_CallFunctionObjArgs(self->change, made, NULL);
-    Py_DECREF(made);
-    return changed;
+    return changed(self, made, extras);
 }
 
 static int read_stream(core_iterator *self, struct CUstream_st **stream)
@@ -169,9 +182,11 @@ PyObject *core_run(PyObject *object, PyObject *args, PyObject *keywords)
             &timeout_ms, &PyType_Type, &kind, &ids, &take, &make, &stream, &change, &versioned))
         return NULL;
     core_iterator *self = (core_iterator *)batches;
-    if (self->new_tuple == NULL &&
-        (self->new_tuple = PyObject_GetAttrString((PyObject *)&PyTuple_Type, "__new__")) == NULL)
+    if (!PyType_IsSubtype((PyTypeObject *)kind, &PyTuple_Type)) {
+        PyErr_Format(PyExc_TypeError, "kind: a class of tuples, not %R", kind);
         return NULL;
+    }
+    self->new_tuple = (allocfunc)(uintptr_t)PyType_GetSlot((PyTypeObject *)kind, Py_tp_alloc);
     if (self->extras == NULL && (self->extras = PyUnicode_InternFromString("_extras")) == NULL)
         return NULL;
     self->timeout_ms = timeout_ms;
@@ -210,7 +225,6 @@ static int clear(PyObject *object)
         self->loader->runner = NULL;
     Py_CLEAR(self->loader);
     Py_CLEAR(self->kind);
-    Py_CLEAR(self->new_tuple);
     Py_CLEAR(self->extras);
     Py_CLEAR(self->take_ids);
     Py_CLEAR(self->take);
