@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <stoker/error.h>
+
 #include "loader/base/fault.h"
+#include "loader/base/memory.h"
 #include "loader/base/thread.h"
 
 enum {
@@ -115,24 +119,31 @@ static void send_memory(int connection, int memory)
     (void)sendmsg(connection, &parcel.message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Copies of the segment's descriptors, since that may be moved while the thread runs. */
+struct stk_segment_served {
+    int memory;
+    int socket;
+    int stop;
+};
+
 static void *serve(void *argument)
 {
-    const struct stk_segment *segment = argument;
-    struct pollfd both[] = { { .fd = segment->socket, .events = POLLIN },
-                             { .fd = segment->stop, .events = POLLIN } };
+    const struct stk_segment_served *served = argument;
+    struct pollfd both[] = { { .fd = served->socket, .events = POLLIN },
+                             { .fd = served->stop, .events = POLLIN } };
     const struct timespec pause = { .tv_nsec = RETRY_NS };
     for (;;) {
         if (poll(both, 2, -1) < 0)
             continue; /* EINTR alone: signals are blocked here, but a debugger stops threads */
         if (both[1].revents != 0)
             return NULL;
-        const int connection = accept4(segment->socket, NULL, NULL, SOCK_CLOEXEC);
+        const int connection = accept4(served->socket, NULL, NULL, SOCK_CLOEXEC);
         if (connection < 0) {
             (void)nanosleep(&pause, NULL); /* too many files are open: do not spin */
             continue;
         }
         if (is_own(connection))
-            send_memory(connection, segment->memory);
+            send_memory(connection, served->memory);
         close(connection);
     }
 }
@@ -140,8 +151,15 @@ static void *serve(void *argument)
 int stk_segment_serve(struct stk_segment *segment)
 {
     assert(segment->socket >= 0);
-    const int rc = stk_thread_start(&segment->server, "stoker-share", serve, segment);
-    segment->serves = rc == 0;
+    struct stk_segment_served *served = stk_calloc(1, sizeof(*served));
+    if (served == NULL)
+        return STOKER_ENOMEM;
+    *served = (struct stk_segment_served){ segment->memory, segment->socket, segment->stop };
+    const int rc = stk_thread_start(&segment->server, "stoker-share", serve, served);
+    if (rc == 0)
+        segment->served = served;
+    else
+        stk_free(served);
     return rc;
 }
 
@@ -243,13 +261,14 @@ static void close_one(int *fd)
 
 void stk_segment_close(struct stk_segment *segment)
 {
-    if (segment->serves) {
+    if (segment->served != NULL) {
         const uint64_t one = 1;
         ssize_t written = write(segment->stop, &one, sizeof(one));
         assert(written == sizeof(one));
         (void)written;
         pthread_join(segment->server, NULL);
-        segment->serves = false;
+        stk_free(segment->served);
+        segment->served = NULL;
     }
     close_one(&segment->socket);
     close_one(&segment->stop);

@@ -18,7 +18,6 @@
 #define STK_CACHE_SEGMENT_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 enum { STK_SEGMENT_KEY_BYTES = 33 }; /* 32 hexadecimal digits and a NUL */
@@ -28,7 +27,7 @@ struct stk_segment {
     int socket; /* listens, in the first process; else -1 */
     int stop;   /* eventfd that ends the serving thread; else -1 */
     uint64_t bytes;
-    bool serves;
+    struct stk_segment_served *served; /* what that thread looks at; NULL = it does not run */
     pthread_t server;
 };
 
@@ -39,7 +38,7 @@ struct stk_segment {
 int stk_segment_open(struct stk_segment *segment, const char key[STK_SEGMENT_KEY_BYTES],
                      uint64_t bytes);
 
-/* Start to serve a segment that open made, and that stays where it is. Returns 0 or STOKER_ETHREAD. */
+/* Start to serve a segment that open made. Returns 0, STOKER_ENOMEM or STOKER_ETHREAD. */
 int stk_segment_serve(struct stk_segment *segment);
 
 /* Stop serving and close the descriptors; mappings stay. A segment that was not opened (memory -1) is allowed. */
