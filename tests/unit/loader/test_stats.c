@@ -201,7 +201,9 @@ static stoker_loader *loader_at_work(stoker_dataset *dataset, stoker_loader_opti
     options.num_workers = workers;
     options.epochs = STOKER_EPOCHS_ENDLESS;
     stoker_loader *loader = loader_of(dataset, &options);
-    run_for(loader, 25, 0);
+    do /* 25 batches may take too short a time */
+        run_for(loader, 25, 0);
+    while (look(loader).limit == STOKER_LIMIT_UNKNOWN);
     return loader;
 }
 
