@@ -1,6 +1,8 @@
 /* loader.h - the inside of a stoker_loader.
  *
- *   create.c   checks the options, builds the pipeline, starts the workers; destroys all
+ *   create.c   checks the options, builds the pipeline, starts the workers
+ *   destroy.c  ends the workers; frees all once no batch is in use
+ *   restart.c  another loader in this one's place, with its cache
  *   loader.c   the consumer's side: next() and its waiting, state
  *   deliver.c  from a full slot to the consumer's batch, in place or on a device
  *   batch.c    release, and a batch's use on CUDA streams

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check_memory_limit.sh - in a control group of 64 MiB a loader over a larger set finishes its epoch.
+# check_memory_limit.sh - in a control group of 64 or 128 MiB a loader over a larger set finishes its epoch.
 #
 # usage: check_memory_limit.sh EPOCH_IN_MEMORY STOKER_PACK     skips (77) if no such group can be made
 set -euo pipefail
