@@ -148,6 +148,24 @@ static void set_available(uint64_t megabytes)
     stk_file_write(&machine, "proc/meminfo", text, strlen(text));
 }
 
+/* A cache on a machine that has so much left. Remove `machine` at the end. */
+static struct stk_cache make_on_machine(uint64_t megabytes, uint64_t count, size_t stride_bytes)
+{
+    char path[512];
+    machine = stk_directory_make();
+    cr_assert_eq(mkdir(stk_path_in(path, &machine, "proc"), 0755), 0);
+    set_available(megabytes);
+    const struct stk_cache_options options = { .kind = STOKER_CACHE_DECODED,
+                                               .budget_bytes = UINT64_C(1) << 30,
+                                               .count = count,
+                                               .stride_bytes = stride_bytes,
+                                               .block_rows = 1,
+                                               .root = machine.path };
+    struct stk_cache cache;
+    cr_assert_eq(stk_cache_init(&cache, &options), 0);
+    return cache;
+}
+
 /* Fill samples from..to; the number that came in. */
 static uint32_t fill(struct stk_cache *cache, uint64_t from, uint64_t to)
 {
@@ -165,18 +183,7 @@ static uint32_t fill(struct stk_cache *cache, uint64_t from, uint64_t to)
 CleanTest(cache, stops_growing_while_memory_is_short)
 {
     enum { STRIDE = 4096, COUNT = 50000, PER_MB = (1 << 20) / STRIDE };
-    char path[512];
-    machine = stk_directory_make();
-    cr_assert_eq(mkdir(stk_path_in(path, &machine, "proc"), 0755), 0);
-    set_available(100);
-    const struct stk_cache_options options = { .kind = STOKER_CACHE_DECODED,
-                                               .budget_bytes = UINT64_C(1) << 30,
-                                               .count = COUNT,
-                                               .stride_bytes = STRIDE,
-                                               .block_rows = 1,
-                                               .root = machine.path };
-    struct stk_cache cache;
-    cr_assert_eq(stk_cache_init(&cache, &options), 0);
+    struct stk_cache cache = make_on_machine(100, COUNT, STRIDE);
     cr_assert_not(cache.rows.huge, "more than is left: a row must not take a huge page");
     cr_assert_eq(fill(&cache, 0, 5000), 5000);
     cr_assert_not(stk_cache_is_paused(&cache));
@@ -213,17 +220,7 @@ CleanTest(cache, stops_growing_while_one_thread_still_looks)
     char pipe[512];
     pthread_t thread;
     int pipe_end;
-    machine = stk_directory_make();
-    cr_assert_eq(mkdir(stk_path_in(path, &machine, "proc"), 0755), 0);
-    set_available(100);
-    const struct stk_cache_options options = { .kind = STOKER_CACHE_DECODED,
-                                               .budget_bytes = UINT64_C(1) << 30,
-                                               .count = COUNT,
-                                               .stride_bytes = STRIDE,
-                                               .block_rows = 1,
-                                               .root = machine.path };
-    struct stk_cache cache;
-    cr_assert_eq(stk_cache_init(&cache, &options), 0);
+    struct stk_cache cache = make_on_machine(100, COUNT, STRIDE);
     cr_assert_eq(mkfifo(stk_path_in(pipe, &machine, "pipe"), 0600), 0);
     cr_assert_eq(rename(pipe, stk_path_in(path, &machine, "proc/meminfo")), 0);
     cr_assert_eq(pthread_create(&thread, NULL, fill_early, &cache), 0);
@@ -252,18 +249,7 @@ CleanTest(cache, counts_the_memory_that_scattered_rows_take)
     enum { STRIDE = 64, COUNT = 1 << 20 };
     const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t page_rows = page_bytes / STRIDE;
-    char path[512];
-    machine = stk_directory_make();
-    cr_assert_eq(mkdir(stk_path_in(path, &machine, "proc"), 0755), 0);
-    set_available(30);
-    const struct stk_cache_options options = { .kind = STOKER_CACHE_DECODED,
-                                               .budget_bytes = UINT64_C(1) << 30,
-                                               .count = COUNT,
-                                               .stride_bytes = STRIDE,
-                                               .block_rows = 1,
-                                               .root = machine.path };
-    struct stk_cache cache;
-    cr_assert_eq(stk_cache_init(&cache, &options), 0);
+    struct stk_cache cache = make_on_machine(30, COUNT, STRIDE);
     set_available(5);
     uint32_t came = 0;
     for (uint64_t id = 0; id < COUNT; id += page_rows)
