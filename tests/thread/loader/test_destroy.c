@@ -4,9 +4,8 @@
 #include <time.h>
 
 #include "loader/base/fault.h"
-#include "support/scenario.h"
 #include "support/scripted_reader.h"
-#include "support/thread_check.h"
+#include "support/some_batches.h"
 
 static struct stk_file_set set;
 
@@ -15,24 +14,13 @@ static void live_and_die(const stoker_reader *reader, uint64_t seed)
     const uint64_t draws = stk_mix64(seed);
     stoker_loader_options options = stk_small_options();
     stoker_loader *loader = NULL;
-    stoker_batch batch = STOKER_BATCH_INIT;
     options.reader = reader;
     options.num_workers = (int32_t)(draws % 7);
     options.batch_size = 1 + (uint32_t)(draws >> 8) % 16;
     options.prefetch_batches = 2 + (uint32_t)(draws >> 16) % 6;
     options.cache = (stoker_cache)(1 + (draws >> 24) % 3);
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
-    const uint32_t calls = (uint32_t)(draws >> 32) % 12;
-    for (uint32_t i = 0; i < calls; i++) {
-        const int rc = stoker_loader_next(loader, &batch, 3);
-        CHECK(rc == STOKER_OK || rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY ||
-              rc == STOKER_EPOCH_END || rc == STOKER_FINISHED);
-        if (rc == STOKER_OK) {
-            CHECK(stk_file_set_matches(&set, &batch));
-            if (i % 3 != 0) /* the others stay lent */
-                stoker_batch_release(&batch);
-        }
-    }
+    stk_take_some(loader, &set, (uint32_t)(draws >> 32) % 12);
     if (seed % 4 == 0)
         nanosleep(&(struct timespec){ .tv_nsec = (long)(draws >> 40) % 300000 }, NULL);
     stoker_loader_destroy(&loader);

@@ -1,24 +1,8 @@
 /* test_restart.c - loaders put in each other's place at any moment, while workers load the cache that they hand on. */
 #include "loader/base/fault.h"
-#include "support/scenario.h"
-#include "support/thread_check.h"
+#include "support/some_batches.h"
 
 static struct stk_file_set set;
-
-static void take(stoker_loader *loader, uint32_t calls)
-{
-    stoker_batch batch = STOKER_BATCH_INIT;
-    for (uint32_t i = 0; i < calls; i++) {
-        const int rc = stoker_loader_next(loader, &batch, 3);
-        CHECK(rc == STOKER_OK || rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY ||
-              rc == STOKER_EPOCH_END || rc == STOKER_FINISHED);
-        if (rc == STOKER_OK) {
-            CHECK(stk_file_set_matches(&set, &batch));
-            if (i % 3 != 0) /* the others stay lent */
-                stoker_batch_release(&batch);
-        }
-    }
-}
 
 static void go_from_place_to_place(uint64_t seed)
 {
@@ -33,7 +17,7 @@ static void go_from_place_to_place(uint64_t seed)
         options.num_workers = (int32_t)(draws % 5);
         options.batch_size = 1 + (uint32_t)(draws >> 8) % 64;
         options.prefetch_batches = 2 + (uint32_t)(draws >> 16) % 6;
-        take(loader, (uint32_t)(draws >> 32) % 24);
+        stk_take_some(loader, &set, (uint32_t)(draws >> 32) % 24);
         CHECK(stoker_loader_restart(&loader, &options, NULL) == STOKER_OK);
     }
     stoker_loader_destroy(&loader);
