@@ -14,8 +14,8 @@
 #include "loader/base/error.h"
 #include "loader/reader/readers.h"
 
-static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread,
-                                                &stk_reader_null };
+/* Not null: it delivers garbage, and no environment variable may change the bytes of a batch. */
+static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread };
 
 static const stoker_reader *find_reader(const char *name)
 {
@@ -41,7 +41,7 @@ static int choose_named(const stoker_reader **out, const char *name, char *reaso
     if (reader == NULL) {
         const struct stk_place place = STK_NOWHERE;
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
-                             "STOKER_READER=%.40s: not one of uring, pread, null", name);
+                             "STOKER_READER=%.40s: not one of uring, pread", name);
     }
     int rc = probe(reader, error);
     if (rc < 0)

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stoker/reader.h>
 
-/* *out = the reader that the environment variable STOKER_READER names (uring, pread, null); if it is
- * not set, io_uring if a ring opens and works here, else pread. reason gets one line that explains
+/* *out = the reader that the environment variable STOKER_READER names (uring, pread); if it is not
+ * set, io_uring if a ring opens and works here, else pread. reason gets one line that explains
  * the choice, cut to reason_bytes.
  *
  * Errors, with *out and reason untouched: STOKER_EINVAL (STOKER_READER names no reader),

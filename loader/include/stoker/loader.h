@@ -254,7 +254,7 @@ typedef struct stoker_loader_options {
     uint32_t prefetch_batches;
     uint32_t read_depth; /* reads in flight per worker, 1..1024; default STOKER_READ_DEPTH_AUTO */
     /* Your own reader, which then delivers every byte: see stoker/reader.h. NULL (default) = what the environment
-     * variable STOKER_READER names (uring, pread, null), else io_uring if it works here, else pread. */
+     * variable STOKER_READER names (uring, pread), else io_uring if it works here, else pread. */
     const stoker_reader *reader;
     stoker_cache cache; /* default STOKER_CACHE_AUTO */
     /* Most bytes for the cache and its tables; GPU memory with DEVICE. Default STOKER_BYTES_AUTO = half of what the

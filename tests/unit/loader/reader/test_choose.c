@@ -34,9 +34,8 @@ CleanTest(reader_choose, takes_io_uring_where_it_works)
 
 CleanTest(reader_choose, obeys_the_environment)
 {
-    static const stoker_reader *const readers[] = { &stk_reader_pread, &stk_reader_null,
-                                                    &stk_reader_uring };
-    for (size_t i = 0; i < 3; i++) {
+    static const stoker_reader *const readers[] = { &stk_reader_pread, &stk_reader_uring };
+    for (size_t i = 0; i < 2; i++) {
         if (!stk_test_reader_works(readers[i]))
             continue;
         char reason[128] = "";
@@ -48,7 +47,7 @@ CleanTest(reader_choose, obeys_the_environment)
 
 CleanTest(reader_choose, a_name_that_is_none_is_named)
 {
-    static const char *const names[] = { "urin", "URING", "uring ", "pread,uring" };
+    static const char *const names[] = { "urin", "URING", "uring ", "pread,uring", "null" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const stoker_reader *chosen = NULL;
         char reason[16] = "as before";
@@ -58,7 +57,7 @@ CleanTest(reader_choose, a_name_that_is_none_is_named)
         cr_assert_eq(error.code, STOKER_EINVAL);
         cr_assert_eq(error.stage, STOKER_STAGE_OPTIONS);
         cr_assert_not_null(strstr(error.message, names[i]));
-        cr_assert_not_null(strstr(error.message, "uring, pread, null"));
+        cr_assert_not_null(strstr(error.message, "not one of uring, pread"));
         cr_assert_null(chosen);
         cr_assert_str_eq(reason, "as before");
         cr_assert_eq(stk_reader_choose(&chosen, reason, sizeof(reason), NULL), STOKER_EINVAL);
