@@ -8,6 +8,9 @@
 
 void *stk_library_open(const char *variable, const char *soname, const char **why)
 {
+    *why = stk_environment_refuses_code();
+    if (*why != NULL)
+        return NULL;
     const char *named = variable == NULL ? NULL : stk_environment(variable);
     void *library = dlopen(named != NULL ? named : soname, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL)

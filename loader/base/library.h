@@ -22,7 +22,7 @@ struct stk_function {
 
 /* Load the file that the environment variable names (NULL = no variable; see environment.h), else the library
  * of that soname. It stays loaded until the program ends: GPU libraries have threads and exit handlers of their
- * own, and are slow to load again.
+ * own, and are slow to load again. A program with elevated rights loads none: see environment.h.
  * Returns NULL on failure, with the reason in *why, valid until this thread's next such call. */
 void *stk_library_open(const char *variable, const char *soname, const char **why);
 

@@ -10,6 +10,8 @@
 #define NVTX_AS_SYSTEM_HEADER /* silences its warnings */
 #include <nvtx3/nvToolsExt.h>
 
+#include "loader/base/environment.h"
+
 static void look_for_a_tool(void)
 {
     nvtxInitialize(NULL);
@@ -17,12 +19,15 @@ static void look_for_a_tool(void)
 
 bool stk_nvtx_init(struct stk_nvtx *nvtx, const char *(*name)(stoker_trace_kind))
 {
+    *nvtx = (struct stk_nvtx){ .domain = NULL };
+    if (stk_environment_refuses_code() != NULL)
+        return false;
     /* NVTX looks for a tool at the first call and then writes the table that all calls go through, unguarded:
      * loaders that are created at the same time would race. */
     static pthread_once_t looked = PTHREAD_ONCE_INIT;
     (void)pthread_once(&looked, look_for_a_tool);
     nvtxDomainHandle_t domain = nvtxDomainCreateA("stoker");
-    *nvtx = (struct stk_nvtx){ .domain = domain };
+    nvtx->domain = domain;
     if (domain == NULL)
         return false;
     for (int kind = 0; kind < STOKER_TRACE_KIND_COUNT; kind++)

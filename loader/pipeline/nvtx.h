@@ -1,7 +1,7 @@
 /* nvtx.h - emits the stages as NVTX ranges, for Nsight Systems and similar tools.
  *
- * NVTX loads the tool that NVTX_INJECTION64_PATH names when a loader is created. Without a tool, or in a build
- * without NVTX, stk_nvtx_init returns false and nothing is emitted.
+ * NVTX loads the tool that NVTX_INJECTION64_PATH names when a loader is created. Without a tool, in a
+ * build without NVTX, or in a program with elevated rights, stk_nvtx_init returns false and nothing is emitted.
  */
 #ifndef STK_PIPELINE_NVTX_H
 #define STK_PIPELINE_NVTX_H

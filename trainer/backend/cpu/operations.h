@@ -18,7 +18,8 @@ bool stk_cpu_choose_bf16(struct stk_cpu_step *step, const struct stk_layer *laye
 void stk_cpu_choose_widened(struct stk_cpu_step *step, const struct stk_plan *plan,
                             const struct stk_op *op, uint32_t threads);
 
-/* onednn/operations.c: fill in a step if oneDNN supports the operation, else leave it unchanged. STOKER_ENOMEM. */
+/* onednn/operations.c: fill in a step if oneDNN supports the operation and may be run (see
+ * loader/base/environment.h), else leave it unchanged. STOKER_ENOMEM. */
 int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan,
                           const struct stk_op *op, uint32_t threads);
 

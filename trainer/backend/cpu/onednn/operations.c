@@ -3,6 +3,8 @@
 
 #include <stoker/error.h>
 
+#include "loader/base/environment.h"
+
 #include "trainer/backend/cpu/onednn/onednn.h"
 
 static void run_onednn(const struct stk_cpu_task *task)
@@ -75,6 +77,8 @@ int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan
                           const struct stk_op *op, uint32_t threads)
 {
     const struct stk_layer *layer = &plan->model->layers[op->layer];
+    if (stk_environment_refuses_code() != NULL)
+        return STOKER_OK;
     if (op->kind == STK_OP_LINEAR_FORWARD)
         step->run = linear_forward_onednn;
     else if (op->kind == STK_OP_LINEAR_BACKWARD_DATA)
