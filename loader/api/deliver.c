@@ -157,7 +157,7 @@ static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *pla
 {
     const stoker_loader_options *options = &loader->options;
     const uint64_t count = loader->pipeline.dataset->info.count;
-    const uint64_t left_out = options->last == STOKER_LAST_DROP
+    const uint64_t left_out = options->last == STOKER_LAST_DROP && options->batch_values_max == 0
                                   ? count % ((uint64_t)options->batch_size * options->world_size)
                                   : 0;
     loader->epoch_is_good = loader->epoch_is_good || kept > 0;

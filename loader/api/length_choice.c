@@ -57,10 +57,12 @@ static uint64_t multiple_of(const struct stk_pack *pack)
 static struct stk_length_rule rule_of(const stoker_loader *loader)
 {
     const uint32_t field = field_of(loader->pipeline.dataset);
+    const struct stk_pack *pack = &loader->outputs.each[field].pack;
     return (struct stk_length_rule){
         .values_max = loader->options.batch_values_max,
         .rows_max = loader->options.batch_size,
-        .multiple = multiple_of(&loader->outputs.each[field].pack),
+        .multiple = multiple_of(pack),
+        .row_min = pack->form == STOKER_FORM_PADDED_MAX ? pack->length_max : 0,
     };
 }
 

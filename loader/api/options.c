@@ -153,6 +153,7 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
                        stoker_error *error)
 {
     const uint64_t count = stk_order_length(options, dataset);
+    const bool is_capacity = options->batch_values_max > 0; /* batches may have fewer samples */
     int rc = require(options->world_size >= 1 && options->world_size <= WORLD_SIZE_MAX, error,
                      STOKER_EINVAL, "world_size %" PRIu32 " is not in 1..%u", options->world_size,
                      WORLD_SIZE_MAX);
@@ -173,14 +174,14 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
         rc = require(dataset->info.count <= STK_SAMPLER_COUNT_MAX, error, STOKER_ELIMIT,
                      "%" PRIu64 " samples, at most 2^62 have an order", dataset->info.count);
     if (rc == 0)
-        rc = require(options->batch_size <= count, error, STOKER_EBATCH,
+        rc = require(is_capacity || options->batch_size <= count, error, STOKER_EBATCH,
                      "batch_size %" PRIu32 ", samples %" PRIu64, options->batch_size, count);
     if (rc == 0)
         rc = require(dataset->row_bytes <= BATCH_BYTES_MAX / options->batch_size, error,
                      STOKER_ENOMEM, "batch_size %" PRIu32 " of rows of %zu bytes",
                      options->batch_size, dataset->row_bytes);
     if (rc == 0)
-        rc = require(options->last != STOKER_LAST_DROP ||
+        rc = require(is_capacity || options->last != STOKER_LAST_DROP ||
                          (uint64_t)options->batch_size * options->world_size <= count,
                      error, STOKER_EBATCH,
                      "batch_size %" PRIu32 " x world_size %" PRIu32

@@ -250,6 +250,10 @@ static int deal_very_first(struct stk_length_batches *self)
         atomic_store(&self->batches, 0);
         return 0;
     }
+    if (options->first_position == 0) {
+        self->staged = true;
+        return deal_first(self, options->first_epoch, 0);
+    }
     int rc = go_to(self, options->first_position);
     if (rc == 0)
         rc = deal(self, 0, &made);

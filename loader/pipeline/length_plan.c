@@ -12,7 +12,8 @@ uint64_t stk_length_values(const struct stk_length_rule *rule, uint64_t rows, ui
 {
     if (rule->multiple == 0)
         return sum;
-    return rows * ((longest + rule->multiple - 1) / rule->multiple * rule->multiple);
+    const uint64_t padded = (longest + rule->multiple - 1) / rule->multiple * rule->multiple;
+    return rows * (padded > rule->row_min ? padded : rule->row_min);
 }
 
 /* ---- samples by falling length: merge sort, so that samples of one length keep their order ---- */

@@ -4,7 +4,8 @@
  *                                         2       0        1               batches are then put in a random order
  *   packed   samples in their order    | 3 9 | 2 8 1 | 7 2 ...             no padding, so the order stays
  *
- * A batch has rows x (the longest, rounded up) values if rows are padded, else the sum of their lengths.
+ * A padded batch has rows x max(row_min, the longest rounded up) values, a packed one the sum of
+ * its lengths.
  */
 #ifndef STK_PIPELINE_LENGTH_PLAN_H
 #define STK_PIPELINE_LENGTH_PLAN_H
@@ -15,6 +16,7 @@ struct stk_length_rule {
     uint64_t values_max; /* in a batch; at least what the longest sample takes */
     uint32_t rows_max;   /* in a batch, >= 1 */
     uint64_t multiple;   /* rows are padded to a multiple of it, >= 1; 0 = packed */
+    uint64_t row_min;    /* values of a padded row, even if all samples are shorter or empty */
 };
 
 /* Values that `rows` rows take whose lengths add up to `sum`, and of which the longest has `longest`. */

@@ -227,9 +227,10 @@ typedef struct stoker_loader_options {
 
     /* ---- what most programs set ---- */
 
-    uint32_t batch_size; /* samples per batch and rank, 1..65536; default 64 */
-    bool shuffle;        /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
-    stoker_last last;    /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
+    /* samples per batch and rank, 1..65536; a maximum with batch_values_max. Default 64 */
+    uint32_t batch_size;
+    bool shuffle;     /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
+    stoker_last last; /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
     /* epochs until STOKER_FINISHED, 1..2^64 - 2; default STOKER_EPOCHS_ENDLESS */
     uint64_t epochs;
     uint64_t seed; /* the same seed gives the same order; default 0 */
@@ -508,9 +509,9 @@ static inline stoker_batch stoker_batch_made(void)
  * belongs to the caller; on failure it is untouched, nothing is left behind, and *error has the cause. options
  * (NULL = the defaults) and error may be NULL.
  * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with STOKER_LAST_DROP times world_size, is
- * larger than the data set), ELIMIT (more than 2^62 samples), ETYPE, ENOTSUP (an option that is ON is impossible
- * here, or a file has no descriptor and `reader` is NULL), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE,
- * ECHANGED (see stoker/dataset.h). */
+ * larger than the data set; or, with batch_values_max and DROP, an epoch has fewer batches than
+ * ranks), ELIMIT (more than 2^62 samples), ETYPE, ENOTSUP (an option that is ON is impossible here, or a file has no descriptor
+ * and `reader` is NULL), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE, ECHANGED (see stoker/dataset.h). */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                                     const stoker_loader_options *options, stoker_error *error);
 

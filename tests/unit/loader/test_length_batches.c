@@ -21,7 +21,9 @@ enum { DOCUMENTS = 500, LONGEST = 40, BUDGET = 100, ROWS = 16, WINDOW = 64, EPOC
 static void draw_lengths(uint64_t lengths[DOCUMENTS])
 {
     for (uint64_t i = 0; i < DOCUMENTS; i++)
-        lengths[i] = stk_mix64(i) % (stk_mix64(~i) % LONGEST + 1) + (i == 3 ? 0 : 1);
+        lengths[i] = stk_mix64(i) % (stk_mix64(~i) % LONGEST + 1) + 1;
+    for (uint64_t i = 3; i < DOCUMENTS; i += 5)
+        lengths[i] = 0;
     lengths[5] = LONGEST;
 }
 
@@ -343,7 +345,7 @@ static void expect_rows(const stoker_batch *batch, const uint64_t *lengths)
 }
 
 /* Ends of epochs come where they should, no batch exceeds the budget, and statistics say what padding took. */
-static void run_all(enum stk_document_kind kind, int32_t workers)
+static void run_all(enum stk_document_kind kind, stoker_field_form form, int32_t workers)
 {
     uint64_t lengths[DOCUMENTS];
     uint64_t values = 0;
@@ -357,7 +359,7 @@ static void run_all(enum stk_document_kind kind, int32_t workers)
     draw_lengths(lengths);
     stoker_dataset *documents = stk_documents_of(kind, lengths, DOCUMENTS);
     padded.name = "tokens";
-    padded.form = STOKER_FORM_PADDED;
+    padded.form = form;
     options.fields = &padded;
     options.field_count = 1;
     stoker_loader *loader = loader_of(documents, &options);
@@ -389,8 +391,35 @@ static void run_all(enum stk_document_kind kind, int32_t workers)
 CleanTest(length_batches, loaders_deliver_them)
 {
     for (int kind = 0; kind < STK_DOCUMENT_KINDS; kind++)
-        for (int32_t workers = 0; workers < 4; workers += 3)
-            run_all((enum stk_document_kind)kind, workers);
+        for (int32_t workers = 0; workers < 4; workers += 3) {
+            run_all((enum stk_document_kind)kind, STOKER_FORM_PADDED, workers);
+            run_all((enum stk_document_kind)kind, STOKER_FORM_PADDED_MAX, workers);
+        }
+}
+
+/* batch_size is only the most that a batch may have: ranks x batch_size may exceed the number of samples. */
+CleanTest(length_batches, batch_size_may_exceed_the_samples)
+{
+    uint64_t lengths[DOCUMENTS];
+    stoker_error error = { .message = "" };
+    stoker_loader_options options = small_options(0);
+    options.batch_size = DOCUMENTS + 1;
+    options.last = STOKER_LAST_DROP;
+    options.epochs = 1;
+    options.world_size = 8;
+    draw_lengths(lengths);
+    stoker_dataset *documents = stk_documents_of(STK_DOCUMENTS_MEMORY, lengths, DOCUMENTS);
+    stoker_loader *loader = loader_of(documents, &options);
+    stoker_batch batch = STOKER_BATCH_INIT;
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    cr_assert_geq(batch.count, 1);
+    stoker_batch_release(&batch);
+    stoker_loader_destroy(&loader);
+    options.world_size = 1000;
+    cr_assert_eq(stoker_loader_create(&loader, documents, &options, &error), STOKER_EBATCH, "%s",
+                 error.message);
+    cr_assert_not_null(strstr(error.message, "fewer batches"), "%s", error.message);
+    stoker_dataset_close(&documents);
 }
 
 CleanTest(length_batches, tokens_resume_and_know_how_batches_were_cut)
