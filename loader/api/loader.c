@@ -346,10 +346,9 @@ const stoker_error *stoker_loader_error(const stoker_loader *loader)
     return &loader->error;
 }
 
-int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
+/* The token, which alone is enough unless the weights of a mix changed. */
+static int make_token(const stoker_loader *loader, stoker_state *out)
 {
-    if (loader == NULL || out == NULL)
-        return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     struct stk_resume resume = stk_state_start(loader->pipeline.dataset, &loader->options);
@@ -359,6 +358,15 @@ int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
     resume.changed = stoker_loader_state_size(loader) > sizeof(*out);
     stk_state_pack(out, &resume);
     return STOKER_OK;
+}
+
+int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
+{
+    if (loader == NULL || out == NULL)
+        return STOKER_EINVAL;
+    if (stoker_loader_state_size(loader) > sizeof(*out))
+        return STOKER_ESTATE;
+    return make_token(loader, out);
 }
 
 size_t stoker_loader_state_size(const stoker_loader *loader)
@@ -376,7 +384,7 @@ int stoker_loader_state_write(const stoker_loader *loader, void *bytes, size_t s
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "state: loader or bytes is NULL, or %zu bytes for a state of %zu",
                              size, needed);
-    const int rc = stoker_loader_state(loader, &token);
+    const int rc = make_token(loader, &token);
     if (rc < 0)
         return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "state");
     memcpy(bytes, &token, sizeof(token));

@@ -236,7 +236,7 @@ static void count_updates(struct run *run)
 static int save(struct run *run)
 {
     if (stoker_loader_state(run->loader, &run->result->state) != STOKER_OK)
-        return STOKER_OK; /* the loader has failed and reports its own error */
+        return STOKER_OK; /* forked: the next call of the loader reports it */
     const int rc =
         stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state, run->error);
     if (rc == STOKER_OK)

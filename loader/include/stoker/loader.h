@@ -573,17 +573,18 @@ STOKER_API int stoker_loader_restart(stoker_loader **loader, const stoker_loader
 STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
 
 /* The state after the last batch that next() delivered. The first call for a data set computes its fingerprint:
- * about 2 ms for 60,000 files. Consumer thread. Returns STOKER_OK, STOKER_EINVAL or STOKER_EFORKED. */
+ * about 2 ms for 60,000 files. Consumer thread. Returns STOKER_OK, STOKER_EINVAL, STOKER_EFORKED, or STOKER_ESTATE if
+ * the weights of a mix changed while it ran: the state is larger then, see stoker_loader_state_write(). */
 STOKER_API int stoker_loader_state(const stoker_loader *loader, stoker_state *out);
 
 /* The state in as many bytes as it needs: 64, the token of stoker_loader_state(), for an order that was fixed from the start;
  * more if the weights of a mix changed while it ran (stoker_loader_change_mix()), since the changes are in it. So a resume
- * needs nothing else; options.resume_bytes takes them. With such changes the token alone is refused. The size changes only
+ * needs nothing else; options.resume_bytes takes them. With such changes the first 64 bytes alone are refused. The size changes only
  * with a change of weights; 0 if loader is NULL. Consumer thread. */
 STOKER_API size_t stoker_loader_state_size(const stoker_loader *loader);
 
-/* Write the state; `size` must be what stoker_loader_state_size() returns. Errors as stoker_loader_state(), with *error filled
- * in (NULL = not wanted); then bytes is untouched. */
+/* Write the state; `size` must be what stoker_loader_state_size() returns. Consumer thread. Errors: STOKER_EINVAL or
+ * STOKER_EFORKED, with *error filled in (NULL = not wanted); then bytes is untouched. */
 STOKER_API int stoker_loader_state_write(const stoker_loader *loader, void *bytes, size_t size,
                                          stoker_error *error);
 

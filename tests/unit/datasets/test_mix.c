@@ -441,6 +441,9 @@ static void run_leg(const stoker_dataset *dataset, uint32_t world, uint32_t batc
                 cr_assert_eq(stoker_loader_change_mix(loader, &the_changes[1], &error), STOKER_OK,
                              "%s", error.message);
         }
+        stoker_state token = { .bytes = { 1 } };
+        cr_assert_eq(stoker_loader_state(loader, &token), STOKER_ESTATE); /* not the whole state */
+        cr_assert_eq(token.bytes[0], 1);
         next_size = stoker_loader_state_size(loader);
         cr_assert_eq(next_size, 80 + 2 * (8 + 8 * SOURCES) + 8);
         cr_assert_eq(stoker_loader_state_write(loader, next, next_size, NULL), STOKER_OK);

@@ -373,6 +373,7 @@ STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
  * file with optimiser state, counters and, if loader is not NULL, the loader's state; path names that file. With
  * ema_decay > 0 the averaged weights and the running statistics are saved too: "model.safetensors" has
  * "model.ema.safetensors". PyTorch loads either. Atomic: after a crash path holds the old checkpoint or the new one.
+ * A loader whose mix changed its weights has no such state: stoker_loader_state() returns STOKER_ESTATE.
  * Between two passes of an update the sum of their gradients is saved, too. Another number of ranks makes the passes that are
  * missing; if it does not divide the number of those made, the update is up to world_size - 1 batches short.
  * STOKER_EDIVERGED: a weight is NaN or infinite; nothing was written. All ranks, of which rank 0 writes; the others wait, and
