@@ -34,16 +34,33 @@ static int run_epoch(struct bench_run *run, struct bench_window *window)
     return rc == STOKER_OK ? bench_together_add(run, window) : rc;
 }
 
+/* Ask for the cache that AUTO takes if more epochs follow: for one epoch it takes none. */
+static int name_cache(struct bench_run *run, stoker_loader_options *options)
+{
+    if (options->cache != STOKER_CACHE_AUTO)
+        return STOKER_OK;
+    int rc = stoker_loader_create(&run->consumer.loader, run->bench->dataset, options, &run->error);
+    if (rc == STOKER_OK)
+        rc = bench_run_read_stats(run);
+    if (rc == STOKER_OK) {
+        options->cache = run->stats.cache;
+        stoker_loader_destroy(&run->consumer.loader);
+    }
+    return rc;
+}
+
 static int measure(struct bench_run *run)
 {
     stoker_loader_options options = run->options;
     struct bench_window window = { 0 };
-    options.epochs = 1; /* no worker runs ahead into a second epoch */
     if (bench_ranks_several(run->bench->ranks))
         options.share_cache =
             STOKER_SWITCH_OFF; /* it outlives the loader: only its first epoch would be one */
-    int rc =
-        stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options, &run->error);
+    int rc = name_cache(run, &options);
+    options.epochs = 1; /* no worker runs ahead into a second epoch */
+    if (rc == STOKER_OK)
+        rc =
+            stoker_loader_create(&run->consumer.loader, run->bench->dataset, &options, &run->error);
     if (rc == STOKER_OK)
         rc = bench_run_read_stats(run);
     const bool caches = rc == STOKER_OK && run->stats.cache != STOKER_CACHE_NONE;

@@ -230,4 +230,6 @@ static int open_documents(stoker_dataset **out, const char *rest,
     return rc;
 }
 
-const struct stk_format stk_format_documents = { .name = "documents", .open = open_documents };
+const struct stk_format stk_format_documents = { .name = "documents",
+                                                 .open = open_documents,
+                                                 .cheap_rows = true };

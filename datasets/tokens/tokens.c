@@ -480,6 +480,6 @@ static bool keeps(const char *rest, const char *key)
     return strcmp(key, "test") == 0 || strcmp(key, "split") == 0;
 }
 
-const struct stk_format stk_format_tokens = { .name = "tokens",
-                                              .open = open_tokens,
-                                              .keeps = keeps };
+const struct stk_format stk_format_tokens = {
+    .name = "tokens", .open = open_tokens, .keeps = keeps, .cheap_rows = true
+};

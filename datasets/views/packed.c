@@ -271,6 +271,7 @@ int stoker_dataset_pack(stoker_dataset **out, stoker_dataset *documents,
         destroy(packed);
         return rc;
     }
+    made->cheap_rows = packed->documents->cheap_rows;
     keep_stamps(made, packed);
     *out = made;
     return STOKER_OK;

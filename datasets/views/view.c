@@ -350,8 +350,11 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
                     struct stk_view *view, uint64_t key)
 {
     bool weighted = view->weights != NULL || view->class_weights != NULL;
-    for (uint32_t i = 0; i < view->source_count; i++)
+    bool cheap = true;
+    for (uint32_t i = 0; i < view->source_count; i++) {
         weighted = weighted || view->sources[i].dataset->weights != NULL;
+        cheap = cheap && view->sources[i].dataset->cheap_rows;
+    }
     view->info.fingerprint = fingerprint_of(view, key);
     stoker_dataset *made = NULL;
     const int rc = stoker_dataset_create(&made, &view->ops, view, making->error);
@@ -360,6 +363,7 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
         return rc;
     }
     made->weights = weighted ? weights : NULL;
+    made->cheap_rows = cheap;
     made->mix = view->mix;
     keep_stamps(made, view);
     *out = made;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "loader/api/cache_key.h"
+#include "loader/api/order.h"
 #include "loader/base/budget.h"
 #include "loader/base/error.h"
 #include "loader/base/launcher.h"
@@ -73,12 +74,66 @@ static bool makes_samples(const stoker_loader *loader)
     return loader->pipeline.dataset->ops->make != NULL;
 }
 
+static bool wants_sharing(const stoker_loader *loader)
+{
+    const stoker_switch asked = loader->options.share_cache;
+    return asked == STOKER_SWITCH_ON || (asked == STOKER_SWITCH_AUTO && stk_local_ranks() > 1);
+}
+
+/* Returns true if the cache would take more memory than the files that its rows are copied from, since rows overlap or
+ * repeat. Unknown sizes count as large enough. */
+static bool exceeds_files(const stoker_dataset *dataset)
+{
+    uint64_t row_bytes = 0;
+    uint64_t all;
+    for (uint32_t i = 0; i < dataset->info.field_count; i++) {
+        if (dataset->fields[i].info.varies)
+            return false;
+        row_bytes += dataset->fields[i].info.part != STOKER_NO_PART ? dataset->fields[i].bytes : 0;
+    }
+    if (__builtin_mul_overflow(dataset->info.count, row_bytes, &all))
+        return true;
+    for (uint32_t i = 0; i < dataset->stamps.count; i++) {
+        const struct stk_stamp *file = &dataset->stamps.each[i];
+        if (file->fd < 0 || file->size >= all)
+            return false;
+        all -= file->size;
+    }
+    return dataset->stamps.count > 0 && !dataset->info.has_paths;
+}
+
+static bool is_cheap(const stoker_loader *loader)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    return dataset->cheap_rows || (loader->facts.source == STK_SOURCE_FILES &&
+                                   !loader->facts.has_codec && exceeds_files(dataset));
+}
+
+/* A permutation of the samples that other loaders do not share. */
+static bool comes_once(const stoker_loader *loader)
+{
+    const stoker_loader_options *options = &loader->options;
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    return options->epochs == 1 && !wants_sharing(loader) && !stk_order_draws(options, dataset) &&
+           !stk_order_mixes(options, dataset);
+}
+
+/* Why AUTO keeps no rows, even if they fit. NULL = it keeps them. */
+static const char *reason_to_decline(const stoker_loader *loader)
+{
+    if (loader->options.cache != STOKER_CACHE_AUTO)
+        return NULL;
+    if (is_cheap(loader))
+        return "a row costs about as little to read again as to copy";
+    return comes_once(loader) ? "every sample comes once" : NULL;
+}
+
 static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
 {
     const struct stk_pipeline_facts *facts = &loader->facts;
     const struct stk_cache_options decoded = cache_of(loader, STOKER_CACHE_DECODED, budget);
     const struct stk_cache_options encoded = cache_of(loader, STOKER_CACHE_ENCODED, budget);
-    if (loader->cache_needless || makes_samples(loader))
+    if (loader->cache_needless || loader->cache_declined || makes_samples(loader))
         return STOKER_CACHE_NONE;
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return loader->options.cache;
@@ -97,12 +152,6 @@ static uint64_t budget_of(const stoker_loader *loader, uint32_t ranks)
 }
 
 /* ---- a cache of several loaders ---- */
-
-static bool wants_sharing(const stoker_loader *loader)
-{
-    const stoker_switch asked = loader->options.share_cache;
-    return asked == STOKER_SWITCH_ON || (asked == STOKER_SWITCH_AUTO && stk_local_ranks() > 1);
-}
 
 /* Find the shared cache of this kind, or make it unless join_only. Returns NULL, or why there is none. */
 static const char *share(stoker_loader *loader, const struct stk_identity *identity,
@@ -146,7 +195,9 @@ static const char *share_any(stoker_loader *loader)
     const char *reason = stk_cache_key_of_samples(loader, &identity);
     if (reason != NULL || finds(loader, &identity))
         return reason;
-    return share(loader, &identity, kind, budget, false);
+    reason = share(loader, &identity, kind, budget, false);
+    loader->share_failed = reason != NULL;
+    return reason;
 }
 
 static int make_shared(stoker_loader *loader, stoker_error *error)
@@ -239,10 +290,19 @@ static int make(stoker_loader *loader, stoker_error *error)
     return rc;
 }
 
+static void decline(stoker_loader *loader)
+{
+    const char *reason = loader->cache_needless ? NULL : reason_to_decline(loader);
+    loader->cache_declined = reason != NULL;
+    if (reason != NULL && loader->cache_reason[0] == '\0')
+        (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason), "%s", reason);
+}
+
 int stk_cache_choice_make(stoker_loader *loader, struct stk_kept_cache *kept, stoker_error *error)
 {
     loader->cache_needless =
         loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
+    decline(loader);
     const int rc = takes_over(loader, kept) ? 0 : make(loader, error);
     stk_budget_reserve(stk_cache_choice_reserved_bytes(loader));
     loader->facts.cache =

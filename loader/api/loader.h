@@ -55,6 +55,8 @@ struct stoker_loader {
     char share_reason[128]; /* why the cache is not shared */
     char device_reason[STK_DEVICE_WHY_BYTES];
     bool cache_needless;             /* the data set or the GPU holds the rows */
+    bool cache_declined;             /* AUTO keeps no rows, whatever fits: see cache_reason */
+    bool share_failed;               /* share_reason is a failure, not a consequence of options */
     bool has_messages;               /* pipeline.messages is initialised */
     struct stk_log log;              /* what on_log has reported */
     uint32_t slots_wanted;           /* slots without the limit by memory; 0 = given */

@@ -101,16 +101,24 @@ static void say_cache(const stoker_loader *loader)
     const bool in_vain = asked == STOKER_CACHE_AUTO && !loader->cache_needless &&
                          loader->facts.cache == STOKER_CACHE_NONE;
     if (loader->cache_reason[0] != '\0')
-        stk_log_say(loader, in_vain ? STOKER_LOG_WARNING : STOKER_LOG_INFO, "%s: %s",
+        stk_log_say(loader,
+                    in_vain && !loader->cache_declined ? STOKER_LOG_WARNING : STOKER_LOG_INFO,
+                    "%s: %s",
                     on_device ? "cache in GPU memory"
                     : in_vain ? "no cache"
                               : "no cache in GPU memory",
                     loader->cache_reason);
     if (asked == STOKER_CACHE_ENCODED || asked == STOKER_CACHE_DECODED)
         say_lack_of_cache(loader);
+    const struct stk_cache *cache = &loader->pipeline.cache;
+    if (cache->kind != STOKER_CACHE_NONE)
+        stk_log_say(loader, STOKER_LOG_INFO,
+                    "cache %s: up to %" PRIu64 " bytes of memory for %" PRIu64 " samples",
+                    stoker_cache_name(cache->kind), stk_cache_reserved_bytes(cache),
+                    cache->capacity);
     if (loader->share_reason[0] != '\0')
-        stk_log_say(loader, STOKER_LOG_WARNING, "the cache is not shared with other processes: %s",
-                    loader->share_reason);
+        stk_log_say(loader, loader->share_failed ? STOKER_LOG_WARNING : STOKER_LOG_INFO,
+                    "the cache is not shared with other processes: %s", loader->share_reason);
 }
 
 static void say_slots(const stoker_loader *loader)

@@ -24,6 +24,10 @@ struct stk_format {
     /* Returns true if the format itself reads parameter `key` ("split", "test", "seed", ...) of the part of the spec after
      * the colon, which views would read for any other format. NULL = it reads none of them. */
     bool (*keeps)(const char *rest, const char *key);
+
+    /* A row costs little more than a copy of its stored bytes, which the page cache keeps: cache AUTO keeps no other
+     * copy. */
+    bool cheap_rows;
 };
 
 extern const struct stk_format *const stk_formats[]; /* ends with NULL */

@@ -121,6 +121,15 @@ static const struct stk_format *format_of_spec(const char *spec, const char **re
     return format;
 }
 
+static int open_as(stoker_dataset **out, const struct stk_format *format, const char *rest,
+                   const stoker_dataset_options *options, stoker_error *error)
+{
+    const int rc = format->open(out, rest, options, error);
+    if (rc == STOKER_OK && format->cheap_rows)
+        (*out)->cheap_rows = true;
+    return rc;
+}
+
 static int open_plain(stoker_dataset **out, const char *spec, const stoker_dataset_options *options,
                       stoker_error *error)
 {
@@ -128,13 +137,13 @@ static int open_plain(stoker_dataset **out, const char *spec, const stoker_datas
     struct stat status;
     const struct stk_format *format = format_of_spec(spec, &rest);
     if (format != NULL)
-        return format->open(out, rest, options, error);
+        return open_as(out, format, rest, options, error);
     if (stat(spec, &status) != 0)
         return not_understood(spec, strcspn(spec, ":"), errno, error);
     format = format_of_path(spec);
     if (format == NULL)
         return not_understood(spec, strcspn(spec, ":"), 0, error);
-    return format->open(out, spec, options, error);
+    return open_as(out, format, spec, options, error);
 }
 
 int stoker_dataset_open(stoker_dataset **out, const char *spec,

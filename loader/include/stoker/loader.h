@@ -66,7 +66,10 @@ typedef enum stoker_decode {
 /* What stays in memory after its first use. */
 typedef enum stoker_cache {
     /* On a GPU: DEVICE if possible and if it fits in cache_bytes. Else DECODED if it fits, else ENCODED if it
-     * fits, else NONE. */
+     * fits, else NONE. NONE also if a copy would not pay: for token files (tokens:, documents:, packed:), whose rows cost
+     * about as much to copy as to read from the page cache; for raw rows that overlap or repeat in their files, so that
+     * the cache would exceed the files; and if epochs is 1, the order is a permutation and the cache is not shared.
+     * stats.cache_reason says which. */
     STOKER_CACHE_AUTO = 0,
     STOKER_CACHE_NONE = 1,    /* read every sample every time */
     STOKER_CACHE_ENCODED = 2, /* samples as stored; as many as fit, never evicted */

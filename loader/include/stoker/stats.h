@@ -79,8 +79,8 @@ typedef struct stoker_stats {
     char convert_reason[192]; /* why not; "" if it does or was not considered */
     uint64_t copy_waits;      /* calls of next in which the host waited for copies */
     uint64_t trace_bytes;     /* for the events of all threads; 0 = options.trace_events is 0 */
-    /* Batches on a GPU: the memory that a DEVICE cache takes of which budget, or why there is none. On the CPU: that
-     * AUTO took NONE because not all samples fit, or that memory is short. Else "". */
+    /* Batches on a GPU: the memory that a DEVICE cache takes of which budget, or why there is none. On the CPU: why
+     * AUTO took NONE: not all samples fit, memory is short, or a copy would not pay. Else "". */
     char cache_reason[192];
     /* Memory of the machine or a control group is short (an eighth of it, or 1 GiB if that is less, is left): the
      * cache keeps what it holds but does not grow. */

@@ -15,6 +15,7 @@
 #include "support/reader_file.h"
 #include "support/scripted_reader.h"
 #include "support/seccomp.h"
+#include "support/token_files.h"
 
 enum { COUNT = 64, ROW = 32, LINES = 256 };
 
@@ -163,6 +164,75 @@ CleanTest(log, a_cache_that_is_not_needed)
     run(dataset, &options);
     INFORMED("device cpu");
     cr_assert_eq(hears(STOKER_LOG_WARNING, ""), 0);
+    stoker_dataset_close(&dataset);
+}
+
+#define CHEAP "no cache: a row costs about as little to read again as to copy"
+#define ONCE  "no cache: every sample comes once"
+
+/* DIR/a.bin is a file of llm.c with 1000 tokens, DIR/x.idx rows of bytes. */
+static const struct declined {
+    const char *spec;
+    uint64_t epochs;
+    stoker_order_kind order;
+    const char *reason; /* NULL = AUTO takes DECODED */
+} declined[] = {
+    { "tokens:%1$s/a.bin?length=16", 3, STOKER_ORDER_DEFAULT, CHEAP },
+    { "tokens:%1$s/a.bin?length=16&stride=1&fields=inputs,targets&dtype=int64", 3,
+      STOKER_ORDER_UNIFORM, CHEAP },
+    { "tokens:%1$s/a.bin?length=16&dtype=int32&map=1", 3, STOKER_ORDER_DEFAULT, CHEAP },
+    { "documents:%1$s/a.bin?eos=7", 3, STOKER_ORDER_DEFAULT, CHEAP },
+    { "packed:1100:(documents:%1$s/a.bin?eos=7)", 3, STOKER_ORDER_DEFAULT, CHEAP },
+    { "concat:(tokens:%1$s/a.bin?length=16)+"
+      "(tokens:%1$s/a.bin?length=16)",
+      3, STOKER_ORDER_DEFAULT, CHEAP },
+    { "idx:%1$s/x.idx", 3, STOKER_ORDER_DEFAULT, NULL },
+    { "idx:%1$s/x.idx", 1, STOKER_ORDER_DEFAULT, ONCE },
+    { "idx:%1$s/x.idx", 1, STOKER_ORDER_UNIFORM, NULL }, /* some come again */
+    { "repeat:3:(idx:%1$s/x.idx)", 3, STOKER_ORDER_DEFAULT, CHEAP },
+};
+
+CleanTest(log, auto_keeps_no_copy_of_what_is_cheap_or_comes_once)
+{
+    const struct stk_directory directory = stk_directory_make();
+    const struct stk_bytes tokens = stk_llmc_file(0, 1000, 2);
+    stk_file_write(&directory, "a.bin", tokens.at, tokens.size);
+    static const uint8_t rows[16 + 64 * 16] = { 0, 0, 8, 3, 0, 0, 0, 64, 0, 0, 0, 4, 0, 0, 0, 4 };
+    stk_file_write(&directory, "x.idx", rows, sizeof(rows));
+    for (size_t i = 0; i < sizeof(declined) / sizeof(declined[0]); i++) {
+        const struct declined *want = &declined[i];
+        char spec[1024];
+        (void)snprintf(spec, sizeof(spec), want->spec, directory.path);
+        stoker_dataset *dataset = dataset_of(spec);
+        stoker_order order = STOKER_ORDER_INIT;
+        order.kind = want->order;
+        stoker_loader_options options = options_of();
+        options.epochs = want->epochs;
+        options.batch_size = 1;
+        options.cache = STOKER_CACHE_AUTO;
+        options.order = want->order == STOKER_ORDER_DEFAULT ? NULL : &order;
+        stoker_loader *loader = loader_of(dataset, &options);
+        stoker_stats stats = STOKER_STATS_INIT;
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        const stoker_cache kind = want->reason == NULL ? STOKER_CACHE_DECODED : STOKER_CACHE_NONE;
+        cr_assert_eq(stats.cache, kind, "%s: %s", spec, stoker_cache_name(stats.cache));
+        INFORMED(want->reason == NULL ? "cache decoded: up to" : want->reason);
+        cr_assert_eq(hears(STOKER_LOG_WARNING, "cache"), 0, "%s", spec);
+        stoker_loader_destroy(&loader);
+        stoker_dataset_close(&dataset);
+    }
+    stk_directory_remove(&directory);
+}
+
+CleanTest(log, a_cache_that_is_not_shared_because_there_is_none)
+{
+    setenv("LOCAL_WORLD_SIZE", "2", 1);
+    stoker_dataset *dataset = dataset_of("synth:digits?count=64");
+    stoker_loader_options options = options_of();
+    options.cache = STOKER_CACHE_NONE;
+    run(dataset, &options);
+    INFORMED("the cache is not shared with other processes: there is no cache");
+    cr_assert_eq(hears(STOKER_LOG_WARNING, "shared"), 0);
     stoker_dataset_close(&dataset);
 }
 
