@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/clock.h"
 #include "loader/base/pread.h"
 
 static int system_failure(const char *path, int os_errno, const char *call, stoker_error *error)
@@ -34,7 +33,7 @@ static int check_kind(struct stk_source *source, stoker_error *error)
                              S_ISFIFO(status.st_mode) ? "pipe" : "device or socket");
     }
     source->size = (uint64_t)status.st_size;
-    source->modified_ns = stk_timespec_ns(status.st_mtim);
+    source->stamp = stk_file_stamp_of(&status);
     return STOKER_OK;
 }
 
@@ -80,8 +79,8 @@ int stk_source_check(const struct stk_source *source, stoker_error *error)
     struct stat status;
     if (fstat(source->fd, &status) != 0)
         return system_failure(source->path, errno, "fstat", error);
-    if ((uint64_t)status.st_size == source->size &&
-        stk_timespec_ns(status.st_mtim) == source->modified_ns)
+    const struct stk_file_stamp now = stk_file_stamp_of(&status);
+    if (stk_file_stamp_holds(&source->stamp, &now))
         return STOKER_OK;
     const struct stk_place place = stk_at(source->path, STOKER_NO_OFFSET);
     return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_OPEN, &place,

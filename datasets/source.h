@@ -8,17 +8,18 @@
 #include <stoker/error.h>
 
 #include "loader/base/error.h"
+#include "loader/base/file_stamp.h"
 
 struct stk_source {
-    const char *path;    /* the caller's, for messages */
-    int fd;              /* -1 = closed */
-    uint64_t size;       /* bytes, when opened */
-    int64_t modified_ns; /* mtime when opened, since 1970 */
+    const char *path;            /* the caller's, for messages */
+    int fd;                      /* -1 = closed */
+    uint64_t size;               /* bytes, when opened */
+    struct stk_file_stamp stamp; /* when opened */
 };
 
 #define STK_SOURCE_CLOSED                                                                          \
     {                                                                                              \
-        .path = NULL, .fd = -1, .size = 0, .modified_ns = 0                                        \
+        .path = NULL, .fd = -1, .size = 0                                                          \
     }
 
 /* Open path for reading. Directories, pipes and devices are refused without waiting. path must
@@ -30,7 +31,7 @@ void stk_source_close(struct stk_source *source); /* a closed one is allowed */
 int stk_source_read(const struct stk_source *source, void *to, size_t bytes, uint64_t offset,
                     stoker_error *error);
 
-/* Returns STOKER_ECHANGED if size or mtime changed since it was opened, else STOKER_OK. For files
+/* Returns STOKER_ECHANGED if it was written to since it was opened, else STOKER_OK. For files
  * that take long to read. */
 int stk_source_check(const struct stk_source *source, stoker_error *error);
 

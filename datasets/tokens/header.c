@@ -365,7 +365,7 @@ int stk_token_file_open(struct stk_token_file *file, struct stk_token_header *he
     rc = take_header(&opening, begin, end);
     file->fd = -1;
     file->size = source.size;
-    file->modified_ns = source.modified_ns;
+    file->stamp = source.stamp;
     if (rc == STOKER_OK && keep)
         file->fd = source.fd;
     else

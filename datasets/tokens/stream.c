@@ -199,12 +199,12 @@ static int open_again(const struct stk_token_file *file, struct stk_source *sour
                       stoker_error *error)
 {
     const int rc = stk_source_open(source, file->path, error);
-    if (rc != STOKER_OK || (source->size == file->size && source->modified_ns == file->modified_ns))
+    if (rc != STOKER_OK || stk_file_stamp_holds(&file->stamp, &source->stamp))
         return rc;
     const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
     stk_source_close(source);
     return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
-                         "size or time differ from those at opening");
+                         "written to, or another file, since it was opened");
 }
 
 int stk_tokens_read(const struct stk_tokens *tokens, const struct stk_token_range *range, void *to,

@@ -49,14 +49,14 @@ struct stk_tokens_wish {
 };
 
 struct stk_token_file {
-    char *path;            /* the file with the tokens */
-    int fd;                /* -1 = not kept open */
-    uint64_t size;         /* bytes of the file when opened */
-    int64_t modified_ns;   /* mtime when opened */
-    uint64_t offset;       /* bytes before the first token */
-    uint64_t count;        /* tokens, may be 0 */
-    uint64_t first;        /* number of its first token in the stream */
-    const uint8_t *mapped; /* all `size` bytes; NULL = not mapped */
+    char *path;                  /* the file with the tokens */
+    int fd;                      /* -1 = not kept open */
+    uint64_t size;               /* bytes of the file when opened */
+    struct stk_file_stamp stamp; /* when opened */
+    uint64_t offset;             /* bytes before the first token */
+    uint64_t count;              /* tokens, may be 0 */
+    uint64_t first;              /* number of its first token in the stream */
+    const uint8_t *mapped;       /* all `size` bytes; NULL = not mapped */
     /* Megatron's X.idx; else NULL and 0. */
     char *index_path;
     uint64_t sequences;
@@ -98,7 +98,7 @@ void stk_tokens_close(struct stk_tokens *tokens); /* all zero is allowed */
 int stk_tokens_map(struct stk_tokens *tokens, stoker_error *error);
 
 /* Read some tokens, as stored, in this thread; range->offset + range->length <= the file's count. STOKER_ECHANGED: a file
- * that is not kept open has another size or time than at open. */
+ * that is not kept open was written to, or replaced, since it was opened. */
 int stk_tokens_read(const struct stk_tokens *tokens, const struct stk_token_range *range, void *to,
                     stoker_error *error);
 

@@ -95,9 +95,9 @@ static bool exceeds_files(const stoker_dataset *dataset)
         return true;
     for (uint32_t i = 0; i < dataset->stamps.count; i++) {
         const struct stk_stamp *file = &dataset->stamps.each[i];
-        if (file->fd < 0 || file->size >= all)
+        if (file->fd < 0 || file->file.size >= all)
             return false;
-        all -= file->size;
+        all -= file->file.size;
     }
     return dataset->stamps.count > 0 && !dataset->info.has_paths;
 }

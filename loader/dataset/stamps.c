@@ -3,7 +3,6 @@
 
 #include <sys/stat.h>
 
-#include "loader/base/clock.h"
 #include "loader/base/memory.h"
 
 static struct stk_stamp stamp_of(int fd)
@@ -11,9 +10,7 @@ static struct stk_stamp stamp_of(int fd)
     struct stat status;
     if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
         return (struct stk_stamp){ .fd = -1 };
-    return (struct stk_stamp){ .fd = fd,
-                               .size = (uint64_t)status.st_size,
-                               .modified_ns = stk_timespec_ns(status.st_mtim) };
+    return (struct stk_stamp){ .fd = fd, .file = stk_file_stamp_of(&status) };
 }
 
 int stk_stamps_take(struct stk_stamps *stamps, const stoker_dataset_ops *ops, const void *self,
@@ -46,8 +43,8 @@ bool stk_stamp_holds(const struct stk_stamps *stamps, uint32_t file)
     struct stat status;
     if (stamp->fd < 0 || fstat(stamp->fd, &status) != 0) /* closed: its reads report it */
         return true;
-    return (uint64_t)status.st_size == stamp->size &&
-           stk_timespec_ns(status.st_mtim) == stamp->modified_ns;
+    const struct stk_file_stamp now = stk_file_stamp_of(&status);
+    return stk_file_stamp_holds(&stamp->file, &now);
 }
 
 uint32_t stk_stamps_first_changed(const struct stk_stamps *stamps)
@@ -62,11 +59,15 @@ int stk_stamps_refuse(const struct stk_stamps *stamps, uint32_t file, struct stk
                       stoker_error *error)
 {
     struct stat status;
-    const struct stk_stamp *stamp = &stamps->each[file];
-    if (fstat(stamp->fd, &status) == 0 && (uint64_t)status.st_size != stamp->size)
+    const struct stk_file_stamp *then = &stamps->each[file].file;
+    const bool known = fstat(stamps->each[file].fd, &status) == 0;
+    if (known && (uint64_t)status.st_size != then->size)
         return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
                              "size is %llu bytes, was %llu when the data set was opened",
-                             (unsigned long long)status.st_size, (unsigned long long)stamp->size);
+                             (unsigned long long)status.st_size, (unsigned long long)then->size);
     return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
-                         "written to after the data set was opened");
+                         "written to after the data set was opened%s",
+                         known && stk_timespec_ns(status.st_mtim) == then->modified_ns
+                             ? " (by its ctime; the modification time was set back)"
+                             : "");
 }

@@ -1,8 +1,8 @@
 /* stamps.h - notices that an open file of a data set was changed after the data set was made.
  *
- *   data set made ──▶ fstat: size, time of the last change ──▶ ... rows are read ... ──▶ fstat: the same?
+ *   data set made ──▶ fstat: size and times ──▶ ... rows are read ... ──▶ fstat: the same?
  *
- * Writing in place changes one of the two, unless the time is set back. Not checked: files without a descriptor,
+ * loader/base/file_stamp.h says which differences count. Not checked: files without a descriptor,
  * files that are not regular, and whole files by name, which are opened for one read.
  */
 #ifndef STK_STAMPS_H
@@ -13,11 +13,11 @@
 #include <stoker/dataset.h>
 
 #include "loader/base/error.h"
+#include "loader/base/file_stamp.h"
 
 struct stk_stamp {
     int fd; /* owned by the data set; -1 = not checked */
-    uint64_t size;
-    int64_t modified_ns; /* since 1970 */
+    struct stk_file_stamp file;
 };
 
 struct stk_stamps {

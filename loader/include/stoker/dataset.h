@@ -3,14 +3,15 @@
  * A data set knows the number of samples, what one looks like, and which extent of which file holds sample i. It
  * reads no samples itself: the loader does.
  *
- * Changes  The files of a data set must not change while it is open. The loader compares size and modification time
- *          (ns) of every open file whose samples have no checksum (a codec without verify): at create, before the
- *          last batch of an epoch, and about once a millisecond in between. A file that differs from when the data
- *          set was opened ends the run with STOKER_ECHANGED, regardless of on_bad_sample: no epoch with rows of a
- *          changed file is completed, but batches delivered before may hold some. Not noticed: a change that keeps
- *          size and time; and in whole files (extent.path) a change that keeps the length: the read delivers the
- *          file that has the name at that moment. What a format reads into memory when it opens (labels, tables,
- *          gzip) does not change.
+ * Changes  The files of a data set must not change while it is open. The loader compares size, mtime and
+ *          ctime (ns) of every open file whose samples have no checksum (a codec without verify): at create,
+ *          before the last batch of an epoch, and about once a millisecond in between. A file that differs from
+ *          when the data set was opened ends the run with STOKER_ECHANGED, regardless of on_bad_sample: no epoch
+ *          with rows of a changed file is completed, but batches delivered before may hold some. ctime does not
+ *          count if the mode, the owner or the number of links explains it (chmod, chown, link, unlink). Not
+ *          noticed: in whole files (extent.path) a change that keeps the length: the read delivers the file that
+ *          has the name at that moment. What a format reads into memory when it opens (labels, tables, gzip)
+ *          does not change.
  *
  * Threads  A data set is immutable once open: any number of loaders and threads may use it. Close it after the last
  *          loader that uses it is destroyed.

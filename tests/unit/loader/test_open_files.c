@@ -19,7 +19,17 @@
 
 enum { COUNT = 96, FILES = 3, EACH = COUNT / FILES, CIFAR_ROW = 3072, NPY_ROW = 40, EPOCHS = 4 };
 
-enum damage { CUT, EMPTIED, OVERWRITTEN, REGROWN, REPLACED, REMOVED, DAMAGES };
+enum damage {
+    CUT,
+    EMPTIED,
+    OVERWRITTEN,
+    DISGUISED, /* overwritten, and the time of the write set back */
+    REGROWN,
+    REPLACED,
+    REMOVED,
+    LINKED, /* given another name, and then another mode */
+    DAMAGES
+};
 
 static bool changes_file(enum damage damage)
 {
@@ -147,6 +157,20 @@ static void overwrite(const char *path, off_t size)
     close(fd);
 }
 
+/* ctime is now what it was only within one tick of the clock of files. */
+static void disguise(const char *path)
+{
+    struct stat before, status;
+    cr_assert_eq(stat(path, &before), 0);
+    const struct timespec times[2] = { before.st_atim, before.st_mtim };
+    overwrite(path, before.st_size);
+    do {
+        cr_assert_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+        cr_assert_eq(stat(path, &status), 0);
+    } while (status.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+             status.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+}
+
 /* Returns the end of the file as readers see it that have it open. */
 static uint64_t do_damage(const struct set *set, enum damage damage)
 {
@@ -162,6 +186,9 @@ static uint64_t do_damage(const struct set *set, enum damage damage)
     case OVERWRITTEN:
         overwrite(set->victim, size);
         return (uint64_t)size;
+    case DISGUISED:
+        disguise(set->victim);
+        return (uint64_t)size;
     case REGROWN:
         cr_assert_eq(truncate(set->victim, size / 2), 0);
         cr_assert_eq(truncate(set->victim, size), 0);
@@ -169,6 +196,10 @@ static uint64_t do_damage(const struct set *set, enum damage damage)
     case REPLACED:
         stk_file_write(&set->directory, "other", "another file", 12);
         cr_assert_eq(rename(stk_path_in(other, &set->directory, "other"), set->victim), 0);
+        return UINT64_MAX;
+    case LINKED:
+        cr_assert_eq(link(set->victim, stk_path_in(other, &set->directory, "other")), 0);
+        cr_assert_eq(chmod(other, 0640), 0);
         return UINT64_MAX;
     default:
         cr_assert_eq(unlink(set->victim), 0);
@@ -216,7 +247,8 @@ static void check_end(const struct set *set, const stoker_loader *loader, int rc
                  (int)damage, options->num_workers, (int)options->cache,
                  (int)options->on_bad_sample);
     cr_assert_not_null(strstr(set->victim, error->path), "%s", error->message);
-    if (damage == OVERWRITTEN && options->on_bad_sample != STOKER_ON_BAD_FAIL)
+    if ((damage == OVERWRITTEN || damage == DISGUISED) &&
+        options->on_bad_sample != STOKER_ON_BAD_FAIL)
         cr_assert_eq(rc, STOKER_ECHANGED);
     /* Of a file of which nothing is left, the epoch may end before its other samples are read. */
     if (damage <= EMPTIED)
@@ -237,7 +269,7 @@ static void check_single_reads(const struct set *set, enum damage damage)
     uint8_t *row = malloc(set->row_bytes);
     cr_assert_not_null(row);
     const int rc = stoker_dataset_read(set->dataset, id, row, set->row_bytes, NULL, &error);
-    if (damage == OVERWRITTEN || damage == REGROWN)
+    if (damage == OVERWRITTEN || damage == DISGUISED || damage == REGROWN)
         cr_assert_eq(rc, STOKER_ECHANGED);
     else
         cr_assert_eq(rc == STOKER_OK, !changes_file(damage));
