@@ -9,15 +9,16 @@
 #include "loader/base/bytes.h"
 #include "loader/base/error.h"
 #include "loader/base/rng.h"
+#include "loader/base/state_layout.h"
 
-enum { VERSION = 2, CHECKED_BYTES = 56, SHUFFLE = 1, FLAGS_UNKNOWN = 0xFC };
+enum { VERSION = 2, SHUFFLE = 1, FLAGS_UNKNOWN = 0xFC };
 
 static const uint8_t MAGIC[4] = { 'S', 'T', 'K', 'S' };
 
 static uint64_t check_word(const stoker_state *state)
 {
     uint64_t check = 0;
-    for (int at = 0; at < CHECKED_BYTES; at += 8)
+    for (int at = 0; at < STK_STATE_CHECK_AT; at += 8)
         check = stk_mix64(check ^ stk_load_le64(state->bytes + at));
     return check;
 }
@@ -26,18 +27,18 @@ void stk_state_pack(stoker_state *state, const struct stk_resume *resume)
 {
     memset(state, 0, sizeof(*state));
     memcpy(state->bytes, MAGIC, sizeof(MAGIC));
-    stk_store_le32(state->bytes + 4, VERSION);
-    stk_store_le64(state->bytes + 8, resume->seed);
-    stk_store_le64(state->bytes + 16, resume->epoch);
-    stk_store_le64(state->bytes + 24, resume->position);
-    stk_store_le64(state->bytes + 32, resume->count);
-    stk_store_le32(state->bytes + 40, (resume->shuffle ? SHUFFLE : 0) |
-                                          (resume->changed ? STK_STATE_CHANGED : 0) |
-                                          resume->order_hash << 8);
-    stk_store_le32(state->bytes + 44, (uint32_t)resume->row_bytes);
-    stk_store_le32(state->bytes + 48, resume->fingerprint.form);
-    stk_store_le32(state->bytes + 52, resume->fingerprint.content);
-    stk_store_le64(state->bytes + CHECKED_BYTES, check_word(state));
+    stk_store_le32(state->bytes + STK_STATE_VERSION_AT, VERSION);
+    stk_store_le64(state->bytes + STK_STATE_SEED_AT, resume->seed);
+    stk_store_le64(state->bytes + STK_STATE_EPOCH_AT, resume->epoch);
+    stk_store_le64(state->bytes + STK_STATE_POSITION_AT, resume->position);
+    stk_store_le64(state->bytes + STK_STATE_COUNT_AT, resume->count);
+    stk_store_le32(state->bytes + STK_STATE_FLAGS_AT,
+                   (resume->shuffle ? SHUFFLE : 0) | (resume->changed ? STK_STATE_CHANGED : 0) |
+                       resume->order_hash << 8);
+    stk_store_le32(state->bytes + STK_STATE_ROW_BYTES_AT, (uint32_t)resume->row_bytes);
+    stk_store_le32(state->bytes + STK_STATE_FORM_AT, resume->fingerprint.form);
+    stk_store_le32(state->bytes + STK_STATE_CONTENT_AT, resume->fingerprint.content);
+    stk_store_le64(state->bytes + STK_STATE_CHECK_AT, check_word(state));
 }
 
 struct stk_resume stk_state_start(const stoker_dataset *dataset,
@@ -89,9 +90,9 @@ static int check_dataset(const struct stk_resume *found, const struct stk_resume
 static int check_token(const stoker_state *state, stoker_error *error)
 {
     const uint8_t *bytes = state->bytes;
-    const uint32_t version = stk_load_le32(bytes + 4);
+    const uint32_t version = stk_load_le32(bytes + STK_STATE_VERSION_AT);
     if (memcmp(bytes, MAGIC, sizeof(MAGIC)) != 0 ||
-        stk_load_le64(bytes + CHECKED_BYTES) != check_word(state))
+        stk_load_le64(bytes + STK_STATE_CHECK_AT) != check_word(state))
         return refuse(error, "not a token of stoker_loader_state(), or damaged");
     if (version != VERSION)
         return refuse(error,
@@ -110,9 +111,9 @@ int stoker_state_seek(stoker_state *state, uint64_t epoch, uint64_t position, st
     const int rc = check_token(state, error);
     if (rc < 0)
         return rc;
-    stk_store_le64(state->bytes + 16, epoch);
-    stk_store_le64(state->bytes + 24, position);
-    stk_store_le64(state->bytes + CHECKED_BYTES, check_word(state));
+    stk_store_le64(state->bytes + STK_STATE_EPOCH_AT, epoch);
+    stk_store_le64(state->bytes + STK_STATE_POSITION_AT, position);
+    stk_store_le64(state->bytes + STK_STATE_CHECK_AT, check_word(state));
     return STOKER_OK;
 }
 
@@ -124,20 +125,21 @@ int stk_state_unpack(struct stk_resume *resume, const stoker_state *state,
     if (rc < 0)
         return rc;
 
-    const uint32_t flags = stk_load_le32(bytes + 40);
+    const uint32_t flags = stk_load_le32(bytes + STK_STATE_FLAGS_AT);
     if ((flags & FLAGS_UNKNOWN) != 0)
         return refuse(error, "the token has flags that this library does not know");
     const struct stk_resume found = {
-        .seed = stk_load_le64(bytes + 8),
-        .epoch = stk_load_le64(bytes + 16),
-        .position = stk_load_le64(bytes + 24),
-        .count = stk_load_le64(bytes + 32),
+        .seed = stk_load_le64(bytes + STK_STATE_SEED_AT),
+        .epoch = stk_load_le64(bytes + STK_STATE_EPOCH_AT),
+        .position = stk_load_le64(bytes + STK_STATE_POSITION_AT),
+        .count = stk_load_le64(bytes + STK_STATE_COUNT_AT),
         .length = expected->length,
         .order_hash = flags >> 8,
         .shuffle = (flags & SHUFFLE) != 0,
         .changed = (flags & STK_STATE_CHANGED) != 0,
-        .row_bytes = stk_load_le32(bytes + 44),
-        .fingerprint = { stk_load_le32(bytes + 48), stk_load_le32(bytes + 52) },
+        .row_bytes = stk_load_le32(bytes + STK_STATE_ROW_BYTES_AT),
+        .fingerprint = { stk_load_le32(bytes + STK_STATE_FORM_AT),
+                         stk_load_le32(bytes + STK_STATE_CONTENT_AT) },
     };
     rc = check_dataset(&found, expected, error);
     if (rc < 0)

@@ -1,13 +1,5 @@
-/* state.h - the resume token: 64 bytes, little-endian, the same on every machine.
- *
- *    0  magic "STKS"        4  version (2)
- *    8  seed               16  epoch
- *   24  position: positions of the epoch delivered, over all ranks
- *   32  samples in the data set
- *   40  flags: bit 0 shuffle, bit 1 changes of a mix follow (state_changes.h), bits 8..31 hash of options.order
- *   44  bytes of a row as stored
- *   48  fingerprint: form  52  fingerprint: content
- *   56  check: stk_mix64 over the words before
+/* state.h - the resume token: 64 bytes, the same on every machine.
+ * base/state_layout.h has its fields.
  *
  * Version 1 (Stoker 0.1) had zero at 48 and is refused: it does not identify its data set.
  */

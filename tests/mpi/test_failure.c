@@ -38,6 +38,7 @@ int main(void)
     CHECK(ranks > 1);
     a_rank_that_ends_is_named();
     ranks_out_of_step_are_told();
+    loaders_that_differ_are_told();
     a_slow_rank_is_named();
     gather_ranks();
     a_stopped_rank_is_named();

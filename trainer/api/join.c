@@ -2,9 +2,13 @@
 #include "trainer/api/join.h"
 
 #include <stoker/ranks.h>
+#include <string.h>
 
+#include "loader/base/bytes.h"
 #include "loader/base/cpu_share.h"
 #include "loader/base/error.h"
+#include "loader/base/memory.h"
+#include "loader/base/state_layout.h"
 #include "trainer/api/hash.h"
 #include "trainer/api/options.h"
 #include "trainer/api/peers.h"
@@ -167,10 +171,12 @@ static uint64_t hash_settings(const struct stk_trainer_settings *settings)
                         sizeof(counts));
 }
 
-static int compare(const stoker_trainer *trainer, const struct stk_word *all, stoker_error *error)
+/* What the numbers of a word stand for. */
+typedef const char *const subjects[STK_WORD_NUMBERS];
+
+static int compare(const stoker_trainer *trainer, const struct stk_word *all, subjects what,
+                   stoker_error *error)
 {
-    static const char *const what[STK_WORD_NUMBERS] = { "another model", "another batch_size",
-                                                        "another accumulate", "other options" };
     for (uint32_t r = 1; r < trainer->peers->world_size; r++)
         for (uint32_t i = 0; i < STK_WORD_NUMBERS; i++)
             if (all[r].number[i] != all[0].number[i])
@@ -182,6 +188,8 @@ static int compare(const stoker_trainer *trainer, const struct stk_word *all, st
 
 int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *error)
 {
+    static subjects what = { "another model", "another batch_size", "another accumulate",
+                             "other options" };
     const struct stk_word *all = NULL;
     struct stk_word word = stk_peers_word(STK_MEET_CREATE, rc, error);
     if (!stk_trainer_has_peers(trainer))
@@ -191,7 +199,53 @@ int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *erro
     word.number[2] = trainer->settings.accumulate;
     word.number[3] = hash_settings(&trainer->settings);
     const int met = stk_peers_agree(trainer->peers, &word, &all, error);
-    return met == STOKER_OK ? compare(trainer, all, error) : met;
+    return met == STOKER_OK ? compare(trainer, all, what, error) : met;
+}
+
+/* ---- the same samples ------------------------------------------------------------ */
+
+static uint64_t hash_bytes(const uint8_t *bytes, size_t first, size_t end)
+{
+    return stk_hash_add(STK_HASH_START, bytes + first, end - first);
+}
+
+/* Numbers of what the loader's state has in common on all ranks: all of it. */
+static int hash_state(uint64_t numbers[STK_WORD_NUMBERS], const stoker_loader *loader,
+                      stoker_error *error)
+{
+    const size_t size = stoker_loader_state_size(loader);
+    uint8_t *state = stk_calloc(1, size);
+    if (state == NULL)
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
+                             "out of memory for the loader's state (%zu bytes)", size);
+    const int rc = stoker_loader_state_write(loader, state, size, error);
+    numbers[0] = stk_load_le64(state + STK_STATE_COUNT_AT) ^
+                 hash_bytes(state, STK_STATE_ROW_BYTES_AT, STK_STATE_CHECK_AT);
+    numbers[1] = stk_load_le64(state + STK_STATE_SEED_AT);
+    numbers[2] = stk_load_le32(state + STK_STATE_FLAGS_AT) ^
+                 hash_bytes(state, STK_STATE_BYTES, size); /* changes of a mix */
+    numbers[3] = hash_bytes(state, STK_STATE_EPOCH_AT, STK_STATE_COUNT_AT);
+    stk_free(state);
+    return rc;
+}
+
+int stoker_trainer_compare_loader(stoker_trainer *trainer, const stoker_loader *loader,
+                                  stoker_error *error)
+{
+    static subjects what = { "another data set", "another seed", "another order of samples",
+                             "another epoch or position" };
+    const struct stk_word *all = NULL;
+    uint64_t numbers[STK_WORD_NUMBERS] = { 0 };
+    if (trainer == NULL || loader == NULL)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "compare_loader: trainer or loader is NULL");
+    if (!stk_trainer_has_peers(trainer))
+        return STOKER_OK;
+    const int rc = hash_state(numbers, loader, error);
+    struct stk_word word = stk_peers_word(STK_MEET_COMPARE, rc, error);
+    memcpy(word.number, numbers, sizeof(numbers));
+    const int met = stk_peers_agree(trainer->peers, &word, &all, error);
+    return met == STOKER_OK ? compare(trainer, all, what, error) : met;
 }
 
 /* ---- several GPUs ---------------------------------------------------------------- */

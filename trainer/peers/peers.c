@@ -9,12 +9,19 @@
 static const struct stk_place nowhere = STK_NOWHERE;
 
 static const char *const purposes[STK_MEETINGS] = {
-    [STK_MEET_CREATE] = "create a trainer",     [STK_MEET_PASS] = "train on a batch",
-    [STK_MEET_STATISTICS] = "share statistics", [STK_MEET_UPDATE] = "update the weights",
-    [STK_MEET_REPORT] = "report the loss",      [STK_MEET_EVALUATE] = "report a test",
-    [STK_MEET_SAVE] = "save a checkpoint",      [STK_MEET_LOAD] = "load a checkpoint",
-    [STK_MEET_ANY] = "ask all ranks",           [STK_MEET_READ] = "read what the GPUs have summed",
-    [STK_MEET_CAPTURE] = "capture a pass",      [STK_MEET_LEAVE] = "end",
+    [STK_MEET_CREATE] = "create a trainer",
+    [STK_MEET_COMPARE] = "compare loaders",
+    [STK_MEET_PASS] = "train on a batch",
+    [STK_MEET_STATISTICS] = "share statistics",
+    [STK_MEET_UPDATE] = "update the weights",
+    [STK_MEET_REPORT] = "report the loss",
+    [STK_MEET_EVALUATE] = "report a test",
+    [STK_MEET_SAVE] = "save a checkpoint",
+    [STK_MEET_LOAD] = "load a checkpoint",
+    [STK_MEET_ANY] = "ask all ranks",
+    [STK_MEET_READ] = "read what the GPUs have summed",
+    [STK_MEET_CAPTURE] = "capture a pass",
+    [STK_MEET_LEAVE] = "end",
 };
 
 static const char *purpose(uint32_t meeting)

@@ -21,6 +21,7 @@
 /* What the ranks meet for. */
 enum stk_meeting {
     STK_MEET_CREATE,
+    STK_MEET_COMPARE,
     STK_MEET_PASS,
     STK_MEET_STATISTICS,
     STK_MEET_UPDATE,

@@ -362,8 +362,12 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
     stoker_loader_options loading = *fit->loading;
     loading.trace_events = trace_events(&fit->record->trace);
     int rc = stoker_loader_create(&run.loader, fit->train, &loading, error);
-    if (rc != STOKER_OK)
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_compare_loader(fit->trainer, run.loader, error);
+    if (rc != STOKER_OK) {
+        stoker_loader_destroy(&run.loader);
         return rc;
+    }
     run.batches_per_epoch = stoker_loader_batches_per_epoch(run.loader);
     if (run.first_update < fit->total_updates)
         rc = train(&run);

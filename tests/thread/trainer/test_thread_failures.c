@@ -159,6 +159,7 @@ static void fail_in_turn(void)
     gather_ranks();
     a_rank_that_ends_is_named();
     ranks_out_of_step_are_told();
+    loaders_that_differ_are_told();
     a_slow_rank_is_named();
     gather_ranks();
 }

@@ -360,6 +360,13 @@ STOKER_API uint32_t stoker_trainer_rank(const stoker_trainer *trainer);       /*
 STOKER_API uint32_t stoker_trainer_world_size(const stoker_trainer *trainer); /* 1 without peers */
 /* The GPU of a trainer on one; else 0. */
 STOKER_API uint32_t stoker_trainer_device_index(const stoker_trainer *trainer);
+/* Check that the loaders of all ranks deliver one data set in one order, from one place of it: that their states are the
+ * same (stoker_loader_state_write()). Ranks with other seeds or data would train on some samples twice and on others not
+ * at all. Call it once each rank has its loader; the names and sizes of the data's files are compared, not their bytes.
+ * All ranks. STOKER_EMISMATCH: the message names the first rank that differs from rank 0, and in what; STOKER_EINVAL,
+ * ENOMEM, EPEER, EFORKED. Without peers STOKER_OK. error may be NULL. */
+STOKER_API int stoker_trainer_compare_loader(stoker_trainer *trainer, const stoker_loader *loader,
+                                             stoker_error *error);
 /* Sets *flag to true if it is true on any rank: for decisions that all must take, such as to stop. All ranks.
  * STOKER_EPEER. */
 STOKER_API int stoker_trainer_any(stoker_trainer *trainer, bool *flag);
