@@ -67,6 +67,14 @@ static int use_reader(stoker_loader *loader, stoker_error *error)
     return reads_descriptors(pipeline->reader) ? 0 : take_reader(loader, pipeline->reader, error);
 }
 
+static int file_failed(uint32_t number, int rc, stoker_error *error)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    stoker_error said = { .message = "file() failed" };
+    return stk_error_set(error, stk_callback_code(rc, "file()", &said), STOKER_STAGE_OPTIONS,
+                         &nowhere, "file %u: %s", number, said.message);
+}
+
 static int list_files(stoker_loader *loader, stoker_error *error)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -76,10 +84,11 @@ static int list_files(stoker_loader *loader, stoker_error *error)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < file_count; i++) {
         int rc = pipeline->dataset->ops->file(pipeline->dataset->self, i, &loader->files[i]);
-        if (rc == 0)
-            rc = check_file(pipeline->reader, i, &loader->files[i], error);
         if (rc != 0)
-            return rc < 0 ? rc : STOKER_EINVAL; /* file() has no normal stop */
+            return file_failed(i, rc, error);
+        rc = check_file(pipeline->reader, i, &loader->files[i], error);
+        if (rc != 0)
+            return rc;
     }
     pipeline->files = loader->files;
     return 0;

@@ -11,15 +11,26 @@
 
 #include "loader/base/printable.h"
 
-/* Append to a line of fixed size; the rest is cut. */
+/* Append to a line of fixed size. A line that is too long ends in "...", and no character is cut in
+ * two. */
+static void append_list(char *line, size_t line_bytes, const char *format, va_list arguments)
+{
+    const size_t used = strlen(line);
+    const int added = vsnprintf(line + used, line_bytes - used, format, arguments);
+    if (added < 0 || (size_t)added < line_bytes - used)
+        return;
+    size_t cut = line_bytes - sizeof("...");
+    while (cut > 0 && ((unsigned char)line[cut] & 0xc0) == 0x80) /* inside of a UTF-8 sequence */
+        cut--;
+    memcpy(line + cut, "...", sizeof("..."));
+}
+
 __attribute__((format(printf, 3, 4))) static void append(char *line, size_t line_bytes,
                                                          const char *format, ...)
 {
-    size_t used = strnlen(line, line_bytes);
     va_list arguments;
     va_start(arguments, format);
-    if (used + 1 < line_bytes)
-        (void)vsnprintf(line + used, line_bytes - used, format, arguments);
+    append_list(line, line_bytes, format, arguments);
     va_end(arguments);
 }
 
@@ -31,6 +42,23 @@ static void copy_path(char *to, size_t to_bytes, const char *path)
         (void)snprintf(to, to_bytes, "%s", path == NULL ? "" : path);
     else
         (void)snprintf(to, to_bytes, "...%s", path + length - (to_bytes - 4));
+}
+
+/* The message: the path, then the rest. If both are too long, the path loses its start first. */
+static void join(stoker_error *error, const char *rest)
+{
+    enum { PATH_LEAST = 64 };
+    const size_t room = sizeof(error->message) - 1 - strlen(rest);
+    size_t path_bytes = room < PATH_LEAST ? PATH_LEAST : room - 1; /* ": ", and the final 0 */
+    char path[sizeof(error->path)];
+    if (path_bytes > sizeof(path))
+        path_bytes = sizeof(path);
+    copy_path(path, path_bytes, error->path);
+    error->message[0] = '\0';
+    append(error->message, sizeof(error->message), "%s%s%s", path, path[0] != '\0' ? ": " : "",
+           rest);
+    stk_printable(error->message);
+    stk_printable(error->path);
 }
 
 /* Returns true if the text of the code would only repeat or contradict a specific message. The texts of the other
@@ -68,34 +96,27 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
     error->sample = place->sample;
     copy_path(error->path, sizeof(error->path), place->path);
 
-    char *const line = error->message;
-    const size_t line_bytes = sizeof(error->message);
-    line[0] = '\0';
-    if (error->path[0] != '\0')
-        append(line, line_bytes, "%s: ", error->path);
+    char rest[sizeof(error->message)] = "";
     if (place->offset != STOKER_NO_OFFSET)
-        append(line, line_bytes, "offset %" PRIu64 ": ", place->offset);
+        append(rest, sizeof(rest), "offset %" PRIu64 ": ", place->offset);
     if (place->sample != STOKER_NO_SAMPLE)
-        append(line, line_bytes, "sample %" PRIu64 ": ", place->sample);
+        append(rest, sizeof(rest), "sample %" PRIu64 ": ", place->sample);
     if (format != NULL) {
-        char what[320];
         va_list arguments;
         va_start(arguments, format);
-        (void)vsnprintf(what, sizeof(what), format, arguments);
+        append_list(rest, sizeof(rest), format, arguments);
         va_end(arguments);
-        append(line, line_bytes, "%s", what);
     }
     const bool alone = format != NULL && is_general(code, place->os_errno);
     if (!alone)
-        append(line, line_bytes, "%s%s", format == NULL ? "" : ": ", stoker_strerror(code));
+        append(rest, sizeof(rest), "%s%s", format == NULL ? "" : ": ", stoker_strerror(code));
     if (place->os_errno != 0) {
         char text[96];
         const char *cause = strerror_r(place->os_errno, text, sizeof(text));
         if (strcasecmp(cause, stoker_strerror(code)) != 0) /* once is enough */
-            append(line, line_bytes, ": %s", cause);
+            append(rest, sizeof(rest), ": %s", cause);
     }
-    stk_printable(line);
-    stk_printable(error->path);
+    join(error, rest);
     return code;
 }
 
@@ -108,11 +129,17 @@ int stk_error_add_path(stoker_error *error, int code, const char *path)
         return error->code;
     copy_path(error->path, sizeof(error->path), path);
     memcpy(message, error->message, sizeof(message));
-    error->message[0] = '\0';
-    append(error->message, sizeof(error->message), "%s: %s", error->path, message);
-    stk_printable(error->message);
-    stk_printable(error->path);
+    join(error, message);
     return error->code;
+}
+
+int stk_callback_code(int rc, const char *call, stoker_error *said)
+{
+    if (rc <= 0 && rc >= STOKER_ERR_LAST)
+        return rc;
+    (void)snprintf(said->message, sizeof(said->message),
+                   "%s returned %d, which is neither 0 nor an error", call, rc);
+    return STOKER_EINVAL;
 }
 
 int stk_error_from_errno(int os_errno)

@@ -18,6 +18,10 @@ struct stk_place {
         .path = NULL, .offset = STOKER_NO_OFFSET, .sample = STOKER_NO_SAMPLE, .os_errno = 0        \
     }
 
+/* Room for text that becomes part of a message: more than the message has, so that only
+ * stk_error_set() cuts it, which marks the place by "...". */
+enum { STK_LINE_BYTES = 640 };
+
 /* Make *error say that nothing happened. Its texts are ended, not cleared: 800 bytes would cost a span
  * of small rows as much as finding them. */
 static inline void stk_error_clear(stoker_error *error)
@@ -46,6 +50,10 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
 /* Name the file of a failure that names none: "PATH: " before its message. NULL is allowed. Returns the error's code, or
  * `code` of NULL. */
 int stk_error_add_path(stoker_error *error, int code, const char *path);
+
+/* Check what the callback `call` of the user's code returned: 0 and the errors of stoker/error.h
+ * pass, any other value becomes STOKER_EINVAL, and the message of *said explains that. */
+int stk_callback_code(int rc, const char *call, stoker_error *said);
 
 /* The stoker_err that says the same as an errno of open, read, mmap, ... */
 int stk_error_from_errno(int os_errno);

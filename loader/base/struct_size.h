@@ -66,6 +66,15 @@ static inline void stk_room_init(union stk_room *room, size_t size)
     room->size = size;
 }
 
+/* Returns true if what the caller's code filled in can be read. It may have left out its size,
+ * since `*out = (type){ ... }` does: then all of the room is looked at. */
+static inline bool stk_room_fits(union stk_room *room, size_t first, size_t ours)
+{
+    if (room->size == 0)
+        room->size = sizeof(*room);
+    return stk_struct_fits(room, first, ours);
+}
+
 /* The message that names a struct which does not fit: its name, its size, its struct_size, its INIT macro. */
 #define STK_STRUCT_REFUSAL                                                                         \
     "%s: struct_size %zu: this version has %zu bytes, and what lies beyond them must be 0; start " \

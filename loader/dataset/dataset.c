@@ -18,8 +18,7 @@
 static int refuse(stoker_error *error, int code, const char *name, const char *what)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    const int rc = code < 0 ? code : STOKER_EINVAL; /* callbacks have no normal stop */
-    return stk_error_set(error, rc, STOKER_STAGE_OPEN, &nowhere, "%s: %s", name, what);
+    return stk_error_set(error, code, STOKER_STAGE_OPEN, &nowhere, "%s: %s", name, what);
 }
 
 /* A class index is an int64, so a set that describes classes without such a label contradicts itself. */
@@ -80,13 +79,14 @@ static int describe(stoker_dataset *dataset, stoker_error *error)
     stk_room_init(&room, sizeof(*info));
     const int rc = dataset->ops->describe(dataset->self, (void *)&room);
     if (rc == STOKER_OK &&
-        !stk_struct_fits(&room, STK_SIZE_UP_TO(stoker_dataset_info, description), sizeof(*info)))
+        !stk_room_fits(&room, STK_SIZE_UP_TO(stoker_dataset_info, description), sizeof(*info)))
         return refuse(error, STOKER_EINVAL, name,
-                      "describe() does not set struct_size, or members that this version does not "
+                      "describe() changed struct_size, or set members that this version does not "
                       "know");
     stk_struct_read(info, sizeof(*info), &room, room.size);
+    stoker_error said = { .message = "describe() failed" };
     if (rc != STOKER_OK)
-        return refuse(error, rc, name, "describe() failed");
+        return refuse(error, stk_callback_code(rc, "describe()", &said), name, said.message);
     if (info->count == 0)
         return refuse(error, STOKER_EEMPTY, name, "describe() counts no samples");
     if (!label_is_consistent(dataset->ops, info))

@@ -62,6 +62,11 @@ static int ask_for_fields(stoker_dataset *dataset, stoker_error *error)
 {
     stoker_dataset_info *info = &dataset->info;
     const bool asks = dataset->ops->field != NULL;
+    if (!asks && info->part_count > 1)
+        return refuse(dataset, error,
+                      "part_count is %" PRIu32 ", but without field() a sample has one part: "
+                      "leave it 0, or 1",
+                      info->part_count);
     if (!asks) {
         info->field_count = info->label_dtype == STOKER_DTYPE_NONE ? 1 : 2;
         info->part_count = 1;
@@ -84,12 +89,12 @@ static int ask_for_fields(stoker_dataset *dataset, stoker_error *error)
         union stk_room room;
         stk_room_init(&room, sizeof(*field));
         const int rc = dataset->ops->field(dataset->self, i, (void *)&room);
+        stoker_error said = { .message = "field() failed" };
         if (rc != 0)
-            return fail(dataset, rc < 0 ? rc : STOKER_EINVAL, error, "field() failed");
-        if (!stk_struct_fits(&room, STK_SIZE_UP_TO(stoker_field_info, sizes_differ),
-                             sizeof(*field)))
+            return fail(dataset, stk_callback_code(rc, "field()", &said), error, said.message);
+        if (!stk_room_fits(&room, STK_SIZE_UP_TO(stoker_field_info, sizes_differ), sizeof(*field)))
             return fail(dataset, STOKER_EINVAL, error,
-                        "field() does not set struct_size, or members that this version does not "
+                        "field() changed struct_size, or set members that this version does not "
                         "know");
         stk_struct_read(field, sizeof(*field), &room, room.size);
     }

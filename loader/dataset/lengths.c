@@ -4,6 +4,7 @@
 
 #include "loader/base/error.h"
 #include "loader/dataset/dataset.h"
+#include "loader/dataset/part.h"
 
 enum { PARTS_AT_ONCE = STOKER_FIELDS_MAX }; /* 8 KiB of the stack */
 
@@ -45,9 +46,9 @@ static int lengths_of_parts(const stoker_dataset *dataset, uint32_t field, const
         const uint32_t run = count < most ? count : most;
         for (uint32_t i = 0; i < run * part_count; i++)
             parts[i] = (stoker_part){ .tag = 0 };
-        const int rc = dataset->ops->locate(dataset->self, ids, run, parts, error);
+        const int rc = stk_parts_locate(dataset, ids, run, parts, error);
         if (rc != STOKER_OK)
-            return rc < 0 ? rc : STOKER_EINVAL;
+            return rc;
         for (uint32_t i = 0; i < run; i++) {
             const stoker_part *part = &parts[i * part_count + own];
             const int failed = length_of_part(dataset, field, ids[i], part, &out[i], error);
@@ -65,9 +66,10 @@ static int lengths_told(const stoker_dataset *dataset, uint32_t field, const uin
                         uint32_t count, uint64_t *out, stoker_error *error)
 {
     const int rc = dataset->ops->lengths(dataset->self, field, ids, count, out);
+    stoker_error said = { .message = "lengths() failed" };
     if (rc != STOKER_OK)
-        return refuse(dataset, field, ids[0], rc < 0 ? rc : STOKER_EINVAL, "lengths() failed",
-                      error);
+        return refuse(dataset, field, ids[0], stk_callback_code(rc, "lengths()", &said),
+                      said.message, error);
     return STOKER_OK;
 }
 

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/base/error.h"
+#include "loader/base/struct_size.h"
+
 __attribute__((format(printf, 3, 4))) static int refuse(int code, stoker_error *said,
                                                         const char *format, ...)
 {
@@ -70,6 +73,109 @@ int stk_part_check(const stoker_dataset *dataset, uint32_t part, const stoker_co
                          said);
 }
 
+/* The reason why a codec cannot decode a part; NULL = it can. */
+static const char *lack_of(const stoker_codec *codec, bool one_array)
+{
+    if (!stk_struct_fits(codec, STK_SIZE_UP_TO(stoker_codec, bytes_are_row), sizeof(*codec)))
+        return "struct_size is not set, or it has functions that this version does not know";
+    if (codec->name == NULL)
+        return "name is NULL";
+    if (one_array && codec->decode == NULL)
+        return "decode is NULL, which a part of one field needs";
+    if (!one_array && codec->decode_fields == NULL)
+        return "decode_fields is NULL, which a part of several fields, or one that varies, needs";
+    if (codec->decode_region != NULL && (codec->measure == NULL || codec->decode_any == NULL))
+        return "decode_region is set, but measure or decode_any is NULL";
+    return NULL;
+}
+
+static int refuse_part(const stoker_dataset *dataset, uint64_t id, uint32_t part, const char *codec,
+                       const char *what, stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    place.sample = id;
+    const char *field = dataset->fields[dataset->part_fields[part].first].info.name;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
+                         "%s: part %" PRIu32 ", field \"%s\": %s%s", dataset->ops->name, part,
+                         field, codec, what);
+}
+
+static int check_parts(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
+                       const stoker_part *parts, stoker_error *error)
+{
+    const uint32_t part_count = dataset->info.part_count;
+    for (uint32_t part = 0; part < part_count; part++) {
+        const struct stk_part_fields own = dataset->part_fields[part];
+        const bool one_array = own.count == 1 && !dataset->fields[own.first].info.varies;
+        const stoker_codec *checked = NULL;
+        for (uint32_t i = 0; i < count; i++) {
+            const stoker_part *at = &parts[i * part_count + part];
+            if ((at->flags & ~STOKER_PART_RANGE) != 0)
+                return refuse_part(dataset, ids[i], part, "",
+                                   "locate() set flags that this version does not know", error);
+            if (at->codec == checked || at->codec == NULL)
+                continue;
+            checked = at->codec;
+            const char *lack = lack_of(checked, one_array);
+            if (lack == NULL)
+                continue;
+            char codec[96];
+            (void)snprintf(codec, sizeof(codec), "codec %.64s: ",
+                           checked->name != NULL ? checked->name : "without a name");
+            return refuse_part(dataset, ids[i], part, codec, lack, error);
+        }
+    }
+    return 0;
+}
+
+/* A callback of the data set failed: say for which samples. */
+static int callback_failed(const stoker_dataset *dataset, int rc, const char *call,
+                           const uint64_t *ids, uint32_t count, stoker_error *said,
+                           stoker_error *error)
+{
+    struct stk_place place = STK_NOWHERE;
+    char others[64] = "";
+    if (said->code == rc) { /* one of our own formats filled it in completely */
+        if (error != NULL)
+            *error = *said;
+        return rc;
+    }
+    const int code = stk_callback_code(rc, call, said);
+    place.sample = ids[0];
+    if (count > 1)
+        (void)snprintf(others, sizeof(others),
+                       "or one of the next %" PRIu32 " in its batch: ", count - 1);
+    if (code != rc)
+        return stk_error_set(error, code, STOKER_STAGE_LOCATE, &place, "%s%s: %s", others,
+                             dataset->ops->name, said->message);
+    return stk_error_set(error, code, STOKER_STAGE_LOCATE, &place, "%s%s: %s failed%s%s", others,
+                         dataset->ops->name, call, said->message[0] != '\0' ? ": " : "",
+                         said->message);
+}
+
+int stk_parts_locate(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
+                     stoker_part *parts, stoker_error *error)
+{
+    stoker_error said;
+    stk_error_clear(&said);
+    const int rc = dataset->ops->locate(dataset->self, ids, count, parts, &said);
+    return rc == 0 ? check_parts(dataset, ids, count, parts, error)
+                   : callback_failed(dataset, rc, "locate()", ids, count, &said, error);
+}
+
+int stk_parts_values(const stoker_dataset *dataset, uint32_t field, const uint64_t *ids,
+                     uint32_t count, void *out, stoker_error *error)
+{
+    const int rc = dataset->ops->values(dataset->self, field, ids, count, out);
+    if (rc == 0)
+        return 0;
+    char call[STOKER_FIELD_NAME_BYTES + 32];
+    stoker_error said = { .message = "" };
+    (void)snprintf(call, sizeof(call), "values() of field \"%s\"",
+                   dataset->fields[field].info.name);
+    return callback_failed(dataset, rc, call, ids, count, &said, error);
+}
+
 int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,
                     void *scratch, const stoker_encoded *in, stoker_row *rows, stoker_error *said)
 {
@@ -82,15 +188,10 @@ int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_c
     int rc;
     if (own.count == 1 && !fields[0].info.varies) {
         rc = codec->decode(codec->self, scratch, in, first->data, first->bytes_max, said);
-    } else if (codec->decode_fields != NULL) {
+    } else {
         call = "decode_fields()";
         rc = codec->decode_fields(codec->self, scratch, in, first, own.count, said);
-    } else {
-        return refuse(STOKER_ENOTSUP, said,
-                      "it has no decode_fields(), which several fields, or one that varies, need");
     }
-    if (rc > 0)
-        return refuse(STOKER_EINVAL, said, "%s returned %d, which is neither 0 nor an error", call,
-                      rc);
+    rc = stk_callback_code(rc, call, said);
     return rc < 0 ? rc : check_lengths(fields, own.count, first, codec->name, said);
 }

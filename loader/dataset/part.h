@@ -4,6 +4,16 @@
 
 #include "loader/dataset/dataset.h"
 
+/* Call locate() for `count` >= 1 samples, and check what it filled in: known flags, and codecs with
+ * a name and the functions that the fields of their part need. Returns 0 or a stoker_err < 0,
+ * explained by *error, which may be NULL. */
+int stk_parts_locate(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
+                     stoker_part *parts, stoker_error *error);
+
+/* Call values() of field `field` for `count` >= 1 samples. Returns as stk_parts_locate(). */
+int stk_parts_values(const stoker_dataset *dataset, uint32_t field, const uint64_t *ids,
+                     uint32_t count, void *out, stoker_error *error);
+
 /* Decode part `part` of a sample into rows[0..field_count), of which only the part's own are touched; codec NULL = raw.
  * Sets the length of fields that vary. Returns 0, or a code < 0 with a reason in said->message. */
 int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_codec *codec,

@@ -29,13 +29,8 @@ int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_par
                              (unsigned long long)dataset->info.count - 1);
     if (dataset->info.part_count == 0)
         return STOKER_OK;
-    stoker_error unwanted; /* locate() always receives one */
-    const int rc =
-        dataset->ops->locate(dataset->self, &id, 1, parts, error != NULL ? error : &unwanted);
-    if (rc > 0)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
-                             "locate() returned %d, neither 0 nor an error", rc);
-    return rc;
+    memset(parts, 0, dataset->info.part_count * sizeof(parts[0]));
+    return stk_parts_locate(dataset, &id, 1, parts, error);
 }
 
 /* ---- one sample, now ------------------------------------------------------------ */
@@ -58,8 +53,7 @@ static int decode_once(const stoker_dataset *dataset, uint32_t part, const stoke
     }
     if (rc == STOKER_OK)
         return STOKER_OK;
-    if (rc > 0)
-        rc = STOKER_EINVAL; /* a codec has no normal stop */
+    rc = stk_callback_code(rc, "open() or verify()", &reason); /* others were checked */
     const char *name = codec == NULL ? "raw" : codec->name;
     if (reason.message[0] == '\0')
         return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s", name);
@@ -83,10 +77,11 @@ static int bytes_from_file(const stoker_dataset *dataset, const stoker_part *par
                              "the extent names file %u of %u", extent->file,
                              dataset->info.file_count);
     stoker_file file = { 0 };
+    stoker_error said = { .message = "file() failed" };
     int rc = dataset->ops->file(dataset->self, extent->file, &file);
     if (rc != STOKER_OK)
-        return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_READ, place,
-                             "file %u", extent->file);
+        return stk_error_set(error, stk_callback_code(rc, "file()", &said), STOKER_STAGE_READ,
+                             place, "file %u: %s", extent->file, said.message);
     place->path = file.path;
     place->offset = extent->offset;
     if (file.fd < 0)
@@ -259,12 +254,9 @@ static int read_values(const stoker_dataset *dataset, uint64_t id, stoker_row *r
     for (uint32_t i = 0; i < dataset->info.field_count; i++) {
         if (dataset->fields[i].info.part != STOKER_NO_PART || rows[i].data == NULL)
             continue;
-        struct stk_place place = STK_NOWHERE;
-        place.sample = id;
-        const int rc = dataset->ops->values(dataset->self, i, &id, 1, rows[i].data);
+        const int rc = stk_parts_values(dataset, i, &id, 1, rows[i].data, error);
         if (rc != STOKER_OK)
-            return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_LOCATE, &place,
-                                 "values() of field \"%s\"", dataset->fields[i].info.name);
+            return rc;
     }
     return STOKER_OK;
 }
@@ -298,8 +290,9 @@ static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *r
     }
     if (rc == STOKER_OK)
         return rc;
-    return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_DECODE, &place,
-                         "make()%s%s", said.message[0] == '\0' ? "" : ": ", said.message);
+    rc = stk_callback_code(rc, "it", &said);
+    return stk_error_set(error, rc, STOKER_STAGE_DECODE, &place, "make()%s%s",
+                         said.message[0] == '\0' ? "" : ": ", said.message);
 }
 
 int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,

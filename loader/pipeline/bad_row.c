@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "loader/dataset/part.h"
 #include "loader/pipeline/values.h"
 #include "loader/sampler/mix.h"
 
@@ -74,10 +75,9 @@ static bool substitute(struct stk_row_maker *maker, struct stk_span *span, uint3
             STK_MADE_ON_HOST;
     stoker_error unused;
     if (span->part_count > 0 &&
-        pipeline->dataset->ops->locate(pipeline->dataset->self, &id, 1, stk_span_part(span, row, 0),
-                                       &unused) != 0)
+        stk_parts_locate(pipeline->dataset, &id, 1, stk_span_part(span, row, 0), &unused) != 0)
         return false;
-    return stk_values_write(maker, span, row, 1) == 0;
+    return stk_values_write(maker, span, row, 1, &unused) == 0;
 }
 
 bool stk_bad_row_settle(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,

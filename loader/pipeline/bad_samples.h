@@ -15,9 +15,10 @@
 #include <stoker/error.h>
 #include <stoker/loader.h>
 
-enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32, STK_DETAIL_BYTES = 64 };
+enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32, STK_DETAIL_BYTES = 640 };
 
-/* The note about one row. Small, since every row of every slot has room for one. */
+/* The note about one row. Every row of every slot has room for one, which takes memory once it is
+ * used. */
 struct stk_failure {
     uint64_t sample;
     uint64_t offset;

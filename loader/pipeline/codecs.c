@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/rng.h"
 #include "loader/base/struct_size.h"
@@ -70,16 +71,6 @@ static int find_state(struct stk_codecs *codecs, const stoker_codec *codec, bool
 
 /* ---- calls ---- */
 
-/* Map a value > 0 of the user's code, which has no meaning, to STOKER_EINVAL. */
-static int refuse_stop(int rc, const char *call, stoker_error *said)
-{
-    if (rc <= 0)
-        return rc;
-    (void)snprintf(said->message, sizeof(said->message),
-                   "%s returned %d, which is neither 0 nor an error", call, rc);
-    return STOKER_EINVAL;
-}
-
 static int open_codec(const stoker_codec *codec, bool any_size, void **scratch)
 {
     if (any_size)
@@ -94,7 +85,7 @@ static int find_scratch(struct stk_codecs *codecs, const stoker_codec *codec, bo
     struct stk_codec_state *state;
     int rc = find_state(codecs, codec, any_size, &state);
     if (rc == 0 && state->codec == NULL) {
-        rc = refuse_stop(open_codec(codec, any_size, scratch), "open()", said);
+        rc = stk_callback_code(open_codec(codec, any_size, scratch), "open()", said);
         if (rc == 0) {
             *state = (struct stk_codec_state){ codec, any_size, *scratch };
             codecs->count++;
@@ -126,7 +117,7 @@ static int decode_any(const stoker_codec *codec, void *scratch, const stoker_enc
     stoker_size *size = &decoding->size;
     int rc = codec->decode_any(codec->self, scratch, encoded, decoding->to, decoding->bytes_max,
                                size, said);
-    rc = refuse_stop(rc, "decode_any()", said);
+    rc = stk_callback_code(rc, "decode_any()", said);
     if (rc == 0)
         rc = check_size(decoding, "decode_any()", said);
     decoding->got = (stoker_region){ 0, 0, size->height, size->width, 8 };
@@ -182,7 +173,7 @@ static int choose_region(const stoker_codec *codec, void *scratch, const stoker_
                          struct stk_decoding *decoding, stoker_region *wanted, stoker_error *said)
 {
     int rc = codec->measure(codec->self, scratch, encoded, &decoding->size, said);
-    rc = refuse_stop(rc, "measure()", said);
+    rc = stk_callback_code(rc, "measure()", said);
     if (rc == 0)
         rc = check_one_size(decoding, said);
     if (rc == 0)
@@ -201,7 +192,7 @@ static int decode_region(const stoker_codec *codec, void *scratch, const stoker_
         return rc;
     rc = codec->decode_region(codec->self, scratch, encoded, &wanted, decoding->to,
                               decoding->bytes_max, &decoding->got, said);
-    rc = refuse_stop(rc, "decode_region()", said);
+    rc = stk_callback_code(rc, "decode_region()", said);
     return rc == 0 ? check_region(decoding, &wanted, said) : rc;
 }
 
@@ -222,7 +213,7 @@ int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
     if (decoding->in_own_size)
         return decode_any(codec, scratch, encoded, decoding, said);
     rc = codec->decode(codec->self, scratch, encoded, decoding->to, decoding->row_bytes, said);
-    return refuse_stop(rc, "decode()", said);
+    return stk_callback_code(rc, "decode()", said);
 }
 
 bool stk_codecs_has_parts(const stoker_codec *codec, const struct stk_decoding *decoding)
@@ -250,7 +241,7 @@ int stk_codecs_decode_fields(struct stk_codecs *codecs, const stoker_codec *code
     rows[0].bytes_max = decoding->bytes_max;
     rc = codec->decode_region_fields(codec->self, scratch, encoded, &wanted, rows, count,
                                      &decoding->got, said);
-    rc = refuse_stop(rc, "decode_region_fields()", said);
+    rc = stk_callback_code(rc, "decode_region_fields()", said);
     return rc == 0 ? check_region(decoding, &wanted, said) : rc;
 }
 
@@ -266,9 +257,9 @@ int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, 
     if (codec == NULL || codec->verify == NULL)
         return 0;
     if (into != NULL)
-        return refuse_stop(codec->verify_into(codec->self, encoded, into, said), "verify_into()",
-                           said);
-    return refuse_stop(codec->verify(codec->self, encoded, said), "verify()", said);
+        return stk_callback_code(codec->verify_into(codec->self, encoded, into, said),
+                                 "verify_into()", said);
+    return stk_callback_code(codec->verify(codec->self, encoded, said), "verify()", said);
 }
 
 bool stk_codecs_can_verify_into(const stoker_codec *codec)
@@ -295,5 +286,5 @@ int stk_codecs_inspect(const stoker_codec *codec, const stoker_encoded *encoded,
                        stoker_image_header *header, stoker_error *said)
 {
     *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
-    return refuse_stop(codec->inspect(codec->self, encoded, header, said), "inspect()", said);
+    return stk_callback_code(codec->inspect(codec->self, encoded, header, said), "inspect()", said);
 }

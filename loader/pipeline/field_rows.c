@@ -248,9 +248,10 @@ int stk_field_rows_call_make(struct stk_row_maker *maker, const struct stk_span 
     stoker_rng_init(&rng, pipeline->sampler.seed, span->epoch, id, STK_RNG_OWN(STK_RNG_MAKE));
     aim(maker, span, row, all, NULL);
     stk_error_clear(said);
-    const int rc = dataset->ops->make(dataset->self, id, maker->rows, &rng, said);
+    const int rc = stk_callback_code(dataset->ops->make(dataset->self, id, maker->rows, &rng, said),
+                                     "it", said);
     if (rc != 0)
-        return rc < 0 ? rc : STOKER_EINVAL; /* make() has no normal stop */
+        return rc;
     const struct stk_image image = stk_image_row_stored(pipeline, maker->rows[0].data);
     for (uint32_t i = 0; i < all.count; i++) {
         if (varies(pipeline, i) && maker->rows[i].length > dataset->fields[i].info.shape[0]) {

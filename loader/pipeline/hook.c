@@ -26,8 +26,9 @@ static int open_one(int (*open)(void *self, void **scratch), void *self, const c
     const int rc = open == NULL ? 0 : open(self, scratch);
     if (rc == 0)
         return 0;
-    return stk_error_set(error, rc < 0 ? rc : STOKER_EINVAL, STOKER_STAGE_HOOK, &nowhere,
-                         "%s: open() returned %d", name, rc);
+    stoker_error said = { .message = "open() failed" };
+    return stk_error_set(error, stk_callback_code(rc, "open()", &said), STOKER_STAGE_HOOK, &nowhere,
+                         "%s: %s", name, said.message);
 }
 
 int stk_hooks_open(const struct stk_hooks *hooks, struct stk_hook_scratch *scratch,
@@ -64,14 +65,12 @@ static int failed(int rc, const char *name, stoker_error *said)
     char message[sizeof(said->message)];
     if (rc == 0)
         return 0;
+    said->message[sizeof(said->message) - 1] = '\0';
+    rc = stk_callback_code(rc, "apply()", said);
     memcpy(message, said->message, sizeof(message));
-    message[sizeof(message) - 1] = '\0';
-    if (rc > 0)
-        (void)snprintf(message, sizeof(message),
-                       "apply() returned %d, which is neither 0 nor an error", rc);
     (void)snprintf(said->message, sizeof(said->message), "%.64s%s%.400s", name,
                    message[0] != '\0' ? ": " : "", message);
-    return rc < 0 ? rc : STOKER_EINVAL;
+    return rc;
 }
 
 int stk_hooks_run_row(const struct stk_hooks *hooks, struct stk_hook_scratch *scratch,

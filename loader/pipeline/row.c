@@ -131,7 +131,7 @@ static void describe_part(const struct stk_row_maker *maker, uint32_t part, cons
     if (named)
         (void)snprintf(what, what_bytes, "%s", said);
     else
-        (void)snprintf(what, what_bytes, "field \"%s\"%s%.420s",
+        (void)snprintf(what, what_bytes, "field \"%s\"%s%s",
                        dataset->fields[dataset->part_fields[part].first].info.name,
                        said[0] != '\0' ? ": " : "", said);
 }
@@ -142,7 +142,7 @@ static enum stk_row_step decode_failed(struct stk_row_maker *maker, struct stk_s
                                        const stoker_error *said)
 {
     const struct stk_place place = stk_bad_row_place(maker, span, row, part);
-    char what[sizeof(said->message)];
+    char what[STK_DETAIL_BYTES];
     stoker_error error;
     describe_part(maker, part, said->message, what, sizeof(what));
     (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, what[0] ? "%s" : NULL, what);
@@ -377,19 +377,39 @@ static enum stk_row_step order_alone(struct stk_row_maker *maker, struct stk_spa
     return STK_ROW_READ;
 }
 
-/* The part cannot be read: there are no files, or it is longer than describe() announced. */
+/* The extent names what describe() did not announce: fill in *what and return the code. */
+static int refuse_extent(const struct stk_pipeline *pipeline, const stoker_extent *extent,
+                         char *what, size_t what_bytes)
+{
+    const stoker_dataset_info *info = &pipeline->dataset->info;
+    if (extent->path != NULL && !info->has_paths) {
+        (void)snprintf(what, what_bytes, "the extent has a path, but describe() set no has_paths");
+        return STOKER_EINVAL;
+    }
+    if (extent->path == NULL || info->directory == STOKER_DIRECTORY_OF_FILE) {
+        if (extent->file >= info->file_count) {
+            (void)snprintf(what, what_bytes, "the extent names file %u of %u", extent->file,
+                           info->file_count);
+            return STOKER_EINVAL;
+        }
+    }
+    (void)snprintf(what, what_bytes, "the extent has %u bytes, describe() announced at most %u",
+                   extent->bytes, info->encoded_bytes_max);
+    return STOKER_ELIMIT;
+}
+
+/* The part cannot be read. */
 static enum stk_row_step refuse_order(struct stk_row_maker *maker, struct stk_span *span,
                                       uint32_t row, uint32_t part)
 {
     const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
-    const char *what = maker->may_read ? "" : "no such file";
     struct stk_place place = stk_bad_row_place(maker, span, row, part);
+    char what[STK_DETAIL_BYTES];
     stoker_error error;
-    if (maker->may_read && extent->path == NULL)
+    const int code = refuse_extent(maker->pipeline, extent, what, sizeof(what));
+    if (extent->path == NULL)
         place.offset = extent->offset;
-    (void)stk_error_set(&error, STOKER_ELIMIT,
-                        maker->may_read ? STOKER_STAGE_READ : STOKER_STAGE_LOCATE, &place,
-                        maker->may_read ? NULL : "%s", what);
+    (void)stk_error_set(&error, code, STOKER_STAGE_LOCATE, &place, "%s", what);
     return fail(maker, span, row, part, &error, what);
 }
 
@@ -433,7 +453,7 @@ static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct s
     if (place.offset != STOKER_NO_OFFSET)
         place.offset = done->offset;
     place.os_errno = done->os_errno;
-    char what[STK_DETAIL_BYTES + STOKER_FIELD_NAME_BYTES + 16];
+    char what[STK_DETAIL_BYTES];
     stoker_error error;
     describe_part(maker, done->part, done->what, what, sizeof(what));
     (void)stk_error_set(&error, done->code, STOKER_STAGE_READ, &place,

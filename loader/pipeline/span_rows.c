@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
+#include "loader/dataset/part.h"
 #include "loader/pipeline/bad_row.h"
 #include "loader/pipeline/field_gather.h"
 #include "loader/pipeline/hook_calls.h"
@@ -97,7 +98,7 @@ static int locate(struct stk_row_maker *maker, struct stk_span *span, stoker_err
         return 0;
     }
     place_on_host(pipeline, span);
-    int rc = stk_values_write(maker, span, 0, span->rows);
+    int rc = stk_values_write(maker, span, 0, span->rows, error);
     if (rc != 0)
         return rc;
     /* Hooks run row by row, and a row that fails may need a substitute: then no span is resident. */
@@ -106,9 +107,9 @@ static int locate(struct stk_row_maker *maker, struct stk_span *span, stoker_err
     span->resident = span->on_device || (!hooked && find_sources(pipeline, span, ids));
     if (span->resident || span->part_count == 0)
         return 0;
-    rc = dataset->ops->locate(dataset->self, ids, span->rows, span->samples, error);
+    rc = stk_parts_locate(dataset, ids, span->rows, span->samples, error);
     if (rc != 0)
-        return rc < 0 ? rc : STOKER_EINVAL; /* > 0 has no meaning here */
+        return rc;
     span->resident = !hooked && find_located_sources(pipeline, span, ids);
     return 0;
 }
@@ -128,14 +129,8 @@ void stk_span_locate(struct stk_row_maker *maker, struct stk_span *span)
 {
     stoker_error error;
     stk_error_clear(&error);
-    const int rc = locate(maker, span, &error);
-    if (rc == 0)
-        return;
-    const struct stk_place nowhere = STK_NOWHERE;
-    if (error.code != rc)
-        (void)stk_error_set(&error, rc, STOKER_STAGE_LOCATE, &nowhere,
-                            "locate() or values() of the data set failed");
-    stk_span_lose(span, &error);
+    if (locate(maker, span, &error) != 0)
+        stk_span_lose(span, &error);
 }
 
 void stk_span_gather(struct stk_row_maker *maker, struct stk_span *span,

@@ -4,8 +4,9 @@
 
 #include "loader/pipeline/row_maker.h"
 
-/* Write them for rows first..first + count - 1 of a span, whose ids are set. Returns 0 or a stoker_err < 0. */
+/* Write them for rows first..first + count - 1 of a span, whose ids are set. Returns 0 or a
+ * stoker_err < 0, which *error explains. */
 int stk_values_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t first,
-                     uint32_t count);
+                     uint32_t count, stoker_error *error);
 
 #endif

@@ -62,9 +62,8 @@ static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, ui
     memset(ids, 0xFF, n * sizeof(ids[0])); /* an id that is left out does not exist */
     const int rc = draws->own(draws->self, epoch, first, stride, n, ids, &said);
     if (rc != 0) {
-        (void)snprintf(what, sizeof(what), "returned %d%s%.150s", rc,
-                       said.message[0] != '\0' ? ": " : "", said.message);
-        return refuse(epoch, first, rc < 0 ? rc : STOKER_EINVAL, what, error);
+        const int code = stk_callback_code(rc, "it", &said);
+        return refuse(epoch, first, code, said.message[0] != '\0' ? said.message : "failed", error);
     }
     const uint32_t bad = first_stranger(ids, n, count);
     if (bad == n)

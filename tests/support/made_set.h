@@ -72,8 +72,8 @@ static inline int stk_made_break(const void *self, void *scratch, const stoker_e
     (void)self;
     (void)scratch;
     memset(row, 0xEE, row_bytes);
-    (void)snprintf(error->message, sizeof(error->message), "sample %u is broken\x1b[2J",
-                   (unsigned)in->sample);
+    (void)snprintf(error->message, sizeof(error->message),
+                   "sample %u is broken\x1b[2J, and %0300d is why", (unsigned)in->sample, 0);
     return STOKER_ECORRUPT;
 }
 

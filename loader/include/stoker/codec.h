@@ -1,10 +1,16 @@
 /* stoker/codec.h - from the bytes of one sample to its row.
  *
- * A codec is a constant table of functions. The loader opens one scratch per worker and codec object, so decode()
- * never shares scratch between threads, and closes it when the loader is destroyed. A data set may have any number
- * of codec objects, for example one per shard; each costs every worker a scratch.
+ * A codec is a constant table of functions. The loader opens one scratch per worker and codec
+ * object, so decode() never shares scratch between threads, and closes it when the loader is
+ * destroyed. A data set may have any number of codec objects, for example one per shard; each costs
+ * every worker a scratch.
  *
- * Every function returns 0 or a stoker_err < 0. A value > 0 counts as STOKER_EINVAL: the row is not delivered.
+ * Every function returns 0 or a stoker_err < 0. Any other value counts as STOKER_EINVAL: the row is
+ * not delivered.
+ *
+ * The loader looks at the table of each codec when locate() names it. A wrong struct_size, no name,
+ * or no function for what the part has to fill ends the run with STOKER_EINVAL, regardless of
+ * on_bad_sample.
  */
 #ifndef STOKER_CODEC_H
 #define STOKER_CODEC_H
@@ -79,14 +85,15 @@ typedef struct stoker_codec {
     int (*open)(const void *self, void **scratch);
     void (*close)(const void *self, void *scratch);
 
-    /* Write exactly row_bytes bytes to row: elements in host byte order, channels last. Called from many threads,
-     * each with its own scratch. On failure return a stoker_err, set error->message if there is more to say than the
-     * code, and leave any bytes in row. Must not allocate after open. */
+    /* Write exactly row_bytes bytes to row: elements in host byte order, channels last. Called from
+     * many threads, each with its own scratch. On failure return a stoker_err, set error->message
+     * if there is more to say than the code, and leave any bytes in row. Must not allocate after
+     * open. Required for parts of one field that does not vary. */
     int (*decode)(const void *self, void *scratch, const stoker_encoded *in, void *row,
                   size_t row_bytes, stoker_error *error);
 
     /* The same for a part that fills several fields, or one that varies: rows[0..count) are the part's fields in order.
-     * Sets rows[i].length of those that vary. Optional if no part of the codec is such a one. */
+     * Sets rows[i].length of those that vary. Required for such parts. */
     int (*decode_fields)(const void *self, void *scratch, const stoker_encoded *in,
                          stoker_row *rows, uint32_t count, stoker_error *error);
 

@@ -123,7 +123,7 @@ typedef enum stoker_field_kind {
 
 /* One named field of every sample. Field 0 is the one that images, caches and transforms are about. */
 typedef struct stoker_field_info {
-    size_t struct_size; /* sizeof(stoker_field_info), set by field() */
+    size_t struct_size; /* set by the library before field(), which may leave it, or set it to 0 */
     /* Unique in the data set, 1..63 bytes of letters, digits and "_-."; owned by the data set. */
     const char *name;
     stoker_field_kind kind;
@@ -147,12 +147,15 @@ typedef struct stoker_field_info {
  * fields "image" (or "row", if is_image is false) from part 0, and "label" from values(). A data set with field() leaves
  * those members alone: they are filled in from field 0, and from the field "label" if it is one int64 or float32. */
 typedef struct stoker_dataset_info {
-    size_t struct_size;   /* sizeof(stoker_dataset_info), set by describe() */
+    /* Set by the library before describe(), which may leave it, or set it to 0. */
+    size_t struct_size;
     uint64_t count;       /* samples, >= 1 */
     uint32_t field_count; /* 1..STOKER_FIELDS_MAX; without field() filled in: 1 or 2 */
-    uint32_t part_count; /* parts of every sample; without field() filled in: 1. 0 = none: make() */
-    stoker_dtype dtype;  /* field 0's, as stored */
-    uint32_t rank;       /* axes of field 0 in one sample, 0..STOKER_RANK_MAX - 1 */
+    /* Parts of every sample. 0 = none: make(). Without field() 0 or 1 mean one part; more are
+     * refused. */
+    uint32_t part_count;
+    stoker_dtype dtype; /* field 0's, as stored */
+    uint32_t rank;      /* axes of field 0 in one sample, 0..STOKER_RANK_MAX - 1 */
     /* Lengths of field 0's axes; images are height, width, channels. */
     uint64_t shape[STOKER_RANK_MAX];
     bool is_image;              /* field 0 is an image */
@@ -208,7 +211,7 @@ typedef struct stoker_part {
     /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec receives the id
      * that locate() received. */
     uint64_t codec_id;
-    uint64_t flags; /* STOKER_PART_RANGE, or 0; default 0 */
+    uint64_t flags; /* STOKER_PART_RANGE, or 0; default 0. Other bits are refused */
 } stoker_part;
 
 /* The label of one sample. */
@@ -228,9 +231,9 @@ typedef struct stoker_file {
     uint64_t reserved[2]; /* 0 */
 } stoker_file;
 
-/* The callbacks of a data set; your own data set consists of these. They are called from many threads at once and
- * must not change self visibly. Those that return an int return 0 or a stoker_err < 0; a value > 0 counts as
- * STOKER_EINVAL. */
+/* The callbacks of a data set; your own data set consists of these. They are called from many
+ * threads at once and must not change self visibly. Those that return an int return 0 or a
+ * stoker_err < 0; any other value counts as STOKER_EINVAL, and the message names the callback. */
 typedef struct stoker_dataset_ops {
     size_t struct_size; /* sizeof(stoker_dataset_ops) */
     const char *name;   /* "mnist"; static */

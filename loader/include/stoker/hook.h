@@ -15,8 +15,8 @@
  *              the world size, and so does what a batch hook does.
  * Threads      apply() runs in several workers at once, each with its own scratch; with num_workers = 0 it runs in
  *              next(). `self` is shared: change it only with a lock of your own.
- * Failure      Return 0, or a stoker_err < 0 with error->message if there is more to say. A value > 0 counts as
- *              STOKER_EINVAL. A row that fails makes its sample bad: options.on_bad_sample decides. A batch that fails
+ * Failure      Return 0, or a stoker_err < 0 with error->message if there is more to say. Any other value
+ *              counts as STOKER_EINVAL. A row that fails makes its sample bad: options.on_bad_sample decides. A batch that fails
  *              ends the run with its error.
  */
 #ifndef STOKER_HOOK_H

@@ -494,8 +494,10 @@ CleanTest(bad, a_file_that_was_not_announced_is_a_bad_sample)
     cr_assert(stk_made_set_open(&set));
     stoker_loader_options options = stk_small_options();
     play_all(set.dataset, options, &outcome);
-    cr_assert_eq(outcome.run.rc, STOKER_ELIMIT);
+    cr_assert_eq(outcome.run.rc, STOKER_EINVAL);
     cr_assert_eq(outcome.error.sample, 55);
+    cr_assert_not_null(strstr(outcome.error.message, "the extent names file 0 of 0"), "%s",
+                       outcome.error.message);
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.samples, 2 * (COUNT - 1));
@@ -579,6 +581,8 @@ CleanTest(bad, reports_keep_the_cause_in_words)
             (void)snprintf(words, sizeof(words), "sample %u is broken?[2J",
                            (unsigned)outcome.report[i].sample);
             cr_assert_not_null(strstr(outcome.report[i].message, words), "%s",
+                               outcome.report[i].message);
+            cr_assert_not_null(strstr(outcome.report[i].message, "00 is why"), "%s",
                                outcome.report[i].message);
         }
     }

@@ -15,7 +15,9 @@ enum { COUNT = 120, SIDE = 4, CHANNELS = 3, ROW = SIDE * SIDE * CHANNELS, CODECS
 enum word { KEPT, OPEN, DECODE, VERIFY, LOCATE, FILE_OF, MEASURE, WORDS };
 
 static struct made {
-    enum word breaks; /* the function that returns 1, and has done nothing */
+    enum word breaks; /* the function that returns `stop`, and has done nothing */
+    int stop;         /* neither 0 nor an error */
+    uint64_t flags;   /* set in parts with an odd sample id */
     uint32_t codecs;
     stoker_size size; /* that decode_any() reports; 0 = SIDE x SIDE */
     bool regions;     /* the codec has measure(), which reports `size`, and decode_region() */
@@ -34,7 +36,7 @@ static int open_codec(const void *self, void **scratch)
     (void)self;
     (void)scratch;
     if (made.breaks == OPEN)
-        return 1;
+        return made.stop;
     made.open++;
     return STOKER_OK;
 }
@@ -60,7 +62,7 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     (void)error;
     cr_assert_eq(*(const uint32_t *)self, in->sample % made.codecs);
     if (made.breaks == DECODE && in->sample % 3 == 0)
-        return 1;
+        return made.stop;
     draw(in->sample, row);
     return STOKER_OK;
 }
@@ -84,7 +86,7 @@ static int measure(const void *self, void *scratch, const stoker_encoded *in, st
     *size = (stoker_size){ .height = SIDE, .width = SIDE };
     if (in->sample % 3 == 0 && made.breaks == KEPT && made.got.height == 0)
         *size = made.size;
-    return made.breaks == MEASURE && in->sample % 3 == 0;
+    return made.breaks == MEASURE && in->sample % 3 == 0 ? made.stop : STOKER_OK;
 }
 
 static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
@@ -103,7 +105,7 @@ static int verify(const void *self, const stoker_encoded *in, stoker_error *erro
 {
     (void)self;
     (void)error;
-    return made.breaks == VERIFY && in->sample % 3 == 0;
+    return made.breaks == VERIFY && in->sample % 3 == 0 ? made.stop : STOKER_OK;
 }
 
 static int describe(const void *self, stoker_dataset_info *out)
@@ -131,8 +133,9 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     made.nothings += count == 0;
     for (uint32_t i = 0; i < count; i++) {
         if (made.breaks == LOCATE && ids[i] == COUNT - 1)
-            return 1;
+            return made.stop;
         out[i] = (stoker_part){ .codec = &made.codec[ids[i] % made.codecs] };
+        out[i].flags = ids[i] % 2 == 1 ? made.flags : 0;
         if (made.breaks == VERIFY)
             out[i].extent = (stoker_extent){ .memory = made.rows[ids[i]], .bytes = ROW };
     }
@@ -155,7 +158,7 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     (void)self;
     (void)file;
     *out = (stoker_file){ .path = "none", .fd = 0 };
-    return made.breaks == FILE_OF;
+    return made.breaks == FILE_OF ? made.stop : STOKER_OK;
 }
 
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
@@ -171,6 +174,8 @@ static stoker_dataset *make_set(enum word breaks, uint32_t codecs)
 {
     stoker_dataset *dataset = NULL;
     made.breaks = breaks;
+    made.stop = 1;
+    made.flags = 0;
     made.codecs = codecs;
     made.file = breaks == FILE_OF;
     for (uint32_t i = 0; i < codecs; i++) {
@@ -223,6 +228,7 @@ static void expect_third_is_bad(enum word breaks, bool any_size, int code)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
             int rc;
             stoker_loader_options options = stk_small_options();
+            made.stop = workers == 1 ? STOKER_ERR_LAST - 1 : 1;
             options.num_workers = workers;
             options.cache = (stoker_cache)cache;
             if (any_size)
@@ -280,6 +286,7 @@ CleanTest(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
         for (int32_t workers = 0; workers <= 1; workers++) {
             int rc;
             stoker_loader_options options = stk_small_options();
+            made.stop = workers == 1 ? INT32_MIN : 1;
             options.num_workers = workers;
             (void)play(dataset, &options, &rc);
             cr_assert_eq(rc, STOKER_EINVAL);
@@ -292,8 +299,70 @@ CleanTest(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
     stoker_dataset *dataset = make_set(FILE_OF, 1);
     stoker_loader *loader = NULL;
     const stoker_loader_options options = stk_small_options();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_EINVAL);
+    stoker_error error;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    cr_assert_str_eq(error.message, "file 0: file() returned 1, which is neither 0 nor an error");
     stoker_dataset_close(&dataset);
+}
+
+/* ---- parts that cannot be decoded ------------------------------------------------ */
+
+static void break_size(stoker_codec *codec)
+{
+    codec->struct_size = 0;
+}
+static void break_name(stoker_codec *codec)
+{
+    codec->name = NULL;
+}
+static void break_decode(stoker_codec *codec)
+{
+    codec->decode = NULL;
+}
+static void break_measure(stoker_codec *codec)
+{
+    codec->measure = NULL;
+}
+static void set_flag(stoker_codec *codec)
+{
+    (void)codec;
+    made.flags = STOKER_PART_RANGE << 1;
+}
+
+CleanTest(callbacks, a_part_that_cannot_be_decoded_is_refused_by_name, .timeout = 60)
+{
+    static const struct {
+        void (*break_it)(stoker_codec *codec);
+        const char *expected;
+    } cases[] = {
+        { break_size, "codec drawn: struct_size is not set" },
+        { break_name, "codec without a name: name is NULL" },
+        { break_decode, "codec drawn: decode is NULL" },
+        { break_measure, "codec drawn: decode_region is set, but measure" },
+        { set_flag, "locate() set flags that this version does not know" },
+    };
+    made.regions = true;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint32_t broken = 0; broken < 2; broken++) {
+            stoker_dataset *dataset = make_set(KEPT, 2);
+            stoker_loader *loader = NULL;
+            stoker_batch batch = STOKER_BATCH_INIT;
+            stoker_error error = { .message = "" };
+            stoker_loader_options options = stk_small_options();
+            options.on_bad_sample = STOKER_ON_BAD_SKIP; /* it is no sample that is bad */
+            cases[i].break_it(&made.codec[broken]);
+            int rc = stoker_loader_create(&loader, dataset, &options, &error);
+            if (broken == 1 || cases[i].break_it == set_flag) { /* not the first sample's */
+                cr_assert_eq(rc, STOKER_OK, "%s", error.message);
+                rc = stoker_loader_next(loader, &batch, -1);
+                error = *stoker_loader_error(loader);
+            }
+            cr_assert_eq(rc, STOKER_EINVAL);
+            cr_assert_not_null(strstr(error.message, "callbacks: part 0, field \"image\": "));
+            cr_assert_not_null(strstr(error.message, cases[i].expected), "%s", error.message);
+            stoker_loader_destroy(&loader);
+            stoker_dataset_close(&dataset);
+        }
 }
 
 /* ---- numbers --------------------------------------------------------------------- */

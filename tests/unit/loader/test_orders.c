@@ -216,7 +216,7 @@ CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
     static const struct {
         int code;
         const char *words;
-    } cases[] = { { STOKER_EIO, "returned -6: no more?ids" },
+    } cases[] = { { STOKER_EIO, ": no more?ids" },
                   { STOKER_EINVAL, "epoch 1, position 13: id 40 of a data set of 40 samples" },
                   { STOKER_EINVAL, "epoch 0, position 20: id 18446744073709551615" },
                   { STOKER_EINVAL, "returned 7" } };

@@ -116,6 +116,40 @@ CleanTest(error, a_long_path_keeps_its_end_and_a_long_message_its_start)
     cr_assert_str_eq(error.path + strlen(error.path) - 8, "/the.end");
     cr_assert_lt(strlen(error.message), sizeof(error.message));
     cr_assert_not_null(strstr(error.message, "/the.end: www"));
+    cr_assert_str_eq(error.message + strlen(error.message) - 6, "www...");
+}
+
+/* The path gives way to the message, which says where it was cut if it is too long alone. */
+CleanTest(error, what_does_not_fit_is_marked)
+{
+    char path[256], what[700];
+    memset(path, 'p', sizeof(path));
+    memcpy(path + sizeof(path) - 9, "/the.end", 9);
+    struct stk_place place = STK_NOWHERE;
+    place.path = path;
+    for (size_t length = 0; length < sizeof(what) - 5; length++) {
+        stoker_error error;
+        memset(what, 'w', length);
+        memcpy(what + length, "\xc3\xa9nd", 5); /* an e with an accent */
+        (void)stk_error_set(&error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place, "%s", what);
+        cr_assert_not_null(strstr(error.message, "/the.end: "), "%s", error.message);
+        cr_assert_null(strchr(error.message, '?'), "%zu: a character was cut in two", length);
+        const size_t size = strlen(error.message);
+        cr_assert_str_eq(error.path, path);
+        if (length < sizeof(error.message) - 70)
+            cr_assert_str_eq(error.message + size - 4, "\xc3\xa9nd", "%s", error.message);
+        else
+            cr_assert(strcmp(error.message + size - 3, "...") == 0 ||
+                      strcmp(error.message + size - 4, "\xc3\xa9nd") == 0);
+    }
+    stoker_error error;
+    const struct stk_place nowhere = STK_NOWHERE;
+    memset(what, 'w', 480);
+    what[480] = '\0';
+    (void)stk_error_set(&error, STOKER_EINVAL, STOKER_STAGE_OPEN, &nowhere, "%s", what);
+    (void)stk_error_add_path(&error, STOKER_EINVAL, path);
+    cr_assert_not_null(strstr(error.message, "/the.end: www"));
+    cr_assert_str_eq(error.message + strlen(error.message) - 6, "www...");
 }
 
 /* The name of a file or member comes from the data set, so it is not trusted. */
