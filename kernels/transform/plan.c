@@ -32,7 +32,7 @@ const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS
 static int check(const struct stk_framing *framing, const struct stk_convert_plan *convert,
                  uint32_t channels)
 {
-    if (convert->from != STOKER_DTYPE_UINT8 || channels < 1 ||
+    if (convert->from != STOKER_DTYPE_UINT8 || convert->widen != NULL || channels < 1 ||
         channels > STOKER_TRANSFORM_CHANNELS_MAX)
         return STOKER_ETYPE;
     const size_t elements = (size_t)framing->out_height * framing->out_width * channels;

@@ -277,6 +277,10 @@ int stk_options_framing(struct stk_framing *framing, const stoker_loader_options
                      error, STOKER_ETYPE, "transform needs uint8 images of 1..%d channels",
                      STOKER_TRANSFORM_CHANNELS_MAX);
     if (rc == 0)
+        rc =
+            require(takes_scale(options->dtype) || options->dtype == set->dtype, error,
+                    STOKER_ETYPE, "transform: from uint8 to %s", stoker_dtype_name(options->dtype));
+    if (rc == 0)
         rc = require(set->shape[0] <= STOKER_SOURCE_SIDE_MAX &&
                          set->shape[1] <= STOKER_SOURCE_SIDE_MAX,
                      error, STOKER_EINVAL, "transform needs images of at most %d pixels a side",

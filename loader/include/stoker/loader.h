@@ -249,7 +249,7 @@ typedef struct stoker_loader_options {
      * number of its local rank, and find enough CPUs on every node. */
     int32_t num_workers;
     /* Element type of images, or of field 0: FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a wider integer type that
-     * holds all values (uint16 to int32, int64, ...) keeps them. Default NONE = as stored. */
+     * holds all values (uint16 to int32, int64, ...) keeps them, without transform. Default NONE = as stored. */
     stoker_dtype dtype;
 
     /* ---- reading ahead, and what stays in memory ---- */

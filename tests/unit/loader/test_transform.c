@@ -259,20 +259,22 @@ CleanTest(loader_transform, an_image_over_the_limit_is_a_bad_sample)
     stk_image_folder_remove(&images);
 }
 
-static void refused(const stoker_dataset *dataset, const stoker_transform *transform, int code,
-                    const char *words)
+static void refused(const stoker_dataset *dataset, const stoker_transform *transform,
+                    stoker_dtype dtype, int code, const char *words)
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
     stoker_loader_options options = stk_small_options();
     options.transform = *transform;
+    options.dtype = dtype;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), code, "%s", words);
     cr_assert_null(loader);
     cr_assert_neq(strstr(error.message, words), NULL, "\"%s\" lacks \"%s\"", error.message, words);
 }
 
 #define REFUSED(words, ...)                                                                        \
-    refused(images.dataset, &(stoker_transform){ __VA_ARGS__ }, STOKER_EINVAL, words)
+    refused(images.dataset, &(stoker_transform){ __VA_ARGS__ }, STOKER_DTYPE_NONE, STOKER_EINVAL,  \
+            words)
 
 CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
 {
@@ -321,12 +323,15 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("random_crop 30 x 40 of images of 24 x 32", .random_crop = { 30, 40 }, .pad = 2);
     REFUSED("centre_crop 25 x 32 of images of 24 x 32", .centre_crop = { 25, 32 });
     REFUSED("centre_crop 9 x 8 of images of 8 x 8", .resize = { 8, 8 }, .centre_crop = { 9, 8 });
+    refused(images.dataset, &(stoker_transform){ .flip = true }, STOKER_DTYPE_INT32, STOKER_ETYPE,
+            "transform: from uint8 to int32");
     stk_image_folder_remove(&images);
 
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=12", NULL, NULL),
                  STOKER_OK);
-    refused(dataset, &(stoker_transform){ .flip = true }, STOKER_ETYPE, "uint8 images");
+    refused(dataset, &(stoker_transform){ .flip = true }, STOKER_DTYPE_NONE, STOKER_ETYPE,
+            "uint8 images");
     stoker_dataset_close(&dataset);
 }
 
