@@ -219,6 +219,13 @@ int stk_image_decoder_init(struct stk_image_decoder *image,
     return STOKER_OK;
 }
 
+const char *stk_image_decoder_why(int rc)
+{
+    return rc == STOKER_ENOTSUP
+               ? "this build reads no images: it was made without libpng, libjpeg-turbo and libwebp"
+               : "no codec for rows of this shape";
+}
+
 void stk_image_decoder_close(struct stk_image_decoder *image)
 {
     for (int kind = 0; kind < KINDS; kind++)
@@ -240,7 +247,10 @@ int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size
                        struct stk_image_shape *out, stoker_error *error)
 {
     stoker_error said = { .message = "" };
-    const int rc = stk_image_probe(bytes, size, out, &said);
+    int rc = stk_image_probe(bytes, size, out, &said);
+    const int kind = rc == STOKER_OK ? kind_of(bytes, size) : KINDS;
+    if (kind < KINDS && !kinds[kind]->present)
+        rc = refuse(&said, STOKER_ENOTSUP, kinds[kind]->missing);
     return rc == STOKER_OK ? rc
                            : stk_error_set(error, rc, STOKER_STAGE_OPEN, place,
                                            said.message[0] != '\0' ? "%s" : NULL, said.message);

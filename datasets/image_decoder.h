@@ -47,13 +47,15 @@ struct stk_image_decoder_options {
  * a build without image codecs. On failure there is nothing to close. */
 int stk_image_decoder_init(struct stk_image_decoder *image,
                            const struct stk_image_decoder_options *options);
+/* Returns why it failed with `rc`, as the rest of a message. */
+const char *stk_image_decoder_why(int rc);
 void stk_image_decoder_close(struct stk_image_decoder *image); /* all 0 is allowed */
 
 /* Find the shape of an image from its first bytes; sets only error->message. */
 int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
                     stoker_error *error);
 
-/* The same at open, with a full error at `place`. */
+/* The same at open, with a full error at `place`. STOKER_ENOTSUP: this build lacks the image's codec. */
 int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
                        struct stk_image_shape *out, stoker_error *error);
 

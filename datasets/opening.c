@@ -73,8 +73,7 @@ int stk_opening_choose_row(const struct stk_opening *opening, const struct stk_s
                                                        .gray_found = row->gray_found,
                                                        .mask = opening->mask };
     rc = stk_image_decoder_init(image, &options);
-    return rc == STOKER_OK ? rc
-                           : stk_opening_refuse(opening, rc, "no codec for rows of this shape");
+    return rc == STOKER_OK ? rc : stk_opening_refuse(opening, rc, stk_image_decoder_why(rc));
 }
 
 int stk_opening_finish(const struct stk_opening *opening, int rc, stoker_dataset **out,

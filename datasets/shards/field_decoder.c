@@ -180,8 +180,8 @@ int stk_field_decoder_init(struct stk_field_decoder *decoder,
     *what = "Zstandard parts, but this library was built without libzstd";
     if (decoder->any_zstd && !stk_zstd_present())
         return STOKER_ENOTSUP;
-    *what = "no codec for images of this shape";
     const int rc = decoder->any_image ? make_image(decoder, options) : STOKER_OK;
+    *what = stk_image_decoder_why(rc);
     decoder->files = decoder->codec;
     decoder->files.name = "image";
     decoder->files.inspect = decoder->any_image ? inspect : NULL;

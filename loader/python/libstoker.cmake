@@ -16,6 +16,11 @@ endif()
 set(BUILD_SHARED_LIBS ON)
 set(STOKER_NVCC_KERNELS AUTO CACHE STRING "Compile the GPU's kernels with nvcc: AUTO, ON or OFF")
 set(STOKER_BUILD_BENCH ${STOKER_PYTHON_PROGRAMS})
+# pip shows no table of what was found, so a package without these would surprise. To do without one: pip install
+# --config-settings=cmake.define.STOKER_JPEG=OFF
+foreach(codec IN ITEMS PNG JPEG)
+  set(STOKER_${codec} ON CACHE STRING "Decode ${codec} files: AUTO, ON or OFF")
+endforeach()
 set(STOKER_BUILD_TRAINER OFF)
 add_subdirectory("${stoker_root}" stoker EXCLUDE_FROM_ALL)
 

@@ -491,7 +491,7 @@ static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoke
 
 const struct stk_image_kind stk_image_jpeg = {
     .name = "jpeg",
-    .missing = "a JPEG file: built without libjpeg-turbo",
+    .missing = "this build reads no JPEG files: it was made without libjpeg-turbo",
     .side_max = UINT16_MAX,
     .any_pixels_max = (uint64_t)STK_IMAGE_SIDE_MAX * STK_IMAGE_SIDE_MAX,
     .magic = stk_codec_jpeg_magic,

@@ -128,7 +128,7 @@ static int decode(const struct stk_image_codec *png, void *scratch, const stoker
 
 const struct stk_image_kind stk_image_png = {
     .name = "png",
-    .missing = "a PNG file: built without libpng",
+    .missing = "this build reads no PNG files: it was made without libpng",
 #ifdef STOKER_HAVE_PNG
     .present = true,
 #endif

@@ -156,7 +156,7 @@ static int decode(const struct stk_image_codec *webp, void *scratch, const stoke
 
 const struct stk_image_kind stk_image_webp = {
     .name = "webp",
-    .missing = "a WebP file: built without libwebp",
+    .missing = "this build reads no WebP files: it was made without libwebp",
     .side_max = UINT32_MAX,
     .any_pixels_max = (uint64_t)1 << 40,
     .magic = stk_codec_webp_magic,

@@ -15,6 +15,19 @@ static PyObject *version(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(stoker_version());
 }
 
+static PyObject *features(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *dict = PyDict_New();
+    const char *name;
+    bool present;
+    for (uint32_t i = 0; dict != NULL && (name = stoker_feature(i, &present)) != NULL; i++)
+        if (core_put(dict, name, PyBool_FromLong(present)) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
 static PyObject *ranks(PyObject *module, PyObject *unused)
 {
     (void)unused;
@@ -68,6 +81,7 @@ static PyObject *close_all(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     { "version", version, METH_NOARGS, "The version of the linked library." },
+    { "features", features, METH_NOARGS, "What the linked library was built with." },
     { "ranks", ranks, METH_NOARGS,
       "The place of this process among those that a launcher started." },
     { "seek", CORE_METHOD(seek), METH_VARARGS | METH_KEYWORDS,

@@ -8,9 +8,10 @@
 Importing this package imports neither torch nor NumPy nor JAX: a DataLoader does, if its output asks for one.
 """
 
-from __future__ import annotations
+from typing import Dict as _Dict
 
 from ._arrays import Ragged
+from ._core import features as _features
 from ._core import version as _version
 from ._datasets import Dataset, concat, from_arrays, open
 from ._errors import (
@@ -45,6 +46,13 @@ from ._transform import IMAGENET_MEAN, IMAGENET_STD, Transform
 
 __version__ = _version()
 
+
+def features() -> _Dict[str, bool]:
+    """What this build of the library can do: {"png": True, "jpeg": True, "webp": ..., "gzip": ..., "lz4": ..., "zstd": ...,
+    "io_uring": ..., "cuda": ..., "cuda_kernels": ...}. False: what it needs was not found when it was built."""
+    return _features()
+
+
 __all__ = [
     "AccessDenied",
     "BatchTimeout",
@@ -76,6 +84,7 @@ __all__ = [
     "Transform",
     "concat",
     "documents",
+    "features",
     "from_arrays",
     "from_files",
     "from_python",

@@ -30,6 +30,9 @@ DTYPES: Tuple[str, ...]  # "uint8", "int8", ..., "bool": the names of element ty
 def version() -> str:
     """The version of the linked library, "1.0.0"."""
 
+def features() -> Dict[str, bool]:
+    """What the linked library was built with, by name: "png", "jpeg", ..."""
+
 def ranks() -> Dict[str, Any]:
     """The place of this process among those that a launcher started: rank, world_size, local_rank, local_world_size (0 =
     unknown) and launcher ("none", "torchrun", "Open MPI", "PMI" or "Slurm")."""

@@ -1,6 +1,11 @@
 """What is installed beside the code."""
 import os
 import re
+import shutil
+import subprocess
+import sys
+
+import pytest
 
 import stoker
 
@@ -32,3 +37,31 @@ def test_first_example_of_the_readme():
     shapes = []
     exec(code, {"shapes": shapes})
     assert shapes == [((64, 1, 28, 28), (64,))] * 2
+
+
+def test_features_say_what_is_built_in(pictures):
+    found = stoker.features()
+    assert {"png", "jpeg", "webp", "gzip", "lz4", "zstd", "io_uring", "cuda", "cuda_kernels"} == set(found)
+    assert all(isinstance(present, bool) for present in found.values())
+    if found["png"]:
+        assert len(stoker.open(pictures)) == 12
+    else:
+        with pytest.raises(stoker.NotSupported, match="made without libpng"):
+            stoker.open(pictures)
+
+
+@pytest.mark.parametrize("switches, message", [
+    ((), "STOKER_PNG=OFF"), (("-DSTOKER_PNG=OFF",), "STOKER_JPEG=OFF"), (("-DSTOKER_PNG=OFF", "-DSTOKER_JPEG=OFF"), None),
+])  # fmt: skip
+def test_a_package_that_reads_no_images_is_only_built_if_asked_for(tmp_path, switches, message):
+    """Where pkg-config finds nothing, pip fails, and says what to install or switch off."""
+    cmake = shutil.which("cmake")
+    if cmake is None or not os.path.exists(os.path.join(HERE, "..", "CMakeLists.txt")):
+        pytest.skip("no CMake, or no sources beside these tests")
+    off = [f"-DSTOKER_{part}=OFF" for part in ("NVCC_KERNELS", "CUDA", "PYTHON_PROGRAMS")]
+    run = subprocess.run(
+        [cmake, "-S", os.path.join(HERE, ".."), "-B", tmp_path / "build", f"-DPython_EXECUTABLE={sys.executable}", *off, *switches],
+        env={**os.environ, "PKG_CONFIG_LIBDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert (message in run.stdout) if message else run.returncode == 0, run.stdout
+    assert (run.returncode == 0) == (message is None)
