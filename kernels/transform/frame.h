@@ -153,8 +153,9 @@ STK_RNG int32_t stk_frame_place(const struct stk_framing *framing, uint32_t word
                                 uint32_t out)
 {
     const int32_t room = (int32_t)grid - (int32_t)out;
-    if (framing->cropping == STK_CROP_CENTRE)
-        return room >= 0 ? room / 2 : -((1 - room) / 2);
+    if (framing->cropping ==
+        STK_CROP_CENTRE) /* room >= 0; half of it, rounded half to even as torchvision does */
+        return (room + (room / 2 & 1)) / 2;
     const int32_t pad = (int32_t)framing->pad;
     return (int32_t)stk_frame_pick(word, (uint32_t)(room + 2 * pad + 1)) - pad;
 }

@@ -33,7 +33,7 @@ class Transform:
                          the longer one in proportion, as in torchvision; a crop must then follow.
     random_resized_crop  a random rectangle of the image, resized to this size. A number makes a square.
     area, ratio          its share of the image's area, default (0.08, 1), and its width / height, default (3/4, 4/3).
-    center_crop          the centre.
+    center_crop          the centre, the same pixels as torchvision's CenterCrop.
     random_crop          anywhere in the image and the `padding` pixels around it; padding is 0..16384, default 0.
     flip                 left to right with probability 1/2.
     rotation             degrees: d draws from -d to d, (low, high) from low to high; -360..360. The size stays.

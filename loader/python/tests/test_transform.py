@@ -57,3 +57,14 @@ def test_random_steps_repeat_with_the_seed(pictures, loader):
 def test_a_function_as_transform_is_refused_with_the_way_to_do_it(loader):
     with pytest.raises(stoker.OptionError, match="batch_transform"):
         loader(transform=lambda image: image)
+
+
+@pytest.mark.parametrize("size", range(20, 33))
+def test_a_centre_crop_has_the_pixels_of_torchvision(size):
+    transforms = pytest.importorskip("torchvision.transforms", reason="torchvision is not installed")
+    numpy = pytest.importorskip("numpy")
+    torch = pytest.importorskip("torch")
+    image = numpy.arange(size * 33, dtype=numpy.uint16).astype(numpy.uint8).reshape(1, size, 33, 1)
+    ours = next(iter(stoker.DataLoader(stoker.from_arrays(image), transform=Transform(center_crop=(19, 20)))))[0]
+    theirs = transforms.CenterCrop((19, 20))(torch.from_numpy(image[0, :, :, 0]))
+    assert torch.equal(ours[0, :, :, 0], theirs)

@@ -264,3 +264,37 @@ Test(transform, rows_at_once_are_the_rows_one_by_one)
             cr_assert_eq(at_once[count][i], 0.0F);
     }
 }
+
+/* int(round(room / 2.0)) of Python, which torchvision's CenterCrop begins at. */
+Test(transform, a_centre_crop_begins_where_torchvisions_does)
+{
+    static const struct {
+        uint32_t side, crop, first;
+    } cases[] = {
+        { 8, 8, 0 },  { 9, 8, 0 },      { 28, 27, 0 },    { 10, 8, 1 },     { 5, 2, 2 },
+        { 7, 4, 2 },  { 28, 25, 2 },    { 32, 29, 2 },    { 32, 28, 2 },    { 7, 2, 2 },
+        { 8, 2, 3 },  { 9, 2, 4 },      { 256, 224, 16 }, { 340, 224, 58 }, { 341, 224, 58 },
+        { 11, 2, 4 }, { 343, 224, 60 }, { 345, 224, 60 },
+    };
+    uint8_t pixels[345], out[224], first;
+    for (size_t i = 0; i < sizeof(pixels); i++)
+        pixels[i] = (uint8_t)i;
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const uint32_t side = cases[i / 2].side, crop = cases[i / 2].crop;
+        const bool tall = i % 2 == 0; /* one column, or one line */
+        const struct transform_case it = { "centre",
+                                           tall ? side : 1,
+                                           tall ? 1 : side,
+                                           { .centre_crop = { tall ? crop : 1,
+                                                              tall ? 1 : crop } } };
+        const struct stk_image image = { .pixels = pixels, .height = it.height, .width = it.width };
+        struct stk_planned made;
+        cr_assert_eq(
+            transform_case_plan(&made, &it, 11, 1, STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC, 0),
+            STOKER_OK, "%s", made.why);
+        cr_assert(stk_transform_row_reference(&made.plan, &image, 0, 0, out));
+        first = (uint8_t)cases[i / 2].first;
+        cr_assert_eq(out[0], first, "%u of %u: %u, not %u", crop, side, out[0], first);
+        cr_assert_eq(out[crop - 1], (uint8_t)(first + crop - 1));
+    }
+}
