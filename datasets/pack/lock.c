@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "datasets/pack/output.h"
+#include "loader/base/output_file.h"
 
 /* ---- the process that holds a lock ---- */
 
@@ -91,7 +92,7 @@ static bool has_name(int fd, const char *path)
 int pack_lock_file(const char *path, const char *target, struct pack_failure *failure)
 {
     for (;;) {
-        const int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+        const int fd = stk_output_create(path, O_WRONLY | O_NONBLOCK, 0644);
         if (fd < 0) {
             (void)pack_fail(failure, path, errno, "it could not be made");
             return -1;
@@ -111,7 +112,7 @@ int pack_claim(const char *path, bool *taken, struct pack_failure *failure)
 {
     *taken = false;
     for (;;) {
-        const int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+        const int fd = stk_output_create(path, O_RDWR | O_NONBLOCK, 0644);
         if (fd < 0) {
             (void)pack_fail(failure, path, errno, "it could not be made");
             return -1;

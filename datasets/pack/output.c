@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/base/output_file.h"
 #include "loader/base/printable.h"
 
 enum { PIECE_BYTES = 2 << 20 };
@@ -43,8 +44,7 @@ bool pack_output_begin(struct pack_output *output, const char *directory, const 
 {
     if (!pack_output_name(output, directory, name, failure))
         return false;
-    const int fd =
-        open(output->hidden, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    const int fd = stk_output_create(output->hidden, O_WRONLY | O_TRUNC, 0644);
     output->file = fd < 0 ? NULL : fdopen(fd, "wb");
     if (output->file != NULL)
         return true;

@@ -49,11 +49,31 @@ struct target {
     struct stat about; /* if it exists */
 };
 
-/* Replace a link by what it contains; relative to the folder it lies in. Returns 0 or an errno. */
-static int follow_link(char path[PATH_MAX])
+/* The folder of a path that names a file in it. Returns 0 or an errno. */
+static int stat_folder(const char *path, struct stat *out)
+{
+    char folder[PATH_MAX];
+    const size_t length = strlen(path);
+    if (length >= sizeof(folder))
+        return ENAMETOOLONG;
+    memcpy(folder, path, length + 1);
+    last_part(folder)[0] = '\0';
+    return stat(folder[0] == '\0' ? "." : folder, out) == 0 ? 0 : errno;
+}
+
+/* Returns true if somebody else put it where everybody may put files, but only owners remove them (/tmp). */
+static bool is_foreign(const struct stat *folder, const struct stat *about)
+{
+    return (folder->st_mode & S_ISVTX) != 0 && (folder->st_mode & (S_IWGRP | S_IWOTH)) != 0 &&
+           about->st_uid != geteuid() && about->st_uid != folder->st_uid;
+}
+
+/* Replace a link by what it contains; relative to the folder it lies in. fd: the link, by O_PATH, so that the one
+ * that was checked is the one that is followed. Returns 0 or an errno. */
+static int follow_link(int fd, char path[PATH_MAX])
 {
     char into[PATH_MAX];
-    const ssize_t length = readlink(path, into, sizeof(into) - 1);
+    const ssize_t length = readlinkat(fd, "", into, sizeof(into) - 1);
     if (length < 0)
         return errno;
     into[length] = '\0';
@@ -62,6 +82,34 @@ static int follow_link(char path[PATH_MAX])
         return ENAMETOOLONG;
     memcpy(part, into, (size_t)length + 1);
     return 0;
+}
+
+/* Look at what target->path names, and follow it if it is a link. Returns 0 or an errno; *more = call again. */
+static int take_step(struct target *target, bool *more)
+{
+    struct stat there, folder;
+    *more = false;
+    const int fd = open(target->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : errno;
+    int rc = fstat(fd, &target->about) == 0 ? stat_folder(target->path, &folder) : errno;
+    target->exists = rc == 0 && !S_ISLNK(target->about.st_mode);
+    const bool foreign = rc == 0 && !S_ISREG(target->about.st_mode) &&
+                         !S_ISDIR(target->about.st_mode) && is_foreign(&folder, &target->about);
+    if (rc == 0 && foreign) {
+        rc = EPERM;
+    } else if (rc == 0 && target->exists) {
+        rc = S_ISDIR(target->about.st_mode) ? EISDIR : 0;
+    } else if (rc == 0 && stat(target->path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        target->about = there; /* /proc/PID/fd/N leads to a pipe, but does not contain its path */
+        target->exists = true;
+        rc = S_ISDIR(there.st_mode) ? EISDIR : 0;
+    } else if (rc == 0) {
+        *more = true;
+        rc = follow_link(fd, target->path);
+    }
+    close(fd);
+    return rc;
 }
 
 /* Follow links to their end, even if nothing is there. Returns 0 or an errno. */
@@ -75,19 +123,9 @@ static int resolve(struct target *target, const char *path)
         target->descriptor = descriptor_in(target->path);
         if (target->descriptor >= 0)
             return 0;
-        if (lstat(target->path, &target->about) != 0)
-            return errno == ENOENT ? 0 : errno;
-        target->exists = !S_ISLNK(target->about.st_mode);
-        struct stat there;
-        if (!target->exists && stat(target->path, &there) == 0 && !S_ISREG(there.st_mode)) {
-            target->about =
-                there; /* /proc/PID/fd/N leads to a pipe, but does not contain its path */
-            target->exists = true;
-        }
-        if (target->exists)
-            return S_ISDIR(target->about.st_mode) ? EISDIR : 0;
-        const int rc = follow_link(target->path);
-        if (rc != 0)
+        bool more = false;
+        const int rc = take_step(target, &more);
+        if (rc != 0 || !more)
             return rc;
     }
     return ELOOP;
@@ -95,13 +133,24 @@ static int resolve(struct target *target, const char *path)
 
 static bool is_special(const struct target *target)
 {
-    return target->descriptor >= 0 || (target->exists && !S_ISREG(target->about.st_mode));
+    return target->descriptor >= 0 ||
+           (target->exists && !S_ISREG(target->about.st_mode) && !S_ISDIR(target->about.st_mode));
 }
 
 bool stk_output_is_in_place(const char *path)
 {
     struct target target;
-    return resolve(&target, path) == 0 && is_special(&target);
+    (void)resolve(&target, path); /* one that is refused is special all the same */
+    return is_special(&target);
+}
+
+int stk_output_resolve(const char *path, char resolved[PATH_MAX])
+{
+    struct target target;
+    const int rc = resolve(&target, path);
+    if (rc == 0)
+        memcpy(resolved, target.path, strlen(target.path) + 1);
+    return rc;
 }
 
 /* Cut target->path into folder and name. Returns 0 or an errno. */
@@ -121,22 +170,53 @@ static int split(struct target *target, const char **folder, char name[NAME_MAX 
 
 /* ---- open ----------------------------------------------------------------------- */
 
-int stk_output_open_in_place(const char *path)
+static int open_in_place(const struct target *target)
 {
-    const int number = descriptor_in(path);
-    if (number >= 0) {
-        const int copy = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    if (target->descriptor >= 0) {
+        const int copy = fcntl(target->descriptor, F_DUPFD_CLOEXEC, 0);
         return copy < 0 ? -errno : copy;
     }
-    const int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const int fd = open(target->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
+    struct stat about;
     const int flags = fcntl(fd, F_GETFL);
-    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
-        return fd;
-    const int os_errno = errno;
+    int os_errno = errno;
+    if (flags >= 0 && fstat(fd, &about) == 0) {
+        if (about.st_dev != target->about.st_dev || about.st_ino != target->about.st_ino)
+            os_errno = EPERM; /* something else was put there since it was looked at */
+        else if (fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
+            return fd;
+        else
+            os_errno = errno;
+    }
     close(fd);
     return -os_errno;
+}
+
+int stk_output_open_in_place(const char *path)
+{
+    struct target target;
+    const int rc = resolve(&target, path);
+    return rc == 0 ? open_in_place(&target) : -rc;
+}
+
+int stk_output_create(const char *path, int flags, mode_t mode)
+{
+    struct stat folder, about;
+    const int fd = open(path, (flags & ~O_TRUNC) | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0)
+        return -1;
+    int os_errno = fstat(fd, &about) == 0 ? stat_folder(path, &folder) : errno;
+    if (os_errno == 0 && is_foreign(&folder, &about))
+        os_errno = EPERM;
+    if (os_errno == 0 && (flags & O_TRUNC) != 0 && ftruncate(fd, 0) != 0)
+        os_errno = errno;
+    if (os_errno == 0)
+        return fd;
+    close(fd);
+    errno = os_errno;
+    return -1;
 }
 
 int stk_output_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1])
@@ -206,8 +286,9 @@ static int open_folder(const char *path)
 
 void stk_output_keep_mode(int fd, int folder, const char *name)
 {
-    struct stat about;
-    if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode))
+    struct stat about, in;
+    if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode) ||
+        fstat(folder, &in) != 0 || is_foreign(&in, &about))
         return;
     const int refused = fchown(fd, about.st_uid, about.st_gid);
     if (refused == 0 || geteuid() == about.st_uid)
@@ -237,7 +318,7 @@ int stk_output_open(struct stk_output *output, const char *path)
     if (rc != 0)
         return rc;
     if (is_special(&target)) {
-        const int fd = stk_output_open_in_place(target.path);
+        const int fd = open_in_place(&target);
         output->fd = fd < 0 ? -1 : fd;
         return fd < 0 ? -fd : 0;
     }
@@ -366,6 +447,12 @@ int stk_output_check(const char *path)
 
 const char *stk_output_reason(int os_errno)
 {
-    return os_errno == ENXIO ? "nothing reads this FIFO (start its reader first), or it is a socket"
-                             : strerror(os_errno);
+    switch (os_errno) {
+    case ENXIO:
+        return "nothing reads this FIFO (start its reader first), or it is a socket";
+    case EPERM:
+        return "Operation not permitted (another user's link, FIFO or file in a sticky folder?)";
+    default:
+        return strerror(os_errno);
+    }
 }

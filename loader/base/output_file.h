@@ -6,9 +6,14 @@
  *   a device, a FIFO            the thing itself             close
  *   /dev/stdout, /dev/fd/N      that open descriptor         close
  *
- * A regular file is complete under its name or unchanged, and keeps its mode bits. Nothing else is ever
- * replaced. Until commit the new file has no name where the file system allows that (O_TMPFILE), and
+ * A regular file is complete under its name or unchanged, and keeps its mode bits and, as far as this process may
+ * give it away, its owner. Nothing else is ever replaced. Until commit the new file has no name where the file system allows that (O_TMPFILE), and
  * else .NAME.tmp-PID-N. A FIFO that nothing reads is an error (ENXIO), not a wait.
+ *
+ * In a sticky folder that others may write to (/tmp), what belongs neither to this process's user nor to the folder's
+ * owner is a trap: such a link is not followed, such a FIFO not written to (EPERM), and a regular file lends the new
+ * one neither owner nor mode. The kernel's fs.protected_symlinks, _fifos and _regular do this for open(), where they
+ * are on; links in the folders of a path are left to them.
  *
  * Functions return 0 or an errno; stk_output_reason() puts it into words. One thread at a time.
  */
@@ -18,6 +23,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 struct stk_output {
     int fd;                       /* write here; -1 = nothing is open */
@@ -52,6 +58,13 @@ int stk_output_check(const char *path);
  * written in place. */
 bool stk_output_is_in_place(const char *path);
 
+/* Follow links as stk_output_open() does: what path names lies, or would lie, at `resolved`. Returns 0 or an errno. */
+int stk_output_resolve(const char *path, char resolved[PATH_MAX]);
+
+/* open(path, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode), which refuses another user's file in a sticky folder (EPERM)
+ * before O_TRUNC empties it. Returns the descriptor, or -1 and errno. */
+int stk_output_create(const char *path, int flags, mode_t mode);
+
 /* Open something that is not a regular file for writing, without waiting for a FIFO's reader.
  * Returns the descriptor or -errno. */
 int stk_output_open_in_place(const char *path);
@@ -64,7 +77,8 @@ const char *stk_output_reason(int os_errno);
 /* Create .STEM.tmp-PID-N in a folder, of a name nothing else has. Returns the descriptor or -errno. */
 int stk_output_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1]);
 
-/* Give fd the owner and the mode of the regular file that it is to replace, as far as this process may. */
+/* Give fd the owner and the mode of the regular file that it is to replace, as far as this process may, unless that file
+ * is another user's in a sticky folder. */
 void stk_output_keep_mode(int fd, int folder, const char *name);
 
 /* fsync of a folder; a file system that has none is no error. Returns 0 or an errno. */

@@ -111,22 +111,13 @@ static bool is_temporary(const char *name, const char *base)
     return strncmp(name, start, (size_t)length) == 0;
 }
 
-/* The target of path if it exists, else path itself. */
-static int resolve(char out[STK_PATH_BYTES], const char *path)
+int stk_path_beside(char out[STK_PATH_BYTES], const char *path, const char *name)
 {
     char real[PATH_MAX];
     const char *from = realpath(path, real) != NULL && access(real, F_OK) == 0 ? real : path;
     if (strlen(from) >= STK_PATH_BYTES)
         return STOKER_EINVAL;
     memcpy(out, from, strlen(from) + 1);
-    return STOKER_OK;
-}
-
-int stk_path_beside(char out[STK_PATH_BYTES], const char *path, const char *name)
-{
-    int rc = resolve(out, path);
-    if (rc != STOKER_OK)
-        return rc;
     char *slash = strrchr(out, '/');
     const size_t directory = slash == NULL ? 0 : (size_t)(slash - out) + 1;
     if (directory + strlen(name) >= STK_PATH_BYTES)
@@ -144,8 +135,11 @@ static int split(struct stk_directory_files *files, stoker_error *error)
     if (stk_output_is_in_place(files->path))
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "not a regular file; a checkpoint is two files side by side");
-    if (resolve(files->directory, files->path) != STOKER_OK)
+    const int os_errno = stk_output_resolve(files->path, files->directory);
+    if (os_errno == ENAMETOOLONG)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place, "too long");
+    if (os_errno != 0)
+        return system_failure(files, os_errno, "open", error);
     char *slash = strrchr(files->directory, '/');
     const char *base = slash == NULL ? files->directory : slash + 1;
     if (base[0] == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ||

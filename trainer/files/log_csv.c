@@ -132,6 +132,14 @@ static int open_in_place(const char *path)
     return -1;
 }
 
+/* As above. */
+static int open_regular(const char *path, int flags)
+{
+    char resolved[PATH_MAX];
+    errno = stk_output_resolve(path, resolved);
+    return errno == 0 ? stk_output_create(resolved, O_WRONLY | flags, 0666) : -1;
+}
+
 int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *const *columns,
                      uint32_t column_count, uint64_t first_step, stoker_error *error)
 {
@@ -143,10 +151,7 @@ int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *cons
     const bool in_place = stk_output_is_in_place(path);
     if (in_place)
         first_step = 0; /* it cannot be read back */
-    log->fd =
-        in_place
-            ? open_in_place(path)
-            : open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (first_step == 0 ? O_TRUNC : 0), 0666);
+    log->fd = in_place ? open_in_place(path) : open_regular(path, first_step == 0 ? O_TRUNC : 0);
     if (log->fd < 0)
         return system_failure(log, errno == ENXIO ? stk_output_reason(errno) : "open", error);
     const int rc =

@@ -154,6 +154,53 @@ Test(output_file, what_cannot_be_written_is_refused_and_stays)
     leave();
 }
 
+/* Somebody else's names in a sticky folder: each is a trap for root. */
+Test(output_file, what_others_left_in_a_sticky_folder_is_not_used)
+{
+    enum { NOBODY = 65534 };
+    if (geteuid() != 0)
+        cr_skip_test("NOT TESTED: only root can become somebody else");
+    enter();
+    cr_assert_eq(write_to("second", "victim"), 0);
+    cr_assert_eq(chmod(directory.path, 01777), 0);
+    cr_assert_eq(seteuid(NOBODY), 0);
+    cr_assert_eq(symlink("second", "link"), 0);
+    cr_assert_eq(mkfifo("fifo", 0666), 0);
+    cr_assert_eq(write_to("out", "theirs"), 0);
+    cr_assert_eq(chmod("out", 0666), 0);
+    cr_assert_eq(seteuid(0), 0);
+    const int reader = open("fifo", O_RDONLY | O_NONBLOCK);
+    const char *const refused[] = { "link", "fifo" };
+    for (size_t i = 0; i < 2; i++) {
+        char resolved[PATH_MAX];
+        cr_assert_eq(write_to(refused[i], "x"), EPERM, "%s", refused[i]);
+        cr_assert_eq(stk_output_check(refused[i]), EPERM);
+        cr_assert_eq(stk_output_resolve(refused[i], resolved), EPERM);
+        cr_assert_eq(stk_output_open_in_place(refused[i]), -EPERM);
+    }
+    cr_assert(stk_output_is_in_place("fifo"));
+    expect("second", "victim");
+    cr_assert_eq(stk_output_create("out", O_WRONLY | O_TRUNC, 0644), -1);
+    cr_assert_eq(errno, EPERM);
+    expect("out", "theirs");
+    cr_assert_eq(write_to("out", "ours"), 0);
+    struct stat about;
+    cr_assert_eq(stat("out", &about), 0);
+    cr_assert_eq(about.st_uid, 0);
+    cr_assert_eq(about.st_mode & 0022, 0);
+
+    /* Where others cannot plant names, root gives a file back to its owner and follows all links. */
+    cr_assert_eq(chmod(directory.path, 0755), 0);
+    cr_assert_eq(chown("out", NOBODY, NOBODY), 0);
+    cr_assert_eq(write_to("out", "again"), 0);
+    cr_assert_eq(stat("out", &about), 0);
+    cr_assert_eq(about.st_uid, NOBODY);
+    cr_assert_eq(write_to("link", "new"), 0);
+    expect("second", "new");
+    close(reader);
+    leave();
+}
+
 Test(output_file, a_descriptor_by_name_is_written_to)
 {
     enter();
