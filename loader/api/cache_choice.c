@@ -168,7 +168,7 @@ static const char *share(stoker_loader *loader, const struct stk_identity *ident
         return NULL;
     return rc == STOKER_ENOMEM             ? "no memory for it"
            : cache->share_error == 0       ? "cache_bytes holds no sample"
-           : cache->share_error == -ENOSPC ? "250 loaders have joined it already"
+           : cache->share_error == -ENOSPC ? "250 loaders share it already"
            : cache->share_error == -EPROTO ? "a process has made it in another form"
            : cache->share_error == -EACCES ? "another user has taken its address"
                                            : strerrordesc_np(-cache->share_error);

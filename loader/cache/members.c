@@ -46,13 +46,16 @@ int stk_members_join(struct stk_members *members)
     const int process = getpid();
     if (!status_of(process, &own))
         return -ENOENT;
-    const uint32_t member = atomic_fetch_add_explicit(&members->joined, 1U, memory_order_relaxed);
-    if (member >= STK_MEMBERS_MAX)
-        return -ENOSPC;
-    /* Release: pairs with the acquire in is_dead, for a loader that found the number in the cache. */
-    atomic_store_explicit(&members->process[member], word_of(process, own.started),
-                          memory_order_release);
-    return (int)member;
+    const uint64_t word = word_of(process, own.started);
+    for (int member = 0; member < STK_MEMBERS_MAX; member++) {
+        uint64_t nobody = 0;
+        /* Release: pairs with the acquire in is_dead, for a loader that found the number in the cache. Acquire: pairs
+         * with leave, after which no block of the cache has this number. */
+        if (atomic_compare_exchange_strong_explicit(&members->process[member], &nobody, word,
+                                                    memory_order_acq_rel, memory_order_relaxed))
+            return member;
+    }
+    return -ENOSPC;
 }
 
 void stk_members_leave(struct stk_members *members, uint32_t member)
@@ -77,9 +80,9 @@ bool stk_members_is_dead(const struct stk_members *members, uint32_t member)
 
 uint32_t stk_members_count(const struct stk_members *members)
 {
-    const uint32_t joined = atomic_load_explicit(&members->joined, memory_order_relaxed);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < joined && i < STK_MEMBERS_MAX; i++)
-        count += atomic_load_explicit(&members->process[i], memory_order_relaxed) != 0;
+    for (uint32_t i = 0; i < STK_MEMBERS_MAX; i++)
+        count += atomic_load_explicit(&members->process[i], memory_order_relaxed) != 0 &&
+                 !stk_members_is_dead(members, i);
     return count;
 }

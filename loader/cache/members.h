@@ -1,13 +1,12 @@
 /* members.h - the loaders that share a cache, in its memory: their processes, and if they still run.
  *
- *   joined ──▶ 3
  *   0: process 812, started at 5120077    lives
  *   1: process 813, started at 5120081    dead: /proc has no such process
- *   2: 0                                  left
+ *   2: 0                                  free
  *
- * A number is given once and never again, so that what a dead member has marked with its number cannot be confused
- * with the work of another. A process is identified by its id and its start time: ids are reused. The processes must
- * be of one PID namespace.
+ * A member that leaves has ended all that it marked with its number, so the next one may have it. The number of a dead
+ * member is never given again: what it has marked must not be confused with the work of another. A process is
+ * identified by its id and its start time: ids are reused. The processes must be of one PID namespace.
  */
 #ifndef STK_CACHE_MEMBERS_H
 #define STK_CACHE_MEMBERS_H
@@ -19,12 +18,10 @@
 enum { STK_MEMBERS_MAX = 250 };
 
 struct stk_members {
-    _Atomic uint32_t joined; /* numbers given so far; may count beyond the maximum */
-    _Atomic uint64_t process[STK_MEMBERS_MAX]; /* 0 = left, or not joined yet */
+    _Atomic uint64_t process[STK_MEMBERS_MAX]; /* 0 = free */
 };
 
-/* Returns this loader's number, 0..STK_MEMBERS_MAX - 1, or -ENOSPC: all numbers are used up; -ENOENT: /proc cannot be
- * read. */
+/* Returns this loader's number, 0..STK_MEMBERS_MAX - 1, or -ENOSPC: none is free; -ENOENT: /proc cannot be read. */
 int stk_members_join(struct stk_members *members);
 
 /* The member has ended all that it marked with its number. */
@@ -34,7 +31,7 @@ void stk_members_leave(struct stk_members *members, uint32_t member);
  * of /proc: some 10 us. */
 bool stk_members_is_dead(const struct stk_members *members, uint32_t member);
 
-/* Members that joined and have not left. The dead never leave: they stay counted as long as the memory exists. */
+/* Members that joined, have not left, and whose processes live. Reads a file of /proc for each. */
 uint32_t stk_members_count(const struct stk_members *members);
 
 #endif

@@ -272,7 +272,7 @@ typedef struct stoker_loader_options {
      * MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID); loaders that differ have a cache each.
      * cache_bytes is then the budget of the shared cache, AUTO's not divided by processes, and the first loader's counts.
      * The memory has no name in a file system and is freed when the last process ends, however it ends. A process that
-     * is killed harms nobody. Impossible for samples that do not lie in files, with `reader`, and with DEVICE.
+     * is killed harms nobody. Up to 250 loaders share a cache at a time; those killed count on. Impossible for samples that do not lie in files, with `reader`, and with DEVICE.
      * ON: create fails if impossible. Default AUTO: if the launcher's variables name several processes on this node;
      * stats.share_reason reports the choice. */
     stoker_switch share_cache;

@@ -97,8 +97,8 @@ typedef struct stoker_stats {
      * "read_decode: ...", "decode_apart: ..."; chosen at create. */
     char route[128];
     uint64_t regions; /* images of which only the part was decoded that the row needs */
-    /* Loaders that joined the cache and have not left it, this one included; 0 = it is not shared. One that died without
-     * destroy stays counted as long as the cache exists. cache_bytes and cache_held_bytes are those of all. */
+    /* Loaders of living processes that share the cache, this one included; 0 = it is not shared. Counting takes some
+     * 10 us each. cache_bytes and cache_held_bytes are those of all. */
     uint32_t cache_sharers;
     char share_reason[128]; /* why the cache is not shared; "" if it is, or was not asked to be */
     /* options.decode: images that a GPU has decoded (the CPU decoded the others), and bytes of their files, which crossed the
