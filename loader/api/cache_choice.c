@@ -170,8 +170,9 @@ static const char *share(stoker_loader *loader, const struct stk_identity *ident
            : cache->share_error == 0       ? "cache_bytes holds no sample"
            : cache->share_error == -ENOSPC ? "250 loaders share it already"
            : cache->share_error == -EPROTO ? "a process has made it in another form"
-           : cache->share_error == -EACCES ? "another user has taken its address"
-                                           : strerrordesc_np(-cache->share_error);
+           : cache->share_error == -EACCES
+               ? "a process of another user or namespace has its address"
+               : strerrordesc_np(-cache->share_error);
 }
 
 /* One that exists is taken as it is: what memory is left now says nothing, since that cache has taken some of it. */

@@ -62,12 +62,28 @@ static int listen_at(const struct sockaddr_un *address, socklen_t size)
     return rc;
 }
 
+/* Returns true if a process is in this one's namespace `kind`: "pid" or "user". */
+static bool shares_namespace(pid_t process, const char *kind)
+{
+    char path[64];
+    struct stat own, its;
+    (void)snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+    if (stat(path, &own) != 0)
+        return false;
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)process, kind);
+    return stat(path, &its) == 0 && its.st_dev == own.st_dev && its.st_ino == own.st_ino;
+}
+
+/* Returns true if the peer could as well attach to this process as a debugger does. An address is no secret, and does
+ * not depend on namespaces: containers that share a network see each other's. Of a process outside of this PID namespace
+ * the kernel gives the number 0. */
 static bool is_own(int connection)
 {
     struct ucred peer = { 0 };
     socklen_t size = sizeof(peer);
     return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           peer.uid == geteuid();
+           peer.uid == geteuid() && peer.pid > 0 && shares_namespace(peer.pid, "pid") &&
+           shares_namespace(peer.pid, "user");
 }
 
 /* ---- the first process ---- */

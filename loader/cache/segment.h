@@ -11,8 +11,9 @@
  * that maps it, and the address with the first one, however they end. Nothing can be left behind. If the first one
  * leaves, the others keep what they share; one that comes later starts another segment.
  *
- * A peer must have the same effective user, and the memory must be sealed against shrinking: a foreign process that
- * squats on the address can prevent sharing, nothing else.
+ * Both sides check that the other has the same effective user, PID namespace and user namespace, and the memory must be
+ * sealed against shrinking: a foreign process that squats on the address can prevent sharing, nothing else. All peers
+ * may write: see share.h.
  */
 #ifndef STK_CACHE_SEGMENT_H
 #define STK_CACHE_SEGMENT_H

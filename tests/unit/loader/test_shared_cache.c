@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -204,18 +205,117 @@ CleanTest(shared_cache, goes_with_the_last_process_even_if_all_are_killed)
     cr_assert_eq(refusal(&late), -ENOENT);
 }
 
+static socklen_t address_of_key(struct sockaddr_un *address)
+{
+    *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    const int length = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+                                "stoker/%u/%s", (unsigned)geteuid(), key);
+    return (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)length);
+}
+
 CleanTest(shared_cache, an_address_that_nobody_serves_delays_but_does_not_stop)
 {
     const struct stk_cache_options options = form();
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    const int length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "stoker/%u/%s",
-                                (unsigned)geteuid(), key);
+    struct sockaddr_un address;
+    const socklen_t size = address_of_key(&address);
     const int squatter = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert_eq(bind(squatter, (const struct sockaddr *)&address,
-                      (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)length)),
-                 0);
+    cr_assert_eq(bind(squatter, (const struct sockaddr *)&address, size), 0);
     cr_assert_eq(refusal(&options), -ETIMEDOUT);
     close(squatter);
+}
+
+/* ---- processes of another PID namespace ---- */
+
+enum answer { REFUSED = 10, SERVED, IMPOSSIBLE };
+
+static struct sockaddr_un address;
+static socklen_t address_bytes;
+static int made[2], done[2]; /* pipes: the memory is served; it is no longer needed */
+
+/* Ask for the memory as a process does that ignores segment.c. */
+static enum answer ask(void)
+{
+    char byte, control[CMSG_SPACE(sizeof(int))];
+    struct iovec payload = { .iov_base = &byte, .iov_len = 1 };
+    struct msghdr message = { .msg_iov = &payload,
+                              .msg_iovlen = 1,
+                              .msg_control = control,
+                              .msg_controllen = sizeof(control) };
+    const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(connection, (const struct sockaddr *)&address, address_bytes) != 0)
+        return IMPOSSIBLE;
+    return recvmsg(connection, &message, 0) == 0 ? REFUSED : SERVED;
+}
+
+static enum answer serve(void)
+{
+    struct stk_segment segment;
+    char byte;
+    if (stk_segment_open(&segment, key, 4096) != 1 || stk_segment_serve(&segment) != 0 ||
+        write(made[1], "x", 1) != 1)
+        return IMPOSSIBLE;
+    close(done[1]);
+    return read(done[0], &byte, 1) == 0 ? SERVED : IMPOSSIBLE;
+}
+
+/* Start a process of a new PID namespace. Its exit code is act()'s. */
+static pid_t start_outside(enum answer (*act)(void))
+{
+    const pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child > 0)
+        return child;
+    int status = 0;
+    const pid_t outside = unshare(CLONE_NEWPID) == 0 ? fork() : -1;
+    if (outside == 0)
+        _exit((int)act());
+    close(made[1]);
+    close(done[1]);
+    const bool ended = outside > 0 && waitpid(outside, &status, 0) == outside && WIFEXITED(status);
+    _exit(ended ? WEXITSTATUS(status) : (int)IMPOSSIBLE);
+}
+
+static enum answer answer_of(pid_t child)
+{
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status));
+    return (enum answer)WEXITSTATUS(status);
+}
+
+CleanTest(shared_cache, another_pid_namespace_gets_no_memory)
+{
+    const struct stk_cache_options options = form();
+    struct stk_cache cache;
+    make(&cache, &options);
+    address_bytes = address_of_key(&address);
+    cr_assert_eq(ask(), SERVED, "this process may have it");
+    const enum answer answer = answer_of(start_outside(ask));
+    stk_cache_destroy(&cache);
+    if (answer == IMPOSSIBLE)
+        cr_skip_test("NOT TESTED: this user cannot make a PID namespace");
+    cr_assert_eq(answer, REFUSED);
+}
+
+CleanTest(shared_cache, memory_from_another_pid_namespace_is_not_taken)
+{
+    struct stk_cache_options options = form();
+    char byte;
+    cr_assert_eq(pipe(made), 0);
+    cr_assert_eq(pipe(done), 0);
+    const pid_t child = start_outside(serve);
+    close(made[1]);
+    const bool is_made = read(made[0], &byte, 1) == 1;
+    options.join_only = true;
+    const int why = is_made ? refusal(&options) : 0;
+    close(done[1]);
+    close(done[0]);
+    close(made[0]);
+    const enum answer answer = answer_of(child);
+    if (!is_made)
+        cr_skip_test("NOT TESTED: this user cannot make a PID namespace");
+    cr_assert_eq(answer, SERVED);
+    cr_assert_eq(why, -EACCES);
 }
 
 CleanTest(shared_cache, every_failure_leaves_a_cache_that_holds_nothing)
