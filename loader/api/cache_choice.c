@@ -55,6 +55,7 @@ static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cac
         .stride_bytes = stride_of(loader, kind),
         .block_rows = block_rows,
         .whole_places = pipeline->dataset->info.dense,
+        .has_gaps = pipeline->field_plan.several,
     };
 }
 

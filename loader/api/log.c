@@ -212,6 +212,17 @@ static void say_cache_paused(stoker_loader *loader)
         stk_log_say(loader, STOKER_LOG_INFO, "memory is no longer short: the cache grows again");
 }
 
+static void say_cache_spoilt(stoker_loader *loader)
+{
+    const bool spoilt =
+        atomic_load_explicit(&loader->pipeline.cache.spoilt, memory_order_relaxed) > 0;
+    if (spoilt && !loader->log.cache_spoilt)
+        stk_log_say(loader, STOKER_LOG_WARNING,
+                    "the shared cache was changed by another process: a checksum of its rows is "
+                    "wrong; they are read from the files instead");
+    loader->log.cache_spoilt = spoilt;
+}
+
 static void say_kept_limit(stoker_loader *loader)
 {
     const uint32_t limit = atomic_load_explicit(&loader->kept.limit, memory_order_relaxed);
@@ -242,6 +253,7 @@ void stk_log_update(stoker_loader *loader)
         return;
     say_pread_workers(loader);
     say_cache_paused(loader);
+    say_cache_spoilt(loader);
     say_kept_limit(loader);
     if (!stk_messages_any(messages))
         return;

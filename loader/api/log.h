@@ -13,6 +13,7 @@ struct stk_log {
     uint32_t pread_workers;
     uint32_t kept_limit; /* enum stk_kept_limit */
     bool cache_paused;
+    bool cache_spoilt; /* once is enough: more blocks may follow */
 };
 
 /* Pass one line to on_log, made printable. */

@@ -8,6 +8,7 @@
 #include <stoker/error.h>
 
 #include "loader/base/budget.h"
+#include "loader/base/crc32c.h"
 
 enum {
     HUGE_PAGE_SHIFT = 21,
@@ -42,7 +43,10 @@ uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capac
     const uint64_t blocks = capacity / options->block_rows + 1;
     const uint64_t sizes =
         options->kind == STOKER_CACHE_ENCODED ? stk_region_bytes(capacity * sizeof(uint32_t)) : 0;
-    return stk_region_bytes(rows) + stk_region_bytes(blocks) + sizes +
+    const uint64_t checks = options->key == NULL ? 0
+                                                 : stk_region_bytes(blocks * sizeof(uint32_t)) +
+                                                       stk_region_bytes(blocks);
+    return stk_region_bytes(rows) + stk_region_bytes(blocks) + sizes + checks +
            stk_region_bytes(pages_of(rows));
 }
 
@@ -74,16 +78,28 @@ static int map_one(struct stk_cache *cache, struct stk_region *region, size_t by
                                        : stk_region_map(region, bytes);
 }
 
+static size_t blocks_of(const struct stk_cache *cache)
+{
+    return (cache->capacity >> cache->block_shift) + 1;
+}
+
 static int map_all(struct stk_cache *cache)
 {
     const size_t row_bytes = cache->capacity * cache->stride_bytes;
-    int rc = map_one(cache, &cache->states, (cache->capacity >> cache->block_shift) + 1);
+    const bool is_shared = cache->share.header != NULL;
+    int rc = map_one(cache, &cache->states, blocks_of(cache));
     if (rc == 0 && cache->kind == STOKER_CACHE_ENCODED)
         rc = map_one(cache, &cache->sizes, cache->capacity * sizeof(uint32_t));
+    if (rc == 0 && is_shared)
+        rc = map_one(cache, &cache->sums, blocks_of(cache) * sizeof(uint32_t));
+    if (rc == 0 && is_shared)
+        rc = stk_region_map(&cache->checked, blocks_of(cache));
     if (rc == 0)
         rc = map_one(cache, &cache->taken, pages_of(row_bytes));
+    cache->rows_at = cache->share.mapped;
     if (rc == 0)
         rc = map_one(cache, &cache->rows, row_bytes);
+    cache->usable = is_shared ? cache->checked.base : cache->states.base;
     return rc;
 }
 
@@ -93,7 +109,8 @@ static uint64_t data_bytes(const struct stk_cache *cache)
     const uint64_t row_bytes = cache->capacity * cache->stride_bytes;
     const uint64_t sizes =
         cache->kind == STOKER_CACHE_ENCODED ? cache->capacity * sizeof(uint32_t) : 0;
-    return stk_cache_share_bytes((cache->capacity >> cache->block_shift) + 1) +
+    return stk_cache_share_bytes(blocks_of(cache)) +
+           stk_cache_share_bytes(blocks_of(cache) * sizeof(uint32_t)) +
            stk_cache_share_bytes(sizes) + stk_cache_share_bytes(pages_of(row_bytes)) +
            stk_cache_share_bytes(row_bytes);
 }
@@ -146,6 +163,7 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
     cache->block_rows = options->block_rows;
     cache->block_shift = (uint32_t)__builtin_ctz(options->block_rows);
     cache->whole_places = options->kind == STOKER_CACHE_DECODED || options->whole_places;
+    cache->has_gaps = options->has_gaps;
     cache->root = options->root == NULL ? "" : options->root;
     if (options->key != NULL && share(cache, options) < 0)
         return 0;
@@ -164,6 +182,8 @@ void stk_cache_destroy(struct stk_cache *cache)
     stk_region_unmap(&cache->rows);
     stk_region_unmap(&cache->states);
     stk_region_unmap(&cache->sizes);
+    stk_region_unmap(&cache->sums);
+    stk_region_unmap(&cache->checked);
     stk_region_unmap(&cache->taken);
     stk_cache_share_close(&cache->share);
     *cache = (struct stk_cache){ 0 };
@@ -289,16 +309,101 @@ static void end_loading(struct stk_cache *cache, uint64_t id)
                                   memory_order_relaxed);
 }
 
+/* ---- sums of a shared cache's blocks ---- */
+
+/* The sum of bytes that may have pages without memory, which this does not take: a page of zeros adds nothing. */
+static uint32_t sum_of_pages(const struct stk_cache *cache, uint64_t from, uint64_t size)
+{
+    const int memory = cache->share.segment.memory;
+    const uint64_t page_bytes = UINT64_C(1) << page_shift();
+    const uint64_t end = cache->rows_at + from + size;
+    const uint8_t *rows = cache->rows.base;
+    uint32_t sum = 0;
+    off_t at = lseek(memory, (off_t)(cache->rows_at + from), SEEK_DATA);
+    while (at >= 0 && (uint64_t)at < end) {
+        const off_t hole = lseek(memory, at, SEEK_HOLE);
+        const uint64_t stop = hole < 0 || (uint64_t)hole > end ? end : (uint64_t)hole;
+        for (uint64_t piece = (uint64_t)at, next; piece < stop; piece = next) {
+            next = (piece / page_bytes + 1) * page_bytes;
+            next = next < stop ? next : stop;
+            /* Inverted before and after, so that zeros give 0; turned, so that pages in another order differ. */
+            const uint32_t part =
+                ~stk_crc32c(UINT32_MAX, rows + (piece - cache->rows_at), next - piece);
+            const uint32_t turn = (uint32_t)(piece / page_bytes) % 32;
+            sum ^= part << turn | part >> (32 - turn) % 32;
+        }
+        at = lseek(memory, (off_t)stop, SEEK_DATA);
+    }
+    return sum;
+}
+
+/* The sum of a block: its number, and all bytes that its samples fill. */
+static uint32_t sum_of(const struct stk_cache *cache, uint64_t id)
+{
+    const uint64_t first = stk_cache_block_first(cache, id);
+    const uint32_t rows = stk_cache_block_rows(cache, id);
+    const uint32_t number = (uint32_t)(id >> cache->block_shift);
+    if (cache->has_gaps)
+        return number ^ sum_of_pages(cache, block_start(cache, id), rows * cache->stride_bytes);
+    if (cache->kind == STOKER_CACHE_DECODED)
+        return stk_crc32c(number, stk_cache_row(cache, first), rows * cache->stride_bytes);
+    uint32_t sum = number;
+    for (uint64_t row = first; row < first + rows; row++) {
+        const uint32_t size = *stk_cache_size(cache, row);
+        sum = stk_crc32c(sum, &size, sizeof(size));
+        sum = stk_crc32c(sum, stk_cache_row(cache, row),
+                         size < cache->stride_bytes ? size : cache->stride_bytes);
+    }
+    return sum;
+}
+
+static uint32_t *sum_at(const struct stk_cache *cache, uint64_t id)
+{
+    return (uint32_t *)cache->sums.base + (id >> cache->block_shift);
+}
+
+/* Returns true for the first thread that says so. Release: pairs with the acquire in find. */
+static bool mark(const struct stk_cache *cache, uint64_t id, uint8_t state)
+{
+    return atomic_exchange_explicit(&cache->usable[id >> cache->block_shift], state,
+                                    memory_order_release) == STK_CACHE_EMPTY;
+}
+
+bool stk_cache_check(const struct stk_cache *cache, uint64_t id)
+{
+    struct stk_cache *own = (struct stk_cache *)cache; /* atomic members alone */
+    if (atomic_load_explicit(stk_cache_state(cache, id), memory_order_acquire) != STK_CACHE_READY ||
+        atomic_load_explicit(&cache->usable[id >> cache->block_shift], memory_order_relaxed) ==
+            STK_CACHE_SPOILT)
+        return false;
+    const bool good = sum_of(cache, id) == *sum_at(cache, id);
+    if (!mark(cache, id, good ? STK_CACHE_READY : STK_CACHE_SPOILT))
+        return good;
+    if (good)
+        atomic_fetch_add_explicit(&own->own.held_rows, stk_cache_block_rows(cache, id),
+                                  memory_order_release);
+    else
+        atomic_fetch_add_explicit(&own->spoilt, 1U, memory_order_relaxed);
+    return good;
+}
+
+/* ---- the end of loading ---- */
+
 void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
     end_loading(cache, id);
+    if (cache->share.header != NULL)
+        *sum_at(cache, id) = sum_of(cache, id);
     if (!cache->whole_places)
         grow(cache, block_start(cache, id), bytes);
     atomic_fetch_add_explicit(&counts->held_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_READY, memory_order_release);
     atomic_fetch_add_explicit(&counts->held_rows, stk_cache_block_rows(cache, id),
                               memory_order_release);
+    if (cache->share.header != NULL && mark(cache, id, STK_CACHE_READY))
+        atomic_fetch_add_explicit(&cache->own.held_rows, stk_cache_block_rows(cache, id),
+                                  memory_order_release);
 }
 
 void stk_cache_cancel(struct stk_cache *cache, uint64_t id)
@@ -319,7 +424,8 @@ void stk_cache_abandon(struct stk_cache *cache)
 
 uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache)
 {
-    return cache->rows.bytes + cache->states.bytes + cache->sizes.bytes + cache->taken.bytes;
+    return cache->rows.bytes + cache->states.bytes + cache->sizes.bytes + cache->sums.bytes +
+           cache->checked.bytes + cache->taken.bytes;
 }
 
 bool stk_cache_is_paused(const struct stk_cache *cache)

@@ -11,7 +11,9 @@
  * One worker owns a LOADING block; until it is READY, others read those samples from storage.
  *
  * Loaders of several processes can share a cache: segment.h, share.h. A LOADING block then names its loader (LOADING +
- * its number), and if that process has died, the next that wants the block takes it over.
+ * its number), and if that process has died, the next that wants the block takes it over. The loader that fills a block
+ * stores a checksum beside it, which each of the others compares once, before it uses the block; a block that was
+ * changed since then counts as not held, and its samples are read from storage.
  *
  * Pages are taken as rows arrive, never after a row is READY. When the machine's memory, or that of a control
  * group, runs short, the cache is paused: it keeps its rows and takes no more memory. It checks each time it
@@ -31,6 +33,9 @@
 /* LOADING + the loader's number among those that share the cache, up to 255. */
 enum { STK_CACHE_EMPTY, STK_CACHE_READY, STK_CACHE_LOADING };
 
+/* What this loader knows about a block of a shared cache that is READY, beside STK_CACHE_EMPTY and STK_CACHE_READY. */
+enum { STK_CACHE_SPOILT = STK_CACHE_LOADING };
+
 struct stk_cache {
     stoker_cache kind;    /* NONE, ENCODED or DECODED; never AUTO */
     size_t stride_bytes;  /* from one sample to the next */
@@ -38,13 +43,20 @@ struct stk_cache {
     uint32_t block_rows;  /* samples that become READY together */
     uint32_t block_shift; /* log2 of it */
     struct stk_region rows;
-    struct stk_region states;    /* _Atomic uint8_t per block */
-    struct stk_region sizes;     /* uint32_t per sample, ENCODED only */
-    struct stk_region taken;     /* _Atomic uint8_t per page of rows: 1 = in use */
-    uint32_t page_shift;         /* log2 of a page's bytes: a huge page, or an ordinary one */
-    bool whole_places;           /* a sample fills its place: known before it is there */
-    const char *root;            /* where the machine's memory is looked up: see stk_memory_look */
-    struct stk_cache_counts own; /* unused if the cache is shared */
+    struct stk_region states; /* _Atomic uint8_t per block */
+    struct stk_region sums;   /* uint32_t per block, if shared: CRC-32C of its samples */
+    struct stk_region
+        checked; /* _Atomic uint8_t per block, if shared: READY once the sum was right. Not shared */
+    _Atomic uint8_t *usable; /* in states, or in checked if the cache is shared: READY = use it */
+    struct stk_region sizes; /* uint32_t per sample, ENCODED only */
+    struct stk_region taken; /* _Atomic uint8_t per page of rows: 1 = in use */
+    uint32_t page_shift;     /* log2 of a page's bytes: a huge page, or an ordinary one */
+    bool whole_places;       /* a sample fills its place: known before it is there */
+    const char *root;        /* where the machine's memory is looked up: see stk_memory_look */
+    bool has_gaps;           /* parts of a sample may be shorter than their places */
+    uint64_t rows_at;        /* where rows begin in the segment, if shared */
+    struct stk_cache_counts own; /* if the cache is shared, only held_rows: those checked */
+    _Atomic uint64_t spoilt;     /* blocks found changed, if the cache is shared */
     struct stk_cache_share share;
     int share_error; /* -errno: it was to be shared and could not; else 0 */
 };
@@ -56,7 +68,8 @@ struct stk_cache_options {
     size_t stride_bytes;   /* length of the longest sample */
     uint32_t block_rows;   /* a power of two; 1 unless rows are dense in a file */
     bool whole_places;     /* ENCODED: samples are all as long as the longest */
-    const char *root;      /* NULL = the real one; a test's folder. Not copied */
+    bool has_gaps;    /* a sample has several parts, and those may be shorter than their places */
+    const char *root; /* NULL = the real one; a test's folder. Not copied */
     /* STK_SEGMENT_KEY_BYTES: share it with every loader that gives the same key, which must stand for the same samples,
      * kind, stride and blocks. NULL = do not share. Not copied. */
     const char *key;
@@ -91,20 +104,26 @@ static inline _Atomic uint8_t *stk_cache_state(const struct stk_cache *cache, ui
     return (_Atomic uint8_t *)cache->states.base + (id >> cache->block_shift);
 }
 
-/* The row if it is held, else NULL. Acquire: pairs with commit. */
+/* Compare the sum of a shared cache's block, the first time that this loader wants it. Returns true if it may be used. */
+bool stk_cache_check(const struct stk_cache *cache, uint64_t id);
+
+/* The row if it is held, else NULL. Acquire: pairs with commit, or with check. */
 static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint64_t id)
 {
-    if (id >= cache->capacity ||
-        atomic_load_explicit(stk_cache_state(cache, id), memory_order_acquire) != STK_CACHE_READY)
+    if (id >= cache->capacity)
+        return NULL;
+    if (atomic_load_explicit(&cache->usable[id >> cache->block_shift], memory_order_acquire) !=
+            STK_CACHE_READY &&
+        (cache->share.header == NULL || !stk_cache_check(cache, id)))
         return NULL;
     return stk_cache_row(cache, id);
 }
 
-/* Returns true if all samples of the data set are held: for good, since none is ever dropped. */
+/* Returns true if all samples of the data set are held, and checked if need be: for good, since none is ever dropped. */
 static inline bool stk_cache_holds_all(const struct stk_cache *cache, uint64_t count)
 {
     return cache->capacity == count && count > 0 &&
-           atomic_load_explicit(&stk_cache_counts(cache)->held_rows, memory_order_acquire) == count;
+           atomic_load_explicit(&cache->own.held_rows, memory_order_acquire) == count;
 }
 
 /* Claim the loading of id's block. False: it has no place, is held, is loaded by another, or memory is short. */

@@ -15,7 +15,7 @@ struct stk_cache_counts {
     _Atomic uint64_t look_at; /* taken_bytes at which to look again */
     _Atomic uint64_t refused; /* rows turned away while paused */
     _Atomic uint64_t held_bytes;
-    _Atomic uint64_t held_rows; /* release in commit pairs with acquire in holds_all */
+    _Atomic uint64_t held_rows; /* release in commit and check pairs with acquire in holds_all */
 };
 
 #endif

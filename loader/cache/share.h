@@ -1,10 +1,11 @@
 /* share.h - one cache for several loaders, of one process or of several on one node.
  *
- *   segment   | header: form, counts, members | states | sizes | taken | rows |      each from a multiple of 2 MiB:
- *                                                                                    what nobody touches takes no memory
+ *   segment   | header: form, counts, members | states | sizes | sums | taken | rows |   each from a multiple of 2 MiB:
+ *                                                                             what nobody touches takes no memory
  *
  * The loader that makes the segment decides how many samples have a place. The others take that over; if anything else
- * of the form differs, they do not share.
+ * of the form differs, they do not share. All may write, since each loads what it needs: a process that can join (segment.h)
+ * could as well write to the others' own memory. Sums find bytes that were changed by mistake.
  */
 #ifndef STK_CACHE_SHARE_H
 #define STK_CACHE_SHARE_H

@@ -268,11 +268,14 @@ typedef struct stoker_loader_options {
     uint64_t cache_bytes;
     /* One cache for all loaders of a job on this node that read the same files in the same form, of any process: samples
      * are read and decoded once and lie in memory once. Equal files, positions of samples, fields, `resize` and kind of
-     * cache are required, an equal user and PID namespace, and equal variables of the launcher (TORCHELASTIC_RUN_ID,
-     * MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID); loaders that differ have a cache each.
+     * cache are required, an equal user, PID namespace and user namespace (both sides look), and equal variables of the
+     * launcher (TORCHELASTIC_RUN_ID, MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID); loaders that
+     * differ have a cache each. Up to 250 share one at a time, those that were killed included.
      * cache_bytes is then the budget of the shared cache, AUTO's not divided by processes, and the first loader's counts.
      * The memory has no name in a file system and is freed when the last process ends, however it ends. A process that
-     * is killed harms nobody. Up to 250 loaders share a cache at a time; those killed count on. Impossible for samples that do not lie in files, with `reader`, and with DEVICE.
+     * is killed harms nobody. Before its first use of what another process has loaded, a loader compares a checksum, and
+     * reads from the files what was changed by then; what such a process changes later is not noticed.
+     * Impossible for samples that do not lie in files, with `reader`, and with DEVICE.
      * ON: create fails if impossible. Default AUTO: if the launcher's variables name several processes on this node;
      * stats.share_reason reports the choice. */
     stoker_switch share_cache;

@@ -9,10 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "loader/cache/cache.h"
+#include "loader/api/loader.h"
 #include "support/emulator.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
@@ -75,6 +76,9 @@ CleanTest(shared_cache, what_one_loads_all_find)
     for (uint64_t id = 0; id < ROWS; id++)
         if (stk_cache_find(&first, id) == NULL)
             load(id % 2 == 0 ? &first : &second, id);
+    cr_assert_not(stk_cache_holds_all(&first, ROWS), "it has not checked what the second loaded");
+    for (uint64_t id = 0; id < ROWS; id++)
+        cr_assert(stk_cache_find(&first, id) != NULL && stk_cache_find(&second, id) != NULL);
     cr_assert(stk_cache_holds_all(&first, ROWS));
     cr_assert(stk_cache_holds_all(&second, ROWS));
     cr_assert_eq(atomic_load(&stk_cache_counts(&second)->held_bytes), ROWS * STRIDE);
@@ -108,7 +112,7 @@ CleanTest(shared_cache, takes_the_room_of_the_first_and_nothing_else_that_differ
     options.join_only = true;
     cr_assert_eq(refusal(&options), -ENOENT);
     options.join_only = false;
-    /* Pages for states, rows and tables: room for all 100 rows. */
+    /* Pages for states, sums, rows and tables: room for all 100 rows. */
     options.budget_bytes = 5 * (uint64_t)sysconf(_SC_PAGESIZE);
     struct stk_cache first;
     make(&first, &options);
@@ -224,6 +228,74 @@ CleanTest(shared_cache, an_address_that_nobody_serves_delays_but_does_not_stop)
     close(squatter);
 }
 
+/* ---- bytes that another process changes ---- */
+
+/* What each kind of cache sums: a block of rows; samples of their own lengths; records with parts of any length. */
+static const struct summed {
+    stoker_cache kind;
+    uint32_t block_rows;
+    bool has_gaps;
+    uint32_t stride_bytes;
+    uint32_t filled; /* bytes of each sample, from its start */
+} summed[] = {
+    { STOKER_CACHE_DECODED, 1, false, STRIDE, STRIDE },
+    { STOKER_CACHE_DECODED, 8, false, STRIDE, STRIDE },
+    { STOKER_CACHE_ENCODED, 1, false, STRIDE, STRIDE - 3 },
+    { STOKER_CACHE_ENCODED, 4, false, STRIDE, STRIDE },
+    { STOKER_CACHE_ENCODED, 1, true, 5 * 4096 + 100, 4096 + 7 },
+    { STOKER_CACHE_DECODED, 1, true, 100, 100 },
+};
+
+static void fill(struct stk_cache *cache, const struct summed *form, uint64_t id)
+{
+    cr_assert(stk_cache_begin(cache, id));
+    const uint64_t first = stk_cache_block_first(cache, id);
+    for (uint64_t row = first; row < first + stk_cache_block_rows(cache, id); row++) {
+        memset(stk_cache_row(cache, row), (int)row + 1, form->filled);
+        if (form->kind == STOKER_CACHE_ENCODED && !form->has_gaps)
+            *stk_cache_size(cache, row) = form->filled;
+    }
+    stk_cache_commit(cache, id, form->filled);
+}
+
+static long pages_in_use(const struct stk_cache *cache)
+{
+    struct stat status;
+    cr_assert_eq(fstat(cache->share.segment.memory, &status), 0);
+    return (long)status.st_blocks * 512 / sysconf(_SC_PAGESIZE);
+}
+
+CleanTest(shared_cache, a_block_that_was_changed_is_not_used)
+{
+    for (size_t i = 0; i < sizeof(summed) / sizeof(summed[0]); i++) {
+        const struct summed *want = &summed[i];
+        struct stk_cache_options options = form();
+        options.budget_bytes = UINT64_MAX / 4;
+        options.kind = want->kind;
+        options.block_rows = want->block_rows;
+        options.has_gaps = want->has_gaps;
+        options.stride_bytes = want->stride_bytes;
+        struct stk_cache first, second;
+        make(&first, &options);
+        make(&second, &options);
+        for (uint64_t id = 0; id < ROWS; id += want->block_rows)
+            fill(&first, want, id);
+        const long pages = pages_in_use(&first);
+        stk_cache_row(&first, 48)[want->filled - 1] ^= 1U;
+        uint64_t held = 0;
+        for (uint64_t id = 0; id < ROWS; id++)
+            held += stk_cache_find(&second, id) != NULL;
+        cr_assert_eq(pages_in_use(&first), pages, "%zu: a sum took memory", i);
+        cr_assert_eq(held, ROWS - want->block_rows, "%zu: %d", i, (int)held);
+        cr_assert_null(stk_cache_find(&second, 48));
+        cr_assert_not(stk_cache_begin(&second, 48), "others may be using it");
+        cr_assert_eq(atomic_load(&second.spoilt), 1);
+        cr_assert_not(stk_cache_holds_all(&second, ROWS));
+        stk_cache_destroy(&first);
+        stk_cache_destroy(&second);
+    }
+}
+
 /* ---- processes of another PID namespace ---- */
 
 enum answer { REFUSED = 10, SERVED, IMPOSSIBLE };
@@ -332,7 +404,7 @@ CleanTest(shared_cache, every_failure_leaves_a_cache_that_holds_nothing)
         stk_cache_destroy(&cache);
         cr_assert_eq(open_descriptors(), before);
     } while (stk_fault_disarm());
-    cr_assert_gt(nth, 6, "the segment, its header, four regions, a thread");
+    cr_assert_gt(nth, 8, "the segment, its header, six regions, a thread");
 }
 
 CleanTest(shared_cache, the_numbers_of_loaders_that_left_are_given_again)
@@ -410,6 +482,37 @@ CleanTest(shared_cache, a_second_loader_reads_nothing)
         stoker_loader_destroy(&first);
         stoker_loader_destroy(&second);
         stoker_dataset_close(&again);
+    }
+    stk_file_set_remove(&set);
+}
+
+static uint32_t heard; /* warnings of rows that were changed */
+
+static void listen_to(void *self, stoker_log_level level, const char *message)
+{
+    (void)self;
+    heard +=
+        level == STOKER_LOG_WARNING && strstr(message, "was changed by another process") != NULL;
+}
+
+CleanTest(shared_cache, a_changed_row_is_read_again_and_not_delivered)
+{
+    struct stk_file_set set;
+    cr_assert(stk_file_set_make(&set, SAMPLES, 20, 20, 0));
+    for (stoker_cache kind = STOKER_CACHE_ENCODED; kind <= STOKER_CACHE_DECODED; kind++) {
+        stoker_loader_options options = loader_options(kind);
+        options.on_log = listen_to;
+        heard = 0;
+        stoker_loader *first = loader_of(set.dataset, &options);
+        deliver_all(first, &set);
+        struct stk_cache *cache = &first->pipeline.cache;
+        for (uint64_t id = 0; id < SAMPLES; id += cache->block_rows)
+            stk_cache_row(cache, id)[3] ^= 0x10U;
+        stoker_loader *second = loader_of(set.dataset, &options);
+        cr_assert_gt(deliver_all(second, &set).reads, 0);
+        cr_assert_eq(heard, 1, "%d", (int)heard);
+        stoker_loader_destroy(&first);
+        stoker_loader_destroy(&second);
     }
     stk_file_set_remove(&set);
 }
