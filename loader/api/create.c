@@ -455,5 +455,8 @@ int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
                          const stoker_loader_options *options, stoker_error *error)
 {
     struct stk_kept_cache none = { .cache = { .kind = STOKER_CACHE_NONE } };
-    return out == NULL ? STOKER_EINVAL : stk_loader_create(out, dataset, options, &none, error);
+    const struct stk_place nowhere = STK_NOWHERE;
+    return out == NULL ? stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                                       "loader create: out is NULL")
+                       : stk_loader_create(out, dataset, options, &none, error);
 }

@@ -23,10 +23,6 @@ int stk_length_choice_check(const stoker_loader_options *options, const stoker_d
     const struct stk_place nowhere = STK_NOWHERE;
     if (options->batch_values_max == 0)
         return 0;
-    if (options->batch_window < 1 || options->batch_window > STOKER_BATCH_WINDOW_MAX)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "batch_window %" PRIu32 " is not in 1..%d", options->batch_window,
-                             STOKER_BATCH_WINDOW_MAX);
     if (options->last == STOKER_LAST_PAD)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "batch_values_max: batches differ in their samples, so last must be "

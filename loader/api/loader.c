@@ -310,6 +310,7 @@ static int take_turn(stoker_loader *loader, stoker_batch *out, int32_t timeout_m
     const int rc = next(loader, out, timeout_ms);
     stk_log_update(loader);
     stk_poll_update(loader);
+    stk_poll_paused(loader, rc);
     stk_leases_end_turn(&loader->leases);
     if (rc == STOKER_OK)
         out->struct_size = size;

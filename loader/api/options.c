@@ -80,6 +80,10 @@ static int check_counts(const stoker_loader_options *options, stoker_error *erro
                      "read_depth %" PRIu32 " is not in 1..%d or STOKER_READ_DEPTH_AUTO",
                      options->read_depth, STOKER_READ_DEPTH_MAX);
     if (rc == 0)
+        rc = require(options->batch_window >= 1 && options->batch_window <= STOKER_BATCH_WINDOW_MAX,
+                     error, STOKER_EINVAL, "batch_window %" PRIu32 " is not in 1..%d",
+                     options->batch_window, STOKER_BATCH_WINDOW_MAX);
+    if (rc == 0)
         rc = require(options->epochs >= 1, error, STOKER_EINVAL,
                      "epochs 0 is neither a number of epochs nor STOKER_EPOCHS_ENDLESS");
     if (rc == 0)
@@ -91,8 +95,11 @@ static int check_counts(const stoker_loader_options *options, stoker_error *erro
 
 static int check_choices(const stoker_loader_options *options, stoker_error *error)
 {
-    int rc = require((unsigned)options->device <= STOKER_DEVICE_CUDA_HOST, error, STOKER_EDEVICE,
+    int rc = require((unsigned)options->device <= STOKER_DEVICE_CUDA_HOST, error, STOKER_EINVAL,
                      "device %d is not AUTO, CPU, CUDA or CUDA_HOST", (int)options->device);
+    if (rc == 0)
+        rc = require((unsigned)options->dtype <= STOKER_DTYPE_BOOL, error, STOKER_EINVAL,
+                     "dtype %d is not NONE or one of UINT8 to BOOL", (int)options->dtype);
     if (rc == 0)
         rc = require(options->device_index < STOKER_DEVICE_INDEX_MAX, error, STOKER_EINVAL,
                      "device_index %" PRIu32 " is not below %d", options->device_index,
@@ -249,7 +256,9 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
     if (rc == 0)
         rc = require(to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 ||
                          to == STOKER_DTYPE_BFLOAT16 || options->mean_count == 0,
-                     error, STOKER_EINVAL, "mean and std need a dtype of float32 or less");
+                     error, STOKER_EINVAL,
+                     "mean and std need a dtype of float32, float16 or bfloat16, not %s",
+                     stoker_dtype_name(to));
     if (rc == 0)
         rc = require(options->layout == STOKER_LAYOUT_NHWC || to == dataset->info.dtype ||
                          to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 ||

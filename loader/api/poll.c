@@ -67,6 +67,13 @@ void stk_poll_update(stoker_loader *loader)
     stk_slots_await_none(slots);
 }
 
+void stk_poll_paused(stoker_loader *loader, int rc)
+{
+    const bool waits = rc == STOKER_ETIMEDOUT || rc == STOKER_EPOCH_END || rc == STOKER_INTERRUPTED;
+    if (loader->polls && waits && is_due(loader))
+        stk_slots_set_event(&loader->pipeline.slots);
+}
+
 int stoker_loader_fd(stoker_loader *loader, int *fd, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;

@@ -15,6 +15,11 @@
 /* Something may have changed what next() would do. Does nothing unless the caller polls. Consumer's thread. */
 void stk_poll_update(stoker_loader *loader);
 
+/* next() returned `rc` instead of a batch, and the caller waits for the descriptor again. If it is
+ * readable already, make an edge: a caller that waits for edges (EPOLLET) would not come back.
+ * Consumer's thread. */
+void stk_poll_paused(stoker_loader *loader, int rc);
+
 /* Close the descriptor, if there is one. No thread uses the loader any more. */
 void stk_poll_close(stoker_loader *loader);
 

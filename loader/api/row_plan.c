@@ -297,6 +297,11 @@ static bool is_hooked(const stoker_loader *loader)
 static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoker_error *error)
 {
     const stoker_switch wanted = loader->options.convert_on_device;
+    const struct stk_place nowhere = STK_NOWHERE;
+    if (!loader->on_device && wanted == STOKER_SWITCH_ON)
+        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+                             "convert_on_device is ON, but batches are not delivered on a GPU: "
+                             "set device to CUDA, or convert_on_device to AUTO");
     if (!loader->on_device || wanted == STOKER_SWITCH_OFF || loader->device_convert.on)
         return 0;
     const bool varies = loader->pipeline.dataset->fields[0].info.varies;
@@ -313,7 +318,6 @@ static int plan_device(stoker_loader *loader, struct stk_framing *framing, stoke
         loader->convert_reason[0] = '\0';
     if (rc == 0 || wanted != STOKER_SWITCH_ON)
         return 0;
-    const struct stk_place nowhere = STK_NOWHERE;
     return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "convert_on_device: %s",
                          loader->convert_reason);
 }

@@ -15,6 +15,7 @@
 enum { STK_STATE_CHANGED = 2 }; /* flag */
 
 struct stk_resume {
+    const char *option; /* that the token was given in, for messages; of `expected` */
     uint64_t seed;
     uint64_t epoch;
     uint64_t position;

@@ -219,7 +219,11 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     stoker_trainer_options given;
     stoker_trainer *trainer = NULL;
     if (out == NULL || model == NULL || options == NULL)
-        return STOKER_EINVAL;
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                             "trainer: %s is NULL",
+                             out == NULL     ? "out"
+                             : model == NULL ? "model"
+                                             : "options");
     int rc = stk_trainer_options_copy(&given, options, error);
     if (rc != STOKER_OK)
         return rc;

@@ -16,29 +16,31 @@ bool stk_trainer_device_decides(const stoker_trainer *trainer)
 
 const stoker_error *stoker_trainer_error(const stoker_trainer *trainer)
 {
-    return trainer->error.code == STOKER_OK ? NULL : &trainer->error;
+    return trainer == NULL || trainer->error.code == STOKER_OK ? NULL : &trainer->error;
 }
 
 uint64_t stoker_trainer_updates(const stoker_trainer *trainer)
 {
-    return trainer->progress.updates;
+    return trainer == NULL ? 0 : trainer->progress.updates;
 }
 
 const char *stoker_trainer_backend(const stoker_trainer *trainer)
 {
-    return trainer->backend_name;
+    return trainer == NULL ? NULL : trainer->backend_name;
 }
 
 uint32_t stoker_trainer_threads(const stoker_trainer *trainer)
 {
     uint32_t threads = 0;
-    for (uint32_t s = 0; s < trainer->stage_count; s++)
+    for (uint32_t s = 0; trainer != NULL && s < trainer->stage_count; s++)
         threads += trainer->stage[s]->ops->threads(trainer->stage[s]->backend);
     return threads;
 }
 
 struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer)
 {
+    if (trainer == NULL)
+        return NULL;
     const struct stk_stage *const first = trainer->stage[0];
     return first->ops->device == NULL ? NULL : first->ops->device->stream(first->backend);
 }

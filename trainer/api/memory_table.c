@@ -7,7 +7,8 @@
 
 void stoker_trainer_get_memory(const stoker_trainer *trainer, stoker_trainer_memory *out)
 {
-    *out = trainer->memory;
+    if (out != NULL)
+        *out = trainer == NULL ? (stoker_trainer_memory){ 0 } : trainer->memory;
 }
 
 enum { TABLE_BYTES = 3072 };
@@ -98,8 +99,12 @@ static void add_crossing(char *table, const char *crossing)
 
 size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, size_t bytes)
 {
-    const bool two = trainer->stage_count > 1;
     char table[TABLE_BYTES] = "";
+    if (text != NULL && bytes > 0)
+        text[0] = '\0';
+    if (trainer == NULL)
+        return 0;
+    const bool two = trainer->stage_count > 1;
     for (uint32_t s = 0; s < trainer->stage_count; s++) {
         if (two)
             add_heading(table, trainer->stage[s]);
@@ -112,7 +117,7 @@ size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, si
         add_crossing(table, trainer->runner->crossing);
     }
     const size_t length = strlen(table);
-    if (bytes > 0) {
+    if (text != NULL && bytes > 0) {
         const size_t copied = length < bytes ? length : bytes - 1;
         memcpy(text, table, copied);
         text[copied] = '\0';

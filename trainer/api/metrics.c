@@ -101,8 +101,10 @@ int stoker_trainer_set_metrics_interval(stoker_trainer *trainer, uint32_t passes
 /* Sums over the stages, and the first reason. */
 void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_capture *out)
 {
+    if (out == NULL)
+        return;
     *out = (stoker_trainer_capture){ .reason = NULL };
-    for (uint32_t s = 0; s < trainer->stage_count; s++) {
+    for (uint32_t s = 0; trainer != NULL && s < trainer->stage_count; s++) {
         const struct stk_stage *const stage = trainer->stage[s];
         if (stage->ops->device == NULL)
             continue;

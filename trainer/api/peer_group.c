@@ -7,7 +7,8 @@
 int stoker_peer_group_create(stoker_peer_group **out, uint32_t world_size, stoker_error *error)
 {
     if (out == NULL)
-        return STOKER_EINVAL;
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS,
+                             &(struct stk_place)STK_NOWHERE, "peer group: out is NULL");
     if (world_size < 1 || world_size > STK_GROUP_RANKS_MAX)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE, "world_size = %u: expected 1 to %d",

@@ -78,12 +78,12 @@ int stoker_trainer_any(stoker_trainer *trainer, bool *flag)
 
 uint32_t stoker_trainer_rank(const stoker_trainer *trainer)
 {
-    return trainer->peers->rank;
+    return trainer == NULL ? 0 : trainer->peers->rank;
 }
 
 uint32_t stoker_trainer_world_size(const stoker_trainer *trainer)
 {
-    return trainer->peers->world_size;
+    return trainer == NULL ? 0 : trainer->peers->world_size;
 }
 
 /* ---- a pass ---------------------------------------------------------------------- */

@@ -41,5 +41,7 @@ bool stk_rank_has_gpu(const struct stk_peers *peers, const stoker_model *model,
 
 uint32_t stoker_trainer_device_index(const stoker_trainer *trainer)
 {
-    return trainer->stage[0]->ops == &stk_backend_cuda ? trainer->settings.backend.device : 0;
+    return trainer != NULL && trainer->stage[0]->ops == &stk_backend_cuda
+               ? trainer->settings.backend.device
+               : 0;
 }

@@ -57,12 +57,13 @@ static inline stoker_dataset_options stoker_dataset_options_made(void)
     }
 #endif
 
-/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that cannot use the
- * header. NULL and sizes that this version does not know are left alone. */
+/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that
+ * cannot use the header. NULL, and a size that is smaller than any version's or absurd, are left
+ * alone: create or open then refuses the struct by its struct_size, if it was 0 before. */
 STOKER_API void stoker_dataset_options_init_sized(stoker_dataset_options *options,
                                                   size_t struct_size);
 
-/* Set all options to their defaults. */
+/* Set all options to their defaults. For C and C++ only: it is no symbol of the library. */
 static inline void stoker_dataset_options_init(stoker_dataset_options *options)
 {
     stoker_dataset_options_init_sized(options, sizeof(*options));
@@ -90,8 +91,16 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
  *   packed:2048:(SPEC)          rows of 2048 tokens, packed from whole documents
  *   mix:0.7*(SPEC)+0.3*(SPEC)   several, each with its share of the order: see stoker/mix.h
  *
- * or a plain path, whose format is recognised. options (NULL = the defaults) and error may be NULL. On success *out belongs to the caller,
- * to be closed by stoker_dataset_close(); on failure *out is untouched, and *error has the cause. */
+ * or a plain path, whose format is recognised. options (NULL = the defaults) and error may be
+ * NULL. On success *out belongs to the caller, to be closed by stoker_dataset_close(); on failure
+ * *out is untouched, and *error has the cause.
+ *
+ * Errors: STOKER_EINVAL (out or spec is NULL, or an option), ESPEC (no such format, parameter,
+ * value or split), ENOENT, EACCES, EISDIR, EIO, ENOFILE (a file cannot be opened or read), EMAGIC,
+ * ETRUNCATED, EOVERSIZE, EFORMAT, ECORRUPT (a file is not what its format says), EMISMATCH (files,
+ * or joined data sets, do not fit each other), EEMPTY (no samples), ETYPE, ELIMIT (a size or count
+ * is above a limit), ENOTSUP (a kind of the format that is not supported, or a codec that this
+ * build lacks), ECHANGED (an index no longer fits its files), ENOMEM. */
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options, stoker_error *error);
 
@@ -316,7 +325,8 @@ STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 /* stoker_dataset_field_bytes() of field 0. */
 STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
 
-/* The name of a class of the label, owned by the data set; NULL if it has no name or does not exist. */
+/* The name of a class of the label, owned by the data set; NULL if it has no name or does not
+ * exist. It has the bytes of the folder or file that it comes from: control characters, too. */
 STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index);
 
 /* The name of class `index` of field `field`: of a column of words, say. Owned by the data set; NULL if it has no name, or

@@ -455,12 +455,13 @@ static inline stoker_loader_options stoker_loader_options_made(void)
     }
 #endif
 
-/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that cannot use the
- * header. NULL and sizes that this version does not know are left alone. */
+/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that
+ * cannot use the header. NULL, and a size that is smaller than any version's or absurd, are left
+ * alone: create or open then refuses the struct by its struct_size, if it was 0 before. */
 STOKER_API void stoker_loader_options_init_sized(stoker_loader_options *options,
                                                  size_t struct_size);
 
-/* Set all options to their defaults. */
+/* Set all options to their defaults. For C and C++ only: it is no symbol of the library. */
 static inline void stoker_loader_options_init(stoker_loader_options *options)
 {
     stoker_loader_options_init_sized(options, sizeof(*options));
@@ -535,6 +536,11 @@ STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, in
  * built on them. When it is readable call next() with timeout_ms 0, until that returns STOKER_ETIMEDOUT or you want no
  * more batches. It is readable at the end of an epoch, after an error and an interrupt, and if a call returns EBUSY at once, too.
  *
+ * With edges (EPOLLET, as tokio and mio use it) likewise: call next() with timeout_ms 0 until it
+ * returns something else than STOKER_OK. An edge follows once it is worth calling again, after
+ * STOKER_ETIMEDOUT at once if only next() gets further; none follows STOKER_EBUSY before you
+ * release a batch.
+ *
  * It may be readable although next() then returns STOKER_ETIMEDOUT, or with on_lent WAIT or GROW EBUSY: wait again. It is always readable without workers
  * (num_workers = 0) and while batches are being copied to a GPU, where only next() finds out that a copy is done.
  *
@@ -575,7 +581,9 @@ STOKER_API void stoker_loader_destroy(stoker_loader **loader);
 STOKER_API int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *options,
                                      stoker_error *error);
 
-/* The first error of this loader, or NULL if there was none. Valid until destroy. */
+/* The error that ended the run, or NULL: then a negative code of next() is STOKER_ETIMEDOUT,
+ * STOKER_EBUSY, STOKER_EFORKED or STOKER_EINVAL (an argument of that call), whose code says all.
+ * Valid until destroy. */
 STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
 
 /* The state after the last batch that next() delivered. The first call for a data set computes its fingerprint:

@@ -34,6 +34,7 @@ static struct stk_resume expected_of(const stoker_state *state, uint32_t differs
 {
     const uint8_t *bytes = state->bytes;
     return (struct stk_resume){
+        .option = "resume",
         .seed = stk_load_le64(bytes + 8) ^ (differs & 1),
         .count = stk_load_le64(bytes + 32) ^ (differs >> 2 & 1),
         .shuffle = (stk_load_le32(bytes + 40) & 1) != (differs >> 1 & 1),

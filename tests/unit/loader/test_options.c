@@ -71,6 +71,8 @@ CleanTest(options, counts_out_of_range)
     REFUSE(read_depth, STOKER_READ_DEPTH_MAX + 1, STOKER_EINVAL);
     ACCEPT(read_depth, STOKER_READ_DEPTH_AUTO);
     REFUSE(epochs, 0, STOKER_EINVAL);
+    REFUSE(batch_window, 0, STOKER_EINVAL);
+    REFUSE(batch_window, STOKER_BATCH_WINDOW_MAX + 1, STOKER_EINVAL);
     ACCEPT(epochs, STOKER_EPOCHS_ENDLESS);
     ACCEPT(epochs, STOKER_EPOCHS_ENDLESS - 1);
     ACCEPT(cache_bytes, 0);
@@ -95,9 +97,10 @@ CleanTest(options, counts_out_of_range)
 CleanTest(options, choices_out_of_range)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
-    REFUSE(device, (stoker_device)4, STOKER_EDEVICE);
-    REFUSE(device, (stoker_device)-1, STOKER_EDEVICE);
+    REFUSE(device, (stoker_device)4, STOKER_EINVAL);
+    REFUSE(device, (stoker_device)-1, STOKER_EINVAL);
     REFUSE(convert_on_device, (stoker_switch)3, STOKER_EINVAL);
+    REFUSE(convert_on_device, STOKER_SWITCH_ON, STOKER_ENOTSUP); /* on the CPU */
     REFUSE(pin_memory, (stoker_switch)3, STOKER_EINVAL);
     REFUSE(pin_memory, (stoker_switch)-1, STOKER_EINVAL);
     REFUSE(cache, (stoker_cache)5, STOKER_EINVAL);
@@ -108,7 +111,7 @@ CleanTest(options, choices_out_of_range)
     REFUSE(deal, (stoker_deal)-1, STOKER_EINVAL);
     REFUSE(dtype, STOKER_DTYPE_INT8, STOKER_ETYPE);
     REFUSE(dtype, STOKER_DTYPE_FLOAT64, STOKER_ETYPE);
-    REFUSE(dtype, (stoker_dtype)99, STOKER_ETYPE);
+    REFUSE(dtype, (stoker_dtype)99, STOKER_EINVAL);
     REFUSE(dtype, STOKER_DTYPE_FLOAT64, STOKER_ETYPE);
     ACCEPT(dtype, STOKER_DTYPE_FLOAT16);
     stoker_dataset_close(&dataset);

@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "loader/api/loader.h"
 #include "support/leaks.h"
@@ -126,6 +128,33 @@ CleanTest(poll, readable_to_the_end_while_batches_are_ready, .timeout = 60)
         cr_assert_eq(stoker_loader_next(loader, &batch, 0), STOKER_FINISHED);
     }
     close_loader(loader, fd);
+}
+
+/* A caller that waits for edges is woken again, also if only next() makes rows. */
+CleanTest(poll, edges_lead_through_all_epochs, .timeout = 60)
+{
+    for (int32_t workers = 0; workers < 2; workers++) {
+        int fd, rc = STOKER_OK;
+        uint32_t samples = 0;
+        stoker_loader_options options = options_of(workers);
+        options.epochs = 2;
+        stoker_batch batch = STOKER_BATCH_INIT;
+        stoker_loader *loader = open_loader(&options, SAMPLES, &fd);
+        struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+        const int events = epoll_create1(EPOLL_CLOEXEC);
+        cr_assert_eq(epoll_ctl(events, EPOLL_CTL_ADD, fd, &event), 0);
+        while (rc != STOKER_FINISHED) {
+            cr_assert_eq(epoll_wait(events, &event, 1, STK_POLL_MS), 1, "%u samples", samples);
+            while ((rc = stoker_loader_next(loader, &batch, 0)) == STOKER_OK) {
+                samples += batch.count;
+                stoker_batch_release(&batch);
+            }
+            cr_assert_geq(rc, STOKER_ETIMEDOUT);
+        }
+        cr_assert_eq(samples, 2 * SAMPLES);
+        close(events);
+        close_loader(loader, fd);
+    }
 }
 
 CleanTest(poll, readable_after_an_interrupt, .timeout = 60)

@@ -304,6 +304,12 @@ CleanTest(resume, from_a_token_of_another_set_is_refused)
     cr_assert_eq(stoker_loader_create(&loader, other, &options, &error), STOKER_ESTATE);
     cr_assert_null(loader);
     cr_assert_not_null(strstr(error.message, "101"));
+    cr_assert_eq(strncmp(error.message, "resume: ", 8), 0);
+    options.resume = NULL;
+    options.resume_bytes = &state;
+    options.resume_byte_count = sizeof(state);
+    cr_assert_eq(stoker_loader_create(&loader, other, &options, &error), STOKER_ESTATE);
+    cr_assert_eq(strncmp(error.message, "resume_bytes: ", 14), 0, "%s", error.message);
     stoker_dataset_close(&other);
     cr_assert_eq(
         stoker_dataset_open(&other, "synth:bytes?count=100&shape=3&dtype=int8", NULL, NULL), 0);

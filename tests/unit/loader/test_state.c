@@ -7,7 +7,8 @@
 #include "loader/base/rng.h"
 #include "support/leaks.h"
 
-static const struct stk_resume resume = { .seed = 0x1122334455667788,
+static const struct stk_resume resume = { .option = "resume",
+                                          .seed = 0x1122334455667788,
                                           .epoch = 7,
                                           .position = 4096,
                                           .count = 60000,

@@ -108,6 +108,46 @@ static bool same_weights(const stoker_trainer *a, const stoker_trainer *b)
                    a->model->statistic_floats * sizeof(float)) == 0);
 }
 
+CleanTest(trainer_step, no_trainer_is_no_crash)
+{
+    stoker_model *model = network(false, false);
+    stoker_trainer *trainer = NULL;
+    stoker_peer_group *group = NULL;
+    const stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    const struct {
+        stoker_trainer **out;
+        const stoker_model *model;
+        const stoker_trainer_options *options;
+        const char *expected;
+    } cases[] = { { NULL, model, &options, "trainer: out is NULL" },
+                  { &trainer, NULL, &options, "trainer: model is NULL" },
+                  { &trainer, model, NULL, "trainer: options is NULL" } };
+    stoker_error error;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cr_assert_eq(stoker_trainer_create(cases[i].out, cases[i].model, cases[i].options, &error),
+                     STOKER_EINVAL);
+        cr_assert_str_eq(error.message, cases[i].expected);
+    }
+    cr_assert_eq(stoker_peer_group_create(NULL, 2, &error), STOKER_EINVAL);
+    cr_assert_str_eq(error.message, "peer group: out is NULL");
+    cr_assert_null(group);
+
+    stoker_trainer_memory memory = { .peak = 1 };
+    stoker_trainer_capture capture = { .queued = 1 };
+    char text[8] = "x";
+    stoker_trainer_get_memory(NULL, &memory);
+    stoker_trainer_get_capture(NULL, &capture);
+    cr_assert(memory.peak == 0 && capture.queued == 0);
+    cr_assert_eq(stoker_trainer_memory_table(NULL, text, sizeof(text)), 0);
+    cr_assert_str_eq(text, "");
+    cr_assert(stoker_trainer_error(NULL) == NULL && stoker_trainer_backend(NULL) == NULL &&
+              stoker_trainer_stream(NULL) == NULL);
+    cr_assert(stoker_trainer_updates(NULL) == 0 && stoker_trainer_threads(NULL) == 0 &&
+              stoker_trainer_rank(NULL) == 0 && stoker_trainer_world_size(NULL) == 0 &&
+              stoker_trainer_device_index(NULL) == 0);
+    stoker_model_destroy(&model);
+}
+
 /* PyTorch's ASGD works out its rate at the end of a step for the next one, so a schedule is one update late. */
 CleanTest(trainer_step, asgd_uses_the_rate_of_the_update_before)
 {

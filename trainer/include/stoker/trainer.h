@@ -264,10 +264,12 @@ STOKER_API int stoker_peer_group_create(stoker_peer_group **out, uint32_t world_
 /* After its last trainer was destroyed. NULL-safe; sets NULL. */
 STOKER_API void stoker_peer_group_destroy(stoker_peer_group **group);
 
-/* Check options, plan and take all memory, initialise the weights. The model must be closed and outlive the
- * trainer. On success the caller owns *out; on failure it is unchanged, and *error has the cause; error may be
- * NULL. STOKER_EINVAL (the message names the option), STOKER_ELIMIT (nothing fits in memory_budget; the message names the least that would), STOKER_ENOMEM,
- * STOKER_ETHREAD, STOKER_EDEVICE (no such back end; the GPU failed, or runs none of the engines for a layer). All ranks; STOKER_EPEER; STOKER_ENOTSUP (peers: no MPI, or a launcher
+/* Check options, plan and take all memory, initialise the weights. The model must be closed and
+ * outlive the trainer. On success the caller owns *out; on failure it is unchanged, and *error has
+ * the cause; error may be NULL. STOKER_EINVAL (the message names the option; options must not be
+ * NULL), STOKER_ELIMIT (nothing fits in memory_budget; the message names the least that would),
+ * STOKER_ENOMEM, STOKER_ETHREAD, STOKER_EDEVICE (no such back end; the GPU failed, or runs none of
+ * the engines for a layer). All ranks; STOKER_EPEER; STOKER_ENOTSUP (peers: no MPI, or a launcher
  * or a back end that it does not serve; BFLOAT16 on a GPU or CPU without it). */
 STOKER_API int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
                                      const stoker_trainer_options *options, stoker_error *error);
@@ -322,7 +324,8 @@ STOKER_API int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluati
 STOKER_API int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32_t count,
                                       float *outputs);
 
-/* The last error of step, flush, evaluate or predict; NULL if there was none. Valid until the next call. */
+/* The last error of step, flush, evaluate or predict; NULL if there was none. Valid until the next
+ * call. This and all that take a const trainer accept NULL, and give NULL or 0. */
 STOKER_API const stoker_error *stoker_trainer_error(const stoker_trainer *trainer);
 
 STOKER_API void stoker_trainer_get_memory(const stoker_trainer *trainer,
