@@ -3,6 +3,7 @@
  * Loads are copies of known size, so the compiler makes vectors of them at any alignment.
  */
 #include "datasets/tokens/widen.h"
+#include "loader/base/cpu_features.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -95,7 +96,7 @@ AVX2 static bool widen_u16_i64_avx2(const void *restrict from, void *restrict to
 
 static stk_widen_fn *faster(stk_widen_fn *widen)
 {
-    if (!__builtin_cpu_supports("avx2"))
+    if (!stk_cpu_has(STK_CPU_AVX2))
         return widen;
     return widen == widen_u16_i32   ? widen_u16_i32_avx2
            : widen == widen_u16_i64 ? widen_u16_i64_avx2

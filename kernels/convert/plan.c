@@ -5,12 +5,9 @@
 #include "kernels/convert/convert.h"
 #include "kernels/convert/variants.h"
 #include "kernels/float16.h"
+#include "loader/base/cpu_features.h"
 #include <assert.h>
 #include <math.h>
-
-#ifdef STK_KERNELS_X86
-#include <cpuid.h>
-#endif
 
 enum {
     PERIOD_STEP = 16,            /* elements that the widest variant converts at a time */
@@ -26,15 +23,13 @@ bool stk_convert_runs_anywhere(void)
 #ifdef STK_KERNELS_X86
 bool stk_convert_runs_on_avx2(void)
 {
-    unsigned a, b, c, d; /* clang cannot ask __builtin_cpu_supports() for F16C */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    return stk_cpu_has(STK_CPU_AVX2 | STK_CPU_FMA | STK_CPU_F16C);
 }
 
 bool stk_convert_runs_on_avx512(void)
 {
-    return stk_convert_runs_on_avx2() && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return stk_convert_runs_on_avx2() &&
+           stk_cpu_has(STK_CPU_AVX512F | STK_CPU_AVX512BW | STK_CPU_AVX512VL);
 }
 #endif
 

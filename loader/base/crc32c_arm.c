@@ -5,12 +5,11 @@
  *
  * In this file a sum is the instruction's state: the interface's checksum, inverted.
  */
+#include "loader/base/cpu_features.h"
 #include "loader/base/crc32c.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#include <stdbool.h>
-#include <sys/auxv.h>
 
 /* gcc and clang name features and instructions differently, and arm_acle.h needs flags for the whole file. */
 #if defined(__clang__)
@@ -51,19 +50,14 @@ CRC static uint32_t sum_arm_strips(uint32_t sum_before, const void *bytes, size_
     return ~sum_all(~sum_before, bytes, size);
 }
 
-static bool has(unsigned long capabilities)
-{
-    return (getauxval(AT_HWCAP) & capabilities) == capabilities;
-}
-
 stk_crc32c_fn *stk_crc32c_arm(void)
 {
-    return has(HWCAP_CRC32) ? sum_arm : NULL;
+    return stk_cpu_has(STK_CPU_ARM_CRC32) ? sum_arm : NULL;
 }
 
 stk_crc32c_fn *stk_crc32c_arm_strips(void)
 {
-    return has(HWCAP_CRC32 | HWCAP_PMULL) ? sum_arm_strips : NULL;
+    return stk_cpu_has(STK_CPU_ARM_CRC32 | STK_CPU_ARM_PMULL) ? sum_arm_strips : NULL;
 }
 #else
 stk_crc32c_fn *stk_crc32c_arm(void)

@@ -10,6 +10,7 @@
  *
  * In this file a sum is the instruction's state: the interface's checksum, inverted.
  */
+#include "loader/base/cpu_features.h"
 #include "loader/base/crc32c.h"
 
 #if defined(__x86_64__)
@@ -266,8 +267,7 @@ AVX512 static uint32_t copy_avx512(uint32_t sum_before, void *target, const void
 
 static bool has_avx512(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           stk_crc32c_avx2() != NULL;
+    return stk_cpu_has(STK_CPU_AVX512F | STK_CPU_AVX512VL) && stk_crc32c_avx2() != NULL;
 }
 
 stk_crc32c_fn *stk_crc32c_avx512(void)

@@ -14,6 +14,7 @@
  *
  * In this file a sum is the instruction's state: the interface's checksum, inverted.
  */
+#include "loader/base/cpu_features.h"
 #include "loader/base/crc32c.h"
 
 #if defined(__x86_64__)
@@ -248,12 +249,12 @@ AVX2 static uint32_t sum_avx2(uint32_t sum_before, const void *bytes, size_t siz
 
 static bool has_sse42(void)
 {
-    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+    return stk_cpu_has(STK_CPU_SSE42 | STK_CPU_PCLMUL);
 }
 
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq") && has_sse42();
+    return stk_cpu_has(STK_CPU_AVX2 | STK_CPU_VPCLMULQDQ) && has_sse42();
 }
 
 stk_crc32c_fn *stk_crc32c_sse42(void)

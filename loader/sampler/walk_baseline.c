@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "loader/base/cpu_features.h"
 #include "loader/sampler/walk.h"
 
 /* The rounds over a whole block: the inner loops have no branches and vectorise. */
@@ -55,9 +56,9 @@ const struct stk_walk *stk_walk_variant(uint32_t number)
     const struct stk_walk *variants[4] = { NULL };
     uint32_t count = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f"))
+    if (stk_cpu_has(STK_CPU_AVX512F))
         variants[count++] = &stk_walk_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (stk_cpu_has(STK_CPU_AVX2))
         variants[count++] = &stk_walk_avx2;
 #endif
     variants[count++] = &stk_walk_baseline;

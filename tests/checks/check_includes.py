@@ -137,8 +137,8 @@ def project_rule(path, name):
         return "convert.h, transform.h and launch.h are for device/, pipeline/, api/ and bench/"
     if here == "trainer" and (name == "kernels/float16.h" or name.startswith("kernels/train/")):
         return None  # its 16-bit types, and the kernels of a training step
-    if here == "kernels" and name == "loader/base/rng.h":
-        return None  # integers only; host and device draw the same from it
+    if here == "kernels" and name in ("loader/base/rng.h", "loader/base/cpu_features.h"):
+        return None  # inline; host and device draw the same numbers
     if here == "datasets" and name == "loader/dataset/format.h":
         return None  # the table through which formats reach the loader
     if path.startswith("datasets/views/") and name in VIEW_HEADERS:

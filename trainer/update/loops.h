@@ -5,6 +5,7 @@
 #ifndef STK_TRAINER_UPDATE_LOOPS_H
 #define STK_TRAINER_UPDATE_LOOPS_H
 
+#include "loader/base/cpu_features.h"
 #include <math.h>
 #include <stdint.h>
 
@@ -44,7 +45,7 @@ typedef void stk_update_loop(STK_LOOP_PARAMETERS);
     }                                                                                              \
     void name(STK_LOOP_PARAMETERS)                                                                 \
     {                                                                                              \
-        if (__builtin_cpu_supports("avx2"))                                                        \
+        if (stk_cpu_has(STK_CPU_AVX2))                                                             \
             name##_avx2(STK_LOOP_ARGUMENTS);                                                       \
         else                                                                                       \
             name##_plain(STK_LOOP_ARGUMENTS);                                                      \

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "loader/base/bytes.h"
+#include "loader/base/cpu_features.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -275,7 +276,7 @@ __attribute__((target("bmi2"))) static bool take_mcu_bmi2(struct stk_jpeg_huffma
 static bool take_mcu_best(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("bmi2"))
+    if (stk_cpu_has(STK_CPU_BMI2))
         return take_mcu_bmi2(h, blocks);
 #endif
     return take_mcu(h, blocks);

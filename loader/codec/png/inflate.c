@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "loader/base/bytes.h"
+#include "loader/base/cpu_features.h"
 #include "loader/codec/png/inflate_table.h"
 
 enum {
@@ -303,7 +304,7 @@ __attribute__((target("bmi2"))) static bool read_symbols_bmi2(const struct stk_i
 static bool read_symbols_best(const struct stk_inflate *tables, struct reading *reading)
 {
 #if defined(__x86_64__)
-    if (!tables->plain && __builtin_cpu_supports("bmi2"))
+    if (!tables->plain && stk_cpu_has(STK_CPU_BMI2))
         return read_symbols_bmi2(tables, reading);
 #endif
     return read_symbols_plain(tables, reading);

@@ -16,6 +16,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "loader/base/cpu_features.h"
 #include "loader/codec/png/paeth.h"
 
 #define SSE41        __attribute__((target("sse4.1")))
@@ -313,7 +314,7 @@ SSE41 static bool undo_sse41(const struct stk_png_filtered *image, uint8_t *out)
 
 stk_png_unfilter_fn *stk_png_unfilter_sse41(void)
 {
-    return __builtin_cpu_supports("sse4.1") ? undo_sse41 : NULL;
+    return stk_cpu_has(STK_CPU_SSE41) ? undo_sse41 : NULL;
 }
 
 #else

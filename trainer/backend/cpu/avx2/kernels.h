@@ -5,6 +5,7 @@
 #define STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 
 #include "kernels/train/dropout.h"
+#include "loader/base/cpu_features.h"
 #include "trainer/backend/common/operands.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #define STK_HAVE_AVX2 1
 static inline bool stk_avx2_runs_here(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return stk_cpu_has(STK_CPU_AVX2 | STK_CPU_FMA);
 }
 #else
 static inline bool stk_avx2_runs_here(void)

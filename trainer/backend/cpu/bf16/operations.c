@@ -2,6 +2,7 @@
 #include "trainer/backend/cpu/operations.h"
 
 #include "kernels/float16.h"
+#include "loader/base/cpu_features.h"
 #include "loader/base/environment.h"
 #include "trainer/backend/cpu/bf16/kernels.h"
 
@@ -13,10 +14,8 @@ bool stk_cpu_has_bf16(void)
     const char *const wish = stk_environment("STOKER_BF16");
     if (wish != NULL && strcmp(wish, "off") == 0)
         return false;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512bf16");
+    return stk_cpu_has(STK_CPU_AVX2 | STK_CPU_FMA | STK_CPU_AVX512F | STK_CPU_AVX512BW |
+                       STK_CPU_AVX512DQ | STK_CPU_AVX512VL | STK_CPU_AVX512_BF16);
 }
 
 /* Operands in bfloat16 are cast to float pointers: see operands.h. */
