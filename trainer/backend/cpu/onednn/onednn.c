@@ -29,7 +29,7 @@ struct sized {
 
 struct stk_onednn_conv {
     enum stk_op_kind kind;
-    bool relu, biased;
+    bool biased;
     uint64_t weights, biases; /* floats */
     uint64_t x_floats, y_floats;
     uint32_t threads;
@@ -46,7 +46,7 @@ struct stk_onednn_conv {
 struct problem {
     dnnl_dims_t src, weights, bias, dst, strides, dilates, padding;
     int weights_rank;
-    bool biased, relu;
+    bool biased;
     enum stk_op_kind kind;
 };
 
@@ -67,11 +67,6 @@ static void undescribe(desc *d)
 static desc_view view_of(const desc *d)
 {
     return d;
-}
-
-static dnnl_status_t append_relu(dnnl_post_ops_t ops)
-{
-    return dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0);
 }
 
 struct descs {
@@ -131,11 +126,6 @@ static desc_view view_of(const desc *d)
     return *d;
 }
 
-static dnnl_status_t append_relu(dnnl_post_ops_t ops)
-{
-    return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
-}
-
 struct descs {
     desc src, weights, bias, dst;
 };
@@ -176,7 +166,7 @@ static int error_of(dnnl_status_t status)
     return status == dnnl_out_of_memory ? STOKER_ENOMEM : STOKER_ENOTSUP;
 }
 
-static struct problem problem_of(const struct stk_layer *layer, enum stk_op_kind kind, bool relu,
+static struct problem problem_of(const struct stk_layer *layer, enum stk_op_kind kind,
                                  uint32_t samples)
 {
     const struct stk_shape in = layer->in;
@@ -190,7 +180,6 @@ static struct problem problem_of(const struct stk_layer *layer, enum stk_op_kind
                          .strides = { layer->stride[0], layer->stride[1] },
                          .padding = { layer->padding[0], layer->padding[1] },
                          .biased = layer->bias >= 0,
-                         .relu = relu,
                          .kind = kind };
     if (groups > 1) {
         const dnnl_dims_t grouped = { groups, out.c / groups, in.c / groups, layer->kernel[0],
@@ -206,21 +195,12 @@ static dnnl_format_tag_t plain_tag(const struct problem *p)
     return p->weights_rank == 5 ? dnnl_gohwi : dnnl_ohwi;
 }
 
-static dnnl_status_t make_attributes(dnnl_primitive_attr_t *out, bool relu)
+static dnnl_status_t make_attributes(dnnl_primitive_attr_t *out)
 {
-    dnnl_post_ops_t ops = NULL;
-    dnnl_status_t rc = dnnl_primitive_attr_create(out);
-    if (rc == dnnl_success)
-        rc = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-    if (rc != dnnl_success || !relu)
-        return rc;
-    rc = dnnl_post_ops_create(&ops);
-    if (rc == dnnl_success)
-        rc = append_relu(ops);
-    if (rc == dnnl_success)
-        rc = dnnl_primitive_attr_set_post_ops(*out, ops);
-    dnnl_post_ops_destroy(ops);
-    return rc;
+    const dnnl_status_t rc = dnnl_primitive_attr_create(out);
+    return rc != dnnl_success
+               ? rc
+               : dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
 }
 
 static dnnl_status_t describe_all(struct descs *d, const struct problem *p)
@@ -244,7 +224,7 @@ static dnnl_status_t make_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
     const bool forward = p->kind == STK_OP_CONV_FORWARD;
     dnnl_status_t rc = describe_all(&d, p);
     if (rc == dnnl_success)
-        rc = make_attributes(&attributes, forward && p->relu);
+        rc = make_attributes(&attributes);
     if (rc == dnnl_success)
         rc = forward_desc(forward ? out : &hint, engine, p, &d, forward ? attributes : NULL);
     if (rc == dnnl_success && p->kind == STK_OP_CONV_BACKWARD_DATA)
@@ -340,7 +320,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static dnnl_status_t make_sized(struct stk_onednn_conv *conv, const struct stk_layer *layer,
                                 uint32_t size)
 {
-    const struct problem p = problem_of(layer, conv->kind, conv->relu, conv->sized[size].samples);
+    const struct problem p = problem_of(layer, conv->kind, conv->sized[size].samples);
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t rc = make_desc(&pd, conv->engine, &p);
     if (rc == dnnl_success) {
@@ -395,14 +375,13 @@ static dnnl_status_t make_all(struct stk_onednn_conv *conv, const struct stk_lay
 }
 
 int stk_onednn_conv_create(struct stk_onednn_conv **out, const struct stk_layer *layer,
-                           enum stk_op_kind kind, bool relu, uint32_t samples, uint32_t threads)
+                           enum stk_op_kind kind, uint32_t samples, uint32_t threads)
 {
     assert(samples >= 1);
     struct stk_onednn_conv *conv = allocate(samples, threads);
     if (conv == NULL)
         return STOKER_ENOMEM;
     conv->kind = kind;
-    conv->relu = relu;
     conv->biased = layer->bias >= 0;
     conv->biases = conv->biased ? layer->out.c : 0;
     conv->weights = (uint64_t)layer->out.c * layer->kernel[0] * layer->kernel[1] *

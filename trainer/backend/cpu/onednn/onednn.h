@@ -13,7 +13,7 @@ struct stk_onednn_conv;
 /* A convolution or one of its gradients, for up to `samples` samples at a time on each of `threads` threads.
  * STOKER_ENOMEM; STOKER_ENOTSUP: oneDNN does not support it. */
 int stk_onednn_conv_create(struct stk_onednn_conv **out, const struct stk_layer *layer,
-                           enum stk_op_kind kind, bool relu, uint32_t samples, uint32_t threads);
+                           enum stk_op_kind kind, uint32_t samples, uint32_t threads);
 void stk_onednn_conv_destroy(struct stk_onednn_conv *conv);                 /* NULL-safe */
 uint64_t stk_onednn_conv_scratch_bytes(const struct stk_onednn_conv *conv); /* per thread */
 uint64_t stk_onednn_conv_own_bytes(

@@ -7,11 +7,23 @@
 
 #include "trainer/backend/cpu/onednn/onednn.h"
 
+/* NaN stays NaN. oneDNN's own ReLU would make it 0, and an overflow would go unnoticed. */
+static float rectified(const struct stk_operands *o, float y)
+{
+    return o->op->relu && y < 0 ? 0 : y;
+}
+
 static void run_onednn(const struct stk_cpu_task *task)
 {
-    const int rc = stk_onednn_conv_run(task->step->conv, &task->o, task->thread, task->scratch);
+    const struct stk_operands *o = &task->o;
+    const int rc = stk_onednn_conv_run(task->step->conv, o, task->thread, task->scratch);
     if (*task->rc == STOKER_OK)
         *task->rc = rc;
+    if (o->op->kind != STK_OP_CONV_FORWARD || !o->op->relu)
+        return;
+    const uint64_t count = o->count * stk_shape_elements(o->layer->out);
+    for (uint64_t i = 0; i < count; i++)
+        o->y[i] = rectified(o, o->y[i]);
 }
 
 static void linear_forward_onednn(const struct stk_cpu_task *task)
@@ -29,10 +41,8 @@ static void linear_forward_onednn(const struct stk_cpu_task *task)
                                                       .a_row = (int64_t)in,
                                                       .b_row = (int64_t)in,
                                                       .c_row = (int64_t)out });
-    for (uint64_t i = 0; i < o->count * out; i++) {
-        const float y = o->y[i] + (o->bias != NULL ? o->bias[i % out] : 0);
-        o->y[i] = o->op->relu && y < 0 ? 0 : y;
-    }
+    for (uint64_t i = 0; i < o->count * out; i++)
+        o->y[i] = rectified(o, o->y[i] + (o->bias != NULL ? o->bias[i % out] : 0));
 }
 
 static void linear_data_onednn(const struct stk_cpu_task *task)
@@ -88,7 +98,7 @@ int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan
     if (op->kind > STK_OP_CONV_BACKWARD_WEIGHTS)
         return STOKER_OK;
     const uint32_t shard = (plan->options.batch + threads - 1) / threads;
-    const int rc = stk_onednn_conv_create(&step->conv, layer, op->kind, op->relu, shard, threads);
+    const int rc = stk_onednn_conv_create(&step->conv, layer, op->kind, shard, threads);
     if (rc == STOKER_ENOTSUP)
         return STOKER_OK;
     if (rc != STOKER_OK)
