@@ -6,6 +6,7 @@
 Commands are taken from code blocks and from `code spans`, and run by bash in the order of their README, in an empty
 folder with the data sets that the READMEs name, small and made up. Not run: commands with placeholders in capitals,
 those for a GPU if there is none, and those that begin with something else (./run, cmake, datasets/fetch-mnist.sh).
+A command may be refused for what this CPU lacks if its line names that.
 loaderbench gets SHORT in front of its options, so that a sweep takes a moment; nothing else is changed.
 """
 import os
@@ -22,6 +23,7 @@ SHORT = (" --repeats 1 --seconds 0.01 --ceilings off --verify off --workers 0 --
          "--batch-size 512")
 SECONDS = 100
 IMAGES, SIDE = 640, 28
+LACKS = re.compile(r"needs (\w+), which this CPU lacks")
 PLACEHOLDER = re.compile(r"(^|[\s:=\[])[A-Z]{2,}\b")
 
 
@@ -57,7 +59,7 @@ def make_data(folder):
 
 
 def commands_of(path, names):
-    """(line number, command) of the code blocks and spans that begin with one of the names."""
+    """(line number, command, line) of the code blocks and spans that begin with one of the names."""
     begins = re.compile(r"(?:%s)(?= |$)" % "|".join(names))
     fenced = False
     with open(path, encoding="utf-8") as file:
@@ -67,11 +69,11 @@ def commands_of(path, names):
             elif fenced or line.startswith("    "):
                 text = re.sub(r"\s#.*", "", line.strip().removeprefix("$ ")).strip()
                 if begins.match(text):
-                    yield number, text
+                    yield number, text, line
             else:
                 for text in re.findall(r"`([^`]+)`", line):
                     if begins.match(text) and " " in text:
-                        yield number, text
+                        yield number, text, line
 
 
 def why_not(command, has_gpu):
@@ -101,14 +103,17 @@ def check(readme, names, environment, has_gpu):
         make_data(folder)
         run("loaderbench --format json -o old.json synth:digits?count=640 && cp old.json new.json", folder,
             environment)
-        for number, command in commands_of(os.path.join(ROOT, readme), names):
+        for number, command, line in commands_of(os.path.join(ROOT, readme), names):
             reason = why_not(command, has_gpu)
             if reason is not None:
                 print(f"NOT RUN, {reason}: {readme}:{number}: {command}")
                 continue
             ran += 1
             wrong = run(command, folder, environment)
-            if wrong is not None:
+            lacks = LACKS.search(wrong or "")
+            if lacks is not None and lacks.group(1) in line:
+                print(f"REFUSED, {lacks.group(0)}: {readme}:{number}: {command}")
+            elif wrong is not None:
                 failed += 1
                 print(f"{readme}:{number}: {command}\n    {wrong}", file=sys.stderr)
     return ran, failed

@@ -235,7 +235,7 @@ static int ways_here(void)
 {
     if (stk_cpu_has_bf16())
         return 3;
-    cr_log_warn("this CPU has no AVX512_BF16: back end cpu is left out");
+    cr_log_info("this CPU has no AVX512_BF16: back end cpu is left out");
     return 2;
 }
 
