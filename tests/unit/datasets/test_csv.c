@@ -225,6 +225,7 @@ static const struct bad {
     { "1,2\nnan,4\n", "", STOKER_EFORMAT, 4, "\"nan\" is no finite number" },
     { "1,2\n3,-Inf\n", "", STOKER_EFORMAT, 6, "\"-Inf\" is no finite number" },
     { "1,2\n3,1e39\n", "", STOKER_EFORMAT, 6, "\"1e39\" is too large" },
+    { "1,2\n3,3.5e38\n", "", STOKER_EFORMAT, 6, "\"3.5e38\" is too large" },
     { "1,2\n3,0x10\n", "", STOKER_EFORMAT, 6, "\"0x10\" is no number" },
     { "1,2\n3,1,\n", "", STOKER_EFORMAT, 4, "3 fields" },
     { "1,2\n3,.\n", "", STOKER_EFORMAT, 6, "\".\" is no number" },

@@ -206,3 +206,26 @@ CleanTest(documents, opening_survives_each_allocation_failure)
         cr_assert_eq(stk_fault_live_bytes(), 0);
     }
 }
+
+/* Files beyond those that stay open are opened for each document: another one with the name is refused. */
+CleanTest(documents, a_file_that_is_opened_again_must_be_the_same)
+{
+    enum { FILES = 257 };
+    char name[32], path[512];
+    uint16_t tokens[LONGEST];
+    stoker_error error = { .message = "" };
+    stoker_row row = { .data = tokens, .bytes_max = sizeof(tokens) };
+    for (uint32_t file = 0; file < FILES; file++) {
+        (void)snprintf(name, sizeof(name), "t%03u.bin", file);
+        write_llmc(name, file, 30);
+    }
+    stoker_dataset *documents = open_with("documents:%s?eos=7", "t*.bin");
+    const uint64_t last = stoker_dataset_get_info(documents)->count - 1;
+    cr_assert_eq(stoker_dataset_read_fields(documents, last, &row, &error), STOKER_OK, "%s",
+                 error.message);
+    const struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+    cr_assert_eq(utimensat(AT_FDCWD, stk_path_in(path, &directory, name), times, 0), 0);
+    cr_assert_eq(stoker_dataset_read_fields(documents, last, &row, &error), STOKER_ECHANGED);
+    cr_assert_not_null(strstr(error.message, name));
+    stoker_dataset_close(&documents);
+}

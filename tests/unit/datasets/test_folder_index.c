@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "loader/base/fault.h"
+#include "loader/base/rng.h"
 #include "support/folder_files.h"
 #include "support/label_of.h"
 #include "support/leaks.h"
@@ -196,6 +197,56 @@ CleanTest(folder_index, the_index_of_a_changed_tree_is_rebuilt, .timeout = 60)
         stk_directory_remove(&indexed[i]->set.directory);
         free(indexed[i]);
     }
+}
+
+/* The checksum that an index has, by its definition. */
+static void seal(uint8_t *index, size_t bytes)
+{
+    enum { HEADER = 64, SUM_AT = 56 };
+    uint64_t hash = 0;
+    memset(index + SUM_AT, 0, 8);
+    for (size_t at = 0, end = HEADER; end <= bytes;
+         at = end, end = end < bytes ? bytes : bytes + 1) {
+        uint64_t word = 0;
+        for (; end - at >= 8; at += 8)
+            hash = stk_mix64(hash ^ stk_load_le64(index + at));
+        memcpy(&word, index + at, end - at);
+        hash = stk_mix64(stk_mix64(hash ^ word) ^ (end - at));
+    }
+    stk_store_le64(index + SUM_AT, hash);
+}
+
+/* Another folder with the name of one that was scanned, or the same one at another time. */
+CleanTest(folder_index, a_folder_is_known_by_inode_and_times, .timeout = 30)
+{
+    static uint8_t good[4096], other[4096], after[4096];
+    struct indexed indexed;
+    struct stat status;
+    uint64_t count, inode;
+    char path[512];
+    indexed_make(&indexed, 6);
+    grow_old();
+    const uint64_t hash = open_and_hash(&indexed, &count);
+    const size_t bytes = read_index(&indexed, good, sizeof(good));
+    cr_assert_eq(stat(stk_path_in(path, &indexed.set.directory, "c01"), &status), 0);
+    size_t at = 64;
+    do {
+        cr_assert_lt(at + 8, bytes);
+        at += 8;
+        inode = stk_load_le64(good + at);
+    } while (inode != status.st_ino);
+    for (size_t word = 0; word < 3; word++) { /* inode, mtime, ctime */
+        memcpy(other, good, bytes);
+        seal(other, bytes);
+        cr_assert_arr_eq(other, good, bytes);
+        stk_store_le64(other + at + 8 * word, stk_load_le64(good + at + 8 * word) + 1);
+        seal(other, bytes);
+        write_index(&indexed, other, bytes);
+        cr_assert_eq(open_and_hash(&indexed, &count), hash);
+        cr_assert_eq(read_index(&indexed, after, sizeof(after)), bytes);
+        cr_assert_arr_eq(after, good, bytes, "word %zu was believed", word);
+    }
+    stk_directory_remove(&indexed.set.directory);
 }
 
 /* A tree that has changed within the clock's tick is scanned again, and again. */

@@ -716,6 +716,15 @@ CleanTest(shards, what_is_stored_is_loaded)
         cr_assert_arr_eq(block, from, STK_SHARD_ENTRY_BYTES);
     }
     cr_assert_eq(free_at, 4096 + COUNT * STK_SHARD_TEST_ROW);
+
+    /* A record may begin where the one before ends, but not a byte before that. */
+    struct stk_shard_entry touching;
+    header.alignment = 1;
+    free_at = 4096 + STK_SHARD_TEST_ROW;
+    for (int overlap = 0; overlap <= 1; overlap++, free_at = 4096 + STK_SHARD_TEST_ROW + 1)
+        cr_assert_eq(stk_shard_entry_load(&touching, stk_shard_image_entry(&image, 1), &header,
+                                          STK_SHARD_TEST_ROW, &free_at, &what),
+                     overlap == 0 ? STOKER_OK : STOKER_EFORMAT);
     cr_assert_eq(stk_shard_alignment(1), 8);
     cr_assert_eq(stk_shard_alignment(784), 64);
     cr_assert_eq(stk_shard_alignment(196608), 4096);

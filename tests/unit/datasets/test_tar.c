@@ -137,8 +137,20 @@ CleanTest(tar, every_dialect_is_read)
     stk_archive_put(&archive, "13", 2);
     stk_archive_pad(&archive);
     stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* recognised by its name */
+
+    /* 4: GNU, with a short name and times in place of the prefix. */
+    png.size = 0;
+    stk_folder_row(4, row);
+    stk_put_png(&png, row, STK_FOLDER_ROW);
+    stk_archive_header(block, '0', "e.png", png.size);
+    memcpy(block + 257, "ustar  ", 8);
+    memcpy(block + 345, "14000000000", 11);
+    stk_archive_block(&archive, block);
+    stk_archive_put(&archive, png.at, png.size);
+    stk_archive_pad(&archive);
+    stk_archive_text(&archive, "e.cls", "14");
     stk_archive_end(&archive);
-    stk_archive_check_samples(&archive, "", 4);
+    stk_archive_check_samples(&archive, "", 5);
 }
 
 /* Archives put together by cat, each with keys of its own; zeros up to any block size between and

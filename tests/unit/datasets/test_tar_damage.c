@@ -313,6 +313,12 @@ CleanTest(tar_damage, a_kept_archive_reports_what_it_lost)
     cr_assert_eq(index.counts.cut, 1);
     cr_assert_eq(index.counts.cut_samples, 1);
     stk_tar_index_free(&index);
+    archive.size = 0; /* the key that lost a member is not the one that began last */
+    stk_archive_image(&archive, "a.png", 1);
+    stk_archive_sample(&archive, "b", 0, 10);
+    stk_archive_text(&archive, "b.txt", "b");
+    stk_archive_text(&archive, "a.txt", "a");
+    stk_archive_check_samples(&archive, "?fields=image,txt,cls&truncated=keep", 1);
     small_archive();
     archive.at[4 * 512] ^= 1; /* damage is not kept */
     cr_assert_eq(stk_archive_index(&index, &archive, true, NULL), STOKER_ECORRUPT);

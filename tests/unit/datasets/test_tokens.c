@@ -263,6 +263,7 @@ CleanTest(tokens, the_last_tokens_are_the_test_side)
         { "{a,b}.bin?length=10&test=0.1&split=test", 10, 400, 2 },
         { "{a,b}.bin?length=10&test=605&split=test", 10 + 50, 395, 1 },
         { "{a,b}.bin?length=10&test=605", 39, 0, 1 },
+        { "a.bin?length=10&test=0.125&split=test", 6, 438, 1 }, /* 62 of 500 */
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         stoker_dataset *dataset = open_names(rows[i].names);
@@ -335,6 +336,30 @@ CleanTest(tokens, fields_of_documents_agree_however_they_are_found)
             cr_assert_arr_eq(got.document_ids, wanted.document_ids, sizeof(got.document_ids));
         }
         stoker_dataset_close(&dataset);
+    }
+}
+
+CleanTest(tokens, a_window_has_parts_of_up_to_documents_max_documents)
+{
+    struct expected wanted;
+    char names[128];
+    write_llmc("a.bin", 4, 600, 2);
+    for (uint64_t id = 0; id < 20; id++) {
+        expect(&wanted, 4, id * LENGTH);
+        const uint32_t documents = (uint32_t)wanted.cu_length - 1;
+        for (uint32_t most = documents > 1 ? documents - 1 : 1; most <= documents; most++) {
+            int32_t ends[LENGTH + 1];
+            stoker_error error = { .message = "" };
+            stoker_row rows[STOKER_FIELDS_MAX] = { 0 };
+            (void)snprintf(names, sizeof(names),
+                           "a.bin?length=16&eos=7&fields=tokens,cu_seqlens&documents_max=%u", most);
+            stoker_dataset *dataset = open_names(names);
+            rows[1] =
+                (stoker_row){ .data = ends, .bytes_max = stoker_dataset_field_bytes(dataset, 1) };
+            const int rc = stoker_dataset_read_fields(dataset, id, rows, &error);
+            cr_assert_eq(rc, most == documents ? STOKER_OK : STOKER_ELIMIT, "%s", error.message);
+            stoker_dataset_close(&dataset);
+        }
     }
 }
 

@@ -338,3 +338,40 @@ CleanTest(tokens_damage, a_file_that_changes_is_noticed)
     cr_assert_eq(stoker_dataset_read_fields(dataset, 3, rows, &error), STOKER_ECHANGED);
     stoker_dataset_close(&dataset);
 }
+
+/* Files beyond those that stay open are opened for each window: the last one without its last byte. */
+CleanTest(tokens_damage, a_byte_less_in_a_file_that_is_opened_again_is_noticed)
+{
+    enum { FILES = 257, WINDOWS = 2 * FILES };
+    struct stk_bytes last = { 0 };
+    char name[32];
+    for (uint32_t file = 0; file < FILES; file++) {
+        (void)snprintf(name, sizeof(name), "t%03u.bin", file);
+        last = stk_llmc_file(file, 2 * LENGTH, 2);
+        stk_file_write(&directory, name, last.at, last.size);
+    }
+    stoker_dataset *dataset = open_names("t*.bin?length=16");
+    stk_file_write(&directory, name, last.at, last.size - 1);
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    options.epochs = 1;
+    options.num_workers = 1;
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    for (int pread = 0; pread <= 1; pread++) {
+        stoker_error report = { 0 };
+        stoker_stats stats = STOKER_STATS_INIT;
+        stoker_batch batch = STOKER_BATCH_INIT;
+        options.reader = pread != 0 ? stoker_reader_pread() : NULL;
+        stoker_loader *loader = loader_of(dataset, &options);
+        for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
+            cr_assert_geq(rc, 0);
+            stoker_batch_release(&batch);
+        }
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        cr_assert_eq(stats.samples, WINDOWS - 1);
+        cr_assert_eq(stoker_loader_bad_sample(loader, 0, &report), STOKER_OK);
+        cr_assert_eq(report.code, STOKER_ETRUNCATED, "%s", report.message);
+        cr_assert_eq(report.sample, WINDOWS - 1);
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+}

@@ -407,7 +407,7 @@ CleanTest(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 6
 /* No descriptors for a while, or a stale name: it passes, or a plain open succeeds in the end. */
 CleanTest(loader_folder, what_passes_is_tried_again, .timeout = 60)
 {
-    static const int errors[] = { EINTR, EAGAIN, EMFILE, ENFILE, ESTALE };
+    static const int errors[] = { EINTR, EAGAIN, ECANCELED, EMFILE, ENFILE, ESTALE };
     struct stk_folder_set set;
     stk_folder_make(&set, 20, PER_CLASS, false);
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)

@@ -90,6 +90,8 @@ CleanTest(codec_zstd, prefixes_tails_and_other_row_sizes_are_refused)
     for (size_t other = 780; other < 790; other++) {
         run = stk_codec_run_open(&stk_codec_zstd, other);
         cr_assert_eq(stk_codec_run(&run, frame, bytes), other == 784 ? STOKER_OK : STOKER_ECORRUPT);
+        if (other != 784)
+            cr_assert_not_null(strstr(run.error.message, "does not have the bytes of the row"));
         stk_codec_run_close(&run);
     }
 }
