@@ -285,7 +285,7 @@ static int read_index(struct finding *finding, uint32_t index, struct index_read
     for (uint64_t sequence = 0; rc == STOKER_OK; sequence++) {
         while (rc == STOKER_OK && boundary == sequence &&
                in->documents.next < in->documents.count) {
-            if (in->documents.next > 0 && tokens > begun)
+            if (in->documents.next > 1) /* the first entry ends nothing */
                 rc = add_start(finding, starts, file->path, file->first + begun, error);
             begun = tokens;
             if (rc == STOKER_OK)
@@ -295,7 +295,7 @@ static int read_index(struct finding *finding, uint32_t index, struct index_read
             break;
         rc = take_sequence(finding, file, in, &tokens, error);
     }
-    if (rc == STOKER_OK && tokens > begun)
+    if (rc == STOKER_OK && in->documents.count > 1)
         rc = add_start(finding, starts, file->path, file->first + begun, error);
     return rc;
 }
@@ -419,8 +419,9 @@ int stk_tokens_find_documents(struct stk_tokens *tokens, uint64_t bytes_max, sto
 struct stk_token_range stk_tokens_document(const struct stk_tokens *tokens, uint64_t index)
 {
     assert(index < tokens->document_count);
-    const uint64_t start = tokens->starts[index];
-    const uint32_t file = stk_tokens_file_of(tokens, start);
+    const uint64_t start = tokens->starts[index]; /* of an empty last one: behind all tokens */
+    const uint32_t file =
+        stk_tokens_file_of(tokens, start < tokens->count ? start : tokens->count - 1);
     return (struct stk_token_range){ .file = file,
                                      .offset = start - tokens->files[file].first,
                                      .length = tokens->starts[index + 1] - start };

@@ -84,7 +84,7 @@ struct stk_tokens {
 struct stk_token_range {
     uint32_t file;
     uint64_t offset; /* tokens of the file before it */
-    uint64_t length; /* tokens, >= 1 */
+    uint64_t length; /* tokens; 0 = an empty document */
 };
 
 /* Open all files of a set. On failure *out is all zero. Errors: STOKER_ESPEC (malformed names), STOKER_ENOENT and others of
@@ -103,8 +103,8 @@ int stk_tokens_read(const struct stk_tokens *tokens, const struct stk_token_rang
                     stoker_error *error);
 
 /* Make the index of documents: from X.idx if all files have one and neither eos nor bos is given, else by reading all
- * tokens once, with a few threads. It takes 8 bytes per document, within bytes_max. A document has at least one token: empty ones of
- * an X.idx are left out. Errors: STOKER_ESPEC (no eos, bos or X.idx), STOKER_EFORMAT, STOKER_ECORRUPT (an X.idx whose
+ * tokens once, with a few threads. It takes 8 bytes per document, within bytes_max. Only an X.idx has documents without
+ * tokens. Errors: STOKER_ESPEC (no eos, bos or X.idx), STOKER_EFORMAT, STOKER_ECORRUPT (an X.idx whose
  * documents are out of order, or beyond its .bin), STOKER_ELIMIT (bytes_max), STOKER_ENOMEM, those of reading. */
 int stk_tokens_find_documents(struct stk_tokens *tokens, uint64_t bytes_max, stoker_error *error);
 

@@ -150,11 +150,13 @@ static struct parts parts_begin(const struct stk_window *window, const stoker_en
 /* Step to the next part. Returns false at the end of the window. */
 static bool parts_next(struct parts *parts)
 {
-    const bool indexed = parts->window->tokens->starts != NULL;
+    const struct stk_tokens *tokens = parts->window->tokens;
+    const bool indexed = tokens->starts != NULL;
     if (parts->end == parts->window->length)
         return false;
-    parts->document += parts->end > 0 ? 1 : 0;
     parts->begin = parts->end;
+    while (indexed && tokens->starts[parts->document + 1] <= parts->first + parts->begin)
+        parts->document++; /* over empty ones, too */
     parts->end = indexed ? look_up(parts) : scan(parts, parts->begin);
     return true;
 }

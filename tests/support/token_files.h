@@ -40,31 +40,41 @@ static inline void stk_put_le64(struct stk_bytes *to, uint64_t value)
     stk_put(to, &value, sizeof(value));
 }
 
-/* The X.idx of `count` tokens of 2 bytes, whose documents the eos end: a sequence each. */
-static inline struct stk_bytes stk_megatron_index(uint32_t seed, uint32_t count)
+/* The X.idx of sequences of tokens of 2 bytes. Document d has the sequences bounds[d] .. bounds[d + 1] - 1. */
+static inline struct stk_bytes stk_megatron_index_of(const uint32_t *lengths, uint64_t sequences,
+                                                     const uint64_t *bounds, uint64_t documents)
 {
     struct stk_bytes file = { 0 };
-    uint32_t lengths[1024];
-    uint64_t sequences = 0, tokens = 0;
-    for (uint32_t i = 0, begin = 0; i < count; i++)
-        if (stk_token(seed, i) == STK_EOS || i + 1 == count) {
-            lengths[sequences++] = i + 1 - begin;
-            begin = i + 1;
-        }
+    uint64_t tokens = 0;
     stk_put(&file, "MMIDIDX\0", 9);
     stk_put_le64(&file, 1);
     stk_put(&file, &(uint8_t){ 8 }, 1);
     stk_put_le64(&file, sequences);
-    stk_put_le64(&file, sequences + 1);
+    stk_put_le64(&file, documents + 1);
     for (uint64_t i = 0; i < sequences; i++)
         stk_put(&file, &lengths[i], 4);
     for (uint64_t i = 0; i < sequences; i++) {
         stk_put_le64(&file, tokens * 2);
         tokens += lengths[i];
     }
-    for (uint64_t i = 0; i <= sequences; i++)
-        stk_put_le64(&file, i);
+    for (uint64_t i = 0; i <= documents; i++)
+        stk_put_le64(&file, bounds[i]);
     return file;
+}
+
+/* The X.idx of `count` tokens of 2 bytes, whose documents the eos end: a sequence each. */
+static inline struct stk_bytes stk_megatron_index(uint32_t seed, uint32_t count)
+{
+    uint32_t lengths[1024];
+    uint64_t bounds[1025] = { 0 };
+    uint64_t sequences = 0;
+    for (uint32_t i = 0, begin = 0; i < count; i++)
+        if (stk_token(seed, i) == STK_EOS || i + 1 == count) {
+            lengths[sequences++] = i + 1 - begin;
+            bounds[sequences] = sequences;
+            begin = i + 1;
+        }
+    return stk_megatron_index_of(lengths, sequences, bounds, sequences);
 }
 
 /* X.bin and X.idx. */

@@ -96,6 +96,101 @@ CleanTest(documents, are_found_by_an_index)
     stoker_dataset_close(&documents);
 }
 
+/* The loader's rows of all documents, in order. */
+static void expect_rows_of_loader(const stoker_dataset *documents, const uint64_t *lengths)
+{
+    const uint64_t count = stoker_dataset_get_info(documents)->count;
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    options.batch_size = (uint32_t)count;
+    options.num_workers = 0;
+    stoker_loader *loader = loader_of(documents, &options);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    const int64_t *offsets = batch.fields[0].offsets;
+    const uint16_t *tokens = batch.fields[0].values.data;
+    for (uint64_t d = 0, first = 0; d < count; first += lengths[d++]) {
+        cr_assert_eq(offsets[d + 1] - offsets[d], (int64_t)lengths[d]);
+        for (uint64_t i = 0; i < lengths[d]; i++)
+            cr_assert_eq(tokens[offsets[d] + (int64_t)i], first + i);
+    }
+    stoker_batch_release(&batch);
+    stoker_loader_destroy(&loader);
+}
+
+/* Numbers of documents in all windows: token t lies in document owner[t]. */
+static void expect_ids(const stoker_dataset *windows, const int64_t *owner)
+{
+    for (uint64_t id = 0; id < stoker_dataset_get_info(windows)->count; id++) {
+        uint16_t tokens[2];
+        int64_t ids[2];
+        int32_t numbers[2];
+        stoker_row rows[3] = { { .data = tokens, .bytes_max = sizeof(tokens) },
+                               { .data = ids, .bytes_max = sizeof(ids) },
+                               { .data = numbers, .bytes_max = sizeof(numbers) } };
+        cr_assert_eq(stoker_dataset_read_fields(windows, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(ids[0], owner[tokens[0]]);
+        cr_assert_eq(ids[1], owner[tokens[1]]);
+        cr_assert_eq(numbers[0], 0);
+        cr_assert_eq(numbers[1], ids[0] != ids[1]); /* empty ones between them do not count */
+    }
+}
+
+enum { PAIRS = 2, DOCUMENTS = 4, SEQUENCES = 4 }; /* of each file, at most */
+
+struct megatron_case {
+    uint32_t lengths[SEQUENCES];
+    uint64_t sequences, documents, bounds[DOCUMENTS + 1];
+};
+
+/* Files of these documents, whose tokens are 0, 1, ... in both; the lengths of all documents, and whose each token is. */
+static void write_megatron(const struct megatron_case *each, uint64_t *lengths, int64_t *owner)
+{
+    uint16_t words[64];
+    uint32_t tokens = 0;
+    const struct stk_bytes index =
+        stk_megatron_index_of(each->lengths, each->sequences, each->bounds, each->documents);
+    for (uint64_t d = 0; d < PAIRS * each->documents; d++) {
+        const uint64_t *bounds = each->bounds + d % each->documents;
+        lengths[d] = 0;
+        for (uint64_t s = bounds[0]; s < bounds[1]; s++)
+            lengths[d] += each->lengths[s];
+        for (uint64_t i = 0; i < lengths[d]; i++, tokens++) {
+            words[tokens] = (uint16_t)tokens;
+            owner[tokens] = (int64_t)d;
+        }
+    }
+    stk_file_write(&directory, "e0.bin", words, tokens);
+    stk_file_write(&directory, "e1.bin", words + tokens / PAIRS, tokens);
+    stk_file_write(&directory, "e0.idx", index.at, index.size);
+    stk_file_write(&directory, "e1.idx", index.at, index.size);
+}
+
+/* What an X.idx calls a document is one, with or without tokens, so numbers are Megatron's. */
+CleanTest(documents, keep_their_numbers_beside_empty_ones)
+{
+    static const struct megatron_case cases[] = {
+        { { 3, 2, 1 }, 3, 3, { 0, 1, 2, 3 } }, { { 3, 0, 2 }, 3, 3, { 0, 1, 2, 3 } },
+        { { 0, 2 }, 2, 2, { 0, 1, 2 } },       { { 2, 0 }, 2, 2, { 0, 1, 2 } },
+        { { 2, 1, 0, 3 }, 4, 2, { 0, 2, 4 } }, { { 2, 0, 0, 1 }, 4, 4, { 0, 1, 2, 3, 4 } },
+        { { 2, 1 }, 2, 4, { 0, 0, 1, 1, 2 } }, /* without a sequence, too */
+        { { 2, 1 }, 2, 4, { 0, 1, 2, 2, 2 } },
+    };
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        uint64_t lengths[PAIRS * DOCUMENTS];
+        int64_t owner[64];
+        write_megatron(&cases[c], lengths, owner);
+        stoker_dataset *set = open_with("documents:%s", "e*.idx");
+        cr_assert_eq(stoker_dataset_get_info(set)->count, PAIRS * cases[c].documents, "case %zu",
+                     c);
+        expect_rows_of_loader(set, lengths);
+        stoker_dataset_close(&set);
+        set =
+            open_with("tokens:%s?length=2&stride=1&fields=tokens,document_ids,documents", "e*.idx");
+        expect_ids(set, owner);
+        stoker_dataset_close(&set);
+    }
+}
+
 /* More files than stay open: documents of the others are read, too, by loaders and when they are packed. */
 CleanTest(documents, of_many_files_are_read)
 {
