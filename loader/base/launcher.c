@@ -12,6 +12,8 @@
 
 enum { RANKS_MAX = 1 << 20, DIGITS_MAX = 7 };
 
+#define UNKNOWN UINT32_MAX
+
 static const struct stk_place nowhere = STK_NOWHERE;
 
 /* In the order of stk_ranks. */
@@ -159,36 +161,27 @@ static int read_variable(const char *name, uint32_t *out, stoker_error *error)
                          "%s=\"%.40s\" is not a number in 0..%d", name, text, RANKS_MAX);
 }
 
-/* Of two variables that belong together one is missing. */
-static int half(const char *set, const char *missing, stoker_error *error)
+static int below(const char *const *variable, const uint32_t *value, int at, int limit,
+                 stoker_error *error)
 {
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s=%.40s is set, but %s is not: set both, or neither", set,
-                         stk_environment(set), missing);
-}
-
-static int check_pair(const char *a, const char *b, stoker_error *error)
-{
-    if (a == NULL || b == NULL || is_set(a) == is_set(b))
-        return STOKER_OK;
-    return is_set(a) ? half(a, b, error) : half(b, a, error);
-}
-
-static int below(const char *const *variable, const uint32_t *value, int at, stoker_error *error)
-{
-    if (value[at] < value[at + 1])
+    if (value[at] < value[limit])
         return STOKER_OK;
     return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                          "%s=%" PRIu32 " is not below %s=%" PRIu32, variable[at], value[at],
-                         variable[at + 1], value[at + 1]);
+                         variable[limit], value[limit]);
 }
 
+/* A rank or number that is not set is UNKNOWN. */
 static int check_values(const char *const *variable, const uint32_t *value, stoker_error *error)
 {
-    int rc = below(variable, value, RANK, error);
-    if (rc != STOKER_OK || !is_set(variable[LOCAL_WORLD_SIZE]))
+    int rc = STOKER_OK;
+    if (value[RANK] != UNKNOWN)
+        rc = below(variable, value, RANK, WORLD_SIZE, error);
+    if (rc != STOKER_OK || value[LOCAL_RANK] == UNKNOWN)
         return rc;
-    rc = below(variable, value, LOCAL_RANK, error);
+    if (value[LOCAL_WORLD_SIZE] == UNKNOWN)
+        return below(variable, value, LOCAL_RANK, WORLD_SIZE, error);
+    rc = below(variable, value, LOCAL_RANK, LOCAL_WORLD_SIZE, error);
     if (rc == STOKER_OK && value[LOCAL_WORLD_SIZE] > value[WORLD_SIZE])
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "%s=%" PRIu32 " is above %s=%" PRIu32, variable[LOCAL_WORLD_SIZE],
@@ -196,30 +189,40 @@ static int check_values(const char *const *variable, const uint32_t *value, stok
     return rc;
 }
 
-/* Leaves *out unchanged if the launcher did not start this process. */
+/* Lightning gives its processes all but RANK; on the first node that is LOCAL_RANK. */
+static bool is_first_node(enum stk_launcher launcher)
+{
+    const char *const node = stk_environment("NODE_RANK");
+    return launcher == STK_LAUNCHER_TORCHRUN && node != NULL && strcmp(node, "0") == 0;
+}
+
+/* Leaves *out unchanged if the launcher did not start this process. Of rank and world_size one may be unknown. */
 static int read_launcher(struct stk_ranks *out, enum stk_launcher launcher, stoker_error *error)
 {
     const char *const *const variable = variables[launcher];
-    uint32_t value[NUMBERS] = { 0 };
-    if (launcher == STK_LAUNCHER_SLURM && !is_slurm_step())
+    uint32_t value[NUMBERS];
+    int rc = STOKER_OK;
+    if ((launcher == STK_LAUNCHER_SLURM && !is_slurm_step()) ||
+        (!is_set(variable[RANK]) && !is_set(variable[WORLD_SIZE])))
         return STOKER_OK;
-    int rc = check_pair(variable[RANK], variable[WORLD_SIZE], error);
-    if (rc == STOKER_OK && !is_set(variable[RANK]))
-        return STOKER_OK;
-    if (rc == STOKER_OK)
-        rc = check_pair(variable[LOCAL_RANK], variable[LOCAL_WORLD_SIZE], error);
-    for (int i = 0; i < NUMBERS && rc == STOKER_OK; i++)
+    for (int i = 0; i < NUMBERS && rc == STOKER_OK; i++) {
+        value[i] = UNKNOWN;
         if (variable[i] != NULL)
             rc = read_variable(variable[i], &value[i], error);
+    }
     if (rc == STOKER_OK)
         rc = check_values(variable, value, error);
-    if (rc == STOKER_OK)
-        *out = (struct stk_ranks){ .rank = value[RANK],
-                                   .world_size = value[WORLD_SIZE],
-                                   .local_rank = value[LOCAL_RANK],
-                                   .local_world_size = local_ranks_by(launcher),
-                                   .launcher = launcher };
-    return rc;
+    if (rc != STOKER_OK)
+        return rc;
+    const bool has_local = value[LOCAL_RANK] != UNKNOWN;
+    if (value[RANK] == UNKNOWN && has_local && is_first_node(launcher))
+        value[RANK] = value[LOCAL_RANK];
+    *out = (struct stk_ranks){ .rank = value[RANK],
+                               .world_size = value[WORLD_SIZE],
+                               .local_rank = has_local ? value[LOCAL_RANK] : 0,
+                               .local_world_size = has_local ? local_ranks_by(launcher) : 0,
+                               .launcher = launcher };
+    return STOKER_OK;
 }
 
 /* ---- all launchers ---- */
@@ -254,19 +257,59 @@ static int join(struct stk_ranks *first, const struct stk_ranks *found, stoker_e
     return STOKER_OK;
 }
 
+static bool is_whole(const struct stk_ranks *found)
+{
+    return found->rank != UNKNOWN && found->world_size != UNKNOWN;
+}
+
+/* Of rank and number of processes one is not set: another launcher must have said both. */
+static int complete(const struct stk_ranks *first, const struct stk_ranks *found,
+                    stoker_error *error)
+{
+    const bool has_rank = found->rank != UNKNOWN;
+    const char *const set = variables[found->launcher][has_rank ? RANK : WORLD_SIZE];
+    if (first->launcher != STK_LAUNCHER_NONE &&
+        (has_rank ? found->rank == first->rank : found->world_size == first->world_size))
+        return STOKER_OK;
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                         "%s=%.40s is set, but %s is not: set both, or neither", set,
+                         stk_environment(set),
+                         variables[found->launcher][has_rank ? WORLD_SIZE : RANK]);
+}
+
+/* Variables of launchers that do not say how many processes there are, or in a way that is not known here. */
+static int check_strangers(stoker_error *error)
+{
+    static const char *const names[] = { "PMIX_RANK", "MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (number_or_0(names[i]) > 0)
+            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+                                 "%s=%" PRIu32 " is set, but no variable that gives the number of "
+                                 "processes: set RANK and WORLD_SIZE",
+                                 names[i], number_or_0(names[i]));
+    return STOKER_OK;
+}
+
 int stk_ranks_read(struct stk_ranks *out, stoker_error *error)
 {
+    struct stk_ranks found[STK_LAUNCHERS] = { { .launcher = STK_LAUNCHER_NONE } };
     struct stk_ranks first = { .world_size = 1, .local_world_size = 1 };
-    for (int i = STK_LAUNCHER_TORCHRUN; i < STK_LAUNCHERS; i++) {
-        struct stk_ranks found = { .launcher = STK_LAUNCHER_NONE };
-        int rc = read_launcher(&found, (enum stk_launcher)i, error);
-        if (rc == STOKER_OK && first.launcher == STK_LAUNCHER_NONE)
-            first = found.launcher == STK_LAUNCHER_NONE ? first : found;
-        else if (rc == STOKER_OK && found.launcher != STK_LAUNCHER_NONE)
-            rc = join(&first, &found, error);
-        if (rc != STOKER_OK)
-            return rc;
+    int rc = STOKER_OK;
+    for (int i = STK_LAUNCHER_TORCHRUN; i < STK_LAUNCHERS && rc == STOKER_OK; i++) {
+        rc = read_launcher(&found[i], (enum stk_launcher)i, error);
+        if (rc != STOKER_OK || found[i].launcher == STK_LAUNCHER_NONE || !is_whole(&found[i]))
+            continue;
+        if (first.launcher == STK_LAUNCHER_NONE)
+            first = found[i];
+        else
+            rc = join(&first, &found[i], error);
     }
-    *out = first;
-    return STOKER_OK;
+    for (int i = STK_LAUNCHER_TORCHRUN; i < STK_LAUNCHERS && rc == STOKER_OK; i++)
+        if (found[i].launcher != STK_LAUNCHER_NONE && !is_whole(&found[i]))
+            rc = complete(&first, &found[i], error);
+    if (rc == STOKER_OK && first.launcher == STK_LAUNCHER_NONE)
+        rc = check_strangers(error);
+    if (rc == STOKER_OK)
+        *out = first;
+    return rc;
 }

@@ -1,6 +1,6 @@
 /* launcher.h - this process's place among those that a launcher started together, by the variables that it set.
  *
- *   for each launcher: read ─▶ complete? in range? ─▶ the first that is set, if all agree
+ *   for each launcher: read ─▶ in range? ─▶ the first that says rank and number, if all agree
  *
  * Everything here reads the environment: any thread, as long as none changes it.
  */

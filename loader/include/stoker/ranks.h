@@ -57,10 +57,13 @@ static inline stoker_ranks stoker_ranks_made(void)
 /* Read the variables of the first launcher above that has set its rank or its number of processes (Slurm: the latter;
  * batch scripts have a rank, too); none: one process. If several have set them they must say the same; Slurm's may
  * differ, since srun also starts other launchers (one per node). If the first says nothing about this node, another that
- * agrees with it may. A program with more rights than its caller (setuid) ignores the environment and is one process.
+ * agrees with it may. A local rank or local number without the other counts as unknown. Of a rank and a number of processes
+ * one may be missing if another launcher says both and agrees; without RANK, Lightning's NODE_RANK=0 makes LOCAL_RANK the
+ * rank. A program with more rights than its caller (setuid) ignores the environment and is one process.
  * On success *out is filled in; start it from STOKER_RANKS_INIT. STOKER_EINVAL (*out is unchanged, and *error, which may
- * be NULL, names the variables): one of two that belong together is missing, a value is not a number or out of range,
- * or two launchers contradict each other. Any thread, as long as none changes the environment. */
+ * be NULL, names the variables): rank or number of processes is missing, a value is not a number or out of range, two
+ * launchers contradict each other, or PMIX_RANK, MV2_COMM_WORLD_RANK or FLUX_TASK_RANK is above 0 and there is no variable
+ * of those above. Any thread, as long as none changes the environment. */
 STOKER_API int stoker_ranks_from_environment(stoker_ranks *out, stoker_error *error);
 
 /* "none", "torchrun", "Open MPI", "PMI" or "Slurm"; "unknown" for any other value. Static; any thread. */

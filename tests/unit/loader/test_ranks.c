@@ -1,5 +1,6 @@
 /* test_ranks.c - ranks read from the variables of each launcher; half-set, wild and contradicting ones refused. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,14 @@ static const char *const names[][4] = {
 };
 enum { LAUNCHERS = 4 };
 
+/* Read beside them. */
+static const char *const others[] = { "NODE_RANK", "SLURM_NODEID", "PMIX_RANK",
+                                      "MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK" };
+
 static void clear(void)
 {
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        (void)unsetenv(others[i]);
     for (int l = 0; l < LAUNCHERS; l++)
         for (int i = 0; i < 4; i++)
             (void)unsetenv(names[l][i]);
@@ -103,11 +110,78 @@ Test(ranks, half_set_variables_are_named)
         set(l, NULL, "8", NULL, NULL);
         REFUSE(names[l][0], names[l][1], "8");
         clear();
-        set(l, "5", "8", "1", NULL);
-        if (l + 1 == STOKER_LAUNCHER_SLURM)
-            expect(5, 8, 1, 0, STOKER_LAUNCHER_SLURM);
+        set(l, "5", "8", "1", NULL); /* the place in the node is optional */
+        expect(5, 8, 1, 0, (stoker_launcher)(l + 1));
+        clear();
+        set(l, "5", "8", NULL, "4");
+        expect(5, 8, 0, 0, (stoker_launcher)(l + 1));
+    }
+}
+
+/* "NAME=VALUE NAME=VALUE" */
+static void set_all(const char *assignments)
+{
+    char copy[256];
+    char *rest = copy;
+    (void)snprintf(copy, sizeof(copy), "%s", assignments);
+    clear();
+    for (char *each = strtok_r(copy, " ", &rest); each != NULL; each = strtok_r(NULL, " ", &rest)) {
+        char *value = strchr(each, '=');
+        *value = '\0';
+        (void)setenv(each, value + 1, 1);
+    }
+}
+
+#define SLURM                                                                                      \
+    " SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=4(x2)"
+#define SLURM_NODE SLURM " SLURM_NODEID=1"
+
+/* What launchers leave out, alone and beside Slurm's variables. */
+Test(ranks, variables_that_launchers_leave_out)
+{
+    static const struct {
+        const char *variables;
+        stoker_ranks ranks; /* world_size 0: refused */
+        const char *named;  /* by the error */
+    } rows[] = {
+        /* srun's wrappers, DeepSpeed */
+        { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1", { 0, 5, 8, 1, 0, STOKER_LAUNCHER_TORCHRUN }, NULL },
+        { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1" SLURM_NODE,
+          { 0, 5, 8, 1, 4, STOKER_LAUNCHER_TORCHRUN },
+          NULL },
+        { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=8", { .world_size = 0 }, "LOCAL_RANK=8" },
+        { "RANK=5 WORLD_SIZE=9 LOCAL_RANK=1 PMI_RANK=5 PMI_SIZE=8",
+          { .world_size = 0 },
+          "PMI_SIZE=8" },
+        /* Lightning: a rank follows on the first node only */
+        { "WORLD_SIZE=8 LOCAL_RANK=3 NODE_RANK=0",
+          { 0, 3, 8, 3, 0, STOKER_LAUNCHER_TORCHRUN },
+          NULL },
+        { "WORLD_SIZE=8 LOCAL_RANK=3 NODE_RANK=1", { .world_size = 0 }, "RANK is not" },
+        { "WORLD_SIZE=8 LOCAL_RANK=9 NODE_RANK=0", { .world_size = 0 }, "LOCAL_RANK=9" },
+        { "WORLD_SIZE=8 LOCAL_RANK=1 NODE_RANK=1" SLURM_NODE,
+          { 0, 5, 8, 1, 4, STOKER_LAUNCHER_SLURM },
+          NULL },
+        { "WORLD_SIZE=16 LOCAL_RANK=1 NODE_RANK=1" SLURM_NODE,
+          { .world_size = 0 },
+          "WORLD_SIZE=16" },
+        { "RANK=5" SLURM_NODE, { 0, 5, 8, 1, 4, STOKER_LAUNCHER_SLURM }, NULL },
+        { "RANK=4" SLURM_NODE, { .world_size = 0 }, "RANK=4" },
+        /* nobody says how many there are */
+        { "PMIX_RANK=0", { 0, 0, 1, 0, 1, STOKER_LAUNCHER_NONE }, NULL },
+        { "PMIX_RANK=1", { .world_size = 0 }, "PMIX_RANK=1" },
+        { "PMIX_RANK=1 RANK=1 WORLD_SIZE=2", { 0, 1, 2, 0, 0, STOKER_LAUNCHER_TORCHRUN }, NULL },
+        { "MV2_COMM_WORLD_RANK=2", { .world_size = 0 }, "MV2_COMM_WORLD_RANK=2" },
+        { "FLUX_TASK_RANK=2", { .world_size = 0 }, "FLUX_TASK_RANK=2" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const stoker_ranks *ranks = &rows[i].ranks;
+        set_all(rows[i].variables);
+        if (ranks->world_size == 0)
+            REFUSE(rows[i].named);
         else
-            REFUSE(names[l][2], names[l][3]);
+            expect(ranks->rank, ranks->world_size, ranks->local_rank, ranks->local_world_size,
+                   ranks->launcher);
     }
 }
 
