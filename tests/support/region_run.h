@@ -130,4 +130,54 @@ static inline void stk_region_check_all(struct stk_region_run *run, uint32_t ste
                     }
 }
 
+/* Decode a damaged file of that size whole, and parts of it: all are refused with the same code, or have the same pixels.
+ * Returns the code. */
+static inline int stk_region_check_damaged(struct stk_region_run *run)
+{
+    const uint32_t height = run->image.height, width = run->image.width;
+    const stoker_region parts[] = {
+        { 0, 0, 1, 1, 8 },
+        { 0, 0, (height + 1) / 2, width, 8 },
+        { height / 3, width / 3, height / 3 + 1, width / 3 + 1, 8 },
+        { height - 1, 0, 1, width, 8 },
+        { 0, width / 2, height / 3 + 1, 1, 4 },
+        { height / 2, 0, 1, width, 1 },
+    };
+    const stoker_encoded in = { .bytes = run->bytes, .size = run->size };
+    stoker_size size;
+    for (int eighths = 0; eighths < 8; eighths++) {
+        free(run->whole[eighths]);
+        run->whole[eighths] = NULL;
+    }
+    const int rc = run->codec->decode_any(run->codec->self, run->scratch, &in, run->whole[8],
+                                          run->pixels_bytes, &size, &run->error);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        stoker_region got;
+        if (rc == STOKER_OK)
+            stk_region_check(run, &parts[i]);
+        else
+            cr_assert_eq(stk_region_decode(run, &parts[i], &got), rc, "part %zu: not \"%s\"", i,
+                         run->error.message);
+    }
+    return rc;
+}
+
+/* The same for every flipped bit, of which `step` - 1 of `step` are left out, that leaves the size as it is. Returns the
+ * number of those that were refused. */
+static inline unsigned stk_region_check_flips(struct stk_region_run *run, uint8_t *bytes,
+                                              size_t step)
+{
+    unsigned refused = 0;
+    for (size_t bit = 0; bit < 8 * run->size; bit += step) {
+        const stoker_encoded in = { .bytes = bytes, .size = run->size };
+        stoker_size size;
+        bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        if (run->codec->measure(run->codec->self, run->scratch, &in, &size, NULL) == STOKER_OK &&
+            size.height == run->image.height && size.width == run->image.width)
+            refused += stk_region_check_damaged(run) != STOKER_OK;
+        bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    return refused;
+}
+
 #endif

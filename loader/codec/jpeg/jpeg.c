@@ -417,6 +417,25 @@ static void begin_image(struct jpeg_decompress_struct *decompress, const struct 
         narrow(decompress, reading);
 }
 
+/* Read the file to its end marker, so that damage below a region is noticed. Once libjpeg reads the last row, it reads
+ * the codes of those that were skipped. */
+static void end_image(struct jpeg_decompress_struct *decompress)
+{
+    const JDIMENSION left = decompress->output_height - decompress->output_scanline;
+    if (jpeg_input_complete(decompress)) { /* all scans were read at the start */
+        jpeg_abort_decompress(decompress);
+        return;
+    }
+    if (left > 0) {
+        const size_t bytes = decompress->output_width * (size_t)decompress->out_color_components;
+        JSAMPROW line = decompress->mem->alloc_large((j_common_ptr)decompress, JPOOL_IMAGE, bytes);
+        (void)jpeg_skip_scanlines(decompress, left - 1);
+        while (decompress->output_scanline < decompress->output_height)
+            (void)jpeg_read_scanlines(decompress, &line, 1);
+    }
+    (void)jpeg_finish_decompress(decompress);
+}
+
 static void read_image(struct jpeg_decompress_struct *decompress, const struct reading *reading)
 {
     begin_image(decompress, reading);
@@ -427,10 +446,7 @@ static void read_image(struct jpeg_decompress_struct *decompress, const struct r
         read_converted(decompress, channels, rows, reading->row);
     else
         read_rows(decompress, channels, rows, reading->row);
-    if (decompress->output_scanline == decompress->output_height)
-        (void)jpeg_finish_decompress(decompress); /* reads to the end marker */
-    else
-        jpeg_abort_decompress(decompress);
+    end_image(decompress);
 }
 
 /* The setjmp of decoding. libjpeg changes only the scratch, not this frame. */

@@ -14,10 +14,9 @@
  *   JWRN_NOT_SEQUENTIAL    parameters of a progressive scan in a baseline file, which are unused
  *   JWRN_ADOBE_XFORM       an unknown colour transform in Adobe's segment: YCbCr, or YCCK, is assumed
  *
- * decode_region() decodes the rows and columns that are needed, in whole blocks, and stops below them. All codes down to
- * the last row are still read, so damage there is reported even beside the region; damage below it goes unnoticed, except
- * that the file must have its end marker. A progressive file is read whole, and only the pixels are saved; one that ends
- * before its last scan is decoded whole. Scales are 1/8, 2/8, 4/8 and 8/8: libjpeg-turbo has no vector code for others.
+ * decode_region() decodes the rows and columns that are needed, in whole blocks. It reads all codes of the file, and
+ * refuses the same files as decode_any(): only the work on pixels is saved. A progressive file that ends before its last
+ * scan is decoded whole. Scales are 1/8, 2/8, 4/8 and 8/8: libjpeg-turbo has no vector code for others.
  */
 #ifndef STK_CODEC_JPEG_H
 #define STK_CODEC_JPEG_H

@@ -17,6 +17,7 @@
 
 #include "loader/base/bytes.h"
 #include "loader/codec/png/inflate.h"
+#include "loader/codec/png/paeth.h"
 #include "loader/codec/png/unfilter.h"
 
 enum { IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'), IEND = STK_PNG_TYPE('I', 'E', 'N', 'D') };
@@ -114,6 +115,17 @@ static const uint8_t *gather(const struct stk_png_fast *fast, const uint8_t *byt
     }
 }
 
+/* The same check as the unfilter's, of the rows below. */
+static bool types_are_valid(const struct stk_png_filtered *image, uint32_t height)
+{
+    uint8_t highest = 0;
+    for (uint32_t y = image->height; y < height; y++) {
+        const uint8_t type = image->bytes[y * (image->stride + 1)];
+        highest = type > highest ? type : highest;
+    }
+    return highest <= STK_PNG_PAETH;
+}
+
 bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
                          const struct stk_png_walk *walk, const struct stk_image_shape *shape,
                          uint32_t rows, uint8_t *row)
@@ -121,8 +133,7 @@ bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t
     const uint8_t *stream = gather(fast, bytes, size, walk);
     if (stream == NULL)
         return false;
-    const struct stk_image_shape part = { rows, shape->width, shape->channels };
-    const struct stk_png_room image = stk_png_room_of(&part);
+    const struct stk_png_room image = stk_png_room_of(shape);
     const struct stk_png_filtered filtered = {
         .bytes = fast->filtered,
         .zeros = fast->zeros,
@@ -132,10 +143,9 @@ bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t
     };
     assert(image.stride_bytes <= fast->room.stride_bytes);
     assert(image.filtered_bytes <= fast->room.filtered_bytes);
-    const bool all = rows == shape->height;
-    return (all ? stk_inflate : stk_inflate_first)(&fast->inflate, stream, walk->idat_bytes,
-                                                   fast->filtered, image.filtered_bytes) &&
-           fast->unfilter(&filtered, row);
+    return stk_inflate(&fast->inflate, stream, walk->idat_bytes, fast->filtered,
+                       image.filtered_bytes) &&
+           fast->unfilter(&filtered, row) && types_are_valid(&filtered, shape->height);
 }
 
 #else

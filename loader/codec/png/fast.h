@@ -38,8 +38,8 @@ struct stk_png_fast *stk_png_fast_init(void *memory, const struct stk_png_room *
 bool stk_png_fast_takes(const struct stk_png_walk *walk, const struct stk_image_shape *shape,
                         bool values);
 
-/* Decode the first `rows` rows of such a file of that shape, for which there is room. Returns false if it
- * declines, with the row partly written. Adler-32 is checked only with all rows. */
+/* Decode the first `rows` rows of such a file of that shape, for which there is room; the whole file is checked.
+ * Returns false if it declines, with the row partly written. */
 bool stk_png_fast_decode(struct stk_png_fast *fast, const uint8_t *bytes, size_t size,
                          const struct stk_png_walk *walk, const struct stk_image_shape *shape,
                          uint32_t rows, uint8_t *row);

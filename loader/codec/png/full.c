@@ -39,7 +39,6 @@ struct reading {
     const struct stk_png_header *header;
     const struct stk_image_shape *shape;
     const struct stk_image_options *options;
-    uint32_t rows; /* to be decoded */
     stoker_error *error;
     bool no_memory;
 };
@@ -191,10 +190,9 @@ static void read_image(png_structp png, png_infop info, struct reading *reading,
     if (png_get_rowbytes(png, info) != stride)
         png_error(png, "the conversion gives rows of another length");
     for (int pass = 0; pass < passes; pass++)
-        for (uint32_t y = 0; y < reading->rows; y++)
+        for (uint32_t y = 0; y < reading->shape->height; y++)
             read_row(png, reading, row + y * stride);
-    if (reading->rows == reading->shape->height)
-        png_read_end(png, NULL); /* checks the chunks after the pixels */
+    png_read_end(png, NULL); /* checks the chunks after the pixels */
 }
 
 /* The only setjmp. The callbacks change only the caller's frame, not this one. */
@@ -209,8 +207,8 @@ static int read_or_fail(png_structp png, png_infop info, struct reading *reading
 
 int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_header *header,
                         const struct stk_image_shape *shape,
-                        const struct stk_image_options *options, uint32_t rows, void *arena,
-                        size_t arena_bytes, uint8_t *row, stoker_error *error)
+                        const struct stk_image_options *options, void *arena, size_t arena_bytes,
+                        uint8_t *row, stoker_error *error)
 {
     struct reading reading = {
         .bytes = bytes,
@@ -222,7 +220,6 @@ int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_
         .header = header,
         .shape = shape,
         .options = options,
-        .rows = header->interlaced ? shape->height : rows,
         .error = error,
     };
     png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reading, on_error,
@@ -244,15 +241,14 @@ size_t stk_png_full_arena_bytes(uint32_t width)
 
 int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_header *header,
                         const struct stk_image_shape *shape,
-                        const struct stk_image_options *options, uint32_t rows, void *arena,
-                        size_t arena_bytes, uint8_t *row, stoker_error *error)
+                        const struct stk_image_options *options, void *arena, size_t arena_bytes,
+                        uint8_t *row, stoker_error *error)
 {
     (void)bytes;
     (void)size;
     (void)header;
     (void)shape;
     (void)options;
-    (void)rows;
     (void)arena;
     (void)arena_bytes;
     (void)row;

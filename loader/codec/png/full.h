@@ -12,14 +12,13 @@
 /* Memory that libpng needs to decode files of that width. */
 size_t stk_png_full_arena_bytes(uint32_t width);
 
-/* Decode the first `rows` rows of a file that stk_png_walk() has accepted and whose size is the shape's;
- * all rows of an interlaced one. With fewer than all, what follows in the file is not read. Of the options only limits
- * and values matter. Allocates nothing: libpng lives in the arena, which may hold anything before and after.
+/* Decode a file that stk_png_walk() has accepted and whose size is the shape's. Of the options only limits and
+ * values matter. Allocates nothing: libpng lives in the arena, which may hold anything before and after.
  * Errors: STOKER_ECORRUPT, STOKER_ENOMEM if the arena is too small, STOKER_ENOTSUP in a build
  * without libpng. */
 int stk_png_full_decode(const uint8_t *bytes, size_t size, const struct stk_png_header *header,
                         const struct stk_image_shape *shape,
-                        const struct stk_image_options *options, uint32_t rows, void *arena,
-                        size_t arena_bytes, uint8_t *row, stoker_error *error);
+                        const struct stk_image_options *options, void *arena, size_t arena_bytes,
+                        uint8_t *row, stoker_error *error);
 
 #endif

@@ -54,7 +54,6 @@ struct reading {
     uint8_t *out;
     uint8_t *out_begin;
     uint8_t *out_end;
-    bool first; /* the stream may hold more than the room */
 };
 
 /* ---- the meaning of symbols ---- */
@@ -322,10 +321,7 @@ static bool read_stored(struct reading *r)
     from += 4;
     if ((bytes ^ complement) != 0xFFFF || bytes > (size_t)(r->end - from) || r->out > r->out_end)
         return false;
-    const size_t room = (size_t)(r->out_end - r->out);
-    if (bytes > room && r->first)
-        r->out = (uint8_t *)memcpy(r->out, from, room) + room;
-    if (bytes > room)
+    if (bytes > (size_t)(r->out_end - r->out))
         return false;
     memcpy(r->out, from, bytes);
     r->out += bytes;
@@ -482,26 +478,17 @@ static bool is_header(const uint8_t *in)
     return method == 8 && window <= 7 && !dictionary && stk_load_be16(in) % 31 == 0;
 }
 
-/* Returns true if the room is filled by valid codes. The block that filled it may have ended early. */
-static bool is_filled(const struct reading *r)
-{
-    return r->first && r->out >= r->out_end && !is_past_end(r);
-}
-
-/* Read all blocks, or, if only the first bytes are wanted, those that make them. */
 static bool read_blocks(struct stk_inflate *tables, struct reading *r)
 {
     for (bool final = false; !final;) {
-        if (is_filled(r))
-            return true;
         if (is_past_end(r))
             return false;
         fill(r);
         final = take(r, 1) != 0;
         if (!read_block(tables, r, take(r, 2)))
-            return is_filled(r);
+            return false;
     }
-    return !r->first || is_filled(r);
+    return true;
 }
 
 /* Returns false if `in` has no zlib header. */
@@ -527,14 +514,4 @@ bool stk_inflate(struct stk_inflate *tables, const uint8_t *in, size_t in_bytes,
     return begin(&r, in, in_bytes, out, out_bytes) && read_blocks(tables, &r) &&
            r.out == r.out_end && position(&r) == r.end &&
            libdeflate_adler32(1, out, out_bytes) == stk_load_be32(r.end);
-}
-
-bool stk_inflate_first(struct stk_inflate *tables, const uint8_t *in, size_t in_bytes, uint8_t *out,
-                       size_t out_bytes)
-{
-    struct reading r;
-    if (!begin(&r, in, in_bytes, out, out_bytes))
-        return false;
-    r.first = true;
-    return read_blocks(tables, &r);
 }

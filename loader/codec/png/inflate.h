@@ -50,9 +50,4 @@ struct stk_inflate {
 bool stk_inflate(struct stk_inflate *tables, const uint8_t *in, size_t in_bytes, uint8_t *out,
                  size_t out_bytes);
 
-/* The same for the first out_bytes of a stream that may unpack to more. Bytes of the stream that are not needed are not
- * read, so neither its end nor Adler-32 is checked. */
-bool stk_inflate_first(struct stk_inflate *tables, const uint8_t *in, size_t in_bytes, uint8_t *out,
-                       size_t out_bytes);
-
 #endif

@@ -79,7 +79,7 @@ static int open_any(const void *self, void **out)
     return open_room(png, &room, STK_IMAGE_SIDE_MAX, out);
 }
 
-/* Decode the first rows of a file after the walk; shape: its size and the row's channels. */
+/* Decode a file after the walk, at least its first rows; shape: its size and the row's channels. */
 static int decode_walked(const struct stk_image_codec *png, struct scratch *own,
                          const stoker_encoded *in, const struct stk_png_walk *walk,
                          const struct stk_image_shape *shape, uint32_t rows, uint8_t *row,
@@ -88,11 +88,12 @@ static int decode_walked(const struct stk_image_codec *png, struct scratch *own,
     if (own->fast != NULL && stk_png_fast_takes(walk, shape, png->options.values) &&
         stk_png_fast_decode(own->fast, in->bytes, in->size, walk, shape, rows, row))
         return STOKER_OK;
-    return stk_png_full_decode(in->bytes, in->size, &walk->header, shape, &png->options, rows,
+    return stk_png_full_decode(in->bytes, in->size, &walk->header, shape, &png->options,
                                own->arena.base, own->arena.bytes, row, error);
 }
 
-/* The rows that a region needs: a row is decoded from the one above, so they begin at the top. */
+/* The rows that a region needs: a row is decoded from the one above, so they begin at the top. The rest is unpacked
+ * and checked, but not unfiltered. */
 static uint32_t rows_for(const struct stk_image_room *room, const struct stk_png_header *header)
 {
     if (room->wanted == NULL || header->interlaced)

@@ -11,8 +11,8 @@
  * A file is refused if a chunk fails its CRC, the pixels fail their Adler-32, or IEND is missing. Bytes
  * after IEND are ignored.
  *
- * decode_region() decodes the rows from the top to the last that is needed, all of an interlaced file. Damage to the
- * pixels below goes unnoticed, and Adler-32, which covers all of them, is not checked.
+ * decode_region() decodes the rows from the top to the last that is needed, all of an interlaced file. It refuses the
+ * same files as decode_any(): the rest is unpacked and checked, too.
  */
 #ifndef STK_CODEC_PNG_H
 #define STK_CODEC_PNG_H

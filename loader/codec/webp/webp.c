@@ -90,13 +90,15 @@ static struct stk_image_range widened(uint32_t from, uint32_t count, uint32_t si
 }
 
 /* What to decode: libwebp then neither filters nor converts the rest. At the edges of that, smooth upsampling
- * sees no neighbours: hence the margin. */
+ * sees no neighbours: hence the margin. It reads no further than the last row, so that is the image's: damage below
+ * must not go unnoticed. */
 static stoker_region choose_region(const struct stk_image_room *room,
                                    const struct stk_webp_walk *walk)
 {
     if (room->wanted == NULL)
         return (stoker_region){ 0, 0, walk->height, walk->width, 8 };
-    const struct stk_image_range y = widened(room->wanted->y, room->wanted->height, walk->height);
+    const struct stk_image_range y =
+        widened(room->wanted->y, walk->height - room->wanted->y, walk->height);
     const struct stk_image_range x = widened(room->wanted->x, room->wanted->width, walk->width);
     return *room->got = (stoker_region){ y.from, x.from, y.to - y.from, x.to - x.from, 8 };
 }

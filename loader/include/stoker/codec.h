@@ -112,8 +112,9 @@ typedef struct stoker_codec {
      * for which there must be room, and the pixels of *wanted are those that decode_any() gives; others may differ.
      * *wanted is in pixels of the image's own size and lies in it, except that wanted->eighths is the smallest scale
      * that will do: 8 for exact pixels. If it is less the codec may decode a smaller image, at got->eighths >=
-     * wanted->eighths, and *got covers what *wanted becomes at that scale. Damage that only concerns other pixels may
-     * go unnoticed. Both take a scratch of open_any(); errors are those of decode_any(). */
+     * wanted->eighths, and *got covers what *wanted becomes at that scale. Both take a scratch of
+     * open_any(); errors are those of decode_any(), and for the same files, wherever the damage lies: else the
+     * transform and the cache decide which samples are bad. */
     int (*measure)(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
                    stoker_error *error);
     int (*decode_region)(const void *self, void *scratch, const stoker_encoded *in,

@@ -1,5 +1,5 @@
-/* fuzz_image_region.c - any bytes as an image of which a rectangle is wanted: if the whole image can be
- * decoded the rectangle can, with the same pixels, and by a worker that has seen damage as by a fresh one.
+/* fuzz_image_region.c - any bytes as an image of which a rectangle is wanted: it can be decoded if and
+ * only if the whole image can, with the same pixels, and by a worker that has seen damage as by a fresh one.
  *
  *   input  [how:1] [y:2] [x:2] [height:2] [width:2] image     taken modulo the image's size
  *   how    lowest bits: channels of a row and smallest scale
@@ -113,7 +113,7 @@ static void check(const struct stk_image_decoder *image, const stoker_encoded *i
         const struct decoded part = decode(&used, in, size, &wanted);
         const struct decoded again = decode(&fresh, in, size, &wanted);
         STK_FUZZ_MUST(part.rc == again.rc);
-        STK_FUZZ_MUST(part.rc == STOKER_OK || whole.pixels == NULL);
+        STK_FUZZ_MUST((part.rc == STOKER_OK) == (whole.pixels != NULL));
         if (part.rc == STOKER_OK)
             compare(&part, &again, &wanted, channels);
         if (whole.pixels != NULL && part.got.eighths == 8)

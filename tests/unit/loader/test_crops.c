@@ -28,7 +28,7 @@ static const stoker_transform crops[] = {
 enum { CROPS = sizeof(crops) / sizeof(crops[0]) };
 
 struct seen {
-    uint64_t hash, regions;
+    uint64_t hash, regions, bad;
     int rc;
     stoker_error error;
 };
@@ -55,6 +55,7 @@ static struct seen run(const stoker_dataset *dataset, const stoker_loader_option
     }
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     seen.regions = stats.regions;
+    seen.bad = stats.bad_samples;
     if (seen.rc < 0)
         seen.error = *stoker_loader_error(loader);
     stoker_loader_destroy(&loader);
@@ -81,13 +82,19 @@ static stoker_loader_options options_of(const stoker_transform *transform)
 
 enum { FILES = 16, HEIGHT = 64, WIDTH = 60 };
 
+static const char *name_of(uint64_t id, char name[64])
+{
+    const char *const kinds[] = { "jpg", "png", "webp", "jpg" };
+    (void)snprintf(name, 64, "c0/f%03u.%s", (unsigned)id, kinds[id % 4]);
+    return name;
+}
+
 static void write_image(const struct stk_directory *directory, uint64_t id)
 {
     static struct stk_file_bytes png;
     static struct stk_picture picture;
     char name[64];
-    const char *const kinds[] = { "jpg", "png", "webp", "jpg" };
-    (void)snprintf(name, sizeof(name), "c0/f%03u.%s", (unsigned)id, kinds[id % 4]);
+    (void)name_of(id, name);
     if (id % 4 == 1) {
         picture = (struct stk_picture){ .width = WIDTH,
                                         .height = HEIGHT,
@@ -116,13 +123,31 @@ static void write_image(const struct stk_directory *directory, uint64_t id)
     }
 }
 
-static stoker_dataset *open_folder(struct stk_directory *directory, uint64_t count)
+/* Flip bits of the last quarter of a file, below what most crops need. */
+static void damage_image(const struct stk_directory *directory, uint64_t id)
+{
+    char name[64], path[512];
+    FILE *file = fopen(stk_path_in(path, directory, name_of(id, name)), "r+b");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, 0, SEEK_END), 0);
+    const long size = ftell(file), at = size - 20 - (long)(stk_mix64(id) % (uint64_t)(size / 4));
+    cr_assert_eq(fseek(file, at, SEEK_SET), 0);
+    const int byte = fgetc(file);
+    cr_assert_eq(fseek(file, at, SEEK_SET), 0);
+    cr_assert_eq(fputc(byte ^ 0x5A, file), byte ^ 0x5A);
+    cr_assert_eq(fclose(file), 0);
+}
+
+static stoker_dataset *open_folder(struct stk_directory *directory, uint64_t count, bool damaged)
 {
     char spec[400];
     *directory = stk_directory_make();
     stk_folder_mkdir(directory, "c0");
-    for (uint64_t id = 0; id < count; id++)
+    for (uint64_t id = 0; id < count; id++) {
         write_image(directory, id);
+        if (damaged && stk_mix64(id) % 3 == 0)
+            damage_image(directory, id);
+    }
     (void)snprintf(spec, sizeof(spec), "folder:%s?channels=3", directory->path);
     return dataset_of(spec);
 }
@@ -130,7 +155,7 @@ static stoker_dataset *open_folder(struct stk_directory *directory, uint64_t cou
 CleanTest(crops, decode_only_what_they_leave_of_image_files, .timeout = 100)
 {
     struct stk_directory directory;
-    stoker_dataset *dataset = open_folder(&directory, FILES);
+    stoker_dataset *dataset = open_folder(&directory, FILES, false);
     for (int i = 0; i < CROPS; i++) {
         stoker_loader_options options = options_of(&crops[i]);
         options.cache = STOKER_CACHE_DECODED;
@@ -152,12 +177,44 @@ CleanTest(crops, decode_only_what_they_leave_of_image_files, .timeout = 100)
     stk_directory_remove(&directory);
 }
 
+/* Neither the crop nor the cache decides which files are bad. */
+CleanTest(crops, leave_out_no_damage, .timeout = 100)
+{
+    enum { MANY = 4 * FILES };
+    static const stoker_transform none = { 0 };
+    struct stk_directory directory;
+    stoker_dataset *dataset = open_folder(&directory, MANY, true);
+    stoker_loader_options options = options_of(&none);
+    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    const uint64_t bad = run(dataset, &options).bad;
+    cr_assert_geq(bad, 3 * MANY / 12, "%d bad", (int)bad);
+    for (int i = 0; i < CROPS; i++)
+        for (int policy = STOKER_ON_BAD_SKIP; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
+            options = options_of(&crops[i]);
+            options.on_bad_sample = (stoker_on_bad)policy;
+            options.cache = STOKER_CACHE_DECODED;
+            const struct seen whole = run(dataset, &options);
+            cr_assert_eq(whole.rc, STOKER_FINISHED);
+            for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_ENCODED; cache++) {
+                options.cache = (stoker_cache)cache;
+                const struct seen parts = run(dataset, &options);
+                cr_assert_eq(parts.rc, STOKER_FINISHED);
+                cr_assert_eq(parts.hash, whole.hash, "crop %d cache %d", i, cache);
+                cr_assert_gt(parts.regions, 0);
+                cr_assert(policy != STOKER_ON_BAD_SKIP || parts.bad == bad, "crop %d: %d bad", i,
+                          (int)parts.bad);
+            }
+        }
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+}
+
 /* Nothing is left out by a crop of the image's own size, with padding around it. */
 CleanTest(crops, of_the_image_s_size_decode_whole_images)
 {
     static const stoker_transform padded = { .random_crop = { HEIGHT, WIDTH }, .pad = 4 };
     struct stk_directory directory;
-    stoker_dataset *dataset = open_folder(&directory, 8);
+    stoker_dataset *dataset = open_folder(&directory, 8, false);
     const stoker_loader_options options = options_of(&padded);
     cr_assert_eq(run(dataset, &options).regions, 0);
     stoker_dataset_close(&dataset);
@@ -168,7 +225,7 @@ CleanTest(crops, of_the_image_s_size_decode_whole_images)
 CleanTest(crops, refuse_an_image_of_another_size)
 {
     struct stk_directory directory;
-    stoker_dataset *dataset = open_folder(&directory, 8);
+    stoker_dataset *dataset = open_folder(&directory, 8, false);
     stoker_loader_options options = options_of(&crops[0]);
     const struct stk_jpeg_kind kind = { .height = HEIGHT, .width = WIDTH - 1, .channels = 3 };
     struct stk_jpeg_file file = stk_jpeg_write(&kind);

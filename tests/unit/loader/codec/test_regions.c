@@ -1,7 +1,7 @@
 /* test_regions.c - a part of an image has the pixels that the whole image has there.
  *
  * Method: libraries write files of every kind; every rectangle of small images and random ones of large images are
- * decoded and compared with decode_any().
+ * decoded and compared with decode_any(), and a file with a flipped bit is refused by both or by none.
  */
 #include <criterion/criterion.h>
 
@@ -16,20 +16,26 @@
 #include "support/jpeg_files.h"
 #endif
 #ifdef STOKER_HAVE_PNG
-#include "support/picture.h"
+#include "support/png_chunks.h"
 #endif
 #ifdef STOKER_HAVE_WEBP
 #include "support/webp_files.h"
 #endif
 
 #if defined(STOKER_HAVE_JPEG) || defined(STOKER_HAVE_PNG) || defined(STOKER_HAVE_WEBP)
-static stoker_codec *make_codec(const struct stk_image_kind *kind, uint32_t channels)
+static stoker_codec *make_path(const struct stk_image_kind *kind, uint32_t channels, bool full_only)
 {
     stoker_codec *codec = NULL;
     const struct stk_image_options options = { .shape = { 1, 1, channels },
-                                               .any_pixels_max = 1 << 22 };
+                                               .any_pixels_max = 1 << 22,
+                                               .full_only = full_only };
     cr_assert_eq(stk_image_codec_create(&codec, kind, &options), STOKER_OK);
     return codec;
+}
+
+static stoker_codec *make_codec(const struct stk_image_kind *kind, uint32_t channels)
+{
+    return make_path(kind, channels, false);
 }
 
 /* A rectangle of the image, of any size and scale. */
@@ -192,32 +198,41 @@ CleanTest(codec_regions, a_rectangle_outside_of_the_image_is_refused)
     free(file.at);
 }
 
-/* Offset of the n-th restart marker. */
-static size_t find_restart(const struct stk_jpeg_file *file, int nth)
-{
-    for (size_t at = 2; at + 1 < file->size; at++)
-        if (file->at[at] == 0xFF && file->at[at + 1] >= 0xD0 && file->at[at + 1] <= 0xD7 &&
-            nth-- == 0)
-            return at;
-    cr_assert_fail("no such restart marker");
-    return 0;
-}
+static const struct stk_jpeg_kind damaged_jpegs[] = {
+    { .height = 40, .width = 33, .channels = 1 },
+    { .height = 40, .width = 24, .channels = 3, .h_factor = 2, .v_factor = 2 },
+    { .height = 35, .width = 20, .channels = 3, .h_factor = 2, .v_factor = 1, .restart_rows = 1 },
+    { .height = 20, .width = 16, .channels = 4, .ycck = true, .h_factor = 1, .v_factor = 1 },
+    { .height = 33, .width = 16, .channels = 3, .h_factor = 1, .v_factor = 2, .arithmetic = true },
+    { .height = 20, .width = 16, .channels = 3, .h_factor = 2, .v_factor = 2, .progressive = true },
+};
 
-CleanTest(codec_regions, damage_in_the_rectangle_is_reported_and_below_it_is_not)
+/* Wherever the damage lies, a file is good or bad for every rectangle and scale alike; and a file that ends too early is
+ * bad, even with an end marker. */
+CleanTest(codec_regions, a_damaged_jpeg_is_bad_for_every_rectangle)
 {
-    const struct stk_jpeg_kind kind = {
-        .height = 80, .width = 40, .channels = 3, .h_factor = 1, .v_factor = 1, .restart_rows = 1
-    };
-    struct stk_jpeg_file file = stk_jpeg_write(&kind);
-    struct stk_region_run run =
-        stk_region_open(make_codec(&stk_image_jpeg, 3), 3, file.at, file.size);
-    const stoker_region above = { 0, 0, 16, 40, 8 }, across = { 40, 0, 16, 40, 8 };
-    stoker_region got;
-    file.at[find_restart(&file, 5) + 1] ^= 2; /* rows 48 to 55 begin with a wrong marker */
-    cr_assert_eq(stk_region_decode(&run, &above, &got), STOKER_OK);
-    cr_assert_eq(stk_region_decode(&run, &across, &got), STOKER_ECORRUPT);
-    stk_region_close(&run);
-    free(file.at);
+    static const uint32_t channels[] = { 1, 3, 3, 1, 3, 4 };
+    for (size_t k = 0; k < sizeof(damaged_jpegs) / sizeof(damaged_jpegs[0]); k++)
+        for (int full = 0; full < 2; full++) {
+            struct stk_jpeg_file file = stk_jpeg_write(&damaged_jpegs[k]);
+            struct stk_region_run run =
+                stk_region_open(make_path(&stk_image_jpeg, channels[k], full == 1), channels[k],
+                                file.at, file.size);
+            cr_assert_gt(stk_region_check_flips(&run, file.at, full == 0 ? 1 : 7), 30);
+            for (size_t cut = 3; cut < 40; cut += 4) {
+                run.size = file.size - cut;
+                uint8_t *end = file.at + run.size - 2, kept[2];
+                memcpy(kept, end, 2);
+                memcpy(end, "\xFF\xD9", 2);
+                const int rc = stk_region_check_damaged(&run);
+                cr_assert(rc == STOKER_ECORRUPT || damaged_jpegs[k].progressive ||
+                              damaged_jpegs[k].arithmetic || cut < 8,
+                          "kind %zu, %zu bytes cut: %d", k, cut, rc);
+                memcpy(end, kept, 2);
+            }
+            stk_region_close(&run);
+            free(file.at);
+        }
 }
 
 /* A worker whose last image failed, or was left before its end, decodes the next like a fresh one. */
@@ -282,24 +297,56 @@ CleanTest(codec_regions, every_run_of_rows_of_a_png_on_both_paths)
     }
 }
 
-/* Only the rows of the region count: an Adler-32, and on the path of libpng a CRC, of later ones may be wrong. */
-CleanTest(codec_regions, a_wrong_sum_of_a_png_is_seen_only_with_all_rows)
+/* All of a PNG file is under a checksum; with the sums put right its contents may be wrong, such as Adler-32. */
+CleanTest(codec_regions, a_damaged_png_is_bad_for_every_rectangle)
 {
-    static struct stk_picture picture = {
-        .width = 20, .height = 20, .depth = 8, .colour = PNG_COLOR_TYPE_RGB
+    static const struct {
+        uint8_t colour, depth;
+        bool interlaced, values;
+        uint32_t channels;
+    } kinds[] = {
+        { PNG_COLOR_TYPE_GRAY, 8, false, false, 1 },
+        { PNG_COLOR_TYPE_RGB, 8, false, false, 3 },
+        { PNG_COLOR_TYPE_RGB_ALPHA, 8, false, false, 4 },
+        { PNG_COLOR_TYPE_RGB_ALPHA, 8, false, false, 1 },
+        { PNG_COLOR_TYPE_PALETTE, 4, false, false, 3 },
+        { PNG_COLOR_TYPE_PALETTE, 8, false, true, 1 },
+        { PNG_COLOR_TYPE_RGB, 16, false, false, 3 },
+        { PNG_COLOR_TYPE_GRAY_ALPHA, 8, true, false, 4 },
     };
-    static struct stk_file_bytes file;
-    picture.filters = PNG_ALL_FILTERS;
-    stk_picture_paint(&picture, 1);
-    stk_picture_write(&picture, &file);
-    stoker_codec *codec = make_codec(&stk_image_png, 3);
-    struct stk_region_run run = stk_region_open(codec, 3, file.at, file.size);
-    file.at[file.size - 12 - 5] ^= 1; /* the last byte of IDAT's CRC, before IEND */
-    const stoker_region part = { 2, 0, 10, 20, 8 }, all = { 0, 0, 20, 20, 8 };
-    stoker_region got;
-    stk_region_check(&run, &part);
-    cr_assert_eq(stk_region_decode(&run, &all, &got), STOKER_ECORRUPT);
-    stk_region_close(&run);
+    static struct stk_picture picture;
+    static struct stk_file_bytes file, changed;
+    for (size_t k = 0; k < 2 * sizeof(kinds) / sizeof(kinds[0]); k++) {
+        picture = (struct stk_picture){ .width = 5,
+                                        .height = 7,
+                                        .colour = kinds[k / 2].colour,
+                                        .depth = kinds[k / 2].depth,
+                                        .interlaced = kinds[k / 2].interlaced,
+                                        .filters = PNG_ALL_FILTERS };
+        stk_picture_paint(&picture, k);
+        stk_picture_write(&picture, &file);
+        const struct stk_image_options options = { .shape = { 1, 1, kinds[k / 2].channels },
+                                                   .any_pixels_max = 1 << 16,
+                                                   .values = kinds[k / 2].values,
+                                                   .full_only = k % 2 == 1 };
+        stoker_codec *codec = NULL;
+        cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &options), STOKER_OK);
+        struct stk_region_run run =
+            stk_region_open(codec, kinds[k / 2].channels, file.at, file.size);
+        const size_t header = STK_PNG_PROBE_BYTES; /* measure() refuses each flipped bit of it */
+        cr_assert_eq(stk_region_check_flips(&run, file.at, 1), 8 * (file.size - header), "%zu", k);
+        for (size_t bit = 8 * header; bit < 8 * file.size; bit++) {
+            changed = file;
+            changed.at[bit / 8] ^= (uint8_t)(1U << bit % 8);
+            stk_png_mend(changed.at, changed.size);
+            run.bytes = changed.at;
+            (void)stk_region_check_damaged(&run);
+        }
+        run.bytes = file.at;
+        for (run.size = header; run.size < file.size; run.size++)
+            cr_assert_eq(stk_region_check_damaged(&run), STOKER_ETRUNCATED);
+        stk_region_close(&run);
+    }
 }
 #endif
 
@@ -321,6 +368,22 @@ CleanTest(codec_regions, rectangles_of_webps)
             check_some(&run, how, how < 12 ? 10 : 100);
             stk_region_close(&run);
         }
+        free(file.at);
+    }
+}
+
+CleanTest(codec_regions, a_damaged_webp_is_bad_for_every_rectangle, .timeout = 100)
+{
+    for (uint32_t how = 0; how < 4; how++) {
+        const struct stk_webp_kind kind = {
+            .height = 50, .width = 20, .lossless = how % 2 == 1, .alpha = how / 2 == 1
+        };
+        const uint32_t channels = how == 3 ? 4 : 3;
+        struct stk_webp_file file = stk_webp_write(&kind);
+        struct stk_region_run run =
+            stk_region_open(make_codec(&stk_image_webp, channels), channels, file.at, file.size);
+        cr_assert_gt(stk_region_check_flips(&run, file.at, 11), 10);
+        stk_region_close(&run);
         free(file.at);
     }
 }
