@@ -26,7 +26,7 @@ int stk_length_choice_check(const stoker_loader_options *options, const stoker_d
     if (options->last == STOKER_LAST_PAD)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "batch_values_max: batches differ in their samples, so last must be "
-                             "SHORT or DROP, not PAD");
+                             "SHORT, DROP or EVEN, not PAD");
     if (field_of(dataset) == UINT32_MAX)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "batch_values_max: no field of %s varies in length",
@@ -93,7 +93,7 @@ int stk_length_choice_start(stoker_loader *loader, uint64_t length, uint64_t fir
         .length = length,
         .rank = options->rank,
         .world_size = options->world_size,
-        .drop = options->last == STOKER_LAST_DROP,
+        .last = options->last,
         .epochs = options->epochs,
         .first_epoch = first_epoch,
         .first_position = first_position,

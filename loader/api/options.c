@@ -125,8 +125,8 @@ static int check_choices(const stoker_loader_options *options, stoker_error *err
                      STOKER_EINVAL, "on_bad_sample %d is not FAIL, SKIP or SUBSTITUTE",
                      (int)options->on_bad_sample);
     if (rc == 0)
-        rc = require((unsigned)options->last <= STOKER_LAST_PAD, error, STOKER_EINVAL,
-                     "last %d is not SHORT, DROP or PAD", (int)options->last);
+        rc = require((unsigned)options->last <= STOKER_LAST_EVEN, error, STOKER_EINVAL,
+                     "last %d is not SHORT, DROP, PAD or EVEN", (int)options->last);
     if (rc == 0)
         rc = require((unsigned)options->deal <= STOKER_DEAL_BATCHES, error, STOKER_EINVAL,
                      "deal %d is not POSITIONS or BATCHES", (int)options->deal);

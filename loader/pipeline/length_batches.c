@@ -91,9 +91,13 @@ static int deal(struct stk_length_batches *self, uint64_t batch, bool *made)
             take_batch(self, cut, record, ids);
         self->position += cut->rows;
     }
+    if (options->last == STOKER_LAST_EVEN && dealt > 0 && dealt <= options->rank) {
+        take_batch(self, &self->cuts[self->next_cut - 1], record, ids); /* the epoch's last */
+        record->padded = record->rows;
+    }
     record->after = self->position;
     self->step++;
-    *made = options->drop ? dealt == options->world_size : dealt > 0;
+    *made = options->last == STOKER_LAST_DROP ? dealt == options->world_size : dealt > 0;
     return 0;
 }
 

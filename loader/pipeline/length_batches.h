@@ -39,7 +39,7 @@ struct stk_length_options {
     uint64_t length; /* positions in an epoch, >= 1 */
     uint32_t rank;
     uint32_t world_size;
-    bool drop;               /* leave out an epoch's incomplete last step */
+    stoker_last last;        /* an epoch's incomplete last step; not PAD */
     uint64_t epochs;         /* 0 = endless */
     uint64_t first_epoch;    /* resume */
     uint64_t first_position; /* resume, 0..length */

@@ -57,6 +57,14 @@ void stk_schedule_use_lengths(struct stk_schedule *schedule, struct stk_length_b
     schedule->batches = atomic_load(&lengths->batches);
 }
 
+/* Rows of a batch whose row 0 is at `position`. */
+static uint32_t rows_at(const struct stk_schedule *schedule, uint64_t position)
+{
+    const uint64_t left = position < schedule->count ? schedule->count - position : 0;
+    const uint64_t rows = (left + schedule->stride - 1) / schedule->stride;
+    return rows < schedule->batch_size ? (uint32_t)rows : schedule->batch_size;
+}
+
 struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, uint64_t batch)
 {
     if (schedule->lengths != NULL)
@@ -74,13 +82,12 @@ struct stk_batch_place stk_schedule_place(const struct stk_schedule *schedule, u
     place.last = place.index + 1 == batches;
 
     place.position = start + place.index * schedule->global_batch + schedule->offset;
-    const uint64_t left = place.position < schedule->count ? schedule->count - place.position : 0;
-    const uint64_t rows = (left + schedule->stride - 1) / schedule->stride;
-    place.rows = rows < schedule->batch_size ? (uint32_t)rows : schedule->batch_size;
-    if (schedule->last == STOKER_LAST_PAD) {
-        place.padded = schedule->batch_size - place.rows;
-        place.rows = schedule->batch_size;
-    }
+    const uint32_t rows = rows_at(schedule, place.position);
+    place.rows = schedule->last == STOKER_LAST_PAD ? schedule->batch_size
+                 : schedule->last == STOKER_LAST_EVEN
+                     ? rows_at(schedule, place.position - schedule->offset) /* rank 0's */
+                     : rows;
+    place.padded = place.rows - rows;
     return place;
 }
 

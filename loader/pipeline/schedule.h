@@ -13,8 +13,8 @@
  *   STOKER_DEAL_BATCHES                                 r * batch_size 1           0 0 0 1 1 1 | 0 0 0 1 1 1
  *
  * So the union over ranks is each position once, and a global batch holds the same samples for any w that divides it.
- * With BATCHES the ranks' batches are those that one rank takes one after the other. With PAD the positions
- * continue past the last one, and the sampler counts them from 0 again.
+ * With BATCHES the ranks' batches are those that one rank takes one after the other. With PAD and EVEN the
+ * positions continue past the last one, and the sampler counts them from 0 again.
  */
 #ifndef STK_PIPELINE_SCHEDULE_H
 #define STK_PIPELINE_SCHEDULE_H

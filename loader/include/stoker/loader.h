@@ -84,14 +84,18 @@ typedef enum stoker_cache {
 
 /* The last batch of an epoch whose samples do not fill it. Ranks that share an epoch always get equally many batches. */
 typedef enum stoker_last {
-    /* It comes as it is: batch.count is smaller, and may differ between ranks, down to 0. */
+    /* It comes as it is: batch.count is smaller, and may differ between ranks, down to 0: see EVEN. */
     STOKER_LAST_SHORT = 0,
     /* It is left out on every rank, and with it fewer than batch_size x world_size samples per epoch. */
     STOKER_LAST_DROP = 1,
     /* It is filled up with the first samples of the same epoch, in its order: position p holds the sample of position
      * p modulo the number of samples. So every rank gets equally many full batches; batch.padded counts the samples
      * that were added, which are the last ones of the batch. */
-    STOKER_LAST_PAD = 2
+    STOKER_LAST_PAD = 2,
+    /* It is filled up in the same way, but only until every rank has as many samples as rank 0: with DEAL_POSITIONS world_size - 1
+     * are added at most, as by PyTorch's DistributedSampler. So no rank gets an empty batch, of which a mean loss is no number.
+     * With batch_values_max a rank without a batch gets that of another one, all of it padded. Of one rank the same as SHORT. */
+    STOKER_LAST_EVEN = 3
 } stoker_last;
 
 /* How ranks divide a global batch, the next batch_size x world_size positions of the epoch. Its samples are the same either
@@ -409,7 +413,7 @@ typedef struct stoker_loader_options {
      * Batches are planned in windows of batch_window positions of the order: of padded rows, those of about the same length come
      * together, and the batches of a window in a random order; other rows keep their order. Nothing is left out. A batch is
      * a function of seed, epoch and window, and rank r of w takes batches r, r + w, ...: all ranks have equally many, with
-     * LAST_SHORT some perhaps an empty last one, and `deal` is ignored. A run resumes on another number of ranks with the same
+     * LAST_SHORT some perhaps an empty last one (LAST_EVEN: never), and `deal` is ignored. A run resumes on another number of ranks with the same
      * sequence of batches; batch_size, batch_values_max, batch_window and the field's form must be the same.
      *
      * All ranks plan all batches, each by asking for the lengths of all samples; stoker_dataset_lengths() must know them. How many
@@ -481,7 +485,7 @@ typedef struct stoker_batch {
     /* Samples: batch_size, or fewer in an epoch's last batch and after skips. May be 0 there, since every rank gets
      * the same number of batches. */
     uint32_t count;
-    /* The last `padded` of them were added by options.last PAD: the epoch holds them at another position, too. */
+    /* The last `padded` of them were added by options.last PAD or EVEN: the epoch holds them at another position, too. */
     uint32_t padded;
     uint64_t epoch; /* 0, 1, ... */
     /* Index in the epoch, 0 .. batches_per_epoch - 1. Continues after a resume; if batch or world size changed, it

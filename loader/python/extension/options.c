@@ -29,7 +29,7 @@ struct member {
 
 _Static_assert(sizeof(stoker_switch) == 4 && sizeof(stoker_dtype) == 4, "words are 4 bytes");
 
-static const char *const lasts[] = { "short", "drop", "pad" };
+static const char *const lasts[] = { "short", "drop", "pad", "even" };
 static const char *const caches[] = { "auto", "none", "encoded", "decoded", "device" };
 static const char *const devices[] = { "auto", "cpu", "cuda", "cuda_host" };
 static const char *const layouts[] = { "NHWC", "NCHW" };

@@ -51,7 +51,7 @@ class BatchExtras:
 
     epoch        0, 1, ...
     batch_index  index in the epoch
-    padded       rows at the end that last="pad" added, which the epoch holds at another position, too
+    padded       rows at the end that last="even" or "pad" added, which the epoch holds at another position, too
     """
 
     # Set once per batch, which has no time to lose: epoch, batch_index, padded, the ids, and what makes them an array when

@@ -43,8 +43,10 @@ class DataLoader:
     shuffle          a new order in each epoch, a function of `seed` and the epoch
     num_workers      threads, 0..256; 0: all work is done in next(). "auto" (default) tunes the number while running
     pin_memory       page-lock the memory of batches for a GPU. "auto" (default): if `device` is one
-    drop_last        leave out an incomplete last batch. `last` says more: "short" (default), "drop", or "pad": fill it up
-                     with the first samples of the epoch; batch.padded counts them
+    drop_last        leave out an incomplete last batch. `last` says more: "even" (default): all ranks get as many samples, fewer than a
+                     full batch; the first samples of the epoch fill it up, fewer than there are ranks, as with torch's
+                     DistributedSampler. "short": each sample once, so a rank may get fewer, even 0. "drop". "pad": a full batch.
+                     batch.padded counts the rows that were added, which are the last ones: leave them out of a sum over ranks
     timeout          seconds that next() waits at most, then BatchTimeout; 0 (default): no limit
     prefetch_factor  batches ahead in all, not per worker: 2..64, or "auto" (default)
     seed             of the order and of all random transforms; default 0, or that of `generator`
@@ -206,7 +208,7 @@ class DataLoader:
         the library's error."""
         wanted: int = self._options["batch_size"]
         samples = self._options.get("order", {}).get("length") or self.dataset._core.count
-        return min(wanted, samples) if self._options["last"] == "short" and 1 <= wanted <= 65536 and samples > 0 else wanted
+        return min(wanted, samples) if self._options["last"] in ("even", "short") and 1 <= wanted <= 65536 and samples > 0 else wanted
 
     def _plan_output(self, output: str, ragged: Optional[str]) -> None:
         """What next() needs to know of the batches' fields."""

@@ -121,7 +121,7 @@ def pinning(pin_memory: Union[bool, str], device: str) -> Union[bool, str]:
 def last_of(drop_last: bool, last: Optional[str]) -> str:
     if drop_last and last not in (None, "drop"):
         raise OptionError(f"drop_last=True contradicts last={last!r}")
-    return "drop" if drop_last else last or "short"
+    return "drop" if drop_last else last or "even"
 
 
 def timeout_ms_of(timeout: float) -> int:

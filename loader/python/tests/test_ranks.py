@@ -58,3 +58,36 @@ def test_variables_that_contradict_each_other_are_refused(monkeypatch, loader):
     monkeypatch.setenv("RANK", "1")
     with pytest.raises(ValueError, match="WORLD_SIZE"):
         loader()
+
+
+@pytest.mark.parametrize("samples, world, options", [
+    (101, 2, {}), (101, 3, {}), (103, 4, {"deal": "batches"}), (99, 7, {"shuffle": True}), (5, 4, {}),
+])  # fmt: skip
+def test_no_rank_gets_an_empty_batch_and_all_get_equal_ones(loader, samples, world, options):
+    numpy = pytest.importorskip("numpy")
+    dataset = stoker.from_arrays(numpy.arange(samples))
+    ranks = [list(loader(dataset, rank=rank, world_size=world, **options)) for rank in range(world)]
+    sizes = [[len(batch.ids) for batch in rank] for rank in ranks]
+    assert sizes == [sizes[0]] * world and min(sizes[0]) > 0
+    padded = sum(batch.padded for rank in ranks for batch in rank)
+    assert padded == sum(map(sum, sizes)) - samples and (padded < world or options.get("deal"))
+    once = [int(id) for rank in ranks for batch in rank for id in batch.ids[: len(batch.ids) - batch.padded]]
+    assert sorted(once) == list(range(samples))
+
+
+def test_batches_of_a_bounded_number_of_values_are_not_empty_either(loader):
+    numpy = pytest.importorskip("numpy")
+    offsets = numpy.cumsum([0] + [1 + index % 7 for index in range(50)])
+    rows = stoker.from_arrays(tokens=stoker.Ragged(numpy.arange(offsets[-1]), offsets))
+    for world in range(2, 6):
+        ranks = [list(loader(rows, rank=rank, world_size=world, batch_values_max=20, batch_size=8)) for rank in range(world)]
+        assert len({len(rank) for rank in ranks}) == 1
+        assert all(len(batch.ids) > 0 for rank in ranks for batch in rank)
+        once = [int(id) for rank in ranks for batch in rank for id in batch.ids[: len(batch.ids) - batch.padded]]
+        assert sorted(once) == list(range(50))
+
+
+def test_short_delivers_every_sample_once(loader):
+    numpy = pytest.importorskip("numpy")
+    ranks = [list(loader(stoker.from_arrays(numpy.arange(101)), rank=rank, world_size=2, last="short")) for rank in range(2)]
+    assert [len(rank[-1].ids) for rank in ranks] == [1, 0] and not any(batch.padded for rank in ranks for batch in rank)

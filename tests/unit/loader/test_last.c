@@ -1,5 +1,5 @@
 /* test_last.c - the last batch of an epoch: options.last. PAD fills it with the epoch's first samples again, by position
- * modulo count, whatever the rank, the number of workers and the place of a resume.
+ * modulo count, whatever the rank, the number of workers and the place of a resume; EVEN does, up to the rows of rank 0.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -55,13 +55,23 @@ static uint64_t id_at(const stoker_loader_options *options, uint64_t epoch, uint
     return id;
 }
 
+/* Rows of each rank's batch that belongs to the global batch at `start`. */
+static uint32_t rows_of(const stoker_loader_options *options, uint64_t start)
+{
+    const uint64_t left = COUNT - start;
+    const uint64_t first = options->deal == STOKER_DEAL_BATCHES
+                               ? left
+                               : (left + options->world_size - 1) / options->world_size;
+    return options->last == STOKER_LAST_PAD || first > BATCH ? BATCH : (uint32_t)first;
+}
+
 /* The rank's batch `index`, which starts at `start` in its epoch, as the header promises it. */
 static void expect_batch(const stoker_batch *batch, const stoker_loader_options *options,
                          uint64_t start)
 {
     uint32_t padded = 0;
-    cr_assert_eq(batch->count, (uint32_t)BATCH);
-    for (uint32_t row = 0; row < BATCH; row++) {
+    cr_assert_eq(batch->count, rows_of(options, start));
+    for (uint32_t row = 0; row < batch->count; row++) {
         const uint64_t position = position_of(options, start, row);
         padded += position >= COUNT;
         cr_assert_eq(batch->ids[row], id_at(options, batch->epoch, position), "position %u",
@@ -94,15 +104,16 @@ static uint64_t run(const stoker_loader_options *options, uint64_t start,
     return batches;
 }
 
-Test(last, every_rank_gets_equally_many_full_batches)
+Test(last, every_rank_gets_equally_many_batches_of_equally_many_rows)
 {
     for (uint32_t world = 1; world <= 12; world++) /* a global batch may exceed the data set */
         for (uint32_t rank = 0; rank < world; rank++)
-            for (int variant = 0; variant < 4; variant++) {
+            for (int variant = 0; variant < 8; variant++) {
                 uint64_t hashes[2][BATCHES_MAX];
                 stoker_loader_options options = padded_options(rank, world);
                 options.shuffle = variant % 2 == 1;
-                options.deal = (stoker_deal)(variant / 2);
+                options.deal = (stoker_deal)(variant / 2 % 2);
+                options.last = variant < 4 ? STOKER_LAST_PAD : STOKER_LAST_EVEN;
                 const uint64_t global = (uint64_t)BATCH * world;
                 const uint64_t expected = EPOCHS * ((COUNT + global - 1) / global);
                 options.num_workers = 0;
@@ -116,11 +127,12 @@ Test(last, every_rank_gets_equally_many_full_batches)
 /* Resumed after any batch, the rest of the run is the same. */
 Test(last, a_resume_pads_alike)
 {
-    for (uint32_t variant = 0; variant < 6; variant++) {
+    for (uint32_t variant = 0; variant < 12; variant++) {
         uint64_t hashes[BATCHES_MAX], rest[BATCHES_MAX];
-        const uint32_t world = 1 + variant / 2;
+        const uint32_t world = 1 + variant / 2 % 3;
         stoker_loader_options options = padded_options(world - 1, world);
         options.deal = (stoker_deal)(variant % 2);
+        options.last = variant < 6 ? STOKER_LAST_PAD : STOKER_LAST_EVEN;
         const uint64_t batches = run(&options, 0, hashes);
         for (uint64_t stop = 1; stop <= batches; stop++) {
             stoker_loader *loader = NULL;
@@ -187,9 +199,9 @@ Test(last, an_unknown_choice_is_refused)
     stoker_loader_options options = padded_options(0, 1);
     stoker_error error = { .code = 0 };
     stoker_loader *loader = NULL;
-    options.last = (stoker_last)3;
+    options.last = (stoker_last)4;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
-    cr_assert(strstr(error.message, "last 3") != NULL, "%s", error.message);
+    cr_assert(strstr(error.message, "last 4") != NULL, "%s", error.message);
 }
 
 /* ---- bad samples among the padding ---- */

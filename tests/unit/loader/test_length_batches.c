@@ -98,7 +98,7 @@ struct fixture {
     struct stk_length_options options;
 };
 
-static void begin(struct fixture *fixture, uint64_t multiple, bool drop)
+static void begin(struct fixture *fixture, uint64_t multiple, stoker_last last)
 {
     uint64_t lengths[DOCUMENTS];
     draw_lengths(lengths);
@@ -111,7 +111,7 @@ static void begin(struct fixture *fixture, uint64_t multiple, bool drop)
         .window = WINDOW,
         .length = DOCUMENTS,
         .world_size = 1,
-        .drop = drop,
+        .last = last,
         .epochs = EPOCHS,
     };
 }
@@ -224,7 +224,7 @@ CleanTest(length_batches, resume_at_any_place_with_any_number_of_ranks)
     for (uint64_t multiple = 0; multiple < 2; multiple++) {
         struct fixture fixture;
         static struct reference list[EPOCHS * DOCUMENTS];
-        begin(&fixture, multiple, false);
+        begin(&fixture, multiple, STOKER_LAST_SHORT);
         const uint32_t count = list_batches(&fixture, list, EPOCHS * DOCUMENTS);
         for (uint64_t turn = 0; turn < 40; turn++) {
             uint32_t at = 0;
@@ -246,7 +246,7 @@ CleanTest(length_batches, start_inside_a_batch)
     stoker_error error;
     struct fixture fixture;
     static struct reference list[EPOCHS * DOCUMENTS];
-    begin(&fixture, 1, false);
+    begin(&fixture, 1, STOKER_LAST_SHORT);
     const uint32_t count = list_batches(&fixture, list, EPOCHS * DOCUMENTS);
     struct stk_length_batches *whole = start(&fixture.options);
     for (uint64_t batch = 0; stk_length_batches_at(whole, batch)->epoch == 0; batch++) {
@@ -270,24 +270,45 @@ CleanTest(length_batches, start_inside_a_batch)
     stoker_dataset_close(&fixture.documents);
 }
 
-CleanTest(length_batches, drop_gives_all_ranks_equally_many_full_steps)
+/* Steps of a rank. Its rows are counted, without those that EVEN adds, and so are those. */
+static uint64_t count_rows(const struct stk_length_options *options, uint64_t *rows,
+                           uint64_t *padded)
 {
-    enum { RANKS = 4 };
-    struct fixture fixture;
-    uint64_t steps[RANKS];
-    begin(&fixture, 1, true);
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        struct stk_length_options options = fixture.options;
-        options.rank = rank;
-        options.world_size = RANKS;
-        struct stk_length_batches *lengths = start(&options);
-        uint64_t batch = 0;
-        for (; batch < atomic_load(&lengths->batches); batch++)
-            cr_assert_geq(stk_length_batches_at(lengths, batch)->rows, 1);
-        steps[rank] = batch;
-        cr_assert_eq(steps[rank], steps[0]);
-        stop(lengths);
+    struct stk_length_batches *lengths = start(options);
+    uint64_t batch = 0;
+    for (; batch < atomic_load(&lengths->batches); batch++) {
+        const struct stk_batch_place *place = stk_length_batches_at(lengths, batch);
+        cr_assert_geq(place->rows, 1);
+        cr_assert(place->padded == 0 || (place->last && place->padded == place->rows));
+        *rows += place->rows - place->padded;
+        *padded += place->padded;
     }
+    stop(lengths);
+    return batch;
+}
+
+CleanTest(length_batches, drop_and_even_give_all_ranks_equally_many_steps_with_rows)
+{
+    struct fixture fixture;
+    uint64_t padded = 0;
+    begin(&fixture, 1, STOKER_LAST_DROP);
+    for (uint32_t ranks = 2; ranks <= 5; ranks++)
+        for (int last = STOKER_LAST_DROP; last <= STOKER_LAST_EVEN; last += 2) {
+            struct stk_length_options options = fixture.options;
+            uint64_t steps = 0, rows = 0;
+            options.last = (stoker_last)last;
+            options.world_size = ranks;
+            for (; options.rank < ranks; options.rank++) {
+                const uint64_t more = count_rows(&options, &rows, &padded);
+                cr_assert(options.rank == 0 || more == steps);
+                steps = more;
+            }
+            if (last == STOKER_LAST_EVEN)
+                cr_assert_eq(rows, EPOCHS * DOCUMENTS); /* nothing is left out */
+            else
+                cr_assert_leq(rows, EPOCHS * DOCUMENTS);
+        }
+    cr_assert_gt(padded, 0);
     struct stk_length_batches none = { .failed = 0 };
     stoker_error error = { .message = "" };
     fixture.options.world_size = 1000; /* more than an epoch has batches */
@@ -299,7 +320,7 @@ CleanTest(length_batches, drop_gives_all_ranks_equally_many_full_steps)
 CleanTest(length_batches, nothing_is_left_after_the_last_epoch)
 {
     struct fixture fixture;
-    begin(&fixture, 1, false);
+    begin(&fixture, 1, STOKER_LAST_SHORT);
     fixture.options.first_epoch = EPOCHS - 1;
     fixture.options.first_position = DOCUMENTS;
     struct stk_length_batches *lengths = start(&fixture.options);
@@ -524,7 +545,7 @@ CleanTest(length_batches, create_survives_each_allocation_failure)
 {
     struct fixture fixture;
     bool reached = true;
-    begin(&fixture, 1, false);
+    begin(&fixture, 1, STOKER_LAST_SHORT);
     const int64_t live = stk_fault_live_bytes();
     for (uint64_t nth = 1; reached; nth++) {
         struct stk_length_batches lengths = { .failed = 0 };
