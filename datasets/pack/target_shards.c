@@ -109,6 +109,9 @@ static void begin_header(struct shards *shards)
     };
     memcpy(shards->header.shape, plan->info->shape,
            plan->info->rank * sizeof(shards->header.shape[0]));
+    const char *name = stoker_dataset_field(plan->source, 0)->name;
+    if (strcmp(name, plan->info->is_image ? "image" : "row") != 0)
+        (void)snprintf(shards->header.name, sizeof(shards->header.name), "%s", name);
 }
 
 static void close_shards(void *self)

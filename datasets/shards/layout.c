@@ -24,7 +24,8 @@ enum {
     AT_INDEX_SUM = 164,
     AT_NAMES_BYTES = 168,
     AT_RESUME = 176,
-    AT_ZEROS = 240
+    AT_NAME = 240,
+    AT_ZEROS = AT_NAME + STOKER_FIELD_NAME_BYTES
 };
 
 /* Where each field of an entry lies. */
@@ -76,7 +77,8 @@ static void store_row(uint8_t *to, const struct stk_shard_header *header)
 void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
 {
     stk_shard_begin_store(to, STK_SHARD_VERSION);
-    stk_store_le32(to + STK_SHARD_AT_NEEDS, header->needs);
+    stk_store_le32(to + STK_SHARD_AT_NEEDS,
+                   header->needs | (header->name[0] != '\0' ? STK_SHARD_NAMED : 0));
     stk_store_le32(to + STK_SHARD_AT_FLAGS, header->flags);
     stk_store_le64(to + STK_SHARD_AT_COUNT, header->count);
     stk_store_le64(to + STK_SHARD_AT_FILE_BYTES, header->file_bytes);
@@ -93,13 +95,14 @@ void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
     stk_store_le32(to + AT_INDEX_SUM, header->index_sum);
     stk_store_le32(to + AT_NAMES_BYTES, header->names_bytes);
     memcpy(to + AT_RESUME, header->resume, STK_SHARD_RESUME_BYTES);
+    memcpy(to + AT_NAME, header->name, strlen(header->name));
     stk_shard_begin_sum(to);
 }
 
 static void load_fields(struct stk_shard_header *out, const uint8_t *from)
 {
     *out = (struct stk_shard_header){
-        .needs = stk_load_le32(from + STK_SHARD_AT_NEEDS),
+        .needs = stk_load_le32(from + STK_SHARD_AT_NEEDS) & ~STK_SHARD_NAMED,
         .flags = stk_load_le32(from + STK_SHARD_AT_FLAGS),
         .count = stk_load_le64(from + STK_SHARD_AT_COUNT),
         .file_bytes = stk_load_le64(from + STK_SHARD_AT_FILE_BYTES),
@@ -122,6 +125,16 @@ static void load_fields(struct stk_shard_header *out, const uint8_t *from)
     for (uint32_t axis = 0; axis < STOKER_RANK_MAX; axis++)
         out->shape[axis] = stk_load_le64(from + AT_SHAPE + 8 * (size_t)axis);
     memcpy(out->resume, from + AT_RESUME, STK_SHARD_RESUME_BYTES);
+    memcpy(out->name, from + AT_NAME, STOKER_FIELD_NAME_BYTES - 1);
+}
+
+/* One that the header announces, ended and filled up with zeros. stoker_dataset_create() checks its characters. */
+static bool name_is_good(const uint8_t *from)
+{
+    const bool named = (stk_load_le32(from + STK_SHARD_AT_NEEDS) & STK_SHARD_NAMED) != 0;
+    const size_t length = strnlen((const char *)from + AT_NAME, STOKER_FIELD_NAME_BYTES);
+    return named == (length > 0) && length < STOKER_FIELD_NAME_BYTES &&
+           stk_shard_all_zero(from + AT_NAME + length, STOKER_FIELD_NAME_BYTES - length);
 }
 
 /* What a row and its label are; PNG and JPEG know pixels of 8 bits only. */
@@ -173,7 +186,7 @@ int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uin
         return rc;
     load_fields(out, from);
     *what = "the header's own fields";
-    if (from[AT_IS_IMAGE] > 1 ||
+    if (from[AT_IS_IMAGE] > 1 || !name_is_good(from) ||
         !stk_shard_all_zero(from + AT_ZEROS, STK_SHARD_AT_SUM - AT_ZEROS) ||
         !stk_shard_all_zero(from + AT_NAMES_BYTES + 4, AT_RESUME - AT_NAMES_BYTES - 4))
         return STOKER_EFORMAT;

@@ -36,13 +36,14 @@ enum stk_shard_codec {
     STK_SHARD_CODECS = 5
 };
 
-/* Flags that a reader must know or refuse: bit c = the shard has records of codec c. */
-#define STK_SHARD_NEEDS_KNOWN 0x1FU
+/* Flags that a reader must know or refuse: bit c = the shard has records of codec c; the last: the rows have a name. */
+#define STK_SHARD_NEEDS_KNOWN 0x3FU
+#define STK_SHARD_NAMED       0x20U
 /* Flags that a reader may ignore. */
 #define STK_SHARD_LAST        1U /* no shard of this set comes after it */
 
 struct stk_shard_header {
-    uint32_t needs;
+    uint32_t needs; /* codecs: STK_SHARD_NAMED is set if there is a name */
     uint32_t flags;
     uint64_t count;      /* records, >= 1 */
     uint64_t file_bytes; /* the whole shard */
@@ -63,6 +64,7 @@ struct stk_shard_header {
     uint64_t source_count; /* ... and in it, those left out as bad included */
     uint64_t set_id;       /* the same in all shards of a set */
     uint8_t resume[STK_SHARD_RESUME_BYTES]; /* the packer's: where to resume after this shard */
+    char name[STOKER_FIELD_NAME_BYTES];     /* name of the rows' field; "" = image or row */
 };
 
 struct stk_shard_entry {

@@ -54,7 +54,25 @@ static int describe(const void *self, stoker_dataset_info *out)
                                   .label_dtype = like->label_dtype,
                                   .class_count = like->class_count,
                                   .file_count = shards->list.count,
-                                  .encoded_bytes_max = shards->longest_bytes };
+                                  .encoded_bytes_max = shards->longest_bytes,
+                                  .field_count = like->label_dtype == STOKER_DTYPE_NONE ? 1 : 2,
+                                  .part_count = 1 };
+    memcpy(out->shape, like->shape, sizeof(out->shape));
+    return STOKER_OK;
+}
+
+/* Of rows with a name. */
+static int field(const void *self, uint32_t number, stoker_field_info *out)
+{
+    const struct shards *shards = self;
+    const struct stk_shard_header *like = &shards->files[0].header;
+    if (number == 1) {
+        out->name = "label", out->dtype = like->label_dtype, out->part = STOKER_NO_PART;
+        out->class_count = like->class_count;
+        return STOKER_OK;
+    }
+    out->name = like->name, out->dtype = like->dtype, out->rank = like->rank;
+    out->kind = like->is_image ? STOKER_FIELD_IMAGE : STOKER_FIELD_ARRAY;
     memcpy(out->shape, like->shape, sizeof(out->shape));
     return STOKER_OK;
 }
@@ -147,15 +165,13 @@ static void destroy(void *self)
     stk_free(shards);
 }
 
-static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
-                                        .name = "shards",
-                                        .describe = describe,
-                                        .locate = locate,
-                                        .values = values,
-                                        .file = file,
-                                        .destroy = destroy,
-                                        .class_name = class_name,
-                                        .stored_as = stored_as };
+#define OPS                                                                                        \
+    .struct_size = sizeof(stoker_dataset_ops), .name = "shards", .describe = describe,             \
+    .locate = locate, .values = values, .file = file, .destroy = destroy,                          \
+    .class_name = class_name, .stored_as = stored_as
+/* Without field() the rows are called image or row, and the fingerprint says nothing about fields. */
+static const stoker_dataset_ops ops = { OPS };
+static const stoker_dataset_ops named_ops = { OPS, .field = field };
 
 /* ---- consistency ---------------------------------------------------------------- */
 
@@ -179,7 +195,7 @@ static const char *difference(const struct stk_shard_header *a, const struct stk
     if (a->label_dtype != b->label_dtype || a->class_count != b->class_count ||
         a->names_bytes != b->names_bytes)
         return "labels";
-    return NULL;
+    return strcmp(a->name, b->name) == 0 ? NULL : "the name of the rows";
 }
 
 /* Why b cannot follow a in a complete set; NULL = it can. */
@@ -376,7 +392,8 @@ static int open_set(stoker_dataset **out, const struct opening *opening)
         rc = copy_labels(shards, opening);
     if (rc == STOKER_OK)
         rc = map_files(shards, opening);
-    return stk_opening_finish(&opening->base, rc, out, &ops, shards);
+    const bool named = rc == STOKER_OK && shards->files[0].header.name[0] != '\0';
+    return stk_opening_finish(&opening->base, rc, out, named ? &named_ops : &ops, shards);
 }
 
 static int open_shards(stoker_dataset **out, const char *rest,

@@ -158,6 +158,21 @@ grep -q 's0003.npy is missing' "$scratch/err" || fail "a lost file is not refuse
 ends 1 --codec keep "$labelled" "tar:$scratch/png.tar"
 grep -q 'differs from what would be packed' "$scratch/err" || fail "another archive is not refused"
 
+# A field alone keeps its name in shards, compressed or not.
+python3 - "$scratch/emb.npy" <<'END'
+import sys
+header = "{'descr': '|u1', 'fortran_order': False, 'shape': (64, 3)}".ljust(117) + "\n"
+open(sys.argv[1], "wb").write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(range(192)))
+END
+alone="npy:emb=$scratch/emb.npy"
+"$hashes" "$alone" padded 1 cpu >"$scratch/due"
+for codec in raw zstd; do
+    ends 0 --verify --codec $codec "$alone" "shards:$scratch/alone-$codec"
+    "$hashes" "shards:$scratch/alone-$codec" padded 1 cpu >"$scratch/found" || fail "no batches of a field alone"
+    cmp "$scratch/due" "$scratch/found" || fail "a field alone is another one in shards: $codec"
+done
+grep -q 'emb=' "$scratch/due" || fail "the field alone has no name"
+
 # Refused.
 ends 1 --codec keep "concat:($labelled)+($labelled)" "tar:$scratch/twice.tar"
 grep -q 'sample 300: its key is that of another sample: "s0000"' "$scratch/err" || fail "a key twice is not refused"

@@ -527,7 +527,9 @@ static const struct {
     const char *says;
 } lies[] = {
     { 8, 4, 3, STOKER_ENOTSUP, "version" },
-    { 12, 4, 0x21, STOKER_ENOTSUP, "feature" },
+    { 12, 4, 0x41, STOKER_ENOTSUP, "feature" },
+    { 12, 4, 0x21, STOKER_EFORMAT, "fields" }, /* a name, which is missing */
+    { 240, 4, 'e', STOKER_EFORMAT, "fields" }, /* one that is not announced */
     { 12, 4, 0, STOKER_EFORMAT, "codec that the header" },
     { 20, 4, 512, STOKER_EFORMAT, "fields" },
     { 24, 8, 0, STOKER_EFORMAT, "number of records" },
@@ -577,6 +579,48 @@ static const struct {
     { ENTRY + 24, 8, 3, STOKER_EFORMAT, "no class" },
     { ENTRY + 24, 8, UINT64_MAX, STOKER_EFORMAT, "no class" },
 };
+
+/* The name of the rows is that of the field, whatever they are called without one. */
+CleanTest(shards, rows_may_have_a_name)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+        int code;
+    } cases[] = { { "emb", 3, STOKER_OK },
+                  { "two words", 9, STOKER_EINVAL },
+                  { "nul\0more", 8, STOKER_EFORMAT },
+                  { "label", 5, STOKER_EINVAL } };
+    const struct stk_directory directory = stk_directory_make();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stk_shard_image image;
+        stk_shard_image_make(&image, 0, 1, 3, 1);
+        stk_store_le32(image.at + 12, 0x21);
+        memcpy(image.at + 240, cases[i].name, cases[i].bytes);
+        stk_shard_image_seal(&image);
+        stk_shard_image_write(&image, &directory, "a.stk");
+        stoker_dataset *dataset = NULL;
+        char spec[600];
+        (void)snprintf(spec, sizeof(spec), "shards:%s", directory.path);
+        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), cases[i].code, "%s",
+                     cases[i].name);
+        if (dataset == NULL)
+            continue;
+        const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+        cr_assert_eq(info->field_count, 2);
+        cr_assert_str_eq(stoker_dataset_field(dataset, 0)->name, "emb");
+        cr_assert_str_eq(stoker_dataset_field(dataset, 1)->name, "label");
+        cr_assert_eq(info->class_count, 3);
+        uint8_t row[STK_SHARD_TEST_ROW], due[STK_SHARD_TEST_ROW];
+        stoker_label label;
+        stk_shard_test_row(2, due);
+        cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), &label, NULL), STOKER_OK);
+        cr_assert_arr_eq(row, due, sizeof(row));
+        cr_assert_eq(label.index, 2);
+        stoker_dataset_close(&dataset);
+    }
+    stk_directory_remove(&directory);
+}
 
 /* Refused by the rules, before memory is taken. */
 CleanTest(shards, lies_are_refused)
@@ -700,6 +744,8 @@ CleanTest(shards, what_is_stored_is_loaded)
     stk_shard_image_make(&image, 2, SHARDS, COUNT, 1);
     for (size_t i = 0; i < STK_SHARD_RESUME_BYTES; i++)
         image.at[176 + i] = (uint8_t)(i + 1);
+    stk_store_le32(image.at + 12, stk_load_le32(image.at + 12) | 0x20);
+    memset(image.at + 240, 'n', STOKER_FIELD_NAME_BYTES - 1);
     stk_shard_image_seal(&image);
     cr_assert_eq(stk_shard_header_load(&header, image.at, image.size, &what), STOKER_OK, "%s",
                  what);
