@@ -290,7 +290,7 @@ static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *r
     }
     if (rc == STOKER_OK)
         return rc;
-    rc = stk_callback_code(rc, "it", &said);
+    rc = rc == STOKER_INTERRUPTED ? STOKER_EINVAL : stk_callback_code(rc, "it", &said);
     return stk_error_set(error, rc, STOKER_STAGE_DECODE, &place, "make()%s%s",
                          said.message[0] == '\0' ? "" : ": ", said.message);
 }

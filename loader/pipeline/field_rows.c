@@ -248,8 +248,9 @@ int stk_field_rows_call_make(struct stk_row_maker *maker, const struct stk_span 
     stoker_rng_init(&rng, pipeline->sampler.seed, span->epoch, id, STK_RNG_OWN(STK_RNG_MAKE));
     aim(maker, span, row, all, NULL);
     stk_error_clear(said);
-    const int rc = stk_callback_code(dataset->ops->make(dataset->self, id, maker->rows, &rng, said),
-                                     "it", said);
+    int rc = dataset->ops->make(dataset->self, id, maker->rows, &rng, said);
+    if (rc != STOKER_INTERRUPTED)
+        rc = stk_callback_code(rc, "it", said);
     if (rc != 0)
         return rc;
     const struct stk_image image = stk_image_row_stored(pipeline, maker->rows[0].data);

@@ -578,12 +578,17 @@ static enum stk_row_step begin_made(struct stk_row_maker *maker, struct stk_span
     const int rc = stk_field_rows_call_make(maker, span, row, &said);
     if (rc == 0)
         return complete(maker, span, row);
+    if (rc == STOKER_INTERRUPTED && maker->in_next)
+        return STK_ROW_LATER;
     struct stk_place place = STK_NOWHERE;
     place.sample = *stk_span_id(span, row);
     stoker_error error;
-    (void)stk_error_set(&error, rc, STOKER_STAGE_DECODE, &place, "make()%s%s",
-                        said.message[0] != '\0' ? ": " : "", said.message);
-    return settle(maker, span, row, 0, &error, said.message);
+    (void)stk_error_set(&error, rc == STOKER_INTERRUPTED ? STOKER_EINVAL : rc, STOKER_STAGE_DECODE,
+                        &place, "make()%s%s", said.message[0] != '\0' ? ": " : "", said.message);
+    if (rc != STOKER_INTERRUPTED && rc != STOKER_ENOMEM)
+        return settle(maker, span, row, 0, &error, said.message);
+    stk_bad_row_lose(span, row, &error); /* not the sample's fault */
+    return STK_ROW_DONE;
 }
 
 static enum stk_row_step begin_several(struct stk_row_maker *maker, struct stk_span *span,

@@ -18,7 +18,8 @@
 
 #include "loader/pipeline/row_maker.h"
 
-enum stk_row_step { STK_ROW_DONE, STK_ROW_READ, STK_ROW_AGAIN };
+/* LATER: inside next(), the row has to begin again in a later call. */
+enum stk_row_step { STK_ROW_DONE, STK_ROW_READ, STK_ROW_AGAIN, STK_ROW_LATER };
 
 /* Begin a row of a located span that is not resident (span_rows.h). */
 enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *span, uint32_t row);

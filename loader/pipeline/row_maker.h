@@ -24,6 +24,7 @@ struct stk_row_maker {
     struct stk_pipeline *pipeline;
     struct stk_ledger_entry *ledger;
     bool may_read;
+    bool in_next; /* used by the consumer inside next(), which may be interrupted */
     struct stk_codecs codecs;
     /* The transform's scratch and an image; only as many pages as the largest image needs are touched. */
     struct stk_region scratch;

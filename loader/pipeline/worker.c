@@ -64,7 +64,7 @@ static bool is_interrupted(const struct stk_worker *worker)
 static bool must_pause(const struct stk_worker *worker)
 {
     return atomic_load_explicit(&worker->pipeline->slots.stopping, memory_order_relaxed) ||
-           (worker->in_next && is_interrupted(worker)) ||
+           (worker->maker.in_next && is_interrupted(worker)) ||
            (worker->deadline_ns != UINT64_MAX && stk_now_ns() >= worker->deadline_ns);
 }
 
@@ -164,14 +164,16 @@ static bool decode_waiting(struct stk_worker *worker)
     return true;
 }
 
-/* Begin a row; if it needs no read to find its sample bad, with its substitutes. */
-static void begin_row(struct stk_worker *worker, struct stk_span *span, uint32_t row)
+/* Begin a row; if it needs no read to find its sample bad, with its substitutes. Returns false if it must wait for a later
+ * next(). */
+static bool begin_row(struct stk_worker *worker, struct stk_span *span, uint32_t row)
 {
     enum stk_row_step step;
     do
         step = stk_row_begin(&worker->maker, span, row);
     while (step == STK_ROW_AGAIN);
     follow(worker, span, step);
+    return step != STK_ROW_LATER;
 }
 
 /* Returns true if another row may begin: there is room for its reads, and for its image in the GPU's queue. */
@@ -186,7 +188,7 @@ static void begin_again(struct stk_worker *worker)
 {
     while (worker->again_count > 0 && has_room(worker)) {
         const struct stk_again again = worker->again[--worker->again_count];
-        begin_row(worker, again.span, again.row);
+        (void)begin_row(worker, again.span, again.row); /* it has parts, so nobody makes it */
     }
 }
 
@@ -197,7 +199,8 @@ static void part_run(struct stk_worker *worker, struct stk_span *span, uint32_t 
         worker->again[worker->again_count++] = (struct stk_again){ span, row + i - 1 };
 }
 
-/* Begin the next row of a span, or the run that starts there. Returns false if it must wait for reads of runs to end. */
+/* Begin the next row of a span, or the run that starts there. Returns false if it must wait for reads of runs to end, or for a
+ * later next(). */
 static bool begin_next(struct stk_worker *worker, struct stk_span *span)
 {
     struct stk_read_order order;
@@ -208,13 +211,16 @@ static bool begin_next(struct stk_worker *worker, struct stk_span *span)
     if (step == STK_RUN_READ && order.to == NULL && !stk_fetch_has_wide(&worker->fetcher))
         return false;
     span->started += step == STK_RUN_NONE ? 1 : order.run_rows;
-    if (step == STK_RUN_NONE)
-        begin_row(worker, span, row);
-    else if (step == STK_RUN_DONE)
+    if (step == STK_RUN_NONE && !begin_row(worker, span, row)) {
+        span->started--;
+        stk_slots_interrupt(&worker->pipeline->slots);
+        return false;
+    }
+    if (step == STK_RUN_DONE)
         span->left -= order.run_rows;
     else if (step == STK_RUN_READ)
         stk_fetch_queue(&worker->fetcher, &order);
-    else
+    else if (step != STK_RUN_NONE)
         part_run(worker, span, row, order.run_rows);
     begin_again(worker);
     return true;
@@ -439,7 +445,7 @@ bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t d
     const uint64_t last_batch =
         stk_pipeline_plan_rereads(&worker->pipeline->plan) ? UINT64_MAX : batch;
     worker->deadline_ns = deadline_ns;
-    worker->in_next = true;
+    worker->maker.in_next = true;
     for (;;) {
         start_spans(worker, last_batch, true, *now_ns);
         submit_reads(worker);
@@ -473,7 +479,7 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadlin
     assert(worker->fetcher.count == 0); /* with reads in flight the caller could not leave */
     worker->mark_ns = *now_ns;
     worker->deadline_ns = deadline_ns;
-    worker->in_next = true;
+    worker->maker.in_next = true;
     const bool worked = start_span(worker, UINT64_MAX, may_claim);
     *now_ns = worker->mark_ns;
     return worked;

@@ -47,7 +47,6 @@ struct stk_worker {
     uint64_t mark_ns; /* end of the last activity that the ledger has counted */
     struct stk_cpu_checks cpu_checks;
     uint64_t deadline_ns; /* without a thread: when next() must return; UINT64_MAX = no limit */
-    bool in_next;         /* used by the consumer inside next(), which may be interrupted */
     bool stuck;           /* its thread was abandoned in a system call */
 
     struct stk_ledger_entry ledger;

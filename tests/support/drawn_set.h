@@ -14,8 +14,10 @@ enum { STK_DRAWN_COUNT = 41, STK_DRAWN_TEXT = 9 };
 
 /* What goes wrong; UINT64_MAX = no sample. */
 struct stk_drawn_set {
-    uint64_t broken;   /* make() fails for it */
-    uint64_t overlong; /* its text is longer than allowed */
+    uint64_t broken; /* make() fails for it, with this code: */
+    int code;
+    uint32_t *failures; /* as often; NULL = always */
+    uint64_t overlong;  /* its text is longer than allowed */
 };
 
 static inline int stk_drawn_describe(const void *self, stoker_dataset_info *out)
@@ -54,9 +56,11 @@ static inline int stk_drawn_make(const void *self, uint64_t id, stoker_row *rows
     const uint64_t length = stoker_rng_below(rng, STK_DRAWN_TEXT + 1);
     const int64_t label = (int64_t)id;
     nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
-    if (id == set->broken) {
+    if (id == set->broken && (set->failures == NULL || *set->failures > 0)) {
         (void)snprintf(error->message, sizeof(error->message), "it is gone");
-        return STOKER_EIO;
+        if (set->failures != NULL)
+            (*set->failures)--;
+        return set->code;
     }
     memcpy(rows[0].data, &drawn, sizeof(drawn));
     memset(rows[1].data, (int)(drawn & 0xFF), length);
@@ -74,7 +78,8 @@ static inline stoker_dataset *stk_drawn_open(struct stk_drawn_set *set)
                                             .field = stk_drawn_field,
                                             .make = stk_drawn_make };
     stoker_dataset *dataset = NULL;
-    *set = (struct stk_drawn_set){ .broken = UINT64_MAX, .overlong = UINT64_MAX };
+    *set =
+        (struct stk_drawn_set){ .broken = UINT64_MAX, .code = STOKER_EIO, .overlong = UINT64_MAX };
     (void)stoker_dataset_create(&dataset, &ops, set, NULL);
     return dataset;
 }

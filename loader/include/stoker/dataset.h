@@ -267,7 +267,9 @@ typedef struct stoker_dataset_ops {
 
     /* Fill all fields of sample `id`; rows[f] is the place of field f. For data sets without parts. It runs in the
      * workers, for several samples at once, and may allocate, block and read: no reader is involved. `rng` is keyed by
-     * (seed, epoch, id), so what is drawn from it depends on nothing else. A failure makes the sample bad. Such a data
+     * (seed, epoch, id), so what is drawn from it depends on nothing else. A failure makes the sample bad, except for
+     * STOKER_ENOMEM, which ends the run regardless of on_bad_sample. STOKER_INTERRUPTED: not now. Without workers next() then
+     * returns STOKER_INTERRUPTED, and a later call asks for the sample again; in a worker's thread it ends the run. Such a data
      * set is never cached, since each epoch may make other rows. */
     int (*make)(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
                 stoker_error *error);

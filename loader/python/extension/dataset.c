@@ -251,9 +251,11 @@ static PyObject *read_sample(PyObject *self, PyObject *number)
     stoker_error error;
     int rc;
     Py_BEGIN_ALLOW_THREADS rc = stoker_dataset_read_fields(dataset, id, rows, &error);
-    Py_END_ALLOW_THREADS PyObject *result = rc == 0
-                                                ? truncate_rows(dataset, arrays, rows, count)
-                                                : core_raise(core_state_of(Py_TYPE(self)), &error);
+    Py_END_ALLOW_THREADS PyObject *result = NULL;
+    if (rc == 0)
+        result = truncate_rows(dataset, arrays, rows, count);
+    else if (PyErr_Occurred() == NULL) /* else by the user's code: see maker.c */
+        core_raise(core_state_of(Py_TYPE(self)), &error);
     Py_DECREF(arrays);
     return result;
 }

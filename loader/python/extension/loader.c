@@ -264,6 +264,9 @@ static int wait_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms,
     for (;;) {
         const int32_t slice = timeout_ms < 0 || left > SLICE_MS ? SLICE_MS : (int32_t)left;
         *rc = wait_slice(self, batch, slice);
+        if (*rc == STOKER_INTERRUPTED &&
+            PyErr_Occurred() != NULL) /* raised by the user's code: see maker.c */
+            return -1;
         if (*rc != STOKER_ETIMEDOUT && *rc != STOKER_EBUSY && *rc != STOKER_INTERRUPTED)
             return 0;
         if (core_is_closing(self)) {

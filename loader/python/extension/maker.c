@@ -4,6 +4,10 @@
  *
  * The user's code returns what it has, and this file copies it: no view of a row's memory ever leaves it, so nothing
  * that is kept can point to memory that the loader refills.
+ *
+ * KeyboardInterrupt, SystemExit and MemoryError are no faults of the sample. Inside next(), which without workers makes the
+ * samples in its own thread, such an exception stays set: STOKER_INTERRUPTED makes the call return, which raises it, and the sample
+ * is made by a later call. In a worker's thread it ends the run.
  */
 #include "core.h"
 #include <stdio.h>
@@ -136,16 +140,28 @@ static int fill_all(const struct maker *maker, PyObject *values, stoker_row *row
     return 0;
 }
 
+/* The exception that is set as what make() returns. `in_call`: the thread is that of a Python call, which raises what stays set. */
+static int failed_by_exception(core_state *state, bool in_call, stoker_error *error)
+{
+    const bool no_memory = PyErr_ExceptionMatches(PyExc_MemoryError) != 0;
+    const bool stops = no_memory || PyErr_ExceptionMatches(PyExc_Exception) == 0;
+    if (stops && in_call)
+        return STOKER_INTERRUPTED;
+    const int rc = core_keep_exception(state, error);
+    return !stops ? rc : no_memory ? STOKER_ENOMEM : STOKER_INTERRUPTED;
+}
+
 static int make_sample(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
                        stoker_error *error)
 {
     const struct maker *maker = self;
     const unsigned long long seed = stoker_rng_u64(rng);
+    const bool in_call = PyGILState_GetThisThreadState() != NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *values = PyObject_CallFunction(maker->make, "KK", (unsigned long long)id, seed);
     int rc = values != NULL ? fill_all(maker, values, rows) : -1;
     if (rc < 0)
-        rc = core_keep_exception(maker->state, error);
+        rc = failed_by_exception(maker->state, in_call, error);
     Py_XDECREF(values);
     PyGILState_Release(gil);
     return rc;

@@ -42,7 +42,8 @@ def from_python(
     It runs in the loader's threads. Where Python has a GIL, only one of them makes a sample at a time: the threads help with
     code that waits for files or releases the GIL (NumPy, Pillow's decoders, torch), and pure Python is as fast as with one
     thread. It must be safe to call from several threads. Nothing is cached. An exception makes the sample bad: see
-    on_bad_sample; it is the __cause__ of CorruptSample.
+    on_bad_sample; it is the __cause__ of CorruptSample. KeyboardInterrupt, SystemExit and MemoryError are no fault of the sample:
+    next() raises them at once if it makes the samples (num_workers=0), and may be called again; in a worker they end the run.
 
     Randomness: dataset[i] alone cannot know the epoch. If the data set has a method `make(i, seed)`, that is called instead:
     seed < 2^64 is a function of the loader's seed, the epoch and i, so that a run can be repeated and resumed.

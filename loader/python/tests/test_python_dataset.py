@@ -1,5 +1,7 @@
 """Data sets written in Python: their samples, their errors, their randomness."""
 
+import os
+import signal
 from collections import namedtuple
 
 import pytest
@@ -116,3 +118,57 @@ def test_views_and_resume_work_as_with_files(loader):
     second = loader(data, shuffle=True)
     second.load_state_dict(first.state_dict())
     assert sorted(before + ids_of(second)) == list(range(30))
+
+
+class Interrupted:
+    """20 samples; the first call for sample 13 is interrupted by `stop`."""
+
+    def __init__(self, stop):
+        self.stop, self.asked = stop, []
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        self.asked.append(index)
+        if index == 13 and self.stop is not None:
+            stop, self.stop = self.stop, None
+            stop()
+        return index
+
+
+def raising(kind):
+    def stop():
+        raise kind("once")
+
+    return stop
+
+
+@pytest.mark.parametrize("policy", ["fail", "skip", "substitute"])
+@pytest.mark.parametrize("kind, stop", [
+    (KeyboardInterrupt, lambda: os.kill(os.getpid(), signal.SIGINT)), (KeyboardInterrupt, raising(KeyboardInterrupt)),
+    (SystemExit, raising(SystemExit)), (MemoryError, raising(MemoryError)),
+])  # fmt: skip
+def test_without_workers_an_interrupt_leaves_next_at_once_and_loses_nothing(loader, policy, kind, stop):
+    data = Interrupted(stop)
+    made = loader(data, num_workers=0, batch_size=20, on_bad_sample=policy)
+    batches = iter(made)
+    with pytest.raises(kind):
+        next(batches)
+    assert data.asked[1:] == list(range(14))  # no other sample after the interrupt; the first call was for the types
+    assert ids_of(batches) == list(range(20)) and made.bad_samples() == []
+    assert data.asked[15:] == list(range(13, 20))
+
+
+@pytest.mark.parametrize("policy", ["fail", "skip", "substitute"])
+@pytest.mark.parametrize("kind, raised", [(MemoryError, stoker.OutOfMemory), (SystemExit, SystemExit)])
+def test_in_a_worker_what_is_no_fault_of_the_sample_ends_the_run(loader, policy, kind, raised):
+    with pytest.raises(raised, match="once"):
+        list(loader(Interrupted(raising(kind)), num_workers=1, on_bad_sample=policy))
+
+
+def test_an_interrupt_of_a_single_sample_is_raised(loader):
+    data = stoker.from_python(Interrupted(raising(KeyboardInterrupt)))
+    with pytest.raises(KeyboardInterrupt):
+        data[13]
+    assert data[13].row == 13

@@ -112,6 +112,66 @@ CleanTest(made_samples, that_fail_follow_the_policy)
     stoker_dataset_close(&dataset);
 }
 
+/* What is not the sample's fault ends the run, whatever the policy. */
+CleanTest(made_samples, out_of_memory_is_no_bad_sample)
+{
+    static const struct {
+        int code, rc;
+        int32_t workers;
+    } cases[] = { { STOKER_ENOMEM, STOKER_ENOMEM, 0 },
+                  { STOKER_ENOMEM, STOKER_ENOMEM, 3 },
+                  { STOKER_INTERRUPTED, STOKER_EINVAL, 3 } };
+    stoker_dataset *dataset = stk_drawn_open(&set);
+    stoker_loader_options options = made_options();
+    set.broken = 17;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
+            options.num_workers = cases[i].workers;
+            options.on_bad_sample = (stoker_on_bad)policy;
+            set.code = cases[i].code;
+            const struct seen seen = run(dataset, &options);
+            cr_assert_eq(seen.rc, cases[i].rc, "case %zu: %d", i, seen.rc);
+            cr_assert_eq(seen.error.sample, 17);
+            cr_assert_not_null(strstr(seen.error.message, "sample 17: make(): it is gone"));
+        }
+    stoker_dataset_close(&dataset);
+}
+
+/* next() returns before the rest of the batch is made, and later calls deliver all of it. */
+CleanTest(made_samples, that_are_interrupted_are_made_later)
+{
+    stoker_dataset *dataset = stk_drawn_open(&set);
+    stoker_loader_options options = made_options();
+    stoker_batch batch = STOKER_BATCH_INIT;
+    const struct seen expected = run(dataset, &options);
+    for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
+        uint32_t failures = 3, interrupts = 0;
+        struct seen seen = { .rc = 0 };
+        options.on_bad_sample = (stoker_on_bad)policy;
+        set.broken = 17;
+        set.code = STOKER_INTERRUPTED;
+        set.failures = &failures;
+        stoker_loader *loader = loader_of(dataset, &options);
+        while ((seen.rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED) {
+            interrupts += seen.rc == STOKER_INTERRUPTED;
+            cr_assert_eq(interrupts + failures, 3); /* each ends a call at once */
+            cr_assert_geq(seen.rc, 0);
+            if (seen.rc == STOKER_OK) {
+                note(&seen, &batch);
+                stoker_batch_release(&batch);
+            }
+        }
+        cr_assert_eq(interrupts, 3);
+        cr_assert_eq(seen.rows, expected.rows);
+        cr_assert_eq(seen.hash, expected.hash);
+        stoker_loader_destroy(&loader);
+    }
+    set.failures = NULL;
+    stoker_row rows[3] = { { .data = NULL } };
+    cr_assert_eq(stoker_dataset_read_fields(dataset, 17, rows, NULL), STOKER_EINVAL);
+    stoker_dataset_close(&dataset);
+}
+
 /* Each epoch may make other rows, so there is no cache: by design, not for want of memory. */
 CleanTest(made_samples, miss_no_cache)
 {
