@@ -11,18 +11,20 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/loader/include/stoker"
 install(EXPORT stoker-targets NAMESPACE stoker:: DESTINATION "${stoker_package_dir}")
 
 # libstoker.so brings its dependencies along; a program that links libstoker.a must link them itself.
-set(stoker_requires_private "")
+set(stoker_requires "")
+set(stoker_pc_libs "")
 set(stoker_config_dependencies "")
 if(NOT BUILD_SHARED_LIBS)
+  set(stoker_pc_libs "-pthread -lm -ldl")
   foreach(dependency IN ITEMS uring deflate png jpeg webp lz4 zstd)
     string(TOUPPER "${dependency}" upper)
     if(STOKER_HAVE_${upper})
-      list(APPEND stoker_requires_private lib${dependency})
+      list(APPEND stoker_requires lib${dependency})
       list(APPEND stoker_config_dependencies ${dependency})
     endif()
   endforeach()
 endif()
-list(JOIN stoker_requires_private ", " stoker_requires_private)
+list(JOIN stoker_requires ", " stoker_requires)
 set(stoker_config_dnnl OFF)
 set(stoker_pc_dnnl "")
 if(NOT BUILD_SHARED_LIBS AND STOKER_HAVE_DNNL)
@@ -61,11 +63,15 @@ if(TARGET stoker_trainer)
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endif()
 
-# The documents keep their folders, so that their relative links work.
-foreach(document IN ITEMS LICENSE README.md bench/README.md datasets/README.md kernels/README.md
-        loader/README.md trainer/README.md trainer/programs/README.md)
-  get_filename_component(folder "${document}" DIRECTORY)
-  install(FILES "${PROJECT_SOURCE_DIR}/${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")
-endforeach()
+set(stoker_documents LICENSE README.md bench/README.md datasets/README.md kernels/README.md
+    loader/README.md loader/examples/README.md loader/examples/llmc_dataloader.c
+    loader/examples/llmc_dataloader.h loader/python/README.md loader/python/MIGRATION.md
+    trainer/README.md trainer/programs/README.md)
+install(CODE "set(stoker_source [[${PROJECT_SOURCE_DIR}]])
+  set(stoker_scratch [[${CMAKE_CURRENT_BINARY_DIR}/documents]])
+  set(stoker_documents \"${stoker_documents}\")
+  set(stoker_to [[${CMAKE_INSTALL_DOCDIR}]])
+  set(stoker_headers [[${CMAKE_INSTALL_INCLUDEDIR}]])")
+install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/InstallDocuments.cmake")
 install(PROGRAMS "${PROJECT_SOURCE_DIR}/datasets/fetch-mnist.sh"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/stoker")

@@ -59,19 +59,18 @@ consume_by_cmake() {
 }
 
 consume_by_pkg_config() {
-    local kind=$1 static=() libdir
-    [ "$kind" = shared ] || static=(--static)
+    local kind=$1 libdir
     PKG_CONFIG_PATH=$(dirname "$(find "$prefix/$kind" -name stoker.pc)")
     export PKG_CONFIG_PATH
     [ "$(pkg-config --modversion stoker)" = "$version" ]
     libdir=$(pkg-config --variable=libdir stoker)
     # shellcheck disable=SC2046  # flags are words
     "$cc" -std=c11 tests/install/main.c -o "$prefix/consumer" \
-        $(pkg-config "${static[@]}" --cflags --libs stoker)
+        $(pkg-config --cflags --libs stoker)
     LD_LIBRARY_PATH=$libdir "$prefix/consumer" "${sets[@]}"
     # shellcheck disable=SC2046
     "$cc" -std=c11 tests/install/trainer.c -o "$prefix/consumer" \
-        $(pkg-config "${static[@]}" --cflags --libs stoker-trainer)
+        $(pkg-config --cflags --libs stoker-trainer)
     LD_LIBRARY_PATH=$libdir "$prefix/consumer"
 }
 
@@ -99,7 +98,8 @@ done
 
 serve_subproject
 
-# The documents that messages and headers name are there.
+# The documents that messages and headers name are there, and lead nowhere else than to what is installed.
+tests/checks/check_links.sh "$prefix/shared/share/doc/stoker"
 for file in share/doc/stoker/{LICENSE,README.md,datasets/README.md,trainer/programs/README.md} share/stoker/fetch-mnist.sh; do
     [ -s "$prefix/shared/$file" ] || { echo "check_install: $file is not installed" >&2; exit 1; }
 done

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # check_links.sh - each relative link in a Markdown file leads to a file or folder that is there.
+#
+# usage: check_links.sh [FOLDER]    of the installed documents; without it, all of this tree
 set -euo pipefail
+installed=${1:+$(cd "$1" && pwd)}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 # dead FILE: print each target that is not there, seen from the folder of FILE.
@@ -20,7 +23,11 @@ printf 'see [a](page.md) and [b](https://example.org/x)\n' >"$scratch/page.md"
 printf 'see [a](gone.md#part)\n' >"$scratch/page.md"
 [ -n "$(dead "$scratch/page.md")" ]
 
-mapfile -t pages < <(tests/checks/sources.sh '*.md')
+if [ -n "$installed" ]; then
+    mapfile -t pages < <(find "$installed" -name '*.md')
+else
+    mapfile -t pages < <(tests/checks/sources.sh '*.md')
+fi
 found=$(for page in "${pages[@]}"; do dead "$page"; done)
 [ -z "$found" ] || printf '%s\n' "$found" >&2
 echo "${#pages[@]} pages"
