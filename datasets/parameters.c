@@ -18,13 +18,32 @@
 
 /* ---- the name ------------------------------------------------------------------- */
 
-struct stk_spec stk_spec_split(const char *rest, char mark)
+static bool exists(const char *name)
 {
     struct stat status;
-    const char *at = stat(rest, &status) == 0 ? NULL : strrchr(rest, mark);
+    return stat(name, &status) == 0;
+}
+
+struct stk_spec stk_spec_split(const char *rest, char mark)
+{
+    const char *at = exists(rest) ? NULL : strrchr(rest, mark);
     if (at == NULL)
         return (struct stk_spec){ .name_bytes = strlen(rest) };
     return (struct stk_spec){ .name_bytes = (size_t)(at - rest), .after = at + 1 };
+}
+
+/* The last name of "A", "A,B" or "a=A,b=B" may contain the mark, if there is a file of that name. */
+int stk_spec_no_parameters(const char *rest, const char *whose, stoker_error *error)
+{
+    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const char *comma = strrchr(rest, ',');
+    const char *last = comma == NULL ? rest : comma + 1;
+    const char *equals = strchr(last, '=');
+    if (spec.after == NULL || exists(last) || (equals != NULL && exists(equals + 1)))
+        return STOKER_OK;
+    if (spec.after[strspn(spec.after, "abcdefghijklmnopqrstuvwxyz_")] != '=')
+        return STOKER_OK;
+    return stk_parameters_read(spec.after, NULL, 0, whose, error);
 }
 
 int stk_spec_root(char *root, size_t root_bytes, const char *name, size_t name_bytes,
@@ -182,11 +201,11 @@ static int apply(struct reading *reading, const struct pair *pair)
     for (size_t i = 0; i < sizeof(of_views) / sizeof(of_views[0]); i++)
         stk_nearest_try(&nearest, of_views[i], of_views[i]);
     char question[STK_NEAREST_BYTES];
-    return refuse(
-        reading, STOKER_ESPEC, pair->key,
-        "no such parameter%s; there are %s; and test, seed, split, stratified, weighted for "
-        "every data set",
-        stk_nearest_question(question, &nearest, ""), known);
+    return refuse(reading, STOKER_ESPEC, pair->key,
+                  "no such parameter%s; there are %s%stest, seed, split, stratified, weighted for "
+                  "every data set",
+                  stk_nearest_question(question, &nearest, ""), known,
+                  known[0] != '\0' ? "; and " : "");
 }
 
 /* Cut one pair out of the text. */

@@ -16,6 +16,10 @@ struct stk_spec {
  * name, the spec is not split. */
 struct stk_spec stk_spec_split(const char *rest, char mark);
 
+/* For formats without parameters: refuse `rest` if it ends in some, which would be taken for part
+ * of a name. STOKER_ESPEC. */
+int stk_spec_no_parameters(const char *rest, const char *whose, stoker_error *error);
+
 /* Write DIR, or DIR/SPLIT if a split is given, to root. `whose` is for messages ("folder").
  * STOKER_ESPEC: DIR is empty; STOKER_EINVAL: invalid split; STOKER_ELIMIT: too long. */
 int stk_spec_root(char *root, size_t root_bytes, const char *name, size_t name_bytes,

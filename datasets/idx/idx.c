@@ -266,6 +266,9 @@ static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset
                     stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
+    int rc = stk_spec_no_parameters(rest, "idx", error);
+    if (rc != STOKER_OK)
+        return rc;
     if (options->split != NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
                              "split \"%s\": idx names its files and has no splits", options->split);
@@ -282,7 +285,7 @@ static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset
     if (images_path == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the path");
     memcpy(images_path, rest, spec.name_bytes);
-    int rc = stk_idx_open(out, &idx_ops, images_path, spec.after, options, error);
+    rc = stk_idx_open(out, &idx_ops, images_path, spec.after, options, error);
     stk_free(images_path);
     return rc;
 }

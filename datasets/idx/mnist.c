@@ -13,6 +13,7 @@
 
 #include "datasets/formats.h"
 #include "datasets/idx/idx.h"
+#include "datasets/parameters.h"
 #include "datasets/source.h"
 
 struct part {
@@ -70,6 +71,9 @@ static int open_mnist(stoker_dataset **out, const char *rest, const stoker_datas
     if (rest[0] == '\0')
         return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                              "\"mnist:\" names no directory");
+    int rc = stk_spec_no_parameters(rest, "mnist", error);
+    if (rc != STOKER_OK)
+        return rc;
     const char *half = half_of_split(options->split);
     if (half == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
@@ -78,7 +82,7 @@ static int open_mnist(stoker_dataset **out, const char *rest, const stoker_datas
     char labels_path[PATH_MAX];
     const struct part images = { half, "images", "idx3" };
     const struct part labels = { half, "labels", "idx1" };
-    int rc = find_or_fail(images_path, rest, &images, error);
+    rc = find_or_fail(images_path, rest, &images, error);
     if (rc == STOKER_OK)
         rc = find_or_fail(labels_path, rest, &labels, error);
     if (rc == STOKER_OK)

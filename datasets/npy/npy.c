@@ -148,8 +148,10 @@ static int open_npy(stoker_dataset **out, const char *rest, const stoker_dataset
     struct opening opening = { .options = options, .error = error };
     if (options->split != NULL)
         return refuse(&opening, STOKER_EINVAL, rest, "npy names its files and has no splits");
-    const int rc = stk_named_begins(rest) && !exists(rest) ? split_named(&opening, rest)
-                                                           : split_pair(&opening, rest);
+    int rc = stk_spec_no_parameters(rest, "npy", error);
+    if (rc == STOKER_OK)
+        rc = stk_named_begins(rest) && !exists(rest) ? split_named(&opening, rest)
+                                                     : split_pair(&opening, rest);
     return rc == STOKER_OK ? open_set(out, &opening, rest) : rc;
 }
 

@@ -427,6 +427,12 @@ CleanTest(idx, the_spec_is_read_as_written)
         { "idx:,b", NULL, STOKER_ESPEC, NULL },
         { "idx:a", "train", STOKER_EINVAL, NULL },
         { "idx:missing-a,missing-b", NULL, STOKER_ENOENT, NULL },
+        { "idx:missing-a?limit=9", NULL, STOKER_ESPEC,
+          "idx: limit: no such parameter; there are test," },
+        { "mnist:missing?tset=9", NULL, STOKER_ESPEC,
+          "mnist: tset: no such parameter (did you mean 'test'?)" },
+        { "mnist:missing?split=test&limit=9", NULL, STOKER_ESPEC,
+          "mnist: limit: no such parameter" },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
 }

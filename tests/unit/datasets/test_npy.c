@@ -521,6 +521,10 @@ CleanTest(npy, the_spec_is_read_as_written)
         { "npy:,b", NULL, STOKER_ESPEC, NULL },
         { "npy:a", "train", STOKER_EINVAL, NULL },
         { "npy:missing-a,missing-b", NULL, STOKER_ENOENT, NULL },
+        { "npy:missing-a,missing-b?mmap=1", NULL, STOKER_ESPEC, "npy: mmap: no such parameter" },
+        { "npy:x=missing-a?mmap=1", NULL, STOKER_ESPEC, "npy: mmap: no such parameter" },
+        { "npy:missing?", NULL, STOKER_ENOENT, NULL },
+        { "npy:missing?b.npy", NULL, STOKER_ENOENT, NULL },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
 }

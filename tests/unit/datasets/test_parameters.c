@@ -36,13 +36,20 @@ CleanTest(parameters, the_last_mark_ends_the_name)
 /* What has the whole text for its name is meant. */
 CleanTest(parameters, a_mark_in_the_name_of_a_file_that_exists_is_none)
 {
-    char name[] = "/tmp/stoker.what?XXXXXX";
+    char name[] = "/tmp/stoker.what?a=XXXXXX";
     const int fd = mkstemp(name);
     cr_assert_geq(fd, 0);
     struct stk_spec spec = stk_spec_split(name, '?');
     cr_assert_eq(spec.name_bytes, strlen(name));
     cr_assert_null(spec.after);
+    char names[64];
+    (void)snprintf(names, sizeof(names), "other,%s", name);
+    cr_assert_eq(stk_spec_no_parameters(name, "npy", NULL), STOKER_OK);
+    cr_assert_eq(stk_spec_no_parameters(names, "npy", NULL), STOKER_OK);
+    (void)snprintf(names, sizeof(names), "x=other,y=%s", name);
+    cr_assert_eq(stk_spec_no_parameters(names, "npy", NULL), STOKER_OK);
     cr_assert_eq(unlink(name), 0);
+    cr_assert_eq(stk_spec_no_parameters(names, "npy", NULL), STOKER_ESPEC);
     spec = stk_spec_split(name, '?');
     cr_assert_eq(spec.name_bytes, strlen("/tmp/stoker.what"));
     cr_assert_eq(spec.after, name + spec.name_bytes + 1);
