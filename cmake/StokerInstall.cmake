@@ -35,7 +35,7 @@ endif()
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stoker-config.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
   INSTALL_DESTINATION "${stoker_package_dir}")
-# From 1.0 on only a major version may break compatibility: check.frozen_headers.
+# From the first release on only a major version may break compatibility.
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/stoker-config-version.cmake"
   COMPATIBILITY SameMajorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/stoker-config.cmake"
