@@ -4,8 +4,8 @@
 usage: bench/readme_block.py [--build DIR]     takes about 2 minutes; default build/release
 
 The lines between "measured: begin" and the end of the table are replaced; the text behind the table is not, and must still be true.
-Needs MNIST ($STOKER_DATA/mnist or data/mnist) and an idle machine.
-Exit status: 0 rewritten, 1 a program failed or printed something else, 77 no MNIST or no build.
+Needs MNIST ($STOKER_DATA/mnist or data/mnist) and an idle machine: figures of a busy one are refused, and the page stays as it is.
+Exit status: 0 rewritten, 1 a program failed or printed something else, or the machine is busy, 77 no MNIST or no build.
 """
 import argparse
 import os
@@ -17,6 +17,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(TOP, "README.md")
 BEGIN = "<!-- measured: begin -->\n"
 HIDDEN = (" RSS +MB", " best ring")  # columns that the page leaves out
+LOAD_MAX = 0.5  # runnable threads before the run
+SPREAD_MAX = 25.0  # % between the repeats of a row
 
 
 class Failed(Exception):
@@ -52,6 +54,9 @@ def shown_rows(lines):
     rows = [line for line in lines if re.match(r" +(0 +off|[12] +on|auto:\d+ +on) ", line)]
     if len(rows) != 8:
         raise Failed(f"{len(rows)} rows instead of 8")
+    spread = max(float(re.search(r" ([0-9.]+)% ", row).group(1)) for row in rows)
+    if spread > SPREAD_MAX:
+        raise Failed(f"the machine is busy: repeats of a row differ by {spread} %, at most {SPREAD_MAX} %")
     return [find(lines, r"# cpu, .*").group(0), without_columns(header, header)] + [
         without_columns(header, row) for row in rows]
 
@@ -60,9 +65,10 @@ def caption(lines):
     version = find(lines, r"# loaderbench ([0-9.]+),").group(1)
     when = find(lines, r"# when +([0-9-]+)T.* load ([0-9.]+),.*(gcc [0-9.]+)")
     machine = find(lines, r"# machine +(.*), (\d+) CPUs, .*Linux ([0-9.]+)")
-    busy = f", load {when.group(2)} before" if float(when.group(2)) > 0.5 else ""
+    if float(when.group(2)) > LOAD_MAX:
+        raise Failed(f"the machine is busy: load {when.group(2)} before the run, at most {LOAD_MAX}")
     return (f"`./run demo` sweeps MNIST, then trains on it. Selected lines and columns, version {version}, {when.group(1)}, on\n"
-            f"{machine.group(2)} virtual CPUs of an {machine.group(1)} (Linux {machine.group(3)}, {when.group(3)}{busy}):\n")
+            f"{machine.group(2)} virtual CPUs of an {machine.group(1)} (Linux {machine.group(3)}, {when.group(3)}):\n")
 
 
 def block(build, data):
