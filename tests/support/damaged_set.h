@@ -242,6 +242,18 @@ static inline void stk_cut(struct stk_damaged_sample *sample, size_t bytes)
     sample->verdict = STK_BAD;
 }
 
+/* Flip a bit in a chunk of a PNG file and put its CRC right again. */
+static inline void stk_flip_sealed(struct stk_damaged_sample *sample)
+{
+    size_t at = 8, chunks = stk_roll(4);
+    while (chunks-- > 0 && at + 12 + stk_load_be32(sample->file + at) < sample->bytes)
+        at += 12 + stk_load_be32(sample->file + at);
+    const size_t body = stk_load_be32(sample->file + at);
+    stk_flip(sample, at + 4, at + 8 + body);
+    stk_png_put_be32(sample->file + at + 8 + body, stk_png_sum(sample->file + at + 4, 4 + body));
+    sample->verdict = STK_ASK;
+}
+
 /* All of a PNG file is under some checksum. */
 static inline void stk_damage_png(struct stk_damaged_sample *sample)
 {
@@ -255,6 +267,8 @@ static inline void stk_damage_png(struct stk_damaged_sample *sample)
         memcpy(sample->file + 33, end, END);
     } else if (kind == 1) {
         stk_cut(sample, sample->bytes - END);
+    } else if (kind <= 3) {
+        stk_flip_sealed(sample);
     } else {
         stk_flip(sample, 0, sample->bytes);
     }
