@@ -9,10 +9,12 @@
 #ifdef STOKER_HAVE_JPEG
 #include "loader/codec/jpeg/huffman.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "loader/base/bytes.h"
 #include "loader/base/cpu_features.h"
+#include "loader/codec/jpeg/memory.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -329,18 +331,39 @@ static boolean decode_mcu(j_decompress_ptr decompress, JBLOCKROW *blocks)
     return TRUE;
 }
 
-#if defined(LIBJPEG_TURBO_VERSION_NUMBER) && LIBJPEG_TURBO_VERSION_NUMBER >= 1005000 &&            \
-    LIBJPEG_TURBO_VERSION_NUMBER < 4000000
-static bool is_known_library(void)
+/* ---- a library that is not trusted yet ---- */
+
+/* Returns true for memory that libjpeg has allocated for this image: all of that is in the arena. */
+static bool is_allocated(j_decompress_ptr decompress, const void *at, size_t bytes)
 {
-    return true;
+    const struct stk_jpeg_arena *arena = decompress->client_data;
+    const uintptr_t offset = (uintptr_t)at - (uintptr_t)arena->base;
+    return offset <= arena->used && bytes <= arena->used - offset && offset % sizeof(void *) == 0;
 }
-#else
-static bool is_known_library(void)
+
+/* Returns true if the two members hold functions of the library that also has reset_error_mgr(). */
+static bool has_methods(j_decompress_ptr decompress)
 {
-    return false;
+    const struct entropy_methods *methods = (const void *)decompress->entropy;
+    Dl_info own, start, decode;
+    return is_allocated(decompress, methods, sizeof(*methods)) &&
+           dladdr((void *)(uintptr_t)decompress->err->reset_error_mgr, &own) != 0 &&
+           dladdr((void *)(uintptr_t)methods->start_pass, &start) != 0 &&
+           dladdr((void *)(uintptr_t)methods->decode_mcu, &decode) != 0 &&
+           own.dli_fbase == start.dli_fbase && own.dli_fbase == decode.dli_fbase;
 }
-#endif
+
+/* Check the arguments before they are used. */
+static boolean try_mcu(j_decompress_ptr decompress, JBLOCKROW *blocks)
+{
+    struct stk_jpeg_huffman *h = (struct stk_jpeg_huffman *)(void *)decompress->src;
+    bool is_right = is_allocated(decompress, blocks, h->blocks * sizeof(*blocks));
+    for (uint32_t b = 0; is_right && b < h->blocks; b++)
+        is_right = is_allocated(decompress, blocks[b], sizeof(*blocks[b]));
+    if (!is_right)
+        h->decline(decompress);
+    return decode_mcu(decompress, blocks);
+}
 
 #if JPEG_LIB_VERSION >= 70
 #define SCALED_SIZE(component) ((component)->DCT_h_scaled_size)
@@ -367,8 +390,8 @@ static void make_blocks(struct stk_jpeg_huffman *h, j_decompress_ptr decompress)
 
 bool stk_jpeg_huffman_begin(struct stk_jpeg_huffman *huffman, j_decompress_ptr decompress)
 {
-    if (!is_known_library() || decompress->progressive_mode || decompress->arith_code ||
-        jpeg_has_multiple_scans(decompress))
+    if (decompress->progressive_mode || decompress->arith_code ||
+        jpeg_has_multiple_scans(decompress) || (!huffman->is_trusted && !has_methods(decompress)))
         return false;
     make_blocks(huffman, decompress);
     huffman->columns = decompress->MCUs_per_row;
@@ -380,7 +403,8 @@ bool stk_jpeg_huffman_begin(struct stk_jpeg_huffman *huffman, j_decompress_ptr d
     huffman->raw = huffman->source.next_input_byte;
     huffman->raw_end = huffman->raw + huffman->source.bytes_in_buffer;
     begin_segment(huffman);
-    ((struct entropy_methods *)(void *)decompress->entropy)->decode_mcu = decode_mcu;
+    ((struct entropy_methods *)(void *)decompress->entropy)->decode_mcu =
+        huffman->is_trusted ? decode_mcu : try_mcu;
     return true;
 }
 

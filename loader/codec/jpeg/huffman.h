@@ -2,8 +2,10 @@
  *
  * Reading codes takes two thirds of the time of a photograph. This decoder finds a code, its run and its value in
  * one lookup, reads from bytes without stuffing, and only skips the codes of blocks that are not needed. Everything
- * else stays libjpeg's. It takes the place of a method of libjpeg-turbo's entropy decoder, an inner table whose first two members
- * are the same in versions 1.5 to 3.1; other libraries keep their own decoder.
+ * else stays libjpeg's. It takes the place of a method of libjpeg's entropy decoder, an inner table that no header
+ * declares: in libjpeg-turbo 1.5 to 3.1 the method is its second member. So each worker first tries it on a small image
+ * (jpeg.c), and until is_trusted it checks the table and all arguments before it uses them. A library that fails keeps its
+ * own decoder.
  *
  * It declines at anything unusual (a bad code, a missing or wrong marker, stray bytes): the caller then begins again
  * with libjpeg alone, whose verdict counts.
@@ -48,6 +50,7 @@ struct stk_jpeg_code {
 struct stk_jpeg_huffman {
     struct jpeg_source_mgr source;                /* first: decode_mcu() finds the decoder by it */
     void (*decline)(j_decompress_ptr decompress); /* does not return */
+    bool is_trusted; /* this libjpeg is as expected: set by the caller */
     struct stk_jpeg_code dc[NUM_HUFF_TBLS], ac[NUM_HUFF_TBLS];
 
     /* This image. */
