@@ -120,8 +120,12 @@ static int take_entry(struct listing *listing, int folder, const char *name, int
         rc = fail(listing, STOKER_ELIMIT, 0, "a path is too long");
     else
         listing->path_bytes += (size_t)bytes;
-    if (rc == STOKER_OK && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        rc = fail(listing, stk_error_from_errno(errno), errno, "looking at a file");
+    if (rc == STOKER_OK && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        status.st_mode = 0; /* what is gone by now is skipped */
+        rc = errno == ENOENT
+                 ? STOKER_OK
+                 : fail(listing, stk_error_from_errno(errno), errno, "looking at a file");
+    }
     if (rc == STOKER_OK && S_ISDIR(status.st_mode))
         rc = list_folder(listing, folder, name, depth + 1);
     else if (rc == STOKER_OK && S_ISREG(status.st_mode))
@@ -142,7 +146,9 @@ static int list_folder(struct listing *listing, int parent, const char *name, in
         const int os_errno = errno;
         if (fd >= 0)
             close(fd);
-        return fail(listing, stk_error_from_errno(os_errno), os_errno, "listing");
+        return os_errno == ENOENT && depth > 0
+                   ? STOKER_OK
+                   : fail(listing, stk_error_from_errno(os_errno), os_errno, "listing");
     }
     int rc = STOKER_OK;
     const struct dirent *entry;

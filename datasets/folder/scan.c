@@ -79,7 +79,9 @@ static void add_folder(struct scan *scan, const char *parent, const char *name, 
 {
     const size_t bytes = (parent == NULL ? 0 : strlen(parent) + 1) + strlen(name) + 1;
     if (bytes > PATH_MAX) {
-        note_limit(scan, STOKER_ELIMIT, parent, "a folder in it has too long a path");
+        note_limit(
+            scan, STOKER_ELIMIT, parent,
+            "a folder in it has a path of 4096 bytes or more: move it out, or shorten names");
         return;
     }
     struct stk_folder_listing *listing = NULL;
@@ -134,7 +136,7 @@ static void *work(void *argument)
         stoker_error error = { .code = 0 };
         int rc = stk_folder_list(listing, scan->wish, &error);
         pthread_mutex_lock(&scan->lock);
-        if (rc != STOKER_OK)
+        if (rc != STOKER_OK && rc != STOKER_ENOENT) /* one that is gone by now has no files */
             note_error(scan, &error);
         finish_folder(scan, listing);
     }

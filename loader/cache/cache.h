@@ -45,8 +45,8 @@ struct stk_cache {
     struct stk_region rows;
     struct stk_region states; /* _Atomic uint8_t per block */
     struct stk_region sums;   /* uint32_t per block, if shared: CRC-32C of its samples */
-    struct stk_region
-        checked; /* _Atomic uint8_t per block, if shared: READY once the sum was right. Not shared */
+    /* _Atomic uint8_t per block, if shared: READY once the sum was right. Not shared. */
+    struct stk_region checked;
     _Atomic uint8_t *usable; /* in states, or in checked if the cache is shared: READY = use it */
     struct stk_region sizes; /* uint32_t per sample, ENCODED only */
     struct stk_region taken; /* _Atomic uint8_t per page of rows: 1 = in use */

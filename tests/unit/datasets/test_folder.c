@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,6 +49,44 @@ static void expect_samples(const stoker_dataset *dataset, const char *const *pat
 }
 
 /* ---- which files, in which order ---- */
+
+static atomic_bool stop_moving;
+
+/* Folders come and go beside the samples. */
+static void *move_folders(void *argument)
+{
+    const struct stk_directory *directory = argument;
+    char name[16], path[512];
+    for (uint32_t i = 0; !atomic_load(&stop_moving); i++) {
+        (void)snprintf(name, sizeof(name), "a/%02u", i % 64);
+        if (mkdir(stk_path_in(path, directory, name), 0700) != 0)
+            (void)rmdir(path);
+    }
+    return NULL;
+}
+
+CleanTest(folder, folders_that_vanish_during_the_scan_are_skipped, .timeout = 60)
+{
+    static const char *const specs[] = { "folder:%s%s?extensions=raw", "folder:x=%s%s" };
+    enum { OPENS = 400 };
+    struct stk_directory directory = stk_directory_make();
+    char path[512];
+    pthread_t mover;
+    cr_assert_eq(mkdir(stk_path_in(path, &directory, "a"), 0700), 0);
+    stk_file_write(&directory, "a/s.raw", "0123", 4);
+    cr_assert_eq(pthread_create(&mover, NULL, move_folders, &directory), 0);
+    for (int i = 0; i < 2 * OPENS; i++) {
+        stoker_dataset *dataset = NULL;
+        stoker_error error;
+        cr_assert_eq(open_spec(&dataset, &error, specs[i % 2], directory.path, ""), STOKER_OK, "%s",
+                     error.message);
+        cr_assert_eq(count_of(dataset), 1);
+        stoker_dataset_close(&dataset);
+    }
+    atomic_store(&stop_moving, true);
+    pthread_join(mover, NULL);
+    stk_directory_remove(&directory);
+}
 
 /* The order is torchvision's: classes, then the folders of a class by their whole path, then
  * files, each by its bytes. */
