@@ -328,11 +328,13 @@ void stk_view_free(struct stk_view *view)
     stk_free(view);
 }
 
-static uint64_t fingerprint_of(const struct stk_view *view, uint64_t key)
+/* Not before it is asked for: each source's takes a look at up to 65,536 samples. */
+static uint64_t find_fingerprint(const void *self)
 {
-    for (uint32_t i = 0; i < view->source_count; i++) {
+    const struct stk_view *view = self;
+    uint64_t key = view->info.fingerprint;
+    for (uint32_t i = 0; i < view->source_count; i++)
         key = stk_view_mix(key, stoker_dataset_fingerprint(view->sources[i].dataset));
-    }
     return key;
 }
 
@@ -355,7 +357,7 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
         weighted = weighted || view->sources[i].dataset->weights != NULL;
         cheap = cheap && view->sources[i].dataset->cheap_rows;
     }
-    view->info.fingerprint = fingerprint_of(view, key);
+    view->info.fingerprint = key;
     stoker_dataset *made = NULL;
     const int rc = stoker_dataset_create(&made, &view->ops, view, making->error);
     if (rc != STOKER_OK) {
@@ -365,6 +367,7 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
     made->weights = weighted ? weights : NULL;
     made->cheap_rows = cheap;
     made->mix = view->mix;
+    made->find_fingerprint = find_fingerprint;
     keep_stamps(made, view);
     *out = made;
     return STOKER_OK;

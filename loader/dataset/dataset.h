@@ -55,6 +55,8 @@ struct stoker_dataset {
     _Atomic uint32_t references;    /* owners: the caller, and each view of it */
     _Atomic bool leaked;            /* close frees nothing: see stk_dataset_leak */
     _Atomic uint64_t fingerprint;   /* 0 = not computed yet: see fingerprint.h */
+    /* What stands for info.fingerprint, if that takes long: of a view, those of its sources. Any thread. NULL = it is. */
+    uint64_t (*find_fingerprint)(const void *self);
 };
 
 /* Ask for all fields and check them: sets info, fields, part_fields, row_bytes and label. Returns 0 or an error that
@@ -72,6 +74,13 @@ static inline uint64_t stk_codec_id(const stoker_part *part, uint64_t id)
 static inline bool stk_part_is_range(const stoker_part *part)
 {
     return part->extent.path != NULL && (part->flags & STOKER_PART_RANGE) != 0;
+}
+
+/* The number that a data set adds to what can be seen of it. */
+static inline uint64_t stk_dataset_own_fingerprint(const stoker_dataset *dataset)
+{
+    return dataset->find_fingerprint != NULL ? dataset->find_fingerprint(dataset->self)
+                                             : dataset->info.fingerprint;
 }
 
 /* Let close free nothing from here on: a thread that is stuck in a read may still return to the data set. Any

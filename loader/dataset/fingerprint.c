@@ -162,7 +162,7 @@ struct stk_fingerprint stk_fingerprint_of(const stoker_dataset *dataset)
     _Atomic uint64_t *const kept = &((stoker_dataset *)dataset)->fingerprint;
     uint64_t both = atomic_load_explicit(kept, memory_order_relaxed);
     if (both == 0) {
-        uint64_t sum = mix(1, dataset->info.fingerprint);
+        uint64_t sum = mix(1, stk_dataset_own_fingerprint(dataset));
         sum = mix_samples(mix_files(sum, dataset), dataset);
         both = (uint64_t)form_of(dataset) << 32 | sum >> 32;
         atomic_store_explicit(kept, both, memory_order_relaxed);

@@ -131,7 +131,7 @@ bool stk_identity_of(const stoker_dataset *dataset, struct stk_identity *out)
     *out = (struct stk_identity){ { 0 } };
     stk_identity_add_text(out, dataset->ops->name);
     stk_identity_add(out, dataset->info.count);
-    stk_identity_add(out, dataset->info.fingerprint);
+    stk_identity_add(out, stk_dataset_own_fingerprint(dataset));
     add_fields(out, dataset);
     return add_files(out, dataset) && add_samples(out, dataset);
 }

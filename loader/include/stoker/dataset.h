@@ -318,7 +318,7 @@ STOKER_API int32_t stoker_dataset_find_field(const stoker_dataset *dataset, cons
 STOKER_API size_t stoker_dataset_field_bytes(const stoker_dataset *dataset, uint32_t field);
 
 /* The fingerprint by which a resume token knows the data set: see stoker_state. Equal for a data set that was moved or
- * copied. The first call takes about 2 ms for 60,000 files. 0 if dataset is NULL. */
+ * copied. The first call takes about 2 ms for 60,000 files, of a view as much for each source. 0 if dataset is NULL. */
 STOKER_API uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset);
 
 /* The format's name: "mnist", "idx", ... */

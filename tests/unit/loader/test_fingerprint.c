@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <stoker/views.h>
+
 #include "loader/dataset/fingerprint.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
@@ -176,7 +178,7 @@ static int own_locate(const void *self, const uint64_t *ids, uint32_t count, sto
     return set->fails ? STOKER_EIO : STOKER_OK;
 }
 
-static struct stk_fingerprint of_own(struct own_set *set)
+static stoker_dataset *open_own(struct own_set *set)
 {
     static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
                                             .name = "own",
@@ -184,6 +186,12 @@ static struct stk_fingerprint of_own(struct own_set *set)
                                             .locate = own_locate };
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, set, NULL), STOKER_OK);
+    return dataset;
+}
+
+static struct stk_fingerprint of_own(struct own_set *set)
+{
+    stoker_dataset *dataset = open_own(set);
     const struct stk_fingerprint found = stk_fingerprint_of(dataset);
     stoker_dataset_close(&dataset);
     return found;
@@ -211,6 +219,36 @@ CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
     set.info.fingerprint = 0;
     set.fails = true; /* the run finds that out */
     (void)of_own(&set);
+}
+
+/* A view of a thousand sources is made without a look at their samples. */
+CleanTest(fingerprint, of_a_view_looks_at_its_sources_when_asked)
+{
+    struct own_set set = { .info = { .struct_size = sizeof(stoker_dataset_info),
+                                     .count = 70,
+                                     .dtype = STOKER_DTYPE_UINT8,
+                                     .rank = 1,
+                                     .shape = { 8 },
+                                     .encoded_bytes_max = 8,
+                                     .has_paths = true,
+                                     .directory = AT_FDCWD },
+                           .root = "/a/b/name" };
+    struct stk_fingerprint found[2];
+    for (uint64_t turn = 0; turn < 2; turn++) {
+        struct own_set other = set;
+        other.info.fingerprint = turn; /* of the source alone */
+        stoker_dataset *sources[2] = { open_own(&set), open_own(&other) };
+        stoker_dataset *joined = NULL;
+        set.asked = other.asked = 0;
+        cr_assert_eq(stoker_dataset_concat(&joined, sources, 2, NULL), STOKER_OK);
+        cr_assert_eq(set.asked + other.asked, 0);
+        found[turn] = stk_fingerprint_of(joined);
+        cr_assert_geq(set.asked, 70);
+        stoker_dataset_close(&joined);
+        stoker_dataset_close(&sources[0]);
+        stoker_dataset_close(&sources[1]);
+    }
+    expect_other_content(found[0], found[1]);
 }
 
 /* The largest set takes as long as one of 65,536 samples. */
