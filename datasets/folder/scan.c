@@ -323,8 +323,10 @@ static int scan_classes(struct stk_folder_tree *tree, struct scan *scan, const c
                              "%llu folders, which are the classes: at most %d",
                              (unsigned long long)tree->class_count, STK_FOLDER_CLASSES_MAX);
     if (tree->class_count == 0)
-        return stk_error_set(error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
-                             "it has no folders, which are the classes");
+        return stk_error_set(
+            error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
+            "it has no folders, which are the classes; folder:image=DIR takes the files "
+            "of one folder without classes");
     assert(names != NULL);
     for (uint64_t i = 0; i < tree->class_count; names += strlen(names) + 1, i++)
         add_folder(scan, NULL, names, (uint32_t)i);

@@ -27,7 +27,7 @@ int core_enter(core_loader *loader)
 {
     if (core_try_enter(loader))
         return 0;
-    PyErr_SetString(PyExc_RuntimeError, "the loader is closed");
+    core_raise_code(loader->state, STOKER_EINVAL, STOKER_STAGE_WAIT, "the loader is closed");
     return -1;
 }
 
@@ -47,7 +47,7 @@ static int refuse_second_consumer(core_loader *loader)
     if (is_forked(loader))
         core_raise_code(loader->state, STOKER_EFORKED, STOKER_STAGE_WAIT, NULL);
     else
-        PyErr_SetString(PyExc_RuntimeError,
+        core_raise_code(loader->state, STOKER_EBUSY, STOKER_STAGE_WAIT,
                         "another thread is in a call of this loader: one thread at a time uses it");
     core_leave(loader);
     return -1;
@@ -103,7 +103,8 @@ static int end_calls(core_loader *self)
 {
     if (atomic_load_explicit(&self->consuming, memory_order_acquire) &&
         self->consumer == PyThread_get_thread_ident() && !is_forked(self)) {
-        PyErr_SetString(PyExc_RuntimeError, "close() inside of a call of the same loader");
+        core_raise_code(self->state, STOKER_EBUSY, STOKER_STAGE_WAIT,
+                        "close() inside of a call of the same loader");
         return -1;
     }
     if ((atomic_fetch_or_explicit(&self->users, CORE_CLOSING, memory_order_acq_rel) &
@@ -270,7 +271,8 @@ static int wait_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms,
         if (*rc != STOKER_ETIMEDOUT && *rc != STOKER_EBUSY && *rc != STOKER_INTERRUPTED)
             return 0;
         if (core_is_closing(self)) {
-            PyErr_SetString(PyExc_RuntimeError, "the loader was closed during the call");
+            core_raise_code(self->state, STOKER_EINVAL, STOKER_STAGE_WAIT,
+                            "the loader was closed during the call");
             return -1;
         }
         if (*rc == STOKER_INTERRUPTED)

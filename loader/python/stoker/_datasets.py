@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _core
 from ._arrays import Ragged, highest, is_torch, memory_of, packed, shape_of_rows
 from ._batches import SINGULARS, identifiers
-from ._errors import OptionError
+from ._errors import OptionError, refusing, wrong_type
 from ._samples import Field, field_of, sample_type, value_of
 
 _CLASSES_MAX = 65536  # of labels whose number of classes is counted
@@ -38,7 +39,11 @@ class Dataset:
         count = len(self)
         if isinstance(index, slice):
             return self.select(range(*index.indices(count)))
-        at = index + count if index < 0 else index
+        try:
+            at = operator.index(index)
+        except TypeError:
+            wrong_type("the index", index, "a number or a slice")
+        at = at + count if at < 0 else at
         if not 0 <= at < count:
             raise IndexError(f"sample {index} of {count}")
         return self._sample(*map(value_of, self._infos, self._core.read(at)))
@@ -90,7 +95,8 @@ class Dataset:
         chosen = packed("Q", "select", ids)
         if len(chosen) == 0:
             raise OptionError("select: no sample is selected")
-        return Dataset(self._core.select(chosen))
+        with refusing:
+            return Dataset(self._core.select(chosen))
 
     def split(self, train: float = 0.9, seed: int = 0, stratified: bool = False) -> Tuple["Dataset", "Dataset"]:
         """(train, test): two views that have no sample in common and hold all together.
@@ -99,19 +105,24 @@ class Dataset:
         seed        another one chooses other samples
         stratified  each class has its share on both sides; needs class labels
         """
+        if not isinstance(train, (int, float)):
+            wrong_type("split: train", train, "a share above 0 and below 1")
         if not 0.0 < train < 1.0:
             raise OptionError(f"split: train is {train}: a share above 0 and below 1 is expected")
-        sides = [self._core.split(1.0 - train, seed, side, stratified) for side in ("train", "test")]
+        with refusing:
+            sides = [self._core.split(1.0 - train, seed, side, stratified) for side in ("train", "test")]
         return Dataset(sides[0]), Dataset(sides[1])
 
     def repeat(self, times: int) -> "Dataset":
         """Every sample `times` times, each copy with an id, and so with random transforms, of its own."""
-        return Dataset(self._core.repeat(times))
+        with refusing:
+            return Dataset(self._core.repeat(times))
 
     def weighted(self, weights: Optional[Sequence[float]] = None) -> "Dataset":
         """The same samples, which a DataLoader that shuffles draws with replacement, by weight. weights: one number >= 0 per
         sample; None: such that all classes come equally often, which needs class labels."""
-        return Dataset(self._core.weight(None if weights is None else packed("d", "weighted", weights)))
+        with refusing:
+            return Dataset(self._core.weight(None if weights is None else packed("d", "weighted", weights)))
 
     def __add__(self, other: "Dataset") -> "Dataset":
         if not isinstance(other, Dataset):
@@ -135,7 +146,8 @@ def open(spec: Union[str, "os.PathLike[str]"], split: Optional[str] = None, max_
 
     Raises FileNotFoundError and other subclasses of StokerError; `path` and `stage` say where it failed.
     """
-    return Dataset(_core.Dataset.open(os.fspath(spec), split, max_bytes))
+    with refusing:
+        return Dataset(_core.Dataset.open(os.fspath(spec), split, max_bytes))
 
 
 def dataset_of(value: Any) -> Dataset:
@@ -144,14 +156,15 @@ def dataset_of(value: Any) -> Dataset:
         return value
     if isinstance(value, (str, os.PathLike)):
         return open(value)
-    raise OptionError(f"{value!r} is no data set: a stoker.Dataset, or a name as for stoker.open(), is expected")
+    wrong_type("a data set", value, "a stoker.Dataset, or a name as for stoker.open(),")
 
 
-def concat(*datasets: Dataset) -> Dataset:
-    """The samples of all, one data set after the other. All must have the same fields. `a + b` is concat(a, b)."""
+def concat(*datasets: Union[Dataset, str, "os.PathLike[str]"]) -> Dataset:
+    """The samples of all, one data set after the other: data sets, or names as for open(). All must have the same fields. `a + b` is
+    concat(a, b)."""
     if not datasets:
         raise OptionError("concat: at least one data set is expected")
-    return Dataset(_core.Dataset.concat([dataset._core for dataset in datasets]))
+    return Dataset(_core.Dataset.concat([dataset_of(dataset)._core for dataset in datasets]))
 
 
 def from_arrays(
@@ -194,7 +207,8 @@ def from_arrays(
     if len(set(counts.values())) > 1:
         lengths = ", ".join(f"{name} has {count}" for name, count in counts.items())
         raise OptionError(f"the arrays differ in their number of samples: {lengths}")
-    return Dataset(_core.Dataset.arrays([field for field, _ in made], made[0][1], fingerprint))
+    with refusing:
+        return Dataset(_core.Dataset.arrays([field for field, _ in made], made[0][1], fingerprint))
 
 
 def _numbered(fields: Dict[str, Any]) -> Iterator[Tuple[bool, Tuple[str, Any]]]:

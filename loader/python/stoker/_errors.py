@@ -2,6 +2,7 @@
 
     StokerError
     ├── OptionError          ValueError         an argument is out of its range, or does not fit the data set
+    │   └── OptionTypeError     TypeError          an argument has the wrong type
     ├── StateError           ValueError         a state is damaged, or belongs to another data set, order or version
     ├── FormatError          ValueError         a file breaks the rules of its format
     │   └── CorruptSample                       a sample cannot be decoded, or made by a data set in Python
@@ -23,7 +24,8 @@ Catch the built-in class or the one here, whichever reads better.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple, Type
+import re
+from typing import Any, Dict, NoReturn, Optional, Tuple, Type
 
 
 class StokerError(Exception):
@@ -76,6 +78,10 @@ class StokerError(Exception):
 
 class OptionError(StokerError, ValueError):
     """An argument is out of its range, or does not fit the data set."""
+
+
+class OptionTypeError(OptionError, TypeError):
+    """An argument has the wrong type."""
 
 
 class StateError(StokerError, ValueError):
@@ -176,6 +182,56 @@ _KINDS: Dict[str, Type[StokerError]] = {
 _OF_A_SAMPLE = {"STOKER_EINVAL", "STOKER_ELIMIT", "STOKER_EMISMATCH", "STOKER_ETYPE"}
 
 
+# What the C library calls an option, where the argument here has another name. A name is a whole word of a message.
+_ARGUMENTS = {
+    "prefetch_batches": "prefetch_factor",
+    "centre_crop": "center_crop",
+    "resize_shorter": "resize",
+    "pad of": "padding of", "pad is": "padding is",
+    "mean and std": "normalize: mean and std",
+    "decode_scale FAST": "fast_decode=True",
+    "area_min": "area", "area_max": "area", "ratio_min": "ratio", "ratio_max": "ratio",
+    "rotate_min": "rotation", "rotate_max": "rotation", "sigma_min": "sigma", "sigma_max": "sigma",
+    "brightness": "jitter: brightness", "contrast": "jitter: contrast", "saturation": "jitter: saturation", "hue": "jitter: hue",
+    "mixup_alpha": "mixup", "cutmix_alpha": "cutmix", "probability": "mix_probability",
+    "mean": "normalize: mean", "std": "normalize: std",
+    "weight_count": "weights: their number",
+    "mean_count": "normalize: the number of values",
+    "resume_bytes": "state", "loader_state": "state",
+}  # fmt: skip
+_STRUCT = re.compile(r"\b(?:options|transform|mixing|order)\.(?=[a-z])")
+_AUTOMATIC = re.compile(r"STOKER_[A-Z_]*AUTO\b")
+_NAME = re.compile("|".join(rf"(?<![\w.]){re.escape(name)}(?![\w.(=])" for name in sorted(_ARGUMENTS, key=len, reverse=True)))
+_CALL = re.compile(r"\bids, epoch (\d+), position")
+
+
+def in_python(message: str) -> str:
+    """A message about options with the names that the arguments have here."""
+    message = _STRUCT.sub("", message.replace("transform.pad ", "padding "))
+    message = _AUTOMATIC.sub('"auto"', message)
+    message = _CALL.sub(r"order(\1), position", message)
+    return _NAME.sub(lambda found: _ARGUMENTS[found.group()], message)
+
+
+class Refusing:
+    """Raises what a call of stoker._core refuses, a TypeError or ValueError, as a StokerError: `with refusing: ...`"""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, (TypeError, ValueError)) and not isinstance(error, StokerError):
+            refused = OptionTypeError if isinstance(error, TypeError) else OptionError
+            raise refused(in_python(str(error))) from None
+
+
+refusing = Refusing()
+
+
+def wrong_type(name: str, value: Any, expected: str) -> NoReturn:
+    raise OptionTypeError(f"{name} is {value!r}: {expected} is expected")
+
+
 def make(
     *,
     name: str,
@@ -189,9 +245,13 @@ def make(
 ) -> StokerError:
     """The exception for an error of the library. Called by stoker._core, which raises it."""
     kind = _KINDS.get(name, LoaderError)
+    if stage == "options":
+        message = in_python(message)
+    if kind is DeviceError and "(35)" in message:  # cudaErrorInsufficientDriver
+        message += ": there is no NVIDIA driver here, or an old one"
     if sample is not None and (kind is FormatError or (name in _OF_A_SAMPLE and stage not in ("options", "open"))):
         kind = CorruptSample
-    elif stage == "hook" and kind is OptionError:
+    elif stage in ("hook", "wait") and kind is OptionError:
         kind = LoaderError
     return kind(
         message, code=name, stage=stage, path=path or None, offset=offset, sample=sample, errno=os_errno or None

@@ -9,7 +9,7 @@ from . import _core
 from ._arrays import Ragged, is_torch
 from ._batches import SINGULARS
 from ._datasets import Dataset, array_field
-from ._errors import OptionError
+from ._errors import OptionError, refusing
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".webp")
 
@@ -61,7 +61,8 @@ def from_files(
         lengths = ", ".join(f"{name} has {count}" for name, count in counts.items())
         raise OptionError(f"the columns differ in their number of samples: {lengths}")
     lists = [(name, paths, *_shape_of(name, sizes.get(name, ()))) for name, paths in files.items()]
-    return Dataset(_core.Dataset.files(lists, [field for field, _ in arrays], counts[lists[0][0]], fingerprint))
+    with refusing:
+        return Dataset(_core.Dataset.files(lists, [field for field, _ in arrays], counts[lists[0][0]], fingerprint))
 
 
 def _by_name(columns: Tuple[Any, ...], named: Dict[str, Any]) -> Dict[str, Any]:

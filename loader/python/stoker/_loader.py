@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Literal, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _core, _options, _ranks
 from ._batches import batch_type, identifiers
 from ._datasets import Dataset, open
-from ._errors import ForkedLoader, LoaderError, OptionError, StateError, StokerError, make
+from ._errors import ForkedLoader, LoaderError, OptionError, StateError, StokerError, make, refusing, wrong_type
 from ._iterator import EpochIterator
 from ._options import FieldOptions
 from ._outputs import Padded, output_of
@@ -19,6 +19,7 @@ from ._arrays import Ragged, packed
 from ._transform import Transform
 
 _STATE_VERSION = 1
+Auto = Literal["auto"]
 
 
 class DataLoader:
@@ -49,7 +50,8 @@ class DataLoader:
                      batch.padded counts the rows that were added, which are the last ones: leave them out of a sum over ranks
     timeout          seconds that next() waits at most, then BatchTimeout; 0 (default): no limit
     prefetch_factor  batches ahead in all, not per worker: 2..64, or "auto" (default)
-    seed             of the order and of all random transforms; default 0, or that of `generator`
+    seed             of the order and of all random transforms; default 0, or that of `generator`. torch.manual_seed() does not
+                     change it: pass a seed for another order
     transform        a stoker.Transform: crop, flip, colours, normalise, in C or on the GPU
     batch_transform  a function of your own: batch -> anything, called in the consumer's thread for each finished batch
     dtype            element type of field 0: "float32", "float16", "bfloat16", a wider integer type, or one of torch or NumPy.
@@ -85,7 +87,8 @@ class DataLoader:
     are accepted (threads always persist, batches always come in order); sampler, batch_sampler and collate_fn are refused with
     what to use instead.
 
-    Raises OptionError (a ValueError) that names the argument, and what stoker.open() raises.
+    Raises OptionError (a ValueError) that names the argument, and what stoker.open() raises. An argument of a wrong type is an
+    OptionTypeError, which is also a TypeError.
     """
 
     def __init__(
@@ -94,58 +97,67 @@ class DataLoader:
         batch_size: int = 1,
         shuffle: bool = False,
         *,
-        num_workers: Union[int, str] = "auto",
-        pin_memory: Union[bool, str] = "auto",
+        num_workers: Union[int, Auto] = "auto",
+        pin_memory: Union[bool, Auto] = "auto",
         drop_last: bool = False,
         timeout: float = 0,
-        prefetch_factor: Union[int, str, None] = "auto",
+        prefetch_factor: Union[int, Auto, None] = "auto",
         seed: Optional[int] = None,
         split: Optional[str] = None,
         transform: Optional[Transform] = None,
         batch_transform: Optional[Callable[[Any], Any]] = None,
         dtype: Any = None,
-        layout: str = "NHWC",
+        layout: Literal["NHWC", "NCHW"] = "NHWC",
         scale: Optional[float] = None,
-        output: str = "torch",
-        ragged: Optional[str] = None,
+        output: Literal["torch", "numpy", "jax", "dlpack"] = "torch",
+        ragged: Optional[Literal["nested", "offsets"]] = None,
         fields: Optional[Mapping[str, FieldOptions]] = None,
         device: Any = "cpu",
-        rank: Union[int, str] = "auto",
-        world_size: Union[int, str] = "auto",
-        last: Optional[str] = None,
+        rank: Union[int, Auto] = "auto",
+        world_size: Union[int, Auto] = "auto",
+        last: Optional[Literal["even", "short", "drop", "pad"]] = None,
         weights: Optional[Sequence[float]] = None,
-        order: Union[Callable[[int], Sequence[int]], str, None] = None,
+        order: Union[Callable[[int], Sequence[int]], Literal["uniform"], None] = None,
         length: Optional[int] = None,
         batch_values_max: Optional[int] = None,
         batch_window: Optional[int] = None,
-        on_bad_sample: str = "fail",
+        on_bad_sample: Literal["fail", "skip", "substitute"] = "fail",
         max_bad_samples: Optional[int] = None,
-        cache: str = "auto",
-        cache_bytes: Union[int, str] = "auto",
-        share_cache: Union[bool, str] = "auto",
+        cache: Literal["auto", "none", "encoded", "decoded", "device"] = "auto",
+        cache_bytes: Union[int, Auto] = "auto",
+        share_cache: Union[bool, Auto] = "auto",
         mixup: float = 0.0,
         cutmix: float = 0.0,
         mix_probability: float = 1.0,
         cutmix_share: float = 0.5,
-        decode: str = "cpu",
-        deal: str = "positions",
+        decode: Literal["cpu", "device", "auto"] = "cpu",
+        deal: Literal["positions", "batches"] = "positions",
         trace_events: int = 0,
         on_log: Optional[Callable[[str, str], Any]] = None,
         options: Optional[Mapping[str, Any]] = None,
-        **torch_arguments: Any,
+        generator: Any = None,
+        persistent_workers: bool = True,
+        multiprocessing_context: Any = None,
+        worker_init_fn: Optional[Callable[[int], Any]] = None,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        sampler: None = None,
+        batch_sampler: None = None,
+        collate_fn: None = None,
     ) -> None:
-        _options.refuse_and_ignore(torch_arguments)
+        _options.refuse(sampler=sampler, batch_sampler=batch_sampler, collate_fn=collate_fn, worker_init_fn=worker_init_fn)
+        if batch_transform is not None and not callable(batch_transform):
+            wrong_type("batch_transform", batch_transform, "a function of a finished batch")
         kind, index = _options.device_of(device)
         place, size = _ranks.resolve(rank, world_size)
-        if not isinstance(batch_size, int):
-            raise OptionError(f"batch_size is {batch_size!r}: a number of samples is expected")
+        batch_size = _options.number_of("batch_size", batch_size, 1, 65536)
         chosen: Dict[str, Any] = {
             "batch_size": batch_size,
             "shuffle": bool(shuffle),
-            "num_workers": num_workers,
+            "num_workers": _options.number_of("num_workers", num_workers, 0, 256, automatic=True),
             "last": _options.last_of(drop_last, last),
             "prefetch_batches": _options.prefetch_of(prefetch_factor),
-            "seed": _options.seed_of(seed, torch_arguments.get("generator")),
+            "seed": _options.seed_of(seed, generator),
             "pin_memory": _options.pinning(pin_memory, kind),
             "device": kind,
             "device_index": index,
@@ -168,13 +180,15 @@ class DataLoader:
             "trace_events": trace_events,
             "on_log": on_log or _options.log,
         }
-        chosen.update(_options.transform_members(transform, dtype))
+        chosen.update(_options.transform_members(transform, dtype, scale))
         chosen.update(options or {})
         self._options = {name: value for name, value in chosen.items() if value is not None and value != {}}
         self._batch_transform = batch_transform
         self._timeout_ms = _options.timeout_ms_of(timeout)
 
         self.dataset: Dataset = _dataset_of(dataset, split)
+        if "ids" in self._options.get("order", {}):
+            self._options["order"]["ids"].check(len(self.dataset))
         # The names and values of torch's DataLoader, which other libraries look at.
         self.batch_size = batch_size
         self.num_workers = num_workers
@@ -196,7 +210,8 @@ class DataLoader:
         self._ended = False  # by load_state_dict(): the epoch had ended, but its iterator had not noticed yet
         self._turn = 0
         self._options["batch_size"] = self._batch_size_within()
-        self._core = _core.Loader(self.dataset._core, self._options)  # type: ignore[arg-type]
+        with refusing:
+            self._core = _core.Loader(self.dataset._core, self._options)  # type: ignore[arg-type]
         try:
             self._plan_output(output, ragged)
         except BaseException:
@@ -208,7 +223,7 @@ class DataLoader:
         the library's error."""
         wanted: int = self._options["batch_size"]
         samples = self._options.get("order", {}).get("length") or self.dataset._core.count
-        return min(wanted, samples) if self._options["last"] in ("even", "short") and 1 <= wanted <= 65536 and samples > 0 else wanted
+        return min(wanted, samples) if self._options["last"] in ("even", "short") and samples > 0 else wanted
 
     def _plan_output(self, output: str, ragged: Optional[str]) -> None:
         """What next() needs to know of the batches' fields."""
@@ -363,7 +378,8 @@ class DataLoader:
         all epochs and ranks. All ranks must make the same change. It must lie behind the batches under way: an OptionError says
         which position is the earliest. The change is part of state_dict()."""
         self._check_usable()
-        self._core.change_mix(position, packed("d", "change_mix: weights", weights))
+        with refusing:
+            self._core.change_mix(position, packed("d", "change_mix: weights", weights))
 
     # ---- what it is and does ----
 
@@ -379,7 +395,7 @@ class DataLoader:
 
     def _delivered_field(self, name: str, field: Optional[Field]) -> Field:
         if field is None:  # "label_b" is like "label"
-            field = self.element_spec_of_label()
+            field = self._label()
         shape = tuple(field.shape)
         dtype = self._options.get("fields", {}).get(name, {}).get("dtype", field.dtype)
         if name == self._core.fields[0]:
@@ -390,7 +406,7 @@ class DataLoader:
             shape = shape[2:] + shape[:2]
         return Field(dtype, (None,) + shape, field.kind, field.classes)
 
-    def element_spec_of_label(self) -> Field:
+    def _label(self) -> Field:
         return field_of({info["name"]: info for info in self.dataset._core.fields}["label"])
 
     def _image_size(self, shape: Tuple[Optional[int], ...]) -> Tuple[Optional[int], ...]:
@@ -402,6 +418,7 @@ class DataLoader:
 
     def stats(self) -> Stats:
         """Counters since the loader was made or restarted, and the verdict: what limits the rate. Any thread."""
+        self._check_usable()
         core = self._core
         return Stats(core.stats(), core.snapshot())
 

@@ -7,7 +7,7 @@ from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence,
 from . import _core
 from ._arrays import packed
 from ._datasets import Dataset, dataset_of
-from ._errors import OptionError
+from ._errors import OptionError, refusing
 
 
 class Source(NamedTuple):
@@ -75,7 +75,8 @@ def mix(
         raise OptionError("mix: at least one data set is expected")
     sets = tuple(dataset_of(dataset) for _, dataset in pairs)
     weights = packed("d", "mix: weights", [weight for weight, _ in pairs])
-    core = _core.Dataset.mix([each._core for each in sets], weights, epoch_samples, _changes(changes, len(sets)))
+    with refusing:
+        core = _core.Dataset.mix([each._core for each in sets], weights, epoch_samples, _changes(changes, len(sets)))
     return Mix(core, sets)
 
 

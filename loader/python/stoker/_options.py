@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import operator
 import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from ._arrays import packed
-from ._errors import OptionError
+from ._errors import OptionError, wrong_type
 from ._order import EpochOrder
 from ._transform import Transform
 
@@ -23,14 +24,6 @@ REFUSED = {
     "order=lambda epoch: [id for batch in sampler for id in batch]",
     "collate_fn": "C threads write samples into the batch directly. Rows of different lengths need nothing (see ragged and fields); "
     "use batch_transform=... to change finished batches",
-}
-
-# Accepted: what they ask for always holds here, or has no equivalent that matters.
-IGNORED = {
-    "persistent_workers": "the threads live as long as the DataLoader",
-    "multiprocessing_context": "the workers are threads: no process is started",
-    "pin_memory_device": "page-locked memory is used for `device`",
-    "in_order": "batches always come in order",
 }
 
 
@@ -74,16 +67,13 @@ def dtype_name(dtype: Any) -> str:
     return str(name).split(".")[-1]
 
 
-def refuse_and_ignore(given: Dict[str, Any]) -> None:
-    """Refuse arguments of torch's DataLoader that have no meaning here; mention those that are accepted but do nothing."""
+def refuse(**given: Any) -> None:
+    """Refuse arguments of torch's DataLoader that have no meaning here; mention the one that is accepted but does nothing."""
     for name, reason in REFUSED.items():
         if given.get(name) is not None:
             raise OptionError(f"{name} is not supported: {reason}")
     if given.get("worker_init_fn") is not None:
         warnings.warn("worker_init_fn is never called: the workers are C threads, which share no Python state", stacklevel=4)
-    unknown = set(given) - set(REFUSED) - set(IGNORED) - {"worker_init_fn", "generator"}
-    if unknown:
-        raise TypeError(f"DataLoader() got an unexpected argument {sorted(unknown)[0]!r}")
 
 
 def seed_of(seed: Optional[int], generator: Any) -> int:
@@ -124,8 +114,26 @@ def last_of(drop_last: bool, last: Optional[str]) -> str:
     return "drop" if drop_last else last or "even"
 
 
+def number_of(name: str, value: Any, least: int, most: int, automatic: bool = False) -> Any:
+    """A number, also of NumPy's types, in its range; or "auto"."""
+    if automatic and isinstance(value, str) and value == "auto":
+        return value
+    expected = f"{least}..{most}" + (', or "auto",' if automatic else "")
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        wrong_type(name, value, f"a number in {expected}")
+    if not least <= number <= most:
+        raise OptionError(f"{name} is {number}: {expected} is expected")
+    return number
+
+
 def timeout_ms_of(timeout: float) -> int:
     """Milliseconds for seconds; 0 s are no limit, as in torch."""
+    if isinstance(timeout, (bool, str)) or not hasattr(timeout, "__float__"):
+        wrong_type("timeout", timeout, "a number of seconds")
     if not 0 <= timeout < 2**31 / 1000:
         raise OptionError(f"timeout is {timeout}: seconds >= 0 are expected; 0 is no limit")
     return max(1, round(timeout * 1000)) if timeout > 0 else -1
@@ -135,9 +143,7 @@ def prefetch_of(prefetch_factor: Union[int, str, None]) -> Union[int, str]:
     """Batches ahead in all. The ring has at least two slots."""
     if prefetch_factor is None or prefetch_factor == "auto":
         return "auto"
-    if isinstance(prefetch_factor, str) or prefetch_factor < 1:
-        raise OptionError(f'prefetch_factor is {prefetch_factor!r}: 1..64 batches, or "auto", is expected')
-    return max(2, prefetch_factor)
+    return max(2, int(number_of("prefetch_factor", prefetch_factor, 1, 64)))
 
 
 def order_of(
@@ -163,6 +169,8 @@ def order_of(
                               "the same ids in each")
         own = EpochOrder(order)
         return {"kind": "own", "length": own.length, "ids": own, "name": "order", "fingerprint": own.fingerprint}
+    if shuffle:
+        raise OptionError("weights draw samples in a random order already: leave out shuffle")
     members: Dict[str, Any] = {"kind": "weighted", "weights": packed("d", "weights", weights)}
     if length is not None:
         members["length"] = length
@@ -185,7 +193,7 @@ def mixing_of(
     return {"mixup_alpha": mixup, "cutmix_alpha": cutmix, "probability": probability, "cutmix_share": share}
 
 
-def transform_members(transform: Any, dtype: Any) -> Dict[str, Any]:
+def transform_members(transform: Any, dtype: Any, scale: Optional[float]) -> Dict[str, Any]:
     """dtype, transform, mean and std. Normalising makes float32 unless another type is asked for."""
     members: Dict[str, Any] = {}
     if transform is not None:
@@ -198,6 +206,12 @@ def transform_members(transform: Any, dtype: Any) -> Dict[str, Any]:
         normalize = transform.mean_and_std()
         if normalize is not None:
             members["mean"], members["std"] = normalize
+            if scale is None and max(normalize[0]) > 2:
+                warnings.warn(
+                    f"normalize has a mean of {max(normalize[0]):g}, but values are 0..1 before it: divide mean and deviation by "
+                    "255, or set scale=1",
+                    stacklevel=4,
+                )
             dtype = "float32" if dtype is None else dtype
     if dtype is not None:
         members["dtype"] = dtype_name(dtype)

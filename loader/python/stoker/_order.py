@@ -30,6 +30,12 @@ class EpochOrder:
         if self.length == 0:
             raise OptionError("order(0) returned no ids")
 
+    def check(self, samples: int) -> None:
+        """Refuse ids of the first epoch that the data set lacks; those of later ones end the run."""
+        most = max(self._ids(0))
+        if most >= samples:
+            raise OptionError(f"order(0) has the id {most}, but the data set has {samples} samples")
+
     def _ids(self, epoch: int) -> memoryview:
         with self._lock:
             if epoch not in self._epochs:

@@ -9,7 +9,7 @@ from . import _core
 from ._arrays import is_torch, memory_of
 from ._batches import SINGULARS
 from ._datasets import Dataset
-from ._errors import OptionError
+from ._errors import OptionError, refusing
 from ._samples import Field
 
 
@@ -63,7 +63,8 @@ def from_python(
         (column.name, column.field.kind, column.field.dtype, _stored_shape(column), column.longest > 0, column.field.classes or 0)
         for column in columns
     ]
-    return Dataset(_core.Dataset.python(infos, count, _maker(sample, columns), fingerprint))
+    with refusing:
+        return Dataset(_core.Dataset.python(infos, count, _maker(sample, columns), fingerprint))
 
 
 def _stored_shape(column: _Column) -> Tuple[int, ...]:

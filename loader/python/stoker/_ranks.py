@@ -12,7 +12,7 @@ from typing import Any, Optional, Tuple, Union
 from . import _core
 from ._errors import OptionError
 
-Number = Union[int, str]
+Number = Union[int, str]  # a number or "auto"
 
 
 def _from_torch() -> Optional[Tuple[int, int]]:

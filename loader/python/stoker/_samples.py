@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections import namedtuple
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ._arrays import numpy_or_none
-from ._batches import PLURALS, identifiers
+from ._batches import SINGULARS, identifiers
 
 # Element types for which the module struct, and so memoryview, has a code.
 _CODES: Dict[str, str] = {
@@ -42,8 +43,19 @@ def field_of(info: Any) -> Field:
 
 def sample_type(names: Sequence[str]) -> Type[Any]:
     """The class of a data set's samples: a named tuple of its fields, in the singular."""
-    singular = {plural: name for name, plural in PLURALS.items()}
-    return namedtuple("Sample", [singular.get(name, name) for name in identifiers(names)])
+    return _type_of(tuple(SINGULARS.get(name, name) for name in identifiers(names)))
+
+
+@functools.lru_cache(maxsize=None)
+def _type_of(names: Tuple[str, ...]) -> Type[Any]:
+    """Samples are pickled by their names: torch's own DataLoader sends them from its workers."""
+    fields = namedtuple("Sample", names)  # type: ignore[misc]
+    reduce = {"__reduce__": lambda self: (_rebuild, (names, tuple(self))), "__slots__": (), "__module__": __name__}
+    return type("Sample", (fields,), reduce)
+
+
+def _rebuild(names: Tuple[str, ...], values: Tuple[Any, ...]) -> Any:
+    return _type_of(names)(*values)
 
 
 def value_of(info: Any, data: bytearray) -> Any:

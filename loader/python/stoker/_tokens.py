@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._datasets import Dataset, concat, dataset_of, open
-from ._errors import OptionError
+from ._errors import OptionError, refusing
 from ._options import dtype_name
 
 Path = Union[str, "os.PathLike[str]"]
@@ -138,9 +138,9 @@ def pack(
     if isinstance(fields, str):
         fields = [name.strip() for name in fields.split(",")]
     source = dataset_of(dataset)
-    return Dataset(
-        source._core.pack(length, 0 if block is None else block, long, tuple(fields), _type(dtype), padding, ignored, field)
-    )
+    with refusing:
+        core = source._core.pack(length, 0 if block is None else block, long, tuple(fields), _type(dtype), padding, ignored, field)
+    return Dataset(core)
 
 
 def _paths(files: Union[Path, Sequence[Path]]) -> List[str]:

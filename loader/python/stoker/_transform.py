@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
-from ._errors import OptionError
+from ._errors import OptionError, wrong_type
 
 Size = Union[int, Tuple[int, int]]
 Range = Tuple[float, float]
@@ -35,14 +35,15 @@ class Transform:
     area, ratio          its share of the image's area, default (0.08, 1), and its width / height, default (3/4, 4/3).
     center_crop          the centre, the same pixels as torchvision's CenterCrop.
     random_crop          anywhere in the image and the `padding` pixels around it; padding is 0..16384, default 0.
-    flip                 left to right with probability 1/2.
+    flip                 True: left to right with probability 1/2; another probability is not available.
     rotation             degrees: d draws from -d to d, (low, high) from low to high; -360..360. The size stays.
     jitter               strengths (brightness, contrast, saturation, hue), as a sequence of up to four or a mapping by
                          name; what is left out is 0. As torchvision's ColorJitter: hue is 0..0.5.
     blur, sigma          side of a Gaussian's kernel, odd, 3..63 pixels, and the range of its deviation, default (0.1, 2).
     cutout               side of a square that is painted over around a random pixel.
     fill                 value, or one per channel, of padding, cutout and what a rotation leaves empty: 0..255, default 0.
-    normalize            (mean, std), one number or one per channel each: (value x scale - mean) / std. Needs a float dtype.
+    normalize            (mean, std), one number or one per channel each: (value x scale - mean) / std. Needs a float dtype. With the
+                         default scale, 1/255 of uint8 images, values are 0..1 before it, as after torchvision's ToTensor.
     fast_decode          decode large JPEG files at 1/2, 1/4 or 1/8 of their size if they are reduced at least as much;
                          pixels differ slightly.
 
@@ -67,17 +68,19 @@ class Transform:
     fast_decode: bool = False
 
     def __post_init__(self) -> None:
+        if self.resize is not None and self.random_resized_crop is not None:
+            raise OptionError("resize and random_resized_crop are both set: the crop resizes, so leave resize out")
         if isinstance(self.resize, int) and self.center_crop is None and self.random_crop is None:
             raise OptionError(
                 f"resize={self.resize} sets the shorter side, so images differ in size: add center_crop or random_crop, "
                 f"or set both sides with resize=({self.resize}, {self.resize})"
             )
-        if self.resize is not None and self.random_resized_crop is not None:
-            raise OptionError("resize and random_resized_crop are both set: the crop resizes, so leave resize out")
         if self.center_crop is not None and self.random_crop is not None:
             raise OptionError("center_crop and random_crop are both set: choose one")
         if self.padding and self.random_crop is None:
             raise OptionError("padding is for random_crop, which is not set")
+        if type(self.flip).__name__ not in ("bool", "bool_"):  # or NumPy's
+            wrong_type("flip", self.flip, "True or False, which flips with probability 1/2,")
         self.mean_and_std()
         self.steps()  # what cannot be read is an error here, not when a loader is made
 
