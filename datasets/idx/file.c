@@ -54,7 +54,8 @@ static int parse_magic(const struct parse *in, struct stk_idx_header *out)
 {
     const uint8_t *bytes = in->bytes;
     if (in->size < 4)
-        return FAIL(in, STOKER_ETRUNCATED, in->size, "IDX: the magic number takes 4 bytes");
+        return FAIL(in, STOKER_ETRUNCATED, in->size,
+                    "IDX: the file ends inside the 4 bytes of the magic number");
     if (bytes[0] != 0 || bytes[1] != 0)
         return FAIL(in, STOKER_EMAGIC, 0, "IDX begins with 00 00, this with %02X %02X", bytes[0],
                     bytes[1]);
@@ -67,8 +68,8 @@ static int parse_magic(const struct parse *in, struct stk_idx_header *out)
                     STK_IDX_RANK_MAX);
     out->header_bytes = 4 + 4 * out->rank;
     if (in->size < out->header_bytes)
-        return FAIL(in, STOKER_ETRUNCATED, in->size, "IDX: the header takes %u bytes",
-                    out->header_bytes);
+        return FAIL(in, STOKER_ETRUNCATED, in->size,
+                    "IDX: the file ends inside the %u bytes of its header", out->header_bytes);
     return STOKER_OK;
 }
 
@@ -96,7 +97,8 @@ static int check_file_bytes(const struct parse *in, const struct stk_idx_header 
 {
     uint64_t promised = header->header_bytes + (uint64_t)header->lengths[0] * header->row_bytes;
     if (in->file_bytes < promised)
-        return FAIL(in, STOKER_ETRUNCATED, in->file_bytes, "IDX: the header promises %llu bytes",
+        return FAIL(in, STOKER_ETRUNCATED, in->file_bytes,
+                    "IDX: the header promises %llu bytes, more than the file has",
                     (unsigned long long)promised);
     if (in->file_bytes > promised)
         return FAIL(in, STOKER_EOVERSIZE, promised, "IDX: %llu bytes, but the header promises %llu",

@@ -50,10 +50,13 @@ static int find_or_fail(char path[PATH_MAX], const char *directory, const struct
     if (os_errno == 0)
         return STOKER_OK;
     struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
-    place.os_errno = os_errno;
-    return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
-                         "mnist: not found, with or without .gz; datasets/fetch-mnist.sh "
-                         "(installed in share/stoker) downloads it");
+    place.os_errno = os_errno == ENOENT ? 0 : os_errno; /* which the message says itself */
+    const int rc = stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
+                                 "mnist: not found, with or without .gz; datasets/fetch-mnist.sh "
+                                 "(installed in share/stoker) downloads it");
+    if (error != NULL)
+        error->os_errno = os_errno;
+    return rc;
 }
 
 /* The prefix of a split's file names, or NULL. */

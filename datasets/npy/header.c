@@ -243,7 +243,8 @@ static int measure(const struct parse *in, struct stk_npy_header *out, uint64_t 
         return FAIL(in, STOKER_ELIMIT, in->shape_at, "NPY: more than 2^62 bytes of elements");
     promised += out->header_bytes;
     if (file_bytes < promised)
-        return FAIL(in, STOKER_ETRUNCATED, file_bytes, "NPY: the header promises %llu bytes",
+        return FAIL(in, STOKER_ETRUNCATED, file_bytes,
+                    "NPY: the header promises %llu bytes, more than the file has",
                     (unsigned long long)promised);
     if (file_bytes > promised)
         return FAIL(in, STOKER_EOVERSIZE, promised, "NPY: %llu bytes, but the header promises %llu",
@@ -261,7 +262,8 @@ bool stk_npy_magic(const uint8_t *bytes, size_t size)
 static int parse_begin(struct parse *in, size_t size, uint64_t file_bytes)
 {
     if (size < 10)
-        return FAIL(in, STOKER_ETRUNCATED, size, "NPY: magic number, version and length");
+        return FAIL(in, STOKER_ETRUNCATED, size,
+                    "NPY: the file ends inside magic number, version and length");
     if (!stk_npy_magic(in->bytes, size))
         return FAIL(in, STOKER_EMAGIC, 0, "NPY begins with 93 and \"NUMPY\"");
     in->version = in->bytes[6];
@@ -270,7 +272,8 @@ static int parse_begin(struct parse *in, size_t size, uint64_t file_bytes)
                     in->version, in->bytes[7]);
     in->at = in->version == 1 ? 10 : 12;
     if (size < in->at)
-        return FAIL(in, STOKER_ETRUNCATED, size, "NPY: the length takes 4 bytes");
+        return FAIL(in, STOKER_ETRUNCATED, size,
+                    "NPY: the file ends inside the 4 bytes of the header's length");
     const uint64_t text_bytes =
         in->version == 1 ? in->bytes[8] + 256U * in->bytes[9] : stk_load_le32(in->bytes + 8);
     if (text_bytes > STK_NPY_BEGIN_BYTES - 12)

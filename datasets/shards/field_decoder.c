@@ -61,9 +61,9 @@ static int verify(const void *self, const stoker_encoded *in, stoker_error *erro
     const struct stk_field_decoder *decoder = self;
     const uint32_t sum = decoder->sum(0, in->bytes, in->size);
     const uint32_t wanted = (uint32_t)in->tag;
-    return sum == wanted
-               ? STOKER_OK
-               : stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, wanted);
+    return sum == wanted ? STOKER_OK
+                         : stk_refuse(error, STOKER_ECORRUPT,
+                                      "the bytes have checksum %08x, not %08x", sum, wanted);
 }
 
 static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,

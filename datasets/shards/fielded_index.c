@@ -54,7 +54,7 @@ static int load_fields(struct stk_fielded *set, const struct stk_fielded_opening
     for (uint32_t p = 0; p < set->part_count; p++)
         if (set->field_of[p] == UINT32_MAX)
             return stk_fielded_refuse(opening, file, STOKER_EFORMAT, file->header.index_at,
-                                      "a part without a field");
+                                      "the index has a part that fills no field");
     return STOKER_OK;
 }
 
@@ -108,7 +108,7 @@ static int load_labels(struct stk_fielded *set, const struct stk_fielded_opening
             (label != NULL && !floats && classes != 0 && bits >= classes))
             return stk_fielded_refuse(opening, file, STOKER_EFORMAT,
                                       file->header.index_at + at + i * STK_SHARD_LABEL_BYTES,
-                                      "a label that is no class");
+                                      "the index has a label that is no class");
     }
     return STOKER_OK;
 }
@@ -135,7 +135,8 @@ static int load_names(struct stk_fielded *set, const struct stk_fielded_opening 
     }
     return found == set->class_count && at == end
                ? STOKER_OK
-               : stk_opening_refuse(opening->base, STOKER_EFORMAT, "the names of the classes");
+               : stk_opening_refuse(opening->base, STOKER_EFORMAT,
+                                    "the names of the classes are not as many as the header says");
 }
 
 /* Read and verify the index of one shard, whose first sample is number `first` of all. */
@@ -152,7 +153,7 @@ static int load_index(struct stk_fielded *set, const struct stk_fielded_opening 
     int rc = stk_source_read(&file->source, index, bytes, header->index_at, opening->base->error);
     if (rc == STOKER_OK && stk_crc32c(0, index, bytes) != header->index_sum)
         rc = stk_fielded_refuse(opening, file, STOKER_ECORRUPT, header->index_at,
-                                "the index's checksum");
+                                "the index does not match its checksum");
     if (rc == STOKER_OK && number == 0)
         rc = load_fields(set, opening, index);
     else if (rc == STOKER_OK &&

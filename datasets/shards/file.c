@@ -104,7 +104,8 @@ int stk_shard_file_index(const struct stk_shard_file *file, uint32_t number,
     if (rc == STOKER_OK) {
         const uint32_t sum = stk_crc32c(stk_crc32c(0, records, bytes), rest, rest_bytes);
         if (sum != header->index_sum)
-            rc = refuse(file, STOKER_ECORRUPT, header->index_at, "the index's checksum", error);
+            rc = refuse(file, STOKER_ECORRUPT, header->index_at,
+                        "the index does not match its checksum", error);
     }
     if (rc == STOKER_OK)
         rc = convert(file, number, records, error);

@@ -81,7 +81,8 @@ static int check(const struct stk_shard_decoder *decoder, uint64_t index, uint32
                  uint32_t wanted, stoker_error *error)
 {
     if (sum != wanted)
-        return stk_refuse(error, STOKER_ECORRUPT, "checksum %08x, not %08x", sum, wanted);
+        return stk_refuse(error, STOKER_ECORRUPT, "the bytes have checksum %08x, not %08x", sum,
+                          wanted);
     if (decoder->known != NULL)
         stk_shard_known_mark(decoder->known, index);
     return STOKER_OK;

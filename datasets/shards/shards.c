@@ -307,7 +307,8 @@ static int find_names(struct shards *shards, const struct opening *opening)
     }
     return found == like->class_count && at == like->names_bytes
                ? STOKER_OK
-               : stk_opening_refuse(&opening->base, STOKER_EFORMAT, "the names of the classes");
+               : stk_opening_refuse(&opening->base, STOKER_EFORMAT,
+                                    "the names of the classes are not as many as the header says");
 }
 
 static int read_indexes(struct shards *shards, const struct opening *opening)

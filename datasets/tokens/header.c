@@ -81,7 +81,8 @@ static int take_llmc(const struct opening *opening)
     opening->file->count = count;
     const uint64_t promised = LLMC_BYTES + count * stoker_dtype_bytes(opening->header->dtype);
     if (size < promised)
-        return refuse(opening, STOKER_ETRUNCATED, size, "the header promises %llu bytes",
+        return refuse(opening, STOKER_ETRUNCATED, size,
+                      "the header promises %llu bytes, more than the file has",
                       (unsigned long long)promised);
     if (size > promised)
         return refuse(opening, STOKER_EOVERSIZE, promised,
@@ -154,7 +155,8 @@ static int check_tables(const struct opening *opening, uint64_t sequences, uint6
     const uint64_t promised =
         STK_MEGATRON_HEADER_BYTES + STK_MEGATRON_SEQUENCE_BYTES * sequences + 8 * boundaries;
     if (size < promised)
-        return refuse(opening, STOKER_ETRUNCATED, size, "the header promises %llu bytes",
+        return refuse(opening, STOKER_ETRUNCATED, size,
+                      "the header promises %llu bytes, more than the file has",
                       (unsigned long long)promised);
     if (size != promised && size != promised + sequences)
         return refuse(opening, STOKER_EOVERSIZE, promised,

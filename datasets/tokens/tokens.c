@@ -376,7 +376,7 @@ static int choose_dtype(struct opening *opening)
     return window->widen != NULL
                ? STOKER_OK
                : refuse(opening, STOKER_ETYPE,
-                        "dtype: from %s to %s; int32 and int64 can be asked for",
+                        "dtype: %s cannot become %s; int32 and int64 can be asked for",
                         stoker_dtype_name(from), stoker_dtype_name(window->dtype));
 }
 

@@ -444,7 +444,7 @@ int stk_loader_create(stoker_loader **out, const stoker_dataset *dataset,
         return STOKER_OK;
     }
     if (error.code != rc) /* nothing has reported more than the code */
-        (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, "loader create");
+        (void)stk_error_set(&error, rc, STOKER_STAGE_OPTIONS, &nowhere, NULL);
     if (wanted != NULL)
         *wanted = error;
     stoker_loader_destroy(&loader);

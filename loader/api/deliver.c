@@ -38,7 +38,8 @@ static int too_many(stoker_loader *loader, const struct stk_failure *failure)
     const struct stk_place place = place_of(failure);
     stoker_error error;
     (void)stk_error_set(&error, STOKER_EBADSAMPLES, (stoker_stage)failure->stage, &place,
-                        "more than %llu", (unsigned long long)loader->options.max_bad_samples);
+                        "more than %llu samples are bad",
+                        (unsigned long long)loader->options.max_bad_samples);
     return stk_deliver_fail(loader, &error);
 }
 
@@ -60,7 +61,7 @@ static int file_failures(stoker_loader *loader, struct stk_slot *slot, uint32_t 
             return too_many(loader, failure);
         if (rc < 0) {
             (void)stk_error_set(&report, rc, (stoker_stage)failure->stage, &place,
-                                "counting bad samples");
+                                "the list of bad samples");
             return stk_deliver_fail(loader, &report);
         }
     }

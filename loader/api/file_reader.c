@@ -70,8 +70,8 @@ static int use_reader(stoker_loader *loader, stoker_error *error)
 static int file_failed(uint32_t number, int rc, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    stoker_error said = { .message = "file() failed" };
-    return stk_error_set(error, stk_callback_code(rc, "file()", &said), STOKER_STAGE_OPTIONS,
+    stoker_error said;
+    return stk_error_set(error, stk_callback_failed(rc, "file()", &said), STOKER_STAGE_OPTIONS,
                          &nowhere, "file %u: %s", number, said.message);
 }
 

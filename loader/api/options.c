@@ -182,7 +182,8 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
                      "%" PRIu64 " samples, at most 2^62 have an order", dataset->info.count);
     if (rc == 0)
         rc = require(is_capacity || options->batch_size <= count, error, STOKER_EBATCH,
-                     "batch_size %" PRIu32 ", samples %" PRIu64, options->batch_size, count);
+                     "batch_size %" PRIu32 " is larger than the data set of %" PRIu64 " samples",
+                     options->batch_size, count);
     if (rc == 0)
         rc = require(dataset->row_bytes <= BATCH_BYTES_MAX / options->batch_size, error,
                      STOKER_ENOMEM, "batch_size %" PRIu32 " of rows of %zu bytes",
@@ -192,7 +193,7 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
                          (uint64_t)options->batch_size * options->world_size <= count,
                      error, STOKER_EBATCH,
                      "batch_size %" PRIu32 " x world_size %" PRIu32
-                     " with last DROP, samples %" PRIu64,
+                     ", with last DROP, is larger than the data set of %" PRIu64 " samples",
                      options->batch_size, options->world_size, count);
     return rc;
 }
@@ -247,11 +248,11 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
 {
     const stoker_dtype to = options->dtype;
     int rc = require(to != STOKER_DTYPE_FLOAT64 || to == dataset->info.dtype, error, STOKER_ETYPE,
-                     "dtype: from %s to %s", stoker_dtype_name(dataset->info.dtype),
+                     "dtype: %s cannot be converted to %s", stoker_dtype_name(dataset->info.dtype),
                      stoker_dtype_name(to));
     if (rc == 0)
         rc = require(stk_elements_choose(dataset->info.dtype, to) != NULL, error, STOKER_ETYPE,
-                     "dtype: from %s to %s", stoker_dtype_name(dataset->info.dtype),
+                     "dtype: %s cannot be converted to %s", stoker_dtype_name(dataset->info.dtype),
                      stoker_dtype_name(to));
     if (rc == 0)
         rc = require(to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 ||
@@ -263,7 +264,7 @@ static int check_types(const stoker_loader_options *options, const stoker_datase
         rc = require(options->layout == STOKER_LAYOUT_NHWC || to == dataset->info.dtype ||
                          to == STOKER_DTYPE_FLOAT32 || to == STOKER_DTYPE_FLOAT16 ||
                          to == STOKER_DTYPE_BFLOAT16,
-                     error, STOKER_ETYPE, "dtype: from %s to %s in layout NCHW",
+                     error, STOKER_ETYPE, "dtype: %s cannot be converted to %s in layout NCHW",
                      stoker_dtype_name(dataset->info.dtype), stoker_dtype_name(to));
     if (rc == 0)
         rc = require(options->layout == STOKER_LAYOUT_NHWC || dataset->info.is_image, error,
@@ -286,9 +287,9 @@ int stk_options_framing(struct stk_framing *framing, const stoker_loader_options
                      error, STOKER_ETYPE, "transform needs uint8 images of 1..%d channels",
                      STOKER_TRANSFORM_CHANNELS_MAX);
     if (rc == 0)
-        rc =
-            require(takes_scale(options->dtype) || options->dtype == set->dtype, error,
-                    STOKER_ETYPE, "transform: from uint8 to %s", stoker_dtype_name(options->dtype));
+        rc = require(takes_scale(options->dtype) || options->dtype == set->dtype, error,
+                     STOKER_ETYPE, "transform: uint8 cannot be converted to %s",
+                     stoker_dtype_name(options->dtype));
     if (rc == 0)
         rc = require(set->shape[0] <= STOKER_SOURCE_SIDE_MAX &&
                          set->shape[1] <= STOKER_SOURCE_SIDE_MAX,

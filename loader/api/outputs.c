@@ -199,7 +199,7 @@ static int plan_type(struct stk_output *output, const stoker_field_info *info, s
                                           .to_bytes = stoker_dtype_bytes(dtype) };
     if (convert != NULL)
         return 0;
-    return refuse(error, STOKER_ETYPE, info->name, "dtype: from %s to %s",
+    return refuse(error, STOKER_ETYPE, info->name, "dtype: %s cannot be converted to %s",
                   stoker_dtype_name(info->dtype), stoker_dtype_name(dtype));
 }
 

@@ -81,7 +81,7 @@ int stoker_loader_fd(stoker_loader *loader, int *fd, stoker_error *error)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_WAIT, &nowhere,
                              "loader fd: an argument is NULL");
     if (stk_fork_guard_tripped(&loader->guard))
-        return stk_error_set(error, STOKER_EFORKED, STOKER_STAGE_WAIT, &nowhere, "loader fd");
+        return stk_error_set(error, STOKER_EFORKED, STOKER_STAGE_WAIT, &nowhere, NULL);
     if (!loader->polls) {
         struct stk_place place = STK_NOWHERE;
         const int rc = stk_event_open(&loader->event);

@@ -61,27 +61,6 @@ static void join(stoker_error *error, const char *rest)
     stk_printable(error->path);
 }
 
-/* Returns true if the text of the code would only repeat or contradict a specific message. The texts of the other
- * codes say what is wrong with the bytes that the message names. */
-static bool is_general(int code, int os_errno)
-{
-    switch (code) {
-    case STOKER_EINVAL:
-    case STOKER_EMISMATCH:
-    case STOKER_ESTATE:
-    case STOKER_ESPEC:
-    case STOKER_EDEVICE:
-    case STOKER_EREADER:
-    case STOKER_ENOTSUP:
-    case STOKER_EPEER:
-        return true;
-    case STOKER_EIO:
-        return os_errno != 0;
-    default:
-        return false;
-    }
-}
-
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
                   const char *format, ...)
 {
@@ -101,20 +80,23 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
         append(rest, sizeof(rest), "offset %" PRIu64 ": ", place->offset);
     if (place->sample != STOKER_NO_SAMPLE)
         append(rest, sizeof(rest), "sample %" PRIu64 ": ", place->sample);
-    if (format != NULL) {
+    if (format == NULL) {
+        append(rest, sizeof(rest), "%s", stoker_strerror(code));
+    } else {
         va_list arguments;
+        if (code == STOKER_ENOMEM) /* what it was for is no reason without it */
+            append(rest, sizeof(rest), "out of memory: ");
         va_start(arguments, format);
         append_list(rest, sizeof(rest), format, arguments);
         va_end(arguments);
     }
-    const bool alone = format != NULL && is_general(code, place->os_errno);
-    if (!alone)
-        append(rest, sizeof(rest), "%s%s", format == NULL ? "" : ": ", stoker_strerror(code));
     if (place->os_errno != 0) {
         char text[96];
         const char *cause = strerror_r(place->os_errno, text, sizeof(text));
-        if (strcasecmp(cause, stoker_strerror(code)) != 0) /* once is enough */
-            append(rest, sizeof(rest), ": %s", cause);
+        const char *ours = stoker_strerror(code);
+        const bool same = strcasecmp(cause, ours) == 0;
+        if (!same || strstr(rest, ours) == NULL) /* once is enough */
+            append(rest, sizeof(rest), ": %s", same ? ours : cause);
     }
     join(error, rest);
     return code;
@@ -140,6 +122,15 @@ int stk_callback_code(int rc, const char *call, stoker_error *said)
     (void)snprintf(said->message, sizeof(said->message),
                    "%s returned %d, which is neither 0 nor an error", call, rc);
     return STOKER_EINVAL;
+}
+
+int stk_callback_failed(int rc, const char *call, stoker_error *said)
+{
+    const int code = stk_callback_code(rc, call, said);
+    if (code == rc)
+        (void)snprintf(said->message, sizeof(said->message), "%s failed: %s", call,
+                       stoker_strerror(code));
+    return code;
 }
 
 int stk_error_from_errno(int os_errno)

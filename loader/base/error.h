@@ -39,10 +39,9 @@ static inline void stk_error_clear(stoker_error *error)
 
 /* Fill *error (NULL is allowed: nothing is written) and return code, so that a
  * failure is reported and returned in one line. The message becomes
- * "PATH: offset O: sample S: WHAT: text of the code: errno text", parts that are unknown left out; after a
- * WHAT, also the text of codes that say no more than that (EINVAL, EMISMATCH, ESTATE, ESPEC, EDEVICE, EREADER,
- * ENOTSUP, and EIO with an errno).
- * format may be NULL: then WHAT is left out. Path and message are made printable (printable.h): callers
+ * "PATH: offset O: sample S: WHAT: errno text". Unknown parts are omitted. WHAT says what failed and
+ * what was expected; of ENOMEM, what the memory was for.
+ * format may be NULL: then WHAT is the text of the code. Path and message are made printable (printable.h): callers
  * insert names from outside as they are. */
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -54,6 +53,9 @@ int stk_error_add_path(stoker_error *error, int code, const char *path);
 /* Check what the callback `call` of the user's code returned: 0 and the errors of stoker/error.h
  * pass, any other value becomes STOKER_EINVAL, and the message of *said explains that. */
 int stk_callback_code(int rc, const char *call, stoker_error *said);
+
+/* The same for a callback that cannot say why it failed: *said explains any code. rc is not 0. */
+int stk_callback_failed(int rc, const char *call, stoker_error *said);
 
 /* The stoker_err that says the same as an errno of open, read, mmap, ... */
 int stk_error_from_errno(int os_errno);

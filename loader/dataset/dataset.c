@@ -84,11 +84,12 @@ static int describe(stoker_dataset *dataset, stoker_error *error)
                       "describe() changed struct_size, or set members that this version does not "
                       "know");
     stk_struct_read(info, sizeof(*info), &room, room.size);
-    stoker_error said = { .message = "describe() failed" };
+    stoker_error said;
     if (rc != STOKER_OK)
-        return refuse(error, stk_callback_code(rc, "describe()", &said), name, said.message);
+        return refuse(error, stk_callback_failed(rc, "describe()", &said), name, said.message);
     if (info->count == 0)
-        return refuse(error, STOKER_EEMPTY, name, "describe() counts no samples");
+        return refuse(error, STOKER_EEMPTY, name,
+                      "the data set holds no samples: describe() set count to 0");
     if (!label_is_consistent(dataset->ops, info))
         return refuse(error, STOKER_EINVAL, name,
                       "labels are int64 or float32, and only int64 ones have classes");

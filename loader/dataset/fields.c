@@ -89,9 +89,9 @@ static int ask_for_fields(stoker_dataset *dataset, stoker_error *error)
         union stk_room room;
         stk_room_init(&room, sizeof(*field));
         const int rc = dataset->ops->field(dataset->self, i, (void *)&room);
-        stoker_error said = { .message = "field() failed" };
+        stoker_error said;
         if (rc != 0)
-            return fail(dataset, stk_callback_code(rc, "field()", &said), error, said.message);
+            return fail(dataset, stk_callback_failed(rc, "field()", &said), error, said.message);
         if (!stk_room_fits(&room, STK_SIZE_UP_TO(stoker_field_info, sizes_differ), sizeof(*field)))
             return fail(dataset, STOKER_EINVAL, error,
                         "field() changed struct_size, or set members that this version does not "

@@ -66,9 +66,9 @@ static int lengths_told(const stoker_dataset *dataset, uint32_t field, const uin
                         uint32_t count, uint64_t *out, stoker_error *error)
 {
     const int rc = dataset->ops->lengths(dataset->self, field, ids, count, out);
-    stoker_error said = { .message = "lengths() failed" };
+    stoker_error said;
     if (rc != STOKER_OK)
-        return refuse(dataset, field, ids[0], stk_callback_code(rc, "lengths()", &said),
+        return refuse(dataset, field, ids[0], stk_callback_failed(rc, "lengths()", &said),
                       said.message, error);
     return STOKER_OK;
 }

@@ -149,8 +149,8 @@ static int callback_failed(const stoker_dataset *dataset, int rc, const char *ca
         return stk_error_set(error, code, STOKER_STAGE_LOCATE, &place, "%s%s: %s", others,
                              dataset->ops->name, said->message);
     return stk_error_set(error, code, STOKER_STAGE_LOCATE, &place, "%s%s: %s failed%s%s", others,
-                         dataset->ops->name, call, said->message[0] != '\0' ? ": " : "",
-                         said->message);
+                         dataset->ops->name, call, ": ",
+                         said->message[0] != '\0' ? said->message : stoker_strerror(code));
 }
 
 int stk_parts_locate(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,

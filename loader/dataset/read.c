@@ -56,7 +56,8 @@ static int decode_once(const stoker_dataset *dataset, uint32_t part, const stoke
     rc = stk_callback_code(rc, "open() or verify()", &reason); /* others were checked */
     const char *name = codec == NULL ? "raw" : codec->name;
     if (reason.message[0] == '\0')
-        return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s", name);
+        return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s: %s", name,
+                             stoker_strerror(rc));
     return stk_error_set(error, rc, STOKER_STAGE_DECODE, place, "codec %s: %s", name,
                          reason.message);
 }
@@ -77,10 +78,10 @@ static int bytes_from_file(const stoker_dataset *dataset, const stoker_part *par
                              "the extent names file %u of %u", extent->file,
                              dataset->info.file_count);
     stoker_file file = { 0 };
-    stoker_error said = { .message = "file() failed" };
+    stoker_error said;
     int rc = dataset->ops->file(dataset->self, extent->file, &file);
     if (rc != STOKER_OK)
-        return stk_error_set(error, stk_callback_code(rc, "file()", &said), STOKER_STAGE_READ,
+        return stk_error_set(error, stk_callback_failed(rc, "file()", &said), STOKER_STAGE_READ,
                              place, "file %u: %s", extent->file, said.message);
     place->path = file.path;
     place->offset = extent->offset;
@@ -136,7 +137,7 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_part *par
                              "%lld of %u bytes read", (long long)got, extent->bytes);
     if ((uint64_t)got != extent->bytes)
         return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, place,
-                             "%s than the %u bytes it had",
+                             "the file is %s than the %u bytes it had",
                              (uint64_t)got > extent->bytes ? "longer" : "shorter", extent->bytes);
     return STOKER_OK;
 }
@@ -291,8 +292,8 @@ static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *r
     if (rc == STOKER_OK)
         return rc;
     rc = rc == STOKER_INTERRUPTED ? STOKER_EINVAL : stk_callback_code(rc, "it", &said);
-    return stk_error_set(error, rc, STOKER_STAGE_DECODE, &place, "make()%s%s",
-                         said.message[0] == '\0' ? "" : ": ", said.message);
+    return stk_error_set(error, rc, STOKER_STAGE_DECODE, &place, "make(): %s",
+                         said.message[0] == '\0' ? stoker_strerror(rc) : said.message);
 }
 
 int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,

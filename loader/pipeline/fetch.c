@@ -273,7 +273,7 @@ static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
         (void)snprintf(out->what, sizeof(out->what), "%u of %u bytes read", fetch->done_bytes,
                        fetch->order.bytes);
     else if (code == STOKER_ECHANGED && os_errno == 0)
-        (void)snprintf(out->what, sizeof(out->what), "%s than the %u bytes at opening",
+        (void)snprintf(out->what, sizeof(out->what), "%s than its %u bytes at opening",
                        fetch->done_bytes > fetch->order.bytes ? "longer" : "shorter",
                        fetch->order.bytes);
     return true;

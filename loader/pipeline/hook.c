@@ -26,9 +26,9 @@ static int open_one(int (*open)(void *self, void **scratch), void *self, const c
     const int rc = open == NULL ? 0 : open(self, scratch);
     if (rc == 0)
         return 0;
-    stoker_error said = { .message = "open() failed" };
-    return stk_error_set(error, stk_callback_code(rc, "open()", &said), STOKER_STAGE_HOOK, &nowhere,
-                         "%s: %s", name, said.message);
+    stoker_error said;
+    return stk_error_set(error, stk_callback_failed(rc, "open()", &said), STOKER_STAGE_HOOK,
+                         &nowhere, "%s: %s", name, said.message);
 }
 
 int stk_hooks_open(const struct stk_hooks *hooks, struct stk_hook_scratch *scratch,
@@ -68,8 +68,8 @@ static int failed(int rc, const char *name, stoker_error *said)
     said->message[sizeof(said->message) - 1] = '\0';
     rc = stk_callback_code(rc, "apply()", said);
     memcpy(message, said->message, sizeof(message));
-    (void)snprintf(said->message, sizeof(said->message), "%.64s%s%.400s", name,
-                   message[0] != '\0' ? ": " : "", message);
+    (void)snprintf(said->message, sizeof(said->message), "%.64s: %.400s", name,
+                   message[0] != '\0' ? message : stoker_strerror(rc));
     return rc;
 }
 

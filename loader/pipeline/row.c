@@ -122,18 +122,19 @@ static enum stk_row_step fail(struct stk_row_maker *maker, struct stk_span *span
     return end_part(maker, span, row);
 }
 
-/* With several fields, name the first one that the part fills. */
-static void describe_part(const struct stk_row_maker *maker, uint32_t part, const char *said,
-                          char *what, size_t what_bytes)
+/* With several fields, name the first one that the part fills; `code` is the reason if nothing is
+ * said. */
+static void describe_part(const struct stk_row_maker *maker, uint32_t part, int code,
+                          const char *said, char *what, size_t what_bytes)
 {
     const stoker_dataset *dataset = maker->pipeline->dataset;
     const bool named = !maker->pipeline->field_plan.several || strncmp(said, "field ", 6) == 0;
     if (named)
         (void)snprintf(what, what_bytes, "%s", said);
     else
-        (void)snprintf(what, what_bytes, "field \"%s\"%s%s",
+        (void)snprintf(what, what_bytes, "field \"%s\": %s",
                        dataset->fields[dataset->part_fields[part].first].info.name,
-                       said[0] != '\0' ? ": " : "", said);
+                       said[0] != '\0' ? said : stoker_strerror(code));
 }
 
 /* Complete the codec's message with the location. */
@@ -144,7 +145,7 @@ static enum stk_row_step decode_failed(struct stk_row_maker *maker, struct stk_s
     const struct stk_place place = stk_bad_row_place(maker, span, row, part);
     char what[STK_DETAIL_BYTES];
     stoker_error error;
-    describe_part(maker, part, said->message, what, sizeof(what));
+    describe_part(maker, part, code, said->message, what, sizeof(what));
     (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, what[0] ? "%s" : NULL, what);
     return fail(maker, span, row, part, &error, what);
 }
@@ -455,7 +456,7 @@ static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct s
     place.os_errno = done->os_errno;
     char what[STK_DETAIL_BYTES];
     stoker_error error;
-    describe_part(maker, done->part, done->what, what, sizeof(what));
+    describe_part(maker, done->part, done->code, done->what, what, sizeof(what));
     (void)stk_error_set(&error, done->code, STOKER_STAGE_READ, &place,
                         what[0] != '\0' ? "%s" : NULL, what);
     if (!done->nothing_is_read)
@@ -584,7 +585,8 @@ static enum stk_row_step begin_made(struct stk_row_maker *maker, struct stk_span
     place.sample = *stk_span_id(span, row);
     stoker_error error;
     (void)stk_error_set(&error, rc == STOKER_INTERRUPTED ? STOKER_EINVAL : rc, STOKER_STAGE_DECODE,
-                        &place, "make()%s%s", said.message[0] != '\0' ? ": " : "", said.message);
+                        &place, "make(): %s",
+                        said.message[0] != '\0' ? said.message : stoker_strerror(rc));
     if (rc != STOKER_INTERRUPTED && rc != STOKER_ENOMEM)
         return settle(maker, span, row, 0, &error, said.message);
     stk_bad_row_lose(span, row, &error); /* not the sample's fault */

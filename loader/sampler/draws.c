@@ -63,7 +63,8 @@ static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, ui
     const int rc = draws->own(draws->self, epoch, first, stride, n, ids, &said);
     if (rc != 0) {
         const int code = stk_callback_code(rc, "it", &said);
-        return refuse(epoch, first, code, said.message[0] != '\0' ? said.message : "failed", error);
+        return refuse(epoch, first, code,
+                      said.message[0] != '\0' ? said.message : stoker_strerror(code), error);
     }
     const uint32_t bad = first_stranger(ids, n, count);
     if (bad == n)

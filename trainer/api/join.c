@@ -217,7 +217,7 @@ static int hash_state(uint64_t numbers[STK_WORD_NUMBERS], const stoker_loader *l
     uint8_t *state = stk_calloc(1, size);
     if (state == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "out of memory for the loader's state (%zu bytes)", size);
+                             "the loader's state (%zu bytes)", size);
     const int rc = stoker_loader_state_write(loader, state, size, error);
     numbers[0] = stk_load_le64(state + STK_STATE_COUNT_AT) ^
                  hash_bytes(state, STK_STATE_ROW_BYTES_AT, STK_STATE_CHECK_AT);

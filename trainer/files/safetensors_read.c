@@ -301,7 +301,8 @@ static int check_names(struct reading *r)
     qsort(r->notes, r->note_count, sizeof(r->notes[0]), by_key);
     for (uint32_t i = 1; i < r->note_count; i++)
         if (strcmp(r->notes[i - 1].key, r->notes[i].key) == 0)
-            return refuse(r, STOKER_EFORMAT, STK_LENGTH_BYTES, "a key of __metadata__ twice");
+            return refuse(r, STOKER_EFORMAT, STK_LENGTH_BYTES,
+                          "a key of __metadata__ is there twice");
     /* A damaged key must not disable the checksum. */
     for (uint32_t i = 0; i < r->note_count && !r->has_crc; i++)
         if (strncmp(r->notes[i].key, STK_OWN_KEYS, strlen(STK_OWN_KEYS)) == 0)
@@ -320,7 +321,7 @@ static int check_length(struct reading *r)
     if (header_bytes > STK_SAFETENSORS_HEADER_MAX)
         return refuse(r, STOKER_ELIMIT, 0, "a header of more than 100 MB, or another format");
     if (header_bytes > r->size - STK_LENGTH_BYTES)
-        return refuse(r, STOKER_ETRUNCATED, r->size, "the header");
+        return refuse(r, STOKER_ETRUNCATED, r->size, "the file ends inside its header");
     if (header_bytes < 2)
         return refuse(r, STOKER_EFORMAT, 0, "an empty header");
     r->data_at = STK_LENGTH_BYTES + header_bytes;
@@ -385,7 +386,8 @@ static int check_sum(const struct reading *r)
 static int take_memory(struct reading *r, struct stk_safetensors *out)
 {
     if (r->size < STK_LENGTH_BYTES)
-        return refuse(r, STOKER_ETRUNCATED, r->size, "the length of the header");
+        return refuse(r, STOKER_ETRUNCATED, r->size,
+                      "the file ends inside the length of its header");
     if (stk_region_map(&out->memory, r->size) != 0)
         return refuse(r, STOKER_ENOMEM, STOKER_NO_OFFSET, "the bytes of the file");
     r->bytes = out->memory.base;

@@ -84,14 +84,15 @@ static int take_frame(struct walking *walking, int marker, uint32_t bytes)
     if (walking->seen.width != 0)
         return stk_refuse(error, STOKER_EFORMAT, "a second frame at byte %zu", walking->at);
     if (bytes < SOF_BYTES_MIN)
-        return stk_refuse(error, STOKER_EFORMAT, "a frame header of %u bytes", bytes);
+        return stk_refuse(error, STOKER_EFORMAT, "a frame header cannot have %u bytes", bytes);
     const uint8_t *body = walking->bytes + walking->at + 2;
     struct stk_jpeg_walk *seen = &walking->seen;
     seen->height = stk_load_be16(body + 1);
     seen->width = stk_load_be16(body + 3);
     seen->components = body[5];
     if (seen->height == 0 || seen->width == 0)
-        return stk_refuse(error, STOKER_EFORMAT, "%u x %u pixels", seen->height, seen->width);
+        return stk_refuse(error, STOKER_EFORMAT, "a size of %u x %u pixels is impossible",
+                          seen->height, seen->width);
     if (body[0] != 8)
         return stk_refuse(error, STOKER_EFORMAT, "%u bits a sample: only 8 can be decoded",
                           body[0]);
@@ -113,8 +114,9 @@ static int take_segment(struct walking *walking, int marker)
         return stk_refuse(walking->error, STOKER_ETRUNCATED,
                           "the file ends inside a segment, begun at byte %zu", walking->at - 2);
     if (bytes < 2)
-        return stk_refuse(walking->error, STOKER_EFORMAT, "a segment of %u bytes at byte %zu",
-                          bytes, walking->at - 2);
+        return stk_refuse(walking->error, STOKER_EFORMAT,
+                          "a segment cannot have the %u bytes that it has at byte %zu", bytes,
+                          walking->at - 2);
     int rc = STOKER_OK;
     if (begins_frame(marker))
         rc = take_frame(walking, marker, bytes);

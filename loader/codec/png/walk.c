@@ -68,14 +68,14 @@ static int check_header(const struct stk_png_header *header, const uint8_t *body
 {
     if (header->width < 1 || header->width > NUMBER_MAX || header->height < 1 ||
         header->height > NUMBER_MAX)
-        return stk_refuse(error, STOKER_EFORMAT, "IHDR: %u x %u pixels", header->height,
-                          header->width);
+        return stk_refuse(error, STOKER_EFORMAT, "IHDR: a size of %u x %u pixels is impossible",
+                          header->height, header->width);
     if (!depth_fits_colour(header->depth, header->colour))
-        return stk_refuse(error, STOKER_EFORMAT, "IHDR: colour type %u with %u bits",
+        return stk_refuse(error, STOKER_EFORMAT, "IHDR: colour type %u cannot have %u bits",
                           header->colour, header->depth);
     if (body[10] != 0 || body[11] != 0 || body[12] > 1)
-        return stk_refuse(error, STOKER_EFORMAT, "IHDR: methods %u, %u, %u", body[10], body[11],
-                          body[12]);
+        return stk_refuse(error, STOKER_EFORMAT, "IHDR: methods %u, %u, %u are unknown", body[10],
+                          body[11], body[12]);
     if ((uint64_t)header->width * header->height > limits->pixels_max)
         return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels, at most %llu allowed",
                           header->height, header->width, (unsigned long long)limits->pixels_max);

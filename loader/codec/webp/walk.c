@@ -181,7 +181,8 @@ int stk_webp_walk(const uint8_t *bytes, size_t size, const struct stk_image_limi
     struct walking walking = { .bytes = bytes, .size = size, .limits = limits, .error = error };
     int rc = find_image(&walking, false);
     if (rc == STOKER_OK && walking.end > size)
-        rc = stk_refuse(error, STOKER_ETRUNCATED, "%zu bytes of %zu", size, walking.end);
+        rc = stk_refuse(error, STOKER_ETRUNCATED, "the file ends after %zu of %zu bytes", size,
+                        walking.end);
     if (rc != STOKER_OK)
         return rc;
     *out = walking.seen;

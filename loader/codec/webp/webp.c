@@ -69,7 +69,7 @@ static int refuse_status(VP8StatusCode status, stoker_error *error)
 {
     switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
-        return stk_refuse(error, STOKER_ENOMEM, "libwebp: out of memory");
+        return stk_refuse(error, STOKER_ENOMEM, "libwebp");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
         return stk_refuse(error, STOKER_EFORMAT, "libwebp: a feature that it does not support");
     case VP8_STATUS_SUSPENDED:

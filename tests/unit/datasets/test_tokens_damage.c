@@ -184,7 +184,7 @@ CleanTest(tokens_damage, specs_that_name_nothing_are_refused)
         { "a.bin?length=9&fields=tokens,positions", NULL, STOKER_ESPEC, "eos=TOKEN" },
         { "a.bin?length=9&eos=70000", NULL, STOKER_EINVAL, "eos 70000 is no uint16" },
         { "a.bin?length=9&eos=-1", NULL, STOKER_ESPEC, "is no token" },
-        { "a.bin?length=9&dtype=float32", NULL, STOKER_ETYPE, "from uint16 to float32" },
+        { "a.bin?length=9&dtype=float32", NULL, STOKER_ETYPE, "uint16 cannot become float32" },
         { "a.bin?length=9&stored=float32", NULL, STOKER_ESPEC, "integers" },
         { "a.bin?length=9&layout=gguf", NULL, STOKER_ESPEC, "layout" },
         { "a.bin?length=9", "test", STOKER_EINVAL, "needs test=" },

@@ -119,7 +119,7 @@ Test(batch_fields, options_that_cannot_be_are_refused)
     refuse(two, 1, STOKER_EINVAL, "options.dtype");
     two[0].name = "label";
     two[0].dtype = STOKER_DTYPE_INT32;
-    refuse(two, 1, STOKER_ETYPE, "from int64 to int32");
+    refuse(two, 1, STOKER_ETYPE, "int64 cannot be converted to int32");
     two[0].dtype = STOKER_DTYPE_NONE;
     two[0].form = STOKER_FORM_PADDED;
     refuse(two, 1, STOKER_EINVAL, "does not vary");

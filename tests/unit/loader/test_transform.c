@@ -324,7 +324,7 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("centre_crop 25 x 32 of images of 24 x 32", .centre_crop = { 25, 32 });
     REFUSED("centre_crop 9 x 8 of images of 8 x 8", .resize = { 8, 8 }, .centre_crop = { 9, 8 });
     refused(images.dataset, &(stoker_transform){ .flip = true }, STOKER_DTYPE_INT32, STOKER_ETYPE,
-            "transform: from uint8 to int32");
+            "transform: uint8 cannot be converted to int32");
     stk_image_folder_remove(&images);
 
     stoker_dataset *dataset = NULL;
