@@ -2,7 +2,6 @@
 #include "loader/pipeline/length_plan.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "loader/base/rng.h"
@@ -16,30 +15,36 @@ uint64_t stk_length_values(const struct stk_length_rule *rule, uint64_t rows, ui
     return rows * (padded > rule->row_min ? padded : rule->row_min);
 }
 
-/* ---- samples by falling length: merge sort, so that samples of one length keep their order ---- */
+/* ---- samples by falling length: radix sort, so that samples of one length keep their order ---- */
 
-static void merge(const uint64_t *lengths, const uint32_t *from, uint32_t *to, uint32_t begin,
-                  uint32_t middle, uint32_t end)
+enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
+
+/* Sort by one digit. */
+static void sort_digit(const uint64_t *lengths, uint32_t count, uint32_t shift,
+                       const uint32_t *from, uint32_t *to)
 {
-    uint32_t left = begin;
-    uint32_t right = middle;
-    for (uint32_t at = begin; at < end; at++) {
-        const bool takes_left =
-            left < middle && (right >= end || lengths[from[left]] >= lengths[from[right]]);
-        to[at] = takes_left ? from[left++] : from[right++];
+    uint32_t at[DIGITS] = { 0 };
+    uint32_t begin = 0;
+    for (uint32_t i = 0; i < count; i++)
+        at[lengths[i] >> shift & (DIGITS - 1)]++;
+    for (uint32_t digit = DIGITS; digit-- > 0;) {
+        const uint32_t some = at[digit];
+        at[digit] = begin;
+        begin += some;
     }
+    for (uint32_t i = 0; i < count; i++)
+        to[at[lengths[from[i]] >> shift & (DIGITS - 1)]++] = from[i];
 }
 
 static void sort(const uint64_t *lengths, uint32_t count, uint32_t *order, uint32_t *room)
 {
     uint32_t *from = order;
     uint32_t *to = room;
-    for (uint64_t run = 1; run < count; run *= 2) {
-        for (uint64_t begin = 0; begin < count; begin += 2 * run) {
-            const uint64_t middle = begin + run < count ? begin + run : count;
-            const uint64_t end = begin + 2 * run < count ? begin + 2 * run : count;
-            merge(lengths, from, to, (uint32_t)begin, (uint32_t)middle, (uint32_t)end);
-        }
+    uint64_t any = 0;
+    for (uint32_t i = 0; i < count; i++)
+        any |= lengths[i];
+    for (uint32_t shift = 0; shift < 64 && any >> shift != 0; shift += DIGIT_BITS) {
+        sort_digit(lengths, count, shift, from, to);
         uint32_t *const other = from;
         from = to;
         to = other;

@@ -416,7 +416,8 @@ typedef struct stoker_loader_options {
      * LAST_SHORT some perhaps an empty last one (LAST_EVEN: never), and `deal` is ignored. A run resumes on another number of ranks with the same
      * sequence of batches; batch_size, batch_values_max, batch_window and the field's form must be the same.
      *
-     * All ranks plan all batches, each by asking for the lengths of all samples; stoker_dataset_lengths() must know them. How many
+     * All ranks plan all batches, each by asking for the lengths of all samples: a step costs a rank the planning of
+     * world_size batches, in one thread, while the other workers wait. stoker_dataset_lengths() must know the lengths. How many
      * batches an epoch has is not known before its end, so stoker_loader_batches_per_epoch() is 0, and batch.index counts
      * from 0 after a resume. A substitute for a bad sample may be longer than it. Not with LAST_PAD.
      * In a mix (stoker/mix.h) windows keep the shares, batches need not. */
