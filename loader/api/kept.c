@@ -150,6 +150,18 @@ static struct stk_lease *take_spare(stoker_loader *loader)
     return lease;
 }
 
+void stk_kept_end_epoch(stoker_loader *loader)
+{
+    if (loader->on_device)
+        return;
+    for (struct stk_lease *lease = loader->kept.spares; lease != NULL; lease = lease->next) {
+        if (lease->idle_epochs == 2)
+            continue;
+        if (++lease->idle_epochs == 2)
+            stk_region_discard(&stk_slots_memory_of(lease)->region);
+    }
+}
+
 /* ---- room for the next batch ---- */
 
 /* The lease of the batch that is lent where `batch` would be made; NULL = nothing is lent there. */

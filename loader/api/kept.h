@@ -45,10 +45,14 @@ int stk_kept_make_room(stoker_loader *loader, int32_t timeout_ms, uint64_t *star
 /* Exchange the memory of a lent batch that the ring will come round to soon, if the policy and the budget allow it. */
 void stk_kept_look_ahead(stoker_loader *loader);
 
+/* An epoch has ended. Give the pages back of spares in host memory that an entire epoch has not used; they stay spares. */
+void stk_kept_end_epoch(stoker_loader *loader);
+
 /* A kept batch is released: its memory becomes a spare. */
 static inline void stk_kept_put(struct stk_kept *kept, struct stk_lease *lease)
 {
     lease->kept = false;
+    lease->idle_epochs = 0;
     lease->next = kept->spares;
     kept->spares = lease;
 }

@@ -285,6 +285,7 @@ static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
         return STOKER_INTERRUPTED;
     if (loader->end_pending) {
         loader->end_pending = false;
+        stk_kept_end_epoch(loader);
         loader->state_epoch++;
         loader->state_position = 0;
         return STOKER_EPOCH_END;

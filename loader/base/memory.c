@@ -163,6 +163,12 @@ int stk_region_lock(struct stk_region *region)
     return 0;
 }
 
+void stk_region_discard(const struct stk_region *region)
+{
+    if (region->base != NULL && !region->locked)
+        (void)madvise(region->base, region->bytes, MADV_DONTNEED);
+}
+
 void stk_region_unmap(struct stk_region *region)
 {
     if (region->base != NULL) {

@@ -50,6 +50,9 @@ void stk_region_populate(struct stk_region *region);
 /* Page-lock the region. Returns 0 or -errno. */
 int stk_region_lock(struct stk_region *region);
 
+/* Give the pages of a region from stk_region_map() back, whose bytes become 0; it stays mapped. Page-locked ones are kept. */
+void stk_region_discard(const struct stk_region *region);
+
 /* Give it back; a region never mapped (all zero) is allowed. */
 void stk_region_unmap(struct stk_region *region);
 

@@ -130,7 +130,7 @@ typedef enum stoker_on_lent {
     STOKER_ON_LENT_WAIT = 2,
     /* The batch stays where it is, and other memory takes its slot's place: nothing is copied. That memory is
      * allocated when it is needed, page-locked like the slots (GPU memory on a GPU), reused once its batch is
-     * returned, and freed by destroy. When lent_bytes_max is used up, or nothing can be allocated: as WAIT.
+     * returned, and freed by destroy; what no batch of an entire epoch has used gives its pages back, unless page-locked or on a GPU. When lent_bytes_max is used up, or nothing can be allocated: as WAIT.
      * stats.lent_reason says which. */
     STOKER_ON_LENT_GROW = 3
 } stoker_on_lent;

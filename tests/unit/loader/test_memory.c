@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "loader/base/budget.h"
@@ -467,6 +468,56 @@ CleanTest(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
     }
     if (!frames_are_on_the_heap())
         cr_assert_leq(resident_kilobytes(), early + 512);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- memory of kept batches ---- */
+
+enum { KEPT = 12, KEPT_ROW = 32768, KEPT_BATCH = 8 };
+
+/* Pages in memory, of those that held the rows of the kept batches. */
+static uint32_t resident_pages(uint8_t *const rows[KEPT])
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uint32_t pages = 0;
+    for (uint32_t i = 0; i < KEPT; i++) {
+        unsigned char resident[KEPT_BATCH * KEPT_ROW / 4096 + 1] = { 0 };
+        const uintptr_t first = ((uintptr_t)rows[i] + page - 1) / page * page;
+        cr_assert_eq(mincore((void *)first, (KEPT_BATCH - 1) * KEPT_ROW, resident), 0);
+        for (size_t at = 0; at < sizeof(resident); at++)
+            pages += resident[at] & 1U;
+    }
+    return pages;
+}
+
+CleanTest(memory, of_kept_batches_is_given_back_once_an_epoch_does_not_use_it)
+{
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_loader_options options = stk_small_options();
+    stoker_batch batches[KEPT];
+    uint8_t *rows[KEPT];
+    static struct stk_run later;
+    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=96&shape=32768", NULL, NULL), 0);
+    options.batch_size = KEPT_BATCH;
+    options.prefetch_batches = 2;
+    options.num_workers = 1;
+    options.cache = STOKER_CACHE_NONE;
+    options.on_lent = STOKER_ON_LENT_GROW;
+    options.epochs = 5;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    for (uint32_t i = 0; i < KEPT; i++) {
+        batches[i] = (stoker_batch)STOKER_BATCH_INIT;
+        cr_assert_eq(stoker_loader_next(loader, &batches[i], -1), STOKER_OK);
+        rows[i] = batches[i].images.data;
+    }
+    for (uint32_t i = 0; i < KEPT; i++)
+        stoker_batch_release(&batches[i]);
+    const uint32_t before = resident_pages(rows);
+    stk_run_on(loader, &later, UINT32_MAX);
+    cr_assert_eq(later.rc, STOKER_FINISHED);
+    cr_assert_lt(resident_pages(rows), before / 2); /* what the ring has stays */
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
