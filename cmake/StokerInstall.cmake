@@ -63,8 +63,8 @@ if(TARGET stoker_trainer)
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endif()
 
-set(stoker_documents LICENSE README.md bench/README.md datasets/README.md kernels/README.md
-    loader/README.md loader/examples/README.md loader/examples/llmc_dataloader.c
+set(stoker_documents LICENSE README.md SECURITY.md bench/README.md datasets/README.md
+    kernels/README.md loader/README.md loader/examples/README.md loader/examples/llmc_dataloader.c
     loader/examples/llmc_dataloader.h loader/python/README.md loader/python/MIGRATION.md
     trainer/README.md trainer/programs/README.md)
 install(CODE "set(stoker_source [[${PROJECT_SOURCE_DIR}]])

@@ -40,6 +40,12 @@ done
 
 rm -rf "$out/raw" "$out"/stoker-*.whl "$out"/stoker-*.tar.gz
 export PKG_CONFIG_PATH=$top/build/wheel-libraries/lib/pkgconfig PATH=$tools/bin:$PATH
+# What is inside, since a wheel says nothing of libraries that were linked statically.
+for module in zlib libpng libjpeg libzstd libdeflate liblz4 libwebp liburing; do
+    echo "$module $(pkg-config --modversion "$module")"
+done >"$licences/versions.txt"
+ls "$top"/build/wheel-libraries.apt/source/*.dsc 2>/dev/null | sed 's#.*/#compiled from Debian source #' >>"$licences/versions.txt"
+
 step "compiling Stoker" "$tools/bin/python" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$out/raw" \
     --config-settings=cmake.define.STOKER_STATIC_DEPS=ON --config-settings=cmake.define.STOKER_URING=ON \
     --config-settings=cmake.define.STOKER_PNG=ON --config-settings=cmake.define.STOKER_JPEG=ON \

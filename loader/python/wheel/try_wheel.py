@@ -7,6 +7,9 @@ import sys
 import stoker
 
 print("wheel: stoker", stoker.__version__)
+with open(os.path.join(os.path.dirname(stoker.__file__), "licences", "versions.txt")) as versions:
+    inside = [line.split() for line in versions if not line.startswith("compiled")]
+assert len(inside) == 8 and all(len(words) == 2 for words in inside), inside
 for codec in ("raw", "lz4", "zstd", "png", "jpeg"):
     packed = f"shards:{codec}"
     subprocess.run([sys.executable, "-m", "stoker", "pack", "--quiet", "--codec", codec, "synth:digits?count=100", packed],
