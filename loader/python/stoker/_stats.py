@@ -64,6 +64,7 @@ class Stats:
         return Stats(_core.stats_between(earlier._snapshot, self._snapshot), None)
 
     def as_dict(self) -> Dict[str, Any]:
+        """All counters by name, for a log."""
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
     def __repr__(self) -> str:

@@ -65,3 +65,14 @@ def test_a_package_that_reads_no_images_is_only_built_if_asked_for(tmp_path, swi
     )  # fmt: skip
     assert (message in run.stdout) if message else run.returncode == 0, run.stdout
     assert (run.returncode == 0) == (message is None)
+
+
+def test_all_that_is_public_is_listed_and_documented():
+    assert [name for name in dir(stoker) if not name.startswith("_") and name not in stoker.__all__] == []
+    for name in stoker.__all__:
+        value = getattr(stoker, name)
+        if isinstance(value, tuple):
+            continue
+        assert value.__doc__, name
+        methods = vars(value).items() if isinstance(value, type) else ()
+        assert [method for method, code in methods if not method.startswith("_") and callable(code) and not code.__doc__] == [], name
