@@ -84,7 +84,7 @@ struct reading {
 __attribute__((format(printf, 4, 5))) static int refuse(const struct reading *reading, int code,
                                                         const char *key, const char *format, ...)
 {
-    char what[256];
+    char what[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);

@@ -49,7 +49,7 @@ static bool sizes_fit(const stoker_array *arrays, uint32_t count,
 __attribute__((format(printf, 4, 5))) static int refuse(stoker_error *error, int code,
                                                         const char *name, const char *format, ...)
 {
-    char what[192];
+    char what[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);

@@ -18,7 +18,7 @@
 int stk_csv_fail(const struct stk_csv_text *text, int code, const struct stk_csv_field *field,
                  uint32_t column, const char *format, ...)
 {
-    char what[256];
+    char what[STK_LINE_BYTES];
     char where[64] = "";
     va_list arguments;
     va_start(arguments, format);

@@ -41,7 +41,7 @@ struct opening {
 __attribute__((format(printf, 3, 4))) static int refuse(const struct opening *opening, int code,
                                                         const char *format, ...)
 {
-    char what[320];
+    char what[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);

@@ -29,7 +29,7 @@ struct set {
 __attribute__((format(printf, 3, 4))) static int refuse(stoker_error *error, int code,
                                                         const char *format, ...)
 {
-    char what[256];
+    char what[STK_LINE_BYTES];
     const struct stk_place place = STK_NOWHERE;
     va_list arguments;
     va_start(arguments, format);

@@ -33,7 +33,7 @@ struct opening {
 __attribute__((format(printf, 4, 5))) static int refuse(const struct opening *opening, int code,
                                                         uint64_t offset, const char *format, ...)
 {
-    char what[256];
+    char what[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);

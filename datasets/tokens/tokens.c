@@ -60,7 +60,7 @@ struct opening {
 __attribute__((format(printf, 3, 4))) static int refuse(const struct opening *opening, int code,
                                                         const char *format, ...)
 {
-    char what[320];
+    char what[STK_LINE_BYTES];
     const struct stk_place place = STK_NOWHERE;
     va_list arguments;
     va_start(arguments, format);

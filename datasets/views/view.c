@@ -14,7 +14,7 @@
 
 int stk_view_refuse(const struct stk_view_making *making, int code, const char *format, ...)
 {
-    char what[320];
+    char what[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);

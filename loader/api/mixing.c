@@ -13,7 +13,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(stoker_error *error, int
                                                         const char *format, ...)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    char line[160];
+    char line[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);

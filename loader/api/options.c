@@ -31,7 +31,7 @@ __attribute__((format(printf, 4, 5))) static int require(bool holds, stoker_erro
 {
     if (holds)
         return 0;
-    char line[256];
+    char line[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);

@@ -22,7 +22,7 @@ __attribute__((format(printf, 4, 5))) static int refuse(stoker_error *error, int
                                                         const char *name, const char *format, ...)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    char line[256];
+    char line[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);

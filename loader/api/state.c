@@ -59,7 +59,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(stoker_error *error, con
                                                         const char *format, ...)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    char why[256];
+    char why[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(why, sizeof(why), format, arguments);

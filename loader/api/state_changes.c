@@ -71,7 +71,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(stoker_error *error, con
                                                         ...)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    char why[200];
+    char why[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(why, sizeof(why), format, arguments);

@@ -18,7 +18,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(const stoker_dataset *da
                                                         stoker_error *error, const char *format,
                                                         ...)
 {
-    char line[320];
+    char line[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);

@@ -15,7 +15,9 @@
 #include <stoker/error.h>
 #include <stoker/loader.h>
 
-enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32, STK_DETAIL_BYTES = 640 };
+#include "loader/base/error.h"
+
+enum { STK_BAD_REPORTS_MAX = 1024, STK_SUBSTITUTES_MAX = 32, STK_DETAIL_BYTES = STK_LINE_BYTES };
 
 /* The note about one row. Every row of every slot has room for one, which takes memory once it is
  * used. */

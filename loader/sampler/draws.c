@@ -56,7 +56,7 @@ static int refuse(uint64_t epoch, uint64_t position, int code, const char *what,
 static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, uint64_t first,
                uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
 {
-    char what[200];
+    char what[STK_LINE_BYTES];
     stoker_error said;
     stk_error_clear(&said);
     memset(ids, 0xFF, n * sizeof(ids[0])); /* an id that is left out does not exist */

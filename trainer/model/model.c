@@ -59,7 +59,7 @@ static int fail(stoker_model *model, int code, const char *what)
 int stk_model_fail(stoker_model *model, const struct stk_draft *draft, int code, const char *format,
                    ...)
 {
-    char what[320];
+    char what[STK_LINE_BYTES];
     int used = snprintf(what, sizeof(what), "layer '%s' (%s) ", draft->layer.name,
                         stk_layer_kind_name(draft->layer.kind));
     assert(used > 0);
