@@ -265,7 +265,7 @@ static int parse_begin(struct parse *in, size_t size, uint64_t file_bytes)
         return FAIL(in, STOKER_ETRUNCATED, size,
                     "NPY: the file ends inside magic number, version and length");
     if (!stk_npy_magic(in->bytes, size))
-        return FAIL(in, STOKER_EMAGIC, 0, "NPY begins with 93 and \"NUMPY\"");
+        return FAIL(in, STOKER_EMAGIC, 0, "NPY begins with 93 and \"NUMPY\"; this file does not");
     in->version = in->bytes[6];
     if (in->version < 1 || in->version > 3 || in->bytes[7] != 0)
         return FAIL(in, STOKER_EFORMAT, 6, "NPY: version %u.%u; 1.0, 2.0 and 3.0 are known",

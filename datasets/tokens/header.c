@@ -173,7 +173,8 @@ static int take_index_header(const struct opening *opening)
         return refuse(opening, STOKER_ETRUNCATED, opening->source->size,
                       "the header of Megatron's index has 34 bytes");
     if (memcmp(begin, megatron_magic, sizeof(megatron_magic)) != 0)
-        return refuse(opening, STOKER_EMAGIC, 0, "Megatron's index begins with \"MMIDIDX\"");
+        return refuse(opening, STOKER_EMAGIC, 0,
+                      "Megatron's index begins with \"MMIDIDX\"; this file does not");
     if (stk_load_le64(begin + 9) != 1)
         return refuse(opening, STOKER_EFORMAT, 9, "version %llu of Megatron's index; 1 is known",
                       (unsigned long long)stk_load_le64(begin + 9));

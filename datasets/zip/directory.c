@@ -118,7 +118,8 @@ static int find_end(struct reading *in)
     if (size >= 4 && stk_load_le32(begin) == END_MAGIC && size <= most)
         return FAIL(in, STOKER_EEMPTY, 0, "zip: an archive without members");
     if (size >= 4 && stk_load_le32(begin) != LOCAL_MAGIC)
-        return FAIL(in, STOKER_EMAGIC, 0, "a zip archive begins with \"PK\", 3, 4");
+        return FAIL(in, STOKER_EMAGIC, 0,
+                    "a zip archive begins with \"PK\", 3, 4; this file does not");
     if (size < LOCAL_BYTES + ENTRY_BYTES + END_BYTES)
         return FAIL(in, STOKER_ETRUNCATED, size, "zip: shorter than any archive with a member");
     uint8_t *tail = stk_calloc(bytes, 1);
