@@ -21,7 +21,7 @@ import zlib
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 SHORT = (" --repeats 1 --seconds 0.01 --ceilings off --verify off --workers 0 --pin-memory off "
          "--batch-size 512")
-SECONDS = 100
+SECONDS = 1000
 IMAGES, SIDE = 640, 28
 LACKS = re.compile(r"needs (\w+), which this CPU lacks")
 PLACEHOLDER = re.compile(r"(^|[\s:=\[])[A-Z]{2,}\b")

@@ -18,7 +18,7 @@
 #include "trainer/peers/tcp.h"
 #include "trainer/peers/tcp_peers.h"
 
-enum { TCP_WORLD_MAX = 17, TCP_VARIABLES_MAX = 8, TCP_SHORT_MS = 2000, TCP_LONG_MS = 60000 };
+enum { TCP_WORLD_MAX = 17, TCP_VARIABLES_MAX = 8, TCP_SHORT_MS = 2000, TCP_LONG_MS = 600000 };
 
 struct tcp_variable {
     const char *name;

@@ -27,7 +27,7 @@ static void write_archives(const struct stk_directory *directory)
     }
 }
 
-CleanTest(fault_tar, each_allocation_may_fail, .timeout = 60)
+CleanTest(fault_tar, each_allocation_may_fail)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");

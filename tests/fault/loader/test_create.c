@@ -83,7 +83,7 @@ static void sweep_all(const stoker_dataset *dataset, stoker_loader_options optio
             }
 }
 
-CleanTest(fault_create, of_files_by_pread, .timeout = 100)
+CleanTest(fault_create, of_files_by_pread)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
@@ -96,7 +96,7 @@ CleanTest(fault_create, of_files_by_pread, .timeout = 100)
     cr_assert_gt(faults, 300);
 }
 
-CleanTest(fault_create, with_hooks, .timeout = 100)
+CleanTest(fault_create, with_hooks)
 {
     static struct stk_random_hooks hooks;
     struct stk_file_set set;
@@ -137,7 +137,7 @@ static bool fail_nth_of_restart(const stoker_dataset *dataset, const stoker_load
     return reached;
 }
 
-CleanTest(fault_create, in_the_place_of_another, .timeout = 100)
+CleanTest(fault_create, in_the_place_of_another)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
@@ -178,7 +178,7 @@ static void sweep_change(stoker_loader *loader)
 }
 
 /* From the start, and from a state that has a change. */
-CleanTest(fault_create, with_a_mix, .timeout = 100)
+CleanTest(fault_create, with_a_mix)
 {
     stoker_dataset *mix = NULL;
     stoker_loader *loader = NULL;
@@ -205,7 +205,7 @@ CleanTest(fault_create, with_a_mix, .timeout = 100)
     stoker_dataset_close(&mix);
 }
 
-CleanTest(fault_create, with_mixing, .timeout = 100)
+CleanTest(fault_create, with_mixing)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
@@ -219,7 +219,7 @@ CleanTest(fault_create, with_mixing, .timeout = 100)
 }
 
 /* Whatever reader is best here: its own memory is swept as well. */
-CleanTest(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
+CleanTest(fault_create, of_files_by_the_chosen_reader)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
@@ -249,7 +249,7 @@ CleanTest(fault_create, of_files_by_the_chosen_reader, .timeout = 100)
     stk_file_set_remove(&set);
 }
 
-CleanTest(fault_create, of_drawn_samples, .timeout = 100)
+CleanTest(fault_create, of_drawn_samples)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=40&shape=9", NULL, NULL),

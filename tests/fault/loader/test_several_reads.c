@@ -277,7 +277,7 @@ static unsigned sweep(stoker_loader_options options, struct stk_script_rule rule
     return named;
 }
 
-CleanTest(several_reads, each_one_fails_in_its_turn, .timeout = 100)
+CleanTest(several_reads, each_one_fails_in_its_turn)
 {
     const struct stk_script_rule rule = {
         .what = STK_SCRIPT_ERRNO, .amount = EIO, .file = STK_SCRIPT_ANY_FILE, .times = 1
@@ -303,7 +303,7 @@ CleanTest(several_reads, each_one_fails_in_its_turn, .timeout = 100)
 }
 
 /* The part with a checksum, which a cache must not keep. */
-CleanTest(several_reads, each_one_brings_a_wrong_bit, .timeout = 60)
+CleanTest(several_reads, each_one_brings_a_wrong_bit)
 {
     const struct stk_script_rule rule = {
         .what = STK_SCRIPT_FLIP, .file = 0, .offset = CHECKS_AT, .bytes = COUNT * CHECK, .times = 1
@@ -324,7 +324,7 @@ CleanTest(several_reads, each_one_brings_a_wrong_bit, .timeout = 60)
 }
 
 /* A file that ends too early. */
-CleanTest(several_reads, each_one_ends_too_early, .timeout = 60)
+CleanTest(several_reads, each_one_ends_too_early)
 {
     const struct stk_script_rule file = { .what = STK_SCRIPT_EOF, .file = 0, .times = 1 };
     make();

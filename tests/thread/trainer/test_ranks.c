@@ -7,7 +7,7 @@
 #include "support/thread_mpi.h"
 #include "trainer/peers/mpi.h"
 
-enum { RANKS = 3, SHORT_MS = 100, LONG_MS = 60000, MANY = 2 * (1 << 20) + 17, FEW = 1000 };
+enum { RANKS = 3, SHORT_MS = 100, LONG_MS = 600000, MANY = 2 * (1 << 20) + 17, FEW = 1000 };
 
 struct run {
     bool parts, comes; /* parts: ranks exchange them; comes: the last rank, to the last meeting */

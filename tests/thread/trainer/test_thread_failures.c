@@ -6,7 +6,7 @@
 #include "loader/base/fault.h"
 #include "trainer/peers/threads.h"
 
-enum { FLOATS_MANY = 100003, ROUNDS = 20, LONG_MS = 60000, NTH_MAX = 2000 };
+enum { FLOATS_MANY = 100003, ROUNDS = 20, LONG_MS = 600000, NTH_MAX = 2000 };
 
 /* ---- peers alone ------------------------------------------------------------------- */
 

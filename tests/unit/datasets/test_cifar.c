@@ -179,7 +179,7 @@ Test(cifar, classes_have_names_if_there_is_one_for_each)
     check_done();
 }
 
-Test(cifar, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeout = 60)
+Test(cifar, a_plain_path_is_recognised_and_every_reader_brings_the_same)
 {
     static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };
     static struct stk_run runs[2];
@@ -246,7 +246,7 @@ Test(cifar, labels_over_the_limit_are_not_taken)
 }
 
 /* Every length but a whole number of records; then every bit of the labels, and some of pixels. */
-Test(cifar, damage_is_an_error_or_another_pixel, .timeout = 60)
+Test(cifar, damage_is_an_error_or_another_pixel)
 {
     static uint8_t record[PIXELS + 2];
     begin();

@@ -65,7 +65,7 @@ static void *move_folders(void *argument)
     return NULL;
 }
 
-CleanTest(folder, folders_that_vanish_during_the_scan_are_skipped, .timeout = 60)
+CleanTest(folder, folders_that_vanish_during_the_scan_are_skipped)
 {
     static const char *const specs[] = { "folder:%s%s?extensions=raw", "folder:x=%s%s" };
     enum { OPENS = 400 };
@@ -128,7 +128,7 @@ CleanTest(folder, order_is_by_class_then_path_then_name)
 }
 
 /* Many folders and more threads than one: every scan finds the same. */
-CleanTest(folder, threads_change_nothing, .timeout = 60)
+CleanTest(folder, threads_change_nothing)
 {
     enum { CLASSES = 23, FOLDERS = 9, FILES = 7, SCANS = 10 };
     const struct stk_directory directory = stk_directory_make();
@@ -208,7 +208,7 @@ CleanTest(folder, what_is_no_sample_is_passed_over)
 }
 
 /* As deep as names go, and one deeper. */
-CleanTest(folder, deep_folders_are_walked_to_a_limit, .timeout = 60)
+CleanTest(folder, deep_folders_are_walked_to_a_limit)
 {
     enum { DEPTH = 16 }; /* x 251 bytes: just below 4096 */
     const struct stk_directory directory = stk_directory_make();
@@ -450,8 +450,7 @@ CleanTest(folder, rows_are_gray_only_if_every_image_is)
 }
 
 /* 1500 images, of which 1000 are looked at, number 2 not among them. */
-CleanTest(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_asked_for,
-          .timeout = 60)
+CleanTest(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_asked_for)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -738,7 +737,7 @@ CleanTest(folder, memory_is_as_stated)
 
 /* The first file is none: what its probe says must not hide that there was no memory for the
  * next one's. */
-CleanTest(folder, a_failed_allocation_is_reported_for_any_files, .timeout = 60)
+CleanTest(folder, a_failed_allocation_is_reported_for_any_files)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");

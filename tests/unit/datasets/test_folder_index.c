@@ -71,7 +71,7 @@ static void grow_old(void)
     nanosleep(&pause, NULL);
 }
 
-CleanTest(folder_index, a_good_index_is_used_and_a_damaged_one_is_not, .timeout = 60)
+CleanTest(folder_index, a_good_index_is_used_and_a_damaged_one_is_not)
 {
     static uint8_t good[4096];
     static uint8_t other[4096];
@@ -163,7 +163,7 @@ static void change_nested(const struct stk_directory *directory)
     stk_folder_touch(directory, "c00/deep/er/2.raw", STK_FOLDER_ROW);
 }
 
-CleanTest(folder_index, the_index_of_a_changed_tree_is_rebuilt, .timeout = 60)
+CleanTest(folder_index, the_index_of_a_changed_tree_is_rebuilt)
 {
     static void (*const changes[])(const struct stk_directory *) = {
         change_none, change_add,       change_remove,       change_rename,
@@ -217,7 +217,7 @@ static void seal(uint8_t *index, size_t bytes)
 }
 
 /* Another folder with the name of one that was scanned, or the same one at another time. */
-CleanTest(folder_index, a_folder_is_known_by_inode_and_times, .timeout = 30)
+CleanTest(folder_index, a_folder_is_known_by_inode_and_times)
 {
     static uint8_t good[4096], other[4096], after[4096];
     struct indexed indexed;
@@ -267,7 +267,7 @@ CleanTest(folder_index, a_fresh_tree_is_not_believed)
 }
 
 /* Looking for other files is another question. */
-CleanTest(folder_index, an_index_answers_its_own_question_only, .timeout = 30)
+CleanTest(folder_index, an_index_answers_its_own_question_only)
 {
     struct indexed indexed;
     uint64_t count;
@@ -284,7 +284,7 @@ CleanTest(folder_index, an_index_answers_its_own_question_only, .timeout = 30)
     stk_directory_remove(&indexed.set.directory);
 }
 
-CleanTest(folder_index, each_failed_allocation_or_thread_leaves_nothing, .timeout = 60)
+CleanTest(folder_index, each_failed_allocation_or_thread_leaves_nothing)
 {
     struct indexed indexed;
     stoker_dataset *dataset = NULL;

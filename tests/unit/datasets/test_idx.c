@@ -374,7 +374,7 @@ static void check_refused(const char *path, int code, int os_errno)
     cr_assert_str_eq(error.path, path);
 }
 
-CleanTest(idx, what_is_no_regular_file_is_refused_at_once, .timeout = 20)
+CleanTest(idx, what_is_no_regular_file_is_refused_at_once)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];

@@ -169,12 +169,12 @@ static void check_real(const char *split, uint64_t count, uint64_t images_hash,
     stk_test_check_leaks();
 }
 
-Test(mnist, every_byte_of_the_real_training_set, .timeout = 60)
+Test(mnist, every_byte_of_the_real_training_set)
 {
     check_real("train", 60000, UINT64_C(0xB6E6196608671562), UINT64_C(0xE3A35DEE662474A5));
 }
 
-Test(mnist, every_byte_of_the_real_test_set, .timeout = 60)
+Test(mnist, every_byte_of_the_real_test_set)
 {
     check_real("test", 10000, UINT64_C(0x8614C3E55764D65F), UINT64_C(0xFCA1A11D31BD96BB));
 }

@@ -530,7 +530,7 @@ CleanTest(npy, the_spec_is_read_as_written)
 }
 
 /* Big rows and little ones, by either reader and many workers: the same batches. */
-CleanTest(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same, .timeout = 60)
+CleanTest(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same)
 {
     static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };
     static struct stk_run runs[2];

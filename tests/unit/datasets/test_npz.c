@@ -276,7 +276,7 @@ CleanTest(npz, specs_that_name_no_archive)
 
 /* ---- sweeps --------------------------------------------------------------------- */
 
-CleanTest(npz, every_prefix_is_an_error, .timeout = 60)
+CleanTest(npz, every_prefix_is_an_error)
 {
     for (int i = 0; i < ARCHIVES; i++)
         for (size_t size = 0; size < archives[i].size; size++) {
@@ -305,7 +305,7 @@ static void read_all(const stoker_dataset *dataset)
     }
 }
 
-CleanTest(npz, every_flipped_bit_gives_an_error_or_a_set_that_reads, .timeout = 100)
+CleanTest(npz, every_flipped_bit_gives_an_error_or_a_set_that_reads)
 {
     for (int i = 0; i < ARCHIVES; i++) {
         unsigned opened = 0;

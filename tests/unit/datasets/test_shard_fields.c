@@ -175,7 +175,7 @@ CleanTest(shard_fields, lies_are_refused)
 
 /* Checksums left as they were: a flipped bit is found at open, or when its part is read. The steps reach every bit of a
  * byte. */
-CleanTest(shard_fields, flipped_bits_are_found, .timeout = 100)
+CleanTest(shard_fields, flipped_bits_are_found)
 {
     const struct stk_directory directory = stk_directory_make();
     for (size_t bit = 0; bit < 8 * sizeof(shard.at); bit += bit / 8 < 4096 + 80 ? 11 : 61) {
@@ -201,7 +201,7 @@ CleanTest(shard_fields, flipped_bits_are_found, .timeout = 100)
     stk_directory_remove(&directory);
 }
 
-CleanTest(shard_fields, every_prefix_is_refused, .timeout = 100)
+CleanTest(shard_fields, every_prefix_is_refused)
 {
     const struct stk_directory directory = stk_directory_make();
     stk_field_shard_make(&shard, 0, 1, COUNT);

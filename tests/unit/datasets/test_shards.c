@@ -470,7 +470,7 @@ static bool survives(const struct stk_directory *directory, uint32_t count)
     return true;
 }
 
-CleanTest(shards, every_flipped_bit_is_noticed_or_harmless, .timeout = 100)
+CleanTest(shards, every_flipped_bit_is_noticed_or_harmless)
 {
     const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;
@@ -499,7 +499,7 @@ CleanTest(shards, every_flipped_bit_is_noticed_or_harmless, .timeout = 100)
     stk_directory_remove(&directory);
 }
 
-CleanTest(shards, every_prefix_is_refused, .timeout = 100)
+CleanTest(shards, every_prefix_is_refused)
 {
     const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;

@@ -191,7 +191,7 @@ static void check_spec_refused(const char *spec, int code)
 }
 
 /* A million headers of nothing, and sizes near 2^63 in a file that is huge, too, but empty. */
-CleanTest(tar_damage, bombs_are_refused, .timeout = 60)
+CleanTest(tar_damage, bombs_are_refused)
 {
     enum { HEADERS = 1000000, AT_ONCE = 500 };
     static struct stk_archive many;
@@ -275,7 +275,7 @@ static void small_archive(void)
     stk_archive_end(&archive);
 }
 
-CleanTest(tar_damage, every_prefix_is_an_error_or_the_whole_samples_before_it, .timeout = 60)
+CleanTest(tar_damage, every_prefix_is_an_error_or_the_whole_samples_before_it)
 {
     stk_archive_needs_png();
     small_archive();
@@ -345,7 +345,7 @@ static void check_right_or_bad(const stoker_dataset *dataset, size_t bit)
 
 /* A flipped bit in a header is always seen, as is one in an image; one in a label is another
  * label, or none; one in the padding changes nothing. */
-CleanTest(tar_damage, every_flipped_bit_is_seen_or_harmless, .timeout = 100)
+CleanTest(tar_damage, every_flipped_bit_is_seen_or_harmless)
 {
     stk_archive_needs_png();
     small_archive();

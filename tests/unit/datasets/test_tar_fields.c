@@ -344,7 +344,7 @@ static void read_all(const stoker_dataset *dataset)
     }
 }
 
-CleanTest(tar_fields, every_prefix_is_an_error_or_fewer_samples, .timeout = 100)
+CleanTest(tar_fields, every_prefix_is_an_error_or_fewer_samples)
 {
     stk_archive_needs_png();
     make_archive();
@@ -363,7 +363,7 @@ CleanTest(tar_fields, every_prefix_is_an_error_or_fewer_samples, .timeout = 100)
     }
 }
 
-CleanTest(tar_fields, every_flipped_bit_is_an_error_or_reads, .timeout = 100)
+CleanTest(tar_fields, every_flipped_bit_is_an_error_or_reads)
 {
     stk_archive_needs_png();
     unsigned opened = 0;

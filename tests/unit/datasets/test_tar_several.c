@@ -99,7 +99,7 @@ static void write_labelled(const struct stk_directory *directory, int file, int 
     stk_file_write(directory, name, archive.at, archive.size);
 }
 
-CleanTest(tar_several, several_archives_are_one_set_by_every_reader, .timeout = 60)
+CleanTest(tar_several, several_archives_are_one_set_by_every_reader)
 {
     stk_archive_needs_png();
     static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };

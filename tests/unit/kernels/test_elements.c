@@ -127,7 +127,7 @@ static bool is_possible(stoker_dtype from, stoker_dtype to)
            (!types[from].is_signed || types[to].is_signed);
 }
 
-CleanTest(elements, every_pair_of_types_is_right_or_refused, .timeout = 60)
+CleanTest(elements, every_pair_of_types_is_right_or_refused)
 {
     for (stoker_dtype from = STOKER_DTYPE_NONE; from <= STOKER_DTYPE_BOOL; from++)
         for (stoker_dtype to = STOKER_DTYPE_NONE; to <= STOKER_DTYPE_BOOL; to++) {

@@ -60,7 +60,7 @@ static const unsigned char *make(struct arena *arena, const struct stk_mask_plan
     return out;
 }
 
-CleanTest(mask, every_case_matches_the_reference, .timeout = 100)
+CleanTest(mask, every_case_matches_the_reference)
 {
     static const uint32_t pixel_bytes[] = { 1, 2, 3, 4, 8, STK_MASK_PIXEL_BYTES_MAX };
     struct arena arena;

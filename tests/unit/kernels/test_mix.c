@@ -92,7 +92,7 @@ static void check_mixup(const struct stk_mix_variant *variant, enum stk_mix_type
     pages_close(&before_pages);
 }
 
-CleanTest(mix, every_variant_blends_to_the_bits_of_the_definition, .timeout = 100)
+CleanTest(mix, every_variant_blends_to_the_bits_of_the_definition)
 {
     static const uint32_t counts[] = { 2, 3, 8 };
     static const size_t sizes[] = { 1, 7, 33, 1024, 1025, 5000 };

@@ -328,7 +328,7 @@ CleanTest(bad, no_substitute_anywhere_ends_the_run)
 }
 
 /* Batches come empty, but for the last of the epoch: endless epochs of nothing would follow. */
-CleanTest(bad, an_epoch_without_a_good_sample_ends_the_run, .timeout = 60)
+CleanTest(bad, an_epoch_without_a_good_sample_ends_the_run)
 {
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };

@@ -21,7 +21,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(batch_fields, .init = begin, .fini = finish, .timeout = 30);
+TestSuite(batch_fields, .init = begin, .fini = finish);
 
 static stoker_loader *make(const stoker_field_options *fields, uint32_t count)
 {

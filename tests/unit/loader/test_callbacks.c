@@ -242,7 +242,7 @@ static void expect_third_is_bad(enum word breaks, bool any_size, int code)
     stoker_dataset_close(&dataset);
 }
 
-CleanTest(callbacks, rows_that_were_never_written_are_not_delivered, .timeout = 60)
+CleanTest(callbacks, rows_that_were_never_written_are_not_delivered)
 {
     expect_third_is_bad(DECODE, false, STOKER_EINVAL);
     expect_third_is_bad(VERIFY, false, STOKER_EINVAL);
@@ -256,7 +256,7 @@ CleanTest(callbacks, rows_that_were_never_written_are_not_delivered, .timeout = 
     }
 }
 
-CleanTest(callbacks, rows_are_not_made_of_a_region_that_cannot_be, .timeout = 60)
+CleanTest(callbacks, rows_are_not_made_of_a_region_that_cannot_be)
 {
     static const stoker_size sizes[] = { { 0, 0 }, { SIDE + 1, SIDE }, { 1 << 16, 1 } };
     static const stoker_region regions[] = {
@@ -278,7 +278,7 @@ CleanTest(callbacks, rows_are_not_made_of_a_region_that_cannot_be, .timeout = 60
     }
 }
 
-CleanTest(callbacks, a_set_or_codec_that_stops_ends_the_run, .timeout = 60)
+CleanTest(callbacks, a_set_or_codec_that_stops_ends_the_run)
 {
     static const enum word words[] = { LOCATE, OPEN };
     for (size_t i = 0; i < 2; i++) {
@@ -329,7 +329,7 @@ static void set_flag(stoker_codec *codec)
     made.flags = STOKER_PART_RANGE << 1;
 }
 
-CleanTest(callbacks, a_part_that_cannot_be_decoded_is_refused_by_name, .timeout = 60)
+CleanTest(callbacks, a_part_that_cannot_be_decoded_is_refused_by_name)
 {
     static const struct {
         void (*break_it)(stoker_codec *codec);
@@ -367,7 +367,7 @@ CleanTest(callbacks, a_part_that_cannot_be_decoded_is_refused_by_name, .timeout 
 
 /* ---- numbers --------------------------------------------------------------------- */
 
-CleanTest(callbacks, a_set_may_have_many_codec_objects, .timeout = 60)
+CleanTest(callbacks, a_set_may_have_many_codec_objects)
 {
     for (uint32_t codecs = 1; codecs <= CODECS; codecs += 11) {
         stoker_dataset *dataset = make_set(KEPT, codecs);
@@ -383,7 +383,7 @@ CleanTest(callbacks, a_set_may_have_many_codec_objects, .timeout = 60)
 }
 
 /* More ranks than samples in the last batches: some have no rows there. */
-CleanTest(callbacks, nobody_is_asked_for_no_samples, .timeout = 60)
+CleanTest(callbacks, nobody_is_asked_for_no_samples)
 {
     for (int labelled = 0; labelled < 2; labelled++) {
         made.labelled = labelled == 1;

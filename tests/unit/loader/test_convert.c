@@ -111,7 +111,7 @@ static stoker_loader_options odd_options(void)
     return options;
 }
 
-CleanTest(convert, every_stored_type_to_every_float, .timeout = 60)
+CleanTest(convert, every_stored_type_to_every_float)
 {
     static const char *const types[] = { "uint8",   "int8",     "int16",   "int32",   "int64",
                                          "float16", "bfloat16", "float32", "float64", "uint16",
@@ -130,7 +130,7 @@ CleanTest(convert, every_stored_type_to_every_float, .timeout = 60)
     cr_assert_geq(opened, 9);
 }
 
-CleanTest(convert, images_in_both_layouts_normalised_and_not, .timeout = 60)
+CleanTest(convert, images_in_both_layouts_normalised_and_not)
 {
     static const float mean[3] = { 0.4F, 0.5F, 0.6F };
     static const float std[3] = { 0.2F, 0.3F, 0.25F };
@@ -202,7 +202,7 @@ CleanTest(convert, mean_and_std_are_copied)
 }
 
 /* Values stay: the oracle's plan is checked against plain arithmetic in unit/kernels/test_elements.c. */
-CleanTest(convert, integers_to_wider_ones, .timeout = 60)
+CleanTest(convert, integers_to_wider_ones)
 {
     static const struct {
         const char *from;

@@ -152,7 +152,7 @@ static stoker_dataset *open_folder(struct stk_directory *directory, uint64_t cou
     return dataset_of(spec);
 }
 
-CleanTest(crops, decode_only_what_they_leave_of_image_files, .timeout = 100)
+CleanTest(crops, decode_only_what_they_leave_of_image_files)
 {
     struct stk_directory directory;
     stoker_dataset *dataset = open_folder(&directory, FILES, false);
@@ -178,7 +178,7 @@ CleanTest(crops, decode_only_what_they_leave_of_image_files, .timeout = 100)
 }
 
 /* Neither the crop nor the cache decides which files are bad. */
-CleanTest(crops, leave_out_no_damage, .timeout = 100)
+CleanTest(crops, leave_out_no_damage)
 {
     enum { MANY = 4 * FILES };
     static const stoker_transform none = { 0 };
@@ -484,7 +484,7 @@ static double expect_parts(struct own_set *set, stoker_loader_options options, u
     return share;
 }
 
-CleanTest(crops, of_a_part_that_fills_more_fields, .timeout = 60)
+CleanTest(crops, of_a_part_that_fills_more_fields)
 {
     static const stoker_transform small[] = { { .random_crop = { 8, 10 }, .flip = true },
                                               { .centre_crop = { 12, 12 } },
@@ -504,7 +504,7 @@ CleanTest(crops, of_a_part_that_fills_more_fields, .timeout = 60)
 }
 
 /* Images of any size could not be in a part with other fields. */
-CleanTest(crops, of_any_size_in_a_part_that_fills_more_fields, .timeout = 60)
+CleanTest(crops, of_any_size_in_a_part_that_fills_more_fields)
 {
     static const stoker_transform resized[] = {
         { .random_resized_crop = { 8, 8 },

@@ -120,7 +120,7 @@ static void end(void)
     stk_test_check_leaks();
 }
 
-TestSuite(determinism, .init = begin, .fini = end, .timeout = 100);
+TestSuite(determinism, .init = begin, .fini = end);
 
 /* The other loader of a shared cache, and the most loaders that it has seen there. */
 static stoker_loader *sharer;

@@ -113,7 +113,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(dlpack, .init = begin, .fini = finish, .timeout = 30);
+TestSuite(dlpack, .init = begin, .fini = finish);
 
 static void expect_header(const managed *tensor, uint32_t code, uint32_t bits, uint32_t rank)
 {

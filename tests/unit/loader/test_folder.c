@@ -88,12 +88,12 @@ static void alike_by_every_route(bool png)
     stk_test_check_leaks();
 }
 
-Test(loader_folder, raw_files_come_alike_by_every_route, .timeout = 60)
+Test(loader_folder, raw_files_come_alike_by_every_route)
 {
     alike_by_every_route(false);
 }
 
-Test(loader_folder, png_files_come_alike_by_every_route, .timeout = 60)
+Test(loader_folder, png_files_come_alike_by_every_route)
 {
     alike_by_every_route(true);
 }
@@ -319,23 +319,23 @@ static void damage_mid_epoch(stoker_on_bad policy)
     stk_test_check_leaks();
 }
 
-Test(loader_folder, files_damaged_during_an_epoch_end_the_run, .timeout = 60)
+Test(loader_folder, files_damaged_during_an_epoch_end_the_run)
 {
     damage_mid_epoch(STOKER_ON_BAD_FAIL);
 }
 
-Test(loader_folder, files_damaged_during_an_epoch_are_skipped, .timeout = 60)
+Test(loader_folder, files_damaged_during_an_epoch_are_skipped)
 {
     damage_mid_epoch(STOKER_ON_BAD_SKIP);
 }
 
-Test(loader_folder, files_damaged_during_an_epoch_are_replaced, .timeout = 60)
+Test(loader_folder, files_damaged_during_an_epoch_are_replaced)
 {
     damage_mid_epoch(STOKER_ON_BAD_SUBSTITUTE);
 }
 
 /* The report depends neither on the reader nor on the number of workers. */
-CleanTest(loader_folder, reports_are_the_same_by_every_route, .timeout = 60)
+CleanTest(loader_folder, reports_are_the_same_by_every_route)
 {
     struct stk_folder_set set;
     static stoker_error first[COUNT];
@@ -389,7 +389,7 @@ static void check_under_script(const struct stk_folder_set *set, const struct st
 }
 
 /* A short read is no end, at whatever length: the file is read again, or on by a reader that says when it ends. */
-CleanTest(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 60)
+CleanTest(loader_folder, short_reads_of_every_length_are_made_good)
 {
     struct stk_folder_set set;
     stk_folder_make(&set, COUNT, PER_CLASS, false);
@@ -405,7 +405,7 @@ CleanTest(loader_folder, short_reads_of_every_length_are_made_good, .timeout = 6
 }
 
 /* No descriptors for a while, or a stale name: it passes, or a plain open succeeds in the end. */
-CleanTest(loader_folder, what_passes_is_tried_again, .timeout = 60)
+CleanTest(loader_folder, what_passes_is_tried_again)
 {
     static const int errors[] = { EINTR, EAGAIN, ECANCELED, EMFILE, ENFILE, ESTALE };
     struct stk_folder_set set;
@@ -426,7 +426,7 @@ CleanTest(loader_folder, what_passes_is_tried_again, .timeout = 60)
 
 /* A process without a single free descriptor cannot open by system calls; io_uring's slots are no
  * descriptors. */
-CleanTest(loader_folder, no_descriptors_left_is_reported, .timeout = 60)
+CleanTest(loader_folder, no_descriptors_left_is_reported)
 {
     for (size_t r = 0; r < 2; r++) {
         struct stk_folder_set set;
@@ -469,7 +469,7 @@ CleanTest(loader_folder, no_descriptors_left_is_reported, .timeout = 60)
 }
 
 /* A ring that breaks with whole files on their way: pread takes them over. */
-CleanTest(loader_folder, a_ring_that_breaks_is_replaced, .timeout = 60)
+CleanTest(loader_folder, a_ring_that_breaks_is_replaced)
 {
     struct stk_folder_set set;
     stk_folder_make(&set, COUNT, PER_CLASS, true);

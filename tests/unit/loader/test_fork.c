@@ -47,7 +47,7 @@ static void fork_once(stoker_loader *loader, stoker_batch *held)
 {
     const pid_t child = fork();
     if (child == 0) {
-        alarm(10);
+        alarm(1000);
         _exit(child_sees(loader, held));
     }
     int status = -1;
@@ -84,7 +84,7 @@ static void fork_everywhere(const stoker_dataset *dataset, const stoker_loader_o
     cr_assert(stk_runs_equal(&expected, &found), "rc %d batches %u", found.rc, found.batches);
 }
 
-CleanTest(fork, leaves_the_parent_unhurt, .timeout = 100)
+CleanTest(fork, leaves_the_parent_unhurt)
 {
     struct stk_file_set set;
     if (stk_test_is_emulated())
@@ -104,7 +104,7 @@ CleanTest(fork, leaves_the_parent_unhurt, .timeout = 100)
 }
 
 /* Kernels before 4.14 cannot wipe a page on fork: the loader then compares process ids. */
-CleanTest(fork, is_noticed_where_the_kernel_cannot_wipe_a_page, .timeout = 60)
+CleanTest(fork, is_noticed_where_the_kernel_cannot_wipe_a_page)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 65, 9, 7, 0));

@@ -76,27 +76,27 @@ static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, bool batc
     stk_made_set_close(&set);
 }
 
-CleanTest(hooks, rows_from_files_memory_and_ids_are_the_same_by_every_route, .timeout = 100)
+CleanTest(hooks, rows_from_files_memory_and_ids_are_the_same_by_every_route)
 {
     check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, false);
 }
 
-CleanTest(hooks, rows_and_batches_in_memory_are_the_same_by_every_route, .timeout = 100)
+CleanTest(hooks, rows_and_batches_in_memory_are_the_same_by_every_route)
 {
     check_set(in_memory, STOKER_ON_BAD_FAIL, true);
 }
 
-CleanTest(hooks, substitutes_are_the_same_by_every_route, .timeout = 100)
+CleanTest(hooks, substitutes_are_the_same_by_every_route)
 {
     check_set(stk_made_some_broken, STOKER_ON_BAD_SUBSTITUTE, true);
 }
 
-CleanTest(hooks, skipped_samples_leave_the_same_rows_by_every_route, .timeout = 100)
+CleanTest(hooks, skipped_samples_leave_the_same_rows_by_every_route)
 {
     check_set(stk_made_some_broken, STOKER_ON_BAD_SKIP, false);
 }
 
-CleanTest(hooks, transformed_images_are_the_same_by_every_route, .timeout = 100)
+CleanTest(hooks, transformed_images_are_the_same_by_every_route)
 {
     static struct stk_run run;
     struct stk_image_folder images;
@@ -226,7 +226,7 @@ CleanTest(hooks, a_batch_that_fails_ends_the_run_under_the_name_of_its_hook)
 }
 
 /* As the data set's own bad samples. */
-CleanTest(hooks, a_row_that_fails_is_skipped_or_replaced_by_the_same_in_every_run, .timeout = 100)
+CleanTest(hooks, a_row_that_fails_is_skipped_or_replaced_by_the_same_in_every_run)
 {
     static struct stk_run run;
     for (int on_bad = STOKER_ON_BAD_SKIP; on_bad <= STOKER_ON_BAD_SUBSTITUTE; on_bad++) {

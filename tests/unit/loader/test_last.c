@@ -23,7 +23,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(last, .init = begin, .fini = finish, .timeout = 60);
+TestSuite(last, .init = begin, .fini = finish);
 
 static stoker_loader_options padded_options(uint32_t rank, uint32_t world)
 {

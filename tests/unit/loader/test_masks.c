@@ -192,7 +192,7 @@ static stoker_transform transform_of(int number)
 }
 
 /* By every route, and filled with 255. */
-CleanTest(masks, each_follows_its_own_image, .timeout = 100)
+CleanTest(masks, each_follows_its_own_image)
 {
     static struct mask_set set;
     make(&set, NONE);

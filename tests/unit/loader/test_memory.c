@@ -65,7 +65,7 @@ static void check_all(const stoker_dataset *dataset, stoker_loader_options optio
         }
 }
 
-CleanTest(memory, nothing_is_allocated_after_the_first_batch, .timeout = 60)
+CleanTest(memory, nothing_is_allocated_after_the_first_batch)
 {
     struct stk_file_set set;
     stoker_dataset *drawn = NULL;
@@ -445,7 +445,7 @@ static bool frames_are_on_the_heap(void)
 #endif
 }
 
-CleanTest(memory, a_trillion_samples_take_no_more_than_a_few, .timeout = 60)
+CleanTest(memory, a_trillion_samples_take_no_more_than_a_few)
 {
     static struct stk_run run;
     stoker_dataset *dataset = NULL;

@@ -292,27 +292,27 @@ static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, stoker_la
     stk_made_set_close(&set);
 }
 
-CleanTest(mixing, rows_from_anywhere_are_the_same_by_every_route, .timeout = 100)
+CleanTest(mixing, rows_from_anywhere_are_the_same_by_every_route)
 {
     check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_SHORT);
 }
 
-CleanTest(mixing, padded_batches_are_the_same_by_every_route, .timeout = 100)
+CleanTest(mixing, padded_batches_are_the_same_by_every_route)
 {
     check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_PAD);
 }
 
-CleanTest(mixing, substitutes_are_the_same_by_every_route, .timeout = 100)
+CleanTest(mixing, substitutes_are_the_same_by_every_route)
 {
     check_set(stk_made_some_broken, STOKER_ON_BAD_SUBSTITUTE, STOKER_LAST_SHORT);
 }
 
-CleanTest(mixing, skipped_samples_are_the_same_by_every_route, .timeout = 100)
+CleanTest(mixing, skipped_samples_are_the_same_by_every_route)
 {
     check_set(stk_made_some_broken, STOKER_ON_BAD_SKIP, STOKER_LAST_SHORT);
 }
 
-CleanTest(mixing, transformed_images_are_the_same_by_every_route, .timeout = 100)
+CleanTest(mixing, transformed_images_are_the_same_by_every_route)
 {
     static struct stk_run run;
     struct stk_image_folder images;

@@ -330,7 +330,7 @@ static void damage_each_way(const char *name, void (*write)(struct set *, char *
     stk_test_check_leaks();
 }
 
-Test(loader_open_files, tar, .timeout = 60)
+Test(loader_open_files, tar)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -338,12 +338,12 @@ Test(loader_open_files, tar, .timeout = 60)
     damage_each_way("tar", write_tar);
 }
 
-Test(loader_open_files, cifar, .timeout = 60)
+Test(loader_open_files, cifar)
 {
     damage_each_way("cifar", write_cifar);
 }
 
-Test(loader_open_files, npy, .timeout = 60)
+Test(loader_open_files, npy)
 {
     damage_each_way("npy", write_npy);
 }

@@ -71,17 +71,17 @@ static void check_file_set(stoker_dtype dtype)
     stk_test_check_leaks();
 }
 
-Test(order, uint8_files_come_alike_by_every_route, .timeout = 60)
+Test(order, uint8_files_come_alike_by_every_route)
 {
     check_file_set(STOKER_DTYPE_UINT8);
 }
 
-Test(order, float32_files_come_alike_by_every_route, .timeout = 60)
+Test(order, float32_files_come_alike_by_every_route)
 {
     check_file_set(STOKER_DTYPE_FLOAT32);
 }
 
-CleanTest(order, decoded_samples_come_alike_by_every_route, .timeout = 60)
+CleanTest(order, decoded_samples_come_alike_by_every_route)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL, NULL), 0);
@@ -118,7 +118,7 @@ CleanTest(order, every_byte_is_the_files)
 }
 
 /* Small caches hold some samples, and their last block is cut. */
-CleanTest(order, a_cache_too_small_for_all_changes_nothing, .timeout = 60)
+CleanTest(order, a_cache_too_small_for_all_changes_nothing)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
@@ -135,7 +135,7 @@ CleanTest(order, a_cache_too_small_for_all_changes_nothing, .timeout = 60)
 }
 
 /* A row larger than a cache block, and reads one at a time. */
-CleanTest(order, depth_of_reading_changes_nothing, .timeout = 60)
+CleanTest(order, depth_of_reading_changes_nothing)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
@@ -234,7 +234,7 @@ CleanTest(borrow, a_held_batch_stays_as_it_is)
 }
 
 /* The slot that comes next is lent although others are free: that is reported, never waited for. */
-CleanTest(borrow, a_batch_held_for_a_round_of_the_ring_is_busy, .timeout = 20)
+CleanTest(borrow, a_batch_held_for_a_round_of_the_ring_is_busy)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (int32_t workers = 0; workers <= 2; workers++) {

@@ -66,7 +66,7 @@ static void expect_weighted(uint64_t length)
     cr_assert_lt(repeated, EPOCHS * length, "both epochs are alike");
 }
 
-CleanTest(orders, weighted_by_the_options, .timeout = 100)
+CleanTest(orders, weighted_by_the_options)
 {
     double weights[SAMPLES];
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
@@ -84,7 +84,7 @@ CleanTest(orders, weighted_by_the_options, .timeout = 100)
 }
 
 /* A cache and files below it; and the data set's weights draw the same as the options'. */
-CleanTest(orders, weighted_by_the_data_set, .timeout = 100)
+CleanTest(orders, weighted_by_the_data_set)
 {
     double weights[SAMPLES];
     struct stk_file_set set;
@@ -114,7 +114,7 @@ CleanTest(orders, weighted_by_the_data_set, .timeout = 100)
 }
 
 /* Every id is drawn about as often as any other, and some positions repeat one, as a permutation cannot. */
-CleanTest(orders, drawn_alike, .timeout = 100)
+CleanTest(orders, drawn_alike)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
     stoker_order order = STOKER_ORDER_INIT;
@@ -148,7 +148,7 @@ static int backwards(void *self, uint64_t epoch, uint64_t position, uint64_t str
     return 0;
 }
 
-CleanTest(orders, of_the_caller, .timeout = 100)
+CleanTest(orders, of_the_caller)
 {
     uint64_t step = SAMPLES - 1;
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");

@@ -161,7 +161,7 @@ static uint64_t compare_rows(const struct photographs *photographs,
     return squares / (rows * oracle.convert.to_bytes);
 }
 
-CleanTest(photographs, rows_from_parts_are_those_from_whole_images, .timeout = 100)
+CleanTest(photographs, rows_from_parts_are_those_from_whole_images)
 {
     struct photographs photographs;
     make_photographs(&photographs);
@@ -175,7 +175,7 @@ CleanTest(photographs, rows_from_parts_are_those_from_whole_images, .timeout = 1
 }
 
 /* The bound is for pictures full of steps and noise; quality on photographs is measured by codecbench. */
-CleanTest(photographs, rows_from_smaller_images_are_close, .timeout = 100)
+CleanTest(photographs, rows_from_smaller_images_are_close)
 {
     struct photographs photographs;
     make_photographs(&photographs);
@@ -214,7 +214,7 @@ static void check_routes(const struct photographs *photographs, stoker_loader_op
         }
 }
 
-CleanTest(photographs, the_bytes_are_those_of_every_route, .timeout = 100)
+CleanTest(photographs, the_bytes_are_those_of_every_route)
 {
     struct photographs photographs;
     make_photographs(&photographs);
@@ -226,7 +226,7 @@ CleanTest(photographs, the_bytes_are_those_of_every_route, .timeout = 100)
 }
 
 /* An image that has the size of the data set's rows is decoded whole if the cache takes it, and only then. */
-CleanTest(photographs, a_part_of_an_image_is_never_cached_for_the_whole, .timeout = 100)
+CleanTest(photographs, a_part_of_an_image_is_never_cached_for_the_whole)
 {
     struct photographs photographs;
     char spec[400];

@@ -91,7 +91,7 @@ static void close_loader(stoker_loader *loader, int fd)
 
 /* ---- when it is readable ---- */
 
-CleanTest(poll, readable_once_the_head_batch_is_ready, .timeout = 60)
+CleanTest(poll, readable_once_the_head_batch_is_ready)
 {
     int fd;
     stoker_loader_options options = options_of(1);
@@ -110,7 +110,7 @@ CleanTest(poll, readable_once_the_head_batch_is_ready, .timeout = 60)
 }
 
 /* While batches are ready ahead the descriptor stays readable. */
-CleanTest(poll, readable_to_the_end_while_batches_are_ready, .timeout = 60)
+CleanTest(poll, readable_to_the_end_while_batches_are_ready)
 {
     int fd;
     stoker_loader_options options = options_of(1);
@@ -131,7 +131,7 @@ CleanTest(poll, readable_to_the_end_while_batches_are_ready, .timeout = 60)
 }
 
 /* A caller that waits for edges is woken again, also if only next() makes rows. */
-CleanTest(poll, edges_lead_through_all_epochs, .timeout = 60)
+CleanTest(poll, edges_lead_through_all_epochs)
 {
     for (int32_t workers = 0; workers < 2; workers++) {
         int fd, rc = STOKER_OK;
@@ -157,7 +157,7 @@ CleanTest(poll, edges_lead_through_all_epochs, .timeout = 60)
     }
 }
 
-CleanTest(poll, readable_after_an_interrupt, .timeout = 60)
+CleanTest(poll, readable_after_an_interrupt)
 {
     int fd;
     stoker_loader_options options = options_of(1);
@@ -172,7 +172,7 @@ CleanTest(poll, readable_after_an_interrupt, .timeout = 60)
     close_loader(loader, fd);
 }
 
-CleanTest(poll, readable_without_workers, .timeout = 60)
+CleanTest(poll, readable_without_workers)
 {
     int fd;
     stoker_loader_options options = options_of(0);
@@ -187,7 +187,7 @@ CleanTest(poll, readable_without_workers, .timeout = 60)
 }
 
 /* Every slot is lent: BUSY answers at once, WAIT only when another call has returned a batch. */
-CleanTest(poll, readable_when_the_ring_is_lent_as_the_policy_says, .timeout = 60)
+CleanTest(poll, readable_when_the_ring_is_lent_as_the_policy_says)
 {
     const stoker_on_lent policies[] = { STOKER_ON_LENT_BUSY, STOKER_ON_LENT_WAIT };
     for (int p = 0; p < 2; p++) {
@@ -215,7 +215,7 @@ CleanTest(poll, readable_when_the_ring_is_lent_as_the_policy_says, .timeout = 60
 
 /* ---- what it costs ---- */
 
-CleanTest(poll, next_does_no_workers_share, .timeout = 60)
+CleanTest(poll, next_does_no_workers_share)
 {
     int fd;
     stoker_batch batch = STOKER_BATCH_INIT;
@@ -251,7 +251,7 @@ CleanTest(poll, wrong_arguments)
 }
 
 /* No descriptor is left: the error says so, and the run is as without one. */
-Test(poll, no_descriptor_is_left, .timeout = 60)
+Test(poll, no_descriptor_is_left)
 {
     int fd = 77;
     stoker_error error = { .code = 0 };

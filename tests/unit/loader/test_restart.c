@@ -58,7 +58,7 @@ static uint64_t go_on(stoker_loader **loader, const stoker_dataset *dataset,
     return stats_of(*loader).reads;
 }
 
-CleanTest(restart, reads_nothing_that_is_cached, .timeout = 60)
+CleanTest(restart, reads_nothing_that_is_cached)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, SIDE, SIDE, 0));
@@ -81,7 +81,7 @@ CleanTest(restart, reads_nothing_that_is_cached, .timeout = 60)
 }
 
 /* Loaders that would cache other rows, fewer, or none. */
-CleanTest(restart, reads_again_what_would_be_cached_otherwise, .timeout = 60)
+CleanTest(restart, reads_again_what_would_be_cached_otherwise)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, SIDE, SIDE, 0));
@@ -116,7 +116,7 @@ static void forget(const char *path)
 }
 
 /* Whatever was being loaded when the workers ended is loaded later. */
-CleanTest(restart, leaves_no_row_out, .timeout = 60)
+CleanTest(restart, leaves_no_row_out)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, SIDE, SIDE, 0));

@@ -48,7 +48,7 @@ static void stop_everywhere(const stoker_dataset *dataset, const stoker_loader_o
     stop_and_go_on(dataset, options, 2 * epoch, true);
 }
 
-CleanTest(resume, at_every_batch_of_files, .timeout = 60)
+CleanTest(resume, at_every_batch_of_files)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
@@ -61,7 +61,7 @@ CleanTest(resume, at_every_batch_of_files, .timeout = 60)
     stk_file_set_remove(&set);
 }
 
-CleanTest(resume, at_every_batch_of_decoded_samples_and_each_rank, .timeout = 60)
+CleanTest(resume, at_every_batch_of_decoded_samples_and_each_rank)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL, NULL), 0);
@@ -109,7 +109,7 @@ static void run_world(const stoker_dataset *dataset, stoker_loader_options optio
 }
 
 /* 4 ranks of 8 become 2 of 16, then 1 of 5: every sample of the epoch once. */
-CleanTest(resume, with_another_world, .timeout = 60)
+CleanTest(resume, with_another_world)
 {
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=413&shape=3", NULL, NULL), 0);

@@ -187,7 +187,7 @@ CleanTest(several, a_bad_part_makes_the_sample_bad)
 
 /* ---- reads that fail ---- */
 
-CleanTest(several, any_read_may_fail_once, .timeout = 120)
+CleanTest(several, any_read_may_fail_once)
 {
     struct several_set set;
     stoker_loader_options options = several_options();

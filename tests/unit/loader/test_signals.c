@@ -103,7 +103,7 @@ static void storm_over(const stoker_dataset *dataset, int32_t workers)
     stoker_loader_destroy(&loader);
 }
 
-CleanTest(signals, a_storm_does_not_end_a_waiting_ring, .timeout = 60)
+CleanTest(signals, a_storm_does_not_end_a_waiting_ring)
 {
     (void)unsetenv("STOKER_READER");
     if (!stk_test_reader_works(&stk_reader_uring))

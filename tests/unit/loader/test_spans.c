@@ -111,7 +111,7 @@ static void share_first_batch(stoker_cache cache)
     stoker_dataset_close(&dataset);
 }
 
-CleanTest(loader_spans, the_first_batch_is_made_by_all_workers, .timeout = 60)
+CleanTest(loader_spans, the_first_batch_is_made_by_all_workers)
 {
     share_first_batch(STOKER_CACHE_AUTO);
     share_first_batch(STOKER_CACHE_NONE);

@@ -218,7 +218,7 @@ static stoker_stats limit_found(stoker_loader **loader, stoker_limit limit, cons
 }
 
 /* One read at a time, 3 ms each. */
-CleanTest(stats, slow_storage_is_the_limit, .timeout = 60)
+CleanTest(stats, slow_storage_is_the_limit)
 {
     static const struct stk_script_rule rule = { .what = STK_SCRIPT_DELAY,
                                                  .amount = 3,
@@ -251,7 +251,7 @@ static int submit_slowly(void *ring, stoker_read *const *reads, uint32_t count)
 }
 
 /* Reads from the page cache are reads as well, though nobody waits for them. */
-CleanTest(stats, reads_within_submit_are_the_limit, .timeout = 60)
+CleanTest(stats, reads_within_submit_are_the_limit)
 {
     stoker_reader reader = stk_scripted_reader;
     reader.submit = submit_slowly;
@@ -274,7 +274,7 @@ CleanTest(stats, reads_within_submit_are_the_limit, .timeout = 60)
 }
 
 /* Digits are drawn: all of the work is in the codec. */
-CleanTest(stats, a_slow_codec_is_the_limit, .timeout = 60)
+CleanTest(stats, a_slow_codec_is_the_limit)
 {
     stoker_dataset *dataset = dataset_of("synth:digits?count=1000&size=64");
     for (int32_t workers = 0; workers <= 1; workers++) {
@@ -285,7 +285,7 @@ CleanTest(stats, a_slow_codec_is_the_limit, .timeout = 60)
 }
 
 /* What is kept decoded is gathered, and nobody says that it is decoded. */
-CleanTest(stats, rows_kept_decoded_take_no_decoding, .timeout = 60)
+CleanTest(stats, rows_kept_decoded_take_no_decoding)
 {
     enum { COUNT = 1000, BATCH = 50 };
     stoker_dataset *dataset = dataset_of("synth:digits?count=1000");
@@ -431,7 +431,7 @@ static int describe_asleep(const void *self, stoker_dataset_info *out)
 }
 
 /* A decoder that waits uses no CPU, however many workers wait in it. */
-CleanTest(stats, a_decoder_that_sleeps_leaves_the_cpus_free, .timeout = 60)
+CleanTest(stats, a_decoder_that_sleeps_leaves_the_cpus_free)
 {
     static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
                                             .name = "asleep",

@@ -129,7 +129,7 @@ Test(timeout, other_numbers_are_refused)
     close_set();
 }
 
-Test(timeout, next_without_workers_returns_between_rows, .timeout = 60)
+Test(timeout, next_without_workers_returns_between_rows)
 {
     for (int drawn = 0; drawn < 2; drawn++) {
         open_set(drawn == 1);
@@ -143,7 +143,7 @@ Test(timeout, next_without_workers_returns_between_rows, .timeout = 60)
 }
 
 /* Small batches: the time is looked at between those that are prefetched, too. */
-Test(timeout, batches_made_ahead_do_not_prolong_a_call, .timeout = 60)
+Test(timeout, batches_made_ahead_do_not_prolong_a_call)
 {
     open_set(false);
     stoker_batch batch = STOKER_BATCH_INIT;

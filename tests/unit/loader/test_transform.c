@@ -149,7 +149,7 @@ static void check_routes(const struct stk_image_folder *images, stoker_loader_op
         }
 }
 
-CleanTest(loader_transform, images_of_differing_size_are_resized_by_every_route, .timeout = 100)
+CleanTest(loader_transform, images_of_differing_size_are_resized_by_every_route)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, true, "");
@@ -158,7 +158,7 @@ CleanTest(loader_transform, images_of_differing_size_are_resized_by_every_route,
     stk_image_folder_remove(&images);
 }
 
-CleanTest(loader_transform, images_of_one_size_are_cropped_by_every_route, .timeout = 100)
+CleanTest(loader_transform, images_of_one_size_are_cropped_by_every_route)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, false, "");

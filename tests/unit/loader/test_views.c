@@ -79,14 +79,14 @@ static void check_views_of(stoker_dataset *set)
     }
 }
 
-CleanTest(view_loader, over_drawn_samples, .timeout = 100)
+CleanTest(view_loader, over_drawn_samples)
 {
     stoker_dataset *set = dataset_of("synth:bytes?count=33&shape=5x3");
     check_views_of(set);
     stoker_dataset_close(&set);
 }
 
-CleanTest(view_loader, over_files, .timeout = 100)
+CleanTest(view_loader, over_files)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 33, 5, 3, 0));
@@ -94,7 +94,7 @@ CleanTest(view_loader, over_files, .timeout = 100)
     stk_file_set_remove(&set);
 }
 
-CleanTest(view_loader, over_folders, .timeout = 100)
+CleanTest(view_loader, over_folders)
 {
     struct stk_folder_set set;
     stk_folder_make(&set, 33, 4, true);
@@ -103,7 +103,7 @@ CleanTest(view_loader, over_folders, .timeout = 100)
 }
 
 /* Files, folders and drawn samples in one, with every reader. */
-CleanTest(view_loader, over_sets_of_every_kind, .timeout = 100)
+CleanTest(view_loader, over_sets_of_every_kind)
 {
     struct stk_folder_set folders[2];
     struct stk_file_set files;

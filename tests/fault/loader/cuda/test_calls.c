@@ -102,7 +102,7 @@ static void sweep(stoker_loader_options options, int64_t before)
     }
 }
 
-CleanTest(cuda_calls, each_fails_once_and_for_good, .timeout = 110)
+CleanTest(cuda_calls, each_fails_once_and_for_good)
 {
     cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
     stoker_loader_options options = stk_small_options();
@@ -172,7 +172,7 @@ CleanTest(cuda_calls, each_allocation_of_create_fails_once)
 }
 
 /* Two fields, which a kernel of its own keeps. */
-CleanTest(cuda_calls, each_fails_while_fields_are_kept, .timeout = 110)
+CleanTest(cuda_calls, each_fails_while_fields_are_kept)
 {
     static float x[24 * 13];
     static int64_t y[24];

@@ -89,7 +89,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(kept_faults, .init = begin, .fini = finish, .timeout = 110);
+TestSuite(kept_faults, .init = begin, .fini = finish);
 
 Test(kept_faults, each_allocation_and_lock_fails_once)
 {

@@ -31,7 +31,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_loader, .init = begin, .fini = finish, .timeout = 60);
+TestSuite(cuda_loader, .init = begin, .fini = finish);
 
 static stoker_loader_options cuda_options(void)
 {

@@ -41,7 +41,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_cache, .init = begin, .fini = finish, .timeout = 100);
+TestSuite(cuda_cache, .init = begin, .fini = finish);
 
 static stoker_loader_options cache_options(void)
 {
@@ -262,8 +262,7 @@ Test(cuda_cache, what_cannot_be_kept_is_reported_or_done_without)
 }
 
 /* The library has none, or none that this GPU could run. */
-Test(cuda_cache_alone, without_kernels, .init = begin_without_kernels, .fini = finish,
-     .timeout = 100)
+Test(cuda_cache_alone, without_kernels, .init = begin_without_kernels, .fini = finish)
 {
     const bool built = stk_cuda_kernels_built();
     const char *reason = built ? "cudaLibraryGetKernel of stk_keep" : "built without nvcc";

@@ -171,7 +171,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_cache_fields, .init = begin, .fini = finish, .timeout = 100);
+TestSuite(cuda_cache_fields, .init = begin, .fini = finish);
 
 /* ---- runs -------------------------------------------------------------------------- */
 
@@ -419,8 +419,7 @@ Test(cuda_cache_fields, what_cannot_be_kept_is_refused_by_name)
 }
 
 /* The library has none, or none that this GPU could run. */
-Test(cuda_cache_fields_alone, without_kernels, .init = begin_without_kernels, .fini = finish,
-     .timeout = 100)
+Test(cuda_cache_fields_alone, without_kernels, .init = begin_without_kernels, .fini = finish)
 {
     const bool built = stk_cuda_kernels_built();
     stoker_loader_options options = cache_options();

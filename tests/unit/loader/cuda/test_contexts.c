@@ -29,7 +29,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_contexts, .init = begin, .fini = finish, .timeout = 30);
+TestSuite(cuda_contexts, .init = begin, .fini = finish);
 
 /* A stream of GPU 1, made by calls that do not count. */
 static void make_consumer(void)

@@ -10,7 +10,7 @@ static void begin(void)
     stk_cuda_bits_begin(2);
 }
 
-TestSuite(cuda_convert, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 60);
+TestSuite(cuda_convert, .init = begin, .fini = stk_cuda_bits_finish);
 
 static stoker_loader_options options_for(stoker_dtype dtype, stoker_layout layout,
                                          uint32_t channels)

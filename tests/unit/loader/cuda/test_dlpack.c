@@ -25,7 +25,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_dlpack, .init = begin, .fini = finish, .timeout = 30);
+TestSuite(cuda_dlpack, .init = begin, .fini = finish);
 
 static stoker_loader *make(stoker_device device, uint32_t index)
 {

@@ -32,7 +32,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(fields, .init = begin, .fini = finish, .timeout = 100);
+TestSuite(fields, .init = begin, .fini = finish);
 
 /* What is asked of the fields, and a batch to be checked against it. */
 struct expected {

@@ -13,7 +13,7 @@ static void begin(void)
     stk_random_hooks_init(&hooks);
 }
 
-TestSuite(cuda_hooks, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 100);
+TestSuite(cuda_hooks, .init = begin, .fini = stk_cuda_bits_finish);
 
 static stoker_loader_options hooked_options(void)
 {

@@ -40,7 +40,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(kept, .init = begin, .fini = finish, .timeout = 60);
+TestSuite(kept, .init = begin, .fini = finish);
 
 static stoker_loader_options options_of(stoker_device device, stoker_on_lent policy)
 {

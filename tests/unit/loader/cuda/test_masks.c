@@ -9,7 +9,7 @@ static void begin(void)
     stk_cuda_bits_begin(1);
 }
 
-TestSuite(cuda_masks, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 100);
+TestSuite(cuda_masks, .init = begin, .fini = stk_cuda_bits_finish);
 
 enum { COUNT = 50, HEIGHT = 12, WIDTH = 15, BATCHES_MAX = 32 };
 

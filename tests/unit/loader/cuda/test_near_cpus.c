@@ -171,7 +171,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(near_cpus, .init = begin, .fini = finish, .timeout = 60);
+TestSuite(near_cpus, .init = begin, .fini = finish);
 
 Test(near_cpus, workers_keep_to_the_node_of_their_gpu)
 {

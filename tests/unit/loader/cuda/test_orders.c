@@ -30,7 +30,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_orders, .init = begin, .fini = finish, .timeout = 100);
+TestSuite(cuda_orders, .init = begin, .fini = finish);
 
 /* Workers, caches, random transforms and types. */
 static void check_everywhere(const stoker_dataset *dataset)

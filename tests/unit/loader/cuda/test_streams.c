@@ -36,7 +36,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_streams, .init = begin, .fini = finish, .timeout = 30);
+TestSuite(cuda_streams, .init = begin, .fini = finish);
 
 static void run_behind_gate(const struct standin_cuda_kernel *kernel, void *argument)
 {

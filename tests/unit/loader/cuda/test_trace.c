@@ -81,7 +81,7 @@ static int count_states(void *self, const char *text, size_t bytes)
     return STOKER_OK;
 }
 
-CleanTest(cuda_trace, records_each_batch_and_its_copy_once, .timeout = 60)
+CleanTest(cuda_trace, records_each_batch_and_its_copy_once)
 {
     struct stk_file_set set;
     standin_cuda_reset(1);

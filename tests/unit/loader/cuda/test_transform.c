@@ -13,7 +13,7 @@ static void begin(void)
     stk_cuda_bits_begin(1);
 }
 
-TestSuite(cuda_transform, .init = begin, .fini = stk_cuda_bits_finish, .timeout = 100);
+TestSuite(cuda_transform, .init = begin, .fini = stk_cuda_bits_finish);
 
 static stoker_loader_options options_for(const stoker_transform *transform, stoker_dtype dtype,
                                          stoker_layout layout, uint32_t channels)

@@ -40,7 +40,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_waits, .init = begin, .fini = finish, .timeout = 30);
+TestSuite(cuda_waits, .init = begin, .fini = finish);
 
 static void wait_for_gate(void *unused)
 {

@@ -51,7 +51,7 @@ static void finish(void)
     stk_test_check_leaks();
 }
 
-TestSuite(cuda_wrong_streams, .init = begin, .fini = finish, .timeout = 30);
+TestSuite(cuda_wrong_streams, .init = begin, .fini = finish);
 
 /* In this mode CUDA forbids the thread whatever may block, and then the recording fails. */
 static void start_recording(void)

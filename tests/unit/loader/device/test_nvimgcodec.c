@@ -108,7 +108,7 @@ extern __typeof__(nvimgcodecStatus_t(nvimgcodecFuture_t, nvimgcodecProcessingSta
                                      size_t *)) nvimgcodecFutureGetProcessingStatus;
 #endif
 
-TestSuite(nvimgcodec, .timeout = 60);
+TestSuite(nvimgcodec);
 
 Test(nvimgcodec, a_missing_library_is_named)
 {

@@ -162,7 +162,7 @@ static stoker_loader_options run_options(void)
     return options;
 }
 
-CleanTest(trace, records_each_span_and_batch_once, .timeout = 100)
+CleanTest(trace, records_each_span_and_batch_once)
 {
     struct stk_resident_set resident = { .count = SAMPLES,
                                          .row_bytes = 50000, /* several spans a batch */

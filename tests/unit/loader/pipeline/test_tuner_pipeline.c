@@ -210,7 +210,7 @@ static void expect_best_after(struct pipeline *pipeline, double seconds)
                   model->batch);
 }
 
-CleanTest(tuner_pipeline, climbs_on_slow_reads_within_5_s, .timeout = 120)
+CleanTest(tuner_pipeline, climbs_on_slow_reads_within_5_s)
 {
     static const uint64_t waits_us[] = { 300, 1000, 2000, 5000 };
     static const struct {
@@ -233,7 +233,7 @@ CleanTest(tuner_pipeline, climbs_on_slow_reads_within_5_s, .timeout = 120)
         }
 }
 
-CleanTest(tuner_pipeline, stays_within_the_cpus_where_workers_compute, .timeout = 60)
+CleanTest(tuner_pipeline, stays_within_the_cpus_where_workers_compute)
 {
     const struct model model = {
         .cpu_ns = 200000, .batch = 16, .slots = 20, .depth = 1, .cpus = 2, .workers_max = 8
@@ -244,7 +244,7 @@ CleanTest(tuner_pipeline, stays_within_the_cpus_where_workers_compute, .timeout 
     free(pipeline);
 }
 
-CleanTest(tuner_pipeline, leaves_a_slow_consumer_alone, .timeout = 60)
+CleanTest(tuner_pipeline, leaves_a_slow_consumer_alone)
 {
     const struct model model = { .wait_ns = 500000,
                                  .step_ns = 10000000,
@@ -260,7 +260,7 @@ CleanTest(tuner_pipeline, leaves_a_slow_consumer_alone, .timeout = 60)
 }
 
 /* The page cache serves the first seconds. After a minute the tuner rests for half of one. */
-CleanTest(tuner_pipeline, climbs_when_warm_storage_turns_cold, .timeout = 60)
+CleanTest(tuner_pipeline, climbs_when_warm_storage_turns_cold)
 {
     const struct model warm = {
         .cpu_ns = 20000, .batch = 64, .slots = 12, .depth = 128, .cpus = 2, .workers_max = 8

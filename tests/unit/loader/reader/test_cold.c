@@ -85,7 +85,7 @@ static void reap_all(void *ring)
     }
 }
 
-CleanTest(reader_cold, all_reads_are_begun_before_anybody_reaps, .timeout = 120)
+CleanTest(reader_cold, all_reads_are_begun_before_anybody_reaps)
 {
     if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("NOT TESTED: no io_uring here");

@@ -125,7 +125,7 @@ static uint32_t overflows_of(bool small, bool any_thread)
     return overflows;
 }
 
-CleanTest(reader_overflow, a_queue_that_is_too_small_loses_no_read, .timeout = 100)
+CleanTest(reader_overflow, a_queue_that_is_too_small_loses_no_read)
 {
     if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");
@@ -135,7 +135,7 @@ CleanTest(reader_overflow, a_queue_that_is_too_small_loses_no_read, .timeout = 1
         cr_assert_gt(overflows_of(true, any_thread == 1), 1000, "the queue did not overflow");
 }
 
-CleanTest(reader_overflow, the_queue_that_the_reader_asks_for_does_not_overflow, .timeout = 100)
+CleanTest(reader_overflow, the_queue_that_the_reader_asks_for_does_not_overflow)
 {
     if (!stk_test_reader_works(&stk_reader_uring))
         cr_skip_test("no io_uring here");

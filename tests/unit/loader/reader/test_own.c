@@ -206,7 +206,7 @@ static void expect_all(const struct stk_script *script)
 /* ---- */
 
 /* More often than a built-in reader is asked again before plain pread takes its place. */
-Test(reader_own, reads_that_would_wait_are_asked_for_again_by_the_same_reader, .timeout = 60)
+Test(reader_own, reads_that_would_wait_are_asked_for_again_by_the_same_reader)
 {
     const struct stk_script_rule rule = { .what = STK_SCRIPT_ERRNO,
                                           .amount = EAGAIN,
@@ -221,7 +221,7 @@ Test(reader_own, reads_that_would_wait_are_asked_for_again_by_the_same_reader, .
     expect_all(&(struct stk_script){ .rules = rules, .rule_count = 2 });
 }
 
-CleanTest(reader_own, a_read_that_never_ends_well_is_an_error, .timeout = 60)
+CleanTest(reader_own, a_read_that_never_ends_well_is_an_error)
 {
     for (int whole = 0; whole < 2; whole++)
         for (int32_t workers = 0; workers <= 1; workers++) {
@@ -247,7 +247,7 @@ CleanTest(reader_own, a_read_that_never_ends_well_is_an_error, .timeout = 60)
         }
 }
 
-Test(reader_own, short_counts_are_continued_by_the_same_reader, .timeout = 60)
+Test(reader_own, short_counts_are_continued_by_the_same_reader)
 {
     for (uint64_t length = 1; length < ROW; length += 7) {
         const struct stk_script_rule rule = { .what = STK_SCRIPT_SHORT,
@@ -278,7 +278,7 @@ CleanTest(reader_own, a_whole_file_that_comes_in_parts_is_known_to_have_changed)
     close_set();
 }
 
-Test(reader_own, a_ring_that_breaks_is_opened_again_by_the_same_reader, .timeout = 60)
+Test(reader_own, a_ring_that_breaks_is_opened_again_by_the_same_reader)
 {
     for (uint64_t nth = 1; nth <= 5; nth++) {
         expect_all(&(struct stk_script){ .fail_submit = nth });
@@ -287,7 +287,7 @@ Test(reader_own, a_ring_that_breaks_is_opened_again_by_the_same_reader, .timeout
 }
 
 /* Always, or when it is opened again. */
-CleanTest(reader_own, a_ring_that_breaks_for_good_ends_the_run, .timeout = 60)
+CleanTest(reader_own, a_ring_that_breaks_for_good_ends_the_run)
 {
     open_set(false);
     for (int32_t workers = 0; workers <= 2; workers++)
@@ -313,7 +313,7 @@ CleanTest(reader_own, a_ring_that_breaks_for_good_ends_the_run, .timeout = 60)
 }
 
 /* Its reads are the ring's for good then, and so are their buffers. */
-Test(reader_own, a_broken_ring_that_keeps_its_reads_ends_the_run, .timeout = 60)
+Test(reader_own, a_broken_ring_that_keeps_its_reads_ends_the_run)
 {
     static stoker_loader *kept[4]; /* within the leak checker's sight */
     uint32_t runs = 0;
@@ -363,7 +363,7 @@ static int boasting_reap(void *ring, stoker_read **done, uint32_t max, int64_t w
     return count;
 }
 
-CleanTest(reader_own, more_bytes_than_were_asked_for_are_an_error, .timeout = 60)
+CleanTest(reader_own, more_bytes_than_were_asked_for_are_an_error)
 {
     stoker_reader boasting = unmasking;
     boasting.reap = boasting_reap;

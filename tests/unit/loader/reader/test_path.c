@@ -189,7 +189,7 @@ static void read_all_depths(const struct tree *tree, bool (*missing)(uint32_t))
     }
 }
 
-CleanTest(reader_path, each_depth_delivers_each_file, .timeout = 60)
+CleanTest(reader_path, each_depth_delivers_each_file)
 {
     const uint32_t before = open_descriptors();
     const struct tree tree = make_tree();
@@ -199,7 +199,7 @@ CleanTest(reader_path, each_depth_delivers_each_file, .timeout = 60)
 }
 
 /* A read whose open failed must not be served from the slot of the file before it. */
-CleanTest(reader_path, a_missing_file_has_nobody_elses_bytes, .timeout = 60)
+CleanTest(reader_path, a_missing_file_has_nobody_elses_bytes)
 {
     const struct tree tree = make_tree();
     char name[64];
@@ -520,7 +520,7 @@ CleanTest(reader_path, files_opened_ahead_are_few_and_closed)
 
 /* A pipe that nobody writes to replaces a file, by a name that the kernel knows already or
  * not: nobody waits for it, and it gives no bytes. */
-CleanTest(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
+CleanTest(reader_path, a_pipe_is_not_waited_for)
 {
     const struct tree tree = make_tree();
     cr_assert_eq(mkfifoat(tree.fd, "a/pipe", 0644), 0);
@@ -536,7 +536,7 @@ CleanTest(reader_path, a_pipe_is_not_waited_for, .timeout = 20)
 }
 
 /* A socket cannot be opened, and a device that always has bytes is longer than any file. */
-CleanTest(reader_path, sockets_and_devices_are_reported, .timeout = 20)
+CleanTest(reader_path, sockets_and_devices_are_reported)
 {
     const struct tree tree = make_tree();
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);

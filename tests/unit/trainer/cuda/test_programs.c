@@ -82,7 +82,7 @@ static void finish(void)
     cr_assert_eq(standin_cuda_live(), 0);
 }
 
-TestSuite(trainer_cuda_programs, .init = begin, .fini = finish, .timeout = 110);
+TestSuite(trainer_cuda_programs, .init = begin, .fini = finish);
 
 static float ours[WEIGHTS_MAX];
 static float refs[WEIGHTS_MAX];

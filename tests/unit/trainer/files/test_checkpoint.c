@@ -335,7 +335,7 @@ static void save_until_killed(const char *path, int64_t value)
     _exit(1);
 }
 
-CleanTest(checkpoint, killed_at_any_moment, .timeout = 60)
+CleanTest(checkpoint, killed_at_any_moment)
 {
     enum { KILLS_MAX = 150, SECONDS = 3, SECONDS_MAX = 40, DELAY_NS = 12000000 };
     struct stk_directory directory = stk_directory_make();
@@ -381,7 +381,7 @@ CleanTest(checkpoint, killed_at_any_moment, .timeout = 60)
 }
 
 /* Two processes save, a third reads: each load is one checkpoint, whole. */
-CleanTest(checkpoint, savers_take_turns_and_readers_see_one, .timeout = 60)
+CleanTest(checkpoint, savers_take_turns_and_readers_see_one)
 {
     enum { LOADS = 60, SAVERS = 2 };
     struct stk_directory directory = stk_directory_make();

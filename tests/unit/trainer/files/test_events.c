@@ -153,7 +153,7 @@ CleanTest(log_csv, rows_and_empty_fields)
 }
 
 /* Nobody reads it: an error, not a wait. Somebody does: the rows go there. */
-CleanTest(log_csv, a_fifo_is_never_waited_for, .timeout = 20)
+CleanTest(log_csv, a_fifo_is_never_waited_for)
 {
     struct stk_directory directory = stk_directory_make();
     struct stk_log_csv log;

@@ -111,7 +111,7 @@ CleanTest(decode_faults, a_build_without_kernels_says_so)
     stk_jpeg_set_remove(&set);
 }
 
-CleanTest(decode_faults, each_call_of_the_library_fails_once, .timeout = 60)
+CleanTest(decode_faults, each_call_of_the_library_fails_once)
 {
     open_set();
     for (int32_t workers = 0; workers <= 2; workers += 2) {
@@ -142,7 +142,7 @@ CleanTest(decode_faults, each_call_of_the_library_fails_once, .timeout = 60)
     stk_jpeg_set_remove(&set);
 }
 
-CleanTest(decode_faults, each_call_of_the_runtime_fails, .timeout = 60)
+CleanTest(decode_faults, each_call_of_the_runtime_fails)
 {
     open_set();
     const stoker_loader_options options = options_for(0);

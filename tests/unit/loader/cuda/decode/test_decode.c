@@ -35,7 +35,7 @@ static void end(void)
     stk_test_check_leaks();
 }
 
-TestSuite(decode, .init = begin, .fini = end, .timeout = 60);
+TestSuite(decode, .init = begin, .fini = end);
 
 static void open_set(const struct stk_jpeg_set_kind *kind, const char *parameters)
 {

@@ -30,7 +30,7 @@ static void end(void)
     stk_test_check_leaks();
 }
 
-TestSuite(decode_formats, .init = begin, .fini = end, .timeout = 60);
+TestSuite(decode_formats, .init = begin, .fini = end);
 
 /* Without nvcc the library has no kernels. */
 static void expect_refused(const stoker_dataset *dataset, stoker_loader_options options)
