@@ -76,15 +76,15 @@ void bench_run_find_fitting(struct bench_run *run, stoker_cache cache)
     run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
 }
 
-/* The number of threads that may work at a time: the cell's workers and, if nothing is read and a CPU is
- * free, the consumer, which helps while it waits. A loader that tunes itself could use all CPUs. */
+/* The number of threads that may work at a time: the cell's workers and, if nothing is read in this figure's epochs and a CPU
+ * is free, the consumer, which helps while it waits. A loader that tunes itself could use all CPUs. */
 static uint32_t threads_of(const struct bench_run *run)
 {
     const uint32_t cpus = run->bench->cpus;
     if (run->choice.workers == STOKER_WORKERS_AUTO)
         return cpus < BENCH_THREADS_MAX ? cpus : BENCH_THREADS_MAX;
     const uint32_t workers = (uint32_t)run->choice.workers;
-    const bool helps = workers > 0 && workers < cpus && run->stats.reads == 0;
+    const bool helps = workers > 0 && workers < cpus && run->figure->total.reads == 0;
     const uint32_t threads = workers + (helps ? 1 : 0);
     return threads < 1 ? 1 : threads > BENCH_THREADS_MAX ? BENCH_THREADS_MAX : threads;
 }
@@ -136,9 +136,11 @@ static void note_ceiling(const struct bench_run *run, const struct bench_work *w
 }
 
 /* Compares the loader's rate in this repeat with a ceiling measured right after it: on a machine whose
- * speed drifts, the two are comparable only in pairs. */
+ * speed drifts, the two are comparable only in pairs. A pass over cold storage limits no other one: NaN. */
 static double share_of(const struct bench_run *run, double ceiling)
 {
+    if (run->bench->arguments->cold)
+        return NAN;
     const struct bench_series *rates = &run->figure->rates;
     assert(rates->count > 0);
     return rates->values[rates->count - 1] / ceiling;
