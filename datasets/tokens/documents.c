@@ -419,7 +419,7 @@ int stk_tokens_find_documents(struct stk_tokens *tokens, uint64_t bytes_max, sto
 struct stk_token_range stk_tokens_document(const struct stk_tokens *tokens, uint64_t index)
 {
     assert(index < tokens->document_count);
-    const uint64_t start = tokens->starts[index]; /* of an empty last one: behind all tokens */
+    const uint64_t start = tokens->starts[index]; /* an empty last one starts behind all tokens */
     const uint32_t file =
         stk_tokens_file_of(tokens, start < tokens->count ? start : tokens->count - 1);
     return (struct stk_token_range){ .file = file,

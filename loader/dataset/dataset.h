@@ -55,7 +55,8 @@ struct stoker_dataset {
     _Atomic uint32_t references;    /* owners: the caller, and each view of it */
     _Atomic bool leaked;            /* close frees nothing: see stk_dataset_leak */
     _Atomic uint64_t fingerprint;   /* 0 = not computed yet: see fingerprint.h */
-    /* What stands for info.fingerprint, if that takes long: of a view, those of its sources. Any thread. NULL = it is. */
+    /* Returns the fingerprint. Set by views, whose sources take long to fingerprint; any thread may call
+     * it. NULL = info.fingerprint. */
     uint64_t (*find_fingerprint)(const void *self);
 };
 

@@ -37,7 +37,7 @@ struct stk_lease {
     _Atomic uint64_t turn;
     uint64_t shared_turn;        /* the last batch of which a tensor was made; UINT64_MAX = none */
     bool kept;                   /* a lent batch's, outside of the ring */
-    uint8_t idle_epochs;         /* of a spare: ends of epochs since it was used; at most 2 */
+    uint8_t idle_epochs;         /* ends of epochs since this spare was used, at most 2 */
     struct stk_tensor *tensors;  /* fields, their offsets, ids: api/dlpack.c */
     struct stoker_field *fields; /* the lent batch as the consumer sees it: api/outputs.h */
     struct stk_lease *next;      /* among those returned, or among the spares */

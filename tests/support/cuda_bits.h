@@ -57,6 +57,7 @@ static inline struct stk_cuda_bits stk_cuda_bits_expect(const stoker_dataset *da
     (void)stk_cuda_run(dataset, &options, work_us, &found);
     const uint64_t launches = standin_cuda_launches() - before;
     options.device = STOKER_DEVICE_CPU;
+    options.convert_on_device = STOKER_SWITCH_AUTO;
     (void)stk_run(dataset, &options, &expected);
     cr_assert_eq(expected.rc, STOKER_FINISHED);
     cr_assert_eq(found.rc, STOKER_FINISHED, "%s: %s", name, found.error.message);

@@ -15,8 +15,14 @@
 #include "support/reader_file.h"
 #include "support/scripted_reader.h"
 
-/* STK_SETTINGS_SHARED: at least as many share the cache if they can. */
-enum { STK_SETTINGS = 36, STK_SETTINGS_SHARED = 8, STK_DIMENSIONS = 10, STK_LEVELS_MAX = 4 };
+/* STK_SETTINGS_SHARED share the cache if they can; STK_SETTINGS_SHARED_AUTO of them by cache AUTO. */
+enum {
+    STK_SETTINGS = 36,
+    STK_SETTINGS_SHARED = 9,
+    STK_SETTINGS_SHARED_AUTO = 2,
+    STK_DIMENSIONS = 10,
+    STK_LEVELS_MAX = 4
+};
 
 /* The levels of a setting, one per dimension. */
 struct stk_setting {
@@ -79,9 +85,9 @@ static inline void stk_setting_apply(uint32_t number, bool gpu, stoker_loader_op
     static const stoker_device devices[] = { STOKER_DEVICE_CPU, STOKER_DEVICE_CUDA_HOST,
                                              STOKER_DEVICE_CUDA };
     static const uint32_t prefetch[] = { STOKER_PREFETCH_AUTO, 2, 5 };
-    /* A shared cache takes whole pages: some for states, and one or two for rows. */
+    /* A shared cache takes whole pages: some for states and checksums, and one or two for rows. */
     static const uint64_t cache_bytes[2][3] = { { STOKER_BYTES_AUTO, 1500, 3000 },
-                                                { STOKER_BYTES_AUTO, 16384, 20480 } };
+                                                { STOKER_BYTES_AUTO, 24576, 28672 } };
     const struct stk_setting setting = stk_setting_of(number);
     options->num_workers = workers[setting.workers];
     options->cache = caches[setting.cache];

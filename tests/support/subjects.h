@@ -233,6 +233,7 @@ enum {
     RESUMES = 1,  /* a row depends on (seed, epoch, position) alone, not on its batch */
     COMPLETE = 2, /* every position comes */
     SHARES = 4,   /* lies in files */
+    REPEATS = 8,  /* the same bytes several times, of which cache AUTO keeps no copy */
 };
 
 static const struct subject {
@@ -251,7 +252,7 @@ static const struct subject {
     { "concat", open_concat, RESUMES | COMPLETE },
     { "mix", open_mix, RESUMES | COMPLETE },
     { "split", open_split, RESUMES | COMPLETE | SHARES },
-    { "repeat", open_repeat, RESUMES | COMPLETE | SHARES },
+    { "repeat", open_repeat, RESUMES | COMPLETE | SHARES | REPEATS },
     { "select", open_select, RESUMES | COMPLETE | SHARES },
     { "an order of the caller", open_own_order, RESUMES | COMPLETE | SHARES },
     { "samples that make() draws", open_made, RESUMES | COMPLETE },

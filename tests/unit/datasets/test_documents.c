@@ -135,7 +135,7 @@ static void expect_ids(const stoker_dataset *windows, const int64_t *owner)
     }
 }
 
-enum { PAIRS = 2, DOCUMENTS = 4, SEQUENCES = 4 }; /* of each file, at most */
+enum { PAIRS = 2, DOCUMENTS = 4, SEQUENCES = 4 }; /* the most in a file */
 
 struct megatron_case {
     uint32_t lengths[SEQUENCES];

@@ -236,7 +236,7 @@ CleanTest(fingerprint, of_a_view_looks_at_its_sources_when_asked)
     struct stk_fingerprint found[2];
     for (uint64_t turn = 0; turn < 2; turn++) {
         struct own_set other = set;
-        other.info.fingerprint = turn; /* of the source alone */
+        other.info.fingerprint = turn; /* the source's own */
         stoker_dataset *sources[2] = { open_own(&set), open_own(&other) };
         stoker_dataset *joined = NULL;
         set.asked = other.asked = 0;

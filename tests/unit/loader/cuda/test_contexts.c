@@ -97,6 +97,7 @@ static void run(const stoker_loader_options *options, const char *what)
 static void run_on_the_cpu(stoker_loader_options options)
 {
     options.device = STOKER_DEVICE_CPU;
+    options.convert_on_device = STOKER_SWITCH_AUTO;
     options.cache = STOKER_CACHE_NONE;
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
 }

@@ -107,6 +107,7 @@ Test(cuda_streams, no_copy_waits_for_the_kernels_of_the_batch_before)
     stoker_loader_destroy(&loader);
     stk_cuda_consumer_destroy(&consumer);
     options.device = STOKER_DEVICE_CPU;
+    options.convert_on_device = STOKER_SWITCH_AUTO;
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
     for (uint32_t i = 0; i < expected.batches; i++)
         cr_assert_eq(found.hashes[i], expected.hashes[i], "batch %u", (unsigned)i);
