@@ -75,7 +75,8 @@ static stoker_limit limit_of(const stoker_stats *stats)
         return STOKER_LIMIT_UNKNOWN;
     if (stall < (stats->workers > 0 ? NO_STALL : MOSTLY))
         return STOKER_LIMIT_CONSUMER;
-    if (stats->workers > 0 && idle > MOSTLY)
+    /* Above 1 in all, both wait at the same time. Below, they may wait in turn: while the consumer rests, the workers do. */
+    if (stats->workers > 0 && idle > MOSTLY && stall + idle > 1)
         return STOKER_LIMIT_HANDOVER;
     return busiest_stage(stats);
 }

@@ -340,6 +340,8 @@ CleanTest(stats, verdicts_follow_from_the_sums)
     cr_assert_eq(judge(stats), STOKER_LIMIT_CONVERT);
     stats.slot_wait_ns = 100;
     cr_assert_eq(judge(stats), STOKER_LIMIT_HANDOVER);
+    stats.stall_ns = 100000000; /* the consumer rested, and the workers waited for it */
+    cr_assert_eq(judge(stats), STOKER_LIMIT_CONVERT);
     stats.stall_ns = 1000;
     cr_assert_eq(judge(stats), STOKER_LIMIT_CONSUMER);
     stats.elapsed_ns = UINT64_MAX;
