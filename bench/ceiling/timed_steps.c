@@ -59,13 +59,15 @@ static void repeat(struct run *run, uint32_t thread)
     stk_thread_team_barrier(run->team);
     uint64_t samples = 0; /* not in the tally: its neighbours share the cache line */
     tally->begin_ns = stk_now_ns();
-    while (tally->rc == STOKER_OK && !atomic_load_explicit(&run->stop, memory_order_relaxed)) {
+    while (tally->rc == STOKER_OK) {
         int64_t done = steps->step(state);
         if (done < 0)
             tally->rc = (int)done;
         if (done <= 0)
             break;
         samples += (uint64_t)done;
+        if (atomic_load_explicit(&run->stop, memory_order_relaxed))
+            break; /* not before the step: a thread that got no CPU until now would have no rate */
     }
     tally->end_ns = stk_now_ns();
     tally->samples = samples;
