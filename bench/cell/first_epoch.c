@@ -31,6 +31,9 @@ static int run_epoch(struct bench_run *run, struct bench_window *window)
         rc = bench_run_explain(run, bench_consumer_window(&run->consumer, &limits, window));
     if (rc == STOKER_OK)
         rc = bench_run_explain(run, bench_consumer_finish(&run->consumer));
+    if (rc == STOKER_OK)
+        rc = bench_run_read_stats(run);
+    window->stats = run->stats; /* a separate loader: what was read before the window counts too */
     return rc == STOKER_OK ? bench_together_add(run, window) : rc;
 }
 
@@ -66,8 +69,6 @@ static int measure(struct bench_run *run)
     const bool caches = rc == STOKER_OK && run->stats.cache != STOKER_CACHE_NONE;
     if (caches)
         rc = run_epoch(run, &window);
-    if (caches && rc == STOKER_OK)
-        rc = bench_run_read_stats(run);
     if (rc == STOKER_OK)
         stoker_loader_destroy(&run->consumer.loader); /* after a failure its error is needed */
     if (rc != STOKER_OK || !caches)

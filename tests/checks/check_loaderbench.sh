@@ -111,6 +111,23 @@ assert all(None not in row and None not in row.values() for row in table), "ragg
 PYTHON
 fi
 
+# From a file, one worker reads a first epoch alone; from the cache the consumer helps it if there is another CPU.
+if command -v python3 >/dev/null; then
+    python3 -c 'import sys; sys.stdout.buffer.write(bytes((0, 0, 8, 3, 0, 0, 1, 0, 0, 0, 0, 8, 0, 0, 0, 8)) + bytes(256 * 64))' \
+        >"$scratch/rows"
+    "$tool" --workers 1 --pin-memory off --batch-size 64 --repeats 1 --epochs 1 --seconds 0.01 --quiet --cache decoded \
+        --format json "idx:$scratch/rows" >"$scratch/one" || fail "one worker on a file: $?"
+    python3 - "$scratch/one" <<'PYTHON' || fail "the ceilings are not those of the threads that work"
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+cell = next(row for row in rows if row["kind"] == "cell")
+cpus = next(row["cpus"] for row in rows if row["kind"] == "machine")
+threads = {row["name"]: row["threads"] for row in rows if row["kind"] == "ceiling"}
+assert cell["first_epoch_ceiling"].startswith("bare ") and threads[cell["first_epoch_ceiling"]] == 1, rows
+assert cell["ceiling"] == "gather same ring" and threads["gather same ring"] == min(2, cpus), rows
+PYTHON
+fi
+
 # What is to be pasted compiles.
 if command -v "${CC:-cc}" >/dev/null; then
     {
