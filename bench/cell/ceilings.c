@@ -331,7 +331,8 @@ static int measure_gpu(struct bench_run *run, double *rate)
     return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_COPY_GPU, &beside) : rc;
 }
 
-/* On a GPU the lower of two ceilings counts: that of the host, that of the copies. */
+/* On a GPU the lower of two ceilings counts: that of the host, that of the copies. With --cold there
+ * are no shares from which to name the lower one, so it is the host's. */
 int bench_run_ceilings(struct bench_run *run)
 {
     if (!run->bench->arguments->ceilings || !run->figure->has_fitting)
@@ -340,7 +341,8 @@ int bench_run_ceilings(struct bench_run *run)
     int rc = measure_fitting(run, &rate);
     if (rc == STOKER_OK && run->bench->gpu != NULL)
         rc = measure_gpu(run, &copied);
-    rate = fmin(rate, copied); /* if one is NaN, the other */
+    if (!run->bench->arguments->cold)
+        rate = fmin(rate, copied); /* if one is NaN, the other */
     bench_series_push(&run->figure->fitting_rates, rate);
     bench_series_push(&run->figure->shares, share_of(run, rate));
     return rc == STOKER_OK ? measure_beside(run) : rc;
