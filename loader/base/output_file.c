@@ -87,7 +87,7 @@ static int follow_link(int fd, char path[PATH_MAX])
 /* Look at what target->path names, and follow it if it is a link. Returns 0 or an errno; *more = call again. */
 static int take_step(struct target *target, bool *more)
 {
-    struct stat there, folder;
+    struct stat there, folder = { .st_mode = 0 };
     *more = false;
     const int fd = open(target->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)

@@ -19,8 +19,15 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 # MPI libraries keep memory until the program ends.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
-$by_status && exec timeout -k 5 100 "$mpirun" -n "$ranks" "$@"
-output=$(timeout -k 5 100 "$mpirun" -n "$ranks" "$@" 2>&1) || true
+# Two mpiruns that make or remove Open MPI's folder in /tmp at the same time fail.
+session=$(mktemp -d)
+trap 'rm -rf "$session"' EXIT
+export OMPI_MCA_orte_tmpdir_base=$session
+if $by_status; then
+    timeout -k 5 1500 "$mpirun" -n "$ranks" "$@"
+    exit
+fi
+output=$(timeout -k 5 1500 "$mpirun" -n "$ranks" "$@" 2>&1) || true
 [ "$(grep -c '^passed$' <<<"$output")" -eq "$ranks" ] && exit
 printf '%s\n' "$output"
 exit 1

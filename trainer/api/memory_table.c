@@ -7,8 +7,11 @@
 
 void stoker_trainer_get_memory(const stoker_trainer *trainer, stoker_trainer_memory *out)
 {
-    if (out != NULL)
-        *out = trainer == NULL ? (stoker_trainer_memory){ 0 } : trainer->memory;
+    if (out == NULL)
+        return;
+    *out = (stoker_trainer_memory){ 0 };
+    if (trainer != NULL)
+        *out = trainer->memory;
 }
 
 enum { TABLE_BYTES = 3072 };

@@ -341,16 +341,22 @@ static bool is_allocated(j_decompress_ptr decompress, const void *at, size_t byt
     return offset <= arena->used && bytes <= arena->used - offset && offset % sizeof(void *) == 0;
 }
 
+/* Returns where the library with that function begins; NULL if it is in none. */
+static const void *library_of(const void *function_pointer)
+{
+    void *function;
+    Dl_info found;
+    memcpy(&function, function_pointer, sizeof(function));
+    return dladdr(function, &found) != 0 ? found.dli_fbase : NULL;
+}
+
 /* Returns true if the two members hold functions of the library that also has reset_error_mgr(). */
 static bool has_methods(j_decompress_ptr decompress)
 {
     const struct entropy_methods *methods = (const void *)decompress->entropy;
-    Dl_info own, start, decode;
-    return is_allocated(decompress, methods, sizeof(*methods)) &&
-           dladdr((void *)(uintptr_t)decompress->err->reset_error_mgr, &own) != 0 &&
-           dladdr((void *)(uintptr_t)methods->start_pass, &start) != 0 &&
-           dladdr((void *)(uintptr_t)methods->decode_mcu, &decode) != 0 &&
-           own.dli_fbase == start.dli_fbase && own.dli_fbase == decode.dli_fbase;
+    const void *own = library_of(&decompress->err->reset_error_mgr);
+    return is_allocated(decompress, methods, sizeof(*methods)) && own != NULL &&
+           own == library_of(&methods->start_pass) && own == library_of(&methods->decode_mcu);
 }
 
 /* Check the arguments before they are used. */
