@@ -203,7 +203,7 @@ int stk_output_open_in_place(const char *path)
 
 int stk_output_create(const char *path, int flags, mode_t mode)
 {
-    struct stat folder, about;
+    struct stat folder = { .st_mode = 0 }, about;
     const int fd = open(path, (flags & ~O_TRUNC) | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return -1;
