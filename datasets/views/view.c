@@ -328,7 +328,7 @@ void stk_view_free(struct stk_view *view)
     stk_free(view);
 }
 
-/* Not before it is asked for: each source's takes a look at up to 65,536 samples. */
+/* Computed on demand: the fingerprint of a source looks at up to 65,536 samples. */
 static uint64_t find_fingerprint(const void *self)
 {
     const struct stk_view *view = self;

@@ -262,7 +262,7 @@ static bool is_whole(const struct stk_ranks *found)
     return found->rank != UNKNOWN && found->world_size != UNKNOWN;
 }
 
-/* Of rank and number of processes one is not set: another launcher must have said both. */
+/* Rank or number of processes is missing: another launcher must give both. */
 static int complete(const struct stk_ranks *first, const struct stk_ranks *found,
                     stoker_error *error)
 {

@@ -49,7 +49,7 @@ struct target {
     struct stat about; /* if it exists */
 };
 
-/* The folder of a path that names a file in it. Returns 0 or an errno. */
+/* Look at the folder that holds `path`. Returns 0 or an errno. */
 static int stat_folder(const char *path, struct stat *out)
 {
     char folder[PATH_MAX];
@@ -61,7 +61,7 @@ static int stat_folder(const char *path, struct stat *out)
     return stat(folder[0] == '\0' ? "." : folder, out) == 0 ? 0 : errno;
 }
 
-/* Returns true if somebody else put it where everybody may put files, but only owners remove them (/tmp). */
+/* Returns true if another user owns the file, and its folder is sticky and open to others, as /tmp is. */
 static bool is_foreign(const struct stat *folder, const struct stat *about)
 {
     return (folder->st_mode & S_ISVTX) != 0 && (folder->st_mode & (S_IWGRP | S_IWOTH)) != 0 &&

@@ -77,7 +77,7 @@ static inline bool stk_part_is_range(const stoker_part *part)
     return part->extent.path != NULL && (part->flags & STOKER_PART_RANGE) != 0;
 }
 
-/* The number that a data set adds to what can be seen of it. */
+/* Returns what the data set itself contributes to its fingerprint. */
 static inline uint64_t stk_dataset_own_fingerprint(const stoker_dataset *dataset)
 {
     return dataset->find_fingerprint != NULL ? dataset->find_fingerprint(dataset->self)

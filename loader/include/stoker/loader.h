@@ -93,8 +93,8 @@ typedef enum stoker_last {
      * that were added, which are the last ones of the batch. */
     STOKER_LAST_PAD = 2,
     /* It is filled up in the same way, but only until every rank has as many samples as rank 0: with DEAL_POSITIONS world_size - 1
-     * are added at most, as by PyTorch's DistributedSampler. So no rank gets an empty batch, of which a mean loss is no number.
-     * With batch_values_max a rank without a batch gets that of another one, all of it padded. Of one rank the same as SHORT. */
+     * are added at most, as by PyTorch's DistributedSampler. So no rank gets an empty batch, whose mean loss would be NaN.
+     * With batch_values_max a rank without a batch gets that of another one, all of it padded. With one rank it equals SHORT. */
     STOKER_LAST_EVEN = 3
 } stoker_last;
 

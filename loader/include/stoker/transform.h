@@ -60,7 +60,7 @@ typedef struct stoker_transform {
     /* Its width / height, 1/64..64, min <= max; the logarithm is uniform; default 3/4 and 4/3. */
     float ratio_min, ratio_max;
 
-    /* The centre. Of an odd surplus half is rounded to an even number of pixels at the top and left, as in torchvision: of
+    /* The centre. Half of an odd surplus is rounded to an even number at the top and left, as in torchvision: of
      * 5 pixels 2 begin at 2, of 7 at 2. */
     stoker_size centre_crop;
     stoker_size random_crop; /* anywhere in the image and the `pad` pixels around it */

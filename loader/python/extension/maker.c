@@ -140,7 +140,7 @@ static int fill_all(const struct maker *maker, PyObject *values, stoker_row *row
     return 0;
 }
 
-/* The exception that is set as what make() returns. `in_call`: the thread is that of a Python call, which raises what stays set. */
+/* Convert the pending exception to make()'s return code. `in_call`: a Python call made by this thread raises what stays set. */
 static int failed_by_exception(core_state *state, bool in_call, stoker_error *error)
 {
     const bool no_memory = PyErr_ExceptionMatches(PyExc_MemoryError) != 0;

@@ -189,6 +189,16 @@ static stoker_dataset *open_own(struct own_set *set)
     return dataset;
 }
 
+static const struct own_set usual = { .info = { .struct_size = sizeof(stoker_dataset_info),
+                                                .count = 70,
+                                                .dtype = STOKER_DTYPE_UINT8,
+                                                .rank = 1,
+                                                .shape = { 8 },
+                                                .encoded_bytes_max = 8,
+                                                .has_paths = true,
+                                                .directory = AT_FDCWD },
+                                      .root = "/a/b/name" };
+
 static struct stk_fingerprint of_own(struct own_set *set)
 {
     stoker_dataset *dataset = open_own(set);
@@ -199,15 +209,7 @@ static struct stk_fingerprint of_own(struct own_set *set)
 
 CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
 {
-    struct own_set set = { .info = { .struct_size = sizeof(stoker_dataset_info),
-                                     .count = 70,
-                                     .dtype = STOKER_DTYPE_UINT8,
-                                     .rank = 1,
-                                     .shape = { 8 },
-                                     .encoded_bytes_max = 8,
-                                     .has_paths = true,
-                                     .directory = AT_FDCWD },
-                           .root = "/a/b/name" };
+    struct own_set set = usual;
     const struct stk_fingerprint first = of_own(&set);
     set.root = "/moved/name";
     expect_same(first, of_own(&set));
@@ -224,15 +226,7 @@ CleanTest(fingerprint, of_an_own_set_counts_what_it_says)
 /* A view of a thousand sources is made without a look at their samples. */
 CleanTest(fingerprint, of_a_view_looks_at_its_sources_when_asked)
 {
-    struct own_set set = { .info = { .struct_size = sizeof(stoker_dataset_info),
-                                     .count = 70,
-                                     .dtype = STOKER_DTYPE_UINT8,
-                                     .rank = 1,
-                                     .shape = { 8 },
-                                     .encoded_bytes_max = 8,
-                                     .has_paths = true,
-                                     .directory = AT_FDCWD },
-                           .root = "/a/b/name" };
+    struct own_set set = usual;
     struct stk_fingerprint found[2];
     for (uint64_t turn = 0; turn < 2; turn++) {
         struct own_set other = set;

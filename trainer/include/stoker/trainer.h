@@ -325,7 +325,7 @@ STOKER_API int stoker_trainer_predict(stoker_trainer *trainer, const float *samp
                                       float *outputs);
 
 /* The last error of step, flush, evaluate or predict; NULL if there was none. Valid until the next
- * call. This and all that take a const trainer accept NULL, and give NULL or 0. */
+ * call. Getters accept a NULL trainer and return NULL or 0. */
 STOKER_API const stoker_error *stoker_trainer_error(const stoker_trainer *trainer);
 
 STOKER_API void stoker_trainer_get_memory(const stoker_trainer *trainer,
