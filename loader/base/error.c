@@ -61,11 +61,14 @@ static void join(stoker_error *error, const char *rest)
     stk_printable(error->path);
 }
 
-int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
-                  const char *format, ...)
+static int set_list(stoker_error *error, int code, stoker_stage stage,
+                    const struct stk_place *place, const char *format, va_list arguments)
 {
+    const struct stk_place nowhere = STK_NOWHERE;
     if (error == NULL)
         return code;
+    if (place == NULL)
+        place = &nowhere;
 
     stk_error_clear(error);
     error->code = code;
@@ -83,12 +86,9 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
     if (format == NULL) {
         append(rest, sizeof(rest), "%s", stoker_strerror(code));
     } else {
-        va_list arguments;
         if (code == STOKER_ENOMEM) /* what it was for is no reason without it */
             append(rest, sizeof(rest), "out of memory: ");
-        va_start(arguments, format);
         append_list(rest, sizeof(rest), format, arguments);
-        va_end(arguments);
     }
     if (place->os_errno != 0) {
         char text[96];
@@ -99,6 +99,47 @@ int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struc
             append(rest, sizeof(rest), ": %s", same ? ours : cause);
     }
     join(error, rest);
+    return code;
+}
+
+int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
+                  const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)set_list(error, code, stage, place, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+int stk_refuse_option(stoker_error *error, int code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)set_list(error, code, STOKER_STAGE_OPTIONS, NULL, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+int stk_refuse_spec(stoker_error *error, int code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)set_list(error, code, STOKER_STAGE_OPEN, NULL, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+int stk_refuse_file(stoker_error *error, int code, const char *path, uint64_t offset,
+                    const char *format, ...)
+{
+    struct stk_place place = STK_NOWHERE;
+    va_list arguments;
+    place.path = path;
+    place.offset = offset;
+    va_start(arguments, format);
+    (void)set_list(error, code, STOKER_STAGE_OPEN, &place, format, arguments);
+    va_end(arguments);
     return code;
 }
 

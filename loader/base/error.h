@@ -37,14 +37,24 @@ static inline void stk_error_clear(stoker_error *error)
         error->reserved[i] = 0;
 }
 
-/* Fill *error (NULL is allowed: nothing is written) and return code, so that a
- * failure is reported and returned in one line. The message becomes
- * "PATH: offset O: sample S: WHAT: errno text". Unknown parts are omitted. WHAT says what failed and
- * what was expected; of ENOMEM, what the memory was for.
- * format may be NULL: then WHAT is the text of the code. Path and message are made printable (printable.h): callers
- * insert names from outside as they are. */
+/* Fill *error (NULL is allowed: nothing is written) and return code, so that a failure is reported
+ * and returned in one line. place NULL = nowhere. The message becomes
+ * "PATH: offset O: sample S: WHAT: errno text"; unknown parts are omitted. WHAT says what failed and
+ * what was expected; of ENOMEM, what the memory was for. format NULL = the text of the code. Path and
+ * message are made printable (printable.h): callers insert names from outside as they are. */
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The usual refusals, in one line each. Fill *error (NULL is allowed) and return code.
+ *   stk_refuse_option   an option or argument of a call: stage OPTIONS
+ *   stk_refuse_spec     a spec, or what a data set's callbacks describe: stage OPEN
+ *   stk_refuse_file     a file, at offset (or STOKER_NO_OFFSET), while it is opened: stage OPEN */
+int stk_refuse_option(stoker_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int stk_refuse_spec(stoker_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int stk_refuse_file(stoker_error *error, int code, const char *path, uint64_t offset,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Name the file of a failure that names none: "PATH: " before its message. NULL is allowed. Returns the error's code, or
  * `code` of NULL. */

@@ -62,6 +62,27 @@ void stk_free(void *block)
     free(head);
 }
 
+void *stk_array_grow(void *items, size_t item_bytes, size_t count, size_t *capacity, size_t more)
+{
+    enum { CAPACITY_FIRST = 16 };
+    size_t wanted = *capacity < CAPACITY_FIRST / 2 ? CAPACITY_FIRST : 2 * *capacity;
+    assert(count <= *capacity);
+    if (more <= *capacity - count && items != NULL)
+        return items;
+    if (more > SIZE_MAX / 2 - count)
+        return NULL;
+    if (wanted < count + more)
+        wanted = count + more;
+    void *larger = stk_calloc(wanted, item_bytes);
+    if (larger == NULL)
+        return NULL;
+    if (count > 0)
+        memcpy(larger, items, count * item_bytes);
+    stk_free(items);
+    *capacity = wanted;
+    return larger;
+}
+
 static size_t round_up(size_t bytes, size_t unit)
 {
     return (bytes + unit - 1) / unit * unit;

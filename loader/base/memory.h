@@ -16,6 +16,11 @@
 void *stk_calloc(size_t count, size_t bytes);
 void stk_free(void *block); /* NULL is allowed */
 
+/* Make room for `more` items behind the first `count` of an array from stk_calloc() (or NULL), which
+ * has memory for *capacity items. If they do not fit, at least double the capacity; new memory is zeroed.
+ * Returns the array, moved if it grew, or NULL if memory is out: the array is unchanged then. */
+void *stk_array_grow(void *items, size_t item_bytes, size_t count, size_t *capacity, size_t more);
+
 enum { STK_CACHE_LINE = 64, STK_HUGE_PAGE_BYTES = 2 << 20 };
 
 struct stk_region {

@@ -95,6 +95,33 @@ CleanTest(memory, sizes_that_overflow_are_refused)
     stk_region_unmap(&region);
 }
 
+CleanTest(memory, arrays_grow_and_keep_their_items)
+{
+    uint32_t *items = NULL;
+    size_t capacity = 0;
+    for (uint32_t count = 0; count < 1000; count++) {
+        uint32_t *grown = stk_array_grow(items, sizeof(items[0]), count, &capacity, 1);
+        cr_assert_not_null(grown);
+        cr_assert_lt(count, capacity);
+        items = grown;
+        items[count] = count;
+    }
+    for (uint32_t i = 0; i < 1000; i++)
+        cr_assert_eq(items[i], i);
+    const size_t before = capacity;
+    cr_assert_null(stk_array_grow(items, sizeof(items[0]), 1000, &capacity, SIZE_MAX - 1));
+    stk_fault_arm(STK_FAULT_MEMORY, 1);
+    cr_assert_null(stk_array_grow(items, sizeof(items[0]), 1000, &capacity, 5000));
+    cr_assert(stk_fault_disarm());
+    cr_assert_eq(capacity, before);
+    cr_assert_eq(items[999], 999);
+    items = stk_array_grow(items, sizeof(items[0]), 1000, &capacity, 5000);
+    cr_assert_not_null(items);
+    cr_assert_geq(capacity, 6000);
+    cr_assert_eq(items[999], 999);
+    stk_free(items);
+}
+
 CleanTest(memory, regions_are_whole_aligned_zeroed_pages)
 {
     static const size_t sizes[] = { 1, 4095, 4096, 4097, 1 << 20, (2 << 20) - 1, 2 << 20, 5 << 20 };

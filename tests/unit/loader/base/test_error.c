@@ -84,6 +84,24 @@ CleanTest(error, what_is_unknown_is_left_out)
                  STOKER_EINVAL);
 }
 
+CleanTest(error, refusals_have_their_stage_and_place)
+{
+    stoker_error error;
+    cr_assert_eq(stk_refuse_option(&error, STOKER_EINVAL, "batch_size %d", 0), STOKER_EINVAL);
+    cr_assert_eq(error.stage, STOKER_STAGE_OPTIONS);
+    cr_assert_str_eq(error.message, "batch_size 0");
+    cr_assert_eq(stk_refuse_spec(&error, STOKER_ENOMEM, "%s: the spec", "mix"), STOKER_ENOMEM);
+    cr_assert_eq(error.stage, STOKER_STAGE_OPEN);
+    cr_assert_str_eq(error.message, "out of memory: mix: the spec");
+    cr_assert_eq(error.offset, STOKER_NO_OFFSET);
+    cr_assert_eq(stk_refuse_file(&error, STOKER_EFORMAT, "a.idx", 4, "magic %x", 7),
+                 STOKER_EFORMAT);
+    cr_assert_eq(error.stage, STOKER_STAGE_OPEN);
+    cr_assert_str_eq(error.path, "a.idx");
+    cr_assert_str_eq(error.message, "a.idx: offset 4: magic 7");
+    cr_assert_eq(stk_refuse_file(NULL, STOKER_EFORMAT, "a.idx", 4, "unheard"), STOKER_EFORMAT);
+}
+
 /* "no such file or directory" is what the kernel says as well: once is enough. */
 CleanTest(error, a_message_is_not_repeated)
 {
