@@ -2,8 +2,8 @@
 #ifndef BENCH_ARGUMENTS_H
 #define BENCH_ARGUMENTS_H
 
-#include "bench/cli/options.h"
 #include "bench/result.h"
+#include "loader/cli/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #ifndef BENCH_OPTION_TABLE_H
 #define BENCH_OPTION_TABLE_H
 
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 
 /* Fills a struct bench_arguments. */
 struct cli_table bench_option_table(void);

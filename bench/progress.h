@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/cli/progress_line.h"
+#include "loader/cli/progress_line.h"
 
 struct bench_progress {
     struct cli_progress_line line;

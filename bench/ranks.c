@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-#include "bench/cli/interrupt.h"
 #include "bench/machine.h"
 #include "bench/result.h"
+#include "loader/cli/interrupt.h"
 #include "trainer/peers/choose.h"
 
 static const char *const places[] = { "open the data set",    "begin a cell", "check an epoch",

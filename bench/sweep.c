@@ -11,9 +11,9 @@
 #include "bench/sweep.h"
 #include "bench/advice.h"
 #include "bench/cell/together.h"
-#include "bench/cli/interrupt.h"
 #include "bench/output/short_number.h"
 #include "bench/progress.h"
+#include "loader/cli/interrupt.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* ceilings.c - the ceilings of one cell: which of them fit, and one measurement of each. */
 #include "bench/cell/run.h"
 #include "bench/cell/together.h"
-#include "bench/cli/interrupt.h"
 #include "bench/statistics.h"
+#include "loader/cli/interrupt.h"
 
 #include <assert.h>
 #include <math.h>

@@ -14,11 +14,11 @@
 #include "bench/cell/consumer.h"
 #include "bench/cell/run.h"
 #include "bench/cell/together.h"
-#include "bench/cli/interrupt.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/timing.h"
 #include "loader/base/clock.h"
+#include "loader/cli/interrupt.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* consumer.c - takes, touches and releases batches, and times whole epochs of that. */
 #include "bench/cell/consumer.h"
-#include "bench/cli/interrupt.h"
 #include "bench/result.h"
 #include "bench/timing.h"
 #include "loader/base/clock.h"
+#include "loader/cli/interrupt.h"
 
 #include <assert.h>
 #include <stoker/cuda.h>

@@ -10,7 +10,7 @@
 
 #include <stoker/error.h>
 
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 
 #define QUALITY_DEFAULT     90U
 #define LEVEL_DEFAULT       9U /* packed once, unpacked often: unpacking costs the same at all levels */

@@ -6,6 +6,7 @@
     public headers, base/, codec/  <-  datasets
     public headers, base/, kernels/train/  <-  trainer; its programs see public headers only
     public headers, trainer/peers/{peers,choose}.h  <-  bench
+    loader/cli/  <-  programs: bench, datasets/pack, trainer/programs
     each third-party header has one home
 
 Without arguments it checks the sources, after having seen on made-up files that each rule
@@ -25,7 +26,7 @@ PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/
                 "loader/base/thread_team.h", "loader/base/cuda_card.h", "loader/base/cuda_runtime.h", "loader/base/clock.h", "loader/base/thread.h")
 # Ranks of loaderbench meet as those of the trainer do, in host memory; it compiles a copy of the files behind these.
 PEER_HEADERS = ("trainer/peers/peers.h", "trainer/peers/choose.h")
-PROGRAM_CLI = "bench/cli/"  # what every program's command line shares; stoker_cli, too
+PROGRAM_CLI = "loader/cli/"  # command-line code of all programs; also in stoker_cli
 DATASET_HEADERS = ("arrays.h", "dataset.h", "codec.h", "tensor.h", "error.h", "export.h", "files.h", "rng.h", "views.h",
                    "mix.h")
 VIEW_HEADERS = ("loader/dataset/dataset.h", "loader/sampler/sampler.h", "loader/sampler/mix.h")
@@ -94,7 +95,7 @@ def kernel_family_rule(path, name):
 def project_rule(path, name):
     """Why `path` may not include the project's file `name`; None if it may."""
     here, there = part_of(path), part_of(name)
-    if name in PROGRAM_BASE and path.startswith(("bench/", "trainer/", "datasets/")):
+    if name in PROGRAM_BASE and path.startswith(("bench/", "trainer/", "datasets/", PROGRAM_CLI)):
         return None
     if name.startswith(PROGRAM_CLI) and path.startswith(("bench/", "trainer/programs/", "datasets/pack/")):
         return None
@@ -211,8 +212,11 @@ CAUGHT = [
     ("bench/ranks.c", '#include "trainer/peers/tcp_peers.h"'),
     ("loader/api/create.c", '#include "trainer/peers/peers.h"'),
     ("trainer/main.c", '#include "bench/list.h"'),
-    ("trainer/api/create.c", '#include "bench/cli/options.h"'),
-    ("bench/cli/options.c", '#include "loader/base/queue.h"'),
+    ("trainer/api/create.c", '#include "loader/cli/options.h"'),
+    ("loader/api/create.c", '#include "loader/cli/options.h"'),
+    ("loader/cli/options.c", '#include "loader/base/queue.h"'),
+    ("datasets/pack/arguments.c", '#include "bench/list.h"'),
+    ("trainer/programs/arguments.c", '#include "bench/list.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/queue.h"'),
     ("trainer/api/create.c", '#include "loader/pipeline/slots.h"'),
     ("datasets/pack/run.c", '#include "datasets/idx/idx.h"'),
@@ -258,8 +262,10 @@ ALLOWED = [
     ("bench/ranks.c", '#include "trainer/peers/choose.h"'),
     ("trainer/programs/trace.c", '#include "loader/base/output_file.h"'),
     ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
-    ("datasets/pack/arguments.c", '#include "bench/cli/options.h"'),
-    ("trainer/programs/arguments.c", '#include "bench/cli/options.h"'),
+    ("bench/arguments.c", '#include "loader/cli/options.h"'),
+    ("loader/cli/options.c", '#include <stoker/error.h>\n#include "loader/base/nearest.h"'),
+    ("datasets/pack/arguments.c", '#include "loader/cli/options.h"'),
+    ("trainer/programs/arguments.c", '#include "loader/cli/options.h"'),
     ("tests/unit/loader/test_x.c", '#include <criterion/criterion.h>\n#include "loader/pipeline/slots.h"'),
 ]
 FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/dataset/format.h", "loader/dataset/dataset.h",
@@ -267,7 +273,7 @@ FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h
          "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
          "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
-         "loader/base/nearest.h", "kernels/fatbin.h", "bench/cli/options.h", "trainer/peers/choose.h", "trainer/peers/tcp_peers.h",
+         "loader/base/nearest.h", "kernels/fatbin.h", "loader/cli/options.h", "trainer/peers/choose.h", "trainer/peers/tcp_peers.h",
          "trainer/peers/peers.h"}
 
 

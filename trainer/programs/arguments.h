@@ -9,7 +9,7 @@
 #include <stoker/loader.h>
 #include <stoker/trainer.h>
 
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 
 enum program { PROGRAM_MNIST = 1, PROGRAM_HOUSING = 2 };
 

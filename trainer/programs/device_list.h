@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 
 enum { DEVICES_MAX = 64, DEVICE_BYTES = 32 };
 

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "bench/cli/interrupt.h"
 #include "loader/base/clock.h"
+#include "loader/cli/interrupt.h"
 
 enum {
     RECORDED_ROWS = 400,    /* per run, roughly */

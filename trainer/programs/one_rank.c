@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/cli/interrupt.h"
 #include "loader/base/clock.h"
+#include "loader/cli/interrupt.h"
 #include "trainer/programs/fit.h"
 #include "trainer/programs/writable.h"
 

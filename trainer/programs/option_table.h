@@ -2,7 +2,7 @@
 #ifndef STK_PROGRAMS_OPTION_TABLE_H
 #define STK_PROGRAMS_OPTION_TABLE_H
 
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 #include "trainer/programs/arguments.h"
 
 struct cli_table option_table(enum program program);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/cli/progress_line.h"
+#include "loader/cli/progress_line.h"
 #include "trainer/programs/voice.h"
 
 struct progress {

@@ -1,5 +1,5 @@
 /* interrupt.c - see interrupt.h. A handler can reach nothing but a variable of the file. */
-#include "bench/cli/interrupt.h"
+#include "loader/cli/interrupt.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* values.c - see values.h. */
-#include "bench/cli/values.h"
+#include "loader/cli/values.h"
 
 #include <errno.h>
 #include <inttypes.h>

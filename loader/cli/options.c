@@ -1,5 +1,5 @@
 /* options.c - see options.h. getopt_long splits the line; the table says what each word may be. */
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 
 #include <assert.h>
 #include <getopt.h>
@@ -9,8 +9,8 @@
 
 #include <stoker/error.h>
 
-#include "bench/cli/values.h"
 #include "loader/base/nearest.h"
+#include "loader/cli/values.h"
 
 enum { LONG_BASE = 256 };
 

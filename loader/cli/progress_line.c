@@ -1,5 +1,5 @@
 /* progress_line.c - see progress_line.h. */
-#include "bench/cli/progress_line.h"
+#include "loader/cli/progress_line.h"
 
 #include <stdio.h>
 #include <string.h>

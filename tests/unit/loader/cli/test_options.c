@@ -7,7 +7,7 @@
 
 #include <stoker/error.h>
 
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 #include "support/leaks.h"
 
 enum { WORDS_MAX = 12, FIRST_PROGRAM = 1, SECOND_PROGRAM = 2 };

@@ -2,7 +2,7 @@
 #ifndef STK_CLI_VALUES_H
 #define STK_CLI_VALUES_H
 
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 
 /* Reads text (NULL for kinds without a value) into `to`. 0, or STOKER_EINVAL and a message. */
 int cli_read_value(const struct cli_option *row, const char *text, void *to,

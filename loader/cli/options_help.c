@@ -1,11 +1,11 @@
 /* options_help.c - prints the rows of an option table, each with its default, which is what the program's
  * own defaults put there and so cannot differ from what it does. */
-#include "bench/cli/options.h"
+#include "loader/cli/options.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "bench/cli/values.h"
+#include "loader/cli/values.h"
 
 enum { LEFT_COLUMNS = 26, COLUMNS = 80, TEXT_BYTES = 500 };
 
