@@ -10,7 +10,7 @@
 #include "loader/codec/webp/webp.h"
 
 enum {
-    KINDS = STK_IMAGE_KINDS,
+    KINDS = STK_SHARD_CODECS,
     PNG_COLOUR_AT = 25 /* colour type in a PNG file, 0 = gray */
 };
 
@@ -22,19 +22,10 @@ struct scratch {
 };
 
 static const struct stk_image_kind *const kinds[KINDS] = {
-    [STK_IMAGE_PNG] = &stk_image_png,
-    [STK_IMAGE_JPEG] = &stk_image_jpeg,
-    [STK_IMAGE_WEBP] = &stk_image_webp,
+    [STK_SHARD_PNG] = &stk_image_png,
+    [STK_SHARD_JPEG] = &stk_image_jpeg,
+    [STK_SHARD_WEBP] = &stk_image_webp,
 };
-
-/* The kind of a file with these first bytes; KINDS if unknown. */
-static int kind_of(const uint8_t *bytes, size_t size)
-{
-    int kind = 0;
-    while (kind < KINDS && !kinds[kind]->magic(bytes, size))
-        kind++;
-    return kind;
-}
 
 /* ---- the codec ------------------------------------------------------------------- */
 
@@ -90,8 +81,8 @@ static int choose(const struct stk_image_decoder *image, const struct scratch *s
 {
     if (in->size == 0)
         return refuse(error, STOKER_ETRUNCATED, "the file is empty");
-    const int kind = kind_of(in->bytes, in->size);
-    if (kind == KINDS)
+    const enum stk_shard_codec kind = stk_kind_of_bytes(in->bytes, in->size);
+    if (kinds[kind] == NULL)
         return refuse(error, STOKER_EMAGIC, UNKNOWN);
     *codec = image->of[kind];
     *own = scratch->of[kind];
@@ -103,7 +94,7 @@ static int choose(const struct stk_image_decoder *image, const struct scratch *s
 static bool has_colour(const stoker_encoded *in)
 {
     struct stk_image_shape shape;
-    if (stk_codec_png_magic(in->bytes, in->size))
+    if (stk_kind_of_bytes(in->bytes, in->size) == STK_SHARD_PNG)
         return in->size > PNG_COLOUR_AT && in->bytes[PNG_COLOUR_AT] != 0;
     return stk_image_probe(in->bytes, in->size, &shape, NULL) == STOKER_OK && shape.channels != 1;
 }
@@ -115,7 +106,7 @@ static int check_colour(const struct stk_image_decoder *image, const stoker_enco
     if ((!image->gray_found && !image->mask) || !has_colour(in))
         return STOKER_OK;
     if (image->mask)
-        return stk_codec_png_magic(in->bytes, in->size)
+        return stk_kind_of_bytes(in->bytes, in->size) == STK_SHARD_PNG
                    ? STOKER_OK /* has a palette, or its codec refuses it */
                    : refuse(error, STOKER_EFORMAT,
                             "a mask of colours: its values must be the gray levels of one channel");
@@ -194,6 +185,8 @@ int stk_image_decoder_init(struct stk_image_decoder *image,
                                              .values = options->mask };
     *image = (struct stk_image_decoder){ .gray_found = options->gray_found, .mask = options->mask };
     for (int kind = 0; kind < KINDS; kind++) {
+        if (kinds[kind] == NULL)
+            continue;
         const int rc = stk_image_codec_create(&image->of[kind], kinds[kind], &codec);
         if (rc != STOKER_OK && rc != STOKER_ENOTSUP) {
             stk_image_decoder_close(image);
@@ -238,9 +231,9 @@ int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *o
 {
     if (size == 0)
         return refuse(error, STOKER_ETRUNCATED, "the file is empty");
-    const int kind = kind_of(bytes, size);
-    return kind == KINDS ? refuse(error, STOKER_EMAGIC, UNKNOWN)
-                         : kinds[kind]->probe(bytes, size, NULL, out, error);
+    const enum stk_shard_codec kind = stk_kind_of_bytes(bytes, size);
+    return kinds[kind] == NULL ? refuse(error, STOKER_EMAGIC, UNKNOWN)
+                               : kinds[kind]->probe(bytes, size, NULL, out, error);
 }
 
 int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
@@ -248,9 +241,9 @@ int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size
 {
     stoker_error said = { .message = "" };
     int rc = stk_image_probe(bytes, size, out, &said);
-    const int kind = rc == STOKER_OK ? kind_of(bytes, size) : KINDS;
-    if (kind < KINDS && !kinds[kind]->present)
-        rc = refuse(&said, STOKER_ENOTSUP, kinds[kind]->missing);
+    const struct stk_image_kind *kind = kinds[stk_kind_of_bytes(bytes, size)];
+    if (rc == STOKER_OK && !kind->present)
+        rc = refuse(&said, STOKER_ENOTSUP, kind->missing);
     return rc == STOKER_OK ? rc
                            : stk_error_set(error, rc, STOKER_STAGE_OPEN, place,
                                            said.message[0] != '\0' ? "%s" : NULL, said.message);

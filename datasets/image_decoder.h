@@ -10,6 +10,7 @@
 #include "datasets/image_survey.h"
 #include "loader/base/error.h"
 #include "loader/codec/image.h"
+#include "loader/codec/kinds.h"
 
 /* The shape of a row, and how it was chosen. */
 struct stk_image_row {
@@ -25,13 +26,11 @@ struct stk_image_row {
 int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
                          const struct stk_survey_set *set, stoker_error *error);
 
-enum { STK_IMAGE_PNG, STK_IMAGE_JPEG, STK_IMAGE_WEBP, STK_IMAGE_KINDS };
-
 struct stk_image_decoder {
     stoker_codec codec;
-    stoker_codec *of[STK_IMAGE_KINDS]; /* NULL = not in this build */
-    bool gray_found;                   /* stk_image_row's */
-    bool mask;                         /* rows are values of one channel: colours are refused */
+    stoker_codec *of[STK_SHARD_CODECS]; /* NULL: not an image file, or not in this build */
+    bool gray_found;                    /* stk_image_row's */
+    bool mask;                          /* rows are values of one channel: colours are refused */
 };
 
 struct stk_image_decoder_options {

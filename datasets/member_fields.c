@@ -6,20 +6,13 @@
 #include <strings.h>
 
 #include "datasets/named.h"
-
-#define IMAGES "png;jpg;jpeg;webp"
+#include "loader/codec/kinds.h"
 
 /* The text after the last dot, or all of it. */
 static const char *type_of(const char *extension)
 {
     const char *dot = strrchr(extension, '.');
     return dot == NULL ? extension : dot + 1;
-}
-
-static bool is_image_type(const char *type)
-{
-    return strcasecmp(type, "png") == 0 || strcasecmp(type, "jpg") == 0 ||
-           strcasecmp(type, "jpeg") == 0 || strcasecmp(type, "webp") == 0;
 }
 
 /* What is before the type is a word for masks: "seg", "x.mask". */
@@ -41,7 +34,7 @@ static enum stk_member_use use_of(const char *extension)
         return STK_MEMBER_KEY;
     if (strcasecmp(type, "npy") == 0)
         return STK_MEMBER_ARRAY;
-    if (!is_image_type(type))
+    if (stk_kind_of_extension(type) == STK_SHARD_RAW)
         return STK_MEMBER_BYTES;
     return is_mask_stem(first, type) ? STK_MEMBER_MASK : STK_MEMBER_IMAGE;
 }
@@ -82,7 +75,7 @@ static const char *take_item(struct stk_member_fields *out, const struct stk_nam
         return "an extension has 1 to 127 bytes";
     memcpy(field->extensions, item->text, item->text_bytes);
     if (strcmp(field->extensions, "image") == 0)
-        (void)strcpy(field->extensions, IMAGES);
+        stk_kind_list_extensions(';', field->extensions, sizeof(field->extensions));
     field->use = use_of(field->extensions);
     if (item->name[0] != '\0')
         memcpy(field->name, item->name, sizeof(field->name));
@@ -118,8 +111,9 @@ int stk_member_fields_parse(struct stk_member_fields *out, const char *text, con
 void stk_member_fields_default(struct stk_member_fields *out)
 {
     *out = (struct stk_member_fields){
-        .at = { { .name = "image", .extensions = IMAGES, .use = STK_MEMBER_IMAGE },
+        .at = { { .name = "image", .use = STK_MEMBER_IMAGE },
                 { .name = "label", .extensions = "cls", .use = STK_MEMBER_LABEL } },
         .count = 2
     };
+    stk_kind_list_extensions(';', out->at[0].extensions, sizeof(out->at[0].extensions));
 }

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "datasets/folder/index.h"
@@ -23,14 +22,13 @@
 #include "datasets/opening.h"
 #include "datasets/source.h"
 #include "loader/base/open_beneath.h"
+#include "loader/codec/kinds.h"
 
 enum {
     ROW_BYTES_MAX = 1 << 30,
     LOOK_FOLDERS = 256, /* entries read to recognise a plain path */
     LOOK_FILES = 64
 };
-
-#define DEFAULT_EXTENSIONS "png,jpg,jpeg,webp"
 
 struct folder {
     struct stk_folder_tree tree;
@@ -274,7 +272,9 @@ static int choose_row(struct folder *folder, const struct opening *opening)
 /* ".PNG,jpg" becomes "png,jpg". */
 static int take_extensions(struct opening *opening)
 {
-    const char *from = opening->extensions[0] != '\0' ? opening->extensions : DEFAULT_EXTENSIONS;
+    if (opening->extensions[0] == '\0')
+        stk_kind_list_extensions(',', opening->extensions, sizeof(opening->extensions));
+    const char *from = opening->extensions;
     char *to = opening->wish.extensions;
     size_t used = 0;
     for (bool begins = true; *from != '\0'; from++) {
@@ -370,9 +370,7 @@ static int open_folder(stoker_dataset **out, const char *rest,
 static bool is_image_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    return dot != NULL && name[0] != '.' &&
-           (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 ||
-            strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".webp") == 0);
+    return dot != NULL && name[0] != '.' && stk_kind_of_extension(dot + 1) != STK_SHARD_RAW;
 }
 
 /* Returns true if an image is among the first entries of a subfolder. Follows no links. */

@@ -196,11 +196,9 @@ static const char *extension_of(const struct stk_pair_list *list, size_t at)
 static enum use use_of(const struct field *field, size_t at)
 {
     const char *extension = extension_of(&field->list, at);
-    const bool image = strcasecmp(extension, "png") == 0 || strcasecmp(extension, "jpg") == 0 ||
-                       strcasecmp(extension, "jpeg") == 0 || strcasecmp(extension, "webp") == 0;
     if (strcasecmp(extension, "npy") == 0)
         return USE_ARRAY;
-    if (!image)
+    if (stk_kind_of_extension(extension) == STK_SHARD_RAW)
         return USE_BYTES;
     return strncmp(field->name, "mask", 4) == 0 || strncmp(field->name, "seg", 3) == 0 ? USE_MASK
                                                                                        : USE_IMAGE;

@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "loader/base/thread_team.h"
 
@@ -15,29 +14,11 @@ struct pack_encoder {
     atomic_uint next; /* sample to take */
 };
 
-/* Returns true if the source says so, or if the bytes can show it. Those of rows cannot: a row of pixels
- * may begin as a file does. */
-static bool may_be_image(const char *stored_as)
-{
-    static const char *const names[] = { "png", "jpeg", "image" };
-    for (size_t i = 0; stored_as != NULL && i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(stored_as, names[i]) == 0)
-            return true;
-    return false;
-}
-
-static bool begins_with(const struct pack_sample *sample, const uint8_t *magic, size_t bytes)
-{
-    return sample->size >= bytes && memcmp(sample->bytes, magic, bytes) == 0;
-}
-
+/* Records of the rows' format are PNG or JPEG files. */
 static bool take_codec(struct pack_sample *sample)
 {
-    static const uint8_t png[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
-    static const uint8_t jpeg[3] = { 0xFF, 0xD8, 0xFF };
-    const bool is_png = begins_with(sample, png, sizeof(png));
-    sample->codec = is_png ? STK_SHARD_PNG : STK_SHARD_JPEG;
-    return is_png || begins_with(sample, jpeg, sizeof(jpeg));
+    sample->codec = stk_kind_of_bytes(sample->bytes, sample->size);
+    return sample->codec == STK_SHARD_PNG || sample->codec == STK_SHARD_JPEG;
 }
 
 /* Takes over the bytes of a sample that is stored as a PNG or JPEG file. False: it is none, or can no
@@ -45,7 +26,7 @@ static bool take_codec(struct pack_sample *sample)
 static bool keep(const stoker_dataset *source, struct pack_sample *sample)
 {
     stoker_part found = { 0 };
-    if (!may_be_image(stoker_dataset_stored_as(source, sample->id)) ||
+    if (!stk_kind_names_image(stoker_dataset_stored_as(source, sample->id)) ||
         stoker_dataset_locate(source, sample->id, &found, NULL) != STOKER_OK)
         return false;
     const size_t bytes_max = (size_t)found.extent.bytes + 1;

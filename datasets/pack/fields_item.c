@@ -15,28 +15,13 @@ bool pack_is_label(const stoker_field_info *field)
            (field->dtype == STOKER_DTYPE_INT64 || field->dtype == STOKER_DTYPE_FLOAT32);
 }
 
-static uint32_t codec_of_file(const struct pack_piece *piece)
-{
-    static const uint8_t png[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n' };
-    static const uint8_t jpeg[3] = { 0xFF, 0xD8, 0xFF };
-    if (piece->size >= sizeof(png) && memcmp(piece->bytes, png, sizeof(png)) == 0)
-        return STK_SHARD_PNG;
-    if (piece->size >= sizeof(jpeg) && memcmp(piece->bytes, jpeg, sizeof(jpeg)) == 0)
-        return STK_SHARD_JPEG;
-    return piece->size >= 12 && memcmp(piece->bytes, "RIFF", 4) == 0 &&
-                   memcmp(piece->bytes + 8, "WEBP", 4) == 0
-               ? STK_SHARD_WEBP
-               : STK_SHARD_RAW;
-}
-
 /* Returns true if the part is an image file: its codec says so, for a row of pixels may begin as a file does. */
 static bool is_file(const struct pack_fields *fields, uint32_t field, const stoker_part *part)
 {
     const stoker_field_kind kind = fields->at[field].kind;
     return fields->plan->arguments->codec == PACK_KEEP && part->codec != NULL &&
            (kind == STOKER_FIELD_IMAGE || kind == STOKER_FIELD_MASK) &&
-           (strcmp(part->codec->name, "image") == 0 || strcmp(part->codec->name, "png") == 0 ||
-            strcmp(part->codec->name, "jpeg") == 0);
+           stk_kind_names_image(part->codec->name);
 }
 
 /* Verify the checksum of a file that has one: it is not decoded. */
@@ -71,7 +56,7 @@ static bool keep(const struct pack_fields *fields, struct pack_item *item, uint3
     piece->bytes = piece->room.at;
     if (!is_whole(item, &parts[source_part], piece))
         return false;
-    piece->codec = codec_of_file(piece);
+    piece->codec = stk_kind_of_bytes(piece->bytes, piece->size);
     if (piece->codec != STK_SHARD_RAW)
         return true;
     (void)snprintf(item->error.message, sizeof(item->error.message),

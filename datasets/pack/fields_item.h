@@ -22,7 +22,7 @@ struct pack_piece {
     struct pack_room room; /* file or compressed bytes */
     const uint8_t *bytes;
     size_t size;
-    uint32_t codec; /* enum stk_shard_codec, or STK_SHARD_WEBP; RAW for NPY files, text and bytes */
+    uint32_t codec; /* enum stk_shard_codec; RAW for NPY files, text and bytes */
 };
 
 struct pack_item {

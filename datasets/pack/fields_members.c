@@ -102,9 +102,7 @@ static const char *type_of(const struct pack_fields *fields, const struct pack_i
         return in_archive(fields) && is_class_number(field) ? "cls" : "npy";
     const struct pack_piece *piece = &item->pieces[field->part];
     if (is_pixels(field))
-        return piece->codec == STK_SHARD_PNG    ? "png"
-               : piece->codec == STK_SHARD_JPEG ? "jpg"
-                                                : "webp";
+        return stk_kinds[piece->codec].extensions[0];
     if (field->kind == STOKER_FIELD_ARRAY)
         return "npy";
     return ends_with(field->name, "json") ? "json" : is_text(piece) ? "txt" : "bin";
@@ -138,7 +136,7 @@ void pack_members_extension(const struct pack_fields *fields, const struct pack_
 static void write_alternatives(const struct pack_fields *fields, uint32_t number,
                                char to[ALTERNATIVES_BYTES])
 {
-    static const char *const of_pixels[] = { "png", "jpg", "webp", NULL };
+    const char *of_pixels[STK_SHARD_CODECS + 1] = { NULL };
     static const char *const of_arrays[] = { "npy", NULL };
     static const char *const of_labels[] = { "cls", NULL };
     static const char *const of_json[] = { "json", NULL };
@@ -151,6 +149,9 @@ static void write_alternatives(const struct pack_fields *fields, uint32_t number
                                                                   : of_bytes;
     const bool kept = fields->plan->arguments->codec == PACK_KEEP;
     size_t used = 0;
+    for (uint32_t codec = 0, kinds = 0; codec < STK_SHARD_CODECS; codec++)
+        if (stk_kind_is_image(codec))
+            of_pixels[kinds++] = stk_kinds[codec].extensions[0];
     to[0] = '\0';
     for (; *type != NULL; type++) {
         char one[STOKER_FIELD_NAME_BYTES + 16];

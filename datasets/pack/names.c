@@ -9,7 +9,7 @@
 void pack_file_name(char *to, size_t bytes, const struct pack_sample *sample)
 {
     (void)snprintf(to, bytes, "%010" PRIu64 ".%s", sample->id,
-                   sample->codec == STK_SHARD_JPEG ? "jpg" : "png");
+                   stk_kinds[sample->codec].extensions[0]);
 }
 
 bool pack_file_number(const char *path, uint64_t *out)

@@ -137,11 +137,6 @@ static int inspect(const void *self, const stoker_encoded *in, stoker_image_head
 
 /* ---- create --------------------------------------------------------------------- */
 
-bool stk_field_decoder_is_image(uint32_t codec)
-{
-    return codec == STK_SHARD_PNG || codec == STK_SHARD_JPEG || codec == STK_SHARD_WEBP;
-}
-
 static int make_image(struct stk_field_decoder *decoder,
                       const struct stk_field_decoder_options *options)
 {
@@ -196,6 +191,6 @@ void stk_field_decoder_close(struct stk_field_decoder *decoder)
 void stk_field_decoder_describe(const struct stk_field_decoder *decoder, uint32_t codec,
                                 uint32_t sum, stoker_part *out)
 {
-    out->codec = stk_field_decoder_is_image(codec) ? &decoder->files : &decoder->codec;
+    out->codec = stk_kind_is_image(codec) ? &decoder->files : &decoder->codec;
     out->tag = sum | (uint64_t)codec << TAG_CODEC_SHIFT;
 }

@@ -31,9 +31,6 @@ struct stk_field_decoder_options {
     bool warnings_fail; /* warnings of an image decoder are errors */
 };
 
-/* Returns true for the codecs of image files. */
-bool stk_field_decoder_is_image(uint32_t codec);
-
 /* Make the codec of a decoder whose field, any_zstd and any_image are set. It must not be moved afterwards. Errors:
  * STOKER_ENOTSUP and *what (this build lacks a codec), STOKER_ENOMEM, STOKER_ELIMIT. */
 int stk_field_decoder_init(struct stk_field_decoder *decoder,

@@ -113,12 +113,8 @@ static const char *class_name(const void *self, uint32_t index)
 
 static const char *stored_as(const void *self, uint64_t id)
 {
-    static const char *const names[STK_SHARD_PART_CODECS] = {
-        [STK_SHARD_RAW] = "raw",   [STK_SHARD_LZ4] = "lz4",   [STK_SHARD_PNG] = "png",
-        [STK_SHARD_JPEG] = "jpeg", [STK_SHARD_ZSTD] = "zstd", [STK_SHARD_WEBP] = "webp"
-    };
     const struct stk_fielded *set = self;
-    return names[set->parts[id * set->part_count].codec];
+    return stk_kinds[set->parts[id * set->part_count].codec].name;
 }
 
 static void destroy(void *self)
@@ -157,7 +153,7 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
 static bool only_images(const struct stk_fielded *set, uint32_t part)
 {
     for (uint64_t i = 0; i < set->count; i++)
-        if (!stk_field_decoder_is_image(set->parts[i * set->part_count + part].codec))
+        if (!stk_kind_is_image(set->parts[i * set->part_count + part].codec))
             return false;
     return true;
 }

@@ -75,7 +75,7 @@ static int load_parts(struct stk_fielded *set, const struct stk_fielded_opening 
         if (rc != STOKER_OK)
             return stk_fielded_refuse(opening, file, rc, header->index_at + entry_at, what);
         decoder->any_zstd = decoder->any_zstd || part.codec == STK_SHARD_ZSTD;
-        decoder->any_image = decoder->any_image || stk_field_decoder_is_image(part.codec);
+        decoder->any_image = decoder->any_image || stk_kind_is_image(part.codec);
         set->parts[first * set->part_count + i] = (struct stk_fielded_part){ .offset = part.offset,
                                                                              .bytes = part.bytes,
                                                                              .sum = part.sum,

@@ -281,7 +281,7 @@ int stk_fields_part_load(struct stk_fields_part *out, const uint8_t *from,
                                      .sum = stk_load_le32(from + IN_SUM),
                                      .codec = from[IN_CODEC] };
     *what = NULL;
-    if (out->codec >= STK_SHARD_PART_CODECS || (header->needs >> out->codec & 1) == 0)
+    if (out->codec >= STK_SHARD_CODECS || (header->needs >> out->codec & 1) == 0)
         *what = "a codec that the header does not name";
     else if (!stk_shard_all_zero(from + IN_PART_ZEROS, STK_SHARD_PART_BYTES - IN_PART_ZEROS))
         *what = "bytes of a part that must be 0";

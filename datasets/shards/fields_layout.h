@@ -21,9 +21,7 @@ enum {
     STK_SHARD_FIELDS_VERSION = 2,
     STK_SHARD_FIELD_BYTES = 160,
     STK_SHARD_PART_BYTES = 24,
-    STK_SHARD_LABEL_BYTES = 8,
-    STK_SHARD_WEBP = 5, /* a part's codec besides those of enum stk_shard_codec: a WebP file */
-    STK_SHARD_PART_CODECS = 6
+    STK_SHARD_LABEL_BYTES = 8
 };
 
 /* Flags that a reader must know or refuse: bit c = some part has codec c. */
@@ -66,7 +64,7 @@ struct stk_fields_part {
     uint64_t offset;
     uint32_t bytes; /* 0 only if its field varies */
     uint32_t sum;   /* CRC-32C of those bytes */
-    uint32_t codec; /* enum stk_shard_codec, or STK_SHARD_WEBP */
+    uint32_t codec; /* enum stk_shard_codec */
 };
 
 /* Bytes of a field of one sample, the longest if it varies, or of an entry along its first axis; 0 = not a legal shape. */

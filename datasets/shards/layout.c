@@ -255,7 +255,7 @@ int stk_shard_entry_load(struct stk_shard_entry *out, const uint8_t *from,
                                      .sum = stk_load_le32(from + IN_SUM),
                                      .codec = (enum stk_shard_codec)codec };
     *what = NULL;
-    if (codec >= STK_SHARD_CODECS || (header->needs >> codec & 1) == 0)
+    if (codec >= STK_SHARD_RECORD_CODECS || (header->needs >> codec & 1) == 0)
         *what = "a codec that the header does not name";
     else if (!stk_shard_all_zero(from + IN_ZEROS, IN_LABEL - IN_ZEROS))
         *what = "bytes that must be 0";

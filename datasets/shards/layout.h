@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
+#include "loader/codec/kinds.h"
+
 enum {
     STK_SHARD_VERSION = 1,
     STK_SHARD_BLOCK_BYTES = 4096, /* header, index and file end on a multiple of it */
@@ -23,17 +25,8 @@ enum {
     STK_SHARD_ALIGNMENT_MAX = 4096, /* alignment of records, at most */
     STK_SHARD_NAMES_MAX = 16 << 20,
     STK_SHARD_CLASSES_MAX = 1 << 20,
-    STK_SHARD_ROW_BYTES_MAX = 1 << 30
-};
-
-/* How a record is stored. */
-enum stk_shard_codec {
-    STK_SHARD_RAW = 0,  /* the row */
-    STK_SHARD_LZ4 = 1,  /* the row as one LZ4 block */
-    STK_SHARD_PNG = 2,  /* a PNG file of the row */
-    STK_SHARD_JPEG = 3, /* a JPEG file */
-    STK_SHARD_ZSTD = 4, /* the row as one Zstandard frame */
-    STK_SHARD_CODECS = 5
+    STK_SHARD_ROW_BYTES_MAX = 1 << 30,
+    STK_SHARD_RECORD_CODECS = STK_SHARD_WEBP /* records have a lower codec */
 };
 
 /* Flags that a reader must know or refuse: bit c = the shard has records of codec c; the last: the rows have a name. */

@@ -130,9 +130,7 @@ static int inspect(const void *self, const stoker_encoded *in, stoker_image_head
     const stoker_codec *image = image_codec(self);
     const enum stk_shard_codec codec = codec_of(in->tag);
     *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
-    return codec == STK_SHARD_PNG || codec == STK_SHARD_JPEG
-               ? image->inspect(image->self, in, header, error)
-               : STOKER_OK;
+    return stk_kind_is_image(codec) ? image->inspect(image->self, in, header, error) : STOKER_OK;
 }
 
 /* ---- create --------------------------------------------------------------------- */
@@ -148,9 +146,9 @@ static const char *missing_in_build(const struct stk_shard_decoder *decoder, uin
         return "LZ4 records, but this library was built without liblz4";
     if (needs_any(needs, STK_SHARD_ZSTD) && !stk_zstd_present())
         return "Zstandard records, but this library was built without libzstd";
-    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.of[STK_IMAGE_PNG] == NULL)
+    if (needs_any(needs, STK_SHARD_PNG) && decoder->image.of[STK_SHARD_PNG] == NULL)
         return "PNG records, but this library was built without libpng";
-    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.of[STK_IMAGE_JPEG] == NULL)
+    if (needs_any(needs, STK_SHARD_JPEG) && decoder->image.of[STK_SHARD_JPEG] == NULL)
         return "JPEG records, but this library was built without libjpeg-turbo";
     return NULL;
 }

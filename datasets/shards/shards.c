@@ -139,14 +139,8 @@ static const char *class_name(const void *self, uint32_t index)
 
 static const char *stored_as(const void *self, uint64_t id)
 {
-    static const char *const names[STK_SHARD_CODECS] = { [STK_SHARD_RAW] = "raw",
-                                                         [STK_SHARD_LZ4] = "lz4",
-                                                         [STK_SHARD_PNG] = "png",
-                                                         [STK_SHARD_JPEG] = "jpeg",
-                                                         [STK_SHARD_ZSTD] = "zstd" };
     const struct shards *shards = self;
-    assert(shards->records[id].codec < STK_SHARD_CODECS);
-    return names[shards->records[id].codec];
+    return stk_kinds[shards->records[id].codec].name;
 }
 
 static void destroy(void *self)

@@ -122,7 +122,7 @@ int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind
         return STOKER_ENOMEM;
     *codec = (struct stk_image_codec){
         .codec = { .struct_size = sizeof(stoker_codec),
-                   .name = kind->name,
+                   .name = stk_kinds[kind->number].name,
                    .self = codec,
                    .open = kind->open,
                    .close = kind->close,

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stoker/codec.h>
 
+#include "loader/codec/kinds.h"
+
 /* A row of 8-bit samples, channels last: 1 gray, 3 RGB, 4 RGBA (opaque if the file has no alpha). A
  * file of other colours is converted, one of another size refused. */
 struct stk_image_shape {
@@ -82,14 +84,11 @@ static inline struct stk_image_range stk_image_range(uint32_t at, uint32_t count
 
 /* One kind of image file: stk_image_png, stk_image_jpeg, stk_image_webp. */
 struct stk_image_kind {
-    const char *name;        /* "png" */
-    const char *missing;     /* the error in a build without its library */
-    bool present;            /* in this build; if false, only magic and probe are set */
-    uint32_t side_max;       /* longest side of a row */
-    uint64_t any_pixels_max; /* the largest that options may ask for */
-
-    /* Returns true if the bytes start like such a file. */
-    bool (*magic)(const uint8_t *bytes, size_t size);
+    enum stk_shard_codec number; /* in stk_kinds, with its name and magic */
+    const char *missing;         /* the error in a build without its library */
+    bool present;                /* in this build; if false, only probe is set */
+    uint32_t side_max;           /* longest side of a row */
+    uint64_t any_pixels_max;     /* the largest that options may ask for */
 
     /* Find a file's shape from its first bytes, without decoding and without the library. limits may be
      * NULL. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED (more bytes are needed), STOKER_EFORMAT,

@@ -538,11 +538,10 @@ static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoke
 #endif
 
 const struct stk_image_kind stk_image_jpeg = {
-    .name = "jpeg",
+    .number = STK_SHARD_JPEG,
     .missing = "this build reads no JPEG files: it was made without libjpeg-turbo",
     .side_max = UINT16_MAX,
     .any_pixels_max = (uint64_t)STK_IMAGE_SIDE_MAX * STK_IMAGE_SIDE_MAX,
-    .magic = stk_codec_jpeg_magic,
     .probe = stk_codec_jpeg_probe,
 #ifdef STOKER_HAVE_JPEG
     .present = true,

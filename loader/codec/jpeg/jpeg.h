@@ -30,9 +30,6 @@
 
 extern const struct stk_image_kind stk_image_jpeg;
 
-/* stk_image_kind.magic */
-bool stk_codec_jpeg_magic(const uint8_t *bytes, size_t size);
-
 /* stk_image_kind.probe: gray is 1 channel, colour and CMYK 3. The shape comes after what a camera
  * writes first (a thumbnail, a colour profile), so the whole file may be needed. */
 int stk_codec_jpeg_probe(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,

@@ -42,11 +42,6 @@ struct walking {
     stoker_error *error;
 };
 
-bool stk_codec_jpeg_magic(const uint8_t *bytes, size_t size)
-{
-    return size >= 3 && bytes[0] == 0xFF && bytes[1] == SOI && bytes[2] == 0xFF;
-}
-
 /* Find the next marker and step behind it; -1 if the file ends first. */
 static int next_marker(struct walking *walking)
 {

@@ -128,14 +128,13 @@ static int decode(const struct stk_image_codec *png, void *scratch, const stoker
 }
 
 const struct stk_image_kind stk_image_png = {
-    .name = "png",
+    .number = STK_SHARD_PNG,
     .missing = "this build reads no PNG files: it was made without libpng",
 #ifdef STOKER_HAVE_PNG
     .present = true,
 #endif
     .side_max = INT32_MAX,
     .any_pixels_max = (uint64_t)1 << 40,
-    .magic = stk_codec_png_magic,
     .probe = stk_codec_png_probe,
     .open = open_scratch,
     .open_any = open_any,

@@ -26,9 +26,6 @@
 
 extern const struct stk_image_kind stk_image_png;
 
-/* stk_image_kind.magic */
-bool stk_codec_png_magic(const uint8_t *bytes, size_t size);
-
 enum { STK_PNG_PROBE_BYTES = 33 }; /* enough bytes of a file to probe it */
 
 /* stk_image_kind.probe: gray is 1 channel, RGB and palettes are 3, with alpha 4; a palette's

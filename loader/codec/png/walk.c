@@ -31,11 +31,6 @@ enum {
 static const uint8_t signature[STK_PNG_SIGNATURE_BYTES] = { 0x89, 'P',  'N',  'G',
                                                             0x0D, 0x0A, 0x1A, 0x0A };
 
-bool stk_codec_png_magic(const uint8_t *bytes, size_t size)
-{
-    return size >= sizeof(signature) && memcmp(bytes, signature, sizeof(signature)) == 0;
-}
-
 bool stk_png_chunk_at(const uint8_t *bytes, size_t size, size_t at, struct stk_png_chunk *out)
 {
     assert(at <= size);

@@ -44,11 +44,6 @@ struct chunk {
     const uint8_t *body;
 };
 
-bool stk_codec_webp_magic(const uint8_t *bytes, size_t size)
-{
-    return size >= RIFF_BYTES && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBP", 4) == 0;
-}
-
 static uint32_t load_le24(const uint8_t *bytes)
 {
     return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16;

@@ -157,11 +157,10 @@ static int decode(const struct stk_image_codec *webp, void *scratch, const stoke
 #endif
 
 const struct stk_image_kind stk_image_webp = {
-    .name = "webp",
+    .number = STK_SHARD_WEBP,
     .missing = "this build reads no WebP files: it was made without libwebp",
     .side_max = UINT32_MAX,
     .any_pixels_max = (uint64_t)1 << 40,
-    .magic = stk_codec_webp_magic,
     .probe = stk_codec_webp_probe,
 #ifdef STOKER_HAVE_WEBP
     .present = true,

@@ -25,9 +25,6 @@
 
 extern const struct stk_image_kind stk_image_webp;
 
-/* stk_image_kind.magic */
-bool stk_codec_webp_magic(const uint8_t *bytes, size_t size);
-
 /* stk_image_kind.probe: 3 channels, 4 with alpha. */
 int stk_codec_webp_probe(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
                          struct stk_image_shape *out, stoker_error *error);

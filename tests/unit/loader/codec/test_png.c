@@ -356,13 +356,13 @@ CleanTest(codec_png, a_probe_reports_the_shape)
                                                                                : own);
         for (size_t size = 0; size < STK_PNG_PROBE_BYTES; size++)
             cr_assert_eq(stk_codec_png_probe(file.at, size, NULL, &shape, NULL), STOKER_ETRUNCATED);
-        cr_assert(stk_codec_png_magic(file.at, file.size));
-        cr_assert_not(stk_codec_png_magic(file.at, 7));
+        cr_assert(stk_kind_of_bytes(file.at, file.size) == STK_SHARD_PNG);
+        cr_assert_not(stk_kind_of_bytes(file.at, 7) == STK_SHARD_PNG);
     }
     file.at[1] = 'p';
     struct stk_image_shape shape = { 0 };
     cr_assert_eq(stk_codec_png_probe(file.at, file.size, NULL, &shape, NULL), STOKER_EMAGIC);
-    cr_assert_not(stk_codec_png_magic(file.at, file.size));
+    cr_assert_not(stk_kind_of_bytes(file.at, file.size) == STK_SHARD_PNG);
 }
 
 CleanTest(codec_png, a_probe_believes_no_header_with_a_flipped_bit)

@@ -98,7 +98,7 @@ CleanTest(codec_webp, a_probe_reports_the_shape)
     for (uint32_t sort = 0; sort < 4; sort++) {
         const struct stk_webp_kind kind = { 5, 9, (sort & 1) != 0, (sort & 2) != 0, NULL };
         struct stk_webp_file file = stk_webp_write(&kind);
-        cr_assert(stk_codec_webp_magic(file.at, file.size));
+        cr_assert(stk_kind_of_bytes(file.at, file.size) == STK_SHARD_WEBP);
         struct stk_image_shape shape = { 0 };
         size_t known_from = 0;
         for (size_t size = file.size; size > 0; size--) {
@@ -113,7 +113,7 @@ CleanTest(codec_webp, a_probe_reports_the_shape)
         cr_assert_eq(shape.channels, kind.alpha ? 4 : 3);
         file.at[8] = 'w';
         cr_assert_eq(stk_codec_webp_probe(file.at, file.size, NULL, &shape, NULL), STOKER_EMAGIC);
-        cr_assert_not(stk_codec_webp_magic(file.at, file.size));
+        cr_assert_not(stk_kind_of_bytes(file.at, file.size) == STK_SHARD_WEBP);
         free(file.at);
     }
 }
