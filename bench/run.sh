@@ -6,7 +6,7 @@
 #        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
 #        bench/run.sh transforms  the cost of crop, flip and resize, and Pillow's resize in turn
 #        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
-#        bench/run.sh fields    100 fields of 4 KiB against one of 400 KiB, pinned and not
+#        bench/run.sh fields    samples of 100 arrays of 4 KiB against one of 400 KiB, pinned and not
 #        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
 #        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
 #        bench/run.sh tokens    windows of tokens, against llm.c's rule, nanoGPT, Megatron, Grain, MosaicML Streaming; then cold
@@ -33,7 +33,7 @@ repeats=${STOKER_REPEATS:-50}
 rounds=${STOKER_ROUNDS:-3}
 window=0.02
 tool=$build/bench/loaderbench
-codecs=$build/bench/codecbench
+micro=$build/bench/micro
 pack=$build/datasets/pack/stoker-pack
 
 [ -x "$tool" ] || { echo "run.sh: no $tool; build first, or set STOKER_BUILD" >&2; exit 1; }
@@ -175,14 +175,33 @@ read_with_fio() {
         { rm -f "$rows/fio-$1.json"; echo "   fio failed: $(head -n 1 "$scratch/fio.log")"; }
 }
 
-# codec NAME WORD...: runs codecbench for one row.
-codec() {
-    local name=$1 status=0
-    shift
-    echo "== $name: codecbench $*"
-    "$codecs" "$@" >"$rows/$name.json" || status=$?
-    [ "$status" -eq 0 ] || rm -f "$rows/$name.json"
+# png NAME SPEC: times libpng and the fast path on the same files in memory.
+png() {
+    local status=0
+    echo "== $1: micro png $2"
+    "$micro" png "$2" >"$rows/$1.txt" || status=$?
+    [ "$status" -eq 0 ] || rm -f "$rows/$1.txt"
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || { echo "   failed (exit $status)"; failed=1; }
+}
+
+# Later epochs of decoded samples against a set that lies in memory as it is, and shards whose records are summed on each read
+# against the same summed once.
+measure_cached() {
+    local turn set
+    local held=(--workers 2 --pin-memory off --batch-size 64,512 --dtype float32 --ceilings off)
+    for turn in $(seq $processes); do
+        sweep "held-resident-$turn" 5 "${held[@]}" $(once "$turn") "$in_memory"
+        for set in folder:mnist-png shards:mnist-raw shards:mnist-lz4; do
+            sweep "held-${set#*:}-$turn" 5 "${held[@]}" --cache decoded $(once "$turn") "${set%%:*}:$scratch/${set#*:}"
+        done
+    done
+    held=(--workers 2 --pin-memory off --batch-size 64 --dtype as-stored --cache none --ceilings off)
+    for turn in $(seq $processes); do
+        for set in mnist-raw mnist-lz4 rgb-raw large-lz4; do
+            sweep "sum-$set-$turn" 7 "${held[@]}" "shards:$scratch/$set"
+            sweep "sum-once-$set-$turn" 7 "${held[@]}" "shards:$scratch/$set?verify=once"
+        done
+    done
 }
 
 # many_files: in memory if there is room, since the disk is not measured.
@@ -204,16 +223,11 @@ measure_formats() {
     case $resident in mnist:*) ;; *) in_memory=idx:$images ;; esac
     [ -x "$pack" ] || { echo "run.sh: no $pack; build first" >&2; exit 1; }
     make_formats
-    if [ -x "$codecs" ]; then
-        codec png-mnist png "folder:$scratch/mnist-png"
-        codec png-rgb png "folder:$scratch/rgb-png"
-        for set in mnist-raw mnist-lz4 rgb-raw large-lz4; do codec "sum-$set" sum "shards:$scratch/$set"; done
-        for batch in 64 512; do
-            for set in folder:mnist-png shards:mnist-raw shards:mnist-lz4; do
-                codec "cached-${set#*:}-$batch" cached "${set%%:*}:$scratch/${set#*:}" "$in_memory" "$batch"
-            done
-        done
+    if [ -x "$micro" ]; then
+        png png-mnist "folder:$scratch/mnist-png"
+        png png-rgb "folder:$scratch/rgb-png"
     fi
+    measure_cached
     measure_folders
     measure_shards
     echo "== bombs"
@@ -264,12 +278,11 @@ measure_peers() {
     return "$failed"
 }
 
-# Prints each ratio with its target; a missed target is no failure.
 measure_transforms() {
-    local bench=$build/bench/transforms/transformbench status=0
-    "$bench" || [ $? -eq 1 ]
+    local status=0
+    "$micro" transform
     echo
-    bench/peers/pillow_resize.py "$bench" || status=$?
+    bench/peers/pillow_resize.py "$micro" || status=$?
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || return "$status"
 }
 
@@ -337,7 +350,7 @@ points) measure_points ;;
 formats) measure_formats ;;
 transforms) measure_transforms ;;
 peers) measure_peers ;;
-fields) "$build/bench/fields/fieldsbench" || [ $? -eq 3 ] ;;
+fields) "$micro" fields ;;
 photos) measure_photos "${2:-}" ;;
 raw) measure_raw "${2:-}" ;;
 tokens) measure_tokens ;;

@@ -166,19 +166,6 @@ def types(folder):
     verdict(max(scores) - min(scores) <= 0.2, what, ", ".join(f"{run[2]:.2f} % at {run[1]:.0f} samples/s" for run in runs))
 
 
-def kernels(folder):
-    least_share = 0.8
-    what = f"kernels of a training step at {least_share} of a copy in the GPU's memory"
-    shares = {name: float(share) for name, share in
-              re.findall(r"^(stk_train_.*?) +[0-9.]+ GB/s +([0-9.]+) of a copy$", log(folder, "kernels"), re.M)}
-    if not shares:
-        verdict(None, what, "not measured")
-        return
-    below = sorted((share, name) for name, share in shares.items() if share < least_share)
-    verdict(not below, what, f"{len(shares)} kernels, least {min(shares.values()):.2f}"
-            + "".join(f"; {name} {share:.2f}" for share, name in below[:6]) + (f"; {len(below) - 6} more" if len(below) > 6 else ""))
-
-
 def peers(folder):
     rows = lines(os.path.join(folder, "torch-loading.jsonl"))
     if rows:
@@ -215,7 +202,6 @@ def main():
     gather(folder)
     training(folder, steps)
     types(folder)
-    kernels(folder)
     peers(folder)
 
 

@@ -10,7 +10,7 @@
 #   --minutes N   end within N minutes: fewer repeats, and what there is no time for is reported as such. FIRST_RUN.md says what
 #                 a first run prints
 #   --stand-in    no GPU: the stand-ins of a build with tests, to see that every step runs
-#   STEP          only steps whose names start with STEP: libraries tests train kernels sweep peers sanitize (all)
+#   STEP          only steps whose names start with STEP: libraries tests train sweep peers sanitize (all)
 #
 # STOKER_DATA names the folder that holds mnist/ (data). STOKER_CUDART names a CUDA runtime; by default
 # it is looked for where the linker and Python's packages have theirs, like cuDNN and cuBLASLt. STOKER_PYTHON
@@ -312,16 +312,6 @@ run_training() {
     done
 }
 
-run_kernels() {
-    local brief=()
-    if $quick; then brief=(--quick); fi
-    if [ -x "$build/bench/kernelbench" ]; then
-        step kernels 120 "$build/bench/kernelbench" "${brief[@]}"
-    elif wanted kernels; then
-        note kernels skipped 0 77
-    fi
-}
-
 run_peers() {
     local peers=$top/bench/peers mode short=()
     if $quick; then short=(--quick); fi
@@ -356,7 +346,6 @@ if ! $standin && wanted libraries; then
 fi
 run_tests
 run_training
-run_kernels
 run_sweeps
 run_peers
 run_sanitizer # the slowest, and the only one without figures

@@ -54,8 +54,7 @@ THIRD_PARTY = {
     "zstd.h": ("loader/codec/zstd.c", "datasets/pack/"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/cpu/onednn/",),
-    # bench/scaling measures the bare calls.
-    "mpi.h": ("trainer/peers/plugin/mpi.c", "bench/scaling/sums.c"),
+    "mpi.h": ("trainer/peers/plugin/mpi.c",),
     "cudnn_graph.h": ("trainer/backend/cuda/cudnn/library.h",),
     "nccl.h": ("tests/",),
     "nvimgcodec.h": ("tests/",),
@@ -108,10 +107,8 @@ def project_rule(path, name):
         return None
     if path.startswith("bench/device/") and name == "kernels/fatbin.h":
         return None  # loaderbench has kernels of its own
-    if path.startswith("bench/kernels/") and name.startswith("kernels/"):
-        return None  # it measures them
-    if path.startswith("bench/codecs/") and name == "loader/codec/png/png.h":
-        return None  # it asks for the slow way
+    if path == "bench/micro.c" and name in ("loader/codec/png/png.h", "loader/base/crc32c.h"):
+        return None  # it times them alone
     if path.startswith("trainer/programs/"):
         if name.startswith(("stoker/", "trainer/programs/")):
             return None

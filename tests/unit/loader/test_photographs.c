@@ -174,7 +174,7 @@ CleanTest(photographs, rows_from_parts_are_those_from_whole_images)
     remove_photographs(&photographs);
 }
 
-/* The bound is for pictures full of steps and noise; quality on photographs is measured by codecbench. */
+/* The bound is for pictures full of steps and noise; bench/README.md has figures for photographs. */
 CleanTest(photographs, rows_from_smaller_images_are_close)
 {
     struct photographs photographs;
