@@ -37,7 +37,7 @@ def merged(cells):
     found = []
     for same in runs.values():
         cell = dict(same[0], rates=[rate for run in same for rate in run["rates"]])
-        for name in ("samples_per_s", "ceiling_share", "best_ceiling_share"):
+        for name in ("samples_per_s", "ceiling_share"):
             values = [run[name] for run in same if run[name] is not None]
             cell[name] = statistics.median(values) if values else None
         found.append(cell)
@@ -89,8 +89,6 @@ def share_points(table, title, cells, targets, by_dtype):
         target = targets.get(dtype, targets["any"])
         name = f"{title} {dtype} batch {batch} workers {workers}".replace("  ", " ")
         figure = f"{millions(cell['samples_per_s'])}, {cell['ceiling_share']:.2f} of {cell['ceiling']}"
-        if cell["best_ceiling_share"] is not None:
-            figure += f", {cell['best_ceiling_share']:.2f} of the best ring"
         table.point(name, figure, f">= {target:.2f}", cell["ceiling_share"] >= target)
 
 

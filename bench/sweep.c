@@ -82,24 +82,18 @@ static void print_rows(struct sweep *sweep)
 }
 
 /* memcpy does not depend on the cell; it is measured once per round, under the same conditions as the
- * cells. */
+ * cells: on one thread, and on all CPUs. */
 static int measure_memcpy(struct bench_bench *bench)
 {
-    static const enum bench_ceiling_kind kinds[] = { BENCH_CEILING_MEMCPY_DRAM,
-                                                     BENCH_CEILING_MEMCPY_CACHE };
-    for (size_t index = 0; index < 4; index++) {
-        uint32_t threads = index < 2 ? 1 : bench->cpus;
-        struct bench_work work = { .threads =
-                                       threads < BENCH_THREADS_MAX ? threads : BENCH_THREADS_MAX,
-                                   .batch_size = 1,
-                                   .ring_rows = 1,
-                                   .seconds = 0.01 };
+    const uint32_t most = bench->cpus < BENCH_THREADS_MAX ? bench->cpus : BENCH_THREADS_MAX;
+    for (uint32_t threads = 1; threads <= most; threads = threads < most ? most : most + 1) {
+        struct bench_work work = {
+            .threads = threads, .batch_size = 1, .ring_rows = 1, .seconds = 0.01
+        };
+        struct bench_ceiling_row row = { .threads = threads, .dtype = "bytes" };
         double rate = NAN;
-        if (index >= 2 && threads == 1)
-            break;
-        int rc = bench_together_ceiling(bench->ranks, kinds[index % 2], &work, &rate, NULL);
-        struct bench_ceiling_row row = { .threads = work.threads, .dtype = "bytes" };
-        snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kinds[index % 2]));
+        snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(BENCH_CEILING_MEMCPY));
+        int rc = bench_together_ceiling(bench->ranks, BENCH_CEILING_MEMCPY, &work, &rate, NULL);
         if (rc == STOKER_OK)
             rc = bench_pool_add(&bench->pool, &row, 1, rate);
         if (rc != STOKER_OK)

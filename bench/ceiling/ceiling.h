@@ -12,23 +12,16 @@
 #include "kernels/convert/convert.h"
 
 enum bench_ceiling_kind {
-    BENCH_CEILING_GATHER_SAME,
-    BENCH_CEILING_GATHER_BEST,
+    BENCH_CEILING_GATHER,
     BENCH_CEILING_DECODE,
-    BENCH_CEILING_UNPACK,
     BENCH_CEILING_TRANSFORM, /* with crop, flip, resize */
     BENCH_CEILING_DECODE_TRANSFORM,
     BENCH_CEILING_URING,
     BENCH_CEILING_PREAD,
-    BENCH_CEILING_FILES_URING,
-    BENCH_CEILING_FILES,
     BENCH_CEILING_PARTS,    /* computed from others: read, then decode, then convert */
     BENCH_CEILING_PINNED,   /* to a GPU */
     BENCH_CEILING_PAGEABLE, /* to a GPU */
-    BENCH_CEILING_GATHER_GPU,
-    BENCH_CEILING_COPY_GPU, /* within its memory */
-    BENCH_CEILING_MEMCPY_DRAM,
-    BENCH_CEILING_MEMCPY_CACHE,
+    BENCH_CEILING_MEMCPY,
     BENCH_CEILING_COUNT
 };
 
@@ -50,7 +43,7 @@ struct bench_work {
     uint64_t copy_bytes; /* per batch */
 };
 
-/* "gather same ring", ... */
+/* "gather", ... */
 const char *bench_ceiling_name(enum bench_ceiling_kind kind);
 
 /* Measures once; not for BENCH_CEILING_PARTS. The result is samples per second, for memcpy bytes.
@@ -58,19 +51,11 @@ const char *bench_ceiling_name(enum bench_ceiling_kind kind);
 int bench_ceiling_measure(enum bench_ceiling_kind kind, const struct bench_work *work,
                           double *per_second, stoker_error *error);
 
-/* Returns true if "unpack" does the work of this data set: shards whose records are raw or LZ4. */
-bool bench_ceiling_unpack_fits(struct bench_material *material);
-
 /* Returns true if rows are delivered as they are stored. */
 static inline bool bench_keeps_rows(const struct stk_convert_plan *plan)
 {
     return plan->copies && (plan->layout == STOKER_LAYOUT_NHWC || plan->channels == 1);
 }
-
-/* Finds the fastest size of the ring that each thread writes in "gather best ring", in rows, by trying
- * a few. */
-int bench_ceiling_best_piece(const struct bench_work *work, uint32_t *piece_rows,
-                             stoker_error *error);
 
 /* The steps of each kind; see timed_steps.h. context is a struct bench_work. */
 struct bench_steps {
@@ -81,19 +66,12 @@ struct bench_steps {
 
 extern const struct bench_steps bench_steps_gather;
 extern const struct bench_steps bench_steps_decode;
-extern const struct bench_steps bench_steps_unpack;
 extern const struct bench_steps bench_steps_transform;
 extern const struct bench_steps bench_steps_decode_transform;
 extern const struct bench_steps bench_steps_uring; /* without liburing: setup = STOKER_ENOTSUP */
 extern const struct bench_steps bench_steps_pread;
-extern const struct bench_steps bench_steps_files_uring; /* as bench_steps_uring */
-extern const struct bench_steps bench_steps_files;
 extern const struct bench_steps bench_steps_pinned;
 extern const struct bench_steps bench_steps_pageable;
-/* Without nvcc, or for rows that are not bytes or not whole pieces: setup = STOKER_ENOTSUP. */
-extern const struct bench_steps bench_steps_gather_gpu;
-extern const struct bench_steps bench_steps_copy_gpu;
-extern const struct bench_steps bench_steps_memcpy_dram;
-extern const struct bench_steps bench_steps_memcpy_cache;
+extern const struct bench_steps bench_steps_memcpy;
 
 #endif

@@ -56,34 +56,8 @@ void bench_pool_summarize(struct bench_pool_entry *entry)
     entry->row.bytes_per_s = found.median * entry->row_bytes;
 }
 
-int bench_pool_piece(struct bench_pool *pool, const struct bench_work *work, uint32_t *rows,
-                     stoker_error *error)
-{
-    for (size_t index = 0; index < pool->piece_count; index++) {
-        const struct bench_pool_piece *piece = &pool->pieces[index];
-        if (piece->threads == work->threads && piece->batch_size == work->batch_size &&
-            piece->dtype == work->plan->to) {
-            *rows = piece->rows;
-            return STOKER_OK;
-        }
-    }
-    struct bench_pool_piece *more =
-        realloc(pool->pieces, (pool->piece_count + 1) * sizeof(pool->pieces[0]));
-    if (more == NULL)
-        return STOKER_ENOMEM;
-    pool->pieces = more;
-    int rc = bench_ceiling_best_piece(work, rows, error);
-    if (rc == STOKER_OK)
-        more[pool->piece_count++] = (struct bench_pool_piece){ .threads = work->threads,
-                                                               .batch_size = work->batch_size,
-                                                               .dtype = work->plan->to,
-                                                               .rows = *rows };
-    return rc;
-}
-
 void bench_pool_destroy(struct bench_pool *pool)
 {
-    free(pool->pieces);
     for (size_t index = 0; index < pool->count; index++)
         free(pool->entries[index].values);
     free(pool->entries);

@@ -15,24 +15,10 @@ struct bench_pool_entry {
     size_t count;
 };
 
-/* The best piece for one kind of gather, used by all its cells. */
-struct bench_pool_piece {
-    uint32_t threads;
-    uint32_t batch_size;
-    stoker_dtype dtype;
-    uint32_t rows;
-};
-
 struct bench_pool {
     struct bench_pool_entry *entries;
     size_t count;
-    struct bench_pool_piece *pieces;
-    size_t piece_count;
 };
-
-/* bench_ceiling_best_piece(), tried once per threads, batch size and type. */
-int bench_pool_piece(struct bench_pool *pool, const struct bench_work *work, uint32_t *rows,
-                     stoker_error *error);
 
 /* Adds one value, NaN for "cannot be measured here". STOKER_ENOMEM. */
 int bench_pool_add(struct bench_pool *pool, const struct bench_ceiling_row *key, double row_bytes,

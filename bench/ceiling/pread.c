@@ -1,7 +1,8 @@
-/* pread.c - the same random reads by plain system calls, one by one. */
+/* pread.c - the same random reads by plain system calls, one by one; of whole files: open, read, close. */
 #include "bench/ceiling/share.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -41,12 +42,21 @@ static int read_one(struct preader *preader, uint64_t sample, void *out)
     const struct bench_work *work = preader->share.work;
     const struct stk_convert_plan *plan = work->plan;
     bool direct = bench_keeps_rows(plan);
-    size_t wanted = work->material->bytes[sample];
+    const struct bench_material *material = work->material;
+    const bool own_file = material->paths != NULL;
+    const int fd = own_file
+                       ? openat(material->directory, material->paths[sample], O_RDONLY | O_CLOEXEC)
+                       : material->file.fd;
+    const size_t wanted = material->bytes[sample];
     ssize_t got = 0;
+    if (fd < 0)
+        return STOKER_EIO;
     do
-        got = pread(work->material->file.fd, direct ? out : preader->row, wanted,
-                    (off_t)work->material->offsets[sample]);
+        got = pread(fd, direct ? out : preader->row, wanted,
+                    own_file ? 0 : (off_t)material->offsets[sample]);
     while (got < 0 && errno == EINTR);
+    if (own_file)
+        close(fd);
     if (got < 0 || (size_t)got != wanted)
         return STOKER_EIO;
     if (!direct)
@@ -68,3 +78,16 @@ static int64_t step(void *state)
 }
 
 const struct bench_steps bench_steps_pread = { setup, step, teardown };
+
+#if !defined(STOKER_HAVE_URING) /* else uring.c defines them */
+static int setup_none(const void *context, uint32_t thread, uint32_t threads, void **state)
+{
+    (void)context;
+    (void)thread;
+    (void)threads;
+    (void)state;
+    return STOKER_ENOTSUP;
+}
+
+const struct bench_steps bench_steps_uring = { .setup = setup_none };
+#endif

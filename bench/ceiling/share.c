@@ -2,7 +2,6 @@
 #include "bench/ceiling/share.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 int bench_share_create(struct bench_share *out, const struct bench_work *work, uint32_t thread,
                        uint32_t threads)
@@ -26,26 +25,6 @@ int bench_share_create(struct bench_share *out, const struct bench_work *work, u
 void bench_share_destroy(struct bench_share *share)
 {
     bench_block_destroy(&share->ring);
-}
-
-int bench_share_setup(const void *work, uint32_t thread, uint32_t threads, void **share)
-{
-    struct bench_share *made = calloc(1, sizeof(*made));
-    if (made == NULL)
-        return STOKER_ENOMEM;
-    int rc = bench_share_create(made, work, thread, threads);
-    if (rc != STOKER_OK) {
-        free(made);
-        return rc;
-    }
-    *share = made;
-    return STOKER_OK;
-}
-
-void bench_share_teardown(void *share)
-{
-    bench_share_destroy(share);
-    free(share);
 }
 
 uint32_t bench_share_take(struct bench_share *share, uint32_t wanted, uint64_t *start)

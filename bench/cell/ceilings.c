@@ -15,63 +15,53 @@ static bool is_encoded(const struct bench_run *run)
     return run->bench->material.has_codec;
 }
 
-/* The loop that reads as the loader does. */
+/* The loop that reads as the loader does; whole files are read by pread alone. */
 static enum bench_ceiling_kind reading_of(const struct bench_run *run)
 {
     const bool uring = strcmp(run->stats.reader, "uring") == 0;
-    if (run->bench->material.paths != NULL)
-        return uring ? BENCH_CEILING_FILES_URING : BENCH_CEILING_FILES;
-    return uring ? BENCH_CEILING_URING : BENCH_CEILING_PREAD;
-}
-
-/* The loop that decodes as the loader does. */
-static enum bench_ceiling_kind decoding_of(const struct bench_run *run)
-{
-    return bench_ceiling_unpack_fits(&run->bench->material) ? BENCH_CEILING_UNPACK
-                                                            : BENCH_CEILING_DECODE;
+    return uring && run->bench->material.paths == NULL ? BENCH_CEILING_URING : BENCH_CEILING_PREAD;
 }
 
 /* The loop that makes rows from decoded samples in memory. */
 static enum bench_ceiling_kind making_of(const struct bench_run *run)
 {
-    return run->transforms ? BENCH_CEILING_TRANSFORM : BENCH_CEILING_GATHER_SAME;
+    return run->transforms ? BENCH_CEILING_TRANSFORM : BENCH_CEILING_GATHER;
 }
 
 static enum bench_ceiling_kind fitting_of(const struct bench_run *run, stoker_cache cache)
 {
     const struct bench_material *material = &run->bench->material;
     const bool encoded = is_encoded(run);
-    if (cache == STOKER_CACHE_DEVICE)
-        return BENCH_CEILING_GATHER_GPU;
     if (cache == STOKER_CACHE_DECODED || material->origin == BENCH_FROM_MEMORY ||
         (cache == STOKER_CACHE_ENCODED && !encoded))
         return making_of(run);
     if (material->origin != BENCH_FROM_FILE || cache == STOKER_CACHE_ENCODED)
-        return run->transforms ? BENCH_CEILING_DECODE_TRANSFORM : decoding_of(run);
+        return run->transforms ? BENCH_CEILING_DECODE_TRANSFORM : BENCH_CEILING_DECODE;
     return (encoded || run->transforms) && !run->bench->arguments->cold ? BENCH_CEILING_PARTS
                                                                         : reading_of(run);
 }
 
-/* Returns true if the cache holds resized images, from which no loop starts. */
-static bool keeps_resized(const struct bench_run *run, stoker_cache cache)
+/* Returns true if a bare loop does the same work: none starts from resized images in the cache, gathers in a GPU's memory,
+ * works without a reader, or reads whole cold files through a ring. */
+static bool has_loop(const struct bench_run *run, stoker_cache cache, enum bench_ceiling_kind kind)
 {
-    return run->transforms && cache == STOKER_CACHE_DECODED &&
-           run->transform.plan.framing.resizing == STK_RESIZE_EXACT;
-}
-
-static bool reads_files(enum bench_ceiling_kind kind)
-{
-    return kind == BENCH_CEILING_PARTS || kind == BENCH_CEILING_URING ||
-           kind == BENCH_CEILING_PREAD || kind == BENCH_CEILING_FILES_URING ||
-           kind == BENCH_CEILING_FILES;
+    const bool reads =
+        kind == BENCH_CEILING_PARTS || kind == BENCH_CEILING_URING || kind == BENCH_CEILING_PREAD;
+    const bool uring = strcmp(run->stats.reader, "uring") == 0;
+    const bool resized = run->transforms && cache == STOKER_CACHE_DECODED &&
+                         run->transform.plan.framing.resizing == STK_RESIZE_EXACT;
+    if (resized || cache == STOKER_CACHE_DEVICE)
+        return false;
+    if (reads && run->bench->arguments->cold && run->bench->material.paths != NULL && uring)
+        return false;
+    return !reads || strcmp(run->stats.reader, "null") != 0;
 }
 
 void bench_run_find_fitting(struct bench_run *run, stoker_cache cache)
 {
     struct bench_figure *figure = run->figure;
     figure->fitting = fitting_of(run, cache);
-    figure->has_fitting = !keeps_resized(run, cache) &&
-                          (!reads_files(figure->fitting) || strcmp(run->stats.reader, "null") != 0);
+    figure->has_fitting = has_loop(run, cache, figure->fitting);
     run->has_copying = run->bench->gpu != NULL && run->stats.cache != STOKER_CACHE_DEVICE;
     run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
 }
@@ -157,13 +147,12 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
     int rc = bench_together_ceiling(run->bench->ranks, kind, work, rate, &run->error);
     if (rc != STOKER_OK && rc != STOKER_ENOTSUP)
         return rc;
-    bool ring = kind == BENCH_CEILING_URING || kind == BENCH_CEILING_FILES_URING;
     struct bench_ceiling_row row = {
         .threads = work->threads,
         .batch_size = run->choice.batch_size,
         .ring_bytes = (work->ring_rows / work->threads > 0 ? work->ring_rows / work->threads : 1) *
                       work->plan->to_bytes,
-        .read_depth = ring ? work->read_depth : 0,
+        .read_depth = kind == BENCH_CEILING_URING ? work->read_depth : 0,
     };
     snprintf(row.name, sizeof(row.name), "%s", bench_ceiling_name(kind));
     snprintf(row.dtype, sizeof(row.dtype), "%s", stoker_dtype_name(work->plan->to));
@@ -173,18 +162,6 @@ static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
                                  ? (double)work->copy_bytes / work->batch_size
                                  : (double)work->plan->to_bytes;
     return bench_pool_add(&run->bench->pool, &row, row_bytes, *rate);
-}
-
-static int measure_best_ring(struct bench_run *run, double *rate)
-{
-    struct bench_work work = work_of(run);
-    uint32_t piece = 0;
-    int rc = bench_pool_piece(&run->bench->pool, &work, &piece, &run->error);
-    if (rc != STOKER_OK)
-        return rc;
-    work.batch_size = piece;
-    work.ring_rows = (uint64_t)piece * work.threads;
-    return measure_ceiling(run, BENCH_CEILING_GATHER_BEST, &work, rate);
 }
 
 int bench_run_evict(struct bench_run *run)
@@ -211,19 +188,19 @@ static int measure_reading(struct bench_run *run, enum bench_ceiling_kind kind, 
 }
 
 /* Decoding alone, to rows as stored. */
-static int measure_decoding(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
+static int measure_decoding(struct bench_run *run, double *rate)
 {
     struct bench_work work = work_of(run);
     *rate = NAN;
     work.plan = &run->stored_plan;
-    return measure_ceiling(run, kind, &work, rate);
+    return measure_ceiling(run, BENCH_CEILING_DECODE, &work, rate);
 }
 
 /* From encoded bytes in memory to rows; compared with decoding alone it shows the cost of transforms. */
 static int measure_decoded(struct bench_run *run, double *rate)
 {
     double alone = NAN;
-    int rc = measure_decoding(run, BENCH_CEILING_DECODE, &alone);
+    int rc = measure_decoding(run, &alone);
     return rc == STOKER_OK ? measure_one(run, BENCH_CEILING_DECODE_TRANSFORM, rate) : rc;
 }
 
@@ -236,9 +213,9 @@ static int measure_making(struct bench_run *run, double *seconds)
         rc = is_encoded(run) ? measure_decoded(run, &making)
                              : measure_one(run, BENCH_CEILING_TRANSFORM, &making);
     } else {
-        rc = measure_decoding(run, decoding_of(run), &making);
+        rc = measure_decoding(run, &making);
         if (rc == STOKER_OK && !bench_keeps_rows(host_plan_of(run)))
-            rc = measure_one(run, BENCH_CEILING_GATHER_SAME, &converting);
+            rc = measure_one(run, BENCH_CEILING_GATHER, &converting);
     }
     *seconds = 1 / making + 1 / converting;
     return rc;
@@ -263,72 +240,32 @@ static int measure_parts(struct bench_run *run, double *rate)
     return bench_pool_add(&run->bench->pool, &row, (double)work.plan->to_bytes, *rate);
 }
 
-/* The ceilings of the GPU: one thread keeps it busy. */
-static int measure_on_gpu(struct bench_run *run, enum bench_ceiling_kind kind, double *rate)
+/* The copies to the GPU: one thread keeps it busy. */
+static int measure_copying(struct bench_run *run, double *rate)
 {
     struct bench_work work = work_of(run);
-    work.plan = kind == run->copying ? work.plan : &run->plan;
     work.threads = 1;
     work.on_gpu = true;
     work.gpu_index = run->bench->arguments->device_index;
     work.copy_bytes = run->stats.copies > 0 ? run->stats.copy_bytes / run->stats.copies
                                             : run->plan.to_bytes * work.batch_size;
     work.one_pass = false;
-    return measure_ceiling(run, kind, &work, rate);
+    return measure_ceiling(run, run->copying, &work, rate);
 }
 
 static int measure_fitting(struct bench_run *run, double *rate)
 {
     switch (run->figure->fitting) {
-    case BENCH_CEILING_GATHER_GPU:
-        return measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, rate);
     case BENCH_CEILING_PARTS:
         return measure_parts(run, rate);
     case BENCH_CEILING_DECODE_TRANSFORM:
         return measure_decoded(run, rate);
     case BENCH_CEILING_URING:
     case BENCH_CEILING_PREAD:
-    case BENCH_CEILING_FILES_URING:
-    case BENCH_CEILING_FILES:
         return measure_reading(run, run->figure->fitting, rate);
     default:
         return measure_one(run, run->figure->fitting, rate);
     }
-}
-
-/* Ceilings that are informative beside the one that fits. */
-static int measure_beside(struct bench_run *run)
-{
-    double rate = NAN;
-    switch (run->figure->fitting) {
-    case BENCH_CEILING_URING:
-        return measure_reading(run, BENCH_CEILING_PREAD, &rate);
-    case BENCH_CEILING_FILES_URING:
-        return measure_reading(run, BENCH_CEILING_FILES, &rate);
-    case BENCH_CEILING_GATHER_SAME: {
-        int rc = measure_best_ring(run, &rate);
-        if (run->figure == &run->later)
-            bench_series_push(&run->best_shares, share_of(run, rate));
-        return rc;
-    }
-    default:
-        return STOKER_OK;
-    }
-}
-
-/* The copies to the GPU; and the rates without them, of a gather there and of its memory. */
-static int measure_gpu(struct bench_run *run, double *rate)
-{
-    double beside = NAN;
-    int rc = STOKER_OK;
-    *rate = NAN;
-    if (run->figure->fitting !=
-        BENCH_CEILING_GATHER_GPU) { /* it is measured, and copies only ids and labels */
-        rc = run->has_copying ? measure_on_gpu(run, run->copying, rate) : STOKER_OK;
-        if (rc == STOKER_OK)
-            rc = measure_on_gpu(run, BENCH_CEILING_GATHER_GPU, &beside);
-    }
-    return rc == STOKER_OK ? measure_on_gpu(run, BENCH_CEILING_COPY_GPU, &beside) : rc;
 }
 
 /* On a GPU the lower of two ceilings counts: that of the host, that of the copies. With --cold there
@@ -339,13 +276,13 @@ int bench_run_ceilings(struct bench_run *run)
         return STOKER_OK;
     double rate = NAN, copied = NAN;
     int rc = measure_fitting(run, &rate);
-    if (rc == STOKER_OK && run->bench->gpu != NULL)
-        rc = measure_gpu(run, &copied);
+    if (rc == STOKER_OK && run->has_copying)
+        rc = measure_copying(run, &copied);
     if (!run->bench->arguments->cold)
         rate = fmin(rate, copied); /* if one is NaN, the other */
     bench_series_push(&run->figure->fitting_rates, rate);
     bench_series_push(&run->figure->shares, share_of(run, rate));
-    return rc == STOKER_OK ? measure_beside(run) : rc;
+    return rc;
 }
 
 enum bench_ceiling_kind bench_run_lowest(struct bench_run *run, struct bench_figure *figure)

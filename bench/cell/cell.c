@@ -300,25 +300,15 @@ static void describe_choice(struct bench_run *run)
                                 .cold = run->bench->arguments->cold,
                                 .whole_epochs = true,
                                 .ranks = bench_ranks_count(run->bench->ranks) };
-    double *const unknown[] = { &out->samples_per_s,
-                                &out->samples_per_s_min,
-                                &out->samples_per_s_max,
-                                &out->spread,
-                                &out->bytes_per_s,
-                                &out->first_batch_ms,
-                                &out->create_ms,
-                                &out->resume_ms,
-                                &out->cpu_s_per_million,
-                                &out->stall_share,
-                                &out->epoch_gap_ms,
-                                &out->ceiling_samples_per_s,
-                                &out->ceiling_share,
-                                &out->best_ceiling_share,
-                                &out->headspace_samples_per_s,
-                                &out->headspace_share,
-                                &out->cold_resident_share,
-                                &out->cached_share,
-                                &out->slowest_rank_samples_per_s };
+    double *const unknown[] = { &out->samples_per_s,     &out->samples_per_s_min,
+                                &out->samples_per_s_max, &out->spread,
+                                &out->bytes_per_s,       &out->first_batch_ms,
+                                &out->create_ms,         &out->resume_ms,
+                                &out->cpu_s_per_million, &out->stall_share,
+                                &out->epoch_gap_ms,      &out->ceiling_samples_per_s,
+                                &out->ceiling_share,     &out->headspace_samples_per_s,
+                                &out->headspace_share,   &out->cold_resident_share,
+                                &out->cached_share,      &out->slowest_rank_samples_per_s };
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
     out->stages = bench_figure_stages(&run->later);
@@ -428,8 +418,6 @@ static void conclude(struct bench_run *run)
         out->ceiling_share = bench_series_median(&later->shares);
     }
     out->share_count = bench_figure_shares(later, out->shares);
-    if (run->best_shares.count > 0)
-        out->best_ceiling_share = bench_series_median(&run->best_shares);
     out->headspace_share = out->samples_per_s / out->headspace_samples_per_s;
     bench_run_conclude_first(run);
 }

@@ -47,7 +47,7 @@ struct bench_run {
     struct bench_figure *figure;     /* the one that is measured now */
     enum bench_ceiling_kind copying; /* on a GPU: the ceiling of the copies */
     bool has_copying;
-    struct bench_series cpus, stalls, gaps, best_shares, resident, workers;
+    struct bench_series cpus, stalls, gaps, resident, workers;
     uint64_t bytes;     /* what the loader holds when the cell has begun, the most of all ranks */
     double *rank_rates; /* several ranks: sum over all windows of each rank's samples/s */
 };

@@ -165,13 +165,6 @@ int bench_gpu_copy_from(struct bench_gpu *gpu, void *host, const void *device, s
         "cudaMemcpyAsync from the GPU");
 }
 
-int bench_gpu_copy_within(struct bench_gpu *gpu, void *to, const void *from, size_t bytes)
-{
-    return check(gpu,
-                 gpu->cuda.cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gpu->stream),
-                 "cudaMemcpyAsync on the GPU");
-}
-
 int bench_gpu_mark(struct bench_gpu *gpu, uint32_t event)
 {
     assert(event < BENCH_GPU_EVENTS);
@@ -211,11 +204,10 @@ int bench_gpu_kernel(struct bench_gpu *gpu, const void *image, const char *name,
     return rc;
 }
 
-int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t blocks_x, uint32_t blocks_y,
-                     uint32_t threads, const void *arguments)
+int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t threads, const void *arguments)
 {
     void *list[] = { (void *)arguments }; /* CUDA only reads them */
-    const dim3 grid = { blocks_x, blocks_y, 1 };
+    const dim3 grid = { 1, 1, 1 };
     const dim3 block = { threads, 1, 1 };
     return check(gpu, stk_cuda_launch_kernel(&gpu->cuda, kernel, grid, block, list, gpu->stream),
                  "cudaLaunchKernel");

@@ -37,8 +37,6 @@ void bench_gpu_unpin(struct bench_gpu *gpu, void *memory);
 /* On the stream. All return STOKER_OK or STOKER_EDEVICE. */
 int bench_gpu_copy_to(struct bench_gpu *gpu, void *device, const void *host, size_t bytes);
 int bench_gpu_copy_from(struct bench_gpu *gpu, void *host, const void *device, size_t bytes);
-/* From one place in device memory to another. */
-int bench_gpu_copy_within(struct bench_gpu *gpu, void *to, const void *from, size_t bytes);
 int bench_gpu_mark(struct bench_gpu *gpu, uint32_t event); /* < BENCH_GPU_EVENTS */
 /* The host waits for a mark, if it was ever made; or for all work on the stream. */
 int bench_gpu_wait(struct bench_gpu *gpu, uint32_t event);
@@ -46,7 +44,7 @@ int bench_gpu_finish(struct bench_gpu *gpu);
 
 /* Finds a kernel that takes one struct. The image is loaded once and must be the same in every call. */
 int bench_gpu_kernel(struct bench_gpu *gpu, const void *image, const char *name, void **kernel);
-int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t blocks_x, uint32_t blocks_y,
-                     uint32_t threads, const void *arguments);
+/* Launches one block of it. */
+int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t threads, const void *arguments);
 
 #endif

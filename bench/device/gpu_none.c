@@ -89,15 +89,6 @@ int bench_gpu_copy_from(struct bench_gpu *gpu, void *host, const void *device, s
     return STOKER_EDEVICE;
 }
 
-int bench_gpu_copy_within(struct bench_gpu *gpu, void *to, const void *from, size_t bytes)
-{
-    (void)gpu;
-    (void)to;
-    (void)from;
-    (void)bytes;
-    return STOKER_EDEVICE;
-}
-
 int bench_gpu_mark(struct bench_gpu *gpu, uint32_t event)
 {
     (void)gpu;
@@ -127,13 +118,10 @@ int bench_gpu_kernel(struct bench_gpu *gpu, const void *image, const char *name,
     return STOKER_EDEVICE;
 }
 
-int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t blocks_x, uint32_t blocks_y,
-                     uint32_t threads, const void *arguments)
+int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t threads, const void *arguments)
 {
     (void)gpu;
     (void)kernel;
-    (void)blocks_x;
-    (void)blocks_y;
     (void)threads;
     (void)arguments;
     return STOKER_EDEVICE;

@@ -111,7 +111,7 @@ static int launch(struct bench_gpu_step *step, const stoker_batch *batch)
                                      .image_bytes = bench_image_bytes(batch),
                                      .sum = step->sum,
                                      .spin_ns = step->step_ns };
-    return bench_gpu_launch(step->gpu, step->kernel, 1, 1, BENCH_SPIN_THREADS, &spin);
+    return bench_gpu_launch(step->gpu, step->kernel, BENCH_SPIN_THREADS, &spin);
 }
 
 int bench_gpu_step_begin(struct bench_gpu_step *step, const stoker_batch *batch)

@@ -92,28 +92,14 @@ def overlap(folder):
 
 
 def resident(folder):
-    what = "GPU-resident MNIST at 0.9 of a bare gather kernel"
-    kept = [c for c in cells(folder, "sweep-resident") if "gather on GPU" in c["shares"]]
-    if not kept:
-        verdict(None, what, "not measured")
-        return
-    best, memory = {}, {}
-    for cell in kept:
-        size = cell["batch_size"]
-        best[size] = max(best.get(size, 0), cell["shares"]["gather on GPU"])
-        memory[size] = max(memory.get(size, 0), cell["shares"].get("copy on GPU", 0))
-    verdict(min(best.values()) >= 0.9, what,
-            ", ".join(f"batch {size}: {share:.2f} ({memory[size]:.2f} of the memory's bandwidth)"
-                      for size, share in sorted(best.items())))
-
-
-def gather(folder):
-    """The ceiling of resident() itself: from this batch size on a launch is no longer what it waits for."""
-    least_batch = 4096
-    what = f"the gather kernel at 0.7 of the memory's bandwidth from batch {least_batch}"
-    shares = [c["shares"]["copy on GPU"] / c["shares"]["gather on GPU"] for c in cells(folder, "sweep-resident")
-              if c["batch_size"] >= least_batch and {"copy on GPU", "gather on GPU"} <= c["shares"].keys()]
-    verdict(min(shares) >= 0.7 if shares else None, what, f"least {min(shares):.2f}" if shares else "not measured")
+    what = "GPU-resident MNIST: every row is measured"
+    rows = [row for row in lines(os.path.join(folder, "sweep-resident.json")) if row["kind"] == "cell"]
+    failed = [row["error"] for row in rows if row["error"] is not None]
+    best = {}
+    for row in rows:
+        best[row["batch_size"]] = max(best.get(row["batch_size"], 0), row["samples_per_s"] or 0)
+    verdict(not failed if rows else None, what,
+            ", ".join(f"batch {size}: {rate / 1e6:.2f} M samples/s" for size, rate in sorted(best.items())) or "not measured")
 
 
 def host(folder):
@@ -199,7 +185,6 @@ def main():
     overlap(folder)
     host(folder)
     resident(folder)
-    gather(folder)
     training(folder, steps)
     types(folder)
     peers(folder)

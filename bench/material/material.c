@@ -148,6 +148,7 @@ void bench_material_destroy(struct bench_material *material)
     free(material->bytes);
     free(material->order);
     free(material->samples);
+    free((void *)material->codecs);
     *material = (struct bench_material){ .file.fd = -1 };
 }
 
@@ -294,7 +295,7 @@ static int describe_samples(struct bench_material *material, stoker_error *error
             return rc;
         if (sample.codec == NULL)
             return STOKER_ENOTSUP;
-        material->codec = index == 0 || sample.codec == material->codec ? sample.codec : NULL;
+        material->codecs[index] = sample.codec;
         material->samples[index] = (stoker_encoded){ .bytes = sample.extent.memory,
                                                      .size = sample.extent.bytes,
                                                      .sample = material->ids[index],
@@ -308,14 +309,17 @@ int bench_material_need_samples(struct bench_material *material, stoker_error *e
     if (material->samples != NULL)
         return STOKER_OK;
     material->samples = calloc(material->count, sizeof(material->samples[0]));
-    if (material->samples == NULL)
-        return STOKER_ENOMEM;
-    int rc = describe_samples(material, error);
+    material->codecs = calloc(material->count, sizeof(material->codecs[0]));
+    int rc = material->samples == NULL || material->codecs == NULL
+                 ? STOKER_ENOMEM
+                 : describe_samples(material, error);
     if (rc == STOKER_OK && material->origin == BENCH_FROM_FILE)
         rc = bench_material_is_readable(material) ? copy_from_file(material) : STOKER_ENOTSUP;
     if (rc != STOKER_OK) {
         free(material->samples);
+        free((void *)material->codecs);
         material->samples = NULL;
+        material->codecs = NULL;
         bench_block_destroy(&material->encoded);
     }
     return rc;

@@ -45,8 +45,8 @@ struct bench_material {
     const void **order;      /* [count + STOKER_BATCH_MAX + BENCH_AHEAD_MAX], the end repeats
                                  the beginning */
     struct bench_block encoded;
-    stoker_encoded *samples;   /* [count] */
-    const stoker_codec *codec; /* that all samples have; NULL = they have several */
+    stoker_encoded *samples;     /* [count] */
+    const stoker_codec **codecs; /* [count] */
 };
 
 struct bench_material_options {
@@ -70,7 +70,7 @@ bool bench_material_is_readable(const struct bench_material *material);
  * STOKER_ENOTSUP if the samples lie in no known file. */
 int bench_material_evict(const struct bench_material *material, double *resident_share);
 
-/* Fills samples and codec. STOKER_ENOTSUP if a sample has no codec. */
+/* Fills samples and codecs. STOKER_ENOTSUP if a sample has no codec. */
 int bench_material_need_samples(struct bench_material *material, stoker_error *error);
 
 #endif

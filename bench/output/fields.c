@@ -110,7 +110,6 @@ const struct bench_field bench_cell_fields[] = {
     CELL(BENCH_TEXT, ceiling),
     CELL(BENCH_NUMBER, ceiling_samples_per_s),
     CELL(BENCH_NUMBER, ceiling_share),
-    CELL(BENCH_NUMBER, best_ceiling_share),
     CELL(BENCH_NUMBER, headspace_samples_per_s),
     CELL(BENCH_NUMBER, headspace_share),
     CELL(BENCH_NUMBER, cold_resident_share),

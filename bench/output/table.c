@@ -5,8 +5,8 @@
  *           0  off    64  first    6.53 k ...             the epoch that reads and decodes
  *                          later    487 k ...             those that the cache serves
  *
- * A cell without a cache has one line, for all its epochs. The way to a GPU takes two columns; the best ring
- * is shown on the CPU only. CSV and JSON have the values that do not fit.
+ * A cell without a cache has one line, for all its epochs. The way to a GPU takes two columns. CSV and JSON have the
+ * values that do not fit.
  */
 #include "bench/machine.h"
 #include "bench/output/output.h"
@@ -139,8 +139,7 @@ static void print_cell_header(const struct bench_sheet *sheet, const struct benc
                 "lock MB");
     else if (is_host(row))
         fprintf(file, " %7s", "CPU s/M");
-    fprintf(file, " %-8s %7s", "limit", "ceiling");
-    fprintf(file, "%s\n", is_host(row) && is_wide(sheet) ? " best ring" : "");
+    fprintf(file, " %-8s %7s\n", "limit", "ceiling");
 }
 
 /* A cell that was not measured has no cache and reader: it fits any group of its device and type. */
@@ -212,10 +211,7 @@ static void print_line(const struct bench_sheet *sheet, const struct bench_cell 
                 line->is_last ? megabytes(text[7], row->locked_bytes) : "");
     else if (is_host(row))
         fprintf(file, " %7s", cpu);
-    fprintf(file, " %-8s %7s", line->limit, percent(text[0], line->ceiling_share));
-    if (is_host(row) && is_wide(sheet) && line->is_last)
-        fprintf(file, " %9s", percent(text[1], row->best_ceiling_share));
-    fprintf(file, "\n");
+    fprintf(file, " %-8s %7s\n", line->limit, percent(text[0], line->ceiling_share));
 }
 
 static void print_first_epoch(const struct bench_sheet *sheet, const struct bench_cell *row)

@@ -160,11 +160,11 @@ class Stoker:
 
 
 class Copy(Stoker):
-    """What a copy reaches: "unpack", records in memory copied to the ring by two threads, as loaderbench measures it."""
+    """What a copy reaches: "decode", records in memory copied to the ring by two threads, as loaderbench measures it."""
 
     def turn(self, seconds):
         self.cell(seconds, "off")
-        return self.ceilings["unpack"]["samples_per_s"], float("nan")
+        return self.ceilings["decode"]["samples_per_s"], float("nan")
 
 
 def has_scale():

@@ -35,7 +35,7 @@ for words in --help --list; do
     if "$tool" $words | grep -E '.{81}'; then fail "$words is wider than 80 columns"; fi
 done
 "$tool" --version | grep -qE '^loaderbench [0-9.]+, libstoker [0-9.]+$' || fail "--version"
-grep -q 'gather same ring' <<<"$("$tool" --list)" || fail "--list"
+grep -q 'parts in turn' <<<"$("$tool" --list)" || fail "--list"
 
 refuses
 refuses --workers 1-0 "$data"
@@ -88,7 +88,7 @@ if command -v python3 >/dev/null; then
 import csv, json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 cells = [row for row in rows if row["kind"] == "cell"]
-assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 3, rows[0]
+assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 4, rows[0]
 assert rows[-1]["kind"] == "advice" and rows[-1]["options"], rows[-1]
 assert len(cells) == 8, len(cells)
 for cell in cells:
@@ -96,14 +96,13 @@ for cell in cells:
     assert cell["verified"] == 2000, cell
     assert cell["samples_per_s_min"] <= cell["samples_per_s"] <= cell["samples_per_s_max"], cell
     assert cell["samples_per_s"] > 0 and cell["ceiling_share"] > 0, cell
-    assert cell["cache"] == "decoded" and cell["ceiling"] == "gather same ring", cell
+    assert cell["cache"] == "decoded" and cell["ceiling"] == "gather", cell
     assert cell["first_epoch_separate"] and cell["first_epoch_repeats"] == 3, cell
     assert 0 < cell["first_epoch_samples_per_s"], cell
     assert cell["first_epoch_ceiling"] == "decode" and cell["first_epoch_ceiling_share"] > 0, cell
     assert cell["first_epoch_limit"] and cell["cached_share"] > 0.99, cell
     assert cell["first_batch_ms"] > 0 and cell["whole_epochs"] and cell["repeats"] == 3, cell
-assert {row["name"] for row in rows if row["kind"] == "ceiling"} >= {
-    "gather same ring", "gather best ring", "memcpy DRAM", "memcpy cache"}
+assert {row["name"] for row in rows if row["kind"] == "ceiling"} == {"gather", "decode", "memcpy"}
 with open(sys.argv[2], newline="") as file:
     table = list(csv.DictReader(file))
 assert sum(row["kind"] == "cell" for row in table) == 8
@@ -124,7 +123,7 @@ cell = next(row for row in rows if row["kind"] == "cell")
 cpus = next(row["cpus"] for row in rows if row["kind"] == "machine")
 threads = {row["name"]: row["threads"] for row in rows if row["kind"] == "ceiling"}
 assert cell["first_epoch_ceiling"].startswith("bare ") and threads[cell["first_epoch_ceiling"]] == 1, rows
-assert cell["ceiling"] == "gather same ring" and threads["gather same ring"] == min(2, cpus), rows
+assert cell["ceiling"] == "gather" and threads["gather"] == min(2, cpus), rows
 PYTHON
 fi
 

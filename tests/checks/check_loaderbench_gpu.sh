@@ -45,13 +45,13 @@ for c in cells:
     assert c["pinned"] == (c["pin_memory"] == "on"), c
     assert c["ceiling_share"] > 0 and c["copy_bytes"] > 0 and c["device_bytes"] > 0, c
     way = "pinned to GPU" if c["pinned"] else "pageable to GPU"
-    assert way in c["shares"] and "gather on GPU" in c["shares"] and "copy on GPU" in c["shares"], c
+    assert way in c["shares"], c
     if c["non_blocking"] == "off":
         assert c["copy_waits"] > 0, c
 sizes = {(c["dtype"], c["convert"]): c["copy_bytes"] for c in cells}
 assert sizes["float32", "host"] > 3.5 * sizes["float32", "device"], sizes
 names = {r["name"]: r for r in rows("all", "ceiling")}
-for name in ("pinned to GPU", "pageable to GPU", "gather on GPU", "copy on GPU"):
+for name in ("pinned to GPU", "pageable to GPU"):
     assert names[name]["samples_per_s"] > 0, names
 assert rows("all", "machine")[0]["gpu"], "the GPU has no name"
 assert ".device = STOKER_DEVICE_CUDA" in rows("all", "advice")[0]["options"]
@@ -62,7 +62,7 @@ for c in rows("cold", "cell"):
     assert c["error"] is None and c["cache"] == "none" and c["convert"] == "host", c
 for c in rows("resident", "cell"):
     assert c["error"] is None and c["cache"] == "device" and c["verified"] == 2000, c
-    assert c["ceiling"] == "gather on GPU" and c["ceiling_share"] > 0, c
+    assert c["ceiling"] is None and c["ceiling_share"] is None, c
 step = rows("step", "cell")[0]
 queued = 2 * step["slots"]  # steps that may have waited on the GPU when the window began: of slots, and of buffers
 assert step["samples_per_s"] <= 100 * (1 / 0.001 + queued / 0.6), step

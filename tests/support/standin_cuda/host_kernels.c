@@ -1,7 +1,6 @@
 /* host_kernels.c - the host versions of all kernels, for a stand-in that whole programs load through STOKER_CUDART:
  * loaderbench, `./run gpu` and the programs of tests/gpu run with it without a GPU.
  */
-#include "bench/device/gather.h"
 #include "bench/device/spin.h"
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +14,6 @@ static void run_spin(const struct standin_cuda_kernel *kernel, void *argument)
     spin->images = standin_cuda_view(spin->images);
     spin->sum = standin_cuda_view(spin->sum);
     bench_spin_on_host(spin);
-}
-
-static void run_gather(const struct standin_cuda_kernel *kernel, void *argument)
-{
-    struct bench_gather *gather = argument;
-    gather->rows = standin_cuda_view(gather->rows);
-    gather->numbers = standin_cuda_view(gather->numbers);
-    gather->out = standin_cuda_view(gather->out);
-    for (size_t bytes = 1; bytes <= 4; bytes *= 2)
-        if (strcmp(kernel->name, bench_gather_name(bytes)) == 0)
-            bench_gather_on_host(gather, bytes);
 }
 
 /* STOKER_TEST_STANDIN_LIE=slot or buffer breaks a rule of the loader, to show that a program notices: slots are refilled
@@ -42,13 +30,10 @@ static void lie(void)
 /* Before main(), or when the library is loaded. */
 __attribute__((constructor)) static void install_host_kernels(void)
 {
-    static struct standin_cuda_kernel kernels[STK_CUDA_HOST_KERNELS_MAX + 5];
+    static struct standin_cuda_kernel kernels[STK_CUDA_HOST_KERNELS_MAX + 1];
     uint32_t count = stk_cuda_all_host_kernels(kernels);
     kernels[count++] =
         (struct standin_cuda_kernel){ BENCH_SPIN_NAME, sizeof(struct bench_spin), run_spin };
-    for (size_t bytes = 1; bytes <= 4; bytes *= 2)
-        kernels[count++] = (struct standin_cuda_kernel){ bench_gather_name(bytes),
-                                                         sizeof(struct bench_gather), run_gather };
     standin_cuda_kernels(kernels);
     standin_cuda_delay(20);
     lie();

@@ -110,7 +110,7 @@ CleanTest(bench_advice, both_kinds_of_epochs_have_their_limit)
     for (size_t index = 0; index < 2; index++) {
         strcpy(cells[index].verdict, "convert-bound; guess");
         cells[index].ceiling_share = 0.9;
-        strcpy(cells[index].ceiling, "gather same ring");
+        strcpy(cells[index].ceiling, "gather");
         cells[index].first = (struct bench_first_epoch){ .separate = true,
                                                          .samples_per_s = (double)(index + 1) * 10,
                                                          .verdict = "decode-bound; guess",
@@ -123,7 +123,7 @@ CleanTest(bench_advice, both_kinds_of_epochs_have_their_limit)
         advice.verdict,
         "With 1 worker, batch 64, float32, pin_memory on: first epoch 10.0 samples/s, 80.0 % "
         "of the ceiling (parts in turn); decode-bound. Later epochs, from the decoded "
-        "cache: 100 samples/s, 90.0 % of the ceiling (gather same ring); convert-bound; no "
+        "cache: 100 samples/s, 90.0 % of the ceiling (gather); convert-bound; no "
         "other number of workers was more than 3 % faster. The first epoch is fastest "
         "with 2 workers, batch 64, float32, pin_memory on: 20.0 samples/s");
 }

@@ -80,8 +80,7 @@ static struct bench_cell fixed_cell(void)
                                 .samples_per_s_min = 6000000,
                                 .samples_per_s_max = 7000000,
                                 .rates = { 6000000, 6543210, 7000000 },
-                                .shares = { { "gather same ring", 0.934 },
-                                            { "gather best ring", 0.7 } },
+                                .shares = { { "gather", 0.934 }, { "decode", 0.7 } },
                                 .share_count = 2,
                                 .rate_count = 3,
                                 .spread = 0.15,
@@ -102,10 +101,9 @@ static struct bench_cell fixed_cell(void)
                                 .copy_waits = 3,
                                 .limit = "convert",
                                 .verdict = "convert-bound",
-                                .ceiling = "gather same ring",
+                                .ceiling = "gather",
                                 .ceiling_samples_per_s = 7000000,
                                 .ceiling_share = 0.934,
-                                .best_ceiling_share = 0.7,
                                 .headspace_samples_per_s = 7e7,
                                 .headspace_share = 0.0934,
                                 .cold_resident_share = NAN,
@@ -136,7 +134,7 @@ static struct bench_cell failed_cell(bool skipped)
 
 static struct bench_ceiling_row fixed_ceiling(void)
 {
-    return (struct bench_ceiling_row){ .name = "gather same ring",
+    return (struct bench_ceiling_row){ .name = "gather",
                                        .threads = 2,
                                        .batch_size = 64,
                                        .dtype = "float32",
@@ -354,7 +352,6 @@ static void check_width(uint32_t columns, size_t lines_wanted)
     cell.rss_bytes = (uint64_t)200e9;
     cell.locked_bytes = (uint64_t)100e9;
     cell.ceiling_share = 9.999;
-    cell.best_ceiling_share = 9.999;
     cell.first.samples_per_s = 123e6;
     cell.first.samples_per_s_min = 1;
     cell.first.samples_per_s_max = 999e6;
@@ -441,10 +438,9 @@ CleanTest(bench_output, every_json_line_is_an_object_with_kind_first)
 CleanTest(bench_output, json_has_the_share_of_each_ceiling)
 {
     char *text = print_all(&bench_form_json);
-    cr_assert_not_null(
-        strstr(text, "\"shares\": {\"gather same ring\": 0.934, \"gather best ring\": 0.7}, "
-                     "\"first_epoch_shares\": {\"decode\": 0.9}}"),
-        "%s", text);
+    cr_assert_not_null(strstr(text, "\"shares\": {\"gather\": 0.934, \"decode\": 0.7}, "
+                                    "\"first_epoch_shares\": {\"decode\": 0.9}}"),
+                       "%s", text);
     cr_assert_not_null(
         strstr(text, "\"shares\": {}, \"first_epoch_shares\": {}}")); /* a cell without ceilings */
     free(text);
