@@ -92,26 +92,6 @@ struct stk_train_cross_entropy {
     uint32_t *ticket;                    /* 0 before the first launch */
 };
 
-enum {
-    STK_TRAIN_HEAD_CLASSES = 32, /* a lane of a warp each */
-    STK_TRAIN_HEAD_DEPTH = 1024
-};
-
-/* head: a linear layer without ReLU, softmax_cross_entropy of its result, and the gradients of its input and bias: logits = x
- * weight' + bias, dx = loss.dx weight. Blocks as those of the loss. */
-struct stk_train_head {
-    /* Its x is logits; its dx is not NULL; at most HEAD_CLASSES classes. */
-    struct stk_train_cross_entropy loss;
-    void *logits;              /* T [rows][classes], written */
-    const void *x;             /* T [rows][depth] */
-    const void *weight, *bias; /* T [classes][depth], [classes]; bias: NULL = none */
-    void *dx;                  /* T [rows][depth]; NULL = none; overlaps nothing else */
-    float *bias_grad;          /* [classes]; NULL = none */
-    float *partial_sums;       /* [blocks][classes], with bias_grad */
-    uint32_t depth;            /* at most HEAD_DEPTH */
-    uint32_t write;            /* bias_grad is overwritten, else added to */
-};
-
 /* mse: one block several rows of T [rows][outputs]. */
 struct stk_train_mse {
     const void *x;
@@ -155,12 +135,6 @@ struct stk_train_prepare {
     const struct stk_train_other *other; /* NULL = none */
 };
 
-/* norm_prepare: gradient_norm of float32 gradients, then prepare. */
-struct stk_train_norm_prepare {
-    struct stk_train_norm norm;
-    struct stk_train_prepare prepare; /* with the state of norm */
-};
-
 /* update: one pass over the arena. Changes nothing if state->use is 0. */
 struct stk_train_update {
     uint32_t loop; /* enum stk_train_loop */
@@ -171,14 +145,6 @@ struct stk_train_update {
     float *moments[STK_TRAIN_STATE_MAX];
     float *ema; /* NULL = none */
     uint64_t count;
-};
-
-/* step: prepare and update. Each block computes the factors; the last one to finish writes the state. At most
- * STK_TRAIN_PARTIALS_MAX blocks. */
-struct stk_train_step {
-    struct stk_train_prepare prepare;
-    struct stk_train_update update; /* its state is ignored */
-    uint32_t *ticket;               /* 0 before the first launch */
 };
 
 /* cast: rounds weights or images to T. */
@@ -350,35 +316,6 @@ struct stk_train_batch_norm_backward {
 struct stk_train_bias_gradient {
     const void *dy; /* T [pixels][c] */
     uint64_t pixels;
-    uint32_t c, chunks;  /* chunks 1..STK_TRAIN_PARTIALS_MAX */
-    float *bias_grad;    /* float32 [c] */
-    float *partial_sums; /* [chunks][c] */
-    uint32_t *tickets;   /* [(c + 31) / 32] */
-    uint32_t write;      /* bias_grad is overwritten */
-};
-
-/* relu_bias: relu_backward and bias_gradient of its dx, T [pixels][c]. Blocks as those of bias_gradient. dx may be dy or y. */
-struct stk_train_relu_bias {
-    const void *y, *dy;
-    void *dx;
-    uint64_t pixels;
-    uint32_t c, chunks;  /* chunks 1..STK_TRAIN_PARTIALS_MAX */
-    float *bias_grad;    /* float32 [c] */
-    float *partial_sums; /* [chunks][c] */
-    uint32_t *tickets;   /* [(c + 31) / 32] */
-    uint32_t write;      /* bias_grad is overwritten */
-};
-
-/* pool_bias: max_pool_backward and bias_gradient of its dx, of windows that tile the image: each gradient then has one place,
- * so the sums are those of dy. Blocks as those of bias_gradient, by pixels of dy. */
-struct stk_train_pool_bias {
-    /* Strides are the kernel's, no padding; at most 256 positions. */
-    struct stk_train_window window;
-    const void *dy;
-    void *dx;
-    const void *places;
-    const void *y;       /* dy counts where y > 0; NULL = everywhere */
-    uint64_t pixels;     /* n x out_h x out_w */
     uint32_t c, chunks;  /* chunks 1..STK_TRAIN_PARTIALS_MAX */
     float *bias_grad;    /* float32 [c] */
     float *partial_sums; /* [chunks][c] */

@@ -134,10 +134,10 @@ STK_ELEMENT float stk_train_gradient_factor(const struct stk_train_rule *rule, d
     return (float)(rule->clip_norm > 0 && !(kept >= 1) ? mean_factor * kept : mean_factor);
 }
 
-/* Prepares one update; *s is the state, or a copy of it. */
-STK_ELEMENT void stk_train_prepare_copy(const struct stk_train_prepare *a,
-                                        struct stk_train_state *s)
+/* Prepares one update. */
+STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
 {
+    struct stk_train_state *const s = a->state;
     const double factor = stk_train_mean_factor(s->loss_scale, a->samples);
     const double other = a->other == NULL ? 0 : a->other->norm_squared;
     const bool finite = s->finite != 0 && (a->other == NULL || a->other->finite != 0);
@@ -152,11 +152,6 @@ STK_ELEMENT void stk_train_prepare_copy(const struct stk_train_prepare *a,
     s->step++;
     s->factors.gradient = stk_train_gradient_factor(&a->rule, factor, norm);
     stk_train_find_factors(&s->factors, &a->rule, rate, s->step);
-}
-
-STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
-{
-    stk_train_prepare_copy(a, a->state);
 }
 
 /* ---- one weight ---------------------------------------------------------------------------------- */

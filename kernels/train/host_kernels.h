@@ -81,7 +81,6 @@ STK_TRAIN_DECLARE(stk_train_softmax_cross_entropy);
 STK_TRAIN_DECLARE(stk_train_mse);
 STK_TRAIN_DECLARE(stk_train_gradient_norm);
 STK_TRAIN_DECLARE(stk_train_update);
-STK_TRAIN_DECLARE(stk_train_step);
 STK_TRAIN_DECLARE(stk_train_cast);
 STK_TRAIN_DECLARE(stk_train_add_gradient);
 STK_TRAIN_DECLARE(stk_train_relu);
@@ -99,11 +98,7 @@ STK_TRAIN_DECLARE(stk_train_batch_norm_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward_sums);
 STK_TRAIN_DECLARE(stk_train_batch_norm_backward);
 STK_TRAIN_DECLARE(stk_train_bias_gradient);
-STK_TRAIN_DECLARE(stk_train_relu_bias);
-STK_TRAIN_DECLARE(stk_train_pool_bias);
-STK_TRAIN_DECLARE(stk_train_head);
-stk_train_host_kernel stk_train_prepare, stk_train_norm_prepare, stk_train_batch_norm_finish,
-    stk_train_move_statistics;
+stk_train_host_kernel stk_train_prepare, stk_train_batch_norm_finish, stk_train_move_statistics;
 
 /* Of channel_sums.c, for bias.c: the sum of value(arguments, storage, at, c) over all elements `at` of channel c. */
 typedef float stk_train_value_fn(const void *arguments, enum stk_train_storage storage, uint64_t at,

@@ -50,18 +50,6 @@ static struct stk_launch_grid update_grid(const void *arguments)
     return blocks_for(((const struct stk_train_update *)arguments)->count, BLOCKS_MAX);
 }
 
-static struct stk_launch_grid norm_prepare_grid(const void *arguments)
-{
-    return norm_grid(&((const struct stk_train_norm_prepare *)arguments)->norm);
-}
-
-/* One wave of blocks on a large GPU: each computes the factors, which may take a microsecond. */
-static struct stk_launch_grid step_grid(const void *arguments)
-{
-    return blocks_for(((const struct stk_train_step *)arguments)->update.count,
-                      STK_TRAIN_PARTIALS_MAX);
-}
-
 /* One thread per eight elements. */
 static struct stk_launch_grid packs_grid(uint64_t count)
 {
@@ -212,25 +200,6 @@ static struct stk_launch_grid bias_grid(const void *arguments)
     return chunks_grid(a->c, a->chunks);
 }
 
-static struct stk_launch_grid relu_bias_grid(const void *arguments)
-{
-    const struct stk_train_relu_bias *const a = arguments;
-    return chunks_grid(a->c, a->chunks);
-}
-
-static struct stk_launch_grid pool_bias_grid(const void *arguments)
-{
-    const struct stk_train_pool_bias *const a = arguments;
-    return chunks_grid(a->c, a->chunks);
-}
-
-static struct stk_launch_grid head_grid(const void *arguments)
-{
-    /* A warp a row, however few the classes. */
-    return blocks_for((uint64_t)((const struct stk_train_head *)arguments)->loss.rows * 32,
-                      STK_TRAIN_PARTIALS_MAX);
-}
-
 /* One kernel in three storage types. */
 #define IN_EACH_TYPE(name, arguments, grid)                                                        \
     { #name "_f32", sizeof(struct arguments), name##_f32, grid },                                  \
@@ -244,10 +213,7 @@ const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_mse, stk_train_mse, mse_grid),
     IN_EACH_TYPE(stk_train_gradient_norm, stk_train_norm, norm_grid),
     { "stk_train_prepare", sizeof(struct stk_train_prepare), stk_train_prepare, one_block },
-    { "stk_train_norm_prepare", sizeof(struct stk_train_norm_prepare), stk_train_norm_prepare,
-      norm_prepare_grid },
     IN_EACH_TYPE(stk_train_update, stk_train_update, update_grid),
-    IN_EACH_TYPE(stk_train_step, stk_train_step, step_grid),
     IN_EACH_TYPE(stk_train_cast, stk_train_cast, cast_grid),
     IN_EACH_TYPE(stk_train_add_gradient, stk_train_add_gradient, add_gradient_grid),
     IN_EACH_TYPE(stk_train_relu, stk_train_relu, relu_grid),
@@ -271,9 +237,6 @@ const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_batch_norm_backward, stk_train_batch_norm_backward,
                  batch_norm_backward_grid),
     IN_EACH_TYPE(stk_train_bias_gradient, stk_train_bias_gradient, bias_grid),
-    IN_EACH_TYPE(stk_train_relu_bias, stk_train_relu_bias, relu_bias_grid),
-    IN_EACH_TYPE(stk_train_pool_bias, stk_train_pool_bias, pool_bias_grid),
-    IN_EACH_TYPE(stk_train_head, stk_train_head, head_grid),
     { .name = NULL },
 };
 

@@ -105,30 +105,13 @@ static __device__ __forceinline__ void add_blocks(const stk_train_cross_entropy 
     a.metrics->count += a.rows;
 }
 
-/* What else a kernel does around the loss: for each row, of a block, and in the last block. */
-struct nothing {
-    __device__ __forceinline__ void before(uint32_t)
-    {
-    }
-    __device__ __forceinline__ void after(uint32_t)
-    {
-    }
-    __device__ __forceinline__ void end_block()
-    {
-    }
-    __device__ __forceinline__ void end_last()
-    {
-    }
-};
-
-/* lanes: of a row. */
-template <class T, class Around>
-static __device__ __forceinline__ void cross_entropy_within(const stk_train_cross_entropy &a,
-                                                            uint32_t lanes, Around around)
+template <class T>
+static __device__ __forceinline__ void cross_entropy(const stk_train_cross_entropy &a)
 {
     __shared__ double losses[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t counts[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t flag;
+    const uint32_t lanes = stk_train_row_lanes(a.classes);
     const uint32_t rows = blockDim.x / lanes; /* at once */
     const uint32_t lane = threadIdx.x % lanes;
     const float scale = a.gradient_factor * (a.state == nullptr ? 1 : a.state->loss_scale);
@@ -140,17 +123,12 @@ static __device__ __forceinline__ void cross_entropy_within(const stk_train_cros
     uint32_t first = blockIdx.x * rows;
     do {
         const uint32_t row = first + threadIdx.x / lanes;
-        if (row < a.rows)
-            around.before(row);
         const found f = row_loss<T>(a, row, lane, lanes, scale, share);
-        if (row < a.rows)
-            around.after(row);
         stk_train_sum_add(&sum, f.loss);
         correct += f.correct;
         bad += f.bad;
         first += gridDim.x * rows;
     } while (first < a.rows);
-    around.end_block();
     const double loss = block_sum(stk_train_sum_value(&sum), losses);
     correct = block_sum(lane == 0 ? correct : 0U, counts);
     bad = block_sum(lane == 0 ? bad : 0U, counts);
@@ -159,16 +137,8 @@ static __device__ __forceinline__ void cross_entropy_within(const stk_train_cros
         a.partial_counts[2 * blockIdx.x] = correct;
         a.partial_counts[2 * blockIdx.x + 1] = bad;
     }
-    if (!is_last_block(a.ticket, gridDim.x, &flag))
-        return;
-    around.end_last();
-    add_blocks(a, losses, counts);
-}
-
-template <class T>
-static __device__ __forceinline__ void cross_entropy(const stk_train_cross_entropy &a)
-{
-    cross_entropy_within<T>(a, stk_train_row_lanes(a.classes), nothing());
+    if (is_last_block(a.ticket, gridDim.x, &flag))
+        add_blocks(a, losses, counts);
 }
 
 STK_KERNEL(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy)

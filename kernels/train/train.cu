@@ -6,7 +6,3 @@
 #include "kernels/train/loss.cu"
 #include "kernels/train/pool.cu"
 #include "kernels/train/update.cu"
-
-#include "kernels/train/bias.cu"
-#include "kernels/train/head.cu"
-#include "kernels/train/step.cu"

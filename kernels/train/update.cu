@@ -62,8 +62,7 @@ static __device__ __forceinline__ squares_seen each_square(const stk_train_norm 
     return seen;
 }
 
-/* Returns true in the thread that has written the state. */
-template <class T> static __device__ __forceinline__ bool gradient_norm(const stk_train_norm &a)
+template <class T> static __device__ __forceinline__ void gradient_norm(const stk_train_norm &a)
 {
     __shared__ double sums[STK_LAUNCH_THREADS / 32];
     __shared__ uint32_t flags[STK_LAUNCH_THREADS / 32];
@@ -76,7 +75,7 @@ template <class T> static __device__ __forceinline__ bool gradient_norm(const st
         a.partial_finite[blockIdx.x] = not_finite == 0;
     }
     if (!is_last_block(a.ticket, gridDim.x, &flag))
-        return false;
+        return;
     sum = 0;
     not_finite = 0;
     for (uint32_t block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
@@ -89,7 +88,6 @@ template <class T> static __device__ __forceinline__ bool gradient_norm(const st
         a.state->norm_squared = sum;
         a.state->finite = not_finite == 0;
     }
-    return threadIdx.x == 0;
 }
 
 STK_KERNEL(stk_train_gradient_norm, stk_train_norm, gradient_norm)

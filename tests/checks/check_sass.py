@@ -20,11 +20,8 @@ DOUBLES = {
     "stk_taps": 370,
     # Training: factors of a step (one thread), sums over blocks, inverse deviations.
     "stk_train_prepare": 300,
-    "stk_train_norm_prepare": 340,
-    "stk_train_step": 300,  # in one thread of a block
     "stk_train_gradient_norm": 40,
     "stk_train_softmax_cross_entropy": 37,
-    "stk_train_head": 41,
     "stk_train_mse": 64,
     "stk_train_move_statistics": 120,
     "stk_train_batch_norm": 74,
@@ -37,8 +34,8 @@ DOUBLES = {
 # Most accesses to local memory, and bytes of the stack.
 LOCAL = {}
 # Kernels that have this much before their first barrier, in every thread of a block.
-BEFORE_BARRIER = {"stk_train_gradient_norm": 12, "stk_train_norm_prepare": 12, "stk_train_step": 300,
-                  "stk_train_softmax_cross_entropy": 8, "stk_train_head": 8, "stk_train_mse": 11, "stk_train_batch_norm": 1}
+BEFORE_BARRIER = {"stk_train_gradient_norm": 12, "stk_train_softmax_cross_entropy": 8,
+                  "stk_train_mse": 11, "stk_train_batch_norm": 1}
 
 
 def family(name):

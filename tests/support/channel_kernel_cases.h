@@ -26,75 +26,6 @@ static inline struct kernel_case *bias_gradient_case(int type, uint64_t pixels, 
     return c;
 }
 
-/* place: 1 dx in place of dy, 2 of y. */
-static inline struct kernel_case *relu_bias_case(int type, uint64_t pixels, uint32_t channels,
-                                                 uint32_t chunks, int place)
-{
-#define FIELD(field) HOLE(stk_train_relu_bias, field)
-    const struct stk_train_relu_bias a = {
-        .pixels = pixels, .c = channels, .chunks = chunks, .write = chunks == 7
-    };
-    struct kernel_case *c =
-        kernel_case_begin("stk_train_relu_bias", kernel_suffixes[type], &a, sizeof(a));
-    const enum kernel_number number = (enum kernel_number)type;
-    kernel_case_label(c, "%d pixels of %u channels, %u chunks, in place of %d", (int)pixels,
-                      channels, chunks, place);
-    struct kernel_buffer *dy = kernel_case_add(
-        c, FIELD(dy), "dy", number, place == 1 ? ROLE_IN_OUT : ROLE_IN, pixels * channels);
-    struct kernel_buffer *y = kernel_case_add(
-        c, FIELD(y), "y", number, place == 2 ? ROLE_IN_OUT : ROLE_IN, pixels * channels);
-    if (place == 0)
-        kernel_case_add(c, FIELD(dx), "dx", number, ROLE_OUT, pixels * channels);
-    else
-        kernel_case_alias(c, FIELD(dx), place == 1 ? dy : y);
-    kernel_case_add(c, FIELD(bias_grad), "bias_grad", NUMBER_F32, ROLE_IN_OUT, channels);
-    kernel_case_add(c, FIELD(partial_sums), "partial_sums", NUMBER_F32, ROLE_SCRATCH,
-                    (size_t)chunks * channels);
-    kernel_case_bytes(c, FIELD(tickets), "tickets", ROLE_IN_OUT, kernel_zeros,
-                      (channels + 31) / 32 * 4);
-#undef FIELD
-    return c;
-}
-
-/* Windows of 2 x 3 that tile two images of 3 x 2 windows. */
-static inline struct kernel_case *pool_bias_case(int type, uint32_t channels, uint32_t chunks,
-                                                 bool relu)
-{
-#define FIELD(field) HOLE(stk_train_pool_bias, field)
-    enum { IMAGES = 2, ROWS = 3, COLUMNS = 2, PIXELS = IMAGES * ROWS * COLUMNS, PLACES = 6 };
-    const struct stk_train_pool_bias a = { .window = { .n = IMAGES,
-                                                       .in_h = 2 * ROWS,
-                                                       .in_w = 3 * COLUMNS,
-                                                       .c = channels,
-                                                       .out_h = ROWS,
-                                                       .out_w = COLUMNS,
-                                                       .kernel = { 2, 3 },
-                                                       .stride = { 2, 3 } },
-                                           .pixels = PIXELS,
-                                           .c = channels,
-                                           .chunks = chunks,
-                                           .write = chunks == 7 };
-    struct kernel_case *c =
-        kernel_case_begin("stk_train_pool_bias", kernel_suffixes[type], &a, sizeof(a));
-    const enum kernel_number number = (enum kernel_number)type;
-    kernel_case_label(c, "%u channels, %u chunks, relu %d", channels, chunks, relu);
-    kernel_case_add(c, FIELD(dy), "dy", number, ROLE_IN, (size_t)PIXELS * channels);
-    kernel_case_add(c, FIELD(dx), "dx", number, ROLE_OUT, (size_t)PIXELS * PLACES * channels);
-    struct kernel_buffer *places = kernel_case_add(c, FIELD(places), "places", NUMBER_BYTE, ROLE_IN,
-                                                   (size_t)PIXELS * channels);
-    for (size_t i = 0; i < places->count; i++)
-        places->begin[i] = (unsigned char)(stk_mix64(i) % PLACES);
-    if (relu)
-        kernel_case_add(c, FIELD(y), "y", number, ROLE_IN, (size_t)PIXELS * channels);
-    kernel_case_add(c, FIELD(bias_grad), "bias_grad", NUMBER_F32, ROLE_IN_OUT, channels);
-    kernel_case_add(c, FIELD(partial_sums), "partial_sums", NUMBER_F32, ROLE_SCRATCH,
-                    (size_t)chunks * channels);
-    kernel_case_bytes(c, FIELD(tickets), "tickets", ROLE_IN_OUT, kernel_zeros,
-                      (channels + 31) / 32 * 4);
-#undef FIELD
-    return c;
-}
-
 static inline struct kernel_case *moments_case(int type, uint64_t pixels, uint32_t channels,
                                                uint32_t chunks, bool running)
 {
@@ -274,10 +205,6 @@ static inline void each_channel_case(kernel_case_fn *visit)
             const uint32_t pixels = shapes[i][0], channels = shapes[i][1];
             for (size_t k = 0; k < COUNT_OF(chunks); k++) {
                 visit(bias_gradient_case(type, pixels, channels, chunks[k]));
-                if (k == i % COUNT_OF(chunks)) /* the sums are those of bias_gradient */
-                    visit(relu_bias_case(type, pixels, channels, chunks[k], (int)i % 3));
-                if (k == i % COUNT_OF(chunks) && pixels < 10)
-                    visit(pool_bias_case(type, channels, chunks[k], i % 2 == 0));
                 visit(moments_case(type, pixels, channels, chunks[k], k % 2 == 0));
                 visit(norm_backward_case(type, pixels, channels, chunks[k], (int)k, true));
                 visit(shared_sums_case(type, pixels, channels, chunks[k]));

@@ -29,9 +29,7 @@ static inline void kernel_case_reduce(const struct kernel_case *c, uint32_t bloc
                                       struct stk_launch_grid *grid)
 {
     const bool chunks = strstr(c->name, "moments") != NULL || strstr(c->name, "_sums") != NULL ||
-                        strstr(c->name, "bias_gradient") != NULL ||
-                        strstr(c->name, "relu_bias") != NULL ||
-                        strstr(c->name, "pool_bias") != NULL;
+                        strstr(c->name, "bias_gradient") != NULL;
     const bool train = strncmp(c->name, "stk_train_", strlen("stk_train_")) == 0;
     uint32_t *side = train ? &grid->x : &grid->y;
     if (blocks_max > 0 && !chunks && *side > blocks_max)

@@ -106,61 +106,6 @@ static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, ui
     return c;
 }
 
-/* mode: bit 0 no gradient of the input, bit 1 no bias, bit 2 logits apart from their gradients. */
-static inline struct kernel_case *head_case(int type, uint32_t rows, uint32_t depth,
-                                            uint32_t classes, int mode)
-{
-#define FIELD(field) HOLE(stk_train_head, field)
-    static const double differ[] = { 4e-6, 4e-3, 3e-2 };
-    const struct stk_train_head a = { .loss = { .rows = rows,
-                                                .classes = classes,
-                                                .smoothing = (mode & 1) != 0 ? 0.1F : 0,
-                                                .gradient_factor = 1 },
-                                      .depth = depth,
-                                      .write = mode & 1 };
-    struct kernel_case *c =
-        kernel_case_begin("stk_train_head", kernel_suffixes[type], &a, sizeof(a));
-    const enum kernel_number number = (enum kernel_number)type;
-    const size_t count = (size_t)rows * classes;
-    const size_t blocks = (rows + 7) / 8 < 1024 ? (rows + 7) / 8 : 1024;
-    kernel_case_label(c, "%u x %u -> %u, mode %d", rows, depth, classes, mode);
-    kernel_case_add(c, FIELD(x), "x", number, ROLE_IN, (size_t)rows * depth);
-    kernel_case_add(c, FIELD(weight), "weight", number, ROLE_IN, (size_t)classes * depth);
-    struct kernel_buffer *logits =
-        kernel_case_add(c, FIELD(logits), "logits", number, ROLE_OUT, count);
-    logits->loose = differ[type];
-    kernel_case_alias(c, FIELD(loss.x), logits);
-    if ((mode & 4) == 0)
-        kernel_case_alias(c, FIELD(loss.dx), logits);
-    else
-        kernel_case_add(c, FIELD(loss.dx), "gradients", number, ROLE_OUT, count)->loose =
-            differ[type];
-    if ((mode & 1) == 0)
-        kernel_case_add(c, FIELD(dx), "dx", number, ROLE_OUT, (size_t)rows * depth)->loose =
-            2 * differ[type];
-    int64_t *labels = calloc(rows, sizeof(*labels));
-    cr_assert_not_null(labels);
-    for (uint32_t i = 0; i < rows; i++)
-        labels[i] = i % 7 == 3 ? -1 : (int64_t)(stk_mix64(i) % classes);
-    kernel_case_bytes(c, FIELD(loss.labels), "labels", ROLE_IN, labels, rows * sizeof(*labels));
-    free(labels);
-    kernel_case_metrics(c, FIELD(loss.metrics));
-    c->buffers[c->count - 1].loose = type == 0 ? 1e-6 : 1e-2;
-    kernel_case_add(c, FIELD(loss.partial_loss), "partial_loss", NUMBER_F64, ROLE_SCRATCH, blocks);
-    kernel_case_add(c, FIELD(loss.partial_counts), "partial_counts", NUMBER_BYTE, ROLE_SCRATCH,
-                    blocks * 8);
-    kernel_case_bytes(c, FIELD(loss.ticket), "ticket", ROLE_IN_OUT, kernel_zeros, 4);
-    if ((mode & 2) != 0)
-        return c;
-    kernel_case_add(c, FIELD(bias), "bias", number, ROLE_IN, classes);
-    kernel_case_add(c, FIELD(bias_grad), "bias_grad", NUMBER_F32, ROLE_IN_OUT, classes)->loose =
-        4 * differ[type];
-    kernel_case_add(c, FIELD(partial_sums), "partial_sums", NUMBER_F32, ROLE_SCRATCH,
-                    blocks * classes);
-#undef FIELD
-    return c;
-}
-
 static inline struct kernel_case *mse_case(int type, uint32_t rows, uint32_t outputs, int mode)
 {
     const struct stk_train_mse a = { .rows = rows,
@@ -204,11 +149,6 @@ static inline void each_loss_case(kernel_case_fn *visit)
                 visit(cross_entropy_case(type, rows[i][0], rows[i][1], mode));
             for (size_t i = 0; i < COUNT_OF(outputs); i++)
                 visit(mse_case(type, outputs[i][0], outputs[i][1], mode));
-        }
-    for (int type = 0; type < KERNEL_TYPES; type++)
-        for (int mode = 0; mode < 8; mode++) {
-            visit(head_case(type, 1 + 9 * (uint32_t)mode, 33, 10, mode));
-            visit(head_case(type, 9, mode % 2 == 0 ? 128 : 1, 1 + 31 * (uint32_t)(mode / 4), mode));
         }
     visit(cross_entropy_case(0, 8200, 10, 2)); /* more rows than 1024 blocks take at once */
 }
@@ -274,74 +214,24 @@ static inline struct stk_train_state kernel_state_before(int mode)
     return state;
 }
 
-/* Fills the holes of a stk_train_prepare at offset `at` of the arguments. Returns the state. */
-static inline struct kernel_buffer *kernel_case_prepare(struct kernel_case *c, size_t at, int mode)
-{
-    const struct stk_train_state state = kernel_state_before(mode);
-    struct kernel_buffer *const before = kernel_case_bytes(
-        c, at + HOLE(stk_train_prepare, state), "state", ROLE_IN_OUT, &state, sizeof(state));
-    kernel_buffer_positive(kernel_case_add(c, at + HOLE(stk_train_prepare, learning_rates), "rates",
-                                           NUMBER_F32, ROLE_IN, KERNEL_RATES));
-    const struct stk_train_other other = { 5, 1 };
-    if ((mode & 1) != 0)
-        kernel_case_bytes(c, at + HOLE(stk_train_prepare, other), "other", ROLE_IN, &other,
-                          sizeof(other));
-    return before;
-}
-
 static inline struct kernel_case *prepare_case(uint32_t loop, int mode)
 {
     const struct stk_train_prepare a = kernel_prepare(loop, mode);
     struct kernel_case *c = kernel_case_begin("stk_train_prepare", "", &a, sizeof(a));
+    const struct stk_train_state state = kernel_state_before(mode);
+    const struct stk_train_other other = { 5, 1 };
     kernel_case_label(c, "loop %u, mode %d", loop, mode);
-    kernel_case_prepare(c, 0, mode);
-    return c;
-}
-
-static inline struct kernel_case *norm_prepare_case(uint64_t count, int mode)
-{
-#define FIELD(field) HOLE(stk_train_norm_prepare, field)
-    const struct stk_train_norm_prepare a = { .norm = { .count = count },
-                                              .prepare = kernel_prepare(STK_TRAIN_ADAM, mode) };
-    struct kernel_case *c = kernel_case_begin("stk_train_norm_prepare", "", &a, sizeof(a));
-    const size_t blocks = (size_t)(count + 2047) / 2048;
-    kernel_case_label(c, "%d, mode %d", (int)count, mode);
-    struct kernel_buffer *const gradients =
-        kernel_case_add(c, FIELD(norm.gradients), "gradients", NUMBER_F32, ROLE_IN, count);
-    if (mode == 3)
-        kernel_put(gradients, count - 1, (double)NAN);
-    struct kernel_buffer *const state = kernel_case_prepare(c, FIELD(prepare), mode);
-    state->loose_at = offsetof(struct stk_train_state, norm_squared);
-    state->loose = 1e-12;
-    kernel_case_alias(c, FIELD(norm.state), state);
-    kernel_case_add(c, FIELD(norm.partial_sums), "partial_sums", NUMBER_F64, ROLE_SCRATCH, blocks);
-    kernel_case_add(c, FIELD(norm.partial_finite), "partial_finite", NUMBER_BYTE, ROLE_SCRATCH,
-                    blocks * 4);
-    kernel_case_bytes(c, FIELD(norm.ticket), "ticket", ROLE_IN_OUT, kernel_zeros, 4);
-#undef FIELD
-    return c;
-}
-
-/* Fills the holes of a stk_train_update at offset `at` of the arguments, but for the state. mode: bit 0 a rounded copy, bit 1 a
- * moving average. */
-static inline void kernel_case_update(struct kernel_case *c, size_t at, int type, uint32_t loop,
-                                      uint64_t count, int mode)
-{
-    kernel_case_add(c, at + HOLE(stk_train_update, parameters), "parameters", NUMBER_F32,
-                    ROLE_IN_OUT, count);
-    kernel_case_add(c, at + HOLE(stk_train_update, gradients), "gradients", NUMBER_F32, ROLE_IN,
-                    count);
+    kernel_case_bytes(c, HOLE(stk_train_prepare, state), "state", ROLE_IN_OUT, &state,
+                      sizeof(state));
+    kernel_buffer_positive(kernel_case_add(c, HOLE(stk_train_prepare, learning_rates), "rates",
+                                           NUMBER_F32, ROLE_IN, KERNEL_RATES));
     if ((mode & 1) != 0)
-        kernel_case_add(c, at + HOLE(stk_train_update, half_weights), "half_weights",
-                        (enum kernel_number)type, ROLE_OUT, count);
-    if ((mode & 2) != 0)
-        kernel_case_add(c, at + HOLE(stk_train_update, ema), "ema", NUMBER_F32, ROLE_IN_OUT, count);
-    for (uint32_t m = 0; m < stk_train_moments(loop); m++)
-        kernel_buffer_positive(
-            kernel_case_add(c, at + HOLE(stk_train_update, moments) + m * sizeof(float *), "moment",
-                            NUMBER_F32, ROLE_IN_OUT, count));
+        kernel_case_bytes(c, HOLE(stk_train_prepare, other), "other", ROLE_IN, &other,
+                          sizeof(other));
+    return c;
 }
 
+/* mode: bit 0 a rounded copy, bit 1 a moving average, 3 an update that is left out. */
 static inline struct kernel_case *update_case(int type, uint32_t loop, uint64_t count, int mode)
 {
     const struct stk_train_update a = { .loop = loop, .count = count };
@@ -352,21 +242,18 @@ static inline struct kernel_case *update_case(int type, uint32_t loop, uint64_t 
                                                 0.01F, 0.5F,  1e-3F, 0.9F, 0.8F, 0.1F };
     kernel_case_label(c, "loop %u, %d, mode %d", loop, (int)count, mode);
     kernel_case_bytes(c, HOLE(stk_train_update, state), "state", ROLE_IN, &state, sizeof(state));
-    kernel_case_update(c, 0, type, loop, count, mode);
-    return c;
-}
-
-/* A step that is left out writes nothing but the state. */
-static inline struct kernel_case *train_step_case(int type, uint32_t loop, uint64_t count, int mode)
-{
-    const struct stk_train_step a = { .prepare = kernel_prepare(loop, mode),
-                                      .update = { .loop = loop, .count = count } };
-    struct kernel_case *c =
-        kernel_case_begin("stk_train_step", kernel_suffixes[type], &a, sizeof(a));
-    kernel_case_label(c, "loop %u, %d, mode %d", loop, (int)count, mode);
-    kernel_case_prepare(c, HOLE(stk_train_step, prepare), mode);
-    kernel_case_update(c, HOLE(stk_train_step, update), type, loop, count, mode);
-    kernel_case_bytes(c, HOLE(stk_train_step, ticket), "ticket", ROLE_IN_OUT, kernel_zeros, 4);
+    kernel_case_add(c, HOLE(stk_train_update, parameters), "parameters", NUMBER_F32, ROLE_IN_OUT,
+                    count);
+    kernel_case_add(c, HOLE(stk_train_update, gradients), "gradients", NUMBER_F32, ROLE_IN, count);
+    if ((mode & 1) != 0)
+        kernel_case_add(c, HOLE(stk_train_update, half_weights), "half_weights",
+                        (enum kernel_number)type, ROLE_OUT, count);
+    if ((mode & 2) != 0)
+        kernel_case_add(c, HOLE(stk_train_update, ema), "ema", NUMBER_F32, ROLE_IN_OUT, count);
+    for (uint32_t m = 0; m < stk_train_moments(loop); m++)
+        kernel_buffer_positive(
+            kernel_case_add(c, HOLE(stk_train_update, moments) + m * sizeof(float *), "moment",
+                            NUMBER_F32, ROLE_IN_OUT, count));
     return c;
 }
 
@@ -389,11 +276,7 @@ static inline void each_update_case(kernel_case_fn *visit)
             visit(prepare_case(loop, mode));
             for (int type = 0; type < KERNEL_TYPES; type++)
                 visit(update_case(type, loop, mode == 0 ? 1 : 255 + (uint64_t)mode * 2, mode));
-            visit(train_step_case((int)loop % KERNEL_TYPES, loop,
-                                  mode == 0 ? 1 : 255 + (uint64_t)mode * 200, mode));
         }
-    for (size_t i = 0; i < COUNT_OF(counts); i++)
-        visit(norm_prepare_case(counts[i], (int)i % 4));
 }
 
 /* ---- elementwise --------------------------------------------------------------------------------- */

@@ -134,10 +134,10 @@ CleanTest(mutants, of_training_kernels_are_caught)
     each_pool_case(break_everywhere);
     each_channel_case(break_everywhere);
     each_dropout_case(break_everywhere);
-    check_caught(CUDA_THREADS_DROPPED, 10, 0); /* eight barriers, two fences */
-    check_caught(CUDA_THREADS_DIVERGENT, 8, 0);
-    check_caught(CUDA_THREADS_NARROWED, 4, 0);
-    check_caught(CUDA_THREADS_WIDENED, 44, 0);
+    check_caught(CUDA_THREADS_DROPPED, 9, 0); /* seven barriers, two fences */
+    check_caught(CUDA_THREADS_DIVERGENT, 7, 0);
+    check_caught(CUDA_THREADS_NARROWED, 5, 0);
+    check_caught(CUDA_THREADS_WIDENED, 50, 0);
 }
 
 CleanTest(mutants, of_transforms_are_caught)

@@ -480,16 +480,6 @@ CleanTest(train_kernels, a_bias_gets_the_sum_over_all_pixels)
     }
 }
 
-/* The loss alone takes fewer lanes for few classes; the last layer before it needs a warp for its depth. */
-CleanTest(train_kernels, a_head_has_a_warp_for_each_row)
-{
-    const struct stk_kernel *head = stk_train_kernel_in("stk_train_head", STOKER_DTYPE_FLOAT32);
-    for (uint32_t classes = 2; classes <= 32; classes++) {
-        const struct stk_train_head a = { .loss = { .rows = 256, .classes = classes } };
-        cr_assert_eq(head->grid(&a).x * 256, 256 * 32, "%d classes", (int)classes);
-    }
-}
-
 CleanTest(train_kernels, the_table_names_each_kernel_once)
 {
     for (const struct stk_kernel *a = stk_train_kernels; a->name != NULL; a++) {

@@ -24,7 +24,7 @@ struct stk_cuda_block {
     struct stk_train_metrics run;      /* the last run() */
     struct stk_train_metrics forward;  /* forward plans since the last collect_loss */
     struct stk_train_other other;      /* the norm of the peer's gradients */
-    uint32_t ticket;                   /* the blocks of norm and step take it */
+    uint32_t ticket;                   /* counts the blocks that have finished the norm */
     uint32_t norm_finite[STK_TRAIN_PARTIALS_MAX];
     double norm_sums[STK_TRAIN_PARTIALS_MAX];
 };

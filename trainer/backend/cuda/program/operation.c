@@ -98,7 +98,7 @@ static int dropout_backward(const struct queueing *q)
 
 /* ---- pooling ------------------------------------------------------------------------------------- */
 
-struct stk_train_window stk_cuda_window_of(const struct stk_operands *o)
+static struct stk_train_window window_of(const struct stk_operands *o)
 {
     const struct stk_layer *const layer = o->layer;
     return (struct stk_train_window){ .n = o->count,
@@ -114,27 +114,27 @@ struct stk_train_window stk_cuda_window_of(const struct stk_operands *o)
 
 static int max_pool_forward(const struct queueing *q)
 {
-    const struct stk_train_max_pool a = { stk_cuda_window_of(q->o), q->o->x, q->o->y, q->o->aux,
+    const struct stk_train_max_pool a = { window_of(q->o), q->o->x, q->o->y, q->o->aux,
                                           q->o->op->relu };
     return launch(q, "stk_train_max_pool_forward", &a);
 }
 
 static int max_pool_backward(const struct queueing *q)
 {
-    const struct stk_train_max_pool_backward a = { stk_cuda_window_of(q->o), q->o->dy, q->o->dx,
-                                                   q->o->aux, q->o->op->relu ? q->o->y : NULL };
+    const struct stk_train_max_pool_backward a = { window_of(q->o), q->o->dy, q->o->dx, q->o->aux,
+                                                   q->o->op->relu ? q->o->y : NULL };
     return launch(q, "stk_train_max_pool_backward", &a);
 }
 
 static int avg_pool_forward(const struct queueing *q)
 {
-    const struct stk_train_avg_pool a = { stk_cuda_window_of(q->o), q->o->x, q->o->y };
+    const struct stk_train_avg_pool a = { window_of(q->o), q->o->x, q->o->y };
     return launch(q, "stk_train_avg_pool_forward", &a);
 }
 
 static int avg_pool_backward(const struct queueing *q)
 {
-    const struct stk_train_avg_pool a = { stk_cuda_window_of(q->o), q->o->dy, q->o->dx };
+    const struct stk_train_avg_pool a = { window_of(q->o), q->o->dy, q->o->dx };
     return launch(q, "stk_train_avg_pool_backward", &a);
 }
 
@@ -343,31 +343,25 @@ struct partial_losses {
     uint32_t counts[STK_TRAIN_PARTIALS_MAX][2]; /* correct, bad labels */
 };
 
-struct stk_train_cross_entropy stk_cuda_cross_entropy_of(const struct stk_operands *o,
-                                                         const struct stk_cuda_scratch *scratch,
-                                                         const struct stk_cuda_pass *pass)
+static int cross_entropy(const struct queueing *q)
 {
-    struct partial_losses *const partials = scratch->workspace; /* in device memory */
-    return (struct stk_train_cross_entropy){
+    const struct stk_operands *const o = q->o;
+    struct partial_losses *const partials = q->scratch->workspace; /* in device memory */
+    const struct stk_train_cross_entropy a = {
         .x = o->x,
         .dx = o->dx,
         .labels = o->labels,
         .rows = o->count,
         .classes = (uint32_t)stk_shape_elements(o->layer->in),
         .smoothing = o->layer->rate,
-        .gradient_factor = pass->gradient_factor,
-        .state = pass->state,
-        .metrics = pass->metrics,
+        .gradient_factor = q->pass->gradient_factor,
+        .state = q->pass->state,
+        .metrics = q->pass->metrics,
         .partial_loss = partials->loss,
         .partial_counts = partials->counts[0],
-        .ticket = scratch->tickets,
+        .ticket = q->scratch->tickets,
     };
-}
-
-static int cross_entropy(const struct queueing *q)
-{
-    const struct stk_train_cross_entropy a = stk_cuda_cross_entropy_of(q->o, q->scratch, q->pass);
-    return q->o->labels == NULL ? STOKER_OK : launch(q, "stk_train_softmax_cross_entropy", &a);
+    return o->labels == NULL ? STOKER_OK : launch(q, "stk_train_softmax_cross_entropy", &a);
 }
 
 static int mean_squared_error(const struct queueing *q)
@@ -420,11 +414,6 @@ int stk_cuda_operation(struct stk_backend *backend, const struct stk_operands *o
     return functions[operands->op->kind](&q);
 }
 
-uint64_t stk_cuda_loss_workspace(void)
-{
-    return sizeof(struct partial_losses);
-}
-
 uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct stk_op *op,
                                       uint32_t count)
 {
@@ -437,7 +426,7 @@ uint64_t stk_cuda_operation_workspace(const struct stk_plan *plan, const struct 
         return (chunks + 1) * 2 * layer->in.c * sizeof(float);
     case STK_OP_SOFTMAX_CROSS_ENTROPY:
     case STK_OP_MSE:
-        return stk_cuda_loss_workspace();
+        return sizeof(struct partial_losses);
     default:
         return 0;
     }

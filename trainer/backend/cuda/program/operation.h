@@ -30,13 +30,6 @@ uint32_t stk_cuda_operation_tickets(const struct stk_plan *plan, const struct st
 int stk_cuda_operation_without_samples(struct stk_backend *backend,
                                        const struct stk_operands *operands, stoker_error *error);
 
-/* Parts of these, for fused.c: a pool's window, the arguments of a loss, and the workspace that they use. */
-struct stk_train_window stk_cuda_window_of(const struct stk_operands *operands);
-struct stk_train_cross_entropy stk_cuda_cross_entropy_of(const struct stk_operands *operands,
-                                                         const struct stk_cuda_scratch *scratch,
-                                                         const struct stk_cuda_pass *pass);
-uint64_t stk_cuda_loss_workspace(void);
-
 /* Queue an operation. */
 int stk_cuda_operation(struct stk_backend *backend, const struct stk_operands *operands,
                        const struct stk_cuda_scratch *scratch, const struct stk_cuda_pass *pass,

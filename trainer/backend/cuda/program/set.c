@@ -4,12 +4,11 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/backend/cuda/program/conv.h"
-#include "trainer/backend/cuda/program/fused.h"
 #include "trainer/backend/cuda/program/linear.h"
 #include "trainer/backend/cuda/ranks/ranks.h"
 #include "trainer/plan/precision.h"
 
-/* The object of one operation; none = it is one of our own kernels, or done by another. */
+/* The object of one operation; none = it is one of our own kernels. */
 struct stk_cuda_made {
     struct stk_cuda_conv *conv;
     struct stk_cuda_linear *linear;
@@ -58,8 +57,7 @@ static int make_one(const struct making *m, uint32_t i)
     const struct stk_layer *const layer = &m->plan->model->layers[op->layer];
     struct stk_cuda_made *const made = &m->set->made[i];
     enum stk_cuda_direction direction;
-    const struct stk_cuda_fused *const fused = &m->set->fused[i];
-    if (!direction_of(op->kind, &direction) || fused->skipped || fused->head)
+    if (!direction_of(op->kind, &direction))
         return STOKER_OK;
     if (layer->kind == STK_CONV2D)
         return stk_cuda_conv_create(&made->conv, m->math, layer, direction, op->relu, m->count,
@@ -75,13 +73,9 @@ int stk_cuda_set_make(struct stk_cuda_set *set, const struct stk_cuda_math *math
     const struct making making = { &made, math, plan, count, error };
     int rc = STOKER_OK;
     made.made = stk_calloc(plan->op_count, sizeof(*made.made));
-    made.fused = stk_calloc(plan->op_count, sizeof(*made.fused));
-    if (made.made == NULL || made.fused == NULL) {
-        stk_cuda_set_drop(&made);
+    if (made.made == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE, "a plan for cuda");
-    }
-    stk_cuda_fuse(made.fused, plan);
     for (uint32_t i = 0; i < plan->op_count && rc == STOKER_OK; i++)
         rc = make_one(&making, i);
     if (rc == STOKER_OK)
@@ -96,7 +90,6 @@ void stk_cuda_set_drop(struct stk_cuda_set *set)
     for (uint32_t i = 0; set->made != NULL && i < set->operations; i++)
         drop_one(&set->made[i]);
     stk_free(set->made);
-    stk_free(set->fused);
     *set = (struct stk_cuda_set){ 0 };
 }
 
@@ -106,10 +99,6 @@ static uint64_t workspace_of(const struct stk_cuda_set *set, const struct stk_pl
                              uint32_t i)
 {
     const struct stk_cuda_made *const made = &set->made[i];
-    if (set->fused[i].head)
-        return stk_cuda_head_workspace(plan, i, set->count);
-    if (set->fused[i].sums_bias)
-        return stk_cuda_sums_bias_workspace(plan, i, set->count);
     if (made->conv != NULL)
         return stk_cuda_conv_workspace_bytes(made->conv);
     if (made->linear != NULL)
@@ -175,63 +164,31 @@ static int run_made(const struct queueing *q, uint32_t i, const struct stk_opera
 {
     const struct stk_cuda_made *const made = &q->set->made[i];
     void *const stream = q->backend->stream;
-    const struct stk_cuda_operands operands = {
-        .x = o->x,
-        .weight = weight_of(q->plan, q->arenas, o->layer->weight),
-        .bias = weight_of(q->plan, q->arenas, o->layer->bias),
-        .y = o->y,
-        .dy = o->dy,
-        .dx = o->dx,
-        .weight_grad = o->weight_grad,
-        .bias_grad = q->set->fused[i].bias_known ? NULL : o->bias_grad,
-        .write = q->extra->write,
-        .workspace = q->scratch->workspace,
-        .tickets = q->scratch->tickets
-    };
+    const struct stk_cuda_operands operands = { .x = o->x,
+                                                .weight =
+                                                    weight_of(q->plan, q->arenas, o->layer->weight),
+                                                .bias =
+                                                    weight_of(q->plan, q->arenas, o->layer->bias),
+                                                .y = o->y,
+                                                .dy = o->dy,
+                                                .dx = o->dx,
+                                                .weight_grad = o->weight_grad,
+                                                .bias_grad = o->bias_grad,
+                                                .write = q->extra->write,
+                                                .workspace = q->scratch->workspace,
+                                                .tickets = q->scratch->tickets };
     if (made->conv != NULL)
         return stk_cuda_conv_run(made->conv, &operands, stream, q->error);
     return stk_cuda_linear_run(made->linear, &operands, stream, q->error);
 }
 
-static struct stk_operands operands_of(const struct queueing *q, uint32_t i)
+static int queue_one(const struct queueing *q, uint32_t i)
 {
     struct stk_operands o;
     stk_operands_find(&o, q->plan, &q->plan->ops[i], q->arenas, q->pass, 0, q->pass->count);
-    return o;
-}
-
-static int queue_head(const struct queueing *q, uint32_t i)
-{
-    struct stk_cuda_head head = { .forward = operands_of(q, i),
-                                  .loss = operands_of(q, i + STK_CUDA_HEAD_LOSS) };
-    head.weight = weight_of(q->plan, q->arenas, head.forward.layer->weight);
-    head.bias = weight_of(q->plan, q->arenas, head.forward.layer->bias);
-    head.bias_grad = operands_of(q, i + STK_CUDA_HEAD_WEIGHTS).bias_grad;
-    if (q->set->fused[i].head_data)
-        head.dx = operands_of(q, i + STK_CUDA_HEAD_DATA).dx;
-    return stk_cuda_queue_head(q->backend, &head, q->scratch, q->extra, q->error);
-}
-
-static int queue_sums_bias(const struct queueing *q, uint32_t i)
-{
-    const struct stk_operands o = operands_of(q, i);
-    const struct stk_operands weights = operands_of(q, i + 1);
-    return stk_cuda_queue_sums_bias(q->backend, &o, &weights, q->scratch, q->extra, q->error);
-}
-
-static int queue_one(const struct queueing *q, uint32_t i)
-{
-    const struct stk_operands o = operands_of(q, i);
     if (q->pass->count == 0)
         return stk_cuda_operation_without_samples(q->backend, &o, q->error);
     const struct stk_cuda_made *const made = &q->set->made[i];
-    const struct stk_cuda_fused *const fused = &q->set->fused[i];
-    if (fused->skipped)
-        return STOKER_OK;
-    if (fused->head)
-        return queue_head(q, i);
-    if (fused->sums_bias)
-        return queue_sums_bias(q, i);
     if (made->conv != NULL || made->linear != NULL)
         return run_made(q, i, &o);
     return stk_cuda_operation(q->backend, &o, q->scratch, q->extra, q->error);

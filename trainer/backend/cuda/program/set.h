@@ -4,7 +4,6 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_SET_H
 
-#include "trainer/backend/cuda/program/fuse.h"
 #include "trainer/backend/cuda/program/operation.h"
 #include "trainer/plan/slices.h"
 
@@ -12,10 +11,9 @@ struct stk_cuda_made;
 
 /* Zeroed = none. */
 struct stk_cuda_set {
-    uint32_t count;               /* samples; 0 = not prepared */
-    uint32_t operations;          /* number of operations of the plan */
-    struct stk_cuda_made *made;   /* [operations] */
-    struct stk_cuda_fused *fused; /* [operations] */
+    uint32_t count;             /* samples; 0 = not prepared */
+    uint32_t operations;        /* number of operations of the plan */
+    struct stk_cuda_made *made; /* [operations] */
 };
 
 /* Prepare all operations. STOKER_ENOMEM, or the error of an operation's create; then *set is unchanged. */

@@ -6,9 +6,7 @@
  *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena: weights,
  *                                                                           the same rounded to 16 bits
  *
- *   no norm needed   step: prepare and update in one launch
- *   one device       norm_prepare ─▶ update
- *   two devices      gradient_norm ─▶ norms are exchanged ─▶ prepare ─▶ update
+ * The norm is computed if clipping or a dynamic loss scale needs it; two devices exchange theirs before prepare.
  *
  * The host sees it in read_state() and, for forward plans, in collect_loss() alone. */
 #include <string.h>
@@ -257,36 +255,20 @@ static bool wants_norm(const struct stk_backend *backend)
     return backend->rule.clip_norm > 0 || backend->rule.dynamic != 0;
 }
 
-static struct stk_train_norm norm_of(struct stk_backend *backend, const struct stk_update *update)
-{
-    return (struct stk_train_norm){ .gradients = update->gradients,
-                                    .count = update->floats,
-                                    .state = &backend->block->state,
-                                    .partial_sums = backend->block->norm_sums,
-                                    .partial_finite = backend->block->norm_finite,
-                                    .ticket = &backend->block->ticket };
-}
-
 static int queue_norm(struct stk_backend *backend, const struct stk_update *update,
                       stoker_error *error)
 {
-    const struct stk_train_norm norm = norm_of(backend, update);
-    return wants_norm(backend)
-               ? stk_cuda_launch(
-                     backend, stk_train_kernel_in("stk_train_gradient_norm", STOKER_DTYPE_FLOAT32),
-                     &norm, error)
-               : STOKER_OK;
-}
-
-static int queue_prepare(struct stk_backend *backend, const struct stk_update *update,
-                         const struct stk_train_prepare *prepare, stoker_error *error)
-{
-    const struct stk_train_norm_prepare both = { norm_of(backend, update), *prepare };
-    return backend->training->split
-               ? stk_cuda_launch(backend, stk_train_kernel_named("stk_train_prepare"), prepare,
-                                 error)
-               : stk_cuda_launch(backend, stk_train_kernel_named("stk_train_norm_prepare"), &both,
-                                 error);
+    const struct stk_train_norm norm = { .gradients = update->gradients,
+                                         .count = update->floats,
+                                         .state = &backend->block->state,
+                                         .partial_sums = backend->block->norm_sums,
+                                         .partial_finite = backend->block->norm_finite,
+                                         .ticket = &backend->block->ticket };
+    if (!wants_norm(backend))
+        return STOKER_OK;
+    return stk_cuda_launch(backend,
+                           stk_train_kernel_in("stk_train_gradient_norm", STOKER_DTYPE_FLOAT32),
+                           &norm, error);
 }
 
 int stk_cuda_training_update(struct stk_backend *backend, const struct stk_update *update,
@@ -295,31 +277,29 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
     const bool split = backend->training->split;
     const stoker_dtype storage =
         update->half_weights == NULL ? STOKER_DTYPE_FLOAT32 : update->storage;
-    struct stk_train_step step = {
-        .prepare = { .rule = backend->rule,
-                     .state = &backend->block->state,
-                     .learning_rates = backend->rates,
-                     .rate_count = backend->rate_count,
-                     .samples = samples,
-                     .other = split && wants_norm(backend) ? &backend->block->other : NULL },
-        .update = { .loop = backend->rule.loop,
-                    .state = &backend->block->state,
-                    .parameters = update->parameters,
-                    .half_weights = update->half_weights,
-                    .gradients = update->gradients,
-                    .ema = update->ema,
-                    .count = update->floats },
-        .ticket = &backend->block->ticket
-    };
+    const struct stk_train_prepare prepare = { .rule = backend->rule,
+                                               .state = &backend->block->state,
+                                               .learning_rates = backend->rates,
+                                               .rate_count = backend->rate_count,
+                                               .samples = samples,
+                                               .other = split && wants_norm(backend)
+                                                            ? &backend->block->other
+                                                            : NULL };
+    struct stk_train_update weights = { .loop = backend->rule.loop,
+                                        .state = &backend->block->state,
+                                        .parameters = update->parameters,
+                                        .half_weights = update->half_weights,
+                                        .gradients = update->gradients,
+                                        .ema = update->ema,
+                                        .count = update->floats };
     _Static_assert((int)STK_TRAIN_STATE_MAX == (int)STK_STATE_ARENAS_MAX, "one set of arenas");
-    memcpy(step.update.moments, update->state, sizeof(step.update.moments));
-    if (!wants_norm(backend))
-        return stk_cuda_launch(backend, stk_train_kernel_in("stk_train_step", storage), &step,
-                               error);
-    const int rc = queue_prepare(backend, update, &step.prepare, error);
+    memcpy(weights.moments, update->state, sizeof(weights.moments));
+    int rc = split ? STOKER_OK : queue_norm(backend, update, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_launch(backend, stk_train_kernel_named("stk_train_prepare"), &prepare, error);
     return rc == STOKER_OK
                ? stk_cuda_launch(backend, stk_train_kernel_in("stk_train_update", storage),
-                                 &step.update, error)
+                                 &weights, error)
                : rc;
 }
 
