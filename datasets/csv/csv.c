@@ -1,89 +1,436 @@
-/* csv.c - "csv:FILE?label=medv&test=0.2&split=train&zscore=1": rows of numbers, read once.
+/* csv.c - "csv:FILE?label=medv": rows of numbers and a label, read and checked at open.
  *
- *   spec ──▶ wish ──▶ table.c ──▶ rows and labels in memory ──▶ callbacks
+ *   choose   find the header and the columns from the first records
+ *   count    check that all records have as many fields as the first
+ *   fill     parse every number of every row into memory
  */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "datasets/csv/columns.h"
-#include "datasets/csv/table.h"
+#include "datasets/csv/record.h"
 #include "datasets/formats.h"
+#include "datasets/gzip.h"
+#include "datasets/number.h"
+#include "datasets/parameters.h"
 #include "datasets/source.h"
 
-/* ---- callbacks ------------------------------------------------------------------ */
+enum { COLUMNS_MAX = 65535, CLASSES_MAX = 65536, QUOTED_BYTES = 40 };
+#define NO_COLUMN UINT32_MAX
+static const double LABEL_MAX = 9007199254740992.0; /* 2^53: whole numbers are exact up to it */
 
-/* Field 0 is the row; field 1 + i is column i of table->extra. Bytes are part 1, 2, ... */
-struct csv {
-    struct stk_csv_table table;
-    char names[STK_CSV_EXTRA_MAX][STOKER_FIELD_NAME_BYTES];
-    uint32_t parts[STK_CSV_EXTRA_MAX]; /* STOKER_NO_PART unless it is bytes */
-    uint32_t part_count;
+/* The parameters of the spec. */
+struct wish {
+    char label[STK_PARAMETER_BYTES_MAX];   /* "" = none */
+    char columns[STK_PARAMETER_BYTES_MAX]; /* "" = all but the label */
+    char header[STK_PARAMETER_BYTES_MAX];
+    char delimiter[STK_PARAMETER_BYTES_MAX];
+    char label_type[STK_PARAMETER_BYTES_MAX];
+    uint64_t class_count; /* labels end below it; 0 = largest label + 1 */
 };
+
+struct csv {
+    struct stk_region rows;   /* [count][columns] float */
+    struct stk_region labels; /* [count] float or int64_t */
+    uint64_t count;
+    uint32_t columns;
+    stoker_dtype label_dtype; /* NONE, FLOAT32, INT64 */
+    uint32_t class_count;     /* 0 = unknown */
+};
+
+struct load {
+    const struct wish *wish;
+    struct stk_csv_reader reader;
+    bool has_header;
+    uint32_t field_count;         /* of each record, 1..COLUMNS_MAX */
+    struct stk_csv_field *names;  /* [field_count], of the header if there is one */
+    struct stk_csv_field *fields; /* [field_count], of the current record */
+    uint32_t *columns;            /* [csv->columns]: the row, in this order */
+    uint32_t label;               /* column, or NO_COLUMN */
+    int64_t least, largest;       /* of the labels that are classes */
+    struct csv *csv;
+};
+
+/* ---- columns -------------------------------------------------------------------- */
+
+static int hex_digit(char byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    if (byte >= 'A' && byte <= 'F')
+        return byte - 'A' + 10;
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+/* Decode %XX. Returns the bytes of out, or -1 if a % is not followed by two hexadecimal digits. */
+static int decode_percents(const char *text, size_t bytes, char *out)
+{
+    int size = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        out[size++] = text[i];
+        if (text[i] != '%')
+            continue;
+        const int high = i + 2 < bytes ? hex_digit(text[i + 1]) : -1;
+        const int low = i + 2 < bytes ? hex_digit(text[i + 2]) : -1;
+        if (high < 0 || low < 0)
+            return -1;
+        out[size - 1] = (char)(high * 16 + low);
+        i += 2;
+    }
+    return size;
+}
+
+static const char *quote_field(const char *bytes, size_t size, char quoted[QUOTED_BYTES])
+{
+    const size_t most = QUOTED_BYTES - sizeof("...");
+    (void)snprintf(quoted, QUOTED_BYTES, "%.*s%s", (int)(size > most ? most : size), bytes,
+                   size > most ? "..." : "");
+    return quoted;
+}
+
+static int refuse_column(const struct load *load, const char *name, size_t size, const char *why)
+{
+    char quoted[QUOTED_BYTES];
+    return stk_csv_fail(&load->reader, STOKER_EINVAL, NULL, 0, "column \"%s\" %s",
+                        quote_field(name, size, quoted), why);
+}
+
+/* Find a column by its name in the header, else by its number from 1. */
+static int find_column(const struct load *load, const char *text, size_t bytes, uint32_t *out)
+{
+    char name[STK_PARAMETER_BYTES_MAX];
+    uint32_t found = NO_COLUMN;
+    const int size = decode_percents(text, bytes, name);
+    if (size < 0)
+        return refuse_column(load, text, bytes, "has a % without two hexadecimal digits");
+    for (uint32_t i = 0; load->has_header && i < load->field_count; i++) {
+        if (!stk_csv_equals(&load->names[i], name, (size_t)size))
+            continue;
+        if (found != NO_COLUMN)
+            return refuse_column(load, name, (size_t)size, "occurs twice: give its number, from 1");
+        found = i;
+    }
+    if (found == NO_COLUMN) {
+        uint64_t number = 0;
+        for (int i = 0; i < size && number <= COLUMNS_MAX; i++)
+            number = name[i] >= '0' && name[i] <= '9' ? number * 10 + (uint64_t)(name[i] - '0')
+                                                      : UINT64_MAX;
+        if (number < 1 || number > load->field_count)
+            return refuse_column(load, name, (size_t)size,
+                                 load->has_header
+                                     ? "is not in the header and not a column number"
+                                     : "is not a column number, and there is no header with names");
+        found = (uint32_t)(number - 1);
+    }
+    *out = found;
+    return STOKER_OK;
+}
+
+/* Take the columns of "a,b,c" as the row. */
+static int list_columns(struct load *load, const char *list)
+{
+    for (const char *at = list;; at++) {
+        const size_t bytes = strcspn(at, ",");
+        uint32_t column = NO_COLUMN;
+        const int rc = find_column(load, at, bytes, &column);
+        if (rc != STOKER_OK)
+            return rc;
+        bool twice = column == load->label;
+        for (uint32_t i = 0; i < load->csv->columns; i++)
+            twice = twice || load->columns[i] == column;
+        if (twice)
+            return refuse_column(load, at, bytes, "is named twice");
+        load->columns[load->csv->columns++] = column;
+        at += bytes;
+        if (*at == '\0')
+            return STOKER_OK;
+    }
+}
+
+static int choose_columns(struct load *load)
+{
+    const struct wish *wish = load->wish;
+    load->label = NO_COLUMN;
+    if (wish->label[0] != '\0') {
+        const int rc = find_column(load, wish->label, strlen(wish->label), &load->label);
+        if (rc != STOKER_OK)
+            return rc;
+    }
+    if (wish->columns[0] != '\0')
+        return list_columns(load, wish->columns);
+    for (uint32_t i = 0; i < load->field_count; i++)
+        if (i != load->label)
+            load->columns[load->csv->columns++] = i;
+    return load->csv->columns > 0
+               ? STOKER_OK
+               : stk_csv_fail(&load->reader, STOKER_EFORMAT, NULL, 0, "no column but the label's");
+}
+
+/* ---- records -------------------------------------------------------------------- */
+
+/* Read the next record into load->fields; it must be as long as the first. */
+static int next_record(struct load *load)
+{
+    uint32_t count = 0;
+    const int rc = stk_csv_next(&load->reader, load->fields, load->field_count, &count);
+    return rc != STOKER_OK || count == load->field_count
+               ? rc
+               : stk_csv_fail(&load->reader, STOKER_EFORMAT, load->fields, 0,
+                              "%u fields, but the first record has %u", count, load->field_count);
+}
+
+/* Go to the first row, behind the header if there is one. */
+static int begin_rows(struct load *load)
+{
+    uint32_t count;
+    const int rc = stk_csv_begin(&load->reader);
+    return rc == STOKER_OK && load->has_header
+               ? stk_csv_next(&load->reader, load->names, load->field_count, &count)
+               : rc;
+}
+
+static int measure_first_record(struct load *load)
+{
+    struct stk_csv_field first;
+    int rc = stk_csv_begin(&load->reader);
+    if (rc == STOKER_OK)
+        rc = stk_csv_next(&load->reader, &first, 1, &load->field_count);
+    if (rc == STOKER_FINISHED)
+        return stk_csv_fail(&load->reader, STOKER_EEMPTY, NULL, 0, "no line has anything on it");
+    if (rc == STOKER_OK && load->field_count > COLUMNS_MAX)
+        rc = stk_csv_fail(&load->reader, STOKER_ELIMIT, &first, 0,
+                          "%u columns, at most %d are read", load->field_count, COLUMNS_MAX);
+    if (rc != STOKER_OK)
+        return rc;
+    load->names = stk_calloc(load->field_count, sizeof(load->names[0]));
+    load->fields = stk_calloc(load->field_count, sizeof(load->fields[0]));
+    load->columns = stk_calloc(load->field_count, sizeof(load->columns[0]));
+    return load->names != NULL && load->fields != NULL && load->columns != NULL
+               ? STOKER_OK
+               : stk_csv_fail(&load->reader, STOKER_ENOMEM, NULL, 0, "a record");
+}
+
+/* The first line is a header if the spec says so, or if it holds no number. */
+static int find_header(struct load *load)
+{
+    const bool automatic = load->wish->header[0] == '\0' || load->wish->header[0] == 'a';
+    bool text = true;
+    int rc = begin_rows(load);
+    if (rc == STOKER_OK)
+        rc = next_record(load);
+    if (rc != STOKER_OK)
+        return rc;
+    for (uint32_t i = 0; i < load->field_count; i++) {
+        double value;
+        text = text && stk_number_parse(load->fields[i].bytes, load->fields[i].size, &value) ==
+                           STK_NUMBER_TEXT;
+    }
+    load->has_header = automatic ? text : load->wish->header[0] == '1';
+    return begin_rows(load); /* keeps the names */
+}
+
+static int count_rows(struct load *load)
+{
+    const bool automatic = load->wish->header[0] == '\0' || load->wish->header[0] == 'a';
+    int rc = begin_rows(load);
+    while (rc == STOKER_OK && (rc = next_record(load)) == STOKER_OK)
+        load->csv->count++;
+    if (rc != STOKER_FINISHED)
+        return rc;
+    if (load->csv->count == 0)
+        return stk_csv_fail(&load->reader, STOKER_EEMPTY, NULL, 0, "a header, and no row%s",
+                            automatic ? "; if that line is a row, say header=0" : "");
+    return load->csv->count <= UINT32_MAX
+               ? STOKER_OK
+               : stk_csv_fail(&load->reader, STOKER_ELIMIT, NULL, 0, "more than 2^32 - 1 rows");
+}
+
+/* ---- numbers -------------------------------------------------------------------- */
+
+static int take_number(const struct load *load, uint32_t column, double *out)
+{
+    static const char *const what[] = {
+        [STK_NUMBER_TEXT] = "not a number",
+        [STK_NUMBER_NOT_FINITE] = "not a finite number",
+        [STK_NUMBER_OVERLONG] = "a number of more than 64 characters",
+        [STK_NUMBER_TOO_LARGE] = "too large for float32",
+    };
+    const struct stk_csv_field *field = &load->fields[column];
+    const enum stk_number_kind kind = stk_number_parse(field->bytes, field->size, out);
+    char quoted[QUOTED_BYTES], name[QUOTED_BYTES] = "";
+    if (kind == STK_NUMBER)
+        return STOKER_OK;
+    if (load->has_header)
+        (void)quote_field(load->names[column].bytes, load->names[column].size, name);
+    return stk_csv_fail(
+        &load->reader, STOKER_EFORMAT, field, column + 1, "%s%s\"%s\" is %s%s", name,
+        name[0] == '\0' ? "" : ": ", quote_field(field->bytes, field->size, quoted), what[kind],
+        column != load->label && load->wish->columns[0] == '\0' ? "; columns= chooses the columns"
+                                                                : "");
+}
+
+static int take_class(struct load *load, double value, int64_t *out)
+{
+    const struct stk_csv_field *field = &load->fields[load->label];
+    const uint64_t classes = load->wish->class_count;
+    char quoted[QUOTED_BYTES];
+    if (value != floor(value) || fabs(value) > LABEL_MAX)
+        return stk_csv_fail(&load->reader, STOKER_EFORMAT, field, load->label + 1,
+                            "label \"%s\" is not a whole number below 2^53",
+                            quote_field(field->bytes, field->size, quoted));
+    *out = (int64_t)value;
+    if (classes != 0 && (*out < 0 || (uint64_t)*out >= classes))
+        return stk_csv_fail(&load->reader, STOKER_EFORMAT, field, load->label + 1,
+                            "label \"%s\" out of range (0..%llu)",
+                            quote_field(field->bytes, field->size, quoted),
+                            (unsigned long long)classes - 1);
+    load->least = *out < load->least ? *out : load->least;
+    load->largest = *out > load->largest ? *out : load->largest;
+    return STOKER_OK;
+}
+
+/* Parse the current record as row number `at`. */
+static int take_row(struct load *load, uint64_t at)
+{
+    const struct csv *csv = load->csv;
+    float *row = (float *)csv->rows.base + (size_t)at * csv->columns;
+    double value = 0.0;
+    for (uint32_t i = 0; i < csv->columns; i++) {
+        const int rc = take_number(load, load->columns[i], &value);
+        if (rc != STOKER_OK)
+            return rc;
+        row[i] = (float)value;
+    }
+    if (load->label == NO_COLUMN)
+        return STOKER_OK;
+    const int rc = take_number(load, load->label, &value);
+    if (rc == STOKER_OK && csv->label_dtype == STOKER_DTYPE_INT64)
+        return take_class(load, value, (int64_t *)csv->labels.base + at);
+    if (rc == STOKER_OK)
+        ((float *)csv->labels.base)[at] = (float)value;
+    return rc;
+}
+
+/* ---- load ----------------------------------------------------------------------- */
+
+static int map_table(struct load *load, uint64_t max_bytes)
+{
+    struct csv *csv = load->csv;
+    const uint64_t row_bytes = csv->count * csv->columns * sizeof(float); /* < 2^32 x 2^18 */
+    const uint64_t label_bytes = csv->count * stoker_dtype_bytes(csv->label_dtype);
+    if (row_bytes + label_bytes > max_bytes)
+        return stk_csv_fail(&load->reader, STOKER_ELIMIT, NULL, 0,
+                            "rows and labels take %llu bytes, at most %llu are allowed",
+                            (unsigned long long)(row_bytes + label_bytes),
+                            (unsigned long long)max_bytes);
+    if (stk_region_map(&csv->rows, (size_t)row_bytes) != STOKER_OK ||
+        (label_bytes > 0 && stk_region_map(&csv->labels, (size_t)label_bytes) != STOKER_OK))
+        return stk_csv_fail(&load->reader, STOKER_ENOMEM, NULL, 0, "the rows");
+    return STOKER_OK;
+}
+
+static int load_table(struct load *load, uint64_t max_bytes)
+{
+    int rc = measure_first_record(load);
+    if (rc == STOKER_OK)
+        rc = find_header(load);
+    if (rc == STOKER_OK)
+        rc = choose_columns(load);
+    if (rc == STOKER_OK)
+        rc = count_rows(load);
+    if (rc == STOKER_OK)
+        rc = map_table(load, max_bytes);
+    if (rc == STOKER_OK)
+        rc = begin_rows(load);
+    for (uint64_t row = 0; rc == STOKER_OK && row < load->csv->count; row++) {
+        rc = next_record(load);
+        if (rc == STOKER_OK)
+            rc = take_row(load, row);
+    }
+    if (rc == STOKER_OK && load->csv->label_dtype == STOKER_DTYPE_INT64) {
+        if (load->wish->class_count != 0)
+            load->csv->class_count = (uint32_t)load->wish->class_count;
+        else if (load->least >= 0 && load->largest < CLASSES_MAX)
+            load->csv->class_count = (uint32_t)load->largest + 1;
+    }
+    return rc;
+}
+
+/* Read a plain or gzip file into *contents. */
+static int read_contents(const char *path, uint64_t max_bytes, struct stk_region *contents,
+                         size_t *size, stoker_error *error)
+{
+    struct stk_source source;
+    uint8_t begin[2] = { 0 };
+    int rc = stk_source_open(&source, path, error);
+    if (rc != STOKER_OK)
+        return rc;
+    *size = (size_t)source.size;
+    if (source.size >= sizeof(begin))
+        rc = stk_source_read(&source, begin, sizeof(begin), 0, error);
+    if (rc == STOKER_OK && stk_gzip_magic(begin, sizeof(begin)))
+        rc = stk_gzip_unpack(&source, max_bytes, contents, size, error);
+    else if (rc == STOKER_OK && source.size == 0)
+        rc = stk_refuse_file(error, STOKER_EEMPTY, path, STOKER_NO_OFFSET, "an empty file");
+    else if (rc == STOKER_OK && source.size > max_bytes)
+        rc = stk_refuse_file(error, STOKER_ELIMIT, path, STOKER_NO_OFFSET,
+                             "%llu bytes, at most %llu are allowed",
+                             (unsigned long long)source.size, (unsigned long long)max_bytes);
+    else if (rc == STOKER_OK && stk_region_map(contents, *size) != STOKER_OK)
+        rc = stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET, "%zu bytes", *size);
+    else if (rc == STOKER_OK)
+        rc = stk_source_read(&source, contents->base, *size, 0, error);
+    stk_source_close(&source);
+    return rc;
+}
+
+static int load_file(struct csv *csv, const char *path, const struct wish *wish, char delimiter,
+                     uint64_t max_bytes, stoker_error *error)
+{
+    struct stk_region contents = { 0 };
+    struct load load = { .wish = wish, .least = INT64_MAX, .largest = INT64_MIN, .csv = csv };
+    size_t size = 0;
+    int rc = read_contents(path, max_bytes, &contents, &size, error);
+    load.reader = (struct stk_csv_reader){
+        .path = path, .bytes = contents.base, .size = size, .delimiter = delimiter, .error = error
+    };
+    if (rc == STOKER_OK)
+        rc = load_table(&load, max_bytes);
+    stk_free(load.names);
+    stk_free(load.fields);
+    stk_free(load.columns);
+    stk_region_unmap(&contents);
+    return rc;
+}
+
+/* ---- callbacks ------------------------------------------------------------------ */
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct csv *csv = self;
-    const struct stk_csv_table *table = &csv->table;
     *out = (stoker_dataset_info){ .struct_size = sizeof(*out),
-                                  .count = table->count,
-                                  .field_count = 1 + table->extra_count,
-                                  .part_count = csv->part_count,
-                                  .rows = csv->part_count == 1 ? table->rows.base : NULL,
-                                  .description = table->description };
-    return STOKER_OK;
-}
-
-static int describe_field(const void *self, uint32_t field, stoker_field_info *out)
-{
-    const struct csv *csv = self;
-    *out = (stoker_field_info){ .struct_size = sizeof(*out),
-                                .name = "row",
-                                .dtype = STOKER_DTYPE_FLOAT32,
-                                .rank = 1,
-                                .shape = { csv->table.columns } };
-    if (field == 0)
-        return STOKER_OK;
-    const struct stk_csv_column *column = &csv->table.extra[field - 1];
-    out->name = csv->names[field - 1];
-    out->part = csv->parts[field - 1];
-    out->class_count = column->class_count;
-    out->rank = 0;
-    out->shape[0] = 0;
-    if (column->use != STK_CSV_VALUE)
-        out->dtype = STOKER_DTYPE_INT64;
-    if (column->use != STK_CSV_BYTES)
-        return STOKER_OK;
-    out->kind = STOKER_FIELD_BYTES;
-    out->dtype = STOKER_DTYPE_UINT8;
-    out->rank = 1;
-    out->shape[0] = column->bytes_max == 0 ? 1 : column->bytes_max;
-    out->varies = true;
+                                  .count = csv->count,
+                                  .dtype = STOKER_DTYPE_FLOAT32,
+                                  .rank = 1,
+                                  .shape = { csv->columns },
+                                  .label_dtype = csv->label_dtype,
+                                  .class_count = csv->class_count,
+                                  .rows = csv->rows.base };
     return STOKER_OK;
 }
 
 static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error)
 {
-    (void)error;
     const struct csv *csv = self;
-    const struct stk_csv_table *table = &csv->table;
-    const float *rows = table->rows.base;
+    (void)error;
     for (uint32_t i = 0; i < count; i++) {
-        stoker_part *of = &parts[(size_t)i * csv->part_count];
-        assert(ids[i] < table->count);
-        of[0] = (stoker_part){ .extent = { .memory = rows + ids[i] * table->columns,
-                                           .bytes = (uint32_t)(table->columns * sizeof(float)) } };
-        for (uint32_t c = 0; c < table->extra_count; c++) {
-            const uint64_t *ends = table->extra[c].ends.base;
-            if (csv->parts[c] == STOKER_NO_PART)
-                continue;
-            of[csv->parts[c]] = (stoker_part){
-                .extent = { .memory = (const char *)table->extra[c].values.base + ends[ids[i]],
-                            .bytes = (uint32_t)(ends[ids[i] + 1] - ends[ids[i]]) }
-            };
-        }
+        assert(ids[i] < csv->count);
+        parts[i] = (stoker_part){ .extent = { .memory = (const float *)csv->rows.base +
+                                                        ids[i] * csv->columns,
+                                              .bytes = (uint32_t)(csv->columns * sizeof(float)) } };
     }
     return STOKER_OK;
 }
@@ -91,265 +438,115 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
     const struct csv *csv = self;
-    const struct stk_csv_column *column = &csv->table.extra[field - 1];
-    const float *targets = column->values.base;
-    const int64_t *classes = column->values.base;
-    assert(column->use != STK_CSV_BYTES);
+    (void)field;
     for (uint32_t i = 0; i < count; i++) {
-        if (column->use == STK_CSV_VALUE)
-            ((float *)out)[i] = targets[ids[i]];
+        if (csv->label_dtype == STOKER_DTYPE_INT64)
+            ((int64_t *)out)[i] = ((const int64_t *)csv->labels.base)[ids[i]];
         else
-            ((int64_t *)out)[i] = classes[ids[i]];
+            ((float *)out)[i] = ((const float *)csv->labels.base)[ids[i]];
     }
     return STOKER_OK;
-}
-
-static const char *field_class_name(const void *self, uint32_t field, uint32_t index)
-{
-    const struct csv *csv = self;
-    const struct stk_csv_column *column = field == 0 ? NULL : &csv->table.extra[field - 1];
-    return column != NULL && column->use == STK_CSV_WORD ? stk_csv_words_at(&column->words, index)
-                                                         : NULL;
 }
 
 static void destroy(void *self)
 {
     struct csv *csv = self;
-    stk_csv_unload(&csv->table);
+    stk_region_unmap(&csv->rows);
+    stk_region_unmap(&csv->labels);
     stk_free(csv);
 }
 
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
                                         .name = "csv",
                                         .describe = describe,
-                                        .field = describe_field,
                                         .locate = locate,
                                         .values = values,
-                                        .destroy = destroy,
-                                        .field_class_name = field_class_name };
+                                        .destroy = destroy };
 
-/* ---- names of fields ------------------------------------------------------------ */
+/* ---- the spec ------------------------------------------------------------------- */
 
-/* What a field's name cannot hold becomes '_': "sale price, EUR" is "sale_price__EUR". */
-static void make_name(char name[STOKER_FIELD_NAME_BYTES], const char *column)
+static int refuse_value(stoker_error *error, int code, const char *value, const char *what)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789_-.";
-    size_t used = 0;
-    for (; used < STOKER_FIELD_NAME_BYTES - 1 && column[used] != '\0'; used++)
-        name[used] = strchr(allowed, column[used]) != NULL ? column[used] : '_';
-    name[used] = '\0';
+    return stk_refuse_spec(error, code, "csv: \"%.64s\": %s", value, what);
 }
 
-static bool is_taken(const struct csv *csv, uint32_t before, const char *name)
-{
-    for (uint32_t i = 0; i < before; i++)
-        if (strcmp(csv->names[i], name) == 0)
-            return true;
-    return strcmp(name, "row") == 0 || name[0] == '\0';
-}
-
-/* One label is "label"; all other fields have the name of their column, or "column3" if that is taken. */
-static void name_fields(struct csv *csv)
-{
-    const struct stk_csv_table *table = &csv->table;
-    csv->part_count = 1;
-    for (uint32_t i = 0; i < table->extra_count; i++) {
-        const struct stk_csv_column *column = &table->extra[i];
-        make_name(csv->names[i], i == 0 && table->label_count == 1 ? "label" : column->name);
-        if (is_taken(csv, i, csv->names[i]))
-            (void)snprintf(csv->names[i], sizeof(csv->names[i]), "column%u", column->at + 1);
-        csv->parts[i] = column->use == STK_CSV_BYTES ? csv->part_count++ : STOKER_NO_PART;
-    }
-}
-
-/* ---- parameters ----------------------------------------------------------------- */
-
-struct texts {
-    char header[STK_PARAMETER_BYTES_MAX];
-    char delimiter[STK_PARAMETER_BYTES_MAX];
-    char label_type[STK_PARAMETER_BYTES_MAX];
-    char split[STK_PARAMETER_BYTES_MAX];
-    char test[STK_PARAMETER_BYTES_MAX];
-    char missing[STK_PARAMETER_BYTES_MAX];
-};
-
-static int refuse(stoker_error *error, int code, const char *what, const char *value)
-{
-    struct stk_place place = STK_NOWHERE;
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "csv: \"%.64s\": %s", value, what);
-}
-
-static int take_header(struct stk_csv_wish *wish, const char *value, stoker_error *error)
-{
-    static const char *const words[] = {
-        [STK_CSV_HEADER_AUTO] = "auto", [STK_CSV_HEADER_YES] = "1", [STK_CSV_HEADER_NO] = "0"
-    };
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(value, words[i]) == 0) {
-            wish->header = (enum stk_csv_header)i;
-            return STOKER_OK;
-        }
-    }
-    return refuse(error, STOKER_ESPEC, "header is 0, 1 or auto", value);
-}
-
-/* Printable, and nothing that may be part of a number. */
-static int take_delimiter(struct stk_csv_wish *wish, const char *value, stoker_error *error)
+/* "tab", or one printable character that is no part of a number. Returns 0 for anything else. */
+static char delimiter_of(const char *value)
 {
     char decoded[STK_PARAMETER_BYTES_MAX];
     const bool tab = strcmp(value, "tab") == 0;
-    int size = tab ? 1 : stk_csv_decode(value, strlen(value), decoded);
-    char byte = tab ? '\t' : decoded[0];
-    if (size != 1 || (byte != '\t' && (byte <= ' ' || byte > '~')) ||
-        strchr("+-.\"", byte) != NULL || (byte >= '0' && byte <= '9') ||
-        (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z'))
-        return refuse(error, STOKER_ESPEC, "the delimiter is tab, or one character like ; (or %3B)",
-                      value);
-    wish->delimiter = byte;
-    return STOKER_OK;
+    if (!tab && decode_percents(value, strlen(value), decoded) != 1)
+        return 0;
+    const char byte = tab ? '\t' : decoded[0];
+    const bool separates = byte == '\t' || (byte > ' ' && byte <= '~');
+    const bool in_numbers = strchr("+-.\"", byte) != NULL || (byte >= '0' && byte <= '9') ||
+                            (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+    return separates && !in_numbers ? byte : 0;
 }
 
-static int take_label_type(struct stk_csv_wish *wish, const char *value, stoker_error *error)
+static int read_parameters(struct wish *wish, const char *parameters, stoker_error *error)
 {
-    static const char *const words[] = { [STK_CSV_LABEL_FLOAT] = "float",
-                                         [STK_CSV_LABEL_INT] = "int",
-                                         [STK_CSV_LABEL_WORD] = "category" };
-    for (int type = STK_CSV_LABEL_FLOAT; type <= STK_CSV_LABEL_WORD; type++) {
-        if (strcmp(value, words[type]) != 0)
-            continue;
-        if (type != STK_CSV_LABEL_INT && wish->class_count != 0)
-            return refuse(error, STOKER_EINVAL, "label_type: classes are numbered with int", value);
-        wish->label_type = (enum stk_csv_label_type)type;
-        return STOKER_OK;
-    }
-    return refuse(error, STOKER_ESPEC, "label_type is float, int or category", value);
-}
-
-/* A number of the spec; `otherwise` says what is expected. */
-static int take_number(double *out, const char *value, const char *otherwise, stoker_error *error)
-{
-    const struct stk_csv_field field = { .bytes = value, .size = strlen(value) };
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0)
-        return refuse(error, STOKER_ENOMEM, "a number", value);
-    enum stk_csv_kind kind = stk_csv_number(&field, plain, out);
-    freelocale(plain);
-    return kind == STK_CSV_NUMBER ? STOKER_OK : refuse(error, STOKER_ESPEC, otherwise, value);
-}
-
-static int take_missing(struct stk_csv_wish *wish, const char *value, stoker_error *error)
-{
-    wish->missing = strcmp(value, "error") == 0  ? STK_CSV_MISSING_ERROR
-                    : strcmp(value, "mean") == 0 ? STK_CSV_MISSING_MEAN
-                    : strcmp(value, "drop") == 0 ? STK_CSV_MISSING_DROP
-                                                 : STK_CSV_MISSING_NUMBER;
-    return wish->missing != STK_CSV_MISSING_NUMBER
-               ? STOKER_OK
-               : take_number(&wish->missing_number, value,
-                             "missing is error, drop, mean or a number", error);
-}
-
-static int take_test(struct stk_csv_wish *wish, const char *value, stoker_error *error)
-{
-    const int rc = take_number(&wish->test, value, "test is a share of the rows, like 0.2", error);
-    if (rc != STOKER_OK)
-        return rc;
-    if (wish->test < 0.0 || wish->test >= 1.0)
-        return refuse(error, STOKER_EINVAL, "test is from 0 to less than 1", value);
-    return STOKER_OK;
-}
-
-/* The spec's split, or the options'; both may say the same. */
-static int take_split(struct stk_csv_wish *wish, const char *value,
-                      const stoker_dataset_options *options, stoker_error *error)
-{
-    const char *asked = options->split;
-    if (asked != NULL && value[0] != '\0' && strcmp(asked, value) != 0)
-        return refuse(error, STOKER_EINVAL, "the spec asks for another split", asked);
-    if (asked == NULL)
-        asked = value;
-    const bool test = strcmp(asked, "test") == 0;
-    if (asked[0] != '\0' && !test && strcmp(asked, "train") != 0)
-        return refuse(error, STOKER_EINVAL, "csv has the splits train and test", asked);
-    if (test && wish->test == 0.0)
-        return refuse(error, STOKER_EINVAL,
-                      "no row is for testing unless the spec says how many: test=0.2", asked);
-    if (wish->test != 0.0)
-        wish->split = test ? STK_CSV_TEST : STK_CSV_TRAIN;
-    return STOKER_OK;
-}
-
-static int read_parameters(struct stk_csv_wish *wish, struct texts *texts, const char *parameters,
-                           const stoker_dataset_options *options, stoker_error *error)
-{
-    uint64_t zscore = 0;
     const struct stk_parameter table[] = {
         { .key = "label", .text = wish->label },
         { .key = "columns", .text = wish->columns },
-        { .key = "categories", .text = wish->categories },
-        { .key = "bytes", .text = wish->bytes },
-        { .key = "header", .text = texts->header },
-        { .key = "delimiter", .text = texts->delimiter },
-        { .key = "label_type", .text = texts->label_type },
-        { .key = "classes", .number = &wish->class_count, .least = 1, .most = 65536 },
-        { .key = "split", .text = texts->split },
-        { .key = "test", .text = texts->test },
-        { .key = "seed", .number = &wish->seed, .least = 0, .most = UINT64_MAX },
-        { .key = "missing", .text = texts->missing },
-        { .key = "zscore", .number = &zscore, .least = 0, .most = 1 },
+        { .key = "header", .text = wish->header },
+        { .key = "delimiter", .text = wish->delimiter },
+        { .key = "label_type", .text = wish->label_type },
+        { .key = "classes", .number = &wish->class_count, .least = 1, .most = CLASSES_MAX },
     };
-    int rc = stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "csv", error);
-    wish->zscore = zscore == 1;
-    wish->delimiter = ',';
-    wish->label_type = wish->class_count != 0 ? STK_CSV_LABEL_INT : STK_CSV_LABEL_AUTO;
-    if (rc == STOKER_OK && texts->header[0] != '\0')
-        rc = take_header(wish, texts->header, error);
-    if (rc == STOKER_OK && texts->delimiter[0] != '\0')
-        rc = take_delimiter(wish, texts->delimiter, error);
-    if (rc == STOKER_OK && texts->label_type[0] != '\0')
-        rc = take_label_type(wish, texts->label_type, error);
-    if (rc == STOKER_OK && texts->missing[0] != '\0')
-        rc = take_missing(wish, texts->missing, error);
-    if (rc == STOKER_OK && texts->test[0] != '\0')
-        rc = take_test(wish, texts->test, error);
-    if (rc == STOKER_OK)
-        rc = take_split(wish, texts->split, options, error);
-    if (rc == STOKER_OK && wish->label[0] == '\0' &&
-        (wish->class_count != 0 || wish->label_type != STK_CSV_LABEL_AUTO))
-        rc = refuse(error, STOKER_EINVAL, "say which column: label=NAME", parameters);
-    return rc;
+    const char *header = wish->header, *type = wish->label_type;
+    const int rc =
+        stk_parameters_read(parameters, table, sizeof(table) / sizeof(table[0]), "csv", error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (header[0] != '\0' && strcmp(header, "auto") != 0 && strcmp(header, "0") != 0 &&
+        strcmp(header, "1") != 0)
+        return refuse_value(error, STOKER_ESPEC, header, "header is 0, 1 or auto");
+    if (wish->delimiter[0] != '\0' && delimiter_of(wish->delimiter) == 0)
+        return refuse_value(error, STOKER_ESPEC, wish->delimiter,
+                            "the delimiter is tab, or one character like ; (or %3B)");
+    if (type[0] != '\0' && strcmp(type, "float") != 0 && strcmp(type, "int") != 0)
+        return refuse_value(error, STOKER_ESPEC, type, "label_type is float or int");
+    if (type[0] == 'f' && wish->class_count != 0)
+        return refuse_value(error, STOKER_EINVAL, type,
+                            "label_type: classes are numbered with int");
+    if (wish->label[0] == '\0' && (wish->class_count != 0 || type[0] != '\0'))
+        return refuse_value(error, STOKER_EINVAL, parameters, "say which column: label=NAME");
+    return STOKER_OK;
 }
 
-/* ---- open ----------------------------------------------------------------------- */
-
-/* What is needed while opening only. */
+/* While a spec is opened. */
 struct opening {
-    struct stk_csv_wish wish;
-    struct texts texts;
+    struct wish wish;
     char path[];
 };
 
 static int open_table(stoker_dataset **out, struct opening *opening, const char *parameters,
                       const stoker_dataset_options *options, stoker_error *error)
 {
-    struct stk_place place = STK_NOWHERE;
+    const struct wish *wish = &opening->wish;
     if (opening->path[0] == '\0')
-        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "the file name is empty; write csv:FILE?label=COLUMN");
-    int rc = read_parameters(&opening->wish, &opening->texts, parameters, options, error);
+        return stk_refuse_spec(error, STOKER_ESPEC,
+                               "the file name is empty; write csv:FILE?label=COLUMN");
+    if (options->split != NULL)
+        return stk_refuse_spec(error, STOKER_EINVAL,
+                               "split \"%s\": csv has no splits; test=0.2 in the spec makes some",
+                               options->split);
+    int rc = read_parameters(&opening->wish, parameters, error);
     if (rc != STOKER_OK)
         return rc;
     struct csv *csv = stk_calloc(1, sizeof(*csv));
     if (csv == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
-    rc = stk_csv_load(&csv->table, opening->path, &opening->wish, options->max_bytes, error);
-    if (rc != STOKER_OK) {
-        stk_free(csv);
-        return rc;
-    }
-    name_fields(csv);
-    rc = stoker_dataset_create(out, &ops, csv, error);
+        return stk_refuse_spec(error, STOKER_ENOMEM, "the data set");
+    csv->label_dtype = wish->label[0] == '\0' ? STOKER_DTYPE_NONE
+                       : wish->class_count != 0 || wish->label_type[0] == 'i'
+                           ? STOKER_DTYPE_INT64
+                           : STOKER_DTYPE_FLOAT32;
+    rc = load_file(csv, opening->path, wish,
+                   wish->delimiter[0] == '\0' ? ',' : delimiter_of(wish->delimiter),
+                   options->max_bytes, error);
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_create(out, &ops, csv, error);
     if (rc != STOKER_OK)
         destroy(csv);
     return rc;
@@ -360,11 +557,10 @@ static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset
 {
     const struct stk_spec spec = stk_spec_split(rest, '?');
     struct opening *opening = stk_calloc(1, sizeof(*opening) + spec.name_bytes + 1);
-    struct stk_place place = STK_NOWHERE;
     if (opening == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
+        return stk_refuse_spec(error, STOKER_ENOMEM, "the spec");
     memcpy(opening->path, rest, spec.name_bytes);
-    int rc = open_table(out, opening, spec.after == NULL ? "" : spec.after, options, error);
+    const int rc = open_table(out, opening, spec.after == NULL ? "" : spec.after, options, error);
     stk_free(opening);
     return rc;
 }
@@ -378,13 +574,6 @@ static bool recognise_csv(const char *path)
            S_ISREG(status.st_mode);
 }
 
-/* The table needs to know its training rows: for zscore. */
-static bool keeps_csv(const char *rest, const char *key)
-{
-    (void)rest;
-    return strcmp(key, "split") == 0 || strcmp(key, "test") == 0 || strcmp(key, "seed") == 0;
-}
-
-const struct stk_format stk_format_csv = {
-    .name = "csv", .open = open_csv, .recognise = recognise_csv, .keeps = keeps_csv
-};
+const struct stk_format stk_format_csv = { .name = "csv",
+                                           .open = open_csv,
+                                           .recognise = recognise_csv };

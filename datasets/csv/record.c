@@ -6,16 +6,13 @@
  */
 #include "datasets/csv/record.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "datasets/source.h"
+#include "loader/base/error.h"
 
-/* ---- messages ------------------------------------------------------------------- */
-
-int stk_csv_fail(const struct stk_csv_text *text, int code, const struct stk_csv_field *field,
+int stk_csv_fail(const struct stk_csv_reader *reader, int code, const struct stk_csv_field *field,
                  uint32_t column, const char *format, ...)
 {
     char what[STK_LINE_BYTES];
@@ -24,24 +21,15 @@ int stk_csv_fail(const struct stk_csv_text *text, int code, const struct stk_csv
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    struct stk_place place = stk_at(text->path, STOKER_NO_OFFSET);
-    if (field != NULL) {
-        place.offset = (uint64_t)(field->bytes - text->bytes);
-        int used = snprintf(where, sizeof(where), "line %llu", (unsigned long long)field->line);
-        if (column != 0)
-            used += snprintf(where + used, sizeof(where) - (size_t)used, ", column %u", column);
-        (void)snprintf(where + used, sizeof(where) - (size_t)used, ": ");
-    }
-    return stk_error_set(text->error, code, STOKER_STAGE_OPEN, &place, "%s%s", where, what);
-}
-
-const char *stk_csv_quote(const struct stk_csv_field *field, char quoted[STK_CSV_QUOTED_BYTES])
-{
-    const size_t most = STK_CSV_QUOTED_BYTES - 4; /* "..." and the final 0 */
-    const bool cut = field->size > most;
-    (void)snprintf(quoted, STK_CSV_QUOTED_BYTES, "%.*s%s", (int)(cut ? most : field->size),
-                   field->bytes, cut ? "..." : "");
-    return quoted;
+    if (field == NULL)
+        return stk_refuse_file(reader->error, code, reader->path, STOKER_NO_OFFSET, "%s", what);
+    if (column == 0)
+        (void)snprintf(where, sizeof(where), "line %llu", (unsigned long long)field->line);
+    else
+        (void)snprintf(where, sizeof(where), "line %llu, column %u",
+                       (unsigned long long)field->line, column);
+    return stk_refuse_file(reader->error, code, reader->path,
+                           (uint64_t)(field->bytes - reader->bytes), "%s: %s", where, what);
 }
 
 bool stk_csv_equals(const struct stk_csv_field *field, const char *name, size_t name_bytes)
@@ -56,52 +44,42 @@ bool stk_csv_equals(const struct stk_csv_field *field, const char *name, size_t 
     return at == name_bytes;
 }
 
-size_t stk_csv_text_of(const struct stk_csv_field *field, char *out)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < field->size; i++) {
-        out[used++] = field->bytes[i];
-        if (field->quoted && field->bytes[i] == '"')
-            i++; /* its double */
-    }
-    return used;
-}
-
 /* ---- fields --------------------------------------------------------------------- */
 
-static bool at_end(const struct stk_csv_reader *reader)
+/* The next byte, or -1 at the end. */
+static int peek_byte(const struct stk_csv_reader *reader)
 {
-    return reader->at == reader->text->size;
+    return reader->at == reader->size ? -1 : (unsigned char)reader->bytes[reader->at];
 }
 
-static char peek(const struct stk_csv_reader *reader)
+static bool is_space(const struct stk_csv_reader *reader, int byte)
 {
-    assert(!at_end(reader));
-    return reader->text->bytes[reader->at];
+    return (byte == ' ' || byte == '\t') && byte != reader->delimiter;
 }
 
-static bool is_space(const struct stk_csv_reader *reader, char byte)
-{
-    return (byte == ' ' || byte == '\t') && byte != reader->text->delimiter;
-}
-
-static bool is_line_end(char byte)
+static bool is_line_end(int byte)
 {
     return byte == '\n' || byte == '\r';
 }
 
+static bool ends_field(const struct stk_csv_reader *reader)
+{
+    const int byte = peek_byte(reader);
+    return byte == -1 || byte == (unsigned char)reader->delimiter || is_line_end(byte);
+}
+
 static void skip_spaces(struct stk_csv_reader *reader)
 {
-    while (!at_end(reader) && is_space(reader, peek(reader)))
+    while (is_space(reader, peek_byte(reader)))
         reader->at++;
 }
 
 /* Step over LF, CRLF or CR. */
 static void skip_line_end(struct stk_csv_reader *reader)
 {
-    bool carriage = peek(reader) == '\r';
+    const bool carriage = peek_byte(reader) == '\r';
     reader->at++;
-    if (carriage && !at_end(reader) && peek(reader) == '\n')
+    if (carriage && peek_byte(reader) == '\n')
         reader->at++;
     reader->line++;
 }
@@ -109,24 +87,20 @@ static void skip_line_end(struct stk_csv_reader *reader)
 static int fail_here(const struct stk_csv_reader *reader, int code, uint32_t column,
                      const char *what)
 {
-    const struct stk_csv_field here = { .bytes = reader->text->bytes + reader->at,
-                                        .line = reader->line };
-    return stk_csv_fail(reader->text, code, &here, column, "%s", what);
+    const struct stk_csv_field here = { .bytes = reader->bytes + reader->at, .line = reader->line };
+    return stk_csv_fail(reader, code, &here, column, "%s", what);
 }
 
 static int read_plain(struct stk_csv_reader *reader, uint32_t column, struct stk_csv_field *out)
 {
-    size_t begin = reader->at;
-    while (!at_end(reader) && peek(reader) != reader->text->delimiter &&
-           !is_line_end(peek(reader))) {
-        if (peek(reader) == '\0')
+    const size_t begin = reader->at;
+    for (; !ends_field(reader); reader->at++)
+        if (peek_byte(reader) == '\0')
             return fail_here(reader, STOKER_EFORMAT, column, "a NUL byte: not a text file");
-        reader->at++;
-    }
     size_t end = reader->at;
-    while (end > begin && is_space(reader, reader->text->bytes[end - 1]))
+    while (end > begin && is_space(reader, reader->bytes[end - 1]))
         end--;
-    out->bytes = reader->text->bytes + begin;
+    out->bytes = reader->bytes + begin;
     out->size = end - begin;
     return STOKER_OK;
 }
@@ -134,94 +108,83 @@ static int read_plain(struct stk_csv_reader *reader, uint32_t column, struct stk
 static int read_quoted(struct stk_csv_reader *reader, uint32_t column, struct stk_csv_field *out)
 {
     const struct stk_csv_reader opening = *reader;
-    reader->at++;
-    const size_t begin = reader->at;
+    const size_t begin = ++reader->at;
     for (;;) {
-        if (at_end(reader))
+        const int byte = peek_byte(reader);
+        if (byte == -1)
             return fail_here(&opening, STOKER_ETRUNCATED, column, "this quote is never closed");
-        char byte = peek(reader);
-        if (byte == '"') {
-            if (reader->at + 1 == reader->text->size || reader->text->bytes[reader->at + 1] != '"')
-                break;
-            reader->at += 2;
-        } else if (is_line_end(byte)) {
-            skip_line_end(reader);
-        } else if (byte == '\0') {
+        if (byte == '\0')
             return fail_here(reader, STOKER_EFORMAT, column, "a NUL byte: not a text file");
-        } else {
-            reader->at++;
+        if (is_line_end(byte)) {
+            skip_line_end(reader);
+            continue;
         }
+        reader->at++;
+        if (byte == '"' && peek_byte(reader) != '"')
+            break;
+        if (byte == '"')
+            reader->at++;
     }
     out->quoted = true;
-    out->bytes = reader->text->bytes + begin;
-    out->size = reader->at - begin;
-    reader->at++;
+    out->bytes = reader->bytes + begin;
+    out->size = reader->at - 1 - begin;
     skip_spaces(reader);
-    if (!at_end(reader) && peek(reader) != reader->text->delimiter && !is_line_end(peek(reader)))
-        return fail_here(reader, STOKER_EFORMAT, column, "text after the closing quote");
-    return STOKER_OK;
+    return ends_field(reader)
+               ? STOKER_OK
+               : fail_here(reader, STOKER_EFORMAT, column, "text after the closing quote");
 }
 
 static int read_field(struct stk_csv_reader *reader, uint32_t column, struct stk_csv_field *out)
 {
     skip_spaces(reader);
     *out = (struct stk_csv_field){ .line = reader->line };
-    if (!at_end(reader) && peek(reader) == '"')
-        return read_quoted(reader, column, out);
-    return read_plain(reader, column, out);
+    return peek_byte(reader) == '"' ? read_quoted(reader, column, out)
+                                    : read_plain(reader, column, out);
 }
 
 /* ---- records -------------------------------------------------------------------- */
 
-int stk_csv_begin(struct stk_csv_reader *reader, const struct stk_csv_text *text)
+int stk_csv_begin(struct stk_csv_reader *reader)
 {
-    *reader = (struct stk_csv_reader){ .text = text, .line = 1 };
-    if (text->size >= 3 && memcmp(text->bytes, "\xEF\xBB\xBF", 3) == 0)
+    reader->at = 0;
+    reader->line = 1;
+    if (reader->size >= 3 && memcmp(reader->bytes, "\xEF\xBB\xBF", 3) == 0)
         reader->at = 3;
-    if (text->size >= 2 &&
-        (memcmp(text->bytes, "\xFF\xFE", 2) == 0 || memcmp(text->bytes, "\xFE\xFF", 2) == 0))
+    if (reader->size >= 2 &&
+        (memcmp(reader->bytes, "\xFF\xFE", 2) == 0 || memcmp(reader->bytes, "\xFE\xFF", 2) == 0))
         return fail_here(reader, STOKER_EFORMAT, 0, "this is UTF-16; write the file as UTF-8");
     return STOKER_OK;
-}
-
-/* Step over lines with nothing but spaces. */
-static void skip_blank_lines(struct stk_csv_reader *reader)
-{
-    for (;;) {
-        const struct stk_csv_reader before = *reader;
-        skip_spaces(reader);
-        if (at_end(reader))
-            return;
-        if (!is_line_end(peek(reader))) {
-            *reader = before;
-            return;
-        }
-        skip_line_end(reader);
-    }
 }
 
 int stk_csv_next(struct stk_csv_reader *reader, struct stk_csv_field *fields, uint32_t capacity,
                  uint32_t *count)
 {
-    skip_blank_lines(reader);
-    if (at_end(reader))
+    size_t begin; /* of the line, with its spaces: one may be the delimiter */
+    for (;;) {
+        begin = reader->at;
+        skip_spaces(reader);
+        if (!is_line_end(peek_byte(reader)))
+            break;
+        skip_line_end(reader);
+    }
+    if (peek_byte(reader) == -1)
         return STOKER_FINISHED;
-    for (uint32_t column = 0;; column++) {
+    reader->at = begin;
+    for (uint32_t column = 0; column < UINT32_MAX; column++) {
         struct stk_csv_field field;
-        if (column == UINT32_MAX)
-            return fail_here(reader, STOKER_ELIMIT, 0, "too many columns");
-        int rc = read_field(reader, column + 1, &field);
+        const int rc = read_field(reader, column + 1, &field);
         if (rc != STOKER_OK)
             return rc;
         if (column < capacity)
             fields[column] = field;
         *count = column + 1;
-        if (at_end(reader))
+        if (peek_byte(reader) == -1)
             return STOKER_OK;
-        if (is_line_end(peek(reader))) {
+        if (is_line_end(peek_byte(reader))) {
             skip_line_end(reader);
             return STOKER_OK;
         }
         reader->at++; /* the delimiter */
     }
+    return fail_here(reader, STOKER_ELIMIT, 0, "too many columns");
 }

@@ -2,13 +2,12 @@
  *
  *   mix:0.7*(SPEC)+0.3*(SPEC)?epoch_samples=N
  */
-#include <locale.h>
 #include <string.h>
 
 #include <stoker/mix.h>
 
-#include "datasets/csv/number.h"
 #include "datasets/formats.h"
+#include "datasets/number.h"
 #include "datasets/parameters.h"
 #include "datasets/views/spec.h"
 #include "loader/base/error.h"
@@ -19,7 +18,6 @@
 struct opening {
     const stoker_dataset_options *options;
     stoker_error *error;
-    locale_t plain; /* "C": numbers have a dot */
     stoker_dataset **datasets;
     double *weights;
     uint32_t count;
@@ -44,11 +42,9 @@ static int take_term(const struct opening *opening, const char **rest, double *w
 {
     const char *star = strchr(*rest, '*');
     const char *behind = star == NULL ? "" : star + 1;
-    const struct stk_csv_field number = { .bytes = *rest,
-                                          .size = star == NULL ? 0 : (size_t)(star - *rest) };
     if (star == NULL || star > *rest + strcspn(*rest, "(") || !stk_spec_operand(&behind, operand))
         return refuse(opening, STOKER_ESPEC, "write mix:WEIGHT*(SPEC)+WEIGHT*(SPEC)", *rest);
-    if (stk_csv_number(&number, opening->plain, weight) != STK_CSV_NUMBER)
+    if (stk_number_parse(*rest, (size_t)(star - *rest), weight) != STK_NUMBER)
         return refuse(opening, STOKER_ESPEC, "a weight is a decimal number, like 0.7", *rest);
     *rest = behind;
     return STOKER_OK;
@@ -112,15 +108,11 @@ static int open_mix(stoker_dataset **out, const char *rest, const stoker_dataset
                     stoker_error *error)
 {
     struct opening opening = { .options = options, .error = error };
-    opening.plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (opening.plain == (locale_t)0)
-        return no_memory(&opening);
     const int rc = open_terms(out, &opening, rest);
     for (uint32_t i = 0; opening.datasets != NULL && i < opening.count; i++)
         stoker_dataset_close(&opening.datasets[i]);
     stk_free(opening.datasets);
     stk_free(opening.weights);
-    freelocale(opening.plain);
     return rc;
 }
 

@@ -1,12 +1,11 @@
 /* numbers.c - see numbers.h. */
 #include "datasets/views/numbers.h"
 
-#include <locale.h>
 #include <math.h>
 #include <string.h>
 
-#include "datasets/csv/number.h"
 #include "datasets/npy/header.h"
+#include "datasets/number.h"
 #include "datasets/source.h"
 #include "loader/base/bytes.h"
 #include "loader/base/memory.h"
@@ -17,7 +16,6 @@ struct reading {
     const uint8_t *bytes;
     size_t size;
     enum stk_numbers_kind kind;
-    locale_t plain; /* "C" */
     struct stk_numbers *out;
     stoker_error *error;
 };
@@ -78,11 +76,9 @@ static bool read_id(const uint8_t *text, size_t bytes, uint64_t *out)
     return true;
 }
 
-static bool read_weight(const struct reading *reading, const uint8_t *text, size_t bytes,
-                        double *out)
+static bool read_weight(const uint8_t *text, size_t bytes, double *out)
 {
-    const struct stk_csv_field field = { .bytes = (const char *)text, .size = bytes };
-    return stk_csv_number(&field, reading->plain, out) == STK_CSV_NUMBER && *out >= 0.0;
+    return stk_number_parse((const char *)text, bytes, out) == STK_NUMBER && *out >= 0.0;
 }
 
 static int read_text(const struct reading *reading)
@@ -101,7 +97,7 @@ static int read_text(const struct reading *reading)
         if (reading->kind == STK_NUMBERS_IDS) {
             if (!read_id(text, bytes, &reading->out->ids[i]))
                 rc = refuse(reading, STOKER_EFORMAT, begin, "not a sample id, a decimal number");
-        } else if (!read_weight(reading, text, bytes, &reading->out->weights[i])) {
+        } else if (!read_weight(text, bytes, &reading->out->weights[i])) {
             rc = refuse(reading, STOKER_EFORMAT, begin, "not a weight, a number from 0 to 3.4e38");
         }
     }
@@ -163,18 +159,6 @@ static int read_npy(const struct reading *reading)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-static int parse(struct reading *reading)
-{
-    if (stk_npy_magic(reading->bytes, reading->size))
-        return read_npy(reading);
-    reading->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (reading->plain == (locale_t)0)
-        return refuse(reading, STOKER_ENOMEM, STOKER_NO_OFFSET, "the locale");
-    const int rc = read_text(reading);
-    freelocale(reading->plain);
-    return rc;
-}
-
 static int read_source(struct stk_numbers *out, const struct stk_source *source,
                        enum stk_numbers_kind kind, uint64_t max_bytes, stoker_error *error)
 {
@@ -192,7 +176,7 @@ static int read_source(struct stk_numbers *out, const struct stk_source *source,
     reading.bytes = bytes;
     int rc = stk_source_read(source, bytes, (size_t)source->size, 0, error);
     if (rc == STOKER_OK)
-        rc = parse(&reading);
+        rc = stk_npy_magic(reading.bytes, reading.size) ? read_npy(&reading) : read_text(&reading);
     stk_free(bytes);
     if (rc != STOKER_OK)
         stk_numbers_free(out);

@@ -5,13 +5,12 @@
  * With test=, the split (of the options or the spec) names a side of it, and the format opens its first split. Without,
  * the format gets the split.
  */
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <stoker/views.h>
 
-#include "datasets/csv/number.h"
+#include "datasets/number.h"
 #include "datasets/views/spec.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
@@ -58,13 +57,7 @@ static int take_split(struct opening *opening)
 static int read_share(const struct opening *opening, double *out)
 {
     const char *text = opening->wish.test;
-    const struct stk_csv_field field = { .bytes = text, .size = strlen(text) };
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0)
-        return refuse(opening, STOKER_ENOMEM, text, "test");
-    const enum stk_csv_kind kind = stk_csv_number(&field, plain, out);
-    freelocale(plain);
-    if (kind != STK_CSV_NUMBER)
+    if (stk_number_parse(text, strlen(text), out) != STK_NUMBER)
         return refuse(opening, STOKER_ESPEC, text, "test is a share of the samples, like 0.1");
     if (!(*out > 0.0 && *out < 1.0))
         return refuse(opening, STOKER_EINVAL, text, "test is above 0 and below 1");

@@ -2,11 +2,14 @@
 #include "trainer/programs/data.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <stoker/arrays.h>
 
 __attribute__((format(printf, 3, 4))) static int fail(stoker_error *error, int code,
                                                       const char *format, ...)
@@ -137,6 +140,86 @@ static void add(struct data *data, const char *key, uint64_t value, const char *
                        value);
 }
 
+/* Mean and standard deviation of each column of the training rows. */
+static int measure_columns(const stoker_dataset *train, uint64_t columns, float *row, double *mean,
+                           double *deviation, stoker_error *error)
+{
+    const uint64_t count = stoker_dataset_get_info(train)->count;
+    for (uint64_t id = 0; id < count; id++) {
+        const int rc = stoker_dataset_read(train, id, row, columns * sizeof(*row), NULL, error);
+        if (rc != STOKER_OK)
+            return rc;
+        for (uint64_t i = 0; i < columns; i++) { /* Welford's running sums */
+            const double away = (double)row[i] - mean[i];
+            mean[i] += away / (double)(id + 1);
+            deviation[i] += away * ((double)row[i] - mean[i]);
+        }
+    }
+    for (uint64_t i = 0; i < columns; i++)
+        deviation[i] = sqrt(deviation[i] / (double)count);
+    return STOKER_OK;
+}
+
+/* Replace a table by a copy in memory whose columns have mean 0 and deviation 1 in the training rows; a column that never
+ * changes becomes 0. */
+static int standardise(stoker_dataset **table, uint64_t columns, const double *mean,
+                       const double *deviation, stoker_error *error)
+{
+    const uint64_t count = stoker_dataset_get_info(*table)->count;
+    float *rows = calloc(count, (columns + 1) * sizeof(float)), *labels = rows + count * columns;
+    int rc = rows == NULL ? fail(error, STOKER_ENOMEM, "out of memory: the table") : STOKER_OK;
+    for (uint64_t id = 0; rc == STOKER_OK && id < count; id++) {
+        float *row = rows + id * columns;
+        stoker_label label;
+        rc = stoker_dataset_read(*table, id, row, columns * sizeof(*row), &label, error);
+        for (uint64_t i = 0; rc == STOKER_OK && i < columns; i++)
+            row[i] = (float)(((double)row[i] - mean[i]) / (deviation[i] > 0 ? deviation[i] : 1));
+        labels[id] = label.value;
+    }
+    const stoker_array arrays[2] = { { .struct_size = sizeof(stoker_array),
+                                       .name = "row",
+                                       .data = rows,
+                                       .dtype = STOKER_DTYPE_FLOAT32,
+                                       .rank = 1,
+                                       .shape = { columns } },
+                                     { .struct_size = sizeof(stoker_array),
+                                       .name = "label",
+                                       .data = labels,
+                                       .dtype = STOKER_DTYPE_FLOAT32 } };
+    const stoker_arrays_options options = { .struct_size = sizeof(options),
+                                            .destroy = free,
+                                            .context = rows,
+                                            .fingerprint = stoker_dataset_fingerprint(*table) };
+    stoker_dataset *copy = NULL;
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_from_arrays(&copy, arrays, 2, count, &options, error);
+    if (rc != STOKER_OK) {
+        free(rows);
+        return rc;
+    }
+    stoker_dataset_close(table);
+    *table = copy;
+    return STOKER_OK;
+}
+
+static int standardise_both(struct data *data, stoker_error *error)
+{
+    const uint64_t columns = stoker_dataset_get_info(data->train)->shape[0];
+    float *row = calloc(columns, sizeof(*row));
+    double *mean = calloc(2 * columns, sizeof(*mean));
+    int rc = row == NULL || mean == NULL ? fail(error, STOKER_ENOMEM, "out of memory: the means")
+                                         : STOKER_OK;
+    if (rc == STOKER_OK)
+        rc = measure_columns(data->train, columns, row, mean, mean + columns, error);
+    if (rc == STOKER_OK)
+        rc = standardise(&data->train, columns, mean, mean + columns, error);
+    if (rc == STOKER_OK)
+        rc = standardise(&data->test, columns, mean, mean + columns, error);
+    free(row);
+    free(mean);
+    return rc;
+}
+
 int data_open_table(struct data *out, const struct arguments *arguments, stoker_error *error)
 {
     char path[DATA_SPEC_MAX];
@@ -151,16 +234,19 @@ int data_open_table(struct data *out, const struct arguments *arguments, stoker_
                     "trainer/programs/README.md says where to get it");
     if (strncmp(out->spec, "csv:", 4) == 0 && arguments->test_data == NULL) {
         add(out, "test", 0, "0.2");
-        add(out, "zscore", 1, NULL);
         add(out, "seed", arguments->seed, NULL);
     }
     int rc = open_both(out, arguments, error);
-    if (rc == STOKER_OK &&
-        stoker_dataset_get_info(out->train)->label_dtype != STOKER_DTYPE_FLOAT32) {
-        data_close(out);
+    if (rc != STOKER_OK)
+        return rc;
+    const stoker_dataset_info *info = stoker_dataset_get_info(out->train);
+    if (info->label_dtype != STOKER_DTYPE_FLOAT32)
         rc = fail(error, STOKER_ENOTSUP, "%.200s: no column to predict is named; add label=COLUMN",
                   out->spec);
-    }
+    else if (info->rank == 1 && info->dtype == STOKER_DTYPE_FLOAT32)
+        rc = standardise_both(out, error);
+    if (rc != STOKER_OK)
+        data_close(out);
     return rc;
 }
 

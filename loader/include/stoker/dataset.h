@@ -77,7 +77,7 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
  *   npy:x=X.npy,y=Y.npy         any number of them, a field each
  *   npz:FILE?fields=x,y         the arrays of a NumPy archive
  *   tokens:FILES?length=1024    windows of token files: llm.c, nanoGPT, Megatron, npy
- *   csv:FILE?label=COLUMN       rows of numbers, words and text
+ *   csv:FILE?label=COLUMN       rows of numbers
  *   cifar:DIR                   CIFAR-10 or CIFAR-100, the binary version
  *   folder:DIR?channels=3       images, one folder per class
  *   folder:image=DIR,mask=DIR   files matched by name, a field per folder

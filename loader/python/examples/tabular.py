@@ -1,6 +1,6 @@
-"""A table: rows of a CSV file as NumPy arrays, z-scored in C, and a linear model by stochastic gradient descent.
+"""A table: rows of a CSV file as NumPy arrays, and a linear model by stochastic gradient descent.
 
-    python tabular.py 'csv:BostonHousing.csv?label=medv&test=0.2&zscore=1'
+    python tabular.py 'csv:BostonHousing.csv?label=medv&test=0.2'
     python tabular.py                                      # a table that it writes first
 """
 import argparse
@@ -24,14 +24,17 @@ def fit(spec, epochs):
     train = stoker.DataLoader(spec, batch_size=32, shuffle=True, split="train", output="numpy")
     test = stoker.DataLoader(spec, batch_size=100, split="test", output="numpy")
     columns = train.element_spec["rows"].shape[-1]
+    table = np.concatenate([rows.copy() for rows, _ in train])
+    mean, deviation = table.mean(0), table.std(0)
     weights, bias, rate = np.zeros(columns), 0.0, 0.05
     for epoch in range(epochs):
         for rows, labels in train:
+            rows = (rows - mean) / deviation
             wrong = rows @ weights + bias - labels
             weights -= rate * rows.T @ wrong / len(rows)
             bias -= rate * wrong.mean()
         rate *= 0.7
-    squares = [(rows @ weights + bias - labels) ** 2 for rows, labels in test]
+    squares = [((rows - mean) / deviation @ weights + bias - labels) ** 2 for rows, labels in test]
     error = float(np.sqrt(np.concatenate(squares).mean()))
     print(f"{columns} columns, {len(train.dataset)} rows to train with: root mean square error {error:.3f}")
     return error
@@ -47,7 +50,7 @@ def main(arguments=None):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "table.csv")
         write_table(path)
-        return fit(f"csv:{path}?label=y&test=0.2&zscore=1", options.epochs)
+        return fit(f"csv:{path}?label=y&test=0.2", options.epochs)
 
 
 if __name__ == "__main__":

@@ -126,13 +126,12 @@ static void make_npz_deflated(const struct stk_directory *directory, char spec[S
     copy_npz(directory, "deflated", spec);
 }
 
-static const char table[] = "n,word,text,l\n1,ape,a bee,0\n2,bee,x,1\n3,ape,,0\n";
+static const char table[] = "n,m,l\n1,\"2\",0\n2,3.5,1\n3,-1,0\n";
 
 static void make_csv(const struct stk_directory *directory, char spec[SPEC_BYTES])
 {
     stk_file_write(directory, "a.csv", table, sizeof(table) - 1);
-    (void)snprintf(spec, SPEC_BYTES, "csv:%s/a.csv?label=l&categories=word&bytes=text",
-                   directory->path);
+    (void)snprintf(spec, SPEC_BYTES, "csv:%s/a.csv?label=l&classes=2", directory->path);
 }
 
 static void make_csv_gzip(const struct stk_directory *directory, char spec[SPEC_BYTES])
@@ -140,8 +139,7 @@ static void make_csv_gzip(const struct stk_directory *directory, char spec[SPEC_
     struct stk_bytes packed = { 0 };
     stk_put_gzip(&packed, (const uint8_t *)table, sizeof(table) - 1);
     stk_file_write(directory, "a.csv.gz", packed.at, packed.size);
-    (void)snprintf(spec, SPEC_BYTES, "csv:%s/a.csv.gz?label=l&categories=word&bytes=text",
-                   directory->path);
+    (void)snprintf(spec, SPEC_BYTES, "csv:%s/a.csv.gz?label=l&classes=2", directory->path);
 }
 
 /* Make every record a Zstandard frame of one stored block. */

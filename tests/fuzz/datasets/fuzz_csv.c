@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     }
     struct stk_fuzz_file file = stk_fuzz_file(bytes, size);
     open_with(&file, parameters);
-    open_with(&file, "?label=1&label_type=int&test=0.3&split=test&zscore=1");
+    open_with(&file, "?label=1&label_type=int&test=0.3&split=test");
     close(file.fd);
     return 0;
 }

@@ -195,23 +195,27 @@ CleanTest(view_specs, split_a_folder_and_keep_its_parameters)
     stk_folder_remove(&folder);
 }
 
-/* csv: has splits of its own, as before. */
-CleanTest(view_specs, leave_csv_its_parameters)
+CleanTest(view_specs, split_a_table)
 {
     static const char table[] = "a,y\n1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n10,1\n";
     char spec[200];
     struct stk_memory_file file = stk_memory_file(table, sizeof(table) - 1);
-    (void)snprintf(spec, sizeof(spec), "csv:%s?label=y&classes=2&test=0.2&seed=3", file.path);
-    stoker_dataset *test = open_split(spec, "test");
-    cr_assert_str_eq(stoker_dataset_name(test), "csv");
-    cr_assert_eq(stoker_dataset_get_info(test)->count, 2);
-    stoker_dataset_close(&test);
-    (void)snprintf(spec, sizeof(spec), "csv:%s?label=y&classes=2&weighted=balanced&test=0.2",
+    (void)snprintf(spec, sizeof(spec), "csv:%s?label=y&classes=2&test=0.2&stratified=1&seed=3",
                    file.path);
-    stoker_dataset *train = dataset_of(spec);
-    cr_assert_eq(stoker_dataset_get_info(train)->count, 8);
-    cr_assert_not_null(train->weights);
-    stoker_dataset_close(&train);
+    stoker_dataset *sides[2] = { open_split(spec, "test"), open_split(spec, "train") };
+    float sum = 0;
+    for (int side = 0; side < 2; side++) {
+        const uint64_t count = stoker_dataset_get_info(sides[side])->count;
+        cr_assert_eq(count, side == 0 ? 2 : 8);
+        for (uint64_t id = 0; id < count; id++) {
+            float value;
+            cr_assert_eq(stoker_dataset_read(sides[side], id, &value, sizeof(value), NULL, NULL),
+                         STOKER_OK);
+            sum += value;
+        }
+        stoker_dataset_close(&sides[side]);
+    }
+    cr_assert_eq(sum, 55);
     close(file.fd);
 }
 
@@ -252,7 +256,7 @@ CleanTest(view_specs, that_mean_nothing_are_refused)
         { SET "&split=test", NULL, STOKER_EINVAL, "has no splits" },
         { SET "&stratified=1", NULL, STOKER_ESPEC, "needs test=" },
         { SET "&seed=1", NULL, STOKER_ESPEC, "needs test=" },
-        { "csv:x.csv?test=0.1&stratified=1", NULL, STOKER_ESPEC, "reads test= itself" },
+        { "tokens:x.bin?test=0.1&stratified=1", NULL, STOKER_ESPEC, "reads test= itself" },
         { SET "&weighted=class", NULL, STOKER_ESPEC, "balanced" },
         { SET "&tset=0.1", NULL, STOKER_ESPEC, "did you mean 'test'" },
         { "/nowhere?test=0.1", NULL, STOKER_ENOENT, "/nowhere" },

@@ -627,17 +627,24 @@ CleanTest(views, concat_says_which_field_differs_and_how)
         stk_folder_remove(&folders[i]);
 }
 
-/* Words of any column, not only of labels. */
+/* Classes of any field, not only of labels. */
 CleanTest(views, keep_the_classes_of_every_field)
 {
-    static const char *const texts[] = { "1,a\n2,b\n", "3,b\n4,a\n", "5,a\n6,c\n" };
+    static const float row[2] = { 1, 2 };
+    static const int64_t kinds[2] = { 0, 1 };
+    static const char *const names[3][2] = { { "a", "b" }, { "a", "b" }, { "a", "c" } };
     stoker_dataset *words[3];
     for (int i = 0; i < 3; i++) {
-        char spec[100];
-        struct stk_memory_file file = stk_memory_file(texts[i], strlen(texts[i]));
-        (void)snprintf(spec, sizeof(spec), "csv:%s?header=0&categories=2", file.path);
-        words[i] = dataset_of(spec);
-        close(file.fd);
+        stoker_array arrays[2] = { STOKER_ARRAY_INIT, STOKER_ARRAY_INIT };
+        arrays[0].name = "row";
+        arrays[0].data = row;
+        arrays[0].dtype = STOKER_DTYPE_FLOAT32;
+        arrays[1].name = "kind";
+        arrays[1].data = kinds;
+        arrays[1].dtype = STOKER_DTYPE_INT64;
+        arrays[1].class_count = 2;
+        arrays[1].class_names = names[i];
+        cr_assert_eq(stoker_dataset_from_arrays(&words[i], arrays, 2, 2, NULL, NULL), STOKER_OK);
     }
     stoker_dataset *view = concat_of(words[0], words[1]);
     cr_assert_str_eq(stoker_dataset_field_class_name(view, 1, 1), "b");
@@ -645,7 +652,7 @@ CleanTest(views, keep_the_classes_of_every_field)
     stoker_dataset_close(&view);
     EXPECT_REFUSED(
         stoker_dataset_concat(&out, (stoker_dataset *[]){ words[0], words[2] }, 2, &error),
-        STOKER_EMISMATCH, "column2: class 1 is \"b\" in data set 1, but \"c\" in data set 2");
+        STOKER_EMISMATCH, "kind: class 1 is \"b\" in data set 1, but \"c\" in data set 2");
     for (int i = 0; i < 3; i++)
         stoker_dataset_close(&words[i]);
 }
