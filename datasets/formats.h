@@ -17,9 +17,7 @@ extern const struct stk_format stk_format_folder;
 extern const struct stk_format stk_format_tokens;
 extern const struct stk_format stk_format_documents;
 extern const struct stk_format stk_format_concat;
-extern const struct stk_format stk_format_repeat;
 extern const struct stk_format stk_format_select;
-extern const struct stk_format stk_format_weighted;
 extern const struct stk_format stk_format_packed;
 extern const struct stk_format stk_format_mix;
 

@@ -1,6 +1,6 @@
 /* open.c - the views that a spec's parameters ask for.
  *
- *   folder:DIR?test=0.1&weighted=balanced ──▶ open folder:DIR ──▶ split ──▶ weight
+ *   folder:DIR?test=0.1&weighted=balanced ──▶ open folder:DIR ──▶ split ──▶ balance
  *
  * With test=, the split (of the options or the spec) names a side of it, and the format opens its first split. Without,
  * the format gets the split.
@@ -101,13 +101,15 @@ static int wrap_split(const struct opening *opening, stoker_dataset **dataset)
     return rc;
 }
 
-static int wrap_weight(const struct opening *opening, stoker_dataset **dataset)
+static int wrap_balance(const struct opening *opening, stoker_dataset **dataset)
 {
     stoker_dataset *view = NULL;
-    int rc = strcmp(opening->wish.weighted, "balanced") == 0
-                 ? stoker_dataset_weight(&view, *dataset, NULL, 0, opening->error)
-                 : refuse(opening, STOKER_ESPEC, opening->wish.weighted,
-                          "weighted is \"balanced\"; weights of a file are weighted:FILE:(SPEC)");
+    int rc =
+        strcmp(opening->wish.weighted, "balanced") == 0
+            ? stoker_dataset_balance(&view, *dataset, opening->error)
+            : refuse(
+                  opening, STOKER_ESPEC, opening->wish.weighted,
+                  "weighted is \"balanced\"; weights of your own are the loader's order.weights");
     stoker_dataset_close(dataset);
     *dataset = view;
     return rc;
@@ -131,7 +133,7 @@ static int open_wrapped(stoker_dataset **out, struct opening *opening, stk_open_
     if (rc == STOKER_OK && wish->test[0] != '\0')
         rc = wrap_split(opening, &dataset);
     if (rc == STOKER_OK && wish->weighted[0] != '\0')
-        rc = wrap_weight(opening, &dataset);
+        rc = wrap_balance(opening, &dataset);
     if (rc == STOKER_OK)
         *out = dataset;
     return rc;

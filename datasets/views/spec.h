@@ -26,6 +26,15 @@ bool stk_spec_operand(const char **rest, struct stk_spec_text *operand);
 int stk_spec_open(stoker_dataset **out, struct stk_spec_text operand, const char *format,
                   const stoker_dataset_options *options, stoker_error *error);
 
+/* Read a file of sample ids, text or .npy, of at most max_bytes. *ids, of which there is at least one, is
+ * freed by stk_free().
+ *   text   numbers between blanks and line breaks; '#' begins a comment that ends with its line
+ *   .npy   integers on one axis, or a second one of length 1
+ * Errors: those of opening and reading, STOKER_EFORMAT (with the offset of the number), STOKER_EEMPTY,
+ * STOKER_ELIMIT, STOKER_ENOTSUP (other NumPy types), STOKER_ENOMEM. */
+int stk_id_file_read(uint64_t **ids, uint64_t *count, const char *path, uint64_t max_bytes,
+                     stoker_error *error);
+
 /* How deep parentheses are nested, at most. */
 uint32_t stk_spec_depth(const char *spec);
 

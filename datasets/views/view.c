@@ -178,17 +178,12 @@ static void destroy(void *self)
     stk_view_free(self);
 }
 
-/* Weights that the view itself has. */
-static int own_weights(const struct stk_view *view, const uint64_t *ids, uint32_t count,
-                       double *out)
+/* Weights by class, of at most STK_VIEW_RUN_MAX samples. */
+static int class_weights(const struct stk_view *view, const uint64_t *ids, uint32_t count,
+                         double *out)
 {
     int64_t classes[STK_VIEW_RUN_MAX];
     stoker_error unwanted;
-    if (view->weights != NULL) {
-        for (uint32_t i = 0; i < count; i++)
-            out[i] = view->weights[ids[i]];
-        return STOKER_OK;
-    }
     const int rc = stk_view_class_labels(view->sources[0].dataset, ids, count, classes, &unwanted);
     for (uint32_t i = 0; rc == STOKER_OK && i < count; i++)
         out[i] = view->class_weights[classes[i]];
@@ -204,8 +199,8 @@ static int weights(const void *self, const uint64_t *ids, uint32_t count, double
         const struct stk_view_source *source;
         const uint32_t taken = view->take_run(view, ids, count, mapped, &source);
         const stoker_dataset *inner = source->dataset;
-        if (view->weights != NULL || view->class_weights != NULL)
-            rc = own_weights(view, ids, taken, out);
+        if (view->class_weights != NULL)
+            rc = class_weights(view, ids, taken, out);
         else if (inner->weights != NULL)
             rc = inner->weights(inner->self, mapped, taken, out);
         else
@@ -320,7 +315,6 @@ void stk_view_free(struct stk_view *view)
     for (uint32_t i = 0; i < view->source_count; i++)
         stoker_dataset_close(&view->sources[i].dataset);
     stk_free(view->ids);
-    stk_free((void *)view->weights);
     stk_free((void *)view->class_weights);
     free_mix(view->mix);
     stk_free(view->description);
@@ -351,7 +345,7 @@ static void keep_stamps(stoker_dataset *dataset, const struct stk_view *view)
 int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
                     struct stk_view *view, uint64_t key)
 {
-    bool weighted = view->weights != NULL || view->class_weights != NULL;
+    bool weighted = view->class_weights != NULL;
     bool cheap = true;
     for (uint32_t i = 0; i < view->source_count; i++) {
         weighted = weighted || view->sources[i].dataset->weights != NULL;

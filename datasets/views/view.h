@@ -38,8 +38,7 @@ struct stk_view {
     struct stk_sampler permutation; /* split */
     struct stk_sampler_order order; /* split */
     uint64_t first_position;        /* split: where the side begins in the permutation */
-    const double *weights;          /* weighted: [info.count], or NULL */
-    const double *class_weights;    /* weighted by class: one for each label, or NULL */
+    const double *class_weights;    /* balance: one for each label; else NULL */
     struct stk_mix_plan *mix;       /* mix: owned; else NULL */
     char *description;              /* concat, mix: owned; else NULL */
     stoker_field_info *fields; /* concat, mix: [info.field_count]; else NULL = those of source 0 */

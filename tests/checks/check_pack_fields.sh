@@ -176,7 +176,7 @@ grep -q 'emb=' "$scratch/due" || fail "the field alone has no name"
 # Refused.
 ends 1 --codec keep "concat:($labelled)+($labelled)" "tar:$scratch/twice.tar"
 grep -q 'sample 300: its key is that of another sample: "s0000"' "$scratch/err" || fail "a key twice is not refused"
-ends 1 --codec keep "repeat:2:($labelled)" "folder:$scratch/twice"
+ends 1 --codec keep "concat:($labelled)+($labelled)" "folder:$scratch/twice"
 grep -q 'its key is not behind the one before' "$scratch/err" || fail "keys out of order are not refused"
 mv "$scratch/long/image/$long.png" "$scratch/long/image/a.b.png"
 mv "$scratch/long/text/$long.md" "$scratch/long/text/a.b.md"

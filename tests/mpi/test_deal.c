@@ -94,7 +94,7 @@ static stoker_dataset *open_mix(const char *folder)
         "+0.1*(packed:16:(documents:%.250s/tokens1.bin?eos=0&stored=uint16)?fields=tokens)"
         "+0.2*(tokens:%.250s/tokens2.bin?length=16&stored=uint16)"
         "+0.2*(packed:16:(documents:%.250s/tokens2.bin?eos=0&stored=uint16)?fields=tokens&block=64)"
-        "+0.1*(repeat:2:(tokens:%.250s/tokens2.bin?length=16&stored=uint16&test=0.02&split=test))"
+        "+0.1*(tokens:%.250s/tokens2.bin?length=16&stored=uint16&test=0.02&split=test)"
         "?epoch_samples=%d",
         folder, folder, folder, folder, folder, COUNT);
     return open_spec(spec);

@@ -25,9 +25,7 @@ static struct stk_random_hooks hooks;
 /* The caller closes it. */
 static stoker_dataset *share(stoker_dataset *dataset)
 {
-    stoker_dataset *shared = NULL;
-    cr_assert_eq(stoker_dataset_repeat(&shared, dataset, 1, NULL), STOKER_OK);
-    return shared;
+    return stoker_dataset_share(dataset);
 }
 
 static stoker_dataset *open_several(stoker_loader_options *options)
@@ -113,14 +111,16 @@ static stoker_dataset *open_hooks(stoker_loader_options *options)
 
 static stoker_dataset *open_weighted(stoker_loader_options *options)
 {
-    double weights[SEVERAL_COUNT];
-    stoker_dataset *weighted = NULL;
-    (void)options;
+    static double weights[SEVERAL_COUNT];
+    static stoker_order order = STOKER_ORDER_INIT;
     for (int i = 0; i < SEVERAL_COUNT; i++)
         weights[i] = i % 3 == 0 ? i : 0.25;
-    cr_assert_eq(stoker_dataset_weight(&weighted, several.dataset, weights, SEVERAL_COUNT, NULL),
-                 STOKER_OK);
-    return weighted;
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SEVERAL_COUNT;
+    order.length = SEVERAL_COUNT;
+    options->order = &order;
+    return share(several.dataset);
 }
 
 /* Read by name, read by place, and drawn. */
@@ -164,11 +164,14 @@ static stoker_dataset *open_split(stoker_loader_options *options)
 }
 
 /* Each copy of an image is transformed in its own way. */
-static stoker_dataset *open_repeat(stoker_loader_options *options)
+static stoker_dataset *open_twice(stoker_loader_options *options)
 {
     stoker_dataset *view = NULL;
     options->transform.flip = true;
-    cr_assert_eq(stoker_dataset_repeat(&view, files.dataset, 2, NULL), STOKER_OK);
+    uint64_t ids[2 * FILES];
+    for (uint64_t i = 0; i < 2 * FILES; i++)
+        ids[i] = i % FILES;
+    cr_assert_eq(stoker_dataset_select(&view, files.dataset, ids, 2 * FILES, NULL), STOKER_OK);
     return view;
 }
 
@@ -252,7 +255,7 @@ static const struct subject {
     { "concat", open_concat, RESUMES | COMPLETE },
     { "mix", open_mix, RESUMES | COMPLETE },
     { "split", open_split, RESUMES | COMPLETE | SHARES },
-    { "repeat", open_repeat, RESUMES | COMPLETE | SHARES | REPEATS },
+    { "twice", open_twice, RESUMES | COMPLETE | SHARES | REPEATS },
     { "select", open_select, RESUMES | COMPLETE | SHARES },
     { "an order of the caller", open_own_order, RESUMES | COMPLETE | SHARES },
     { "samples that make() draws", open_made, RESUMES | COMPLETE },

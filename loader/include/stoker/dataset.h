@@ -85,8 +85,8 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
  *   shards:DIR                  written by stoker-pack
  *   synth:digits?count=60000    generated digits
  *   synth:bytes?shape=28x28     random bytes
- *   concat:(SPEC)+(SPEC)        several, one after the other; also repeat:3:(SPEC), select:FILE:(SPEC),
- *                               weighted:FILE:(SPEC)
+ *   concat:(SPEC)+(SPEC)        several, one after the other
+ *   select:FILE:(SPEC)          the samples whose ids are in the file
  *   documents:FILES?eos=50256   the documents of token files, one per sample
  *   packed:2048:(SPEC)          rows of 2048 tokens, packed from whole documents
  *   mix:0.7*(SPEC)+0.3*(SPEC)   several, each with its share of the order: see stoker/mix.h

@@ -162,7 +162,7 @@ typedef struct stoker_state {
  * ranks share its positions, and it resumes. */
 typedef enum stoker_order_kind {
     /* shuffle = false: 0, 1, 2, ...; true: a permutation that differs in each epoch; of a data set with weights (see
-     * stoker_dataset_weight) as WEIGHTED */
+     * stoker_dataset_balance) as WEIGHTED */
     STOKER_ORDER_DEFAULT = 0,
     STOKER_ORDER_WEIGHTED = 1, /* drawn with replacement, id i with probability weights[i] / sum */
     STOKER_ORDER_OWN = 2,      /* what `ids` says */
@@ -173,7 +173,7 @@ typedef enum stoker_order_kind {
  *
  * A resume token holds a hash of kind, length, weights, name and fingerprint, and is refused with another order.
  * Random transforms are a function of (seed, epoch, sample id): a sample that comes twice in an epoch is transformed
- * alike both times. stoker_dataset_repeat() gives its copies different transforms. */
+ * alike both times. In a concat of a data set with itself each copy has transforms of its own. */
 typedef struct stoker_order {
     size_t struct_size; /* set by STOKER_ORDER_INIT; checked by create */
     stoker_order_kind kind;

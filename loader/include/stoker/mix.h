@@ -94,7 +94,7 @@ static inline stoker_mix stoker_mix_made(void)
  * The order is the loader's default one; options.order WEIGHTED or OWN replaces it. A resume token knows the weights,
  * epoch_samples and changes by the data set's fingerprint, and is refused if they differ.
  * A mix is the outermost view: mix views instead of making a view of a mix. A source whose samples have weights
- * (stoker_dataset_weight) is refused.
+ * (stoker_dataset_balance) is refused.
  * Errors: STOKER_EINVAL (an argument is NULL or out of its range; the message names it), STOKER_EMISMATCH (fields or classes
  * differ), STOKER_ENOTSUP (a mix or a weighted data set as a source; and as for concat), STOKER_ELIMIT, STOKER_ENOMEM. */
 STOKER_API int stoker_dataset_mix(stoker_dataset **out, stoker_dataset *const *datasets,

@@ -3,8 +3,7 @@
  *   stoker_dataset_select   the samples with these ids, in this order
  *   stoker_dataset_split    the training or the test side of a random split
  *   stoker_dataset_concat   several data sets, one after the other
- *   stoker_dataset_repeat   every sample several times
- *   stoker_dataset_weight   the same samples, drawn by weight if a loader shuffles
+ *   stoker_dataset_balance  the same samples; a loader that shuffles draws all classes equally often
  *   stoker_dataset_pack     rows of one length, packed from samples that differ in length: documents of tokens
  *
  * A view is a data set: loaders, stoker_dataset_read() and other views take it. It has its own ids, 0..count - 1, and
@@ -17,7 +16,7 @@
  * Ownership  A view keeps the data sets that it wraps. Close yours when you like, before or after the view.
  * Threads    As for every data set. Views may be made of one data set in several threads.
  * Limits     2^62 samples; views of views up to STOKER_VIEW_DEPTH_MAX deep.
- * Caches     A loader caches by id, so a cache holds a repeated sample once per repetition.
+ * Caches     A loader caches by id, so a cache holds a sample once for each of its ids.
  *
  * All functions return 0, or an error with *error filled in (NULL = not wanted); then *out is untouched. Besides those
  * listed: STOKER_EINVAL (an argument is NULL or out of its range), STOKER_ENOMEM, STOKER_ELIMIT (one of the limits).
@@ -85,7 +84,8 @@ static inline stoker_split stoker_split_made(void)
 STOKER_API int stoker_dataset_split(stoker_dataset **out, stoker_dataset *dataset,
                                     const stoker_split *split, stoker_error *error);
 
-/* The samples of `count` >= 1 data sets, one after the other. A data set may occur several times.
+/* The samples of `count` >= 1 data sets, one after the other. A data set may occur several times: each copy of a
+ * sample has an id of its own, and so its own random transforms.
  *
  * All must have the same fields: names, element types, shapes, kinds. Images that differ in size (pixels_max > 0) need
  * the same number of channels only. Class labels keep their numbers, so if two data sets name a class differently, that
@@ -96,19 +96,13 @@ STOKER_API int stoker_dataset_split(stoker_dataset **out, stoker_dataset *datase
 STOKER_API int stoker_dataset_concat(stoker_dataset **out, stoker_dataset *const *datasets,
                                      uint32_t count, stoker_error *error);
 
-/* The data set `times` >= 1 times, one after the other: id i is sample i % count. Each copy of a sample has an id of its
- * own, and so its own random transforms. */
-STOKER_API int stoker_dataset_repeat(stoker_dataset **out, stoker_dataset *dataset, uint64_t times,
-                                     stoker_error *error);
-
-/* The same samples with weights: a loader that shuffles draws them with replacement, sample i with probability
- * weights[i] / sum, instead of each once; see stoker_order. Other loaders deliver each once, in order. `count` is the
- * data set's; weights are finite and >= 0, their sum > 0; they are copied: 8 bytes each. weights = NULL and count = 0:
- * 1 / (samples of its class), so that all classes come equally often; needs class labels.
- * Views of a weighted data set keep the weights; in a concat, a data set without weights has 1 for every sample.
- * STOKER_EINVAL: a weight is negative or not finite (the message names it), or all are 0. */
-STOKER_API int stoker_dataset_weight(stoker_dataset **out, stoker_dataset *dataset,
-                                     const double *weights, uint64_t count, stoker_error *error);
+/* The same samples with weights: a loader that shuffles draws them with replacement instead of each once, sample i with
+ * a probability proportional to 1 / (samples of its class); see stoker_order, which also takes weights of your own.
+ * Other loaders deliver each sample once, in order. Reads all labels; takes 8 bytes per class.
+ * Views of a balanced data set keep the weights; in a concat, a data set without weights has 1 for every sample.
+ * Errors: STOKER_EINVAL (no class labels, or a negative one), STOKER_ENOTSUP (labels that are read sample by sample). */
+STOKER_API int stoker_dataset_balance(stoker_dataset **out, stoker_dataset *dataset,
+                                      stoker_error *error);
 
 /* Documents that are longer than a row. */
 typedef enum stoker_long_documents {

@@ -119,36 +119,14 @@ static PyObject *split(PyObject *self, PyObject *args, PyObject *keywords)
     Py_END_ALLOW_THREADS return view_of(self, rc, handle, &error);
 }
 
-static PyObject *repeat(PyObject *self, PyObject *times)
+static PyObject *balance(PyObject *self, PyObject *unused)
 {
-    uint64_t number;
-    if (core_u64(times, "times", &number) < 0)
-        return NULL;
-    stoker_dataset *handle = NULL;
-    stoker_error error;
-    const int rc = stoker_dataset_repeat(&handle, handle_of(self), number, &error);
-    return view_of(self, rc, handle, &error);
-}
-
-static PyObject *weight(PyObject *self, PyObject *args)
-{
-    PyObject *weights = Py_None, *bytes = NULL;
-    const double *numbers = NULL;
-    uint64_t count = 0;
-    if (!PyArg_ParseTuple(args, "|O:weight", &weights))
-        return NULL;
-    if (weights != Py_None) {
-        if ((bytes = core_numbers(weights, "weights", &count)) == NULL)
-            return NULL;
-        numbers = (const double *)(const void *)PyBytes_AsString(bytes);
-    }
+    (void)unused;
     stoker_dataset *handle = NULL;
     stoker_error error;
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc =
-        stoker_dataset_weight(&handle, handle_of(self), numbers, count, &error);
-    Py_END_ALLOW_THREADS Py_XDECREF(bytes);
-    return view_of(self, rc, handle, &error);
+    Py_BEGIN_ALLOW_THREADS rc = stoker_dataset_balance(&handle, handle_of(self), &error);
+    Py_END_ALLOW_THREADS return view_of(self, rc, handle, &error);
 }
 
 static int read_handles(core_state *state, PyObject *list, core_handles *out)
@@ -390,8 +368,7 @@ static PyObject *get_description(PyObject *self, void *unused)
 static PyMethodDef methods[] = {
     { "select", select_ids, METH_O, "The samples with these ids, in this order." },
     { "split", CORE_METHOD(split), METH_VARARGS | METH_KEYWORDS, "One side of a random split." },
-    { "repeat", repeat, METH_O, "Every sample several times." },
-    { "weight", weight, METH_VARARGS, "The same samples, drawn by weight if a loader shuffles." },
+    { "balance", balance, METH_NOARGS, "The same samples, all classes drawn equally often." },
     { "pack", CORE_METHOD(core_pack), METH_VARARGS | METH_KEYWORDS,
       "Rows of one length, packed from documents." },
     { "mix_source", core_mix_source, METH_O, "The source of a sample of a mix." },

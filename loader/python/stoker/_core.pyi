@@ -135,12 +135,9 @@ class Dataset:
     @staticmethod
     def concat(datasets: Sequence["Dataset"]) -> "Dataset":
         """The samples of all, one data set after the other. All have the same fields."""
-    def repeat(self, times: int) -> "Dataset":
-        """Every sample ``times`` times, each copy with an id of its own."""
-    def weight(self, weights: Optional[Any] = None) -> "Dataset":
-        """The same samples, drawn by weight if a loader shuffles: one float64 per sample, as bytes or what memoryview()
-        takes; None = all classes equally often. Copied."""
-    @property
+    def balance(self) -> "Dataset":
+        """The same samples; a loader that shuffles draws all classes equally often."""
+
     def count(self) -> int:
         """Samples."""
     @property
@@ -195,7 +192,7 @@ class Options(TypedDict, total=False):
     std: Sequence[float]
     transform: Dict[str, Any]  # members of stoker_transform: sizes are (height, width), fill a sequence of up to 4
     fields: Dict[str, Dict[str, Any]]  # by field: dtype, form ("packed", "padded", "padded_multiple", "padded_max", "joined"), multiple, pad_value, fill_value
-    # kind ("weighted", "own", "uniform"), length, weights (float64 values, as Dataset.weight), ids, name, fingerprint. ids is called
+    # kind ("weighted", "own", "uniform"), length, weights (float64 values, as bytes or what memoryview() takes), ids, name, fingerprint. ids is called
     # in the workers with (epoch, positions), the latter a range of ints, and returns as many uint64 values: bytes, what
     # memoryview() takes, or a sequence of ints. It must be a pure function.
     order: Dict[str, Any]

@@ -113,16 +113,11 @@ class Dataset:
             sides = [self._core.split(1.0 - train, seed, side, stratified) for side in ("train", "test")]
         return Dataset(sides[0]), Dataset(sides[1])
 
-    def repeat(self, times: int) -> "Dataset":
-        """Every sample `times` times, each copy with an id, and so with random transforms, of its own."""
+    def balanced(self) -> "Dataset":
+        """The same samples; a DataLoader that shuffles draws them with replacement such that all classes come equally often.
+        Needs class labels. Weights of your own: DataLoader(weights=...)."""
         with refusing:
-            return Dataset(self._core.repeat(times))
-
-    def weighted(self, weights: Optional[Sequence[float]] = None) -> "Dataset":
-        """The same samples, which a DataLoader that shuffles draws with replacement, by weight. weights: one number >= 0 per
-        sample; None: such that all classes come equally often, which needs class labels."""
-        with refusing:
-            return Dataset(self._core.weight(None if weights is None else packed("d", "weighted", weights)))
+            return Dataset(self._core.balance())
 
     def __add__(self, other: "Dataset") -> "Dataset":
         if not isinstance(other, Dataset):

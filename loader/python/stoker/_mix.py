@@ -65,7 +65,7 @@ def mix(
     each data set came, and DataLoader.change_mix() changes weights while the loader runs.
 
     Raises OptionError (a weight, a position; fields that differ: the message names them), NotSupported (a mix of mixes, or of
-    weighted data sets).
+    balanced data sets).
     """
     if isinstance(sources, Mapping):
         pairs: List[Tuple[Any, Any]] = [(weight, dataset) for dataset, weight in sources.items()]

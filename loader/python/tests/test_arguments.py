@@ -91,8 +91,6 @@ def test_data_sets_say_what_they_take(hundred, tmp_path):
         with pytest.raises(stoker.OptionTypeError):
             wrong()
     assert hundred[numpy.int64(3)].label == 3 and hundred[numpy.int64(-1)].label == 9
-    with pytest.raises(stoker.OptionError, match="times"):
-        hundred.repeat(-1)
     (tmp_path / "a.png").write_bytes(b"")
     with pytest.raises(stoker.OptionError, match="folder:image=DIR"):
         stoker.open(f"folder:{tmp_path}")

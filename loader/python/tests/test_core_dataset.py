@@ -86,9 +86,6 @@ def test_a_failed_call_keeps_no_array():
         (lambda made: made.split("half"), TypeError, "test: a number"),
         (lambda made: made.split(0.5, side="left"), ValueError, "train, test"),
         (lambda made: made.split(0.5, stratified=1), TypeError, "True or False"),
-        (lambda made: made.repeat(0), StokerError, "times"),
-        (lambda made: made.repeat(True), TypeError, "times"),
-        (lambda made: made.weight(array.array("d", [-1.0] * COUNT)), StokerError, "weight"),
         (lambda made: made.read(-1), ValueError, "out of its range"),
         (lambda made: made.read(2**64), ValueError, "out of its range"),
         (lambda made: _core.Dataset.concat([made, None]), TypeError, "a Dataset"),
@@ -167,7 +164,7 @@ def test_make_is_released_with_the_last_view():
     make = Maker()
     seen = weakref.ref(make)
     made = made_of(make)
-    view = made.repeat(2)
+    view = _core.Dataset.concat([made, made])
     del make, made
     gc.collect()
     assert seen() is not None and view.read(0) == (bytearray(b"1234"),)

@@ -147,7 +147,7 @@ def make_sample(index, seed):
 def whole_use():
     """What a program does, from arrays to tensors; every call allocates."""
     made = dataset(8)
-    view = _core.Dataset.concat([made.select(array.array("Q", [1, 2, 3])), made.split(0.5), made.weight()])
+    view = _core.Dataset.concat([made.select(array.array("Q", [1, 2, 3])), made.split(0.5), made.balance()])
     view.fields, view.info, view.class_name(1, "label"), view.read(1)
     options = {
         "batch_size": 2,

@@ -247,13 +247,6 @@ static void make_select(const struct stk_directory *directory, char spec[SPEC_BY
                    directory->path);
 }
 
-static void make_weighted(const struct stk_directory *directory, char spec[SPEC_BYTES])
-{
-    write_npy(directory, "w.npy", ">f8", "(20,)", 160);
-    (void)snprintf(spec, SPEC_BYTES, "weighted:%s/w.npy:(synth:bytes?count=20&shape=8)",
-                   directory->path);
-}
-
 static const struct format formats[] = {
     { "npy", make_npy, 5, 0 },
     { "npz, stored", make_npz_stored, 5, 0 },
@@ -266,7 +259,6 @@ static const struct format formats[] = {
     { "folder, pairs", make_pairs, 9, 2 * SAMPLES },
     { "tar, fields", make_tar, 8, 2 * SAMPLES },
     { "select", make_select, 1, 0 },
-    { "weighted", make_weighted, 1, 0 },
 };
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 

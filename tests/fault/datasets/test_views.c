@@ -19,11 +19,6 @@ static int make_select(stoker_dataset **out, stoker_error *error)
     return stoker_dataset_select(out, sets[0], ids, 3, error);
 }
 
-static int make_repeat(stoker_dataset **out, stoker_error *error)
-{
-    return stoker_dataset_repeat(out, sets[0], 3, error);
-}
-
 static int make_concat(stoker_dataset **out, stoker_error *error)
 {
     return stoker_dataset_concat(out, sets, 2, error);
@@ -44,15 +39,9 @@ static int make_strata(stoker_dataset **out, stoker_error *error)
     return stoker_dataset_split(out, sets[0], &split, error);
 }
 
-static int make_weight(stoker_dataset **out, stoker_error *error)
-{
-    static const double weights[] = { 1, 2, 3, 4 };
-    return stoker_dataset_weight(out, sets[0], weights, 4, error);
-}
-
 static int make_balance(stoker_dataset **out, stoker_error *error)
 {
-    return stoker_dataset_weight(out, sets[0], NULL, 0, error);
+    return stoker_dataset_balance(out, sets[0], error);
 }
 
 static int make_mix(stoker_dataset **out, stoker_error *error)
@@ -77,11 +66,10 @@ static int make_mix_spec(stoker_dataset **out, stoker_error *error)
 static int make_spec(stoker_dataset **out, stoker_error *error)
 {
     char spec[400];
-    (void)snprintf(
-        spec, sizeof(spec),
-        "concat:(repeat:2:(select:%s:(synth:bytes?count=20&shape=8)))+"
-        "(weighted:%s:(synth:bytes?count=3&shape=8))?test=0.5&stratified=1&weighted=balanced",
-        numbers.path, numbers.path);
+    (void)snprintf(spec, sizeof(spec),
+                   "concat:(select:%s:(synth:bytes?count=20&shape=8))+"
+                   "(synth:bytes?count=3&shape=8)?test=0.5&stratified=1&weighted=balanced",
+                   numbers.path);
     return stoker_dataset_open(out, spec, NULL, error);
 }
 
@@ -116,17 +104,15 @@ CleanTest(view_faults, each_allocation_fails_once)
         sets[i] = folders[i].dataset;
     }
     cr_assert_eq(sweep(make_select), 5);
-    cr_assert_eq(sweep(make_repeat), 4);
     cr_assert_eq(sweep(make_concat),
                  7);                   /* also the stamps of its directories, and the description */
     cr_assert_eq(sweep(make_mix), 19); /* also the plan, two legs and what counts between them */
     cr_assert_gt(sweep(make_mix_spec), 15);
     cr_assert_eq(sweep(make_split), 4);
     cr_assert_eq(sweep(make_strata), 9);
-    cr_assert_eq(sweep(make_weight), 5);
     cr_assert_eq(sweep(make_balance), 6);
     numbers = stk_memory_file("1 2 3", 5);
-    cr_assert_gt(sweep(make_spec), 25);
+    cr_assert_gt(sweep(make_spec), 20);
     close(numbers.fd);
     for (int i = 0; i < 2; i++)
         stk_folder_remove(&folders[i]); /* frees it: no view holds it */

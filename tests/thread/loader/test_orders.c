@@ -38,7 +38,7 @@ static stoker_dataset *view_of(stoker_dataset *set, uint32_t number)
     split.seed = number;
     split.stratified = number % 2 == 1;
     CHECK(stoker_dataset_split(&half, set, &split, NULL) == STOKER_OK);
-    CHECK(stoker_dataset_repeat(&view, half, 2, NULL) == STOKER_OK);
+    CHECK(stoker_dataset_concat(&view, (stoker_dataset *[]){ half, half }, 2, NULL) == STOKER_OK);
     stoker_dataset_close(&half);
     CHECK(stoker_dataset_get_info(view)->count == SAMPLES);
     return view;
@@ -89,9 +89,8 @@ int main(void)
     for (uint32_t i = 0; i < SAMPLES; i++)
         weights[i] = i % 7;
     CHECK(stoker_dataset_open(
-              &set,
-              "concat:(synth:bytes?count=200&shape=9)+(repeat:5:(synth:bytes?count=20&shape=9))",
-              NULL, NULL) == STOKER_OK);
+              &set, "concat:(synth:bytes?count=200&shape=9)+(synth:bytes?count=100&shape=9)", NULL,
+              NULL) == STOKER_OK);
     for (uint32_t i = 0; i < THREADS; i++) {
         parts[i].number = i;
         parts[i].set = stoker_dataset_share(set);

@@ -18,9 +18,10 @@ enum { SOURCES = 5, EPOCH = 610, LAST = 3 * EPOCH, BATCH = 10 };
 
 #define SET(n) "synth:bytes?shape=8&count=" #n
 
-static const char spec_of_five[] = "mix:0.5*(" SET(200) ")+0.05*(" SET(9) ")+0.2*(concat:(" SET(
-    30) ")+(" SET(50) "))+0.15*(repeat:2:(" SET(40) "))+0.1*(" SET(300) "?test=0.5)"
-                                                                        "?epoch_samples=610";
+static const char spec_of_five[] =
+    "mix:0.5*(" SET(200) ")+0.05*(" SET(9) ")+0.2*(concat:(" SET(30) ")+(" SET(
+        50) "))+0.15*(concat:(" SET(40) ")+(" SET(40) "))+0.1*(" SET(300) "?test=0.5)"
+                                                                          "?epoch_samples=610";
 static const double shares_of_five[SOURCES] = { 0.5, 0.05, 0.2, 0.15, 0.1 };
 
 static stoker_dataset *mix_of(stoker_dataset *const *datasets, uint32_t count,

@@ -173,7 +173,8 @@ CleanTest(view_fields, are_those_of_the_wrapped_sets)
     cr_assert_eq(stoker_dataset_select(&chosen, joined, ids, 3, NULL), STOKER_OK);
     for (uint64_t i = 0; i < 3; i++)
         expect_sample(chosen, i, joined, ids[i]);
-    cr_assert_eq(stoker_dataset_repeat(&twice, chosen, 2, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_concat(&twice, (stoker_dataset *[]){ chosen, chosen }, 2, NULL),
+                 STOKER_OK);
     for (uint64_t i = 0; i < 6; i++)
         expect_sample(twice, i, joined, ids[i % 3]);
     stoker_split split = STOKER_SPLIT_INIT;
@@ -219,7 +220,7 @@ CleanTest(view_fields, are_delivered)
     for (int i = 0; i < 2; i++)
         inner[i] = open_set(&sets[i]);
     cr_assert_eq(stoker_dataset_concat(&joined, inner, 2, NULL), STOKER_OK);
-    cr_assert_eq(stoker_dataset_weight(&weighted, joined, NULL, 0, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_balance(&weighted, joined, NULL), STOKER_OK);
     for (int32_t workers = 0; workers < 4; workers++)
         for (int by_weight = 0; by_weight < 2; by_weight++) {
             const stoker_dataset *dataset = by_weight == 1 ? weighted : joined;

@@ -6,7 +6,8 @@
 
 #include <stoker/stoker.h>
 
-#include "datasets/views/numbers.h"
+#include "datasets/views/spec.h"
+#include "loader/base/memory.h"
 #include "loader/dataset/dataset.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
@@ -54,20 +55,13 @@ static void expect_equal(stoker_dataset *a, stoker_dataset *b)
 CleanTest(view_specs, wrap_what_is_in_parentheses)
 {
     static const char ids[] = "3 # the third\n\n 1\r\n19";
-    static const char weights[] = "1 0 2.5e-1 .5\n";
     char spec[400];
     struct stk_memory_file chosen = stk_memory_file(ids, sizeof(ids) - 1);
-    struct stk_memory_file weighing = stk_memory_file(weights, sizeof(weights) - 1);
 
     stoker_dataset *view = dataset_of("concat:(" SET ")+(synth:bytes?count=5&shape=8)");
     cr_assert_eq(stoker_dataset_get_info(view)->count, 25);
     cr_assert_eq(word_of(view, 19), 19);
     cr_assert_eq(word_of(view, 20), 0);
-    stoker_dataset_close(&view);
-
-    view = dataset_of("repeat:3:(" SET ")");
-    cr_assert_eq(stoker_dataset_get_info(view)->count, 60);
-    cr_assert_eq(word_of(view, 41), 1);
     stoker_dataset_close(&view);
 
     (void)snprintf(spec, sizeof(spec), "select:%s:(" SET ")", chosen.path);
@@ -78,21 +72,13 @@ CleanTest(view_specs, wrap_what_is_in_parentheses)
     cr_assert_eq(word_of(view, 2), 19);
     stoker_dataset_close(&view);
 
-    (void)snprintf(spec, sizeof(spec), "weighted:%s:(synth:bytes?count=4&shape=8)", weighing.path);
-    view = dataset_of(spec);
-    double found[4];
-    const uint64_t all[] = { 0, 1, 2, 3 };
-    cr_assert_eq(view->weights(view->self, all, 4, found), STOKER_OK);
-    cr_assert(found[0] == 1.0 && found[1] == 0.0 && found[2] == 0.25 && found[3] == 0.5);
-    stoker_dataset_close(&view);
     close(chosen.fd);
-    close(weighing.fd);
 }
 
 CleanTest(view_specs, nest)
 {
-    stoker_dataset *view =
-        dataset_of("concat:(repeat:2:(" SET "&test=0.5&seed=3))+(concat:(" SET "))?test=0.25");
+    stoker_dataset *view = dataset_of("concat:(concat:(" SET "&test=0.5&seed=3)+(" SET
+                                      "&test=0.5))+(concat:(" SET "))?test=0.25");
     cr_assert_str_eq(stoker_dataset_name(view), "split");
     cr_assert_eq(stoker_dataset_get_info(view)->count, 30);
     stoker_dataset_close(&view);
@@ -232,16 +218,8 @@ CleanTest(view_specs, that_mean_nothing_are_refused)
         { "concat:()", NULL, STOKER_ENOENT, "the name is empty" },
         { "concat:(" SET ")+(synth:bytes?count=2&shape=9)", NULL, STOKER_EMISMATCH, "8 uint8" },
         { "concat:(" SET ")+(nowhere:x)", NULL, STOKER_ESPEC, "nowhere" },
-        { "repeat:(" SET ")", NULL, STOKER_ESPEC, "repeat:TIMES:(SPEC)" },
-        { "repeat:0:(" SET ")", NULL, STOKER_ESPEC, "at least 1" },
-        { "repeat:x:(" SET ")", NULL, STOKER_ESPEC, "at least 1" },
-        { "repeat:99999999999999999999:(" SET ")", NULL, STOKER_ESPEC, "at least 1" },
-        { "repeat:9999999999999999999:(" SET ")", NULL, STOKER_ELIMIT, "2^62" },
-        { "repeat:2:(" SET ")x", NULL, STOKER_ESPEC, "repeat:TIMES" },
         { "select:(" SET ")", NULL, STOKER_ESPEC, "select:FILE:(SPEC)" },
         { "select:/nowhere/ids:(" SET ")", NULL, STOKER_ENOENT, "/nowhere/ids" },
-        { "weighted:/nowhere/w:(" SET ")", NULL, STOKER_ENOENT, "/nowhere/w" },
-        { "weighted:" SET, NULL, STOKER_ESPEC, "weighted:FILE:(SPEC)" },
         { SET "&test=0", NULL, STOKER_EINVAL, "above 0 and below 1" },
         { SET "&test=1", NULL, STOKER_EINVAL, "above 0 and below 1" },
         { SET "&test=nan", NULL, STOKER_ESPEC, "like 0.1" },
@@ -261,7 +239,7 @@ CleanTest(view_specs, that_mean_nothing_are_refused)
         { SET "&tset=0.1", NULL, STOKER_ESPEC, "did you mean 'test'" },
         { "/nowhere?test=0.1", NULL, STOKER_ENOENT, "/nowhere" },
         { "concat:(((((((((((((((((" SET ")))))))))))))))))", NULL, STOKER_ELIMIT, "16" },
-        { "repaet:2:(" SET ")", NULL, STOKER_ESPEC, "repeat" },
+        { "conact:(" SET ")", NULL, STOKER_ESPEC, "concat" },
     };
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
 }
@@ -270,7 +248,7 @@ CleanTest(view_specs, that_mean_nothing_are_refused)
 CleanTest(view_specs, any_damage_is_survived)
 {
     static const char good[] =
-        "concat:(repeat:2:(synth:bytes?count=20&shape=8&test=0.25&seed=7&split=test))+"
+        "concat:(concat:(synth:bytes?count=20&shape=8&test=0.25&seed=7&split=test))+"
         "(synth:bytes?count=20&shape=8&test=0.5&stratified=1&weighted=balanced)?test=0.5";
     uint32_t opened = 0;
     char spec[sizeof(good)];
@@ -291,44 +269,38 @@ CleanTest(view_specs, any_damage_is_survived)
     cr_assert_gt(opened, 10); /* the whole one, other counts and seeds */
 }
 
-/* ---- files of numbers ----------------------------------------------------------------------- */
+/* ---- files of ids --------------------------------------------------------------------------- */
 
-static int read_numbers(struct stk_numbers *numbers, const void *bytes, size_t size,
-                        enum stk_numbers_kind kind, stoker_error *error)
+static int read_ids(uint64_t **ids, uint64_t *count, const void *bytes, size_t size,
+                    stoker_error *error)
 {
     struct stk_memory_file file = stk_memory_file(bytes, size);
-    const int rc = stk_numbers_read(numbers, file.path, kind, 1 << 20, error);
+    const int rc = stk_id_file_read(ids, count, file.path, 1 << 20, error);
     close(file.fd);
     return rc;
 }
 
-CleanTest(view_specs, numbers_that_are_none_are_refused_with_their_place)
+CleanTest(view_specs, ids_that_are_none_are_refused_with_their_place)
 {
     static const struct {
         const char *text;
-        enum stk_numbers_kind kind;
         int code;
         const char *words;
     } cases[] = {
-        { "", STK_NUMBERS_IDS, STOKER_EEMPTY, "no numbers" },
-        { " \n# none\n", STK_NUMBERS_IDS, STOKER_EEMPTY, "no numbers" },
-        { "1 2 x", STK_NUMBERS_IDS, STOKER_EFORMAT, "offset 4: not a sample id" },
-        { "1 -2", STK_NUMBERS_IDS, STOKER_EFORMAT, "offset 2: not a sample id" },
-        { "1.5", STK_NUMBERS_IDS, STOKER_EFORMAT, "offset 0: not a sample id" },
-        { "18446744073709551616", STK_NUMBERS_IDS, STOKER_EFORMAT, "not a sample id" },
-        { "1 -2", STK_NUMBERS_WEIGHTS, STOKER_EFORMAT, "offset 2: not a weight" },
-        { "1 inf", STK_NUMBERS_WEIGHTS, STOKER_EFORMAT, "offset 2: not a weight" },
-        { "1 NA", STK_NUMBERS_WEIGHTS, STOKER_EFORMAT, "offset 2: not a weight" },
-        { "1e99", STK_NUMBERS_WEIGHTS, STOKER_EFORMAT, "3.4e38" },
+        { "", STOKER_EEMPTY, "no numbers" },
+        { " \n# none\n", STOKER_EEMPTY, "no numbers" },
+        { "1 2 x", STOKER_EFORMAT, "offset 4: not a sample id" },
+        { "1 -2", STOKER_EFORMAT, "offset 2: not a sample id" },
+        { "1.5", STOKER_EFORMAT, "offset 0: not a sample id" },
+        { "18446744073709551616", STOKER_EFORMAT, "not a sample id" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct stk_numbers numbers;
+        uint64_t *ids = NULL, count = 0;
         stoker_error error = { .message = "" };
-        cr_assert_eq(
-            read_numbers(&numbers, cases[i].text, strlen(cases[i].text), cases[i].kind, &error),
-            cases[i].code, "%s: %s", cases[i].text, error.message);
+        cr_assert_eq(read_ids(&ids, &count, cases[i].text, strlen(cases[i].text), &error),
+                     cases[i].code, "%s: %s", cases[i].text, error.message);
         cr_assert_not_null(strstr(error.message, cases[i].words), "%s", error.message);
-        cr_assert_eq(numbers.count, 0);
+        cr_assert_null(ids);
     }
 }
 
@@ -336,8 +308,6 @@ CleanTest(view_specs, numbers_that_are_none_are_refused_with_their_place)
 static size_t put_array(uint8_t bytes[400], const char *descr, uint32_t element_bytes)
 {
     static const uint64_t integers[] = { 3, 0, 100 };
-    static const float singles[] = { 3, 0, 100 };
-    static const double doubles[] = { 3, 0, 100 };
     char text[128];
     (void)snprintf(text, sizeof(text), "{'descr': '%s', 'fortran_order': False, 'shape': (3,), }",
                    descr);
@@ -347,10 +317,7 @@ static size_t put_array(uint8_t bytes[400], const char *descr, uint32_t element_
     bytes[127] = '\n';
     for (uint32_t i = 0; i < 3; i++) {
         uint8_t element[8];
-        if (descr[1] == 'f' && element_bytes == 4)
-            memcpy(element, &singles[i], 4);
-        else
-            memcpy(element, descr[1] == 'f' ? (const void *)&doubles[i] : &integers[i], 8);
+        memcpy(element, &integers[i], 8);
         for (uint32_t at = 0; at < element_bytes; at++)
             bytes[128 + i * element_bytes + at] =
                 element[descr[0] == '>' ? element_bytes - 1 - at : at];
@@ -358,7 +325,7 @@ static size_t put_array(uint8_t bytes[400], const char *descr, uint32_t element_
     return 128 + 3 * (size_t)element_bytes;
 }
 
-CleanTest(view_specs, numpy_arrays_are_numbers)
+CleanTest(view_specs, numpy_arrays_are_ids)
 {
     static const struct {
         const char *descr;
@@ -369,23 +336,19 @@ CleanTest(view_specs, numpy_arrays_are_numbers)
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         const size_t size = put_array(bytes, types[i].descr, types[i].bytes);
         const bool is_float = types[i].descr[1] == 'f';
-        struct stk_numbers numbers;
+        uint64_t *ids = NULL, count = 0;
         stoker_error error = { .message = "" };
-        int rc = read_numbers(&numbers, bytes, size, STK_NUMBERS_WEIGHTS, &error);
-        cr_assert_eq(rc, STOKER_OK, "%s: %s", types[i].descr, error.message);
-        cr_assert(numbers.count == 3 && numbers.weights[0] == 3.0 && numbers.weights[1] == 0.0 &&
-                  numbers.weights[2] == 100.0);
-        stk_numbers_free(&numbers);
-        rc = read_numbers(&numbers, bytes, size, STK_NUMBERS_IDS, &error);
-        cr_assert_eq(rc, is_float ? STOKER_ENOTSUP : STOKER_OK, "%s", error.message);
-        cr_assert(is_float || (numbers.ids[0] == 3 && numbers.ids[2] == 100));
-        stk_numbers_free(&numbers);
+        const int rc = read_ids(&ids, &count, bytes, size, &error);
+        cr_assert_eq(rc, is_float ? STOKER_ENOTSUP : STOKER_OK, "%s: %s", types[i].descr,
+                     error.message);
+        cr_assert(is_float || (count == 3 && ids[0] == 3 && ids[1] == 0 && ids[2] == 100));
+        stk_free(ids);
         for (size_t cut = 0; cut < size; cut++) /* each prefix */
-            cr_assert_lt(read_numbers(&numbers, bytes, cut, STK_NUMBERS_WEIGHTS, &error), 0);
+            cr_assert_lt(read_ids(&ids, &count, bytes, cut, &error), 0);
         for (size_t bit = 0; bit < 8 * size; bit++) { /* each flipped bit */
             bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
-            (void)read_numbers(&numbers, bytes, size, STK_NUMBERS_WEIGHTS, &error);
-            stk_numbers_free(&numbers);
+            if (read_ids(&ids, &count, bytes, size, &error) == STOKER_OK)
+                stk_free(ids);
             bytes[bit / 8] ^= (uint8_t)(1U << (bit % 8));
         }
     }

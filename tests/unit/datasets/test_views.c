@@ -52,21 +52,11 @@ static stoker_dataset *concat_of(stoker_dataset *a, stoker_dataset *b)
     return view;
 }
 
-static stoker_dataset *repeat_of(stoker_dataset *dataset, uint64_t times)
+static stoker_dataset *balance_of(stoker_dataset *dataset)
 {
     stoker_error error = { .message = "" };
     stoker_dataset *view = NULL;
-    cr_assert_eq(stoker_dataset_repeat(&view, dataset, times, &error), STOKER_OK, "%s",
-                 error.message);
-    return view;
-}
-
-static stoker_dataset *weight_of(stoker_dataset *dataset, const double *weights, uint64_t count)
-{
-    stoker_error error = { .message = "" };
-    stoker_dataset *view = NULL;
-    cr_assert_eq(stoker_dataset_weight(&view, dataset, weights, count, &error), STOKER_OK, "%s",
-                 error.message);
+    cr_assert_eq(stoker_dataset_balance(&view, dataset, &error), STOKER_OK, "%s", error.message);
     return view;
 }
 
@@ -141,12 +131,12 @@ CleanTest(views, select_takes_the_ids_in_their_order)
     stoker_dataset_close(&view);
 }
 
-CleanTest(views, repeat_begins_again)
+CleanTest(views, concat_may_hold_a_set_several_times)
 {
     stoker_dataset *inner = dataset_of("synth:bytes?count=7&shape=4");
-    stoker_dataset *view = repeat_of(inner, 3);
-    cr_assert_eq(count_of(view), 21);
-    for (uint64_t i = 0; i < 21; i++)
+    stoker_dataset *view = concat_of(inner, inner);
+    cr_assert_eq(count_of(view), 14);
+    for (uint64_t i = 0; i < 14; i++)
         expect_same_sample(view, i, inner, i % 7);
     stoker_dataset_close(&view);
     stoker_dataset_close(&inner);
@@ -400,24 +390,20 @@ static void expect_weights(const stoker_dataset *dataset, const double *expected
 
 CleanTest(views, weights_follow_the_samples)
 {
-    static const double weights[] = { 0.5, 0, 2, 4 };
-    static const uint64_t ids[] = { 3, 0, 0 };
+    static const uint64_t ids[] = { 3, 0, 1 };
     stoker_dataset *inner = dataset_of("synth:bytes?count=4&shape=8&classes=3");
-    stoker_dataset *weighted = weight_of(inner, weights, 4);
-    stoker_dataset *selected = select_of(weighted, ids, 3);
+    stoker_dataset *balanced = balance_of(inner);
+    stoker_dataset *selected = select_of(balanced, ids, 3);
     stoker_dataset *joined = concat_of(selected, inner);
-    stoker_dataset *balanced = weight_of(inner, NULL, 0);
     cr_assert_null(inner->weights);
-    expect_weights(weighted, weights, 4);
-    expect_weights(selected, (double[]){ 4, 0.5, 0.5 }, 3);
-    expect_weights(joined, (double[]){ 4, 0.5, 0.5, 1, 1, 1, 1 }, 7);
     expect_weights(balanced, (double[]){ 0.5, 1, 1, 0.5 }, 4);
+    expect_weights(selected, (double[]){ 0.5, 0.5, 1 }, 3);
+    expect_weights(joined, (double[]){ 0.5, 0.5, 1, 1, 1, 1, 1 }, 7);
     for (uint64_t id = 0; id < 4; id++)
-        expect_same_sample(weighted, id, inner, id);
-    stoker_dataset_close(&balanced);
+        expect_same_sample(balanced, id, inner, id);
     stoker_dataset_close(&joined);
     stoker_dataset_close(&selected);
-    stoker_dataset_close(&weighted);
+    stoker_dataset_close(&balanced);
     stoker_dataset_close(&inner);
 }
 
@@ -466,7 +452,7 @@ CleanTest(views, the_last_owner_frees_the_set)
     stoker_dataset *inner = NULL;
     stoker_error error = { .message = "" };
     cr_assert_eq(stoker_dataset_create(&inner, &counted_ops, &set, &error), STOKER_OK);
-    stoker_dataset *twice = repeat_of(inner, 2);
+    stoker_dataset *twice = concat_of(inner, inner);
     stoker_dataset *joined = concat_of(inner, twice);
     cr_assert_eq(joined->label, -1);
     stoker_dataset_close(&inner);
@@ -503,7 +489,7 @@ Test(views, a_leaked_view_keeps_what_it_wraps)
     struct counted_set set = { 0 };
     stoker_dataset *inner = NULL;
     cr_assert_eq(stoker_dataset_create(&inner, &counted_ops, &set, NULL), STOKER_OK);
-    stoker_dataset *view = repeat_of(inner, 2);
+    stoker_dataset *view = concat_of(inner, inner);
     static stoker_dataset *leaked; /* reachable: a leak by contract */
     leaked = view;
     stk_dataset_leak(view);
@@ -535,20 +521,9 @@ CleanTest(views, refuse_what_is_out_of_range)
     stoker_dataset *huge = dataset_of("synth:bytes?count=1000000000000&shape=8");
     stoker_dataset *one = dataset_of("synth:bytes?count=1&shape=8");
     const uint64_t ids[] = { 1, 2, 10 };
-    const double weights[] = { 1, 2, -1, 1, 1, 1, 1, 1, 1, 1 };
-    const double zeros[10] = { 0 };
     stoker_split split = STOKER_SPLIT_INIT;
     EXPECT_REFUSED(stoker_dataset_select(&out, set, ids, 3, &error), STOKER_EINVAL, "ids[2] is 10");
     EXPECT_REFUSED(stoker_dataset_select(&out, set, ids, 0, &error), STOKER_EINVAL, "no ids");
-    EXPECT_REFUSED(stoker_dataset_repeat(&out, set, 0, &error), STOKER_EINVAL, "times is 0");
-    EXPECT_REFUSED(stoker_dataset_repeat(&out, huge, 10000000, &error), STOKER_ELIMIT, "2^62");
-    EXPECT_REFUSED(stoker_dataset_repeat(&out, set, UINT64_MAX, &error), STOKER_ELIMIT, "2^62");
-    EXPECT_REFUSED(stoker_dataset_weight(&out, set, weights, 9, &error), STOKER_EINVAL,
-                   "9 weights for 10");
-    EXPECT_REFUSED(stoker_dataset_weight(&out, set, weights, 10, &error), STOKER_EINVAL,
-                   "weights[2] is -1");
-    EXPECT_REFUSED(stoker_dataset_weight(&out, set, zeros, 10, &error), STOKER_EINVAL,
-                   "all weights");
     static const double shares[] = { 0.0, 1.0, -0.5, NAN, INFINITY };
     for (int i = 0; i < 5; i++) {
         split.test = shares[i];
@@ -563,6 +538,16 @@ CleanTest(views, refuse_what_is_out_of_range)
     EXPECT_REFUSED(stoker_dataset_split(&out, set, NULL, &error), STOKER_EINVAL, "NULL");
     EXPECT_REFUSED(stoker_dataset_concat(&out, (stoker_dataset *[]){ set, NULL }, 2, &error),
                    STOKER_EINVAL, "data set 1 is NULL");
+    enum { MANY = 4096 };
+    static stoker_dataset *many[MANY];
+    stoker_dataset *larger = NULL;
+    for (int i = 0; i < MANY; i++)
+        many[i] = huge;
+    cr_assert_eq(stoker_dataset_concat(&larger, many, MANY, NULL), STOKER_OK);
+    for (int i = 0; i < MANY; i++)
+        many[i] = larger;
+    EXPECT_REFUSED(stoker_dataset_concat(&out, many, MANY, &error), STOKER_ELIMIT, "2^62");
+    stoker_dataset_close(&larger);
     EXPECT_REFUSED(stoker_dataset_concat(&out, &set, 0, &error), STOKER_EINVAL, "count is 0");
     cr_assert_eq(stoker_dataset_select(NULL, set, ids, 1, NULL), STOKER_EINVAL);
     stoker_dataset_close(&one);
@@ -606,7 +591,7 @@ CleanTest(views, concat_says_which_field_differs_and_how)
     split.stratified = true;
     EXPECT_REFUSED(stoker_dataset_split(&out, unlabelled, &split, &error), STOKER_EINVAL,
                    "no class labels");
-    EXPECT_REFUSED(stoker_dataset_weight(&out, unlabelled, NULL, 0, &error), STOKER_EINVAL,
+    EXPECT_REFUSED(stoker_dataset_balance(&out, unlabelled, &error), STOKER_EINVAL,
                    "no class labels");
     stoker_dataset_close(&labelled);
     stoker_dataset_close(&unlabelled);
@@ -661,12 +646,13 @@ CleanTest(views, nest_up_to_a_limit)
 {
     stoker_dataset *top = dataset_of("synth:bytes?count=5&shape=8");
     for (int depth = 0; depth < STOKER_VIEW_DEPTH_MAX; depth++) {
-        stoker_dataset *next = depth % 2 == 0 ? repeat_of(top, 2) : split_of(top, 0.5, 1, 0, false);
+        stoker_dataset *next =
+            depth % 2 == 0 ? concat_of(top, top) : split_of(top, 0.5, 1, 0, false);
         stoker_dataset_close(&top);
         top = next;
     }
     (void)label_of(top, 0);
-    EXPECT_REFUSED(stoker_dataset_repeat(&out, top, 1, &error), STOKER_ELIMIT, "16 deep");
+    EXPECT_REFUSED(stoker_dataset_concat(&out, &top, 1, &error), STOKER_ELIMIT, "16 deep");
     stoker_dataset_close(&top);
 }
 
@@ -684,7 +670,6 @@ CleanTest(views, are_known_by_their_parameters)
 {
     static const uint64_t ids[] = { 1, 2, 3 };
     static const uint64_t others[] = { 1, 3, 2 };
-    static const double weights[] = { 1, 1, 1, 1, 1, 1, 1, 2 };
     stoker_dataset *set = dataset_of("synth:bytes?count=8&shape=8");
     uint64_t found[16];
     for (int round = 0; round < 2; round++) {
@@ -693,15 +678,13 @@ CleanTest(views, are_known_by_their_parameters)
         now[count++] = fingerprint_of(select_of(set, ids, 3));
         now[count++] = fingerprint_of(select_of(set, others, 3));
         now[count++] = fingerprint_of(select_of(set, ids, 2));
-        now[count++] = fingerprint_of(repeat_of(set, 2));
         now[count++] = fingerprint_of(concat_of(set, set));
         now[count++] = fingerprint_of(split_of(set, 0.5, 0, STOKER_SIDE_TEST, false));
         now[count++] = fingerprint_of(split_of(set, 0.5, 0, STOKER_SIDE_TRAIN, false));
         now[count++] = fingerprint_of(split_of(set, 0.5, 1, STOKER_SIDE_TRAIN, false));
         now[count++] = fingerprint_of(split_of(set, 0.51, 0, STOKER_SIDE_TRAIN, false));
         now[count++] = fingerprint_of(split_of(set, 0.5, 0, STOKER_SIDE_TRAIN, true));
-        now[count++] = fingerprint_of(weight_of(set, NULL, 0));
-        now[count++] = fingerprint_of(weight_of(set, weights, 8));
+        now[count++] = fingerprint_of(balance_of(set));
         for (uint32_t i = 0; i < count; i++) {
             cr_assert(round == 0 || now[i] == found[i]);
             for (uint32_t j = 0; j < i; j++)

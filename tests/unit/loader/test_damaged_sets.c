@@ -85,7 +85,8 @@ static void look_at(stoker_dataset *dataset, stoker_dataset **out)
     stoker_error error = { .message = "" };
     const int rc = view.kind == SELECTED
                        ? stoker_dataset_select(out, dataset, view.ids, view.count, &error)
-                       : stoker_dataset_repeat(out, dataset, view.count / set.count, &error);
+                       : stoker_dataset_concat(out, (stoker_dataset *[]){ dataset, dataset },
+                                               view.count / set.count, &error);
     check(rc == STOKER_OK, "view: %s", error.message);
 }
 

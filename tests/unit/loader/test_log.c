@@ -189,7 +189,7 @@ static const struct declined {
     { "idx:%1$s/x.idx", 3, STOKER_ORDER_DEFAULT, NULL },
     { "idx:%1$s/x.idx", 1, STOKER_ORDER_DEFAULT, ONCE },
     { "idx:%1$s/x.idx", 1, STOKER_ORDER_UNIFORM, NULL }, /* some come again */
-    { "repeat:3:(idx:%1$s/x.idx)", 3, STOKER_ORDER_DEFAULT, CHEAP },
+    { "select:%1$s/ids:(idx:%1$s/x.idx)", 3, STOKER_ORDER_DEFAULT, CHEAP },
 };
 
 CleanTest(log, auto_keeps_no_copy_of_what_is_cheap_or_comes_once)
@@ -199,6 +199,10 @@ CleanTest(log, auto_keeps_no_copy_of_what_is_cheap_or_comes_once)
     stk_file_write(&directory, "a.bin", tokens.at, tokens.size);
     static const uint8_t rows[16 + 64 * 16] = { 0, 0, 8, 3, 0, 0, 0, 64, 0, 0, 0, 4, 0, 0, 0, 4 };
     stk_file_write(&directory, "x.idx", rows, sizeof(rows));
+    char ids[3 * 64 * 3 + 1] = "";
+    for (size_t i = 0, used = 0; i < 3 * 64; i++)
+        used += (size_t)snprintf(ids + used, sizeof(ids) - used, "%zu ", i % 64);
+    stk_file_write(&directory, "ids", ids, strlen(ids));
     for (size_t i = 0; i < sizeof(declined) / sizeof(declined[0]); i++) {
         const struct declined *want = &declined[i];
         char spec[1024];

@@ -83,34 +83,33 @@ CleanTest(orders, weighted_by_the_options)
     stoker_dataset_close(&dataset);
 }
 
-/* A cache and files below it; and the data set's weights draw the same as the options'. */
+/* The weights of a balanced data set draw the same as these weights in the options. */
 CleanTest(orders, weighted_by_the_data_set)
 {
     double weights[SAMPLES];
-    struct stk_file_set set;
-    stoker_dataset *weighted = NULL;
-    cr_assert(stk_file_set_make(&set, SAMPLES, 5, 3, 0));
-    make_weights(weights);
-    cr_assert_eq(stoker_dataset_weight(&weighted, set.dataset, weights, SAMPLES, NULL), STOKER_OK);
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3&classes=3");
+    stoker_dataset *balanced = NULL;
+    cr_assert_eq(stoker_dataset_balance(&balanced, dataset, NULL), STOKER_OK);
     stoker_loader_options options = order_options(NULL);
     options.cache = STOKER_CACHE_AUTO;
-    check_everywhere(weighted, options, SAMPLES);
-    expect_weighted(SAMPLES);
+    check_everywhere(balanced, options, SAMPLES);
     stoker_order order = STOKER_ORDER_INIT;
+    for (int i = 0; i < SAMPLES; i++)
+        weights[i] = 1.0 / (i % 3 == 0 ? 14 : 13);
     order.kind = STOKER_ORDER_WEIGHTED;
     order.weights = weights;
     order.weight_count = SAMPLES;
     options.order = &order;
     found = oracle;
-    cr_assert_eq(stk_positions_plain(&oracle, set.dataset, options, SAMPLES), STOKER_FINISHED);
+    cr_assert_eq(stk_positions_plain(&oracle, dataset, options, SAMPLES), STOKER_FINISHED);
     cr_assert(stk_positions_equal(&oracle, &found, EPOCHS));
     options = order_options(NULL);
     options.shuffle = false; /* then each sample once, in order */
-    cr_assert_eq(stk_positions_plain(&oracle, weighted, options, SAMPLES), STOKER_FINISHED);
+    cr_assert_eq(stk_positions_plain(&oracle, balanced, options, SAMPLES), STOKER_FINISHED);
     for (uint64_t at = 0; at < EPOCHS * SAMPLES; at++)
         cr_assert_eq(oracle.ids[at], at % SAMPLES);
-    stoker_dataset_close(&weighted);
-    stk_file_set_remove(&set);
+    stoker_dataset_close(&balanced);
+    stoker_dataset_close(&dataset);
 }
 
 /* Every id is drawn about as often as any other, and some positions repeat one, as a permutation cannot. */
@@ -358,11 +357,9 @@ CleanTest(orders, that_make_no_sense_are_refused)
 
 CleanTest(orders, each_allocation_may_fail)
 {
-    double weights[SAMPLES];
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
     stoker_dataset *weighted = NULL;
-    make_weights(weights);
-    cr_assert_eq(stoker_dataset_weight(&weighted, dataset, weights, SAMPLES, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_balance(&weighted, dataset, NULL), STOKER_OK);
     const int64_t live = stk_fault_live_bytes();
     stoker_loader_options options = order_options(NULL);
     options.num_workers = 0;

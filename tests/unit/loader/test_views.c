@@ -56,14 +56,15 @@ static void check_everywhere(const stoker_dataset *view)
     }
 }
 
-/* select, repeat, both sides of both splits, concat with itself, a nest of them. */
+/* select, twice, both sides of both splits, concat with itself, a nest of them. */
 static void check_views_of(stoker_dataset *set)
 {
     static const uint64_t ids[] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8 };
     stoker_dataset *views[8] = { NULL };
     stoker_split split = STOKER_SPLIT_INIT;
     cr_assert_eq(stoker_dataset_select(&views[0], set, ids, 19, NULL), STOKER_OK);
-    cr_assert_eq(stoker_dataset_repeat(&views[1], set, 2, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_concat(&views[1], (stoker_dataset *[]){ set, set }, 2, NULL),
+                 STOKER_OK);
     split.test = 0.3;
     cr_assert_eq(stoker_dataset_split(&views[2], set, &split, NULL), STOKER_OK);
     split.side = STOKER_SIDE_TEST;
@@ -209,7 +210,7 @@ CleanTest(view_loader, a_file_changed_before_the_view_is_noticed)
     stoker_error error;
     cr_assert(stk_file_set_make(&set, 33, 5, 3, 0));
     cr_assert_eq(truncate(set.images, 33 * 15), 0);
-    cr_assert_eq(stoker_dataset_repeat(&view, set.dataset, 2, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_concat(&view, &set.dataset, 1, NULL), STOKER_OK);
     const stoker_loader_options options = stk_small_options();
     cr_assert_eq(stoker_loader_create(&loader, view, &options, &error), STOKER_ECHANGED);
     stoker_dataset_close(&view);

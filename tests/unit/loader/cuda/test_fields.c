@@ -343,7 +343,7 @@ Test(fields, bad_samples_and_a_padded_last_batch)
 Test(fields, a_short_batch_of_a_large_slot_has_all_offsets)
 {
     enum { LARGE = 9000, COPIES = 175, LAST = SEVERAL_COUNT * COPIES - LARGE };
-    static uint64_t ids[LARGE];
+    static uint64_t ids[LARGE], copies[SEVERAL_COUNT * COPIES];
     const struct expected expected = { .form = STOKER_FORM_PACKED };
     stoker_field_options fields[2];
     stoker_loader_options options = options_of(&expected, fields);
@@ -351,7 +351,10 @@ Test(fields, a_short_batch_of_a_large_slot_has_all_offsets)
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     uint32_t last = 0;
-    cr_assert_eq(stoker_dataset_repeat(&many, set.dataset, COPIES, NULL), STOKER_OK);
+    for (uint64_t i = 0; i < SEVERAL_COUNT * COPIES; i++)
+        copies[i] = i % SEVERAL_COUNT;
+    cr_assert_eq(stoker_dataset_select(&many, set.dataset, copies, SEVERAL_COUNT * COPIES, NULL),
+                 STOKER_OK);
     options.device = STOKER_DEVICE_CUDA;
     options.batch_size = LARGE;
     options.epochs = 1;

@@ -33,7 +33,7 @@ static void finish(void)
 TestSuite(cuda_orders, .init = begin, .fini = finish);
 
 /* Workers, caches, random transforms and types. */
-static void check_everywhere(const stoker_dataset *dataset)
+static void check_everywhere(const stoker_dataset *dataset, const stoker_order *order)
 {
     static const int32_t workers[] = { 0, 1, 3, STOKER_WORKERS_AUTO };
     static const stoker_cache caches[] = { STOKER_CACHE_DEVICE, STOKER_CACHE_NONE,
@@ -41,6 +41,7 @@ static void check_everywhere(const stoker_dataset *dataset)
     for (int i = 0; i < 24; i++) {
         stoker_loader_options options = stk_small_options();
         options.epochs = 3;
+        options.order = order;
         options.device = STOKER_DEVICE_CUDA;
         options.num_workers = workers[i % 4];
         options.cache = caches[i % 3];
@@ -65,12 +66,13 @@ static void check_everywhere(const stoker_dataset *dataset)
 Test(cuda_orders, samples_that_come_twice_are_the_same)
 {
     double weights[SAMPLES] = { 0 };
-    stoker_dataset *weighted = NULL;
+    stoker_order order = STOKER_ORDER_INIT;
     for (int i = 0; i < 8; i++) /* batches of 16 from 8 samples */
         weights[7 * i] = 1 + i;
-    cr_assert_eq(stoker_dataset_weight(&weighted, set.dataset, weights, SAMPLES, NULL), STOKER_OK);
-    check_everywhere(weighted);
-    stoker_dataset_close(&weighted);
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SAMPLES;
+    check_everywhere(set.dataset, &order);
 }
 
 Test(cuda_orders, views_are_the_same)
@@ -83,7 +85,7 @@ Test(cuda_orders, views_are_the_same)
     cr_assert_eq(
         stoker_dataset_concat(&joined, (stoker_dataset *[]){ side, set.dataset, side }, 3, NULL),
         STOKER_OK);
-    check_everywhere(joined);
+    check_everywhere(joined, NULL);
     stoker_dataset_close(&joined);
     stoker_dataset_close(&side);
 }
