@@ -44,12 +44,12 @@ struct load {
     const struct wish *wish;
     struct stk_csv_reader reader;
     bool has_header;
-    uint32_t field_count;         /* of each record, 1..COLUMNS_MAX */
+    uint32_t field_count;         /* per record, 1..COLUMNS_MAX */
     struct stk_csv_field *names;  /* [field_count], of the header if there is one */
     struct stk_csv_field *fields; /* [field_count], of the current record */
     uint32_t *columns;            /* [csv->columns]: the row, in this order */
     uint32_t label;               /* column, or NO_COLUMN */
-    int64_t least, largest;       /* of the labels that are classes */
+    int64_t least, largest;       /* label, if labels are classes */
     struct csv *csv;
 };
 

@@ -159,7 +159,7 @@ int stk_csv_begin(struct stk_csv_reader *reader)
 int stk_csv_next(struct stk_csv_reader *reader, struct stk_csv_field *fields, uint32_t capacity,
                  uint32_t *count)
 {
-    size_t begin; /* of the line, with its spaces: one may be the delimiter */
+    size_t begin; /* where the line begins, with its spaces: one may be the delimiter */
     for (;;) {
         begin = reader->at;
         skip_spaces(reader);

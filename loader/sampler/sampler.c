@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "loader/base/cpu_features.h"
 #include "loader/base/rng.h"
-#include "loader/sampler/walk.h"
 
 /* Half of the rounds fall on each half. Small sets get more: a keyed function on few values
  * is far from random, and there even single permutations should be equally likely. */
@@ -15,6 +15,66 @@ enum { ROUNDS = 6, ROUNDS_SMALL = STK_SAMPLER_ROUNDS_MAX, SMALL_WIDTH = 64 };
 enum { FEW_POSITIONS = 4 };
 
 #define ORDER_STREAM UINT64_C(0x73616d706c6572) /* "sampler": keeps these keys apart from others */
+
+/* Hash one half, then map it to [0, size) by multiplication (Lemire, "Fast random integer generation in an
+ * interval", 2019): only the high bits, the well-mixed ones, count. The bias is below size / 2^32. */
+static inline uint32_t round_value(uint32_t half, uint32_t key, uint32_t size)
+{
+    uint32_t h = (half ^ key) * 0x9E3779B1U;
+    h = (h ^ (h >> 15)) * 0x85EBCA77U;
+    return (uint32_t)(((uint64_t)h * size) >> 32);
+}
+
+static inline uint32_t add_modulo(uint32_t a, uint32_t b, uint32_t size)
+{
+    uint32_t sum = a + b; /* sizes are at most 2^31: no overflow */
+    uint32_t wrapped = sum - size;
+    return wrapped < sum ? wrapped : sum; /* the smaller of the two: a vector minimum */
+}
+
+/* All rounds over a block, then its ids. Returns how many of them are past the end. The inner loops have no branches and
+ * vectorise. */
+static inline __attribute__((always_inline)) uint32_t walk_block_body(
+    const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left, uint32_t *right,
+    uint64_t *ids)
+{
+    const uint32_t width = sampler->width;
+    const uint32_t height = sampler->height;
+    for (uint32_t round = 0; round < sampler->rounds; round += 2) {
+        for (int i = 0; i < STK_SAMPLER_BLOCK; i++)
+            left[i] = add_modulo(left[i], round_value(right[i], keys[round], width), width);
+        for (int i = 0; i < STK_SAMPLER_BLOCK; i++)
+            right[i] = add_modulo(right[i], round_value(left[i], keys[round + 1], height), height);
+    }
+    const int64_t count = (int64_t)sampler->count; /* signed: what vectors can compare */
+    int64_t past = 0;
+    for (int i = 0; i < STK_SAMPLER_BLOCK; i++) {
+        ids[i] = (uint64_t)right[i] * width + left[i];
+        past += (int64_t)ids[i] >= count;
+    }
+    return (uint32_t)past;
+}
+
+#if defined(__x86_64__)
+/* The same C, compiled for AVX2: three times faster. */
+__attribute__((target("avx2"))) static uint32_t walk_block_avx2(const struct stk_sampler *sampler,
+                                                                const uint32_t *keys,
+                                                                uint32_t *left, uint32_t *right,
+                                                                uint64_t *ids)
+{
+    return walk_block_body(sampler, keys, left, right, ids);
+}
+#endif
+
+static uint32_t walk_block(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left,
+                           uint32_t *right, uint64_t *ids)
+{
+#if defined(__x86_64__)
+    if (stk_cpu_has(STK_CPU_AVX2))
+        return walk_block_avx2(sampler, keys, left, right, ids);
+#endif
+    return walk_block_body(sampler, keys, left, right, ids);
+}
 
 /* One position; for the few that fall into [count, width * height). */
 static uint64_t walk_one(const struct stk_sampler *sampler, const uint32_t *keys, uint64_t position)
@@ -55,7 +115,6 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
         .height = (uint32_t)((count + width - 1) / width),
         .rounds = width < SMALL_WIDTH ? ROUNDS_SMALL : ROUNDS,
     };
-    sampler->walk = stk_walk_variant(0);
 }
 
 void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
@@ -91,19 +150,6 @@ static void split_positions(const struct stk_sampler *sampler, uint64_t first, u
     }
 }
 
-/* Returns how many of the block's ids are past the set's end. */
-static uint32_t walk_positions(const struct stk_sampler *sampler, const uint32_t *keys,
-                               uint64_t first, uint64_t stride, uint64_t *ids)
-{
-    if (stride == 1 && sampler->width >= STK_SAMPLER_BLOCK)
-        return sampler->walk->neighbours(sampler, keys, (uint32_t)(first % sampler->width),
-                                         (uint32_t)(first / sampler->width), ids);
-    uint32_t left[STK_SAMPLER_BLOCK];
-    uint32_t right[STK_SAMPLER_BLOCK];
-    split_positions(sampler, first, stride, left, right);
-    return sampler->walk->block(sampler, keys, left, right, ids);
-}
-
 /* Walk the first n ids again until they are below count: rare, and ends for certain. */
 static void finish_walks(const struct stk_sampler *sampler, const uint32_t *keys, uint32_t n,
                          uint64_t *ids)
@@ -117,7 +163,10 @@ static void finish_walks(const struct stk_sampler *sampler, const uint32_t *keys
 static void shuffled_block(const struct stk_sampler *sampler, const uint32_t *keys, uint64_t first,
                            uint64_t stride, uint32_t n, uint64_t *ids)
 {
-    if (walk_positions(sampler, keys, first, stride, ids) > 0)
+    uint32_t left[STK_SAMPLER_BLOCK];
+    uint32_t right[STK_SAMPLER_BLOCK];
+    split_positions(sampler, first, stride, left, right);
+    if (walk_block(sampler, keys, left, right, ids) > 0)
         finish_walks(sampler, keys, n, ids);
 }
 
@@ -133,7 +182,7 @@ static void scattered_block(const struct stk_sampler *sampler, const uint32_t *k
         left[i] = (uint32_t)(positions[i] % sampler->width);
         right[i] = (uint32_t)(positions[i] / sampler->width);
     }
-    if (sampler->walk->block(sampler, keys, left, right, block) > 0)
+    if (walk_block(sampler, keys, left, right, block) > 0)
         finish_walks(sampler, keys, n, block);
     memcpy(ids, block, n * sizeof(ids[0]));
 }

@@ -26,7 +26,6 @@ enum { STK_SAMPLER_BLOCK = 64 }; /* positions worked on at a time */
 struct stk_draws;
 struct stk_mix;
 struct stk_mix_cursor;
-struct stk_walk;
 
 struct stk_sampler {
     uint64_t count;  /* samples */
@@ -35,11 +34,10 @@ struct stk_sampler {
     bool shuffle; /* false: id = position, or what `draws` says */
     /* not a permutation; NULL = none. Not owned; set after init, with shuffle = false */
     const struct stk_draws *draws;
-    const struct stk_mix *mix;   /* several sources; NULL = one. As draws */
-    uint32_t width;              /* range of the half L */
-    uint32_t height;             /* range of the half R */
-    uint32_t rounds;             /* even */
-    const struct stk_walk *walk; /* the variant in use: walk.h */
+    const struct stk_mix *mix; /* several sources; NULL = one. As draws */
+    uint32_t width;            /* range of the half L */
+    uint32_t height;           /* range of the half R */
+    uint32_t rounds;           /* even */
 };
 
 enum { STK_SAMPLER_ROUNDS_MAX = 12 };

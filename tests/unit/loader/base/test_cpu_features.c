@@ -2,7 +2,6 @@
 #include "kernels/convert/variants.h"
 #include "loader/base/crc32c.h"
 #include "loader/codec/png/unfilter.h"
-#include "loader/sampler/walk.h"
 #include "support/cpu_mask.h"
 #include "support/leaks.h"
 
@@ -31,16 +30,6 @@ static bool sums_by_arm(void)
     return stk_crc32c_arm() != NULL;
 }
 
-static bool walks_by_avx2(void)
-{
-    return stk_walk_variant(1) != NULL;
-}
-
-static bool walks_by_avx512(void)
-{
-    return stk_walk_variant(2) != NULL;
-}
-
 enum {
     SSE42 = STK_CPU_SSE42 | STK_CPU_PCLMUL,
     AVX2 = STK_CPU_AVX2 | STK_CPU_FMA | STK_CPU_F16C,
@@ -57,8 +46,6 @@ static const struct {
     { "crc32c avx2", SSE42 | STK_CPU_AVX2 | STK_CPU_VPCLMULQDQ, sums_by_avx2 },
     { "crc32c avx512", SSE42 | STK_CPU_VPCLMULQDQ | AVX512, sums_by_avx512 },
     { "crc32c arm", STK_CPU_ARM_CRC32, sums_by_arm },
-    { "walk avx2", STK_CPU_AVX2, walks_by_avx2 },
-    { "walk avx512", STK_CPU_AVX2 | STK_CPU_AVX512F, walks_by_avx512 },
 #ifdef __x86_64__
     { "convert avx2", AVX2, stk_convert_runs_on_avx2 },
     { "convert avx512", AVX512, stk_convert_runs_on_avx512 },
