@@ -35,9 +35,14 @@ bool bench_ranks_join(struct bench_ranks *ranks, uint32_t timeout_s)
     *ranks = (struct bench_ranks){ .place = STOKER_RANKS_INIT };
     int rc = stoker_ranks_from_environment(&ranks->place, &error);
     if (rc == STOKER_OK && bench_ranks_several(ranks))
-        rc = stk_peers_join(&ranks->peers, STOKER_PEERS_AUTO, &options, &error);
-    if (rc == STOKER_OK && ranks->peers != NULL &&
-        ranks->peers->gather_bytes_max < sizeof(struct bench_word)) {
+        rc = stk_peers_join(&ranks->peers, &ranks->place, STOKER_PEERS_AUTO, &options, &error);
+    if (rc == STOKER_OK && bench_ranks_several(ranks) && ranks->peers == NULL) {
+        snprintf(error.message, sizeof(error.message),
+                 "loaderbench's ranks meet by MPI, which torchrun does not start: use mpirun, or "
+                 "srun --mpi=pmix");
+        rc = STOKER_ENOTSUP;
+    } else if (rc == STOKER_OK && ranks->peers != NULL &&
+               ranks->peers->gather_bytes_max < sizeof(struct bench_word)) {
         snprintf(error.message, sizeof(error.message), "too many ranks: %u",
                  bench_ranks_count(ranks));
         rc = STOKER_ELIMIT;

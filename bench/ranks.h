@@ -1,4 +1,4 @@
-/* ranks.h - several processes that measure together, started by mpirun, srun or torchrun.
+/* ranks.h - several processes that measure together, started by mpirun or srun.
  *
  *   join ─▶ { meet ... } ─▶ leave
  *

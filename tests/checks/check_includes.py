@@ -206,7 +206,7 @@ CAUGHT = [
     ("datasets/idx/idx.c", '#include "loader/dataset/dataset.h"'),
     ("bench/main.c", '#include "loader/base/queue.h"'),
     ("bench/main.c", '#include "kernels/fatbin.h"'),
-    ("bench/ranks.c", '#include "trainer/peers/tcp_peers.h"'),
+    ("bench/ranks.c", '#include "trainer/peers/mpi_peers.h"'),
     ("loader/api/create.c", '#include "trainer/peers/peers.h"'),
     ("trainer/main.c", '#include "bench/list.h"'),
     ("trainer/api/create.c", '#include "loader/cli/options.h"'),
@@ -270,7 +270,7 @@ FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h
          "datasets/idx/idx.h", "bench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
          "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
-         "loader/base/nearest.h", "kernels/fatbin.h", "loader/cli/options.h", "trainer/peers/choose.h", "trainer/peers/tcp_peers.h",
+         "loader/base/nearest.h", "kernels/fatbin.h", "loader/cli/options.h", "trainer/peers/choose.h", "trainer/peers/mpi_peers.h",
          "trainer/peers/peers.h"}
 
 

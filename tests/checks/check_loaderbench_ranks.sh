@@ -148,6 +148,10 @@ finish
 [ "${statuses[*]}" = "1 1" ] || fail "--trace: ${statuses[*]}"
 grep -q 'records the threads of one process' err.0 || fail "--trace is not refused: $(cat err.0)"
 status=0
+RANK=0 WORLD_SIZE=2 "$tool" "${fast[@]}" "$data" 2>err || status=$?
+[ "$status" -eq 1 ] || fail "torchrun: $status"
+grep -q 'torchrun does not start' err || fail "torchrun: $(cat err)"
+status=0
 RANK=0 "$tool" "${fast[@]}" "$data" 2>err || status=$?
 [ "$status" -eq 1 ] || fail "half a description: $status"
 grep -q WORLD_SIZE err || fail "half a description: $(cat err)"

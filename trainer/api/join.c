@@ -13,6 +13,8 @@
 #include "trainer/api/options.h"
 #include "trainer/api/peers.h"
 #include "trainer/api/rank_device.h"
+#include "trainer/backend/cuda/device/list.h"
+#include "trainer/backend/cuda/ranks/words.h"
 #include "trainer/peers/choose.h"
 #include "trainer/peers/nccl.h"
 #include "trainer/peers/threads.h"
@@ -54,9 +56,26 @@ static int agree_on_gpus(stoker_trainer *trainer, const stoker_trainer_options *
     return rc;
 }
 
+/* Without MPI words go from GPU to GPU as well, so each rank's GPU is needed first. */
+static int join_gpus(stoker_trainer *trainer, const stoker_trainer_options *options,
+                     const stoker_ranks *ranks, uint32_t timeout_ms, stoker_error *error)
+{
+    struct stk_trainer_settings settings = { .automatic = true };
+    const bool read = stk_trainer_settings_read(&settings, options, NULL) == STOKER_OK;
+    if (read && settings.ops != &stk_backend_cuda &&
+        (!settings.automatic || stk_cuda_count_devices() == 0))
+        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
+                             "backend \"%s\" with %u ranks: in host memory MPI sums gradients, and "
+                             "torchrun does not start it: use mpirun, or srun --mpi=pmix",
+                             settings.ops->name, ranks->world_size);
+    stk_rank_take_device(&settings, NULL);
+    return stk_cuda_words_join(&trainer->peers, ranks, settings.backend.device, timeout_ms, error);
+}
+
 int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *options,
                      stoker_error *error)
 {
+    stoker_ranks ranks = STOKER_RANKS_INIT;
     const struct stk_peers_options asked = { .deterministic = options->deterministic,
                                              .timeout_ms = options->peer_timeout_ms == 0
                                                                ? SOME_TIMEOUT_MS
@@ -69,7 +88,9 @@ int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *opti
         (options->peers == STOKER_PEERS_THREADS && !names_thread(options)))
         return stk_peers_alone(&trainer->peers, error);
     trainer->asks_nccl = options->peers == STOKER_PEERS_NCCL;
-    const int rc = stk_peers_join(&trainer->peers, options->peers, &asked, error);
+    int rc = stk_peers_join(&trainer->peers, &ranks, options->peers, &asked, error);
+    if (rc == STOKER_OK && trainer->peers == NULL)
+        rc = join_gpus(trainer, options, &ranks, asked.timeout_ms, error);
     return rc == STOKER_OK ? agree_on_gpus(trainer, options, error) : rc;
 }
 
@@ -121,13 +142,6 @@ int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
                              world_size);
     if (settings->ops == &stk_backend_cuda)
         stk_rank_take_device(settings, trainer->peers);
-    else if (trainer->peers->words_only)
-        return stk_error_set(
-            error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-            "backend \"%s\" with %u ranks that torchrun has started: in host memory "
-            "gradients are summed by MPI, which it does not start: use mpirun, or "
-            "srun --mpi=pmix",
-            settings->ops->name, world_size);
     if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                              "batch_size = STOKER_BATCH_SIZE_MAX with %u ranks, which might choose "

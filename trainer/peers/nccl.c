@@ -138,8 +138,8 @@ static int poll_sums(struct stk_device_sums *sums, uint64_t waited_ns, stoker_er
         return breaks(n, &cause, error);
     const int state = state_of(n);
     if (state != STK_NCCL_SUCCESS && state != STK_NCCL_IN_PROGRESS)
-        return failed(n, state, "a sum of all ranks", error);
-    return waited_ns < n->timeout_ms * ns_per_ms ? STOKER_OK : late(n, "the sums", error);
+        return failed(n, state, "an exchange of all ranks", error);
+    return waited_ns < n->timeout_ms * ns_per_ms ? STOKER_OK : late(n, "an exchange", error);
 }
 
 /* Waits until a call that has returned `result` is done. */
@@ -228,12 +228,15 @@ static const struct stk_device_sums_ops ops = { .name = "nccl",
 
 /* ---- joining --------------------------------------------------------------------- */
 
-/* What a rank says of its GPU and library. */
+/* A rank's GPU and library; of rank 0 also the id. */
 static struct stk_word introduce(const struct nccl *n, const struct stk_nccl_options *options,
-                                 int rc, const stoker_error *error)
+                                 const struct stk_nccl_id *id, int rc, const stoker_error *error)
 {
     struct stk_word word = stk_peers_word(STK_MEET_CREATE, rc, error);
     _Static_assert(STK_DEVICE_ID_BYTES == 2 * sizeof(word.number[0]), "two numbers hold it");
+    _Static_assert(sizeof(id->internal) <= sizeof(word.text), "the text holds it");
+    if (rc == STOKER_OK)
+        memcpy(word.text, id->internal, sizeof(id->internal));
     memcpy(word.number, options->device.bytes, STK_DEVICE_ID_BYTES);
     word.number[2] = options->device_index;
     word.number[3] = (uint64_t)n->call.version;
@@ -267,7 +270,6 @@ static int compare(const struct stk_word *all, uint32_t ranks, stoker_error *err
 /* Rank 0's, or why it has none. */
 static int make_id(struct nccl *n, struct stk_nccl_id *id, stoker_error *error)
 {
-    memset(id, 0, sizeof(*id));
     if (n->sums.rank != 0)
         return STOKER_OK;
     const int result = n->call.ncclGetUniqueId(id);
@@ -294,25 +296,27 @@ static int start(struct nccl *n, const struct stk_nccl_id *id, stoker_error *err
     return settle(n, result, "ncclCommInitRankConfig", error);
 }
 
-static int join(struct nccl *n, const struct stk_nccl_options *options, int rc, stoker_error *error)
+static int join(struct stk_device_sums **out, struct nccl *n,
+                const struct stk_nccl_options *options, int rc, stoker_error *error)
 {
     const struct stk_word *all = NULL;
-    struct stk_nccl_id id;
+    struct stk_nccl_id id = { .internal = "" };
     struct stk_word word;
     if (rc == STOKER_OK)
         rc = stk_nccl_load(&n->call, error);
     if (rc == STOKER_OK)
         rc = make_id(n, &id, error);
-    word = introduce(n, options, rc, error);
+    word = introduce(n, options, &id, rc, error);
     rc = stk_peers_agree(n->words, &word, &all, error);
     if (rc == STOKER_OK)
         rc = compare(all, n->sums.ranks, error);
-    if (rc == STOKER_OK)
-        rc = n->words->ops->broadcast(n->words, &id, sizeof(id), error);
-    if (rc == STOKER_OK)
+    if (rc == STOKER_OK) {
+        memcpy(id.internal, all[0].text, sizeof(id.internal));
         rc = start(n, &id, error);
+    }
     if (rc != STOKER_OK)
         return rc;
+    *out = &n->sums; /* words may go through them from now on */
     word = stk_peers_word(STK_MEET_CREATE, STOKER_OK, NULL);
     return stk_peers_agree(n->words, &word, NULL, error);
 }
@@ -329,11 +333,10 @@ int stk_nccl_join(struct stk_device_sums **out, struct stk_peers *words,
         (struct stk_device_sums){ .ops = &ops, .rank = words->rank, .ranks = words->world_size };
     n->words = words;
     n->timeout_ms = options->timeout_ms;
-    rc = join(n, options, rc, error); /* says so to the others if this rank cannot */
-    if (rc == STOKER_OK) {
-        *out = &n->sums;
+    rc = join(out, n, options, rc, error); /* says so to the others if this rank cannot */
+    if (rc == STOKER_OK)
         return STOKER_OK;
-    }
+    *out = NULL;
     if (n->communicator != NULL)
         (void)n->call.ncclCommAbort(n->communicator);
     stk_free(made);

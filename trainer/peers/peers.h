@@ -8,8 +8,8 @@
  *
  *   none      this process alone
  *   mpi       host memory, by MPI: mpi.h
- *   tcp       words alone, for GPUs that torchrun has started: tcp.h
- *   threads   threads of this process: threads.h */
+ *   threads   threads of this process: threads.h
+ *   nccl      words alone, between GPUs: backend/cuda/ranks/words.h */
 #ifndef STK_TRAINER_PEERS_PEERS_H
 #define STK_TRAINER_PEERS_PEERS_H
 
@@ -23,12 +23,12 @@ enum stk_meeting {
     STK_MEET_CREATE,
     STK_MEET_COMPARE,
     STK_MEET_PASS,
-    STK_MEET_STATISTICS,
     STK_MEET_UPDATE,
     STK_MEET_REPORT,
     STK_MEET_EVALUATE,
     STK_MEET_SAVE,
     STK_MEET_LOAD,
+    STK_MEET_SHARE,
     STK_MEET_ANY,
     STK_MEET_READ,
     STK_MEET_CAPTURE,
@@ -58,7 +58,7 @@ struct stk_peers_ops {
     int (*gather)(struct stk_peers *peers, const void *mine, size_t bytes, const void **all,
                   stoker_error *error);
     /* Begins the sum of an array over all ranks, in place. The array belongs to peers until finish() succeeds: see
-     * holds_arrays. If deterministic, each element is added in the order of ranks. */
+     * holds_arrays. If deterministic, each element is added in the order of ranks. NULL: GPUs sum by themselves. */
     int (*all_reduce)(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
     /* True if all_reduce() would begin without waiting for an earlier one; NULL: it always does. */
     bool (*has_room)(const struct stk_peers *peers);
@@ -78,8 +78,7 @@ struct stk_peers {
     const struct stk_peers_ops *ops;
     uint32_t rank, world_size;
     size_t gather_bytes_max;
-    bool threads;    /* the ranks are threads of this process */
-    bool words_only; /* all_reduce refuses: GPUs sum by themselves */
+    bool threads; /* the ranks are threads of this process */
     /* After a failure: arrays of all_reduce() may be read and written for as long as the process lives, so they must never
      * be freed. */
     bool holds_arrays;

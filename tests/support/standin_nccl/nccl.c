@@ -22,6 +22,8 @@ struct call {
     struct ncclComm *communicator;
     enum kind kind;
     bool captured;
+    /* Number of the operation among the rank's on all communicators; captured: 0. */
+    uint64_t turn;
     const unsigned char *from; /* accessible addresses */
     unsigned char *to;
     uint64_t bytes; /* that this rank gives */
@@ -42,6 +44,7 @@ struct ncclComm {
 static struct {
     _Atomic int version;
     _Atomic uint64_t calls[ROOM_RANKS_MAX], operations[ROOM_RANKS_MAX], captured[ROOM_RANKS_MAX];
+    _Atomic uint64_t turns[ROOM_RANKS_MAX];
     _Atomic uint64_t violations;
     _Atomic int64_t live;
     _Atomic bool failed;
@@ -80,6 +83,7 @@ void standin_nccl_reset(void)
         atomic_store(&standin.calls[r], 0U);
         atomic_store(&standin.operations[r], 0U);
         atomic_store(&standin.captured[r], 0U);
+        atomic_store(&standin.turns[r], 0U);
         atomic_store(&standin.delay_us[r], 0U);
     }
     atomic_store(&standin.version, VERSION);
@@ -231,14 +235,16 @@ static bool meets(struct ncclComm *c)
     return room_barrier(c->room, c->rank, c->ranks, ++c->barriers, &c->gone);
 }
 
-/* All ranks are in the same operation. */
+/* All ranks are in the same operation, and have queued those of all communicators in the same order: NCCL may else wait for
+ * ever. */
 static bool same(const struct ncclComm *c)
 {
     const struct room_place *const place = c->room->shared->place;
     const struct room_place *const mine = &place[c->rank];
     for (uint32_t r = 0; r < c->ranks; r++)
         if (place[r].kind != mine->kind || place[r].bytes != mine->bytes ||
-            place[r].captured != mine->captured || place[r].number != mine->number)
+            place[r].captured != mine->captured || place[r].number != mine->number ||
+            place[r].turn != mine->turn)
             return false;
     return true;
 }
@@ -283,6 +289,7 @@ static void take_part(const struct call *call)
     place->captured = call->captured ? 1 : 0;
     place->bytes = call->bytes;
     place->number = c->operations++;
+    place->turn = call->turn;
     for (uint64_t done = 0; done < call->bytes; done += ROOM_CHUNK_BYTES) {
         const uint64_t bytes = least(call->bytes - done, ROOM_CHUNK_BYTES);
         memcpy(shared->data[c->rank], call->from + done, bytes);
@@ -456,6 +463,8 @@ static int queue(const struct call *made, void *stream)
         abort();
     *call = *made;
     call->captured = status != cudaStreamCaptureStatusNone;
+    if (!call->captured)
+        call->turn = atomic_fetch_add(&standin.turns[c->rank], 1U) + 1;
     call->next = c->calls;
     c->calls = call;
     if (cudaLaunchHostFunc(stream, run, call) != cudaSuccess)

@@ -14,7 +14,7 @@ struct room_place {
     _Atomic uint32_t joined;  /* 1 after `device` was written */
     int device;
     uint32_t kind, captured;
-    uint64_t bytes, number;
+    uint64_t bytes, number, turn;
 };
 
 struct room_shared {

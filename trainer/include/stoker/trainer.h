@@ -169,7 +169,8 @@ typedef struct stoker_trainer_options {
      * With "cuda" each rank has a GPU: that of its number among the ranks of its node, unless "cuda:K" names one; two
      * ranks with one GPU are refused (STOKER_EINVAL). "auto" is "cuda" if every rank has a GPU, else "cpu". NCCL sums in
      * the memory of the GPUs (libnccl.so.2, or the file that $STOKER_NCCL names), in its own order: N ranks compute what
-     * one does up to rounding. The rest goes over MPI, if the launcher brings it, else over TCP to $MASTER_ADDR. */
+     * one does up to rounding. The rest goes over MPI, if the
+     * launcher brings it, else by NCCL, whose id rank 0 hands out at $MASTER_ADDR, $STOKER_PORT or $MASTER_PORT + 1. */
     stoker_peers peers;
     /* Longest wait for another rank, milliseconds, 1..2^31; default 120000. It must exceed the slowest pass, save and
      * pause of any rank. */

@@ -1,5 +1,8 @@
 /* test_nccl_failures.c - ranks with stand-in GPUs, of which one fails, is slow, leaves or cannot capture: nobody waits for
- * ever, and every rank learns which it was. */
+ * ever, and every rank learns which it was, if a channel is left that can say so.
+ *
+ *   words by threads   always
+ *   words by NCCL      as torchrun's processes: unless NCCL itself or a GPU has failed; then the others end at the time-out */
 #include "support/cuda_train_host_kernels.h"
 #include "support/rank_threads.h"
 #include "support/standin_nccl/standin_nccl.h"
@@ -19,8 +22,24 @@ static struct result {
 } results[RANKS];
 
 static uint32_t timeout_ms;
+static bool by_nccl; /* how words go */
+static uint32_t port;
 static const char *devices[RANKS];
 static bool leaves[RANKS]; /* after its first step */
+
+/* The variables of torchrun, of the rank that this thread is. */
+char *secure_getenv(const char *name);
+char *secure_getenv(const char *name)
+{
+    static _Thread_local char number[16];
+    const bool is_rank = strcmp(name, "RANK") == 0 || strcmp(name, "LOCAL_RANK") == 0;
+    const bool is_size = strcmp(name, "WORLD_SIZE") == 0 || strcmp(name, "LOCAL_WORLD_SIZE") == 0;
+    const bool is_port = strcmp(name, "STOKER_PORT") == 0;
+    if (!by_nccl || !(is_rank || is_size || is_port))
+        return getenv(name);
+    (void)snprintf(number, sizeof(number), "%u", is_rank ? rank_in_group : is_size ? RANKS : port);
+    return number;
+}
 
 static void begin(void)
 {
@@ -33,6 +52,7 @@ static void begin(void)
     for (uint32_t r = 0; r < RANKS; r++)
         devices[r] = "cuda";
     timeout_ms = 20000;
+    port = 15000 + (port == 0 ? (uint32_t)getpid() * 7919U : port + 1) % 15000;
 }
 
 static void end(void)
@@ -85,6 +105,10 @@ static void be_rank(void)
     options.batch_size = BATCH;
     options.sync_batch_norm = true;
     options.peer_timeout_ms = timeout_ms;
+    if (by_nccl) {
+        leave_peers(&options);
+        options.peers = STOKER_PEERS_AUTO;
+    }
     result->rc = stoker_trainer_create(&trainer, model, &options, &result->error);
     result->created = result->rc == STOKER_OK;
     if (result->created)
@@ -193,10 +217,32 @@ static void each_call_of_cuda_fails(uint64_t step)
     for (uint64_t nth = 1; nth <= calls; nth += step) {
         begin();
         standin_cuda_fail(nth, 700, false);
+        timeout_ms = by_nccl ? 500 : timeout_ms; /* a rank that waits for a sum hears no word */
         run();
-        for (uint32_t r = 0; r < RANKS; r++)
+        for (uint32_t r = 0; r < RANKS && !by_nccl; r++)
             SHOWN(strstr(results[r].error.message, " ms") == NULL);
         SHOWN((results[0].rc == STOKER_OK) == (results[1].rc == STOKER_OK));
+    }
+}
+
+/* What fails is NCCL's, which carries the words too: both ranks end, and the one that failed says why. */
+static void each_call_fails_without_other_words(uint32_t failing)
+{
+    begin();
+    run();
+    all_are_well();
+    const uint64_t calls = standin_nccl_calls(failing);
+    for (uint64_t nth = 1; nth <= calls; nth++) {
+        begin();
+        timeout_ms = 300;
+        standin_nccl_fail(failing, nth, INTERNAL_ERROR);
+        run();
+        SHOWN(standin_nccl_failed() || results[failing].rc < 0); /* or the machine was slow */
+        if (results[failing].rc == STOKER_OK)
+            continue; /* it could not capture, or has ended */
+        SHOWN(strstr(results[failing].error.message, "as the test asked") != NULL ||
+              strstr(results[failing].error.message, " 300 ms") != NULL);
+        SHOWN(results[1 - failing].rc == STOKER_EPEER || nth + 4 > calls);
     }
 }
 
@@ -283,12 +329,8 @@ static void a_missing_library_is_named(void)
     CHECK(unsetenv("STOKER_NCCL") == 0);
 }
 
-int main(void)
+static void each_way_of_words(void)
 {
-    each_call_fails(0);
-    each_call_fails(1);
-    each_operation_fails();
-    each_call_of_cuda_fails(17);
     a_rank_cannot_capture();
     a_slow_rank_is_awaited();
     a_stuck_rank_ends_the_run();
@@ -296,6 +338,20 @@ int main(void)
     two_ranks_with_one_gpu_are_refused();
     an_old_library_is_refused();
     a_missing_library_is_named();
+}
+
+int main(void)
+{
+    each_call_fails(0);
+    each_call_fails(1);
+    each_operation_fails();
+    each_call_of_cuda_fails(17);
+    each_way_of_words();
+    by_nccl = true;
+    each_way_of_words();
+    each_call_fails_without_other_words(0);
+    each_call_fails_without_other_words(1);
+    each_call_of_cuda_fails(61);
     standin_nccl_reset();
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "trainer/backend/backend.h"
 
 #include "trainer/backend/cuda/device/list.h"
+#include "trainer/backend/cuda/ranks/words.h"
 
 #define WHY "built without the headers of CUDA, cuDNN and cuBLASLt"
 
@@ -35,4 +36,14 @@ size_t stk_cuda_list_devices(char *text, size_t bytes)
 uint32_t stk_cuda_count_devices(void)
 {
     return 0;
+}
+
+int stk_cuda_words_join(struct stk_peers **out, const stoker_ranks *ranks, uint32_t device,
+                        uint32_t timeout_ms, stoker_error *error)
+{
+    (void)out;
+    (void)ranks;
+    (void)device;
+    (void)timeout_ms;
+    return absent_create(NULL, NULL, error);
 }
