@@ -35,19 +35,12 @@ static int make_files(struct stk_tar_index *index, uint32_t count, stoker_error 
     return STOKER_OK;
 }
 
-static int open_file(struct stk_tar_file *file, const struct stk_tar_pattern *pattern,
-                     uint32_t number, stoker_error *error)
+static int open_file(struct stk_tar_file *file, const char *name, stoker_error *error)
 {
-    char name[PATH_MAX];
-    const size_t bytes = stk_tar_pattern_name(pattern, number, name, sizeof(name));
-    const struct stk_place nowhere = STK_NOWHERE;
-    if (bytes == 0)
-        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &nowhere,
-                             "tar: the name of an archive is too long, or empty");
-    const struct stk_place place = stk_at(name, STOKER_NO_OFFSET);
-    file->path = stk_calloc(bytes + 1, 1);
+    const size_t bytes = strlen(name) + 1;
+    file->path = stk_calloc(bytes, 1);
     if (file->path == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the path");
+        return stk_refuse_file(error, STOKER_ENOMEM, name, STOKER_NO_OFFSET, "tar: the path");
     memcpy(file->path, name, bytes);
     return stk_source_open(&file->source, file->path, error);
 }
@@ -77,7 +70,7 @@ static uint64_t keys_from(const struct stk_tar_part *part, size_t first)
 
 struct scan {
     struct stk_tar_index *index;
-    const struct stk_tar_pattern *pattern;
+    const struct stk_name_list *names;
     struct stk_tar_wish wish; /* for each part */
     struct piece *pieces;     /* one per archive, written by the thread that claimed it */
     pthread_mutex_t lock;     /* guards all below */
@@ -102,7 +95,7 @@ static struct stk_tar_part *begin_part(struct scan *scan)
 static uint32_t take_archive(struct scan *scan)
 {
     pthread_mutex_lock(&scan->lock);
-    const bool over = scan->failed || scan->next == scan->pattern->name_count;
+    const bool over = scan->failed || scan->next == scan->names->count;
     const uint32_t number = over ? UINT32_MAX : scan->next++;
     pthread_mutex_unlock(&scan->lock);
     return number;
@@ -125,7 +118,7 @@ static void *work(void *argument)
         struct stk_tar_file *file = &scan->index->files[number];
         stoker_error error = { .code = 0 };
         const size_t first = part->count;
-        int rc = open_file(file, scan->pattern, number, &error);
+        int rc = open_file(file, stk_name_at(scan->names, number), &error);
         if (rc == STOKER_OK)
             rc = stk_tar_part_add(part, &file->source, number, &error);
         if (rc != STOKER_OK)
@@ -245,7 +238,7 @@ static int put_together(struct stk_tar_index *index, struct scan *scan,
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the index");
     size_t at = 0;
     uint64_t keys_at = 0;
-    for (uint32_t i = 0; i < scan->pattern->name_count; i++) {
+    for (uint32_t i = 0; i < scan->names->count; i++) {
         const struct piece *piece = &scan->pieces[i];
         if (piece->count > 0)
             copy_piece(index, piece, at, &keys_at);
@@ -255,19 +248,18 @@ static int put_together(struct stk_tar_index *index, struct scan *scan,
     return STOKER_OK;
 }
 
-static int index_together(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,
+static int index_together(struct stk_tar_index *index, const struct stk_name_list *names,
                           const struct stk_tar_wish *wish, stoker_error *error)
 {
     const struct stk_place place = STK_NOWHERE;
-    const uint32_t threads = stk_threads_together(pattern->name_count);
+    const uint32_t threads = stk_threads_together(names->count);
     struct scan *scan = stk_calloc(1, sizeof(*scan));
-    struct piece *pieces = stk_calloc(pattern->name_count, sizeof(pieces[0]));
+    struct piece *pieces = stk_calloc(names->count, sizeof(pieces[0]));
     int rc = STOKER_ENOMEM;
     if (scan == NULL || pieces == NULL) {
         (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "tar: the list of archives");
     } else {
-        *scan =
-            (struct scan){ .index = index, .pattern = pattern, .wish = *wish, .pieces = pieces };
+        *scan = (struct scan){ .index = index, .names = names, .wish = *wish, .pieces = pieces };
         scan->wish.bytes_max /= threads;
         pthread_mutex_init(&scan->lock, NULL);
         stk_threads_run(threads, "stoker-index", work, scan);
@@ -300,14 +292,14 @@ static int check_count(const struct stk_tar_index *index, const struct stk_tar_w
                          (unsigned long long)counts->strays, (unsigned long long)others);
 }
 
-static int index_in_order(struct stk_tar_index *index, const struct stk_tar_pattern *pattern,
+static int index_in_order(struct stk_tar_index *index, const struct stk_name_list *names,
                           const struct stk_tar_wish *wish, stoker_error *error)
 {
     struct stk_tar_part part;
     int rc = STOKER_OK;
     stk_tar_part_init(&part, wish);
-    for (uint32_t i = 0; rc == STOKER_OK && i < pattern->name_count; i++) {
-        rc = open_file(&index->files[i], pattern, i, error);
+    for (uint32_t i = 0; rc == STOKER_OK && i < names->count; i++) {
+        rc = open_file(&index->files[i], stk_name_at(names, i), error);
         if (rc == STOKER_OK)
             rc = stk_tar_part_add(&part, &index->files[i].source, i, error);
     }
@@ -330,17 +322,17 @@ static int index_in_order(struct stk_tar_index *index, const struct stk_tar_patt
 
 /* ---- all of it ------------------------------------------------------------------ */
 
-int stk_tar_index_build(struct stk_tar_index *out, const struct stk_tar_pattern *pattern,
+int stk_tar_index_build(struct stk_tar_index *out, const struct stk_name_list *names,
                         const struct stk_tar_wish *wish, stoker_error *error)
 {
     *out = (struct stk_tar_index){ 0 };
-    int rc = make_files(out, pattern->name_count, error);
+    int rc = make_files(out, names->count, error);
     if (rc == STOKER_OK) {
-        rc = pattern->name_count > 1 ? index_together(out, pattern, wish, error) : STOKER_EFORMAT;
+        rc = names->count > 1 ? index_together(out, names, wish, error) : STOKER_EFORMAT;
         if (rc != STOKER_OK && rc != STOKER_ENOMEM) {
             close_files(out);
             memset(out->shapes, 0, sizeof(out->shapes));
-            rc = index_in_order(out, pattern, wish, error);
+            rc = index_in_order(out, names, wish, error);
         }
     }
     if (rc != STOKER_OK)

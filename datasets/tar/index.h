@@ -8,9 +8,9 @@
 
 #include <stoker/dataset.h>
 
+#include "datasets/name_list.h"
 #include "datasets/npy/sample.h"
 #include "datasets/source.h"
-#include "datasets/tar/pattern.h"
 
 struct stk_tar_sample {
     uint64_t offset; /* the image's in its archive */
@@ -85,12 +85,12 @@ struct stk_tar_index {
     struct stk_tar_counts counts;
 };
 
-/* Open and index the archives of a pattern, several at a time. Samples have the order of their
+/* Open and index the archives of a list, several at a time. Samples have the order of their
  * archives, and the error is the first archive's that has one. On failure nothing is left open.
  * Errors: those of walk.h and of opening; STOKER_EFORMAT (a field occurs twice, a label is not a
  * number or not a class), STOKER_EMISMATCH (some samples have a label, some not), STOKER_EEMPTY,
  * STOKER_ELIMIT, STOKER_ENOMEM. */
-int stk_tar_index_build(struct stk_tar_index *out, const struct stk_tar_pattern *pattern,
+int stk_tar_index_build(struct stk_tar_index *out, const struct stk_name_list *names,
                         const struct stk_tar_wish *wish, stoker_error *error);
 void stk_tar_index_free(struct stk_tar_index *index);
 

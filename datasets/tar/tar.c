@@ -181,7 +181,7 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
 struct opening {
     struct stk_opening base;
     struct stk_tar_wish wish;
-    struct stk_tar_pattern pattern;
+    struct stk_name_list names;
     struct stk_member_fields fields;
     char truncated[STK_PARAMETER_BYTES_MAX];
     char list[STK_PARAMETER_BYTES_MAX];
@@ -372,26 +372,17 @@ static int read_parameters(struct opening *opening)
 /* A file name may contain question marks and braces: a name that exists literally is that file. */
 static int read_spec(struct opening *opening, const char *rest)
 {
-    struct stat status;
-    const struct stk_place place = STK_NOWHERE;
     const struct stk_spec spec = stk_spec_split(rest, '?');
     const size_t bytes = spec.name_bytes;
-    if (bytes == 0)
-        return stk_error_set(opening->base.error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"tar:\" names no archive");
     if (bytes >= sizeof(opening->base.path))
-        return stk_error_set(opening->base.error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                             "tar: the name is too long");
+        return stk_refuse_spec(opening->base.error, STOKER_ELIMIT, "tar: the name is too long");
     memcpy(opening->base.path, rest, bytes);
     opening->base.parameters = spec.after == NULL ? "" : spec.after;
     const int rc = read_parameters(opening);
     if (rc != STOKER_OK)
         return rc;
-    if (stat(opening->base.path, &status) != 0)
-        return stk_tar_pattern_parse(&opening->pattern, "tar", opening->base.path, bytes,
-                                     opening->base.error);
-    stk_tar_pattern_plain(&opening->pattern, opening->base.path, bytes);
-    return STOKER_OK;
+    return stk_name_list_make(&opening->names, "tar", opening->base.path, bytes,
+                              opening->base.error);
 }
 
 /* ---- open ----------------------------------------------------------------------- */
@@ -410,8 +401,7 @@ static int open_archives(stoker_dataset **out, const struct opening *opening)
     struct tar *tar = stk_calloc(1, sizeof(*tar));
     if (tar == NULL)
         return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
-    int rc =
-        stk_tar_index_build(&tar->index, &opening->pattern, &opening->wish, opening->base.error);
+    int rc = stk_tar_index_build(&tar->index, &opening->names, &opening->wish, opening->base.error);
     if (rc == STOKER_OK)
         rc = make_fields(tar, opening);
     if (rc == STOKER_OK)
@@ -435,8 +425,11 @@ static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset
                              options->split);
     struct opening opening = { .base = STK_OPENING_INIT("tar", error),
                                .wish.bytes_max = options->max_bytes };
-    const int rc = read_spec(&opening, rest);
-    return rc == STOKER_OK ? open_archives(out, &opening) : rc;
+    int rc = read_spec(&opening, rest);
+    if (rc == STOKER_OK)
+        rc = open_archives(out, &opening);
+    stk_name_list_free(&opening.names);
+    return rc;
 }
 
 /* Returns true for a file that starts with a tar header. */

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "datasets/name_list.h"
 #include "datasets/tokens/header.h"
-#include "datasets/tokens/names.h"
 #include "loader/base/fault.h"
 #include "loader/base/thread.h"
 
@@ -132,7 +132,7 @@ static void describe(const struct opening *opening)
 }
 
 /* Give each file its path. */
-static int take_names(struct opening *opening, const struct stk_token_names *names,
+static int take_names(struct opening *opening, const struct stk_name_list *names,
                       stoker_error *error)
 {
     struct stk_tokens *tokens = opening->tokens;
@@ -142,7 +142,7 @@ static int take_names(struct opening *opening, const struct stk_token_names *nam
     if (tokens->files == NULL || opening->headers == NULL || opening->done == NULL)
         return refuse(opening, STOKER_ENOMEM, NULL, "the list of files", error);
     for (; tokens->file_count < names->count; tokens->file_count++) {
-        const char *name = stk_token_name(names, tokens->file_count);
+        const char *name = stk_name_at(names, tokens->file_count);
         struct stk_token_file *file = &tokens->files[tokens->file_count];
         file->fd = -1;
         file->path = stk_calloc(strlen(name) + 1, 1);
@@ -155,11 +155,12 @@ static int take_names(struct opening *opening, const struct stk_token_names *nam
 
 static int open_all(struct opening *opening, stoker_error *error)
 {
-    struct stk_token_names names = { 0 };
-    int rc = stk_token_names_expand(&names, opening->wish->names, opening->wish->name_bytes, error);
+    struct stk_name_list names = { .text = NULL };
+    int rc = stk_name_list_make(&names, opening->wish->format, opening->wish->names,
+                                opening->wish->name_bytes, error);
     if (rc == STOKER_OK)
         rc = take_names(opening, &names, error);
-    stk_token_names_free(&names);
+    stk_name_list_free(&names);
     if (rc == STOKER_OK)
         rc = open_files(opening, error);
     if (rc == STOKER_OK)

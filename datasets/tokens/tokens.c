@@ -372,8 +372,12 @@ static int choose_dtype(struct opening *opening)
     struct stk_window *window = &opening->set->window;
     const stoker_dtype from = opening->set->tokens.dtype;
     window->dtype = opening->dtype == STOKER_DTYPE_NONE ? from : opening->dtype;
-    window->widen = stk_widen_choose(from, window->dtype);
-    return window->widen != NULL
+    const stoker_dtype to = window->dtype;
+    window->checked = (from == STOKER_DTYPE_UINT32 && to == STOKER_DTYPE_INT32) ||
+                      (from == STOKER_DTYPE_UINT64 && to == STOKER_DTYPE_INT64);
+    window->convert = stk_elements_choose(window->checked ? to : from, to);
+    return window->convert != NULL &&
+                   (to == from || to == STOKER_DTYPE_INT32 || to == STOKER_DTYPE_INT64)
                ? STOKER_OK
                : refuse(opening, STOKER_ETYPE,
                         "dtype: %s cannot become %s; int32 and int64 can be asked for",

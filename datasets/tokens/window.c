@@ -219,6 +219,23 @@ static int fill(const struct stk_window *window, enum stk_window_field field,
     return STOKER_OK;
 }
 
+/* Convert tokens. Returns false if one of them does not fit: it has become negative. */
+static bool convert_tokens(const struct stk_window *window, const uint8_t *from, void *to,
+                           size_t count)
+{
+    const int32_t *narrow = to;
+    const int64_t *wide = to;
+    int64_t bits = 0;
+    window->convert(from, to, count);
+    if (window->checked && window->dtype == STOKER_DTYPE_INT32)
+        for (size_t i = 0; i < count; i++)
+            bits |= narrow[i];
+    else if (window->checked)
+        for (size_t i = 0; i < count; i++)
+            bits |= wide[i];
+    return bits >= 0;
+}
+
 static int make_field(const struct stk_window *window, enum stk_window_field field,
                       const stoker_encoded *in, stoker_row *row, stoker_error *error)
 {
@@ -229,7 +246,7 @@ static int make_field(const struct stk_window *window, enum stk_window_field fie
     }
     if (field > STK_WINDOW_TARGETS)
         return fill(window, field, in, row, error);
-    if (window->widen(in->bytes + skipped, row->data, window->length))
+    if (convert_tokens(window, in->bytes + skipped, row->data, window->length))
         return STOKER_OK;
     (void)snprintf(error->message, sizeof(error->message), "a token does not fit %s",
                    stoker_dtype_name(window->dtype));
@@ -266,8 +283,8 @@ static bool is_stretch(const struct stk_window *window, const stoker_run *run)
 }
 
 /* Tokens to inputs and targets at once, while those just read are in the first cache. */
-static bool widen_both(const struct stk_window *window, const stoker_run *run, uint8_t *inputs,
-                       uint8_t *targets)
+static bool convert_both(const struct stk_window *window, const stoker_run *run, uint8_t *inputs,
+                         uint8_t *targets)
 {
     const size_t width = window->tokens->token_bytes, wide = stoker_dtype_bytes(window->dtype);
     const size_t count = (size_t)run->count * window->length;
@@ -275,8 +292,8 @@ static bool widen_both(const struct stk_window *window, const stoker_run *run, u
     for (size_t done = 0; done < count; done += STRETCH_TOKENS) {
         const size_t some = count - done < STRETCH_TOKENS ? count - done : STRETCH_TOKENS;
         const uint8_t *from = run->bytes + done * width;
-        fits = window->widen(from, inputs + done * wide, some) && fits;
-        fits = window->widen(from + width, targets + done * wide, some) && fits;
+        fits = convert_tokens(window, from, inputs + done * wide, some) && fits;
+        fits = convert_tokens(window, from + width, targets + done * wide, some) && fits;
     }
     return fits;
 }
@@ -289,7 +306,8 @@ static int make_field_run(const struct stk_window *window, enum stk_window_field
     const uint32_t skipped = field == STK_WINDOW_TARGETS ? window->tokens->token_bytes : 0;
     int rc = STOKER_OK;
     if (field <= STK_WINDOW_TARGETS && is_stretch(window, run))
-        return window->widen(run->bytes + skipped, row->data, (size_t)run->count * window->length)
+        return convert_tokens(window, run->bytes + skipped, row->data,
+                              (size_t)run->count * window->length)
                    ? STOKER_OK
                    : STOKER_EFORMAT;
     for (uint32_t i = 0; i < run->count && rc == STOKER_OK; i++) {
@@ -314,7 +332,7 @@ static int decode_run(const void *self, void *scratch, const stoker_run *run, st
     int rc = STOKER_OK;
     if (run->size != stk_window_tokens(window) * window->tokens->token_bytes)
         return STOKER_EFORMAT;
-    if (both && !widen_both(window, run, rows[0].data, rows[1].data))
+    if (both && !convert_both(window, run, rows[0].data, rows[1].data))
         return STOKER_EFORMAT;
     for (uint32_t i = both ? 2 : 0; i < count && rc == STOKER_OK; i++)
         rc = make_field_run(window, window->fields[i], run, &rows[i]);

@@ -16,7 +16,7 @@
 #include <stoker/dataset.h>
 
 #include "datasets/tokens/stream.h"
-#include "datasets/tokens/widen.h"
+#include "kernels/convert/elements.h"
 
 enum stk_window_field {
     STK_WINDOW_TOKENS,
@@ -33,11 +33,12 @@ enum stk_window_field {
 struct stk_window {
     const struct stk_tokens *tokens; /* with its documents, if any field needs them */
     enum stk_window_field fields[STK_WINDOW_FIELDS];
-    uint32_t field_count;   /* >= 1; the first is TOKENS, INPUTS or TARGETS */
-    uint32_t length;        /* tokens, >= 1 */
-    uint32_t documents_max; /* parts of documents that a window may have; >= 1 */
-    stoker_dtype dtype;     /* delivered tokens */
-    stk_widen_fn *widen;    /* from tokens->dtype to dtype */
+    uint32_t field_count;     /* >= 1; the first is TOKENS, INPUTS or TARGETS */
+    uint32_t length;          /* tokens, >= 1 */
+    uint32_t documents_max;   /* parts of documents that a window may have; >= 1 */
+    stoker_dtype dtype;       /* delivered tokens */
+    stk_elements_fn *convert; /* from tokens->dtype to dtype */
+    bool checked;             /* from unsigned to signed of the same width: a token may not fit */
     /* The number in the stream of a window's first token. */
     uint64_t (*first)(const void *self, uint64_t id);
     const void *self;

@@ -36,9 +36,11 @@ static inline int stk_archive_index(struct stk_tar_index *out, const struct stk_
     const struct stk_tar_wish wish = { STK_ARCHIVE_IMAGES, .bytes_max = STK_ARCHIVE_MEMORY_BYTES,
                                        .entries_max = 1000, .keep_truncated = keep_truncated };
     struct stk_memory_file file = stk_memory_file(from->at, from->size);
-    struct stk_tar_pattern pattern;
-    stk_tar_pattern_plain(&pattern, file.path, strlen(file.path));
-    const int rc = stk_tar_index_build(out, &pattern, &wish, error);
+    struct stk_name_list names;
+    int rc = stk_name_list_make(&names, "tar", file.path, strlen(file.path), error);
+    if (rc == STOKER_OK)
+        rc = stk_tar_index_build(out, &names, &wish, error);
+    stk_name_list_free(&names);
     close(file.fd);
     return rc;
 }

@@ -55,11 +55,13 @@ static int build(struct stk_tar_index *index, stoker_error *error)
                                        .takes_labels = true,
                                        .bytes_max = 1 << 20,
                                        .entries_max = ARCHIVES * EACH };
-    struct stk_tar_pattern pattern;
+    struct stk_name_list names;
     char text[256];
     (void)snprintf(text, sizeof(text), "%s/{00..%02d}.tar", directory, ARCHIVES - 1);
-    CHECK(stk_tar_pattern_parse(&pattern, "tar", text, strlen(text), error) == STOKER_OK);
-    return stk_tar_index_build(index, &pattern, &wish, error);
+    CHECK(stk_name_list_make(&names, "tar", text, strlen(text), error) == STOKER_OK);
+    const int rc = stk_tar_index_build(index, &names, &wish, error);
+    stk_name_list_free(&names);
+    return rc;
 }
 
 static void *build_often(void *argument)

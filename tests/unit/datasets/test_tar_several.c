@@ -1,4 +1,4 @@
-/* test_tar_several.c - many archives are one data set: their names in braces, their samples in one order,
+/* test_tar_several.c - many archives are one data set: their samples in one order,
  * and what holds for all of them together.
  */
 #include "loader/reader/readers.h"
@@ -6,61 +6,6 @@
 #include "support/tar_reading.h"
 
 static struct stk_archive archive; /* one per test: each runs in a process of its own */
-
-CleanTest(tar_several, braces_stand_for_names)
-{
-    static const struct {
-        const char *text, *first, *last;
-        uint32_t count;
-        int code;
-    } rows[] = {
-        { "a.tar", "a.tar", "a.tar", 1, 0 },
-        { "x-{000..099}.tar", "x-000.tar", "x-099.tar", 100, 0 },
-        { "x-{8..11}.tar", "x-8.tar", "x-11.tar", 4, 0 },
-        { "{08..11}", "08", "11", 4, 0 },
-        { "{8..0011}", "0008", "0011", 4, 0 },
-        { "{0..0}", "0", "0", 1, 0 },
-        { "{a,bc,d}/{1..2}.tar", "a/1.tar", "d/2.tar", 6, 0 },
-        { "{a}", "a", "a", 1, 0 },
-        { "{0..65535}", "0", "65535", 65536, 0 },
-        { "{0..9}{0..9}{0..9}{0..9}", "0000", "9999", 10000, 0 },
-        { "{0..65536}", NULL, NULL, 0, STOKER_ELIMIT },
-        { "{0..999999999999999999}", NULL, NULL, 0, STOKER_ELIMIT },
-        { "{0..255}{0..256}", NULL, NULL, 0, STOKER_ELIMIT },
-        { "{a}{a}{a}{a}{a}", NULL, NULL, 0, STOKER_ELIMIT },
-        { "{0..9999999999999999999}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{9..0}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{..9}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{0..}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{a..z}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{0...9}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{a,}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{,a}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{a", NULL, NULL, 0, STOKER_ESPEC },
-        { "a}", NULL, NULL, 0, STOKER_ESPEC },
-        { "{a{b}}", NULL, NULL, 0, STOKER_ESPEC },
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct stk_tar_pattern pattern;
-        stoker_error error = { .message = "" };
-        char name[32];
-        const int rc =
-            stk_tar_pattern_parse(&pattern, "tar", rows[i].text, strlen(rows[i].text), &error);
-        cr_assert_eq(rc, rows[i].code, "%s: %s", rows[i].text, error.message);
-        if (rc != STOKER_OK)
-            continue;
-        cr_assert_eq(pattern.name_count, rows[i].count, "%s", rows[i].text);
-        cr_assert_gt(stk_tar_pattern_name(&pattern, 0, name, sizeof(name)), 0);
-        cr_assert_str_eq(name, rows[i].first);
-        const size_t bytes = stk_tar_pattern_name(&pattern, rows[i].count - 1, name, sizeof(name));
-        cr_assert_str_eq(name, rows[i].last);
-        cr_assert_eq(bytes, strlen(name));
-        cr_assert_eq(stk_tar_pattern_name(&pattern, rows[i].count - 1, name, bytes + 1), bytes);
-        for (size_t few = 0; few <= bytes; few++)
-            cr_assert_eq(stk_tar_pattern_name(&pattern, rows[i].count - 1, name, few), 0);
-    }
-}
 
 enum { ARCHIVES = 3, EACH = 20 };
 
@@ -145,18 +90,18 @@ CleanTest(tar_several, archives_report_as_one_after_the_other)
           .class_count = 15 },
     };
     static const int codes[] = { STOKER_OK, STOKER_ELIMIT, STOKER_ELIMIT, STOKER_EFORMAT };
-    struct stk_tar_pattern pattern;
+    struct stk_name_list names;
     struct stk_tar_index index;
     char text[600];
     for (int file = 0; file < 20; file++)
         write_labelled(&directory, file, 20);
     (void)snprintf(text, sizeof(text), "%s/t-{00..19}.tar", directory.path);
     stoker_error error = { .message = "" };
-    cr_assert_eq(stk_tar_pattern_parse(&pattern, "tar", text, strlen(text), &error), STOKER_OK);
+    cr_assert_eq(stk_name_list_make(&names, "tar", text, strlen(text), &error), STOKER_OK);
     for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
         char first[sizeof(error.message)] = "";
         for (int round = 0; round < 20; round++) {
-            cr_assert_eq(stk_tar_index_build(&index, &pattern, &wishes[i], &error), codes[i],
+            cr_assert_eq(stk_tar_index_build(&index, &names, &wishes[i], &error), codes[i],
                          "case %d: %s", (int)i, error.message);
             if (round == 0)
                 memcpy(first, error.message, sizeof(first));
@@ -174,8 +119,9 @@ CleanTest(tar_several, archives_report_as_one_after_the_other)
     write_labelled(&directory, 6, 0);
     write_labelled(&directory, 11, 0);
     for (int round = 0; round < 20; round++) {
-        cr_assert_eq(stk_tar_index_build(&index, &pattern, &wishes[0], &error), STOKER_EMISMATCH);
+        cr_assert_eq(stk_tar_index_build(&index, &names, &wishes[0], &error), STOKER_EMISMATCH);
         cr_assert_not_null(strstr(error.message, "t-06.tar"), "%s", error.message);
     }
+    stk_name_list_free(&names);
     stk_directory_remove(&directory);
 }

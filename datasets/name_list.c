@@ -1,0 +1,206 @@
+/* name_list.c - see name_list.h.
+ *
+ *   {a,b}/train_*.bin ──braces──▶ a/train_*.bin, b/train_*.bin ──glob──▶ a/train_0.bin, a/train_1.bin, b/train_0.bin
+ *
+ * glob() would sort by the locale's rules, so its names are sorted here: the same order on every machine.
+ */
+#include "datasets/name_list.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "loader/base/error.h"
+#include "loader/base/memory.h"
+
+enum { DIGITS_MAX = 18 };
+
+struct expansion {
+    struct stk_name_list *names;
+    const char *format;
+    stoker_error *error;
+    char text[PATH_MAX]; /* what is expanded */
+    char name[PATH_MAX]; /* the current name, as far as it is known */
+};
+
+static int refuse_name(const struct expansion *in, int code, const char *what)
+{
+    return stk_refuse_spec(in->error, code, "%s: \"%s\": %s", in->format, in->text, what);
+}
+
+/* ---- the list ------------------------------------------------------------------- */
+
+static int add_name(const struct expansion *in, const char *name)
+{
+    struct stk_name_list *names = in->names;
+    const size_t bytes = strlen(name) + 1;
+    if (names->count == STK_NAMES_MAX)
+        return refuse_name(in, STOKER_ELIMIT, "more than 65536 files");
+    char *text = stk_array_grow(names->text, 1, names->text_bytes, &names->text_capacity, bytes);
+    if (text == NULL)
+        return refuse_name(in, STOKER_ENOMEM, "the names");
+    names->text = text;
+    size_t *at = stk_array_grow(names->at, sizeof(names->at[0]), names->count, &names->capacity, 1);
+    if (at == NULL)
+        return refuse_name(in, STOKER_ENOMEM, "the names");
+    names->at = at;
+    memcpy(text + names->text_bytes, name, bytes);
+    at[names->count++] = names->text_bytes;
+    names->text_bytes += bytes;
+    return STOKER_OK;
+}
+
+static int by_bytes(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static bool exists(const char *name)
+{
+    struct stat status;
+    return stat(name, &status) == 0;
+}
+
+/* Add a name whose braces are expanded, or the files that match it. */
+static int add_matching(const struct expansion *in)
+{
+    if (strpbrk(in->name, "*[") == NULL || exists(in->name))
+        return add_name(in, in->name);
+    glob_t found = { .gl_pathc = 0 };
+    errno = 0;
+    int rc = glob(in->name, GLOB_NOSORT | GLOB_ERR, NULL, &found);
+    if (rc == GLOB_NOSPACE) {
+        rc = refuse_name(in, STOKER_ENOMEM, "the names that match");
+    } else if (rc == GLOB_ABORTED) {
+        struct stk_place place = STK_NOWHERE;
+        place.path = in->name;
+        place.os_errno = errno == 0 ? EIO : errno;
+        rc = stk_error_set(in->error, stk_error_from_errno(place.os_errno), STOKER_STAGE_OPEN,
+                           &place, "%s: a folder cannot be read", in->format);
+    } else if (found.gl_pathc == 0) {
+        rc = stk_refuse_file(in->error, STOKER_EEMPTY, in->name, STOKER_NO_OFFSET,
+                             "%s: no file has such a name", in->format);
+    } else {
+        qsort(found.gl_pathv, found.gl_pathc, sizeof(found.gl_pathv[0]), by_bytes);
+        for (size_t i = 0; i < found.gl_pathc && rc == STOKER_OK; i++)
+            rc = add_name(in, found.gl_pathv[i]);
+    }
+    globfree(&found);
+    return rc;
+}
+
+/* ---- braces --------------------------------------------------------------------- */
+
+static int expand_from(struct expansion *in, const char *text, size_t used);
+
+/* Append a piece to the name, then expand what follows the braces. */
+static int expand_choice(struct expansion *in, const char *piece, size_t bytes, const char *behind,
+                         size_t used)
+{
+    if (bytes >= sizeof(in->name) - used)
+        return refuse_name(in, STOKER_ELIMIT, "a name is too long");
+    memcpy(in->name + used, piece, bytes);
+    return expand_from(in, behind, used + bytes);
+}
+
+static bool read_number(const char *at, size_t bytes, uint64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        if (at[i] < '0' || at[i] > '9')
+            return false;
+        *out = *out * 10 + (uint64_t)(at[i] - '0');
+    }
+    return bytes > 0;
+}
+
+/* "000..099". A zero in front of either makes all as wide as the wider one, as in a shell. */
+static int expand_range(struct expansion *in, const char *inside, const char *dots,
+                        const char *close, size_t used)
+{
+    const size_t first_bytes = (size_t)(dots - inside);
+    const size_t last_bytes = (size_t)(close - dots) - 2;
+    uint64_t first = 0, last = 0;
+    int rc = STOKER_OK;
+    if (first_bytes > DIGITS_MAX || last_bytes > DIGITS_MAX ||
+        !read_number(inside, first_bytes, &first) || !read_number(dots + 2, last_bytes, &last) ||
+        last < first)
+        return refuse_name(in, STOKER_ESPEC, "a range has the form {000..099}, ascending");
+    if (last - first >= STK_NAMES_MAX)
+        return refuse_name(in, STOKER_ELIMIT, "more than 65536 files");
+    const bool padded = (first_bytes > 1 && inside[0] == '0') || (last_bytes > 1 && dots[2] == '0');
+    const size_t width = first_bytes > last_bytes ? first_bytes : last_bytes;
+    for (uint64_t number = first; number <= last && rc == STOKER_OK; number++) {
+        char digits[DIGITS_MAX + 3];
+        const int bytes = snprintf(digits, sizeof(digits), "%0*llu", padded ? (int)width : 1,
+                                   (unsigned long long)number);
+        rc = expand_choice(in, digits, (size_t)bytes, close + 1, used);
+    }
+    return rc;
+}
+
+/* "a,b,c": any words, none of them empty. */
+static int expand_words(struct expansion *in, const char *inside, const char *close, size_t used)
+{
+    for (const char *word = inside;;) {
+        const size_t bytes = strcspn(word, ",}");
+        if (bytes == 0)
+            return refuse_name(in, STOKER_ESPEC, "a word in the braces is empty");
+        const int rc = expand_choice(in, word, bytes, close + 1, used);
+        if (rc != STOKER_OK || word + bytes == close)
+            return rc;
+        word += bytes + 1;
+    }
+}
+
+/* Add all names: name[0..used), then the text, expanded. */
+static int expand_from(struct expansion *in, const char *text, size_t used)
+{
+    const size_t plain = strcspn(text, "{}");
+    if (plain >= sizeof(in->name) - used)
+        return refuse_name(in, STOKER_ELIMIT, "a name is too long");
+    memcpy(in->name + used, text, plain);
+    in->name[used + plain] = '\0';
+    if (text[plain] == '\0')
+        return add_matching(in);
+    const char *inside = text + plain + 1;
+    const char *close = inside + strcspn(inside, "{}");
+    if (text[plain] == '}')
+        return refuse_name(in, STOKER_ESPEC, "a } without a {");
+    if (*close != '}')
+        return refuse_name(in, STOKER_ESPEC, "braces must be closed and cannot be nested");
+    const char *dots = memmem(inside, (size_t)(close - inside), "..", 2);
+    return dots != NULL ? expand_range(in, inside, dots, close, used + plain)
+                        : expand_words(in, inside, close, used + plain);
+}
+
+/* ---- all names ------------------------------------------------------------------ */
+
+int stk_name_list_make(struct stk_name_list *out, const char *format, const char *text,
+                       size_t bytes, stoker_error *error)
+{
+    struct expansion in = { .names = out, .format = format, .error = error };
+    *out = (struct stk_name_list){ .text = NULL };
+    if (bytes == 0)
+        return stk_refuse_spec(error, STOKER_ESPEC, "%s: the name is empty; write %s:FILE", format,
+                               format);
+    if (bytes >= sizeof(in.text))
+        return stk_refuse_spec(error, STOKER_ELIMIT, "%s: the name is too long", format);
+    memcpy(in.text, text, bytes);
+    const int rc = exists(in.text) ? add_name(&in, in.text) : expand_from(&in, in.text, 0);
+    if (rc != STOKER_OK)
+        stk_name_list_free(out);
+    return rc;
+}
+
+void stk_name_list_free(struct stk_name_list *names)
+{
+    stk_free(names->text);
+    stk_free(names->at);
+    *names = (struct stk_name_list){ .text = NULL };
+}
