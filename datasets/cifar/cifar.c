@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "datasets/formats.h"
-#include "datasets/parameters.h"
+#include "datasets/opening.h"
 #include "datasets/source.h"
 #include "loader/base/memory.h"
 #include "loader/codec/refuse.h"
@@ -196,255 +196,177 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
 
 /* ---- files ---------------------------------------------------------------------- */
 
-/* What is needed while opening only. */
-struct opening {
-    char directory[PATH_MAX];
-    char labels[STK_PARAMETER_BYTES_MAX];
-    bool test;
-    uint64_t max_bytes;
-    stoker_error *error;
-};
-
-static int refuse(const struct opening *opening, int code, const char *what)
+/* Whole records, and at least one. */
+static int check_length(const struct stk_source *source, uint64_t record_bytes, stoker_error *error)
 {
-    const struct stk_place place = stk_at(opening->directory, STOKER_NO_OFFSET);
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "cifar: %s", what);
+    if (source->size > 0 && source->size % record_bytes == 0)
+        return STOKER_OK;
+    return stk_refuse_file(error, STOKER_ETRUNCATED, source->path, source->size,
+                           source->size == 0 ? "cifar: the file is empty"
+                                             : "cifar: the last record has %llu bytes of %llu",
+                           (unsigned long long)(source->size % record_bytes),
+                           (unsigned long long)record_bytes);
 }
 
-/* Records, all of them whole, and at least one. */
-static int check_length(const struct cifar *cifar, const struct stk_source *source,
-                        stoker_error *error)
-{
-    const uint64_t record_bytes = cifar->kind->label_bytes + PIXEL_BYTES;
-    const struct stk_place place = stk_at(source->path, source->size);
-    if (source->size == 0)
-        return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_OPEN, &place,
-                             "cifar: the file is empty");
-    if (source->size % record_bytes != 0)
-        return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_OPEN, &place,
-                             "cifar: the last record has %llu bytes of %llu",
-                             (unsigned long long)(source->size % record_bytes),
-                             (unsigned long long)record_bytes);
-    return STOKER_OK;
-}
-
-static int open_file(struct cifar *cifar, const struct opening *opening, const char *name)
+static int open_file(struct cifar *cifar, const struct stk_opening *opening, const char *name)
 {
     struct file *file = &cifar->files[cifar->file_count];
-    const size_t bytes = strlen(opening->directory) + 1 + strlen(name) + 1;
+    const uint64_t record_bytes = cifar->kind->label_bytes + PIXEL_BYTES;
+    const size_t bytes = strlen(opening->path) + 1 + strlen(name) + 1;
     file->path = stk_calloc(bytes, 1);
     if (file->path == NULL)
-        return refuse(opening, STOKER_ENOMEM, "the path");
-    (void)snprintf(file->path, bytes, "%s/%s", opening->directory, name);
+        return stk_opening_refuse(opening, STOKER_ENOMEM, "the path");
+    (void)snprintf(file->path, bytes, "%s/%s", opening->path, name);
     file->first = cifar->count;
     cifar->file_count++;
     int rc = stk_source_open(&file->source, file->path, opening->error);
     if (rc == STOKER_OK)
-        rc = check_length(cifar, &file->source, opening->error);
+        rc = check_length(&file->source, record_bytes, opening->error);
     if (rc == STOKER_OK)
-        cifar->count += file->source.size / (cifar->kind->label_bytes + PIXEL_BYTES);
+        cifar->count += file->source.size / record_bytes;
     return rc;
 }
 
-static int open_files(struct cifar *cifar, const struct opening *opening)
-{
-    if (opening->test)
-        return open_file(cifar, opening, cifar->kind->test);
-    int rc = STOKER_OK;
-    for (int i = 0; rc == STOKER_OK && i < FILES_MAX && cifar->kind->train[i] != NULL; i++)
-        rc = open_file(cifar, opening, cifar->kind->train[i]);
-    return rc;
-}
-
-/* ---- labels --------------------------------------------------------------------- */
-
-/* Whole records are read, though a byte of each is wanted: a disk does that faster. */
+/* Read the labels of a file. Whole records are read, though a byte of each is wanted: a disk does that faster. */
 static int read_labels(const struct cifar *cifar, const struct file *file, uint8_t *records,
                        stoker_error *error)
 {
     const struct kind *kind = cifar->kind;
     const uint64_t record_bytes = kind->label_bytes + PIXEL_BYTES;
-    const uint64_t count = file->source.size / record_bytes;
     uint8_t *to = (uint8_t *)cifar->labels.base + file->first;
-    for (uint64_t done = 0; done < count;) {
-        const uint64_t left = count - done;
-        const uint64_t batch = left < RECORDS_AT_ONCE ? left : RECORDS_AT_ONCE;
-        int rc = stk_source_read(&file->source, records, (size_t)(batch * record_bytes),
-                                 done * record_bytes, error);
+    for (uint64_t at = 0; at < file->source.size;) {
+        const uint64_t left = file->source.size - at;
+        const uint64_t most = RECORDS_AT_ONCE * record_bytes;
+        const uint64_t bytes = left < most ? left : most;
+        const int rc = stk_source_read(&file->source, records, (size_t)bytes, at, error);
         if (rc != STOKER_OK)
             return rc;
-        for (uint64_t i = 0; i < batch; i++, done++) {
-            const uint8_t label = records[i * record_bytes + kind->label_at];
-            const struct stk_place place = stk_at(file->path, done * record_bytes + kind->label_at);
-            if (label >= kind->class_count)
-                return stk_error_set(error, STOKER_EFORMAT, STOKER_STAGE_OPEN, &place,
-                                     "cifar: label %u out of range (%u classes)", label,
-                                     kind->class_count);
-            to[done] = label;
+        for (uint64_t i = kind->label_at; i < bytes; i += record_bytes) {
+            if (records[i] >= kind->class_count)
+                return stk_refuse_file(error, STOKER_EFORMAT, file->path, at + i,
+                                       "cifar: label %u out of range (%u classes)", records[i],
+                                       kind->class_count);
+            *to++ = records[i];
         }
+        at += bytes;
     }
     return STOKER_OK;
 }
 
-static int load_labels(struct cifar *cifar, const struct opening *opening)
+static int load_labels(struct cifar *cifar, const struct stk_opening *opening, uint64_t max_bytes)
 {
-    if (cifar->count > opening->max_bytes)
-        return refuse(opening, STOKER_ELIMIT, "the labels take more memory than max_bytes");
-    if (stk_region_map(&cifar->labels, (size_t)cifar->count) != STOKER_OK)
-        return refuse(opening, STOKER_ENOMEM, "the labels");
+    if (cifar->count > max_bytes)
+        return stk_opening_refuse(opening, STOKER_ELIMIT,
+                                  "the labels take more memory than max_bytes");
     uint8_t *records = stk_calloc(RECORDS_AT_ONCE, cifar->kind->label_bytes + PIXEL_BYTES);
-    if (records == NULL)
-        return refuse(opening, STOKER_ENOMEM, "records");
     int rc = STOKER_OK;
+    if (records == NULL || stk_region_map(&cifar->labels, (size_t)cifar->count) != STOKER_OK)
+        rc = stk_opening_refuse(opening, STOKER_ENOMEM, "the labels");
     for (uint32_t i = 0; rc == STOKER_OK && i < cifar->file_count; i++)
         rc = read_labels(cifar, &cifar->files[i], records, opening->error);
     stk_free(records);
     return rc;
 }
 
-/* ---- names ---------------------------------------------------------------------- */
-
-/* One name per line. Returns true if there is one for each class. */
-static bool take_names(struct cifar *cifar, const char *text, size_t bytes)
+/* Read class names, one per line. They are optional, and come from a file with the right number of names. */
+static void load_names(struct cifar *cifar, const char *directory)
 {
-    uint32_t count = 0;
-    for (size_t at = 0; at < bytes;) {
-        const char *end = memchr(text + at, '\n', bytes - at);
-        const size_t line = end == NULL ? bytes - at : (size_t)(end - (text + at));
-        const size_t name = line > 0 && text[at + line - 1] == '\r' ? line - 1 : line;
-        if (name > 0) {
-            if (name >= NAME_BYTES || count == cifar->kind->class_count ||
-                memchr(text + at, '\0', name) != NULL)
-                return false;
-            memcpy(cifar->names[count++], text + at, name);
-        }
-        at += line + 1;
-    }
-    return count == cifar->kind->class_count;
-}
-
-/* Class names are optional: they come from a file with the right number of names. */
-static void load_names(struct cifar *cifar, const struct opening *opening)
-{
-    char text[NAMES_TEXT_BYTES];
+    char text[NAMES_TEXT_BYTES] = "";
     char path[PATH_MAX + NAME_BYTES];
     struct stk_source source;
-    (void)snprintf(path, sizeof(path), "%s/%s", opening->directory, cifar->kind->names);
+    uint32_t count = 0;
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, cifar->kind->names);
     if (stk_source_open(&source, path, NULL) != STOKER_OK)
         return;
-    cifar->has_names = source.size <= sizeof(text) &&
-                       stk_source_read(&source, text, (size_t)source.size, 0, NULL) == STOKER_OK &&
-                       take_names(cifar, text, (size_t)source.size);
+    bool good = source.size < sizeof(text) &&
+                stk_source_read(&source, text, (size_t)source.size, 0, NULL) == STOKER_OK &&
+                strlen(text) == source.size;
     stk_source_close(&source);
+    for (const char *at = text; good && *at != '\0'; at += strspn(at, "\r\n")) {
+        const size_t bytes = strcspn(at, "\r\n");
+        good = bytes < NAME_BYTES && (bytes == 0 || count < cifar->kind->class_count);
+        if (good && bytes > 0)
+            memcpy(cifar->names[count++], at, bytes);
+        at += bytes;
+    }
+    cifar->has_names = good && count == cifar->kind->class_count;
 }
 
 /* ---- the spec ------------------------------------------------------------------- */
 
-static bool is_there(const char *directory, const char *name)
+/* Returns the bytes of a regular file, or -1. */
+static off_t bytes_of_file(const char *directory, const char *name)
 {
     char path[PATH_MAX + NAME_BYTES];
     struct stat status;
     (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : -1;
 }
 
 static bool is_kind(const char *directory, const struct kind *kind)
 {
-    return is_there(directory, kind->train[0]) || is_there(directory, kind->test);
+    return bytes_of_file(directory, kind->train[0]) >= 0 ||
+           bytes_of_file(directory, kind->test) >= 0;
 }
 
-static int choose_kind(struct cifar *cifar, const struct opening *opening)
+static int choose_kind(struct cifar *cifar, const struct stk_opening *opening, const char *labels)
 {
-    const bool coarse = strcmp(opening->labels, "coarse") == 0;
-    if (!coarse && opening->labels[0] != '\0' && strcmp(opening->labels, "fine") != 0)
-        return refuse(opening, STOKER_ESPEC, "labels is fine or coarse");
-    const bool ten = is_kind(opening->directory, &kinds[CIFAR10]);
-    const bool hundred = is_kind(opening->directory, &kinds[CIFAR100_FINE]);
+    const bool coarse = strcmp(labels, "coarse") == 0;
+    const bool ten = is_kind(opening->path, &kinds[CIFAR10]);
+    const bool hundred = is_kind(opening->path, &kinds[CIFAR100_FINE]);
+    if (!coarse && labels[0] != '\0' && strcmp(labels, "fine") != 0)
+        return stk_opening_refuse(opening, STOKER_ESPEC, "labels is fine or coarse");
     if (ten && hundred)
-        return refuse(opening, STOKER_EMISMATCH,
-                      "the folder has files of both CIFAR-10 and CIFAR-100");
+        return stk_opening_refuse(opening, STOKER_EMISMATCH,
+                                  "the folder has files of both CIFAR-10 and CIFAR-100");
     if (!ten && !hundred)
-        return refuse(opening, STOKER_ENOENT,
-                      "found neither data_batch_1.bin nor train.bin (binary version)");
-    if (ten && opening->labels[0] != '\0')
-        return refuse(opening, STOKER_EINVAL, "labels: CIFAR-10 has only one kind");
+        return stk_opening_refuse(opening, STOKER_ENOENT,
+                                  "found neither data_batch_1.bin nor train.bin (binary version)");
+    if (ten && labels[0] != '\0')
+        return stk_opening_refuse(opening, STOKER_EINVAL, "labels: CIFAR-10 has only one kind");
     cifar->kind = &kinds[ten ? CIFAR10 : coarse ? CIFAR100_COARSE : CIFAR100_FINE];
     return STOKER_OK;
-}
-
-static int read_spec(struct opening *opening, const char *rest, const char *split)
-{
-    const struct stk_place place = STK_NOWHERE;
-    const struct stk_spec spec = stk_spec_split(rest, '?');
-    const size_t bytes = spec.name_bytes;
-    const struct stk_parameter table[] = { { .key = "labels", .text = opening->labels } };
-    if (bytes == 0)
-        return stk_error_set(opening->error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"cifar:\" names no folder");
-    if (bytes >= sizeof(opening->directory))
-        return stk_error_set(opening->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                             "cifar: the name is too long");
-    opening->test = split != NULL && strcmp(split, "test") == 0;
-    if (split != NULL && !opening->test && strcmp(split, "train") != 0)
-        return stk_error_set(opening->error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": cifar has \"train\" and \"test\"", split);
-    memcpy(opening->directory, rest, bytes);
-    return stk_parameters_read(spec.after == NULL ? "" : spec.after, table, 1, "cifar",
-                               opening->error);
-}
-
-/* ---- open ----------------------------------------------------------------------- */
-
-static int open_set(stoker_dataset **out, const struct opening *opening)
-{
-    struct cifar *cifar = stk_calloc(1, sizeof(*cifar));
-    if (cifar == NULL)
-        return refuse(opening, STOKER_ENOMEM, "opening");
-    int rc = choose_kind(cifar, opening);
-    if (rc == STOKER_OK)
-        rc = open_files(cifar, opening);
-    if (rc == STOKER_OK)
-        rc = load_labels(cifar, opening);
-    if (rc == STOKER_OK) {
-        load_names(cifar, opening);
-        rc = stoker_dataset_create(out, &ops, cifar, opening->error);
-        if (rc != STOKER_OK)
-            (void)stk_error_add_path(opening->error, rc, opening->directory);
-    }
-    if (rc != STOKER_OK)
-        destroy(cifar);
-    return rc;
 }
 
 static int open_cifar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                       stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
-    struct opening *opening = stk_calloc(1, sizeof(*opening));
-    if (opening == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the spec");
-    opening->error = error;
-    opening->max_bytes = options->max_bytes;
-    int rc = read_spec(opening, rest, options->split);
+    struct stk_opening opening = STK_OPENING_INIT("cifar", error);
+    char labels[STK_PARAMETER_BYTES_MAX] = "";
+    const struct stk_parameter table[] = { { .key = "labels", .text = labels } };
+    const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
+    if (options->split != NULL && !test && strcmp(options->split, "train") != 0)
+        return stk_refuse_spec(error, STOKER_EINVAL,
+                               "split \"%s\": cifar has \"train\" and \"test\"", options->split);
+    int rc = stk_opening_folder(&opening, rest, NULL);
     if (rc == STOKER_OK)
-        rc = open_set(out, opening);
-    stk_free(opening);
-    return rc;
+        rc = stk_parameters_read(opening.parameters, table, 1, "cifar", error);
+    if (rc != STOKER_OK)
+        return rc;
+    struct cifar *cifar = stk_calloc(1, sizeof(*cifar));
+    if (cifar == NULL)
+        return stk_opening_refuse(&opening, STOKER_ENOMEM, "opening");
+    rc = choose_kind(cifar, &opening, labels);
+    if (rc == STOKER_OK && test)
+        rc = open_file(cifar, &opening, cifar->kind->test);
+    for (int i = 0; rc == STOKER_OK && !test && i < FILES_MAX && cifar->kind->train[i] != NULL; i++)
+        rc = open_file(cifar, &opening, cifar->kind->train[i]);
+    if (rc == STOKER_OK)
+        rc = load_labels(cifar, &opening, options->max_bytes);
+    if (rc == STOKER_OK)
+        load_names(cifar, opening.path);
+    return stk_opening_finish(&opening, rc, out, &ops, cifar);
 }
 
-/* A directory with the files of one of them, the first as long as records are. */
+/* A directory with the files of one of them, as long as records are. */
 static bool recognise_cifar(const char *path)
 {
     for (size_t i = CIFAR10; i <= CIFAR100_FINE; i++) {
-        const char *const names[] = { kinds[i].train[0], kinds[i].test };
-        for (size_t n = 0; n < 2; n++) {
-            char inside[PATH_MAX + NAME_BYTES];
-            struct stat status;
-            (void)snprintf(inside, sizeof(inside), "%s/%s", path, names[n]);
-            if (stat(inside, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
-                status.st_size % (off_t)(kinds[i].label_bytes + PIXEL_BYTES) == 0)
-                return true;
-        }
+        const off_t record_bytes = kinds[i].label_bytes + PIXEL_BYTES;
+        const off_t train = bytes_of_file(path, kinds[i].train[0]);
+        const off_t test = bytes_of_file(path, kinds[i].test);
+        if ((train > 0 && train % record_bytes == 0) || (test > 0 && test % record_bytes == 0))
+            return true;
     }
     return false;
 }
