@@ -270,7 +270,8 @@ int main(int argc, char **argv)
         { "batches", STOKER_DEAL_BATCHES, images, 3 * 3 * 3, false },
         { "mix", STOKER_DEAL_POSITIONS, mix, LENGTH * sizeof(uint16_t), true },
     };
-    if (stk_peers_join(&peers, STOKER_PEERS_MPI, &options, &error) != STOKER_OK)
+    stoker_ranks ranks = STOKER_RANKS_INIT;
+    if (stk_peers_join(&peers, &ranks, STOKER_PEERS_MPI, &options, &error) != STOKER_OK)
         fprintf(stderr, "%s\n", error.message);
     CHECK(peers != NULL);
     for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {

@@ -160,7 +160,8 @@ int main(int argc, char **argv)
     stoker_error error = { .message = "" };
     CHECK(argc == 3);
     stoker_dataset *dataset = documents();
-    if (stk_peers_join(&peers, STOKER_PEERS_MPI, &options, &error) != STOKER_OK)
+    stoker_ranks ranks = STOKER_RANKS_INIT;
+    if (stk_peers_join(&peers, &ranks, STOKER_PEERS_MPI, &options, &error) != STOKER_OK)
         fprintf(stderr, "%s\n", error.message);
     CHECK(peers != NULL);
     run_leg(dataset, argv[1], (uint32_t)strtoul(argv[2], NULL, 10));
