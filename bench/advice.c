@@ -5,7 +5,6 @@
  */
 #include "bench/advice.h"
 #include "bench/output/output.h"
-#include "bench/output/short_number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -239,9 +238,9 @@ void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells
 {
     const struct bench_cell *best = bench_advice_choose(cells, count);
     const size_t size = sizeof(out->verdict);
-    *out = (struct bench_advice){
-        .found = best != NULL, .best = best, .samples_per_s = NAN, .first_epoch_samples_per_s = NAN
-    };
+    *out = (struct bench_advice){ .found = best != NULL,
+                                  .samples_per_s = NAN,
+                                  .first_epoch_samples_per_s = NAN };
     if (best == NULL) {
         snprintf(out->verdict, size, "no cell could be measured");
         return;

@@ -94,16 +94,6 @@ static int check_together(const struct bench_arguments *arguments, char *message
     return STOKER_OK;
 }
 
-static int take_compared(struct bench_arguments *arguments, int argc, char *const *argv,
-                         char *message)
-{
-    if (argc - optind != 2)
-        return cli_complain(message, "--compare takes two files: loaderbench --compare OLD NEW");
-    arguments->compared[0] = argv[optind++];
-    arguments->compared[1] = argv[optind++];
-    return STOKER_OK;
-}
-
 int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *argv, uint32_t cpus,
                           char message[CLI_MESSAGE_BYTES])
 {
@@ -124,8 +114,6 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
         out->ceilings = false; /* the GPU does a part of the transforms, which no bare loop does */
     if (out->cold && !cli_given(&table, &given, "cache"))
         out->caches.values[0] = STOKER_CACHE_NONE;
-    if (out->action == BENCH_COMPARE && take_compared(out, argc, argv, message) != STOKER_OK)
-        return STOKER_EINVAL;
     if (optind < argc)
         out->dataset = argv[optind++];
     if (optind < argc)

@@ -31,7 +31,6 @@ enum bench_action {
     BENCH_SWEEP,
     BENCH_LIKE_PYTORCH,
     BENCH_OPEN,
-    BENCH_COMPARE,
     BENCH_LIST,
     BENCH_HELP,
     BENCH_VERSION
@@ -39,8 +38,7 @@ enum bench_action {
 
 struct bench_arguments {
     enum bench_action action;
-    const char *dataset;     /* the spec; NULL if the action needs none */
-    const char *compared[2]; /* files of --compare: old, new */
+    const char *dataset; /* the spec; NULL if the action needs none */
 
     struct cli_list workers; /* -1 = auto */
     struct cli_list pins;    /* a stoker_switch each */

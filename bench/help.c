@@ -4,7 +4,6 @@
 
 static const char what_is_measured[] =
     "usage: loaderbench [options] DATASET\n"
-    "       loaderbench --compare OLD NEW\n"
     "\n"
     "Measure the loader on DATASET: one row for each combination of the lists below,\n"
     "then the ceilings of this machine, then the options to paste into your program.\n"
@@ -30,9 +29,9 @@ static const char what_is_printed[] =
     "  limit                the stage that limits the loader\n"
     "  ceiling              samples/s as a share of a bare loop doing the same work\n"
     "\n"
-    "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage,\n"
-    "3 --compare found a cell slower, 130 interrupted: Ctrl-C writes what was\n"
-    "measured and stops, a second one stops at once.\n";
+    "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage, 130\n"
+    "interrupted: Ctrl-C writes what was measured and stops, a second one stops at\n"
+    "once.\n";
 
 static void describe_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cli_option *row)
 {

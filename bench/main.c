@@ -1,10 +1,8 @@
 /* main.c - loaderbench: measures the loader and its ceilings.
  *
- * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 3 --compare found a cell
- * slower, 130 interrupted.
+ * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 130 interrupted.
  */
 #include "bench/arguments.h"
-#include "bench/compare/compare.h"
 #include "bench/like_pytorch.h"
 #include "bench/machine.h"
 #include "bench/opening.h"
@@ -104,18 +102,6 @@ static int run_opening(const struct bench_arguments *arguments, int argc, char *
         return complain(arguments->output == NULL ? "standard output" : arguments->output,
                         strerror(errno));
     return EXIT_GOOD;
-}
-
-static int run_compare(const struct bench_arguments *arguments)
-{
-    struct bench_target target;
-    if (bench_target_open(&target, arguments->output) != STOKER_OK)
-        return complain(arguments->output, stk_output_reason(errno));
-    const int status = bench_compare(arguments->compared[0], arguments->compared[1], target.file);
-    if (bench_target_close(&target, status != BENCH_COMPARE_FAILED) != STOKER_OK)
-        return complain(arguments->output == NULL ? "standard output" : arguments->output,
-                        strerror(errno));
-    return status;
 }
 
 /* Checks that all output was written. */
@@ -312,8 +298,6 @@ int main(int argc, char **argv)
     case BENCH_VERSION:
         printf("loaderbench %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
         return told();
-    case BENCH_COMPARE:
-        return run_compare(&arguments);
     case BENCH_OPEN:
         return run_opening(&arguments, argc, argv);
     default:

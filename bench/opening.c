@@ -3,7 +3,6 @@
 #include "bench/cell/run.h"
 #include "bench/machine.h"
 #include "bench/output/fields.h"
-#include "bench/output/json.h"
 #include "bench/statistics.h"
 #include "loader/base/clock.h"
 

@@ -261,9 +261,6 @@ static const struct cli_option rows[] = {
     { "open", 0, CLI_ACTION, AT(action), BENCH_OPEN, 0, NULL, NULL,
       .help = "only open the data set and read its first sample, --repeats times: how long that "
               "(or the refusal) takes, and how much memory (JSON)" },
-    { "compare", 0, CLI_ACTION, AT(action), BENCH_COMPARE, 0, NULL, NULL,
-      .help = "measure nothing: compare two files of --format json; exit status 3 if a cell is "
-              "slower beyond its spread" },
     { "like-pytorch", 0, CLI_ACTION, AT(action), BENCH_LIKE_PYTORCH, 0, NULL, NULL,
       .help = "the well-known num_workers snippet instead of the sweep, and the effect of pinning "
               "on it" },
@@ -272,7 +269,9 @@ static const struct cli_option rows[] = {
 
     { .help = "Output" },
     { "format", 0, CLI_WORD, AT(format), 0, 0, "NAME", formats,
-      .help = "table, csv, json (one object per line), html (a page with charts)" },
+      .help =
+          "table, csv, json (one object per line), html (a page with charts, which also compares "
+          "two results)" },
     { "wide", 0, CLI_FLAG, AT(wide), 0, 0, NULL, NULL,
       .help = "the table with all columns, even on a terminal of 80" },
     { "output", 'o', CLI_TEXT, AT(output), 0, 0, "FILE", NULL,

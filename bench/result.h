@@ -169,17 +169,6 @@ struct bench_advice {
     char options[2048]; /* lines of C */
     double samples_per_s;
     double first_epoch_samples_per_s;
-    const struct bench_cell *best; /* one of the measured cells; NULL = none */
-};
-
-/* A whole sweep, for a form that cannot print row by row. */
-struct bench_report {
-    const struct bench_machine *machine;
-    const struct bench_cell *cells;
-    size_t cell_count;
-    const struct bench_ceiling_row *ceilings;
-    size_t ceiling_count;
-    const struct bench_advice *advice;
 };
 
 #endif

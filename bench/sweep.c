@@ -11,7 +11,6 @@
 #include "bench/sweep.h"
 #include "bench/advice.h"
 #include "bench/cell/together.h"
-#include "bench/output/short_number.h"
 #include "bench/progress.h"
 #include "loader/cli/interrupt.h"
 
@@ -256,36 +255,18 @@ static uint64_t keep_done(struct bench_cell *cells, uint64_t count)
     return kept;
 }
 
-/* Prints one row per ceiling; the caller frees them. */
-static struct bench_ceiling_row *print_ceilings(struct sweep *sweep)
+/* Prints what follows the rows of cells. */
+static void print_rest(struct sweep *sweep, uint64_t kept)
 {
     struct bench_pool *pool = &sweep->bench->pool;
-    struct bench_ceiling_row *rows = calloc(pool->count + 1, sizeof(*rows));
+    struct bench_advice advice;
     for (size_t index = 0; index < pool->count; index++) {
         bench_pool_summarize(&pool->entries[index]);
         sweep->form->ceiling(sweep->sheet, &pool->entries[index].row);
-        if (rows != NULL)
-            rows[index] = pool->entries[index].row;
     }
-    return rows;
-}
-
-/* Prints what follows the rows of cells. */
-static void print_rest(struct sweep *sweep, const struct bench_machine *machine, uint64_t kept)
-{
-    struct bench_advice advice;
-    struct bench_ceiling_row *ceilings = print_ceilings(sweep);
     bench_advice_write(&advice, sweep->cells, kept, sweep->bench->arguments);
     sweep->form->advice(sweep->sheet, &advice);
-    const struct bench_report report = { .machine = machine,
-                                         .cells = sweep->cells,
-                                         .cell_count = kept,
-                                         .ceilings = ceilings,
-                                         .ceiling_count =
-                                             ceilings == NULL ? 0 : sweep->bench->pool.count,
-                                         .advice = &advice };
-    sweep->form->finish(sweep->sheet, &report);
-    free(ceilings);
+    sweep->form->finish(sweep->sheet);
 }
 
 int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
@@ -307,7 +288,7 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
     if (cli_interrupted() && bench->ranks->why[0] == '\0')
         report_left_out(&sweep);
     const uint64_t kept = keep_done(sweep.cells, sweep.count);
-    print_rest(&sweep, machine, kept);
+    print_rest(&sweep, kept);
     const int status = status_of(&sweep, kept);
     free(sweep.cells);
     return status;

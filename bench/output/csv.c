@@ -127,9 +127,8 @@ static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
     (void)row;
 }
 
-static void finish(struct bench_sheet *sheet, const struct bench_report *report)
+static void finish(struct bench_sheet *sheet)
 {
-    (void)report;
     fflush(sheet->file);
 }
 

@@ -29,6 +29,9 @@ extern const size_t bench_cell_field_count;
 extern const struct bench_field bench_ceiling_fields[];
 extern const size_t bench_ceiling_field_count;
 
+/* Prints a JSON string; bytes that are not UTF-8 become U+FFFD. */
+void bench_json_string(FILE *file, const char *text);
+
 /* Prints a number with nine digits; NaN and infinity as `missing`. */
 void bench_print_number(FILE *file, double value, const char *missing);
 

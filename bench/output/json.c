@@ -1,10 +1,12 @@
-/* json.c - JSON Lines: one object per line, "kind" first. */
-#include "bench/output/json.h"
+/* json.c - JSON Lines: one object per line, "kind" first; and page.html around these lines, whose script draws them. */
 #include "bench/output/fields.h"
 #include "bench/output/output.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+
+#include "kernels/fatbin.h"
 
 /* Length of the well-formed UTF-8 sequence that starts here; 0 = none. */
 static size_t sequence_length(const unsigned char *at)
@@ -34,7 +36,7 @@ void bench_json_string(FILE *file, const char *text)
             fputs("\\ufffd", file); /* a path may hold any bytes, a JSON text may not */
         else if (*at == '"' || *at == '\\')
             fprintf(file, "\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7F)
+        else if (*at < 0x20 || *at == 0x7F || *at == '<') /* no text ends the script of the page */
             fprintf(file, "\\u%04x", *at);
         else
             fwrite(at, 1, length, file);
@@ -145,10 +147,43 @@ static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
     fputs("}\n", sheet->file);
 }
 
-static void finish(struct bench_sheet *sheet, const struct bench_report *report)
+static void finish(struct bench_sheet *sheet)
 {
-    (void)report;
     fflush(sheet->file);
 }
 
 const struct bench_form bench_form_json = { "json", start, cell, ceiling, advice, finish };
+
+/* ---- the page ------------------------------------------------------------------------ */
+
+const void *bench_page(size_t *bytes);
+STK_EMBED_FATBIN(bench_page, BENCH_PAGE)
+
+/* Writes the template up to its marker, or what follows it. */
+static void print_page(FILE *file, bool head)
+{
+    static const char marker[] = "@RESULT@";
+    size_t bytes = 0;
+    const char *const page = bench_page(&bytes);
+    const char *const at = memmem(page, bytes, marker, sizeof(marker) - 1);
+    assert(at != NULL);
+    const size_t head_bytes = (size_t)(at - page);
+    const size_t tail_at = head_bytes + sizeof(marker) - 1;
+    fwrite(page + (head ? 0 : tail_at), 1, head ? head_bytes : bytes - tail_at, file);
+}
+
+static void start_page(struct bench_sheet *sheet, const struct bench_machine *machine)
+{
+    print_page(sheet->file, true);
+    start(sheet, machine);
+}
+
+static void finish_page(struct bench_sheet *sheet)
+{
+    print_page(sheet->file, false);
+    fflush(sheet->file);
+}
+
+const struct bench_form bench_form_html = {
+    "html", start_page, cell, ceiling, advice, finish_page
+};

@@ -2,6 +2,7 @@
 #include "bench/output/output.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,6 +12,26 @@ const struct bench_form *bench_form_of(enum bench_format format)
         &bench_form_table, &bench_form_csv, &bench_form_json, &bench_form_html
     };
     return forms[format];
+}
+
+const char *bench_short_number(char out[16], double value)
+{
+    static const char units[] = { ' ', 'k', 'M', 'G', 'T' };
+    if (!isfinite(value)) {
+        snprintf(out, 16, "-");
+        return out;
+    }
+    size_t unit = 0;
+    while (fabs(value) >= 999.5 && unit + 1 < sizeof(units)) {
+        value /= 1000;
+        unit++;
+    }
+    int digits = fabs(value) >= 99.95 ? 0 : fabs(value) >= 9.995 ? 1 : 2;
+    if (unit == 0)
+        snprintf(out, 16, "%.*f", digits, value);
+    else
+        snprintf(out, 16, "%.*f %c", digits, value, units[unit]);
+    return out;
 }
 
 uint32_t bench_output_columns(const struct bench_arguments *arguments)

@@ -2,8 +2,7 @@
  *
  *   start --> cell* --> ceiling* --> advice --> finish
  *
- * A form prints each row when it is measured, so that a long sweep can be read while it runs. Only HTML,
- * which shows the verdict first, prints everything in finish.
+ * A form prints each row when it is measured, so that a long sweep can be read while it runs.
  */
 #ifndef BENCH_OUTPUT_H
 #define BENCH_OUTPUT_H
@@ -32,7 +31,7 @@ struct bench_form {
     void (*cell)(struct bench_sheet *sheet, const struct bench_cell *cell);
     void (*ceiling)(struct bench_sheet *sheet, const struct bench_ceiling_row *row);
     void (*advice)(struct bench_sheet *sheet, const struct bench_advice *advice);
-    void (*finish)(struct bench_sheet *sheet, const struct bench_report *report);
+    void (*finish)(struct bench_sheet *sheet);
 };
 
 extern const struct bench_form bench_form_table;
@@ -41,6 +40,9 @@ extern const struct bench_form bench_form_json;
 extern const struct bench_form bench_form_html;
 
 const struct bench_form *bench_form_of(enum bench_format format);
+
+/* Writes a number with three digits and k, M, G or T to out: "3.74 M"; "-" for NaN. Returns out. */
+const char *bench_short_number(char out[16], double value);
 
 /* The width of the table: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless --wide or
  * --output is given. */

@@ -10,7 +10,6 @@
  */
 #include "bench/machine.h"
 #include "bench/output/output.h"
-#include "bench/output/short_number.h"
 
 #include "loader/base/printable.h"
 
@@ -308,9 +307,8 @@ static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
         fprintf(sheet->file, "# paste this:\n%s\n", row->options);
 }
 
-static void finish(struct bench_sheet *sheet, const struct bench_report *report)
+static void finish(struct bench_sheet *sheet)
 {
-    (void)report;
     fflush(sheet->file);
 }
 

@@ -11,10 +11,7 @@
 #include <unistd.h>
 
 #include "bench/output/fields.h"
-#include "bench/output/html_write.h"
-#include "bench/output/json.h"
 #include "bench/output/output.h"
-#include "bench/output/short_number.h"
 #include "support/leaks.h"
 
 /* ---- fixed results ---------------------------------------------------------------- */
@@ -176,15 +173,7 @@ static char *print_all(const struct bench_form *form)
     form->ceiling(&sheet, &row);
     form->ceiling(&sheet, &missing);
     form->advice(&sheet, &advice);
-    const struct bench_ceiling_row ceilings[] = { row, missing };
-    advice.best = &cells[0];
-    const struct bench_report report = { .machine = &machine,
-                                         .cells = cells,
-                                         .cell_count = 3,
-                                         .ceilings = ceilings,
-                                         .ceiling_count = 2,
-                                         .advice = &advice };
-    form->finish(&sheet, &report);
+    form->finish(&sheet);
     cr_assert_eq(fclose(file), 0);
     return text;
 }
@@ -554,6 +543,7 @@ CleanTest(bench_output, json_strings_escape_everything)
                   { "a\"b\\c", "\"a\\\"b\\\\c\"" },
                   { "tab\tline\n", "\"tab\\u0009line\\u000a\"" },
                   { "\x7f", "\"\\u007f\"" },
+                  { "</script>", "\"\\u003c/script>\"" }, /* in a page */
                   { "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
                     "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"" },
                   { "\xff", "\"\\ufffd\"" },            /* never UTF-8 */
@@ -606,110 +596,25 @@ CleanTest(bench_output, csv_records_have_the_fields_of_the_header)
     free(text);
 }
 
-/* Behind the tag that begins here; *name is its name, *open and *close say which kind it is. */
-static const char *read_tag(const char *at, char name[32], bool *open, bool *close)
+/* What a browser shows of it is seen by check.page. */
+CleanTest(bench_output, the_page_holds_the_lines_of_json)
 {
-    const char *end = strchr(at, '>');
-    cr_assert_not_null(end, "a tag without an end: %.40s", at);
-    *close = at[1] == '/';
-    const char *word = at + 1 + *close;
-    const size_t length = strcspn(word, " />\n");
-    snprintf(name, 32, "%.*s", (int)length, word);
-    *open = !*close && end[-1] != '/' && at[1] != '!' && strcmp(name, "meta") != 0;
-    return end + 1;
-}
-
-/* Every element is closed, in its order. */
-static void check_nesting(const char *page)
-{
-    enum { DEPTH = 32 };
-    char stack[DEPTH][32], name[32];
-    size_t depth = 0;
-    for (const char *at = page; (at = strchr(at, '<')) != NULL;) {
-        bool open = false, close = false;
-        at = read_tag(at, name, &open, &close);
-        if (open) {
-            cr_assert_lt(depth, (size_t)DEPTH);
-            memcpy(stack[depth++], name, sizeof(name));
-        } else if (close) {
-            cr_assert_gt(depth, 0, "</%s> closes nothing", name);
-            cr_assert_str_eq(stack[--depth], name, "</%s> closes <%s>", name, stack[depth]);
-        }
-    }
-    cr_assert_eq(depth, 0, "<%s> is not closed", stack[0]);
-}
-
-static size_t count_of(const char *text, const char *end, const char *what)
-{
-    size_t count = 0;
-    for (const char *at = text; (at = strstr(at, what)) != NULL && at < end; at++)
-        count++;
-    return count;
-}
-
-CleanTest(bench_output, html_is_closed_and_escaped)
-{
-    char *text = print_all(&bench_form_html);
-    cr_assert_eq(strncmp(text, "<!DOCTYPE html>", 15), 0);
-    cr_assert_str_eq(text + strlen(text) - 8, "</html>\n");
-    cr_assert_not_null(strstr(text, "&quot;no&quot;, said &lt;mlock&gt; &amp; left"));
-    cr_assert_null(strstr(text, "<mlock>"));
-    cr_assert_null(strstr(text, "nan"));
-    cr_assert_null(strstr(text, "http"), "nothing is fetched");
-    check_nesting(text);
-    free(text);
-}
-
-/* Verdict, charts, table, in this order; a row for each cell, as many fields as there are columns. */
-CleanTest(bench_output, html_has_a_row_for_each_cell_below_the_charts)
-{
-    char *text = print_all(&bench_form_html);
-    const char *const end = text + strlen(text);
-    const char *const verdict = strstr(text, "<h2>Verdict</h2>");
-    const char *const chart = strstr(text, "<svg class=\"chart\"");
-    const char *const table = strstr(text, "<table>");
-    cr_assert(verdict != NULL && chart != NULL && table != NULL);
-    cr_assert(verdict < chart && chart < table, "verdict, charts, table");
-    cr_assert_eq(count_of(text, end, "<svg class=\"chart\""), 4,
-                 "rates and stages, of both kinds of epochs");
-    const char *const body = strstr(table, "<tbody>"), *const body_end = strstr(table, "</tbody>");
-    cr_assert_eq(count_of(body, body_end, "<tr"), 3, "one row a cell");
-    cr_assert_eq(count_of(body, body_end, "<th scope=\"row\""), 3);
-    cr_assert_eq(count_of(table, body, "<th scope=\"col\""), 18);
-    cr_assert_eq(count_of(body, strstr(body, "</tr>"), "<td"), 17,
-                 "with its header as many as columns");
-    cr_assert_eq(count_of(table, body, "<caption>"), 1);
-    cr_assert_not_null(strstr(text, "name=\"viewport\""));
-    cr_assert_not_null(strstr(text, "2026-11-22T13:00:00Z"));
-    free(text);
-}
-
-static char *html_of(const char *bytes)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    bench_html_text(file, bytes);
-    fclose(file);
-    return text;
-}
-
-CleanTest(bench_output, html_text_escapes_everything)
-{
-    static const struct {
-        const char *in, *out;
-    } cases[] = { { "a<b>&\"c\"", "a&lt;b&gt;&amp;&quot;c&quot;" },
-                  { "50 % of", "50&nbsp;% of" },
-                  { "two\nlines", "two\nlines" },
-                  { "\x1b[2J\x01", "&#xFFFD;[2J&#xFFFD;" },
-                  { "\xff\xc3", "&#xFFFD;&#xFFFD;" },
-                  { "\xe2\x80\xae", "&#xFFFD;" }, /* the text behind it would run backwards */
-                  { "caf\xc3\xa9", "caf\xc3\xa9" } };
-    for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
-        char *text = html_of(cases[index].in);
-        cr_assert_str_eq(text, cases[index].out);
-        free(text);
-    }
+    static const char begin[] = "<script type=\"application/json\" id=\"result\">\n";
+    char *json = print_all(&bench_form_json);
+    char *page = print_all(&bench_form_html);
+    cr_assert_eq(strncmp(page, "<!DOCTYPE html>", 15), 0);
+    cr_assert_str_eq(page + strlen(page) - 8, "</html>\n");
+    cr_assert_null(strstr(page, "@RESULT@"));
+    cr_assert_null(strstr(page, "src="), "nothing is fetched");
+    cr_assert_null(strstr(page, "url("), "nothing is fetched");
+    char *lines = strstr(page, begin);
+    cr_assert_not_null(lines);
+    lines += strlen(begin);
+    cr_assert_eq(strncmp(lines, json, strlen(json)), 0);
+    cr_assert_eq(strncmp(lines + strlen(json), "</script>", 9), 0);
+    cr_assert_null(strchr(json, '<'), "it could end the script");
+    free(json);
+    free(page);
 }
 
 CleanTest(bench_output, short_numbers)
