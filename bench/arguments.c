@@ -1,7 +1,6 @@
 /* arguments.c - from argv to what the user wants: the option table, then what the options mean together. */
 #include "bench/arguments.h"
 
-#include "bench/option_table.h"
 #include "kernels/transform/transform.h"
 
 #include <getopt.h>

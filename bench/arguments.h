@@ -94,4 +94,7 @@ void bench_arguments_list(FILE *file);
 /* Sets the usual channel constants of this data set if none were given. */
 void bench_arguments_default_mean(struct bench_arguments *arguments, const char *dataset_name);
 
+/* Fills a struct bench_arguments. */
+struct cli_table bench_option_table(void);
+
 #endif

@@ -1,7 +1,5 @@
 /* help.c - what loaderbench prints about itself. */
 #include "bench/arguments.h"
-#include "bench/option_table.h"
-
 static const char what_is_measured[] =
     "usage: loaderbench [options] DATASET\n"
     "\n"

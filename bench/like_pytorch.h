@@ -3,9 +3,20 @@
 #define BENCH_LIKE_PYTORCH_H
 
 #include "bench/cell/cell.h"
-#include "bench/pinning.h"
-
 #include <stdio.h>
+
+enum { BENCH_PINNING_ROWS_MAX = 64, BENCH_PINNING_ON = 0, BENCH_PINNING_OFF = 1 };
+
+/* Seconds with one number of workers; NaN = not measured. */
+struct bench_pinning_row {
+    int32_t workers;
+    double seconds[2]; /* pinned, pageable */
+};
+
+struct bench_pinning {
+    struct bench_pinning_row rows[BENCH_PINNING_ROWS_MAX];
+    uint32_t count;
+};
 
 /* Reads another loader's times from `path`; NULL reads nothing. Errors are printed to standard error. */
 int bench_like_pytorch_beside(const char *path, struct bench_pinning *beside);

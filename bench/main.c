@@ -105,7 +105,7 @@ static int run_opening(const struct bench_arguments *arguments, int argc, char *
 }
 
 /* Checks that all output was written. */
-static int told(void)
+static int finish_output(void)
 {
     return fflush(stdout) == 0 && ferror(stdout) == 0
                ? EXIT_GOOD
@@ -291,13 +291,13 @@ int main(int argc, char **argv)
     switch (arguments.action) {
     case BENCH_HELP:
         bench_arguments_help(stdout);
-        return told();
+        return finish_output();
     case BENCH_LIST:
         bench_arguments_list(stdout);
-        return told();
+        return finish_output();
     case BENCH_VERSION:
         printf("loaderbench %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
-        return told();
+        return finish_output();
     case BENCH_OPEN:
         return run_opening(&arguments, argc, argv);
     default:

@@ -64,9 +64,9 @@ static void print_text(FILE *file, const char *key, const char *text)
     bench_json_string(file, text);
 }
 
-static void print(FILE *file, const struct bench_arguments *arguments,
-                  const struct bench_machine *machine, const struct opening *first,
-                  struct bench_series *opens, struct bench_series *times)
+static void print_opening(FILE *file, const struct bench_arguments *arguments,
+                          const struct bench_machine *machine, const struct opening *first,
+                          struct bench_series *opens, struct bench_series *times)
 {
     const struct bench_statistics all = bench_statistics_of(times->values, times->count);
     fputs("{\"kind\": \"open\", \"dataset\": ", file);
@@ -101,6 +101,6 @@ void bench_opening_measure(const struct bench_arguments *arguments,
             first = opening;
     }
     if (series != NULL)
-        print(file, arguments, machine, &first, &series[0], &series[1]);
+        print_opening(file, arguments, machine, &first, &series[0], &series[1]);
     free(series);
 }

@@ -1,6 +1,4 @@
-/* option_table.c - see option_table.h. */
-#include "bench/option_table.h"
-
+/* option_table.c - the options of loaderbench: names, values, help. */
 #include "bench/arguments.h"
 
 #include <assert.h>

@@ -11,8 +11,9 @@
 #include "bench/sweep.h"
 #include "bench/advice.h"
 #include "bench/cell/together.h"
-#include "bench/progress.h"
+#include "loader/base/clock.h"
 #include "loader/cli/interrupt.h"
+#include "loader/cli/progress_line.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -25,6 +26,52 @@ enum {
     GROUP_THREADS_MAX = 64, /* asleep, but each has a stack and a ring */
     GROUP_BYTES_MAX = 512 << 20
 };
+
+/* ---- progress -------------------------------------------------------------------------- */
+
+/* How far the sweep is, and how long the rest will take. */
+struct progress {
+    struct cli_progress_line line;
+    uint64_t begin_ns;
+    uint32_t total;
+    uint32_t done;
+};
+
+static void begin_progress(struct progress *progress, uint32_t total, bool quiet)
+{
+    *progress = (struct progress){ .line = cli_progress_line(quiet),
+                                   .begin_ns = stk_now_ns(),
+                                   .total = total };
+}
+
+static uint64_t seconds_left(const struct progress *progress)
+{
+    uint64_t spent_ns = stk_now_ns() - progress->begin_ns;
+    return spent_ns / progress->done * (progress->total - progress->done) / 1000000000;
+}
+
+static void show_progress(struct progress *progress, const char *what)
+{
+    char left[40] = "";
+    char line[200];
+    if (!progress->line.live)
+        return;
+    if (progress->done > 0) {
+        uint64_t seconds = seconds_left(progress);
+        snprintf(left, sizeof(left), "%" PRIu64 ":%02" PRIu64 " left, ", seconds / 60,
+                 seconds % 60);
+    }
+    snprintf(line, sizeof(line), "[%" PRIu32 "/%" PRIu32 "] %s%.120s", progress->done + 1,
+             progress->total, left, what);
+    cli_progress_line_show(&progress->line, line);
+}
+
+static void advance_progress(struct progress *progress)
+{
+    progress->done++;
+}
+
+/* ---- cells and groups ------------------------------------------------------------------ */
 
 /* The number of cells that are compared with each other. */
 static uint64_t group_size(const struct bench_arguments *arguments)
@@ -69,7 +116,7 @@ struct sweep {
     uint64_t printed; /* cells before this one have their rows */
     struct bench_sheet *sheet;
     const struct bench_form *form;
-    struct bench_progress progress;
+    struct progress progress;
 };
 
 /* Prints the rows up to the first incomplete cell. */
@@ -117,13 +164,13 @@ static bool has_room(const struct group *group, const struct bench_choice *choic
 }
 
 /* "workers 2, batch 64, ...: 6.54 M samples/s" */
-static void show_repeat(struct bench_progress *progress, const struct bench_run *run)
+static void show_repeat(struct progress *progress, const struct bench_run *run)
 {
     char name[BENCH_CHOICE_NAME_MAX], text[BENCH_CHOICE_NAME_MAX + 40], rate[16];
     bench_choice_name(bench_cell_choice(run), name);
     snprintf(text, sizeof(text), "%s samples/s: %s", bench_short_number(rate, bench_cell_rate(run)),
              name);
-    bench_progress_show(progress, text);
+    show_progress(progress, text);
 }
 
 /* Runs all repeats of a group, which completes its cells. Progress advances one step per cell. */
@@ -141,7 +188,7 @@ static void finish_group(struct sweep *sweep, struct group *group)
         uint64_t done = (uint64_t)(repeat + 1) * group->count / repeats;
         uint64_t before = (uint64_t)repeat * group->count / repeats;
         for (; before < done; before++)
-            bench_progress_advance(&sweep->progress);
+            advance_progress(&sweep->progress);
     }
     for (uint32_t index = 0; index < group->count; index++)
         bench_cell_end(group->runs[index]);
@@ -162,7 +209,7 @@ static void join_group(struct sweep *sweep, struct group *group, const struct be
     }
     cell->done = rc != STOKER_OK && rc != BENCH_INTERRUPTED; /* a row with the reason */
     if (rc != STOKER_OK) {
-        bench_progress_advance(&sweep->progress); /* its share of the repeats */
+        advance_progress(&sweep->progress); /* its share of the repeats */
         return;
     }
     group->runs[group->count++] = run;
@@ -180,9 +227,9 @@ static void run_group(struct sweep *sweep, uint64_t first, uint64_t count)
         if (!has_room(&group, &choice))
             finish_group(sweep, &group);
         bench_choice_name(&choice, name);
-        bench_progress_show(&sweep->progress, name);
+        show_progress(&sweep->progress, name);
         join_group(sweep, &group, &choice, &sweep->cells[index]);
-        bench_progress_advance(&sweep->progress);
+        advance_progress(&sweep->progress);
     }
     finish_group(sweep, &group);
 }
@@ -199,7 +246,7 @@ static void run_cells(struct sweep *sweep)
 {
     const struct bench_arguments *arguments = sweep->bench->arguments;
     const uint64_t size = group_size(arguments);
-    bench_progress_begin(&sweep->progress, 2 * (uint32_t)sweep->count, arguments->quiet);
+    begin_progress(&sweep->progress, 2 * (uint32_t)sweep->count, arguments->quiet);
     for (uint64_t first = 0; first < sweep->count && !cli_interrupted(); first += size)
         run_group(sweep, first, size);
     cli_progress_line_wipe(&sweep->progress.line);

@@ -25,7 +25,7 @@ struct bench_trace_run {
 };
 
 /* Makes room for more. False: out of memory, or `most` events are there. */
-static bool grow(struct bench_trace_run *run, size_t most)
+static bool grow_events(struct bench_trace_run *run, size_t most)
 {
     if (run->count < run->room)
         return true;
@@ -40,11 +40,11 @@ static bool grow(struct bench_trace_run *run, size_t most)
 }
 
 /* Takes what the threads recorded. Without room here it stays in their rings, which drop and count. */
-static int take(struct bench_trace_run *run, stoker_loader *loader, size_t most)
+static int take_events(struct bench_trace_run *run, stoker_loader *loader, size_t most)
 {
     stoker_trace trace = STOKER_TRACE_INIT;
     do {
-        bool fits = grow(run, most);
+        bool fits = grow_events(run, most);
         trace.events = fits ? run->events + run->count : NULL;
         trace.capacity = fits ? run->room - run->count : 0;
         int rc = stoker_loader_trace(loader, &trace);
@@ -67,12 +67,12 @@ static size_t count_of(const struct bench_trace_run *run, stoker_trace_kind kind
 /* Takes the rest. A worker may have published the last batch but not recorded it yet. */
 static int take_last(struct bench_trace_run *run, stoker_loader *loader, size_t most)
 {
-    int rc = take(run, loader, most);
+    int rc = take_events(run, loader, most);
     for (int tries = 0; rc == STOKER_OK && tries < LAST_TRIES && run->dropped == 0 &&
                         count_of(run, STOKER_TRACE_PUBLISH) < count_of(run, STOKER_TRACE_LEND);
          tries++) {
         bench_sleep_ns(LAST_NS);
-        rc = take(run, loader, most);
+        rc = take_events(run, loader, most);
     }
     return rc;
 }
@@ -89,7 +89,7 @@ static int consume(struct bench_trace_run *run, const struct bench_trace_options
         rc = bench_consumer_next(&consumer);
         if (rc < 0 || batches % TAKE_EVERY != 0)
             continue;
-        int taken = take(run, loader, most);
+        int taken = take_events(run, loader, most);
         if (taken != STOKER_OK)
             return taken;
         if (stk_now_ns() >= end_ns)

@@ -24,7 +24,7 @@ struct copier {
     uint32_t turn;
 };
 
-static void teardown(void *state)
+static void teardown_copier(void *state)
 {
     struct copier *copier = state;
     if (copier->gpu != NULL) {
@@ -38,7 +38,7 @@ static void teardown(void *state)
     free(copier);
 }
 
-static int make(struct copier *copier, bool pinned)
+static int open_copier(struct copier *copier, bool pinned)
 {
     const struct bench_work *work = copier->work;
     char why[BENCH_GPU_WHY_BYTES];
@@ -58,17 +58,17 @@ static int make(struct copier *copier, bool pinned)
     return copier->buffers == NULL ? STOKER_EDEVICE : STOKER_OK;
 }
 
-static int setup(const struct bench_work *work, bool pinned, void **state)
+static int setup_copier(const struct bench_work *work, bool pinned, void **state)
 {
     struct copier *copier = calloc(1, sizeof(*copier));
     if (copier == NULL)
         return STOKER_ENOMEM;
     copier->work = work;
-    int rc = make(copier, pinned);
+    int rc = open_copier(copier, pinned);
     if (rc == STOKER_OK)
         *state = copier;
     else
-        teardown(copier);
+        teardown_copier(copier);
     return rc;
 }
 
@@ -76,17 +76,17 @@ static int setup_pinned(const void *context, uint32_t thread, uint32_t threads, 
 {
     (void)thread;
     (void)threads;
-    return setup(context, true, state);
+    return setup_copier(context, true, state);
 }
 
 static int setup_pageable(const void *context, uint32_t thread, uint32_t threads, void **state)
 {
     (void)thread;
     (void)threads;
-    return setup(context, false, state);
+    return setup_copier(context, false, state);
 }
 
-static int64_t step(void *state)
+static int64_t step_copier(void *state)
 {
     struct copier *copier = state;
     const uint64_t bytes = copier->work->copy_bytes;
@@ -102,5 +102,5 @@ static int64_t step(void *state)
     return rc == STOKER_OK ? (int64_t)copier->group * copier->work->batch_size : rc;
 }
 
-const struct bench_steps bench_steps_pinned = { setup_pinned, step, teardown };
-const struct bench_steps bench_steps_pageable = { setup_pageable, step, teardown };
+const struct bench_steps bench_steps_pinned = { setup_pinned, step_copier, teardown_copier };
+const struct bench_steps bench_steps_pageable = { setup_pageable, step_copier, teardown_copier };

@@ -26,7 +26,7 @@ struct maker {
     uint64_t epoch;
 };
 
-static void teardown(void *state)
+static void teardown_maker(void *state)
 {
     struct maker *maker = state;
     for (uint32_t i = 0; i < maker->decoder_count; i++)
@@ -61,7 +61,7 @@ static int make_room(struct maker *maker, const struct bench_work *work)
     return maker->samples == NULL ? STOKER_ENOMEM : STOKER_OK;
 }
 
-static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
+static int setup_maker(const void *context, uint32_t thread, uint32_t threads, void **state)
 {
     struct maker *maker = calloc(1, sizeof(*maker));
     if (maker == NULL)
@@ -72,7 +72,7 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     if (rc == STOKER_OK)
         *state = maker;
     else
-        teardown(maker);
+        teardown_maker(maker);
     return rc;
 }
 
@@ -174,6 +174,7 @@ static int64_t step_decode_transform(void *state)
     return count;
 }
 
-const struct bench_steps bench_steps_decode = { setup, step_decode, teardown };
-const struct bench_steps bench_steps_transform = { setup, step_transform, teardown };
-const struct bench_steps bench_steps_decode_transform = { setup, step_decode_transform, teardown };
+const struct bench_steps bench_steps_decode = { setup_maker, step_decode, teardown_maker };
+const struct bench_steps bench_steps_transform = { setup_maker, step_transform, teardown_maker };
+const struct bench_steps bench_steps_decode_transform = { setup_maker, step_decode_transform,
+                                                          teardown_maker };

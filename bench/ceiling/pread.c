@@ -11,7 +11,7 @@ struct preader {
     void *row; /* as read, before conversion */
 };
 
-static void teardown(void *state)
+static void teardown_preader(void *state)
 {
     struct preader *preader = state;
     bench_share_destroy(&preader->share);
@@ -19,7 +19,7 @@ static void teardown(void *state)
     free(preader);
 }
 
-static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
+static int setup_preader(const void *context, uint32_t thread, uint32_t threads, void **state)
 {
     const struct bench_work *work = context;
     struct preader *preader = calloc(1, sizeof(*preader));
@@ -30,7 +30,7 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     if (rc == STOKER_OK && preader->row == NULL)
         rc = STOKER_ENOMEM;
     if (rc != STOKER_OK) {
-        teardown(preader);
+        teardown_preader(preader);
         return rc;
     }
     *state = preader;
@@ -64,7 +64,7 @@ static int read_one(struct preader *preader, uint64_t sample, void *out)
     return STOKER_OK;
 }
 
-static int64_t step(void *state)
+static int64_t step_preader(void *state)
 {
     struct preader *preader = state;
     uint64_t start = 0;
@@ -77,7 +77,7 @@ static int64_t step(void *state)
     return count;
 }
 
-const struct bench_steps bench_steps_pread = { setup, step, teardown };
+const struct bench_steps bench_steps_pread = { setup_preader, step_preader, teardown_preader };
 
 #if !defined(STOKER_HAVE_URING) /* else uring.c defines them */
 static int setup_none(const void *context, uint32_t thread, uint32_t threads, void **state)

@@ -39,7 +39,7 @@ static void close_ring(struct ringer *ringer)
     io_uring_queue_exit(&ringer->ring);
 }
 
-static void teardown(void *state)
+static void teardown_ringer(void *state)
 {
     struct ringer *ringer = state;
     close_ring(ringer);
@@ -69,7 +69,7 @@ static int open_ring(struct ringer *ringer, int fd)
     return io_uring_register_files(&ringer->ring, &fd, 1) < 0 ? STOKER_ENOTSUP : STOKER_OK;
 }
 
-static int take_memory(struct ringer *ringer, const struct bench_work *work)
+static int allocate_reads(struct ringer *ringer, const struct bench_work *work)
 {
     bool direct = bench_keeps_rows(work->plan);
     ringer->free_reads = calloc(ringer->depth, sizeof(ringer->free_reads[0]));
@@ -86,7 +86,7 @@ static int take_memory(struct ringer *ringer, const struct bench_work *work)
     return STOKER_OK;
 }
 
-static int setup(const void *context, uint32_t thread, uint32_t threads, void **state)
+static int setup_ringer(const void *context, uint32_t thread, uint32_t threads, void **state)
 {
     const struct bench_work *work = context;
     struct ringer *ringer = calloc(1, sizeof(*ringer));
@@ -99,11 +99,11 @@ static int setup(const void *context, uint32_t thread, uint32_t threads, void **
     if (rc == STOKER_OK && ringer->share.ring_rows < ringer->depth)
         ringer->depth = (uint32_t)ringer->share.ring_rows;
     if (rc == STOKER_OK)
-        rc = take_memory(ringer, work);
+        rc = allocate_reads(ringer, work);
     if (rc == STOKER_OK)
         rc = open_ring(ringer, work->material->file.fd);
     if (rc != STOKER_OK) {
-        teardown(ringer);
+        teardown_ringer(ringer);
         return rc;
     }
     *state = ringer;
@@ -162,7 +162,7 @@ static int64_t reap(struct ringer *ringer, uint32_t wanted)
 }
 
 /* Fill the queue, one system call, empty the queue. */
-static int64_t step(void *state)
+static int64_t step_ringer(void *state)
 {
     struct ringer *ringer = state;
     uint64_t start = 0;
@@ -175,4 +175,4 @@ static int64_t step(void *state)
                 ringer->wait_reads < ringer->in_flight ? ringer->wait_reads : ringer->in_flight);
 }
 
-const struct bench_steps bench_steps_uring = { setup, step, teardown };
+const struct bench_steps bench_steps_uring = { setup_ringer, step_ringer, teardown_ringer };

@@ -122,7 +122,7 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
 
 /* ---- errors ---------------------------------------------------------------------- */
 
-static void fail(struct bench_run *run, int rc, const char *what)
+static void fail_cell(struct bench_run *run, int rc, const char *what)
 {
     const char *story = run->error.message;
     if (run->consumer.verify != NULL && run->consumer.verify->message[0] != '\0')
@@ -533,7 +533,7 @@ int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
         rc = prepare(run);
     }
     if (rc != STOKER_OK)
-        fail(run, rc, run->consumer.loader == NULL ? "create" : "run");
+        fail_cell(run, rc, run->consumer.loader == NULL ? "create" : "run");
     run->consumer.verify = NULL;
     bench_verify_destroy(&verify);
     run->bytes = run->stats.slot_bytes + run->stats.cache_bytes + run->stats.scratch_bytes;
@@ -608,7 +608,7 @@ void bench_cell_end(struct bench_run *run)
         describe_stats(run);
         conclude(run);
     } else {
-        fail(run, run->rc, run->consumer.loader == NULL ? "create" : "run");
+        fail_cell(run, run->rc, run->consumer.loader == NULL ? "create" : "run");
     }
     release(run);
 }

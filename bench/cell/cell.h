@@ -3,7 +3,7 @@
 #define BENCH_CELL_H
 
 #include "bench/arguments.h"
-#include "bench/ceiling/pool.h"
+#include "bench/ceiling/ceiling.h"
 #include "bench/device/step.h"
 #include "bench/ranks.h"
 #include "bench/result.h"

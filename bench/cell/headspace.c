@@ -16,7 +16,7 @@ struct kept_batch {
     uint32_t count;
 };
 
-static int keep(struct kept_batch *out, const stoker_batch *batch)
+static int keep_batch(struct kept_batch *out, const stoker_batch *batch)
 {
     size_t bytes = stoker_dtype_bytes(batch->images.dtype);
     for (uint32_t axis = 0; axis < batch->images.rank; axis++)
@@ -43,7 +43,7 @@ static int collect(stoker_loader *loader, struct kept_batch *kept, uint32_t *cou
             continue;
         if (rc != STOKER_OK)
             return rc;
-        rc = keep(&kept[*count], &batch);
+        rc = keep_batch(&kept[*count], &batch);
         stoker_batch_release(&batch);
         if (rc != STOKER_OK)
             return rc;

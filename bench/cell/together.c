@@ -93,7 +93,7 @@ static struct bench_word word_of(struct bench_window *window)
     return word;
 }
 
-static void add(struct bench_window *window, const struct bench_word *word)
+static void add_word(struct bench_window *window, const struct bench_word *word)
 {
     for (int index = 0; index < SUMS; index++)
         *sum_at(&window->stats, index) += word->number[index];
@@ -120,7 +120,7 @@ int bench_together_add(struct bench_run *run, struct bench_window *window)
     for (int index = 0; index < SUMS; index++)
         *sum_at(&sum.stats, index) = 0;
     for (uint32_t rank = 0; rank < bench_ranks_count(ranks); rank++) {
-        add(&sum, &all[rank]);
+        add_word(&sum, &all[rank]);
         if (run->figure == &run->later)
             run->rank_rates[rank] +=
                 (double)all[rank].number[SAMPLES] / ((double)all[rank].number[WALL] / 1e9);

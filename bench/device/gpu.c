@@ -49,7 +49,7 @@ static int load_runtime(struct bench_gpu *gpu)
     return rc;
 }
 
-static int make(struct bench_gpu *gpu)
+static int create_stream(struct bench_gpu *gpu)
 {
     int count = 0;
     int rc = stk_cuda_count(&gpu->cuda, &count, gpu->failure, sizeof(gpu->failure));
@@ -77,7 +77,7 @@ int bench_gpu_open(struct bench_gpu **out, uint32_t index, char why[BENCH_GPU_WH
     gpu->index = (int)index;
     int rc = load_runtime(gpu);
     if (rc == STOKER_OK)
-        rc = make(gpu);
+        rc = create_stream(gpu);
     if (rc == STOKER_OK) {
         *out = gpu;
         return STOKER_OK;

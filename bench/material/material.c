@@ -1,6 +1,5 @@
 /* material.c - see material.h. */
 #include "bench/material/material.h"
-#include "bench/material/evict.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -55,9 +54,9 @@ static enum bench_origin origin_of(const stoker_part *sample)
     return sample->extent.bytes == 0 ? BENCH_FROM_NOWHERE : BENCH_FROM_FILE;
 }
 
-enum place { IN_FILE_0, ITS_OWN_FILE, ELSEWHERE };
+enum storage { IN_FILE_0, ITS_OWN_FILE, ELSEWHERE };
 
-static enum place place_of(const stoker_part *sample)
+static enum storage storage_of(const stoker_part *sample)
 {
     if (sample->extent.memory != NULL || sample->extent.bytes == 0)
         return ELSEWHERE;
@@ -92,7 +91,7 @@ static int locate_all(struct bench_material *material, stoker_error *error)
         int rc = stoker_dataset_locate(material->dataset, material->ids[index], &sample, error);
         if (rc != STOKER_OK)
             return rc;
-        found[place_of(&sample)] = true;
+        found[storage_of(&sample)] = true;
         material->offsets[index] = sample.extent.offset;
         material->paths[index] = sample.extent.path;
         material->bytes[index] = sample.extent.bytes;

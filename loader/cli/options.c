@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,15 +12,6 @@
 #include "loader/cli/values.h"
 
 enum { LONG_BASE = 256 };
-
-int cli_complain(char message[CLI_MESSAGE_BYTES], const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(message, CLI_MESSAGE_BYTES, format, list);
-    va_end(list);
-    return STOKER_EINVAL;
-}
 
 static bool takes_value(const struct cli_option *row)
 {
@@ -91,8 +81,8 @@ static int unknown(char message[CLI_MESSAGE_BYTES], const char *word, const stru
 }
 
 /* What is wrong with an option that getopt_long() refused: found is '?', or ':' for a missing value. */
-static int refuse(char message[CLI_MESSAGE_BYTES], int found, char *const *argv,
-                  const struct option *options)
+static int explain_refused(char message[CLI_MESSAGE_BYTES], int found, char *const *argv,
+                           const struct option *options)
 {
     const char *const word = argv[optind - 1];
     if (found == ':')
@@ -140,7 +130,7 @@ int cli_read(const struct cli_table *table, void *out, struct cli_given *given, 
     for (int found; (found = getopt_long(argc, argv, words.letters, words.options, NULL)) != -1;) {
         const struct cli_option *row = row_of(table, found);
         if (row == NULL)
-            return refuse(message, found, argv, words.options);
+            return explain_refused(message, found, argv, words.options);
         char wrong[CLI_MESSAGE_BYTES] = "";
         if (cli_read_value(row, optarg, (char *)out + row->at, wrong) != STOKER_OK)
             return cli_complain(message, "--%s: %.200s", row->name, wrong);

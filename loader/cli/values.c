@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,15 @@
 
 enum { WORD_SHOWN = 60, KNOWN_BYTES = 200 };
 static const char units[] = "KMGT";
+
+int cli_complain(char message[CLI_MESSAGE_BYTES], const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(message, CLI_MESSAGE_BYTES, format, list);
+    va_end(list);
+    return STOKER_EINVAL;
+}
 
 /* ---- numbers -------------------------------------------------------------------- */
 
