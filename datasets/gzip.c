@@ -35,18 +35,17 @@ struct unpacking {
     stoker_error *error;
 };
 
-static int failure(const struct unpacking *work, int code, const char *what)
+static int refuse_member(const struct unpacking *work, int code, const char *what)
 {
-    struct stk_place place = stk_at(work->path, work->packed_at);
-    return stk_error_set(work->error, code, STOKER_STAGE_OPEN, &place, "gzip: %s", what);
+    return stk_refuse_file(work->error, code, work->path, work->packed_at, "gzip: %s", what);
 }
 
 static int over_limit(const struct unpacking *work, uint64_t wanted_bytes)
 {
-    struct stk_place place = stk_at(work->path, STOKER_NO_OFFSET);
-    return stk_error_set(work->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                         "gzip: %llu bytes or more to unpack, at most %llu are allowed",
-                         (unsigned long long)wanted_bytes, (unsigned long long)work->out_bytes_max);
+    return stk_refuse_file(work->error, STOKER_ELIMIT, work->path, STOKER_NO_OFFSET,
+                           "gzip: %llu bytes or more to unpack, at most %llu are allowed",
+                           (unsigned long long)wanted_bytes,
+                           (unsigned long long)work->out_bytes_max);
 }
 
 static uint64_t lesser(uint64_t a, uint64_t b)
@@ -58,14 +57,14 @@ static int read_packed(struct unpacking *work, const struct stk_source *source)
 {
     if (source->size < MEMBER_BYTES_MIN) {
         work->packed_at = (size_t)source->size;
-        return failure(work, STOKER_ETRUNCATED, "shorter than the shortest gzip file");
+        return refuse_member(work, STOKER_ETRUNCATED, "shorter than the shortest gzip file");
     }
     /* Stored blocks add little, so a packed file far over the limit cannot fit it. */
     if (source->size > work->out_bytes_max + work->out_bytes_max / 1024 + FIRST_TRY_BYTES)
         return over_limit(work, source->size);
     work->packed_bytes = (size_t)source->size;
     if (stk_region_map(&work->packed, work->packed_bytes) != STOKER_OK)
-        return failure(work, STOKER_ENOMEM, "the packed bytes");
+        return refuse_member(work, STOKER_ENOMEM, "the packed bytes");
     return stk_source_read(source, work->packed.base, work->packed_bytes, 0, work->error);
 }
 
@@ -84,7 +83,7 @@ static int map_first_try(struct unpacking *work)
     if (hint < least)
         hint = least;
     if (stk_region_map(&work->out, (size_t)hint) != STOKER_OK)
-        return failure(work, STOKER_ENOMEM, "the unpacked bytes");
+        return refuse_member(work, STOKER_ENOMEM, "the unpacked bytes");
     return STOKER_OK;
 }
 
@@ -95,11 +94,11 @@ static int grow(struct unpacking *work)
     if (work->out.bytes >= work->out_bytes_max)
         return over_limit(work, (uint64_t)work->out.bytes + 1);
     if (work->out.bytes >= possible)
-        return failure(work, STOKER_ECORRUPT, "unpacks to more than deflate can hold");
+        return refuse_member(work, STOKER_ECORRUPT, "unpacks to more than deflate can hold");
     const uint64_t most = lesser(work->out_bytes_max, possible);
     struct stk_region larger;
     if (stk_region_map(&larger, (size_t)lesser(most, (uint64_t)work->out.bytes * 2)) != STOKER_OK)
-        return failure(work, STOKER_ENOMEM, "the unpacked bytes");
+        return refuse_member(work, STOKER_ENOMEM, "the unpacked bytes");
     memcpy(larger.base, work->out.base, work->out_at);
     stk_region_unmap(&work->out);
     work->out = larger;
@@ -111,9 +110,10 @@ static int unpack_member(struct unpacking *work)
     const uint8_t *packed = work->packed.base;
     const size_t left = work->packed_bytes - work->packed_at;
     if (!stk_gzip_magic(packed + work->packed_at, left))
-        return failure(work, STOKER_ECORRUPT, "bytes after the last member are not gzip");
+        return refuse_member(work, STOKER_ECORRUPT, "bytes after the last member are not gzip");
     if (left < MEMBER_BYTES_MIN)
-        return failure(work, STOKER_ETRUNCATED, "the file ends inside the member that begins here");
+        return refuse_member(work, STOKER_ETRUNCATED,
+                             "the file ends inside the member that begins here");
     for (;;) {
         size_t used = 0;
         size_t made = 0;
@@ -127,8 +127,8 @@ static int unpack_member(struct unpacking *work)
             return STOKER_OK;
         }
         if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
-            return failure(work, STOKER_ECORRUPT,
-                           "the member that begins here is damaged or cut short");
+            return refuse_member(work, STOKER_ECORRUPT,
+                                 "the member that begins here is damaged or cut short");
         int rc = grow(work);
         if (rc != STOKER_OK)
             return rc;
@@ -141,7 +141,7 @@ static int unpack(struct unpacking *work, const struct stk_source *source)
     if (!stk_fault_hit(STK_FAULT_MEMORY))
         work->engine = libdeflate_alloc_decompressor();
     if (work->engine == NULL)
-        return failure(work, STOKER_ENOMEM, "the decompressor");
+        return refuse_member(work, STOKER_ENOMEM, "the decompressor");
     int rc = read_packed(work, source);
     if (rc == STOKER_OK)
         rc = map_first_try(work);
@@ -179,9 +179,8 @@ int stk_gzip_unpack(const struct stk_source *source, uint64_t max_bytes, struct 
     (void)max_bytes;
     (void)out;
     (void)out_bytes;
-    struct stk_place place = stk_at(source->path, 0);
-    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &place,
-                         "gzip, but this build lacks libdeflate: unpack the file first");
+    return stk_refuse_file(error, STOKER_ENOTSUP, source->path, 0,
+                           "gzip, but this build lacks libdeflate: unpack the file first");
 }
 
 #endif

@@ -1,12 +1,12 @@
 /* image_decoder.c - see image_decoder.h. */
 #include "datasets/image_decoder.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/memory.h"
 #include "loader/codec/jpeg/jpeg.h"
 #include "loader/codec/png/png.h"
+#include "loader/codec/refuse.h"
 #include "loader/codec/webp/webp.h"
 
 enum {
@@ -67,26 +67,20 @@ static int open_any(const void *self, void **out)
     return open_all(self, true, out);
 }
 
-static int refuse(stoker_error *error, int code, const char *what)
-{
-    if (error != NULL)
-        (void)snprintf(error->message, sizeof(error->message), "%s", what);
-    return code;
-}
-
 /* Find the codec for a file and this worker's scratch for it. */
 static int choose(const struct stk_image_decoder *image, const struct scratch *scratch,
                   const stoker_encoded *in, const stoker_codec **codec, void **own,
                   stoker_error *error)
 {
     if (in->size == 0)
-        return refuse(error, STOKER_ETRUNCATED, "the file is empty");
+        return stk_refuse(error, STOKER_ETRUNCATED, "the file is empty");
     const enum stk_shard_codec kind = stk_kind_of_bytes(in->bytes, in->size);
     if (kinds[kind] == NULL)
-        return refuse(error, STOKER_EMAGIC, UNKNOWN);
+        return stk_refuse(error, STOKER_EMAGIC, UNKNOWN);
     *codec = image->of[kind];
     *own = scratch->of[kind];
-    return *codec == NULL ? refuse(error, STOKER_ENOTSUP, kinds[kind]->missing) : STOKER_OK;
+    return *codec == NULL ? stk_refuse(error, STOKER_ENOTSUP, "%s", kinds[kind]->missing)
+                          : STOKER_OK;
 }
 
 /* Returns true if the header claims more than one channel. The codec verifies the header, and reports
@@ -108,11 +102,13 @@ static int check_colour(const struct stk_image_decoder *image, const stoker_enco
     if (image->mask)
         return stk_kind_of_bytes(in->bytes, in->size) == STK_SHARD_PNG
                    ? STOKER_OK /* has a palette, or its codec refuses it */
-                   : refuse(error, STOKER_EFORMAT,
-                            "a mask of colours: its values must be the gray levels of one channel");
-    return refuse(error, STOKER_EFORMAT,
-                  "a colour image, but the set was opened as gray, like the images read at open: "
-                  "channels=3 in the spec makes all rows RGB, channels=1 all gray");
+                   : stk_refuse(
+                         error, STOKER_EFORMAT,
+                         "a mask of colours: its values must be the gray levels of one channel");
+    return stk_refuse(
+        error, STOKER_EFORMAT,
+        "a colour image, but the set was opened as gray, like the images read at open: "
+        "channels=3 in the spec makes all rows RGB, channels=1 all gray");
 }
 
 static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,
@@ -230,9 +226,9 @@ int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *o
                     stoker_error *error)
 {
     if (size == 0)
-        return refuse(error, STOKER_ETRUNCATED, "the file is empty");
+        return stk_refuse(error, STOKER_ETRUNCATED, "the file is empty");
     const enum stk_shard_codec kind = stk_kind_of_bytes(bytes, size);
-    return kinds[kind] == NULL ? refuse(error, STOKER_EMAGIC, UNKNOWN)
+    return kinds[kind] == NULL ? stk_refuse(error, STOKER_EMAGIC, UNKNOWN)
                                : kinds[kind]->probe(bytes, size, NULL, out, error);
 }
 
@@ -243,7 +239,7 @@ int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size
     int rc = stk_image_probe(bytes, size, out, &said);
     const struct stk_image_kind *kind = kinds[stk_kind_of_bytes(bytes, size)];
     if (rc == STOKER_OK && !kind->present)
-        rc = refuse(&said, STOKER_ENOTSUP, kind->missing);
+        rc = stk_refuse(&said, STOKER_ENOTSUP, "%s", kind->missing);
     return rc == STOKER_OK ? rc
                            : stk_error_set(error, rc, STOKER_STAGE_OPEN, place,
                                            said.message[0] != '\0' ? "%s" : NULL, said.message);

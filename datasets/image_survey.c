@@ -156,7 +156,7 @@ static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct survey *surv
 }
 
 /* No image has a sound header: report why the first one has none, or ENOMEM. */
-static int fail(const struct survey *survey, stoker_error *error)
+static int fail_survey(const struct survey *survey, stoker_error *error)
 {
     const struct stk_place place = place_of(survey->set);
     struct stk_image_shape ignored;
@@ -181,7 +181,7 @@ static int evaluate(struct stk_image_survey *out, const struct survey *survey, s
             return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place,
                                  "an image's header");
     if (counts.first == NULL)
-        return fail(survey, error);
+        return fail_survey(survey, error);
     *out = (struct stk_image_survey){ .first = counts.first->shape,
                                       .all_gray = counts.gray == counts.sound,
                                       .sizes_differ = counts.other != NULL };

@@ -17,9 +17,8 @@ enum {
 
 int stk_opening_refuse(const struct stk_opening *opening, int code, const char *what)
 {
-    const struct stk_place place = stk_at(opening->path, STOKER_NO_OFFSET);
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "%s: %s", opening->format,
-                         what);
+    return stk_refuse_file(opening->error, code, opening->path, STOKER_NO_OFFSET, "%s: %s",
+                           opening->format, what);
 }
 
 int stk_opening_folder(struct stk_opening *opening, const char *rest, const char *split)

@@ -49,19 +49,16 @@ int stk_spec_no_parameters(const char *rest, const char *whose, stoker_error *er
 int stk_spec_root(char *root, size_t root_bytes, const char *name, size_t name_bytes,
                   const char *split, const char *whose, stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     if (name_bytes == 0)
-        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"%s:\" names no folder", whose);
+        return stk_refuse_spec(error, STOKER_ESPEC, "\"%s:\" names no folder", whose);
     if (split != NULL && (split[0] == '\0' || strchr(split, '/') != NULL || split[0] == '.'))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "%s: split \"%s\": a split is a subfolder", whose, split);
+        return stk_refuse_spec(error, STOKER_EINVAL, "%s: split \"%s\": a split is a subfolder",
+                               whose, split);
     const int length = snprintf(root, root_bytes, "%.*s%s%s", (int)name_bytes, name,
                                 split == NULL ? "" : "/", split == NULL ? "" : split);
     return length >= 0 && (size_t)length < root_bytes
                ? STOKER_OK
-               : stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                               "%s: the folder's name is too long", whose);
+               : stk_refuse_spec(error, STOKER_ELIMIT, "%s: the folder's name is too long", whose);
 }
 
 /* ---- what is refused ------------------------------------------------------------ */
@@ -89,9 +86,7 @@ __attribute__((format(printf, 4, 5))) static int refuse(const struct reading *re
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    struct stk_place place = STK_NOWHERE;
-    return stk_error_set(reading->error, code, STOKER_STAGE_OPEN, &place, "%s: %s: %s",
-                         reading->whose, key, what);
+    return stk_refuse_spec(reading->error, code, "%s: %s: %s", reading->whose, key, what);
 }
 
 /* ---- values --------------------------------------------------------------------- */

@@ -27,10 +27,9 @@ static int check_kind(struct stk_source *source, stoker_error *error)
     if (S_ISDIR(status.st_mode))
         return system_failure(source->path, EISDIR, "open", error);
     if (!S_ISREG(status.st_mode)) {
-        struct stk_place place = stk_at(source->path, STOKER_NO_OFFSET);
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &place,
-                             "not a regular file, but a %s",
-                             S_ISFIFO(status.st_mode) ? "pipe" : "device or socket");
+        return stk_refuse_file(error, STOKER_ENOTSUP, source->path, STOKER_NO_OFFSET,
+                               "not a regular file, but a %s",
+                               S_ISFIFO(status.st_mode) ? "pipe" : "device or socket");
     }
     source->size = (uint64_t)status.st_size;
     source->stamp = stk_file_stamp_of(&status);
@@ -82,7 +81,6 @@ int stk_source_check(const struct stk_source *source, stoker_error *error)
     const struct stk_file_stamp now = stk_file_stamp_of(&status);
     if (stk_file_stamp_holds(&source->stamp, &now))
         return STOKER_OK;
-    const struct stk_place place = stk_at(source->path, STOKER_NO_OFFSET);
-    return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_OPEN, &place,
-                         "written to while it was being opened");
+    return stk_refuse_file(error, STOKER_ECHANGED, source->path, STOKER_NO_OFFSET,
+                           "written to while it was being opened");
 }

@@ -7,12 +7,6 @@
 #include "datasets/folder/pairs.h"
 #include "loader/base/struct_size.h"
 
-static int refuse(stoker_error *error, const char *what)
-{
-    const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place, "files: %s", what);
-}
-
 /* All lists, as this version knows them: the caller's structs may be shorter or longer. */
 static int read_lists(stoker_files *out, const stoker_files *given, uint32_t count,
                       stoker_error *error)
@@ -21,14 +15,15 @@ static int read_lists(stoker_files *out, const stoker_files *given, uint32_t cou
         const void *list = (const uint8_t *)given + i * given->struct_size;
         if (!stk_struct_fits(list, STK_SIZE_UP_TO(stoker_files, channels), sizeof(*out)) ||
             ((const stoker_files *)list)->struct_size != given->struct_size)
-            return refuse(error,
-                          "struct_size is not set, or a struct has members that this version "
-                          "does not know: start from STOKER_FILES_INIT");
+            return stk_refuse_spec(error, STOKER_EINVAL,
+                                   "files: struct_size is not set, or a struct has members that "
+                                   "this version does not know: start from STOKER_FILES_INIT");
         out[i] = (stoker_files)STOKER_FILES_INIT;
         stk_struct_read(&out[i], sizeof(out[i]), list, given->struct_size);
         if (out[i].name == NULL || out[i].paths == NULL || out[i].paths[0] == NULL ||
             strlen(out[i].name) >= STOKER_FIELD_NAME_BYTES)
-            return refuse(error, "a list needs paths, and a name of 1 to 63 bytes");
+            return stk_refuse_spec(error, STOKER_EINVAL,
+                                   "files: a list needs paths, and a name of 1 to 63 bytes");
     }
     return STOKER_OK;
 }
@@ -40,9 +35,11 @@ int stoker_dataset_from_files(stoker_dataset **out, const stoker_files *files, u
     stoker_files lists[STOKER_FILES_MAX];
     struct stk_array_set *beside = NULL;
     if (out == NULL || files == NULL || file_count == 0 || file_count > STOKER_FILES_MAX)
-        return refuse(error, "1 to 32 lists are needed");
+        return stk_refuse_spec(error, STOKER_EINVAL, "files: 1 to 32 lists are needed");
     if ((arrays == NULL && array_count > 0) || array_count > STOKER_FIELDS_MAX - file_count)
-        return refuse(error, "files and arrays are more than 128 fields, or arrays is NULL");
+        return stk_refuse_spec(
+            error, STOKER_EINVAL,
+            "files: files and arrays are more than 128 fields, or arrays is NULL");
     int rc = stk_array_set_read(&beside, arrays, array_count, count, options, error);
     if (rc != STOKER_OK)
         return rc;

@@ -18,21 +18,12 @@
 /* ---- bytes that grow ------------------------------------------------------------ */
 
 /* Append; NULL bytes append zeros. 0 or STOKER_ENOMEM. */
-static int append(struct stk_folder_buffer *buffer, const void *bytes, size_t count)
+static int append_bytes(struct stk_folder_buffer *buffer, const void *bytes, size_t count)
 {
-    if (count > buffer->capacity - buffer->used) {
-        size_t capacity = buffer->capacity < 512 ? 512 : 2 * buffer->capacity;
-        if (capacity < buffer->used + count)
-            capacity = buffer->used + count;
-        uint8_t *base = stk_calloc(capacity, 1);
-        if (base == NULL)
-            return STOKER_ENOMEM;
-        if (buffer->used > 0)
-            memcpy(base, buffer->base, buffer->used);
-        stk_free(buffer->base);
-        buffer->base = base;
-        buffer->capacity = capacity;
-    }
+    uint8_t *base = stk_array_grow(buffer->base, 1, buffer->used, &buffer->capacity, count);
+    if (base == NULL)
+        return STOKER_ENOMEM;
+    buffer->base = base;
     if (bytes != NULL)
         memcpy(buffer->base + buffer->used, bytes, count);
     buffer->used += count;
@@ -136,8 +127,8 @@ static int add_sample(const struct visit *visit, const char *name, const char *e
         .bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX,
         .raw = is_extension(extension, "raw", 3) ? STK_FOLDER_RAW : 0
     };
-    int rc = append(&visit->listing->names, name, strlen(name) + 1);
-    return rc == STOKER_OK ? append(&visit->listing->entries, &entry, sizeof(entry)) : rc;
+    int rc = append_bytes(&visit->listing->names, name, strlen(name) + 1);
+    return rc == STOKER_OK ? append_bytes(&visit->listing->entries, &entry, sizeof(entry)) : rc;
 }
 
 /* An entry that has vanished since it was read is none. Returns 0 or STOKER_ENOMEM. */
@@ -152,7 +143,7 @@ static int visit_entry(const struct visit *visit, const struct dirent *entry)
     if (!is_folder && fstatat(visit->fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return STOKER_OK;
     if (is_folder || S_ISDIR(status.st_mode))
-        return append(&visit->listing->folders, name, strlen(name) + 1);
+        return append_bytes(&visit->listing->folders, name, strlen(name) + 1);
     if (extension == NULL)
         return STOKER_OK;
     if (S_ISLNK(status.st_mode) && follow(visit->wish, visit->listing->path, name, &status) != 0)
@@ -170,8 +161,8 @@ static int compare(const void *a, const void *b, void *names)
     return strcmp((const char *)names + left->name, (const char *)names + right->name);
 }
 
-static int fail(const struct stk_folder_wish *wish, const char *path, int os_errno,
-                stoker_error *error)
+static int fail_folder(const struct stk_folder_wish *wish, const char *path, int os_errno,
+                       stoker_error *error)
 {
     char whole[PATH_MAX + 8];
     (void)snprintf(whole, sizeof(whole), "%s/%s", wish->path, path);
@@ -210,20 +201,20 @@ int stk_folder_list(struct stk_folder_listing *listing, const struct stk_folder_
     const int fd = stk_open_beneath(wish->directory, listing->path,
                                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return fail(wish, listing->path, -fd, error);
+        return fail_folder(wish, listing->path, -fd, error);
     /* Before the names are read: what changes meanwhile makes the stamp an old one. */
     int os_errno = fstat(fd, &status) != 0 ? errno : 0;
     if (os_errno != 0) {
         close(fd);
-        return fail(wish, listing->path, os_errno, error);
+        return fail_folder(wish, listing->path, os_errno, error);
     }
     stamp_of(&status, &listing->stamp);
     const struct visit visit = { .listing = listing, .wish = wish, .fd = fd };
     int rc = read_entries(&visit, &os_errno);
     if (rc == STOKER_OK && os_errno != 0)
-        return fail(wish, listing->path, os_errno, error);
+        return fail_folder(wish, listing->path, os_errno, error);
     if (rc != STOKER_OK)
-        return fail(wish, listing->path, ENOMEM, error);
+        return fail_folder(wish, listing->path, ENOMEM, error);
     if (listing->entries.used > 0)
         qsort_r(listing->entries.base, listing->entries.used / sizeof(struct stk_folder_entry),
                 sizeof(struct stk_folder_entry), compare, listing->names.base);

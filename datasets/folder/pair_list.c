@@ -23,7 +23,7 @@ struct listing {
     size_t path_bytes;
 };
 
-static int fail(const struct listing *listing, int code, int os_errno, const char *what)
+static int fail_listing(const struct listing *listing, int code, int os_errno, const char *what)
 {
     struct stk_place place = STK_NOWHERE;
     place.path = listing->path;
@@ -54,8 +54,8 @@ int stk_pair_compare(const struct stk_pair_list *x, size_t a, const struct stk_p
 /* ---- room ----------------------------------------------------------------------- */
 
 /* Make room for `more` elements behind `used`. */
-static int grow(const struct listing *listing, void **array, size_t element_bytes, size_t used,
-                size_t more, size_t *room, size_t first)
+static int grow_list(const struct listing *listing, void **array, size_t element_bytes, size_t used,
+                     size_t more, size_t *room, size_t first)
 {
     size_t larger = *room == 0 ? first : *room;
     while (larger - used < more)
@@ -64,10 +64,11 @@ static int grow(const struct listing *listing, void **array, size_t element_byte
         return STOKER_OK;
     const uint64_t bytes = (uint64_t)(larger - *room) * element_bytes;
     if (bytes > *listing->bytes_left)
-        return fail(listing, STOKER_ELIMIT, 0, "the list of files takes more than max_bytes");
+        return fail_listing(listing, STOKER_ELIMIT, 0,
+                            "the list of files takes more than max_bytes");
     void *moved = stk_calloc(larger, element_bytes);
     if (moved == NULL)
-        return fail(listing, STOKER_ENOMEM, 0, "the list of files");
+        return fail_listing(listing, STOKER_ENOMEM, 0, "the list of files");
     if (used > 0)
         memcpy(moved, *array, used * element_bytes);
     stk_free(*array);
@@ -83,12 +84,12 @@ static int add_file(const struct listing *listing, uint64_t bytes)
     struct stk_pair_list *list = listing->list;
     void *files = list->files;
     void *paths = list->paths;
-    int rc =
-        grow(listing, &files, sizeof(list->files[0]), list->count, 1, &list->room, FIRST_FILES);
+    int rc = grow_list(listing, &files, sizeof(list->files[0]), list->count, 1, &list->room,
+                       FIRST_FILES);
     list->files = files;
     if (rc == STOKER_OK)
-        rc = grow(listing, &paths, 1, list->paths_bytes, listing->path_bytes + 1, &list->paths_room,
-                  FIRST_BYTES);
+        rc = grow_list(listing, &paths, 1, list->paths_bytes, listing->path_bytes + 1,
+                       &list->paths_room, FIRST_BYTES);
     list->paths = paths;
     if (rc != STOKER_OK)
         return rc;
@@ -117,14 +118,14 @@ static int take_entry(struct listing *listing, int folder, const char *name, int
     const int bytes = snprintf(listing->path + before, sizeof(listing->path) - before, "/%s", name);
     int rc = STOKER_OK;
     if (bytes < 0 || (size_t)bytes >= sizeof(listing->path) - before)
-        rc = fail(listing, STOKER_ELIMIT, 0, "a path is too long");
+        rc = fail_listing(listing, STOKER_ELIMIT, 0, "a path is too long");
     else
         listing->path_bytes += (size_t)bytes;
     if (rc == STOKER_OK && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
         status.st_mode = 0; /* what is gone by now is skipped */
         rc = errno == ENOENT
                  ? STOKER_OK
-                 : fail(listing, stk_error_from_errno(errno), errno, "looking at a file");
+                 : fail_listing(listing, stk_error_from_errno(errno), errno, "looking at a file");
     }
     if (rc == STOKER_OK && S_ISDIR(status.st_mode))
         rc = list_folder(listing, folder, name, depth + 1);
@@ -138,7 +139,7 @@ static int take_entry(struct listing *listing, int folder, const char *name, int
 static int list_folder(struct listing *listing, int parent, const char *name, int depth)
 {
     if (depth > DEPTH_MAX)
-        return fail(listing, STOKER_ELIMIT, 0, "more than 32 folders in each other");
+        return fail_listing(listing, STOKER_ELIMIT, 0, "more than 32 folders in each other");
     const int fd =
         openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0));
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -148,7 +149,7 @@ static int list_folder(struct listing *listing, int parent, const char *name, in
             close(fd);
         return os_errno == ENOENT && depth > 0
                    ? STOKER_OK
-                   : fail(listing, stk_error_from_errno(os_errno), os_errno, "listing");
+                   : fail_listing(listing, stk_error_from_errno(os_errno), os_errno, "listing");
     }
     int rc = STOKER_OK;
     const struct dirent *entry;
@@ -156,7 +157,7 @@ static int list_folder(struct listing *listing, int parent, const char *name, in
         if (entry->d_name[0] != '.')
             rc = take_entry(listing, dirfd(stream), entry->d_name, depth);
     if (rc == STOKER_OK && errno != 0)
-        rc = fail(listing, stk_error_from_errno(errno), errno, "listing");
+        rc = fail_listing(listing, stk_error_from_errno(errno), errno, "listing");
     closedir(stream);
     return rc;
 }
@@ -182,15 +183,14 @@ static int sort_files(const struct listing *listing)
 {
     struct stk_pair_list *list = listing->list;
     struct order order = { .list = list };
-    const struct stk_place nowhere = STK_NOWHERE;
     if (list->count == 0)
-        return fail(listing, STOKER_EEMPTY, 0, "no file in it");
+        return fail_listing(listing, STOKER_EEMPTY, 0, "no file in it");
     qsort_r(list->files, list->count, sizeof(list->files[0]), by_key, &order);
     for (size_t i = 1; i < list->count; i++)
         if (stk_pair_compare(list, i - 1, list, i) == 0)
-            return stk_error_set(listing->error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &nowhere,
-                                 "folder: %s and %s differ only in their extension",
-                                 stk_pair_path(list, i - 1), stk_pair_path(list, i));
+            return stk_refuse_spec(listing->error, STOKER_EMISMATCH,
+                                   "folder: %s and %s differ only in their extension",
+                                   stk_pair_path(list, i - 1), stk_pair_path(list, i));
     return STOKER_OK;
 }
 
@@ -205,7 +205,7 @@ int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t 
         const int os_errno = whole == NULL ? errno : ENAMETOOLONG;
         (void)snprintf(listing.path, sizeof(listing.path), "%s", folder);
         free(whole);
-        return fail(&listing, stk_error_from_errno(os_errno), os_errno, "opening");
+        return fail_listing(&listing, stk_error_from_errno(os_errno), os_errno, "opening");
     }
     listing.path_bytes = strlen(whole);
     memcpy(listing.path, whole, listing.path_bytes + 1);
@@ -226,14 +226,14 @@ static int add_path(struct listing *listing, const char *path, size_t here_bytes
     const size_t before = path[0] == '/' ? 0 : here_bytes;
     const int bytes = snprintf(listing->path + before, sizeof(listing->path) - before, "%s", path);
     if (bytes < 0 || (size_t)bytes >= sizeof(listing->path) - before)
-        return fail(listing, STOKER_ELIMIT, 0, "a path is too long");
+        return fail_listing(listing, STOKER_ELIMIT, 0, "a path is too long");
     listing->path_bytes = before + (size_t)bytes;
     if (stat(listing->path, &status) != 0)
-        return fail(listing, stk_error_from_errno(errno), errno, "looking at a file");
+        return fail_listing(listing, stk_error_from_errno(errno), errno, "looking at a file");
     if (S_ISDIR(status.st_mode))
-        return fail(listing, STOKER_EISDIR, 0, "a file is needed");
+        return fail_listing(listing, STOKER_EISDIR, 0, "a file is needed");
     if (!S_ISREG(status.st_mode))
-        return fail(listing, STOKER_EFORMAT, 0, "it is no regular file");
+        return fail_listing(listing, STOKER_EFORMAT, 0, "it is no regular file");
     return add_file(listing, (uint64_t)status.st_size);
 }
 
@@ -253,7 +253,7 @@ int stk_pair_list_of(struct stk_pair_list *list, const char *const *paths, uint6
     for (uint64_t i = 0; rc == STOKER_OK && i < count; i++) {
         listing.path[0] = '\0';
         if (paths[i] == NULL || paths[i][0] == '\0')
-            rc = fail(&listing, STOKER_EINVAL, 0, "a path is missing or empty");
+            rc = fail_listing(&listing, STOKER_EINVAL, 0, "a path is missing or empty");
         else {
             memcpy(listing.path, here, here_bytes);
             rc = add_path(&listing, paths[i], here_bytes);

@@ -207,13 +207,12 @@ static enum use use_of(const struct field *field, size_t at)
 /* All files of a folder are of one kind. */
 static int choose_use(const struct opening *opening, struct field *field)
 {
-    const struct stk_place place = STK_NOWHERE;
     field->use = use_of(field, 0);
     for (size_t i = 1; i < field->list.count; i++)
         if (use_of(field, i) != field->use)
-            return stk_error_set(opening->base.error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
-                                 "folder: %s and %s are not of one kind: images, .npy or others",
-                                 stk_pair_path(&field->list, 0), stk_pair_path(&field->list, i));
+            return stk_refuse_spec(opening->base.error, STOKER_EMISMATCH,
+                                   "folder: %s and %s are not of one kind: images, .npy or others",
+                                   stk_pair_path(&field->list, 0), stk_pair_path(&field->list, i));
     return STOKER_OK;
 }
 
@@ -308,9 +307,9 @@ static int open_contents(const struct opening *opening, struct field *field)
 static int lonely(const struct opening *opening, const struct field *has, size_t at,
                   const struct field *lacks)
 {
-    const struct stk_place place = stk_at(stk_pair_path(&has->list, at), STOKER_NO_OFFSET);
-    return stk_error_set(opening->base.error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
-                         "folder: no file of that name for the field \"%s\"", lacks->name);
+    return stk_refuse_file(opening->base.error, STOKER_EMISMATCH, stk_pair_path(&has->list, at),
+                           STOKER_NO_OFFSET, "folder: no file of that name for the field \"%s\"",
+                           lacks->name);
 }
 
 /* Both lists are sorted: they are equal, or the first difference is a file without a partner. */

@@ -30,7 +30,7 @@ struct scan {
     pthread_cond_t more;                  /* a folder to list, or the end */
     struct stk_folder_listing **listings; /* in the order in which they were found */
     uint64_t count;
-    uint64_t capacity;
+    size_t capacity;
     uint64_t next;   /* the first that nobody has taken */
     uint64_t listed; /* those that are done */
     uint64_t bytes;  /* taken by all of them */
@@ -53,24 +53,17 @@ static void note_error(struct scan *scan, const stoker_error *error)
 static void note_limit(struct scan *scan, int code, const char *path, const char *what)
 {
     stoker_error error;
-    const struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
-    (void)stk_error_set(&error, code, STOKER_STAGE_OPEN, &place, "%s", what);
+    (void)stk_refuse_file(&error, code, path, STOKER_NO_OFFSET, "%s", what);
     note_error(scan, &error);
 }
 
 static int make_room(struct scan *scan)
 {
-    if (scan->count < scan->capacity)
-        return STOKER_OK;
-    const uint64_t capacity = scan->capacity < 64 ? 64 : 2 * scan->capacity;
-    struct stk_folder_listing **listings = stk_calloc(capacity, sizeof(listings[0]));
+    struct stk_folder_listing **listings =
+        stk_array_grow(scan->listings, sizeof(scan->listings[0]), scan->count, &scan->capacity, 1);
     if (listings == NULL)
         return STOKER_ENOMEM;
-    if (scan->count > 0)
-        memcpy(listings, scan->listings, scan->count * sizeof(listings[0]));
-    stk_free(scan->listings);
     scan->listings = listings;
-    scan->capacity = capacity;
     return STOKER_OK;
 }
 
@@ -267,17 +260,16 @@ int stk_folder_classes(const struct stk_folder_wish *wish, char **names, uint64_
 {
     struct stk_folder_listing root = { .path = stk_calloc(2, 1) };
     struct stk_folder_wish folders = *wish;
-    const struct stk_place place = stk_at(wish->path, STOKER_NO_OFFSET);
     folders.extensions[0] = '\0'; /* ignore files beside the classes */
     if (root.path == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "scanning");
+        return stk_refuse_file(error, STOKER_ENOMEM, wish->path, STOKER_NO_OFFSET, "scanning");
     root.path[0] = '.';
     int rc = stk_folder_list(&root, &folders, error);
     if (rc == STOKER_OK) {
         rc = sort_names(&root.folders, names, count);
         *name_bytes = root.folders.used;
         if (rc != STOKER_OK)
-            (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "scanning");
+            (void)stk_refuse_file(error, rc, wish->path, STOKER_NO_OFFSET, "scanning");
     }
     stk_folder_listing_free(&root);
     return rc;
@@ -295,14 +287,14 @@ static int64_t wall_clock_ns(void)
 static int check_counts(const struct stk_folder_tree *tree, const struct stk_folder_wish *wish,
                         stoker_error *error)
 {
-    const struct stk_place place = stk_at(wish->path, STOKER_NO_OFFSET);
     if (tree->file_count > 0)
         return STOKER_OK;
-    return stk_error_set(error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
-                         "no file that ends in one of %s in any of its %llu folders, which are the "
-                         "classes; %llu links out of it, pipes or devices were skipped",
-                         wish->extensions, (unsigned long long)tree->class_count,
-                         (unsigned long long)tree->passed_over);
+    return stk_refuse_file(
+        error, STOKER_EEMPTY, wish->path, STOKER_NO_OFFSET,
+        "no file that ends in one of %s in any of its %llu folders, which are the "
+        "classes; %llu links out of it, pipes or devices were skipped",
+        wish->extensions, (unsigned long long)tree->class_count,
+        (unsigned long long)tree->passed_over);
 }
 
 static void free_listings(struct scan *scan)

@@ -155,8 +155,7 @@ int stk_idx_file_open(struct stk_idx_file *out, const char *path, uint64_t max_b
     size_t path_bytes = strlen(path) + 1;
     out->path = stk_calloc(path_bytes, 1);
     if (out->path == NULL) {
-        struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the path");
+        return stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET, "the path");
     }
     memcpy(out->path, path, path_bytes);
     int rc = open_contents(out, max_bytes, error);

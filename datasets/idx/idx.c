@@ -77,14 +77,13 @@ static int take_labels(struct idx *idx, struct stk_idx_file *file, uint64_t max_
     const size_t kept_bytes =
         (size_t)count * (step == 1 && header->dtype == STOKER_DTYPE_UINT8 ? 1 : 8);
     const size_t stored_bytes = (size_t)count * step;
-    struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
     if (kept_bytes > max_bytes)
-        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                             "labels take %zu bytes, at most %llu are allowed", kept_bytes,
-                             (unsigned long long)max_bytes);
+        return stk_refuse_file(error, STOKER_ELIMIT, file->path, STOKER_NO_OFFSET,
+                               "labels take %zu bytes, at most %llu are allowed", kept_bytes,
+                               (unsigned long long)max_bytes);
     if (stk_region_map(&idx->label_memory, kept_bytes) != STOKER_OK)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "labels, %zu bytes",
-                             kept_bytes);
+        return stk_refuse_file(error, STOKER_ENOMEM, file->path, STOKER_NO_OFFSET,
+                               "labels, %zu bytes", kept_bytes);
 
     /* Stored labels go to the end of the memory, so that widening front to back never
      * overwrites one that is still to be read. */
@@ -265,25 +264,25 @@ int stk_idx_open(stoker_dataset **out, const stoker_dataset_ops *ops, const char
 static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                     stoker_error *error)
 {
-    struct stk_place place = STK_NOWHERE;
     int rc = stk_spec_no_parameters(rest, "idx", error);
     if (rc != STOKER_OK)
         return rc;
     if (options->split != NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": idx names its files and has no splits", options->split);
+        return stk_refuse_spec(error, STOKER_EINVAL,
+                               "split \"%s\": idx names its files and has no splits",
+                               options->split);
     const struct stk_spec spec = stk_spec_split(rest, ',');
     if (spec.name_bytes == 0 || (spec.after != NULL && spec.after[0] == '\0'))
-        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"idx:%s\": a file name is empty; write idx:SAMPLES or "
-                             "idx:SAMPLES,LABELS",
-                             rest);
+        return stk_refuse_spec(error, STOKER_ESPEC,
+                               "\"idx:%s\": a file name is empty; write idx:SAMPLES or "
+                               "idx:SAMPLES,LABELS",
+                               rest);
     if (spec.after == NULL)
         return stk_idx_open(out, &idx_ops, rest, NULL, options, error);
 
     char *images_path = stk_calloc(spec.name_bytes + 1, 1);
     if (images_path == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "the path");
+        return stk_refuse_spec(error, STOKER_ENOMEM, "the path");
     memcpy(images_path, rest, spec.name_bytes);
     rc = stk_idx_open(out, &idx_ops, images_path, spec.after, options, error);
     stk_free(images_path);

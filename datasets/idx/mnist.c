@@ -70,17 +70,15 @@ static const char *half_of_split(const char *split)
 static int open_mnist(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                       stoker_error *error)
 {
-    struct stk_place place = STK_NOWHERE;
     if (rest[0] == '\0')
-        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "\"mnist:\" names no directory");
+        return stk_refuse_spec(error, STOKER_ESPEC, "\"mnist:\" names no directory");
     int rc = stk_spec_no_parameters(rest, "mnist", error);
     if (rc != STOKER_OK)
         return rc;
     const char *half = half_of_split(options->split);
     if (half == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": mnist has \"train\" and \"test\"", options->split);
+        return stk_refuse_spec(error, STOKER_EINVAL,
+                               "split \"%s\": mnist has \"train\" and \"test\"", options->split);
     char images_path[PATH_MAX];
     char labels_path[PATH_MAX];
     const struct part images = { half, "images", "idx3" };

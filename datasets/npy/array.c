@@ -105,11 +105,10 @@ int stk_npy_take(struct stk_array *out, struct stk_region *region, const struct 
 int stk_npy_check_count(const struct stk_npy_input *input, const struct stk_npy_header *header,
                         const struct stk_npy_input *first, uint64_t count, stoker_error *error)
 {
-    const struct stk_place place = stk_at(input->name, STOKER_NO_OFFSET);
     return header->lengths[0] == count
                ? STOKER_OK
-               : stk_error_set(error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
-                               "%llu samples along axis 0, but %s has %llu",
-                               (unsigned long long)header->lengths[0], first->name,
-                               (unsigned long long)count);
+               : stk_refuse_file(error, STOKER_EMISMATCH, input->name, STOKER_NO_OFFSET,
+                                 "%llu samples along axis 0, but %s has %llu",
+                                 (unsigned long long)header->lengths[0], first->name,
+                                 (unsigned long long)count);
 }

@@ -7,8 +7,7 @@
 int stk_npy_refuse(const struct stk_npy_input *input, int code, uint64_t offset, const char *what,
                    stoker_error *error)
 {
-    const struct stk_place place = stk_at(input->name, offset);
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "%s", what);
+    return stk_refuse_file(error, code, input->name, offset, "%s", what);
 }
 
 int stk_npy_read(const struct stk_npy_input *input, void *to, size_t bytes, uint64_t at,

@@ -22,11 +22,9 @@ struct opening {
     uint32_t count;
 };
 
-static int refuse(const struct opening *opening, int code, const char *rest, const char *what)
+static int refuse_npy(const struct opening *opening, int code, const char *rest, const char *what)
 {
-    const struct stk_place place = STK_NOWHERE;
-    (void)stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "\"npy:%.256s\": %s", rest,
-                        what);
+    (void)stk_refuse_spec(opening->error, code, "\"npy:%.256s\": %s", rest, what);
     return code;
 }
 
@@ -46,9 +44,9 @@ static int split_pair(struct opening *opening, const char *rest)
     }
     for (uint32_t i = 0; i < opening->count; i++)
         if (opening->items[i].text_bytes == 0)
-            return refuse(opening, STOKER_ESPEC, rest,
-                          "a file name is empty; write npy:X.npy, npy:X.npy,Y.npy or "
-                          "npy:x=X.npy,y=Y.npy");
+            return refuse_npy(opening, STOKER_ESPEC, rest,
+                              "a file name is empty; write npy:X.npy, npy:X.npy,Y.npy or "
+                              "npy:x=X.npy,y=Y.npy");
     return STOKER_OK;
 }
 
@@ -58,9 +56,9 @@ static int split_named(struct opening *opening, const char *rest)
     struct stk_named item;
     while (stk_named_next(&at, true, &item)) {
         if (opening->count == STOKER_FIELDS_MAX)
-            return refuse(opening, STOKER_ELIMIT, rest, "more than 128 arrays");
+            return refuse_npy(opening, STOKER_ELIMIT, rest, "more than 128 arrays");
         if (item.text_bytes == 0)
-            return refuse(opening, STOKER_ESPEC, rest, "a file name is empty: NAME=FILE");
+            return refuse_npy(opening, STOKER_ESPEC, rest, "a file name is empty: NAME=FILE");
         opening->items[opening->count++] = item;
     }
     return STOKER_OK;
@@ -85,7 +83,7 @@ static int open_array(struct stk_array_set *set, const struct opening *opening, 
                                  .max_bytes = opening->options->max_bytes };
     char *path = stk_calloc(item->text_bytes + 1, 1);
     if (path == NULL)
-        return refuse(opening, STOKER_ENOMEM, item->text, "the path");
+        return refuse_npy(opening, STOKER_ENOMEM, item->text, "the path");
     memcpy(path, item->text, item->text_bytes);
     memcpy(wish.name, item->name, sizeof(wish.name));
     int rc = stk_source_open(source, path, opening->error);
@@ -129,7 +127,7 @@ static int open_set(stoker_dataset **out, const struct opening *opening, const c
     struct stk_npy_input *inputs = stk_calloc(opening->count, sizeof(*inputs));
     int rc = STOKER_OK;
     if (set == NULL || inputs == NULL)
-        rc = refuse(opening, STOKER_ENOMEM, rest, "opening");
+        rc = refuse_npy(opening, STOKER_ENOMEM, rest, "opening");
     for (uint32_t i = 0; rc == STOKER_OK && i < opening->count; i++)
         rc = open_array(set, opening, i, inputs);
     if (rc == STOKER_OK) {
@@ -147,7 +145,7 @@ static int open_npy(stoker_dataset **out, const char *rest, const stoker_dataset
 {
     struct opening opening = { .options = options, .error = error };
     if (options->split != NULL)
-        return refuse(&opening, STOKER_EINVAL, rest, "npy names its files and has no splits");
+        return refuse_npy(&opening, STOKER_EINVAL, rest, "npy names its files and has no splits");
     int rc = stk_spec_no_parameters(rest, "npy", error);
     if (rc == STOKER_OK)
         rc = stk_named_begins(rest) && !exists(rest) ? split_named(&opening, rest)

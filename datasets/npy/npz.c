@@ -46,9 +46,9 @@ __attribute__((format(printf, 3, 4))) static int refuse(const struct opening *op
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    const struct stk_place place =
-        stk_at(opening->source == NULL ? NULL : opening->source->path, STOKER_NO_OFFSET);
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "npz: %s", what);
+    return stk_refuse_file(opening->error, code,
+                           opening->source == NULL ? NULL : opening->source->path, STOKER_NO_OFFSET,
+                           "npz: %s", what);
 }
 
 /* ---- members -------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
 /* sample.c - see sample.h. */
 #include "datasets/npy/sample.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "loader/codec/big_endian.h"
+#include "loader/codec/refuse.h"
 
 static bool same_kind(const struct stk_npy_shape *a, const struct stk_npy_shape *b)
 {
@@ -64,20 +64,13 @@ void stk_npy_shape_describe(const struct stk_npy_shape *shape, stoker_field_info
 
 /* ---- the codec ------------------------------------------------------------------ */
 
-static int refuse(stoker_error *error, int code, const char *what)
-{
-    if (error != NULL)
-        (void)snprintf(error->message, sizeof(error->message), "%s", what);
-    return code;
-}
-
 /* Copy elements, in the machine's byte order. */
 static int take_elements(const struct stk_npy_shape *shape, const uint8_t *bytes, size_t size,
                          stoker_row *row, stoker_error *error)
 {
     const stoker_encoded in = { .bytes = bytes, .size = size };
     if (size > row->bytes_max || size % shape->row_bytes != 0)
-        return refuse(error, STOKER_EFORMAT, "the array is longer than those found at open");
+        return stk_refuse(error, STOKER_EFORMAT, "the array is longer than those found at open");
     row->length = shape->rank == 0 ? 1 : size / shape->row_bytes;
     if (size == 0)
         return STOKER_OK;
@@ -106,11 +99,11 @@ static int decode_fields(const void *self, void *scratch, const stoker_encoded *
     stoker_error said = { .message = "" };
     const int rc = stk_npy_parse_sample(&header, in->bytes, in->size, in->size, NULL, &said);
     if (rc != STOKER_OK)
-        return refuse(error, rc, said.message);
+        return stk_refuse(error, rc, "%s", said.message);
     const struct stk_npy_shape one = shape_of(&header);
     if (!same_kind(shape, &one))
-        return refuse(error, STOKER_EFORMAT,
-                      "the array has another type or shape than those found at open");
+        return stk_refuse(error, STOKER_EFORMAT,
+                          "the array has another type or shape than those found at open");
     return take_elements(shape, in->bytes + header.header_bytes, in->size - header.header_bytes,
                          &rows[0], error);
 }
@@ -123,8 +116,8 @@ static int decode_whole(const struct stk_npy_shape *shape, bool has_header,
     const int rc =
         (has_header ? decode_fields : decode_elements)(shape, NULL, in, &whole, 1, error);
     if (rc == STOKER_OK && whole.length != shape->lengths[0])
-        return refuse(error, STOKER_EFORMAT,
-                      "the array has another length than those found at open");
+        return stk_refuse(error, STOKER_EFORMAT,
+                          "the array has another length than those found at open");
     return rc;
 }
 

@@ -97,9 +97,8 @@ static int check_row(const struct synth_bytes *synth, stoker_error *error)
     for (uint32_t axis = 0; axis < synth->shape.rank; axis++) {
         if (__builtin_mul_overflow(bytes, synth->shape.lengths[axis], &bytes) ||
             bytes > ROW_BYTES_MAX) {
-            struct stk_place place = STK_NOWHERE;
-            return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
-                                 "synth:bytes: shape: a sample is longer than 1 GiB");
+            return stk_refuse_spec(error, STOKER_ELIMIT,
+                                   "synth:bytes: shape: a sample is longer than 1 GiB");
         }
     }
     return STOKER_OK;
@@ -129,13 +128,12 @@ static int read_parameters(struct synth_bytes *synth, const char *text, stoker_e
 int stk_synth_bytes_open(stoker_dataset **out, const char *parameters,
                          const stoker_dataset_options *options, stoker_error *error)
 {
-    struct stk_place place = STK_NOWHERE;
     if (options->split != NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": synth:bytes has no splits", options->split);
+        return stk_refuse_spec(error, STOKER_EINVAL, "split \"%s\": synth:bytes has no splits",
+                               options->split);
     struct synth_bytes *synth = stk_calloc(1, sizeof(*synth));
     if (synth == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, NULL, NULL);
     int rc = read_parameters(synth, parameters, error);
     if (rc == STOKER_OK)
         rc = stoker_dataset_create(out, &ops, synth, error);

@@ -86,11 +86,9 @@ static int read_split(struct stk_synth_images *images, const stoker_dataset_opti
                       stoker_error *error)
 {
     const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
-    struct stk_place place = STK_NOWHERE;
     if (options->split != NULL && !test && strcmp(options->split, "train") != 0)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": %s has \"train\" and \"test\"", options->split,
-                             images->artist->name);
+        return stk_refuse_spec(error, STOKER_EINVAL, "split \"%s\": %s has \"train\" and \"test\"",
+                               options->split, images->artist->name);
     images->key = stk_mix64(images->seed) ^ (test ? 0x7465737400000000U : 0);
     return STOKER_OK;
 }
@@ -138,10 +136,9 @@ int stk_synth_images_open(stoker_dataset **out, const struct stk_synth_artist *a
                           const char *parameters, const stoker_dataset_options *options,
                           stoker_error *error)
 {
-    struct stk_place place = STK_NOWHERE;
     struct stk_synth_images *images = stk_calloc(1, sizeof(*images));
     if (images == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, NULL);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, NULL, NULL);
     *images =
         (struct stk_synth_images){ .count = artist->count, .size = artist->size, .artist = artist };
     set_calls(images);

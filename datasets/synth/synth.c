@@ -25,10 +25,9 @@ static int open_synth(stoker_dataset **out, const char *rest, const stoker_datas
         if (strlen(kinds[i].name) == name_bytes && memcmp(kinds[i].name, rest, name_bytes) == 0)
             return kinds[i].open(out, parameters, options, error);
     }
-    struct stk_place place = STK_NOWHERE;
-    return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                         "synth:%.*s: the kinds are digits, pictures and bytes",
-                         (int)(name_bytes < 64 ? name_bytes : 64), rest);
+    return stk_refuse_spec(error, STOKER_ESPEC,
+                           "synth:%.*s: the kinds are digits, pictures and bytes",
+                           (int)(name_bytes < 64 ? name_bytes : 64), rest);
 }
 
 /* One seed both draws the images and splits them. */

@@ -24,11 +24,9 @@
 
 static int make_files(struct stk_tar_index *index, uint32_t count, stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     index->files = stk_calloc(count, sizeof(index->files[0]));
     if (index->files == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place,
-                             "tar: the list of archives");
+        return stk_refuse_spec(error, STOKER_ENOMEM, "tar: the list of archives");
     index->file_count = count;
     for (uint32_t i = 0; i < count; i++)
         index->files[i].source = (struct stk_source)STK_SOURCE_CLOSED;
@@ -226,7 +224,6 @@ static void copy_piece(struct stk_tar_index *index, const struct piece *piece, s
 static int put_together(struct stk_tar_index *index, struct scan *scan,
                         const struct stk_tar_wish *wish, stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     if (scan->error.code == STOKER_ENOMEM) {
         if (error != NULL)
             *error = scan->error;
@@ -235,7 +232,7 @@ static int put_together(struct stk_tar_index *index, struct scan *scan,
     if (scan->failed || !add_up(index, scan, wish))
         return STOKER_EFORMAT;
     if (!take_memory(index, scan, wish))
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar: the index");
+        return stk_refuse_spec(error, STOKER_ENOMEM, "tar: the index");
     size_t at = 0;
     uint64_t keys_at = 0;
     for (uint32_t i = 0; i < scan->names->count; i++) {
@@ -251,13 +248,12 @@ static int put_together(struct stk_tar_index *index, struct scan *scan,
 static int index_together(struct stk_tar_index *index, const struct stk_name_list *names,
                           const struct stk_tar_wish *wish, stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     const uint32_t threads = stk_threads_together(names->count);
     struct scan *scan = stk_calloc(1, sizeof(*scan));
     struct piece *pieces = stk_calloc(names->count, sizeof(pieces[0]));
     int rc = STOKER_ENOMEM;
     if (scan == NULL || pieces == NULL) {
-        (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &place, "tar: the list of archives");
+        (void)stk_refuse_spec(error, rc, "tar: the list of archives");
     } else {
         *scan = (struct scan){ .index = index, .names = names, .wish = *wish, .pieces = pieces };
         scan->wish.bytes_max /= threads;
@@ -280,16 +276,15 @@ static int check_count(const struct stk_tar_index *index, const struct stk_tar_w
 {
     const struct stk_tar_counts *counts = &index->counts;
     const uint64_t others = counts->unknown + counts->keyless + counts->other_files;
-    const struct stk_place place =
-        stk_at(index->files[index->file_count - 1].path, STOKER_NO_OFFSET);
     if (index->count > 0)
         return STOKER_OK;
-    return stk_error_set(error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &place,
-                         "tar: no KEY.%s among %llu members; stepped over: %llu "
-                         "links, %llu devices, %llu stray names, %llu others",
-                         wish->fields[0].extensions, (unsigned long long)counts->members,
-                         (unsigned long long)counts->links, (unsigned long long)counts->devices,
-                         (unsigned long long)counts->strays, (unsigned long long)others);
+    return stk_refuse_file(error, STOKER_EEMPTY, index->files[index->file_count - 1].path,
+                           STOKER_NO_OFFSET,
+                           "tar: no KEY.%s among %llu members; stepped over: %llu "
+                           "links, %llu devices, %llu stray names, %llu others",
+                           wish->fields[0].extensions, (unsigned long long)counts->members,
+                           (unsigned long long)counts->links, (unsigned long long)counts->devices,
+                           (unsigned long long)counts->strays, (unsigned long long)others);
 }
 
 static int index_in_order(struct stk_tar_index *index, const struct stk_name_list *names,

@@ -327,9 +327,8 @@ static int wish_for_fields(struct opening *opening)
         stk_member_fields_default(&opening->fields);
     else if (stk_member_fields_parse(&opening->fields, opening->list, &what, &item, &item_bytes) !=
              STOKER_OK) {
-        const struct stk_place place = STK_NOWHERE;
-        return stk_error_set(opening->base.error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "tar: fields: \"%.*s\": %s", item_bytes, item, what);
+        return stk_refuse_spec(opening->base.error, STOKER_ESPEC, "tar: fields: \"%.*s\": %s",
+                               item_bytes, item, what);
     }
     for (uint32_t i = 0; i < opening->fields.count; i++) {
         const struct stk_member_field *field = &opening->fields.at[i];
@@ -418,11 +417,10 @@ static int open_archives(stoker_dataset **out, const struct opening *opening)
 static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                     stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     if (options->split != NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "split \"%s\": tar names its archives and has no splits",
-                             options->split);
+        return stk_refuse_spec(error, STOKER_EINVAL,
+                               "split \"%s\": tar names its archives and has no splits",
+                               options->split);
     struct opening opening = { .base = STK_OPENING_INIT("tar", error),
                                .wish.bytes_max = options->max_bytes };
     int rc = read_spec(&opening, rest);

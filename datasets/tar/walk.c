@@ -41,9 +41,8 @@ int stk_tar_walk_create(struct stk_tar_walk **out, const struct stk_source *sour
                         stoker_error *error)
 {
     struct stk_tar_walk *walk = stk_calloc(1, sizeof(*walk));
-    const struct stk_place place = stk_at(source->path, STOKER_NO_OFFSET);
     if (walk == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "tar");
+        return stk_refuse_file(error, STOKER_ENOMEM, source->path, STOKER_NO_OFFSET, "tar");
     walk->source = source;
     *out = walk;
     return STOKER_OK;

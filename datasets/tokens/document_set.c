@@ -30,12 +30,11 @@ __attribute__((format(printf, 3, 4))) static int refuse(stoker_error *error, int
                                                         const char *format, ...)
 {
     char what[STK_LINE_BYTES];
-    const struct stk_place place = STK_NOWHERE;
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "documents: %s", what);
+    return stk_refuse_spec(error, code, "documents: %s", what);
 }
 
 /* ---- callbacks ------------------------------------------------------------------ */

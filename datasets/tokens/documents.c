@@ -27,7 +27,7 @@ enum {
 /* Starts of documents in a part of the stream, in order. */
 struct starts {
     uint64_t *at;
-    uint64_t count, room;
+    size_t count, capacity;
 };
 
 struct finding {
@@ -44,34 +44,24 @@ struct finding {
     stoker_error failure;
 };
 
-static int refuse(const char *path, int code, uint64_t offset, const char *what,
-                  stoker_error *error)
-{
-    const struct stk_place place = stk_at(path, offset);
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "tokens: %s", what);
-}
-
 /* ---- the list of a piece -------------------------------------------------------- */
 
 static int add_start(struct finding *finding, struct starts *starts, const char *path,
                      uint64_t start, stoker_error *error)
 {
-    if (starts->count == starts->room) {
-        const uint64_t room = starts->room == 0 ? FIRST_STARTS : starts->room * 2;
-        const uint64_t more = room - starts->room;
-        /* A list has room for up to twice its starts. */
+    if (starts->count == starts->capacity) {
+        const uint64_t more = starts->count < FIRST_STARTS ? FIRST_STARTS : starts->count;
+        /* A list has memory for up to twice its starts. */
         if (atomic_fetch_add_explicit(&finding->starts_found, more, memory_order_relaxed) + more >
             2 * finding->starts_max + FIRST_STARTS * finding->piece_count)
-            return refuse(path, STOKER_ELIMIT, STOKER_NO_OFFSET,
-                          "the index of documents exceeds max_bytes", error);
-        uint64_t *larger = stk_calloc((size_t)room, sizeof(larger[0]));
+            return stk_refuse_file(error, STOKER_ELIMIT, path, STOKER_NO_OFFSET,
+                                   "tokens: the index of documents exceeds max_bytes");
+        uint64_t *larger = stk_array_grow(starts->at, sizeof(starts->at[0]), starts->count,
+                                          &starts->capacity, (size_t)more);
         if (larger == NULL)
-            return refuse(path, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error);
-        if (starts->count > 0)
-            memcpy(larger, starts->at, (size_t)starts->count * sizeof(larger[0]));
-        stk_free(starts->at);
+            return stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET,
+                                   "tokens: the index of documents");
         starts->at = larger;
-        starts->room = room;
     }
     starts->at[starts->count++] = start;
     return STOKER_OK;
@@ -179,9 +169,10 @@ static void *scan(void *argument)
         if (piece >= finding->piece_count)
             break;
         stoker_error error;
-        const int rc = block == NULL ? refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET,
-                                              "the index of documents", &error)
-                                     : scan_piece(finding, piece, block, &error);
+        const int rc = block == NULL
+                           ? stk_refuse_file(&error, STOKER_ENOMEM, NULL, STOKER_NO_OFFSET,
+                                             "tokens: the index of documents")
+                           : scan_piece(finding, piece, block, &error);
         if (rc != STOKER_OK) {
             note_failure(finding, piece, &error);
             break;
@@ -245,14 +236,14 @@ static int take_sequence(const struct finding *finding, const struct stk_token_f
     if (rc != STOKER_OK)
         return rc;
     if (length > INT32_MAX)
-        return refuse(file->index_path, STOKER_EFORMAT, place_of(&in->lengths), "a negative length",
-                      error);
+        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path, place_of(&in->lengths),
+                               "tokens: a negative length");
     if (offset != *tokens * finding->tokens->token_bytes)
-        return refuse(file->index_path, STOKER_EFORMAT, place_of(&in->offsets),
-                      "a sequence does not begin where the one before it ends", error);
+        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path, place_of(&in->offsets),
+                               "tokens: a sequence does not begin where the one before it ends");
     if (length > file->count - *tokens)
-        return refuse(file->index_path, STOKER_EFORMAT, place_of(&in->lengths),
-                      "a sequence ends beyond the file of tokens", error);
+        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path, place_of(&in->lengths),
+                               "tokens: a sequence ends beyond the file of tokens");
     *tokens += length;
     return STOKER_OK;
 }
@@ -269,8 +260,9 @@ static int take_boundary(const struct stk_token_file *file, struct index_reading
     const bool last = in->documents.next == in->documents.count;
     if (*boundary < before || *boundary > file->sequences || (first && *boundary != 0) ||
         (last && *boundary != file->sequences))
-        return refuse(file->index_path, STOKER_EFORMAT, place_of(&in->documents),
-                      "the documents do not ascend from 0 to the number of sequences", error);
+        return stk_refuse_file(
+            error, STOKER_EFORMAT, file->index_path, place_of(&in->documents),
+            "tokens: the documents do not ascend from 0 to the number of sequences");
     return STOKER_OK;
 }
 
@@ -327,7 +319,8 @@ static int read_indices(struct finding *finding, stoker_error *error)
     struct index_reading *in = stk_calloc(1, sizeof(*in));
     int rc = STOKER_OK;
     if (in == NULL)
-        return refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error);
+        return stk_refuse_file(error, STOKER_ENOMEM, NULL, STOKER_NO_OFFSET,
+                               "tokens: the index of documents");
     for (uint32_t i = 0; i < finding->tokens->file_count && rc == STOKER_OK; i++)
         rc = open_index(finding, i, in, error);
     stk_free(in);
@@ -344,11 +337,11 @@ static int join(struct finding *finding, stoker_error *error)
     for (uint64_t i = 0; i < finding->piece_count; i++)
         count += finding->pieces[i].count;
     if (count > finding->starts_max)
-        return refuse(tokens->files[0].path, STOKER_ELIMIT, STOKER_NO_OFFSET,
-                      "the index of documents exceeds max_bytes", error);
+        return stk_refuse_file(error, STOKER_ELIMIT, tokens->files[0].path, STOKER_NO_OFFSET,
+                               "tokens: the index of documents exceeds max_bytes");
     if (stk_region_map(&tokens->start_memory, (size_t)(count + 1) * sizeof(uint64_t)) != STOKER_OK)
-        return refuse(tokens->files[0].path, STOKER_ENOMEM, STOKER_NO_OFFSET,
-                      "the index of documents", error);
+        return stk_refuse_file(error, STOKER_ENOMEM, tokens->files[0].path, STOKER_NO_OFFSET,
+                               "tokens: the index of documents");
     tokens->starts = tokens->start_memory.base;
     uint64_t *at = tokens->starts;
     for (uint64_t i = 0; i < finding->piece_count; i++) {
@@ -381,7 +374,8 @@ static int scan_all(struct finding *finding, stoker_error *error)
 {
     finding->ranges = stk_calloc((size_t)finding->piece_count, sizeof(finding->ranges[0]));
     if (finding->ranges == NULL)
-        return refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error);
+        return stk_refuse_file(error, STOKER_ENOMEM, NULL, STOKER_NO_OFFSET,
+                               "tokens: the index of documents");
     (void)cut(finding->tokens, finding->ranges);
     finding->failed_piece = UINT64_MAX;
     pthread_mutex_init(&finding->lock, NULL);
@@ -399,13 +393,15 @@ int stk_tokens_find_documents(struct stk_tokens *tokens, uint64_t bytes_max, sto
     const bool marked = tokens->eos != STK_TOKENS_NONE || tokens->bos != STK_TOKENS_NONE;
     assert(tokens->starts == NULL);
     if (!marked && !tokens->has_index)
-        return refuse(tokens->files[0].path, STOKER_ESPEC, STOKER_NO_OFFSET,
-                      "documents need eos=TOKEN or bos=TOKEN, or files of Megatron", error);
+        return stk_refuse_file(
+            error, STOKER_ESPEC, tokens->files[0].path, STOKER_NO_OFFSET,
+            "tokens: documents need eos=TOKEN or bos=TOKEN, or files of Megatron");
     struct finding finding = { .tokens = tokens, .starts_max = bytes_max / sizeof(uint64_t) };
     finding.piece_count = marked ? cut(tokens, NULL) : tokens->file_count;
     finding.pieces = stk_calloc((size_t)finding.piece_count, sizeof(finding.pieces[0]));
     if (finding.pieces == NULL)
-        return refuse(NULL, STOKER_ENOMEM, STOKER_NO_OFFSET, "the index of documents", error);
+        return stk_refuse_file(error, STOKER_ENOMEM, NULL, STOKER_NO_OFFSET,
+                               "tokens: the index of documents");
     int rc = marked ? scan_all(&finding, error) : read_indices(&finding, error);
     if (rc == STOKER_OK)
         rc = join(&finding, error);

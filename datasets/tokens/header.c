@@ -38,9 +38,8 @@ __attribute__((format(printf, 4, 5))) static int refuse(const struct opening *op
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    const struct stk_place place = stk_at(opening->source->path, offset);
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "%s: %s",
-                         opening->wish->format, what);
+    return stk_refuse_file(opening->error, code, opening->source->path, offset, "%s: %s",
+                           opening->wish->format, what);
 }
 
 /* ---- llm.c ---------------------------------------------------------------------- */
@@ -325,19 +324,18 @@ static int take_header(struct opening *opening, uint8_t begin[BEGIN_BYTES], uint
 static int find_index(struct stk_token_file *file, const struct stk_tokens_wish *wish,
                       stoker_error *error)
 {
-    const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
     const bool megatron = wish->layout == STK_TOKENS_MEGATRON;
     const bool is_idx = ends_with(file->path, ".idx"), is_bin = ends_with(file->path, ".bin");
     if (file->index_path != NULL || (!megatron && wish->layout != STK_TOKENS_ANY))
         return STOKER_OK; /* known since the first attempt, or none */
     if (megatron && !is_idx && !is_bin)
-        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "%s: a pair of Megatron is named X.bin or X.idx", wish->format);
+        return stk_refuse_file(error, STOKER_ESPEC, file->path, STOKER_NO_OFFSET,
+                               "%s: a pair of Megatron is named X.bin or X.idx", wish->format);
     if (!is_idx && !is_bin)
         return STOKER_OK;
     char *other = with_end(file->path, is_idx ? ".bin" : ".idx");
     if (other == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "its path");
+        return stk_refuse_file(error, STOKER_ENOMEM, file->path, STOKER_NO_OFFSET, "its path");
     if (is_idx) {
         file->index_path = file->path;
         file->path = other;

@@ -29,14 +29,6 @@ struct opening {
     atomic_uint next;
 };
 
-static int refuse(const struct opening *opening, int code, const char *path, const char *what,
-                  stoker_error *error)
-{
-    const struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "%s: %s", opening->wish->format,
-                         what);
-}
-
 /* ---- opening -------------------------------------------------------------------- */
 
 static int open_file(const struct opening *opening, uint32_t index, stoker_error *error)
@@ -81,15 +73,18 @@ static int join_files(struct opening *opening, stoker_error *error)
         (void)snprintf(what, sizeof(what), "tokens of %s, but the first file's are %s",
                        stoker_dtype_name(dtype), stoker_dtype_name(tokens->dtype));
         if (dtype != tokens->dtype)
-            return refuse(opening, STOKER_EMISMATCH, file->path, what, error);
+            return stk_refuse_file(error, STOKER_EMISMATCH, file->path, STOKER_NO_OFFSET, "%s: %s",
+                                   opening->wish->format, what);
         file->first = tokens->count;
         tokens->has_index = tokens->has_index && file->index_path != NULL;
         if (__builtin_add_overflow(tokens->count, file->count, &tokens->count))
-            return refuse(opening, STOKER_ELIMIT, file->path, "more than 2^64 tokens", error);
+            return stk_refuse_file(error, STOKER_ELIMIT, file->path, STOKER_NO_OFFSET,
+                                   "%s: more than 2^64 tokens", opening->wish->format);
     }
     return tokens->count > 0
                ? STOKER_OK
-               : refuse(opening, STOKER_EEMPTY, tokens->files[0].path, "no tokens", error);
+               : stk_refuse_file(error, STOKER_EEMPTY, tokens->files[0].path, STOKER_NO_OFFSET,
+                                 "%s: no tokens", opening->wish->format);
 }
 
 static bool token_fits(int64_t token, stoker_dtype dtype)
@@ -111,7 +106,8 @@ static int check_marks(struct opening *opening, stoker_error *error)
             continue;
         (void)snprintf(what, sizeof(what), "%s %lld is no %s", i == 0 ? "eos" : "bos",
                        (long long)marks[i], stoker_dtype_name(tokens->dtype));
-        return refuse(opening, STOKER_EINVAL, tokens->files[0].path, what, error);
+        return stk_refuse_file(error, STOKER_EINVAL, tokens->files[0].path, STOKER_NO_OFFSET,
+                               "%s: %s", opening->wish->format, what);
     }
     tokens->eos = marks[0];
     tokens->bos = marks[1];
@@ -140,14 +136,16 @@ static int take_names(struct opening *opening, const struct stk_name_list *names
     opening->headers = stk_calloc(names->count, sizeof(opening->headers[0]));
     opening->done = stk_calloc(names->count, sizeof(opening->done[0]));
     if (tokens->files == NULL || opening->headers == NULL || opening->done == NULL)
-        return refuse(opening, STOKER_ENOMEM, NULL, "the list of files", error);
+        return stk_refuse_file(error, STOKER_ENOMEM, NULL, STOKER_NO_OFFSET,
+                               "%s: the list of files", opening->wish->format);
     for (; tokens->file_count < names->count; tokens->file_count++) {
         const char *name = stk_name_at(names, tokens->file_count);
         struct stk_token_file *file = &tokens->files[tokens->file_count];
         file->fd = -1;
         file->path = stk_calloc(strlen(name) + 1, 1);
         if (file->path == NULL)
-            return refuse(opening, STOKER_ENOMEM, name, "its path", error);
+            return stk_refuse_file(error, STOKER_ENOMEM, name, STOKER_NO_OFFSET, "%s: its path",
+                                   opening->wish->format);
         memcpy(file->path, name, strlen(name));
     }
     return STOKER_OK;
@@ -237,8 +235,7 @@ static int map_file(struct stk_token_file *file, stoker_error *error)
     if (file->fd < 0)
         stk_source_close(&source);
     if (mapped == MAP_FAILED) {
-        const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "mapping it");
+        return stk_refuse_file(error, STOKER_ENOMEM, file->path, STOKER_NO_OFFSET, "mapping it");
     }
     file->mapped = mapped;
     return STOKER_OK;

@@ -6,8 +6,9 @@
 #include "datasets/tokens/window.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "loader/codec/refuse.h"
 
 enum { STRETCH_TOKENS = 4096 };
 
@@ -181,14 +182,6 @@ static void fill_document_ids(const struct parts *part, int64_t *out)
         out[i] = (int64_t)part->document;
 }
 
-static int refuse_parts(const struct stk_window *window, stoker_error *error)
-{
-    (void)snprintf(error->message, sizeof(error->message),
-                   "the window has parts of more than %u documents; documents_max allows more",
-                   window->documents_max);
-    return STOKER_ELIMIT;
-}
-
 /* Fill one field that follows from the parts of documents. */
 static int fill(const struct stk_window *window, enum stk_window_field field,
                 const stoker_encoded *in, stoker_row *row, stoker_error *error)
@@ -205,7 +198,10 @@ static int fill(const struct stk_window *window, enum stk_window_field field,
         else if (field == STK_WINDOW_DOCUMENT_IDS)
             fill_document_ids(&part, row->data);
         else if (field == STK_WINDOW_CU_SEQLENS && count == window->documents_max)
-            return refuse_parts(window, error);
+            return stk_refuse(
+                error, STOKER_ELIMIT,
+                "the window has parts of more than %u documents; documents_max allows more",
+                window->documents_max);
         else if (field == STK_WINDOW_CU_SEQLENS)
             numbers[count] = (int32_t)part.begin;
         longest = length > longest ? length : longest;
@@ -240,17 +236,14 @@ static int make_field(const struct stk_window *window, enum stk_window_field fie
                       const stoker_encoded *in, stoker_row *row, stoker_error *error)
 {
     const uint32_t skipped = field == STK_WINDOW_TARGETS ? window->tokens->token_bytes : 0;
-    if (in->size != stk_window_tokens(window) * window->tokens->token_bytes) {
-        (void)snprintf(error->message, sizeof(error->message), "%zu bytes for a window", in->size);
-        return STOKER_EFORMAT;
-    }
+    if (in->size != stk_window_tokens(window) * window->tokens->token_bytes)
+        return stk_refuse(error, STOKER_EFORMAT, "%zu bytes for a window", in->size);
     if (field > STK_WINDOW_TARGETS)
         return fill(window, field, in, row, error);
     if (convert_tokens(window, in->bytes + skipped, row->data, window->length))
         return STOKER_OK;
-    (void)snprintf(error->message, sizeof(error->message), "a token does not fit %s",
-                   stoker_dtype_name(window->dtype));
-    return STOKER_EFORMAT;
+    return stk_refuse(error, STOKER_EFORMAT, "a token does not fit %s",
+                      stoker_dtype_name(window->dtype));
 }
 
 static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,

@@ -23,17 +23,9 @@ struct opening {
     uint32_t count;
 };
 
-static int refuse(const struct opening *opening, int code, const char *what, const char *at)
-{
-    const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "mix: %s, not \"%.60s\"",
-                         what, at);
-}
-
 static int no_memory(const struct opening *opening)
 {
-    const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(opening->error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "mix: the spec");
+    return stk_refuse_spec(opening->error, STOKER_ENOMEM, "mix: the spec");
 }
 
 /* Cut "WEIGHT*(SPEC)" off the beginning of *rest. */
@@ -43,9 +35,11 @@ static int take_term(const struct opening *opening, const char **rest, double *w
     const char *star = strchr(*rest, '*');
     const char *behind = star == NULL ? "" : star + 1;
     if (star == NULL || star > *rest + strcspn(*rest, "(") || !stk_spec_operand(&behind, operand))
-        return refuse(opening, STOKER_ESPEC, "write mix:WEIGHT*(SPEC)+WEIGHT*(SPEC)", *rest);
+        return stk_refuse_spec(opening->error, STOKER_ESPEC,
+                               "mix: write mix:WEIGHT*(SPEC)+WEIGHT*(SPEC), not \"%.60s\"", *rest);
     if (stk_number_parse(*rest, (size_t)(star - *rest), weight) != STK_NUMBER)
-        return refuse(opening, STOKER_ESPEC, "a weight is a decimal number, like 0.7", *rest);
+        return stk_refuse_spec(opening->error, STOKER_ESPEC,
+                               "mix: a weight is a decimal number, like 0.7, not \"%.60s\"", *rest);
     *rest = behind;
     return STOKER_OK;
 }
@@ -65,12 +59,14 @@ static int take_terms(struct opening *opening, const char **rest)
         if (rc != STOKER_OK)
             return rc;
         if (i + 1 > STOKER_MIX_SOURCES_MAX)
-            return refuse(opening, STOKER_ELIMIT, "at most 4096 data sets", *rest);
+            return stk_refuse_spec(opening->error, STOKER_ELIMIT,
+                                   "mix: at most 4096 data sets, not \"%.60s\"", *rest);
         opening->count = i + 1;
         if (*rest[0] == '\0' || *rest[0] == '?')
             return STOKER_OK;
         if (*rest[0] != '+')
-            return refuse(opening, STOKER_ESPEC, "'+' and WEIGHT*(SPEC) must follow", *rest);
+            return stk_refuse_spec(opening->error, STOKER_ESPEC,
+                                   "mix: '+' and WEIGHT*(SPEC) must follow, not \"%.60s\"", *rest);
     }
 }
 

@@ -25,21 +25,20 @@ struct opening {
     char plain[]; /* the spec without the parameters of views */
 };
 
-static int refuse(const struct opening *opening, int code, const char *value, const char *what)
+static int refuse_value(const struct opening *opening, int code, const char *value,
+                        const char *what)
 {
-    const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(opening->error, code, STOKER_STAGE_OPEN, &place, "\"%.64s\": %s", value,
-                         what);
+    return stk_refuse_spec(opening->error, code, "\"%.64s\": %s", value, what);
 }
 
 /* Choose the split of the spec or of the options, which must agree if both give one. The format gets it, unless the spec
  * has test=. */
-static int take_split(struct opening *opening)
+static int choose_split(struct opening *opening)
 {
     const char *asked = opening->options.split;
     const char *given = opening->wish.split;
     if (given[0] != '\0' && asked != NULL && strcmp(asked, given) != 0)
-        return refuse(opening, STOKER_EINVAL, asked, "the spec asks for another split");
+        return refuse_value(opening, STOKER_EINVAL, asked, "the spec asks for another split");
     const char *split = given[0] != '\0' ? given : asked;
     if (opening->wish.test[0] == '\0') {
         opening->options.split = split;
@@ -48,8 +47,8 @@ static int take_split(struct opening *opening)
     opening->options.split = NULL;
     opening->side = split == NULL ? "train" : split;
     if (strcmp(opening->side, "train") != 0 && strcmp(opening->side, "test") != 0)
-        return refuse(opening, STOKER_EINVAL, opening->side,
-                      "with test= in the spec, the splits are train and test");
+        return refuse_value(opening, STOKER_EINVAL, opening->side,
+                            "with test= in the spec, the splits are train and test");
     return STOKER_OK;
 }
 
@@ -58,9 +57,10 @@ static int read_share(const struct opening *opening, double *out)
 {
     const char *text = opening->wish.test;
     if (stk_number_parse(text, strlen(text), out) != STK_NUMBER)
-        return refuse(opening, STOKER_ESPEC, text, "test is a share of the samples, like 0.1");
+        return refuse_value(opening, STOKER_ESPEC, text,
+                            "test is a share of the samples, like 0.1");
     if (!(*out > 0.0 && *out < 1.0))
-        return refuse(opening, STOKER_EINVAL, text, "test is above 0 and below 1");
+        return refuse_value(opening, STOKER_EINVAL, text, "test is above 0 and below 1");
     return STOKER_OK;
 }
 
@@ -76,7 +76,7 @@ static int read_split(const struct opening *opening, stoker_split *split)
     const bool is_flag = wish->stratified[0] == '\0' || strcmp(wish->stratified, "0") == 0 ||
                          strcmp(wish->stratified, "1") == 0;
     if (!is_flag)
-        return refuse(opening, STOKER_ESPEC, wish->stratified, "stratified is 0 or 1");
+        return refuse_value(opening, STOKER_ESPEC, wish->stratified, "stratified is 0 or 1");
     split->stratified = wish->stratified[0] == '1';
     if (wish->seed[0] == '\0')
         return STOKER_OK;
@@ -84,8 +84,8 @@ static int read_split(const struct opening *opening, stoker_split *split)
     split->seed = strtoull(wish->seed, &end, 10);
     return digits <= 19 && wish->seed[digits] == '\0'
                ? STOKER_OK
-               : refuse(opening, STOKER_ESPEC, wish->seed,
-                        "seed is a decimal number of up to 19 digits");
+               : refuse_value(opening, STOKER_ESPEC, wish->seed,
+                              "seed is a decimal number of up to 19 digits");
 }
 
 /* Put a view around *dataset, and drop the data set itself. */
@@ -107,7 +107,7 @@ static int wrap_balance(const struct opening *opening, stoker_dataset **dataset)
     int rc =
         strcmp(opening->wish.weighted, "balanced") == 0
             ? stoker_dataset_balance(&view, *dataset, opening->error)
-            : refuse(
+            : refuse_value(
                   opening, STOKER_ESPEC, opening->wish.weighted,
                   "weighted is \"balanced\"; weights of your own are the loader's order.weights");
     stoker_dataset_close(dataset);
@@ -119,15 +119,15 @@ static int open_wrapped(stoker_dataset **out, struct opening *opening, stk_open_
 {
     stoker_dataset *dataset = NULL;
     const struct stk_spec_wish *wish = &opening->wish;
-    int rc = take_split(opening);
+    int rc = choose_split(opening);
     if (rc == STOKER_OK && wish->test[0] == '\0' && wish->stratified[0] != '\0')
-        rc = refuse(opening, STOKER_ESPEC, wish->stratified,
-                    wish->format_reads_test
-                        ? "stratified: this format reads test= itself, and cannot do that"
-                        : "stratified needs test=");
+        rc = refuse_value(opening, STOKER_ESPEC, wish->stratified,
+                          wish->format_reads_test
+                              ? "stratified: this format reads test= itself, and cannot do that"
+                              : "stratified needs test=");
     if (rc == STOKER_OK && wish->test[0] == '\0' && wish->seed[0] != '\0' &&
         !wish->format_reads_seed)
-        rc = refuse(opening, STOKER_ESPEC, wish->seed, "seed needs test=");
+        rc = refuse_value(opening, STOKER_ESPEC, wish->seed, "seed needs test=");
     if (rc == STOKER_OK)
         rc = open_plain(&dataset, opening->plain, &opening->options, opening->error);
     if (rc == STOKER_OK && wish->test[0] != '\0')
@@ -141,8 +141,7 @@ static int open_wrapped(stoker_dataset **out, struct opening *opening, stk_open_
 
 static int refuse_spec(stoker_error *error, int code, const char *what)
 {
-    const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "%s", what);
+    return stk_refuse_spec(error, code, "%s", what);
 }
 
 int stk_views_open(stoker_dataset **out, const char *spec, const struct stk_format *format,

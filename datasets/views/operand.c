@@ -8,11 +8,9 @@
 int stk_spec_open(stoker_dataset **out, struct stk_spec_text operand, const char *format,
                   const stoker_dataset_options *options, stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     char *spec = stk_calloc(operand.bytes + 1, 1);
     if (spec == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "%s: the spec",
-                             format);
+        return stk_refuse_spec(error, STOKER_ENOMEM, "%s: the spec", format);
     memcpy(spec, operand.at, operand.bytes);
     const int rc = stoker_dataset_open(out, spec, options, error);
     stk_free(spec);

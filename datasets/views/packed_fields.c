@@ -237,10 +237,9 @@ static void write_field(const struct stk_packed *packed, uint32_t bit, const voi
 int stk_packed_fill(const struct stk_packed *packed, const void *tokens, const int32_t *starts,
                     uint32_t count, stoker_row *rows, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     uint64_t at;
     if (packed->dtype != packed->stored && !fits_all(packed, tokens, &at))
-        return stk_error_set(error, STOKER_EFORMAT, STOKER_STAGE_DECODE, &nowhere,
+        return stk_error_set(error, STOKER_EFORMAT, STOKER_STAGE_DECODE, NULL,
                              "packed: token %" PRIu64 " of the row does not fit %s", at,
                              stoker_dtype_name(packed->dtype));
     for (uint32_t i = 0; i < packed->field_count; i++)

@@ -114,7 +114,7 @@ static int add_items(void *context, uint64_t document, uint64_t length)
 }
 
 /* Make room for `more` rows and the end of the last, at least doubling it. */
-static int grow(struct packing *packing, uint64_t more)
+static int grow_rows(struct packing *packing, uint64_t more)
 {
     struct stk_packed_rows *rows = packing->rows;
     const uint64_t needed = rows->row_count + more + 1;
@@ -173,7 +173,7 @@ static int pack_blocks(struct packing *packing, stoker_error *error)
             continue;
         const uint32_t row_count =
             stk_fit_pack(&packing->fit, packing->lengths, packing->item_count, packing->row_of);
-        rc = grow(packing, row_count);
+        rc = grow_rows(packing, row_count);
         if (rc != STOKER_OK)
             continue;
         write_rows(packing, begin, row_count);
@@ -211,7 +211,6 @@ static int take_memory(struct packing *packing, uint32_t items_max)
 static int pack_all(struct stk_packed_rows *rows, const struct stk_packed_task *task,
                     uint32_t items_max, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     struct packing packing = { .task = task, .rows = rows };
     int rc = take_memory(&packing, items_max);
     if (rc == STOKER_OK)
@@ -223,34 +222,32 @@ static int pack_all(struct stk_packed_rows *rows, const struct stk_packed_task *
     stk_free(packing.piece);
     stk_free(packing.cursor);
     if (rc == STOKER_ENOMEM)
-        (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &nowhere,
-                            "packed: the table of %" PRIu64 " documents and pieces",
-                            rows->item_count);
+        (void)stk_refuse_spec(error, rc, "packed: the table of %" PRIu64 " documents and pieces",
+                              rows->item_count);
     if (rc == STOKER_ECHANGED)
-        (void)stk_error_set(error, rc, STOKER_STAGE_OPEN, &nowhere,
-                            "packed: the data set gave other lengths when asked again");
+        (void)stk_refuse_spec(error, rc,
+                              "packed: the data set gave other lengths when asked again");
     return rc;
 }
 
 int stk_packed_rows_make(struct stk_packed_rows *rows, const struct stk_packed_task *task,
                          stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     const uint64_t count = stoker_dataset_get_info(task->documents)->count;
     struct survey survey = { .task = task, .rows = rows, .error = error };
     *rows = (struct stk_packed_rows){ .row_count = 0 };
     assert(task->block >= 1);
     if (count > STK_PACKED_DOCUMENTS_MAX)
-        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &nowhere,
-                             "packed: %" PRIu64 " documents, at most 2^32 - 1", count);
+        return stk_refuse_spec(error, STOKER_ELIMIT,
+                               "packed: %" PRIu64 " documents, at most 2^32 - 1", count);
     int rc = walk(task, 0, count, survey_one, &survey, error);
     if (rc == STOKER_OK && rows->item_count == 0)
-        rc = stk_error_set(error, STOKER_EEMPTY, STOKER_STAGE_OPEN, &nowhere,
-                           "packed: all %" PRIu64 " documents are empty", count);
+        rc = stk_refuse_spec(error, STOKER_EEMPTY, "packed: all %" PRIu64 " documents are empty",
+                             count);
     if (rc == STOKER_OK && survey.block_items_max >= UINT32_MAX)
-        rc = stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &nowhere,
-                           "packed: %" PRIu64 " documents and pieces in one block",
-                           survey.block_items_max);
+        rc = stk_refuse_spec(error, STOKER_ELIMIT,
+                             "packed: %" PRIu64 " documents and pieces in one block",
+                             survey.block_items_max);
     if (rc == STOKER_OK)
         rc = pack_all(rows, task, (uint32_t)survey.block_items_max, error);
     if (rc != STOKER_OK)

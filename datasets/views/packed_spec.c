@@ -37,11 +37,9 @@ static const struct word field_names[] = {
     { "max_seqlen", STOKER_PACKED_MAX_SEQLEN }
 };
 
-static int refuse(stoker_error *error, const char *what, const char *at)
+static int refuse_packing(stoker_error *error, const char *what, const char *at)
 {
-    const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                         "packed: %s, not \"%.60s\"", what, at);
+    return stk_refuse_spec(error, STOKER_ESPEC, "packed: %s, not \"%.60s\"", what, at);
 }
 
 /* ---- values ------------------------------------------------------------------------------------ */
@@ -62,10 +60,11 @@ static int read_fields(uint32_t *out, const char *text, stoker_error *error)
         const struct word *word =
             find(field_names, sizeof(field_names) / sizeof(field_names[0]), name);
         if (word == NULL)
-            return refuse(error,
-                          "fields are a list of tokens, inputs, targets, positions, documents, "
-                          "cu_seqlens and max_seqlen",
-                          text);
+            return refuse_packing(
+                error,
+                "fields are a list of tokens, inputs, targets, positions, documents, "
+                "cu_seqlens and max_seqlen",
+                text);
         fields |= word->value;
         at += name.bytes;
         if (at[0] == '\0')
@@ -97,13 +96,13 @@ static int read_texts(stoker_packing *packing, const struct texts *texts, stoker
                  (struct stk_spec_text){ .at = texts->long_documents,
                                          .bytes = strlen(texts->long_documents) });
         if (way == NULL)
-            return refuse(error, "long is refuse, split or crop", texts->long_documents);
+            return refuse_packing(error, "long is refuse, split or crop", texts->long_documents);
         packing->long_documents = (stoker_long_documents)way->value;
     }
     if (texts->padding[0] != '\0' && !read_integer(&packing->padding, texts->padding))
-        return refuse(error, "padding is an integer of up to 18 digits", texts->padding);
+        return refuse_packing(error, "padding is an integer of up to 18 digits", texts->padding);
     if (texts->ignored[0] != '\0' && !read_integer(&packing->ignored, texts->ignored))
-        return refuse(error, "ignored is an integer of up to 18 digits", texts->ignored);
+        return refuse_packing(error, "ignored is an integer of up to 18 digits", texts->ignored);
     if (texts->field[0] != '\0')
         packing->field = texts->field;
     return texts->fields[0] == '\0' ? STOKER_OK
@@ -144,10 +143,9 @@ static bool read_length(uint64_t *out, const char *rest, const char *colon)
 static int open_documents(stoker_dataset **out, struct stk_spec_text operand,
                           const stoker_dataset_options *options, stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     char *spec = stk_calloc(operand.bytes + 1, 1);
     if (spec == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "packed: the spec");
+        return stk_refuse_spec(error, STOKER_ENOMEM, "packed: the spec");
     memcpy(spec, operand.at, operand.bytes);
     const int rc = stoker_dataset_open(out, spec, options, error);
     stk_free(spec);
@@ -165,8 +163,8 @@ static int open_packed(stoker_dataset **out, const char *rest,
     const char *behind = colon == NULL ? "" : colon + 1;
     if (colon == NULL || !read_length(&packing.length, rest, colon) ||
         !stk_spec_operand(&behind, &operand) || (behind[0] != '\0' && behind[0] != '?'))
-        return refuse(error, "write packed:LENGTH:(SPEC), or packed:LENGTH:(SPEC)?block=N&...",
-                      rest);
+        return refuse_packing(
+            error, "write packed:LENGTH:(SPEC), or packed:LENGTH:(SPEC)?block=N&...", rest);
     int rc = behind[0] == '\0' ? STOKER_OK : read_parameters(&packing, &texts, behind + 1, error);
     if (rc == STOKER_OK)
         rc = open_documents(&documents, operand, options, error);

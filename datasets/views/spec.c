@@ -64,14 +64,12 @@ static const struct key *key_named(const struct key keys[KEYS], struct stk_spec_
 
 static int take_value(const struct key *key, struct stk_spec_text value, stoker_error *error)
 {
-    const struct stk_place place = STK_NOWHERE;
     if (key->value[0] != '\0')
-        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "%s: given twice in one spec", key->name);
+        return stk_refuse_spec(error, STOKER_ESPEC, "%s: given twice in one spec", key->name);
     if (value.bytes == 0 || value.bytes >= STK_PARAMETER_BYTES_MAX)
-        return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                             "%s: the value has %zu bytes; 1 to %d are allowed", key->name,
-                             value.bytes, STK_PARAMETER_BYTES_MAX - 1);
+        return stk_refuse_spec(error, STOKER_ESPEC,
+                               "%s: the value has %zu bytes; 1 to %d are allowed", key->name,
+                               value.bytes, STK_PARAMETER_BYTES_MAX - 1);
     memcpy(key->value, value.at, value.bytes);
     key->value[value.bytes] = '\0';
     return STOKER_OK;

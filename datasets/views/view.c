@@ -19,9 +19,7 @@ int stk_view_refuse(const struct stk_view_making *making, int code, const char *
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    const struct stk_place place = STK_NOWHERE;
-    return stk_error_set(making->error, code, STOKER_STAGE_OPEN, &place, "%s: %s", making->name,
-                         what);
+    return stk_refuse_spec(making->error, code, "%s: %s", making->name, what);
 }
 
 uint64_t stk_view_mix(uint64_t key, uint64_t word)
@@ -218,13 +216,12 @@ static int weights(const void *self, const uint64_t *ids, uint32_t count, double
 int stk_view_class_labels(const stoker_dataset *dataset, const uint64_t *ids, uint32_t count,
                           int64_t *labels_out, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     if (dataset->ops->values == NULL ||
         dataset->fields[dataset->label].info.part != STOKER_NO_PART) {
-        (void)stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPEN, &nowhere,
-                            "classes are counted from labels that the data set has in memory; "
-                            "those of %s are read or made sample by sample",
-                            dataset->ops->name);
+        (void)stk_refuse_spec(error, STOKER_ENOTSUP,
+                              "classes are counted from labels that the data set has in memory; "
+                              "those of %s are read or made sample by sample",
+                              dataset->ops->name);
         return STOKER_ENOTSUP;
     }
     const int rc =

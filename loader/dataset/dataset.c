@@ -15,10 +15,9 @@
 
 /* ---- answers of the callbacks --------------------------------------------------- */
 
-static int refuse(stoker_error *error, int code, const char *name, const char *what)
+static int refuse_set(stoker_error *error, int code, const char *name, const char *what)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &nowhere, "%s: %s", name, what);
+    return stk_refuse_spec(error, code, "%s: %s", name, what);
 }
 
 /* A class index is an int64, so a set that describes classes without such a label contradicts itself. */
@@ -65,8 +64,9 @@ static int check_parts(const stoker_dataset *dataset, stoker_error *error)
     if ((one_row || (!info->dense && info->rows == NULL)) &&
         files_are_consistent(dataset->ops, info, dataset->row_bytes))
         return STOKER_OK;
-    return refuse(error, STOKER_EINVAL, dataset->ops->name,
-                  "file_count, encoded_bytes_max, has_paths, dense and rows contradict each other");
+    return refuse_set(
+        error, STOKER_EINVAL, dataset->ops->name,
+        "file_count, encoded_bytes_max, has_paths, dense and rows contradict each other");
 }
 
 /* ---- life ----------------------------------------------------------------------- */
@@ -80,19 +80,20 @@ static int describe(stoker_dataset *dataset, stoker_error *error)
     const int rc = dataset->ops->describe(dataset->self, (void *)&room);
     if (rc == STOKER_OK &&
         !stk_room_fits(&room, STK_SIZE_UP_TO(stoker_dataset_info, description), sizeof(*info)))
-        return refuse(error, STOKER_EINVAL, name,
-                      "describe() changed struct_size, or set members that this version does not "
-                      "know");
+        return refuse_set(
+            error, STOKER_EINVAL, name,
+            "describe() changed struct_size, or set members that this version does not "
+            "know");
     stk_struct_read(info, sizeof(*info), &room, room.size);
     stoker_error said;
     if (rc != STOKER_OK)
-        return refuse(error, stk_callback_failed(rc, "describe()", &said), name, said.message);
+        return refuse_set(error, stk_callback_failed(rc, "describe()", &said), name, said.message);
     if (info->count == 0)
-        return refuse(error, STOKER_EEMPTY, name,
-                      "the data set holds no samples: describe() set count to 0");
+        return refuse_set(error, STOKER_EEMPTY, name,
+                          "the data set holds no samples: describe() set count to 0");
     if (!label_is_consistent(dataset->ops, info))
-        return refuse(error, STOKER_EINVAL, name,
-                      "labels are int64 or float32, and only int64 ones have classes");
+        return refuse_set(error, STOKER_EINVAL, name,
+                          "labels are int64 or float32, and only int64 ones have classes");
     return STOKER_OK;
 }
 
@@ -100,13 +101,14 @@ static int describe(stoker_dataset *dataset, stoker_error *error)
 static int copy_ops(stoker_dataset *dataset, const stoker_dataset_ops *ops, stoker_error *error)
 {
     if (!stk_struct_fits(ops, STK_SIZE_UP_TO(stoker_dataset_ops, describe), sizeof(*ops)))
-        return refuse(error, STOKER_EINVAL, "dataset create",
-                      "ops->struct_size is not set, or it has callbacks that this version does not "
-                      "know");
+        return refuse_set(
+            error, STOKER_EINVAL, "dataset create",
+            "ops->struct_size is not set, or it has callbacks that this version does not "
+            "know");
     stk_struct_read(&dataset->own, sizeof(dataset->own), ops, ops->struct_size);
     dataset->ops = &dataset->own;
     if (ops->name == NULL || ops->describe == NULL)
-        return refuse(error, STOKER_EINVAL, "dataset create", "ops' name or describe is NULL");
+        return refuse_set(error, STOKER_EINVAL, "dataset create", "ops' name or describe is NULL");
     return STOKER_OK;
 }
 
@@ -122,17 +124,17 @@ static int fill_in(stoker_dataset *dataset, const stoker_dataset_ops *ops, stoke
     if (rc != STOKER_OK)
         return rc;
     rc = stk_stamps_take(&dataset->stamps, dataset->ops, dataset->self, dataset->info.file_count);
-    return rc < 0 ? refuse(error, rc, dataset->ops->name, "dataset create") : STOKER_OK;
+    return rc < 0 ? refuse_set(error, rc, dataset->ops->name, "dataset create") : STOKER_OK;
 }
 
 int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, void *self,
                           stoker_error *error)
 {
     if (out == NULL || ops == NULL)
-        return refuse(error, STOKER_EINVAL, "dataset create", "out or ops is NULL");
+        return refuse_set(error, STOKER_EINVAL, "dataset create", "out or ops is NULL");
     stoker_dataset *dataset = stk_calloc(1, sizeof(*dataset));
     if (dataset == NULL)
-        return refuse(error, STOKER_ENOMEM, ops->name, "dataset create");
+        return refuse_set(error, STOKER_ENOMEM, ops->name, "dataset create");
     dataset->self = self;
     const int rc = fill_in(dataset, ops, error);
     if (rc == STOKER_OK) {

@@ -14,25 +14,16 @@
 #include "loader/base/struct_size.h"
 #include "loader/dataset/dataset.h"
 
-__attribute__((format(printf, 3, 4))) static int refuse(const stoker_dataset *dataset,
-                                                        stoker_error *error, const char *format,
-                                                        ...)
+__attribute__((format(printf, 3, 4))) static int refuse_fields(const stoker_dataset *dataset,
+                                                               stoker_error *error,
+                                                               const char *format, ...)
 {
     char line[STK_LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    const struct stk_place nowhere = STK_NOWHERE;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &nowhere, "%s: %s",
-                         dataset->ops->name, line);
-}
-
-static int fail(const stoker_dataset *dataset, int code, stoker_error *error, const char *what)
-{
-    const struct stk_place nowhere = STK_NOWHERE;
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &nowhere, "%s: %s", dataset->ops->name,
-                         what);
+    return stk_refuse_spec(error, STOKER_EINVAL, "%s: %s", dataset->ops->name, line);
 }
 
 /* ---- what the callbacks describe ---- */
@@ -63,23 +54,25 @@ static int ask_for_fields(stoker_dataset *dataset, stoker_error *error)
     stoker_dataset_info *info = &dataset->info;
     const bool asks = dataset->ops->field != NULL;
     if (!asks && info->part_count > 1)
-        return refuse(dataset, error,
-                      "part_count is %" PRIu32 ", but without field() a sample has one part: "
-                      "leave it 0, or 1",
-                      info->part_count);
+        return refuse_fields(dataset, error,
+                             "part_count is %" PRIu32
+                             ", but without field() a sample has one part: "
+                             "leave it 0, or 1",
+                             info->part_count);
     if (!asks) {
         info->field_count = info->label_dtype == STOKER_DTYPE_NONE ? 1 : 2;
         info->part_count = 1;
     }
     if (info->field_count == 0 || info->field_count > STOKER_FIELDS_MAX ||
         info->part_count > STOKER_FIELDS_MAX)
-        return refuse(dataset, error,
-                      "%" PRIu32 " fields and %" PRIu32 " parts; 1 to %d and 0 to %d are possible",
-                      info->field_count, info->part_count, STOKER_FIELDS_MAX, STOKER_FIELDS_MAX);
+        return refuse_fields(
+            dataset, error,
+            "%" PRIu32 " fields and %" PRIu32 " parts; 1 to %d and 0 to %d are possible",
+            info->field_count, info->part_count, STOKER_FIELDS_MAX, STOKER_FIELDS_MAX);
     dataset->fields = stk_calloc(info->field_count, sizeof(dataset->fields[0]));
     dataset->part_fields = stk_calloc(info->part_count + 1, sizeof(dataset->part_fields[0]));
     if (dataset->fields == NULL || dataset->part_fields == NULL)
-        return fail(dataset, STOKER_ENOMEM, error, "the fields");
+        return stk_refuse_spec(error, STOKER_ENOMEM, "%s: the fields", dataset->ops->name);
     for (uint32_t i = 0; i < info->field_count; i++) {
         stoker_field_info *field = &dataset->fields[i].info;
         if (!asks) {
@@ -91,11 +84,13 @@ static int ask_for_fields(stoker_dataset *dataset, stoker_error *error)
         const int rc = dataset->ops->field(dataset->self, i, (void *)&room);
         stoker_error said;
         if (rc != 0)
-            return fail(dataset, stk_callback_failed(rc, "field()", &said), error, said.message);
+            return stk_refuse_spec(error, stk_callback_failed(rc, "field()", &said), "%s: %s",
+                                   dataset->ops->name, said.message);
         if (!stk_room_fits(&room, STK_SIZE_UP_TO(stoker_field_info, sizes_differ), sizeof(*field)))
-            return fail(dataset, STOKER_EINVAL, error,
-                        "field() changed struct_size, or set members that this version does not "
-                        "know");
+            return stk_refuse_spec(
+                error, STOKER_EINVAL,
+                "%s: field() changed struct_size, or set members that this version does not know",
+                dataset->ops->name);
         stk_struct_read(field, sizeof(*field), &room, room.size);
     }
     return 0;
@@ -132,19 +127,19 @@ static int check_kind(const stoker_dataset *dataset, const stoker_field_info *fi
 {
     const bool pixels = field->kind == STOKER_FIELD_IMAGE || field->kind == STOKER_FIELD_MASK;
     if (field->kind > STOKER_FIELD_BYTES)
-        return refuse(dataset, error, "field \"%s\": kind %d is unknown", field->name,
-                      (int)field->kind);
+        return refuse_fields(dataset, error, "field \"%s\": kind %d is unknown", field->name,
+                             (int)field->kind);
     if (pixels && (field->rank != 3 || field->varies))
-        return refuse(dataset, error,
-                      "field \"%s\": an image or mask has three axes: height, width, channels",
-                      field->name);
+        return refuse_fields(
+            dataset, error,
+            "field \"%s\": an image or mask has three axes: height, width, channels", field->name);
     if (field->kind == STOKER_FIELD_BYTES &&
         (field->rank != 1 || !field->varies || field->dtype != STOKER_DTYPE_UINT8))
-        return refuse(dataset, error, "field \"%s\": bytes are a varying number of uint8",
-                      field->name);
+        return refuse_fields(dataset, error, "field \"%s\": bytes are a varying number of uint8",
+                             field->name);
     if (!pixels && (field->pixels_max > 0 || field->sizes_differ))
-        return refuse(dataset, error, "field \"%s\": only images and masks differ in size",
-                      field->name);
+        return refuse_fields(dataset, error, "field \"%s\": only images and masks differ in size",
+                             field->name);
     return 0;
 }
 
@@ -153,22 +148,23 @@ static int check_field(stoker_dataset *dataset, uint32_t index, stoker_error *er
     struct stk_field *field = &dataset->fields[index];
     const stoker_field_info *info = &field->info;
     if (!is_name(info->name))
-        return refuse(dataset, error,
-                      "field %" PRIu32 ": a name has 1 to %d bytes of letters, digits and \"_-.\"",
-                      index, STOKER_FIELD_NAME_BYTES - 1);
+        return refuse_fields(dataset, error,
+                             "field %" PRIu32
+                             ": a name has 1 to %d bytes of letters, digits and \"_-.\"",
+                             index, STOKER_FIELD_NAME_BYTES - 1);
     for (uint32_t other = 0; other < index; other++)
         if (strcmp(dataset->fields[other].info.name, info->name) == 0)
-            return refuse(dataset, error, "two fields have the name \"%s\"", info->name);
+            return refuse_fields(dataset, error, "two fields have the name \"%s\"", info->name);
     if (info->rank >= STOKER_RANK_MAX || (info->varies && info->rank == 0) || !measure(field))
-        return refuse(dataset, error,
-                      "field \"%s\": its type or shape is impossible, or larger than memory",
-                      info->name);
+        return refuse_fields(dataset, error,
+                             "field \"%s\": its type or shape is impossible, or larger than memory",
+                             info->name);
     if (info->part != STOKER_NO_PART && info->part >= dataset->info.part_count)
-        return refuse(dataset, error, "field \"%s\": part %" PRIu32 " of %" PRIu32, info->name,
-                      info->part, dataset->info.part_count);
+        return refuse_fields(dataset, error, "field \"%s\": part %" PRIu32 " of %" PRIu32,
+                             info->name, info->part, dataset->info.part_count);
     if (info->part == STOKER_NO_PART && info->varies && dataset->ops->make == NULL)
-        return refuse(dataset, error, "field \"%s\" varies, which values() cannot fill",
-                      info->name);
+        return refuse_fields(dataset, error, "field \"%s\" varies, which values() cannot fill",
+                             info->name);
     return check_kind(dataset, info, error);
 }
 
@@ -185,14 +181,14 @@ static int group_by_part(stoker_dataset *dataset, stoker_error *error)
         if (part->count == 0)
             part->first = i;
         if (part->first + part->count != i)
-            return refuse(dataset, error,
-                          "field \"%s\": the fields of part %" PRIu32 " are not consecutive",
-                          field->name, field->part);
+            return refuse_fields(dataset, error,
+                                 "field \"%s\": the fields of part %" PRIu32 " are not consecutive",
+                                 field->name, field->part);
         part->count++;
     }
     for (uint32_t part = 0; part < dataset->info.part_count; part++)
         if (dataset->part_fields[part].count == 0)
-            return refuse(dataset, error, "part %" PRIu32 " fills no field", part);
+            return refuse_fields(dataset, error, "part %" PRIu32 " fills no field", part);
     return 0;
 }
 
@@ -203,12 +199,12 @@ static int check_callbacks(const stoker_dataset *dataset, stoker_error *error)
     for (uint32_t i = 0; i < dataset->info.field_count; i++)
         lacks_values = lacks_values || dataset->fields[i].info.part == STOKER_NO_PART;
     if (dataset->info.part_count > 0 && ops->locate == NULL)
-        return refuse(dataset, error, "it has parts but no locate()");
+        return refuse_fields(dataset, error, "it has parts but no locate()");
     if (dataset->info.part_count > 0 && ops->make != NULL)
-        return refuse(dataset, error, "make() is for data sets without parts");
+        return refuse_fields(dataset, error, "make() is for data sets without parts");
     if (lacks_values && ops->values == NULL && ops->make == NULL)
-        return refuse(dataset, error,
-                      "a field has no part, and there is neither values() nor make()");
+        return refuse_fields(dataset, error,
+                             "a field has no part, and there is neither values() nor make()");
     return 0;
 }
 

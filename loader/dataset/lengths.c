@@ -8,8 +8,8 @@
 
 enum { PARTS_AT_ONCE = STOKER_FIELDS_MAX }; /* 8 KiB of the stack */
 
-static int refuse(const stoker_dataset *dataset, uint32_t field, uint64_t id, int code,
-                  const char *what, stoker_error *error)
+static int refuse_length(const stoker_dataset *dataset, uint32_t field, uint64_t id, int code,
+                         const char *what, stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     place.sample = id;
@@ -23,11 +23,11 @@ static int length_of_part(const stoker_dataset *dataset, uint32_t field, uint64_
 {
     const size_t entry_bytes = dataset->fields[field].entry_bytes;
     if (part->codec != NULL)
-        return refuse(dataset, field, id, STOKER_ENOTSUP,
-                      "its lengths are only known when it is decoded", error);
+        return refuse_length(dataset, field, id, STOKER_ENOTSUP,
+                             "its lengths are only known when it is decoded", error);
     if (part->extent.bytes % entry_bytes != 0)
-        return refuse(dataset, field, id, STOKER_EFORMAT,
-                      "the bytes of its part are no multiple of an entry's", error);
+        return refuse_length(dataset, field, id, STOKER_EFORMAT,
+                             "the bytes of its part are no multiple of an entry's", error);
     *out = part->extent.bytes / entry_bytes;
     return STOKER_OK;
 }
@@ -39,8 +39,9 @@ static int lengths_of_parts(const stoker_dataset *dataset, uint32_t field, const
     const uint32_t part_count = dataset->info.part_count;
     const uint32_t own = dataset->fields[field].info.part;
     if (own == STOKER_NO_PART)
-        return refuse(dataset, field, ids[0], STOKER_ENOTSUP,
-                      "it is made sample by sample, and the data set has no lengths()", error);
+        return refuse_length(dataset, field, ids[0], STOKER_ENOTSUP,
+                             "it is made sample by sample, and the data set has no lengths()",
+                             error);
     while (count > 0) {
         const uint32_t most = PARTS_AT_ONCE / part_count;
         const uint32_t run = count < most ? count : most;
@@ -68,23 +69,23 @@ static int lengths_told(const stoker_dataset *dataset, uint32_t field, const uin
     const int rc = dataset->ops->lengths(dataset->self, field, ids, count, out);
     stoker_error said;
     if (rc != STOKER_OK)
-        return refuse(dataset, field, ids[0], stk_callback_failed(rc, "lengths()", &said),
-                      said.message, error);
+        return refuse_length(dataset, field, ids[0], stk_callback_failed(rc, "lengths()", &said),
+                             said.message, error);
     return STOKER_OK;
 }
 
 int stoker_dataset_lengths(const stoker_dataset *dataset, uint32_t field, const uint64_t *ids,
                            uint32_t count, uint64_t *out, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     if (dataset == NULL || ids == NULL || out == NULL || field >= dataset->info.field_count)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "dataset, ids or out is NULL, or there is no such field");
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "dataset, ids or out is NULL, or there is no such field");
     const stoker_field_info *info = &dataset->fields[field].info;
     const uint64_t most = info->rank == 0 ? 1 : info->shape[0];
     for (uint32_t i = 0; i < count; i++) {
         if (ids[i] >= dataset->info.count)
-            return refuse(dataset, field, ids[i], STOKER_EINVAL, "there is no such sample", error);
+            return refuse_length(dataset, field, ids[i], STOKER_EINVAL, "there is no such sample",
+                                 error);
         out[i] = most;
     }
     if (!info->varies || count == 0)
@@ -94,7 +95,7 @@ int stoker_dataset_lengths(const stoker_dataset *dataset, uint32_t field, const 
                        : lengths_of_parts(dataset, field, ids, count, out, error);
     for (uint32_t i = 0; rc == STOKER_OK && i < count; i++)
         if (out[i] > most)
-            return refuse(dataset, field, ids[i], STOKER_EFORMAT, "it is longer than its shape",
-                          error);
+            return refuse_length(dataset, field, ids[i], STOKER_EFORMAT,
+                                 "it is longer than its shape", error);
     return rc;
 }

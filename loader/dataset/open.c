@@ -94,18 +94,15 @@ void stoker_dataset_options_init_sized(stoker_dataset_options *options, size_t s
 static int copy_given(stoker_dataset_options *options, const stoker_dataset_options *given,
                       stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     *options = defaults;
     if (given == NULL)
         return 0;
     if (!stk_struct_fits(given, OPTIONS_FIRST, sizeof(*given)))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             STK_STRUCT_REFUSAL, "stoker_dataset_options", given->struct_size,
-                             sizeof(*given), "STOKER_DATASET_OPTIONS_INIT");
+        return stk_refuse_option(error, STOKER_EINVAL, STK_STRUCT_REFUSAL, "stoker_dataset_options",
+                                 given->struct_size, sizeof(*given), "STOKER_DATASET_OPTIONS_INIT");
     stk_struct_read(options, sizeof(*options), given, given->struct_size);
     if (options->max_bytes == 0)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "max_bytes 0 leaves no room for any file");
+        return stk_refuse_option(error, STOKER_EINVAL, "max_bytes 0 leaves no room for any file");
     if (options->max_bytes > UNPACKED_BYTES_MAX)
         options->max_bytes = UNPACKED_BYTES_MAX;
     return 0;
@@ -153,10 +150,8 @@ int stoker_dataset_open(stoker_dataset **out, const char *spec,
     int rc = copy_given(&asked, options, error);
     if (rc < 0)
         return rc;
-    struct stk_place place = STK_NOWHERE;
     if (out == NULL || spec == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
-                             "out or spec is NULL");
+        return stk_refuse_spec(error, STOKER_EINVAL, "out or spec is NULL");
     const char *rest;
     const struct stk_format *format = format_of_spec(spec, &rest);
     return stk_views_open(out, spec, format, rest, &asked, open_plain, error);

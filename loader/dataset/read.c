@@ -299,16 +299,14 @@ static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *r
 int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
                                stoker_error *error)
 {
-    struct stk_place place = STK_NOWHERE;
     if (dataset == NULL || rows == NULL || id >= dataset->info.count)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
-                             "dataset or rows is NULL, or there is no such sample");
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "dataset or rows is NULL, or there is no such sample");
     for (uint32_t i = 0; i < dataset->info.field_count; i++)
         if (rows[i].data != NULL && rows[i].bytes_max < dataset->fields[i].bytes)
-            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
-                                 "field \"%s\" has room for %zu bytes, and needs %zu",
-                                 dataset->fields[i].info.name, rows[i].bytes_max,
-                                 dataset->fields[i].bytes);
+            return stk_refuse_option(
+                error, STOKER_EINVAL, "field \"%s\" has room for %zu bytes, and needs %zu",
+                dataset->fields[i].info.name, rows[i].bytes_max, dataset->fields[i].bytes);
     if (dataset->ops->make != NULL)
         return make_sample(dataset, id, rows, error);
     stoker_row exact[STOKER_FIELDS_MAX] = { { .data = NULL } };
@@ -327,12 +325,11 @@ int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoke
 int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, size_t row_bytes,
                         stoker_label *label, stoker_error *error)
 {
-    struct stk_place place = STK_NOWHERE;
     if (dataset == NULL || row == NULL || row_bytes < dataset->row_bytes ||
         dataset->fields[0].info.varies)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
-                             "dataset or row is NULL, row_bytes is less than a row, or field 0 "
-                             "varies");
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "dataset or row is NULL, row_bytes is less than a row, or field 0 "
+                                 "varies");
     stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = row_bytes } };
     stoker_label found = { .index = 0 };
     if (label != NULL && dataset->label >= 0)

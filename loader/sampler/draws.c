@@ -44,15 +44,6 @@ static uint32_t first_stranger(const uint64_t *ids, uint32_t n, uint64_t count)
     return i;
 }
 
-static int refuse(uint64_t epoch, uint64_t position, int code, const char *what,
-                  stoker_error *error)
-{
-    const struct stk_place nowhere = STK_NOWHERE;
-    return stk_error_set(error, code, STOKER_STAGE_LOCATE, &nowhere,
-                         "order.ids, epoch %llu, position %llu: %s", (unsigned long long)epoch,
-                         (unsigned long long)position, what);
-}
-
 static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, uint64_t first,
                uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
 {
@@ -63,15 +54,19 @@ static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, ui
     const int rc = draws->own(draws->self, epoch, first, stride, n, ids, &said);
     if (rc != 0) {
         const int code = stk_callback_code(rc, "it", &said);
-        return refuse(epoch, first, code,
-                      said.message[0] != '\0' ? said.message : stoker_strerror(code), error);
+        return stk_error_set(error, code, STOKER_STAGE_LOCATE, NULL,
+                             "order.ids, epoch %llu, position %llu: %s", (unsigned long long)epoch,
+                             (unsigned long long)first,
+                             said.message[0] != '\0' ? said.message : stoker_strerror(code));
     }
     const uint32_t bad = first_stranger(ids, n, count);
     if (bad == n)
         return 0;
     (void)snprintf(what, sizeof(what), "id %llu of a data set of %llu samples",
                    (unsigned long long)ids[bad], (unsigned long long)count);
-    return refuse(epoch, first + bad * stride, STOKER_EINVAL, what, error);
+    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, NULL,
+                         "order.ids, epoch %llu, position %llu: %s", (unsigned long long)epoch,
+                         (unsigned long long)first + bad * stride, what);
 }
 
 int stk_draws_ids(const struct stk_draws *draws, uint64_t count, uint64_t seed, uint64_t epoch,

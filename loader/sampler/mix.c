@@ -208,11 +208,10 @@ static int map_block(const struct stk_mix *mix, struct stk_mix_cursor *cursor, u
     return STOKER_OK;
 }
 
-static int refuse(int code, uint64_t epoch, uint64_t position, stoker_error *error)
+static int refuse_position(int code, uint64_t epoch, uint64_t position, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     return stk_error_set(
-        error, code, STOKER_STAGE_LOCATE, &nowhere,
+        error, code, STOKER_STAGE_LOCATE, NULL,
         code == STOKER_ELIMIT
             ? "mix, epoch %llu, position %llu: more than 2^62 samples from the start"
             : "mix, epoch %llu, position %llu: no memory for the changed weights",
@@ -226,13 +225,13 @@ int stk_mix_ids(const struct stk_mix *mix, struct stk_mix_cursor *cursor, uint64
         return STOKER_OK;
     const uint64_t last = stk_mix_position(mix, epoch, first + (n - 1) * stride);
     if (last >= STK_SAMPLER_COUNT_MAX)
-        return refuse(STOKER_ELIMIT, epoch, first, error);
+        return refuse_position(STOKER_ELIMIT, epoch, first, error);
     const uint64_t position = last - (n - 1) * stride;
     for (uint32_t done = 0; done < n; done += BLOCK) {
         const uint32_t block = n - done < BLOCK ? n - done : BLOCK;
         const int rc = map_block(mix, cursor, position + done * stride, stride, block, ids + done);
         if (rc != STOKER_OK)
-            return refuse(rc, epoch, first + done * stride, error);
+            return refuse_position(rc, epoch, first + done * stride, error);
     }
     return STOKER_OK;
 }
