@@ -1,11 +1,11 @@
 /* member_fields.c - see member_fields.h. */
 #include "datasets/member_fields.h"
+#include "datasets/parameters.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "datasets/named.h"
 #include "loader/codec/kinds.h"
 
 /* The text after the last dot, or all of it. */

@@ -8,6 +8,7 @@
  * read opens its file and closes it.
  */
 #include "datasets/folder/pairs.h"
+#include "datasets/parameters.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 #include <sys/stat.h>
 
 #include "datasets/folder/pair_list.h"
-#include "datasets/named.h"
 #include "datasets/npy/sample.h"
 #include "datasets/opening.h"
 #include "datasets/source.h"

@@ -5,12 +5,14 @@
  *
  * Labels lie in memory, one byte each if they have one byte in the file.
  */
-#include "datasets/idx/idx.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "datasets/axes.h"
 #include "datasets/formats.h"
 #include "datasets/gzip.h"
 #include "datasets/idx/file.h"
@@ -138,6 +140,15 @@ static int open_labels(struct idx *idx, const char *path, uint64_t max_bytes, st
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
+/* Set is_image from dtype, rank and shape of a row: uint8 with two axes is a gray image and gets a
+ * third axis; uint8 with three axes, the last of 1..4, is an image. */
+static void find_image(stoker_dataset_info *info)
+{
+    if (info->dtype == STOKER_DTYPE_UINT8 && info->rank == 2)
+        info->shape[info->rank++] = 1;
+    info->is_image = info->dtype == STOKER_DTYPE_UINT8 && info->rank == 3 && info->shape[2] <= 4;
+}
+
 static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct idx *idx = self;
@@ -158,7 +169,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         out->rows = (const uint8_t *)idx->images.unpacked.base + header->header_bytes;
     for (uint32_t axis = 0; axis < out->rank; axis++)
         out->shape[axis] = header->lengths[axis + 1];
-    stk_axes_find_image(out);
+    find_image(out);
     return STOKER_OK;
 }
 
@@ -223,7 +234,7 @@ static void destroy(void *self)
     }
 
 static const stoker_dataset_ops idx_ops = IDX_OPS("idx");
-const stoker_dataset_ops stk_mnist_ops = IDX_OPS("mnist");
+static const stoker_dataset_ops mnist_ops = IDX_OPS("mnist");
 
 /* ---- open ----------------------------------------------------------------------- */
 
@@ -239,9 +250,9 @@ static int open_both(struct idx *idx, const char *images_path, const char *label
     return open_labels(idx, labels_path, options->max_bytes, error);
 }
 
-int stk_idx_open(stoker_dataset **out, const stoker_dataset_ops *ops, const char *images_path,
-                 const char *labels_path, const stoker_dataset_options *options,
-                 stoker_error *error)
+static int open_pair(stoker_dataset **out, const stoker_dataset_ops *ops, const char *images_path,
+                     const char *labels_path, const stoker_dataset_options *options,
+                     stoker_error *error)
 {
     struct stk_place place = stk_at(images_path, STOKER_NO_OFFSET);
     struct idx *idx = stk_calloc(1, sizeof(*idx));
@@ -278,13 +289,13 @@ static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset
                                "idx:SAMPLES,LABELS",
                                rest);
     if (spec.after == NULL)
-        return stk_idx_open(out, &idx_ops, rest, NULL, options, error);
+        return open_pair(out, &idx_ops, rest, NULL, options, error);
 
     char *images_path = stk_calloc(spec.name_bytes + 1, 1);
     if (images_path == NULL)
         return stk_refuse_spec(error, STOKER_ENOMEM, "the path");
     memcpy(images_path, rest, spec.name_bytes);
-    rc = stk_idx_open(out, &idx_ops, images_path, spec.after, options, error);
+    rc = open_pair(out, &idx_ops, images_path, spec.after, options, error);
     stk_free(images_path);
     return rc;
 }
@@ -304,6 +315,101 @@ static bool recognise_idx(const char *path)
     return like;
 }
 
+/* ---- mnist ---------------------------------------------------------------------- */
+
+/* "mnist:DIR": the four files of MNIST, or of a data set with the same names.
+ *
+ *   DIR/{train,t10k}-images{-,.}idx3-ubyte[.gz]
+ *   DIR/{train,t10k}-labels{-,.}idx1-ubyte[.gz]
+ *
+ * A plain file is preferred to its .gz. */
+struct mnist_part {
+    const char *half; /* "train" or "t10k" */
+    const char *what; /* "images" or "labels" */
+    const char *kind; /* "idx3" or "idx1" */
+};
+
+/* Write the path of the first spelling that exists. Returns 0, or the errno of looking
+ * for the last one; path then holds the spelling for the message. */
+static int find_spelling(char path[PATH_MAX], const char *directory, const struct mnist_part *part)
+{
+    static const char *const suffixes[] = { "", ".gz" };
+    static const char *const separators[] = { "-", "." };
+    struct stat status;
+    for (int i = 0; i < 4; i++) {
+        int length = snprintf(path, PATH_MAX, "%s/%s-%s%s%s-ubyte%s", directory, part->half,
+                              part->what, separators[i % 2], part->kind, suffixes[i / 2]);
+        if (length < 0 || length >= PATH_MAX)
+            return ENAMETOOLONG;
+        if (stat(path, &status) == 0)
+            return 0;
+    }
+    int os_errno = errno;
+    (void)snprintf(path, PATH_MAX, "%s/%s-%s-%s-ubyte", directory, part->half, part->what,
+                   part->kind);
+    return os_errno;
+}
+
+static int find_mnist(char path[PATH_MAX], const char *directory, const struct mnist_part *part,
+                      stoker_error *error)
+{
+    int os_errno = find_spelling(path, directory, part);
+    if (os_errno == 0)
+        return STOKER_OK;
+    struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
+    place.os_errno = os_errno == ENOENT ? 0 : os_errno; /* which the message says itself */
+    const int rc = stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
+                                 "mnist: not found, with or without .gz; datasets/fetch-mnist.sh "
+                                 "(installed in share/stoker) downloads it");
+    if (error != NULL)
+        error->os_errno = os_errno;
+    return rc;
+}
+
+/* The prefix of a split's file names, or NULL. */
+static const char *half_of_split(const char *split)
+{
+    if (split == NULL || strcmp(split, "train") == 0)
+        return "train";
+    return strcmp(split, "test") == 0 ? "t10k" : NULL;
+}
+
+static int open_mnist(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
+                      stoker_error *error)
+{
+    if (rest[0] == '\0')
+        return stk_refuse_spec(error, STOKER_ESPEC, "\"mnist:\" names no directory");
+    int rc = stk_spec_no_parameters(rest, "mnist", error);
+    if (rc != STOKER_OK)
+        return rc;
+    const char *half = half_of_split(options->split);
+    if (half == NULL)
+        return stk_refuse_spec(error, STOKER_EINVAL,
+                               "split \"%s\": mnist has \"train\" and \"test\"", options->split);
+    char images_path[PATH_MAX];
+    char labels_path[PATH_MAX];
+    const struct mnist_part images = { half, "images", "idx3" };
+    const struct mnist_part labels = { half, "labels", "idx1" };
+    rc = find_mnist(images_path, rest, &images, error);
+    if (rc == STOKER_OK)
+        rc = find_mnist(labels_path, rest, &labels, error);
+    if (rc == STOKER_OK)
+        rc = open_pair(out, &mnist_ops, images_path, labels_path, options, error);
+    return rc;
+}
+
+/* A directory with the images of either half. */
+static bool recognise_mnist(const char *path)
+{
+    char found[PATH_MAX];
+    return find_spelling(found, path, &(struct mnist_part){ "train", "images", "idx3" }) == 0 ||
+           find_spelling(found, path, &(struct mnist_part){ "t10k", "images", "idx3" }) == 0;
+}
+
 const struct stk_format stk_format_idx = { .name = "idx",
                                            .open = open_idx,
                                            .recognise = recognise_idx };
+
+const struct stk_format stk_format_mnist = { .name = "mnist",
+                                             .open = open_mnist,
+                                             .recognise = recognise_mnist };

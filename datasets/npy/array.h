@@ -3,7 +3,7 @@
 #define STK_DATASETS_NPY_ARRAY_H
 
 #include "datasets/arrays/set.h"
-#include "datasets/npy/input.h"
+#include "datasets/npy/header.h"
 
 /* What becomes of an array. */
 struct stk_npy_wish {

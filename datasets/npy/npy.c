@@ -10,7 +10,6 @@
 
 #include "datasets/arrays/set.h"
 #include "datasets/formats.h"
-#include "datasets/named.h"
 #include "datasets/npy/array.h"
 #include "datasets/parameters.h"
 

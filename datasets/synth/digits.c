@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "datasets/synth/draws.h"
-#include "datasets/synth/glyphs.h"
 #include "datasets/synth/images.h"
 #include "datasets/synth/synth.h"
 #include "loader/base/rng.h"
@@ -23,6 +22,76 @@ enum {
     SIDE_MAX = 256,     /* pixels; products below fit 32 bits up to here */
     REFERENCE_SIZE = 28 /* jitter and pen are given for this size */
 };
+
+/* ---- glyphs --------------------------------------------------------------------- */
+
+enum {
+    GLYPH_POINTS_MAX = 16,
+    GLYPH_VARIANTS_MAX = 3,
+    GLYPH_HALF_HEIGHT = 60 /* points lie in -40..40 across, -60..60 down */
+};
+
+/* The pen at a point. */
+enum pen {
+    PEN_CURVE = 0, /* round */
+    PEN_CORNER,    /* sharp */
+    PEN_DOWN       /* starts a new stroke */
+};
+
+struct glyph_point {
+    int8_t x;
+    int8_t y; /* downwards */
+    uint8_t pen;
+};
+
+struct glyph {
+    uint8_t count; /* points; 0 = no such variant */
+    struct glyph_point points[GLYPH_POINTS_MAX];
+};
+
+/* Curves run through the points; B starts a stroke, C is a corner, P a point on a curve. */
+/* clang-format off */
+#define B(x, y) { x, y, PEN_DOWN }
+#define C(x, y) { x, y, PEN_CORNER }
+#define P(x, y) { x, y, PEN_CURVE }
+
+static const uint8_t glyph_variants[10] = { 1, 3, 2, 2, 2, 1, 1, 2, 1, 2 };
+
+static const struct glyph glyphs[10][GLYPH_VARIANTS_MAX] = {
+    [0] = { { 9, { B(2, -55), P(-20, -42), P(-30, 0), P(-21, 42), P(0, 55), P(22, 42), P(30, 0),
+                   P(21, -43), P(0, -55) } } },
+    [1] = { { 3, { B(2, -56), P(0, 0), P(0, 56) } },
+            { 4, { B(-20, -34), C(2, -56), P(2, 0), P(2, 56) } },
+            { 5, { B(-18, -36), C(2, -56), C(2, 55), B(-22, 55), P(24, 55) } } },
+    [2] = { { 8, { B(-28, -34), P(-17, -52), P(5, -56), P(26, -40), P(22, -12), P(-2, 18),
+                   C(-30, 53), P(31, 53) } },
+            { 11, { B(-26, -38), P(-8, -55), P(16, -52), P(26, -30), P(14, 4), P(-12, 42),
+                    P(-28, 50), P(-26, 34), P(-8, 36), P(12, 52), P(32, 46) } } },
+    [3] = { { 10, { B(-26, -46), P(-4, -57), P(21, -46), P(21, -20), C(-6, -4), P(20, 6),
+                    P(28, 30), P(14, 51), P(-10, 56), P(-30, 44) } },
+            { 8, { B(-28, -54), C(24, -54), C(-4, -12), P(22, -2), P(29, 26), P(14, 50),
+                   P(-10, 56), P(-30, 46) } } },
+    [4] = { { 5, { B(-20, -54), C(-30, 12), P(34, 12), B(14, -34), P(12, 57) } },
+            { 4, { B(12, 57), C(14, -56), C(-33, 18), P(34, 18) } } },
+    [5] = { { 9, { B(28, -54), C(-18, -54), C(-24, -8), P(0, -17), P(25, 0), P(28, 28), P(9, 53),
+                   P(-15, 54), P(-31, 42) } } },
+    [6] = { { 10, { B(18, -56), P(-9, -36), P(-27, 2), P(-25, 34), P(-6, 55), P(18, 49),
+                    P(27, 26), P(14, 4), P(-8, 6), P(-25, 26) } } },
+    [7] = { { 4, { B(-30, -52), C(31, -54), P(6, 4), P(-8, 56) } },
+            { 6, { B(-30, -52), C(31, -54), P(6, 4), P(-8, 56), B(-18, 3), P(27, 0) } } },
+    [8] = { { 13, { B(18, -46), P(-2, -56), P(-22, -43), P(-16, -18), P(8, 2), P(25, 28),
+                    P(13, 52), P(-10, 54), P(-26, 34), P(-15, 8), P(9, -12), P(24, -32),
+                    P(14, -50) } } },
+    [9] = { { 9, { B(25, -36), P(4, -55), P(-22, -42), P(-23, -15), P(-1, -3), P(20, -18),
+                   C(26, -38), P(23, 10), P(16, 56) } },
+            { 10, { B(24, -38), P(4, -55), P(-22, -42), P(-23, -15), P(-1, -3), P(20, -18),
+                    C(26, -38), P(26, 12), P(10, 48), P(-20, 54) } } },
+};
+/* clang-format on */
+
+#undef B
+#undef C
+#undef P
 
 /* ---- ink ------------------------------------------------------------------------ */
 
@@ -145,21 +214,21 @@ static void ink_span(const struct canvas *canvas, const struct point *at, bool b
     }
 }
 
-static void ink_glyph(const struct canvas *canvas, const struct stk_glyph *glyph,
+static void ink_glyph(const struct canvas *canvas, const struct glyph *glyph,
                       const struct point *points)
 {
     for (uint32_t i = 0; i + 1 < glyph->count; i++) {
-        if (glyph->points[i + 1].pen == STK_PEN_DOWN)
+        if (glyph->points[i + 1].pen == PEN_DOWN)
             continue;
-        bool bends_before = glyph->points[i].pen == STK_PEN_CURVE;
-        bool bends_after = glyph->points[i + 1].pen == STK_PEN_CURVE && i + 2 < glyph->count &&
-                           glyph->points[i + 2].pen != STK_PEN_DOWN;
+        bool bends_before = glyph->points[i].pen == PEN_CURVE;
+        bool bends_after = glyph->points[i + 1].pen == PEN_CURVE && i + 2 < glyph->count &&
+                           glyph->points[i + 2].pen != PEN_DOWN;
         ink_span(canvas, &points[i], bends_before, bends_after);
     }
 }
 
 /* Move, turn, slant and stretch the glyph, each point a little by itself. */
-static void place_glyph(struct stk_draws *draws, const struct stk_glyph *glyph, int32_t size,
+static void place_glyph(struct stk_draws *draws, const struct glyph *glyph, int32_t size,
                         struct point *out)
 {
     const int32_t across = stk_draw_between(draws, 3200, 4600); /* / ONE */
@@ -171,7 +240,7 @@ static void place_glyph(struct stk_draws *draws, const struct stk_glyph *glyph, 
     const int32_t centre_y = size * PIXEL / 2 + stk_draw_between(draws, -shift, shift);
     /* A glyph 2 x 60 high takes 20 of 28 pixels; wobble is in 1/16 of its unit. */
     const int64_t unit =
-        (int64_t)size * PIXEL * 20 * ONE / (REFERENCE_SIZE * 2 * STK_GLYPH_HALF_HEIGHT * 16);
+        (int64_t)size * PIXEL * 20 * ONE / (REFERENCE_SIZE * 2 * GLYPH_HALF_HEIGHT * 16);
     for (uint32_t i = 0; i < glyph->count; i++) {
         int64_t x = glyph->points[i].x * 16 + stk_draw_between(draws, -64, 64);
         int64_t y = glyph->points[i].y * 16 + stk_draw_between(draws, -64, 64);
@@ -206,14 +275,14 @@ static void draw(const struct stk_synth_images *images, uint64_t id, void *scrat
     const uint32_t digit = stk_synth_images_label(images, id);
     const int32_t size = (int32_t)images->size;
     const size_t row_bytes = (size_t)size * (size_t)size;
-    const struct stk_glyph *glyph =
-        &stk_glyphs[digit][stk_draw_between(&draws, 0, stk_glyph_variants[digit] - 1)];
+    const struct glyph *glyph =
+        &glyphs[digit][stk_draw_between(&draws, 0, glyph_variants[digit] - 1)];
     struct canvas canvas = { .row = row, .size = size };
     canvas.radius = larger(stk_draw_between(&draws, 50, 110) * size / REFERENCE_SIZE, PIXEL / 2);
     canvas.ink = stk_draw_between(&draws, 170, 255);
     const int32_t noise = stk_draw_between(&draws, -30, 40);
 
-    struct point points[STK_GLYPH_POINTS_MAX] = { { 0, 0 } };
+    struct point points[GLYPH_POINTS_MAX] = { { 0, 0 } };
     memset(row, 0, row_bytes);
     place_glyph(&draws, glyph, size, points);
     ink_glyph(&canvas, glyph, points);

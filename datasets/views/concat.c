@@ -6,13 +6,12 @@
  * Paths are relative to a directory. If the data sets have one and the same, it is the view's; if they have several,
  * each is a file of the view, which the paths' extents name: STOKER_DIRECTORY_OF_FILE.
  */
+#include "datasets/views/view.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "datasets/views/concat.h"
-#include "datasets/views/fields.h"
 #include "loader/base/memory.h"
 
 /* ---- ids ---------------------------------------------------------------------------- */

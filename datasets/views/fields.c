@@ -1,5 +1,5 @@
-/* fields.c - see fields.h. */
-#include "datasets/views/fields.h"
+/* fields.c - the fields of several data sets as those of one: see view.h. */
+#include "datasets/views/view.h"
 
 #include <inttypes.h>
 #include <stdio.h>

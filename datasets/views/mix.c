@@ -2,13 +2,13 @@
  *
  * The ids are those of a concat. The order is the loader's: sampler/mix.h.
  */
+#include "datasets/views/view.h"
 #include <stoker/mix.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "datasets/views/concat.h"
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/struct_size.h"

@@ -83,4 +83,12 @@ void stk_view_use_ids(struct stk_view *view, uint64_t *ids, uint64_t count);
 /* Fold a word into a hash of parameters. */
 uint64_t stk_view_mix(uint64_t key, uint64_t word);
 
+/* Make the view's samples those of source 0, then those of source 1, and so on: fields, classes, ids, files and
+ * description. On failure the view is half made, and the caller frees it. Errors: as stoker_dataset_concat(). */
+int stk_view_join(const struct stk_view_making *making, struct stk_view *view);
+
+/* Check that all sources of a view have the same fields, and set view->fields: as in source 0, with the longest length, the
+ * most pixels and the most classes of all. STOKER_EMISMATCH: the message names the field, and how it differs. */
+int stk_view_join_fields(struct stk_view *view, const struct stk_view_making *making);
+
 #endif
