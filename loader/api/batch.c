@@ -132,6 +132,17 @@ static void forget(stoker_batch *batch)
            batch->struct_size - sizeof(batch->struct_size));
 }
 
+bool stk_batch_is_lent(const stoker_loader *loader, const struct stk_lease *lease, uint64_t turn)
+{
+    if (stk_lease_turn(lease) != turn || (atomic_load(&lease->users) & STK_LEASE_RELEASED) != 0)
+        return false;
+    if (lease->kept)
+        return true;
+    return loader->on_device
+               ? stk_buffer_holds(stk_transfer_buffer_of((struct stk_lease *)lease), turn)
+               : stk_slots_holds(&loader->pipeline.slots, turn);
+}
+
 /* With STOKER_EINVAL the batch is still lent, and *batch is as before. */
 static int release_on(stoker_batch *batch, struct CUstream_st *stream)
 {

@@ -144,18 +144,6 @@ static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch,
     };
 }
 
-/* Returns true if the consumer still has the batch. */
-static bool is_lent(const stoker_loader *loader, const struct stk_lease *lease, uint64_t turn)
-{
-    if (stk_lease_turn(lease) != turn || (atomic_load(&lease->users) & STK_LEASE_RELEASED) != 0)
-        return false;
-    if (lease->kept)
-        return true;
-    return loader->on_device
-               ? stk_buffer_holds(stk_transfer_buffer_of((struct stk_lease *)lease), turn)
-               : stk_slots_holds(&loader->pipeline.slots, turn);
-}
-
 /* Make the stream wait for the copy of the batch. */
 static int wait_on(const stoker_batch *batch, void *stream)
 {
@@ -180,11 +168,11 @@ static int take_tensor(const stoker_batch *batch, uint32_t part, void *stream,
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
     struct stk_lease *lease = batch->lease;
-    if (!is_lent(loader, lease, batch->turn) || !view_of(batch, part, view))
+    if (!stk_batch_is_lent(loader, lease, batch->turn) || !view_of(batch, part, view))
         return STOKER_EINVAL;
     struct stk_tensor *tensor = &lease->tensors[place_of(batch, part)];
     if (atomic_load_explicit(&tensor->out, memory_order_acquire))
-        return STOKER_EBUSY;
+        return STOKER_BUSY;
     const int rc = wait_on(batch, stream);
     if (rc != STOKER_OK)
         return rc;

@@ -21,6 +21,10 @@ const char *stoker_strerror(int code)
         return "every epoch is over";
     case STOKER_INTERRUPTED:
         return "interrupted";
+    case STOKER_TIMEOUT:
+        return "no batch became ready in time";
+    case STOKER_BUSY:
+        return "the next slot is still lent: release its batch first";
     default:
         return "unknown error code";
     }
@@ -38,6 +42,10 @@ const char *stoker_error_name(int code)
         return "STOKER_FINISHED";
     case STOKER_INTERRUPTED:
         return "STOKER_INTERRUPTED";
+    case STOKER_TIMEOUT:
+        return "STOKER_TIMEOUT";
+    case STOKER_BUSY:
+        return "STOKER_BUSY";
     default:
         return "STOKER_UNKNOWN";
     }

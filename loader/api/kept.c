@@ -255,13 +255,13 @@ int stk_kept_make_room(stoker_loader *loader, int32_t timeout_ms, uint64_t *star
     struct stk_lease *lent;
     while ((lent = lent_at(loader, head)) != NULL && !exchange(loader, head, lent)) {
         if (!loader->kept.any_thread)
-            return STOKER_EBUSY;
+            return STOKER_BUSY;
         const uint64_t before_ns = stk_now_ns();
         *start_ns = *start_ns > 0 ? *start_ns : before_ns;
         const bool returned = wait_for_return(loader, stk_loader_deadline(timeout_ms, *start_ns));
         stk_loader_count_stall(loader, before_ns, stk_now_ns());
         if (!returned)
-            return STOKER_EBUSY;
+            return STOKER_BUSY;
     }
     stk_kept_look_ahead(loader); /* after the head, which may need the last spare */
     return 0;

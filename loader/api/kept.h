@@ -3,8 +3,8 @@
  *   head ─▶ slot is free ────────────────────────────────────────────────────────────▶ 0
  *       └─▶ slot is lent ─┬─ GROW ─▶ spare, or budget left ─▶ exchange the memory ──▶ 0
  *                         │                     └─ neither ─┐
- *                         ├─ WAIT ──────────────────────────┴▶ sleep until it is returned ─▶ 0, or EBUSY in the end
- *                         └─ BUSY ──────────────────────────────────────────────────────────▶ EBUSY
+ *                         ├─ WAIT ──────────────────────────┴▶ sleep until it is returned ─▶ 0, or BUSY in the end
+ *                         └─ BUSY ──────────────────────────────────────────────────────────▶ BUSY
  *
  * Consumer's thread, except for what is atomic. A caller that keeps nothing pays one comparison per batch.
  */
@@ -39,7 +39,7 @@ int stk_kept_init(stoker_loader *loader);
 void stk_kept_destroy(stoker_loader *loader);
 
 /* Make sure that the slot or buffer for the head batch is not lent. *start_ns is when next() began, 0 if the clock
- * was not read yet. Returns 0 or STOKER_EBUSY. */
+ * was not read yet. Returns 0 or STOKER_BUSY. */
 int stk_kept_make_room(stoker_loader *loader, int32_t timeout_ms, uint64_t *start_ns);
 
 /* Exchange the memory of a lent batch that the ring will come round to soon, if the policy and the budget allow it. */

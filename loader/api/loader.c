@@ -139,8 +139,8 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch, int32_t tim
         !loader->threads &&
         stk_pipeline_plan_rereads(&loader->pipeline.plan); /* in this call, too */
     uint64_t start_ns = 0;
-    if (slots->lent > 0 && stk_kept_make_room(loader, timeout_ms, &start_ns) < 0)
-        return STOKER_EBUSY;
+    if (slots->lent > 0 && stk_kept_make_room(loader, timeout_ms, &start_ns) != STOKER_OK)
+        return STOKER_BUSY;
     if (!stk_slots_ready(slots) || keeps_reading) {
         const uint64_t before_ns = stk_now_ns();
         uint64_t now_ns = before_ns;
@@ -148,7 +148,7 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch, int32_t tim
             loader, stk_loader_deadline(timeout_ms, start_ns > 0 ? start_ns : before_ns), &now_ns);
         stk_loader_count_stall(loader, before_ns, now_ns);
         if (!ready)
-            return STOKER_ETIMEDOUT;
+            return STOKER_TIMEOUT;
     }
     return stk_deliver_in_place(loader, batch);
 }
@@ -180,7 +180,7 @@ static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint6
             return 0;
         *now_ns = stk_now_ns();
         if (*now_ns >= deadline_ns || atomic_load(&slots->interrupted))
-            return STOKER_ETIMEDOUT;
+            return STOKER_TIMEOUT;
         if (in_vain)
             rc = wait_for_oldest(loader, deadline_ns, *now_ns);
         else if (deadline_ns - *now_ns > COPY_POLL_NS)
@@ -191,7 +191,7 @@ static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint6
             return rc;
     }
     if (rc == 0 && !wait_for_batch(loader, deadline_ns, now_ns))
-        rc = STOKER_ETIMEDOUT;
+        rc = STOKER_TIMEOUT;
     return rc;
 }
 
@@ -203,7 +203,7 @@ static int wait_for_copy(stoker_loader *loader, uint64_t deadline_ns)
     const int done = transfer->device->ops->wait(transfer->device,
                                                  stk_transfer_usable(transfer, transfer->delivered),
                                                  deadline_ns, loader->pipeline.slots.spare_core);
-    return done == 0 ? STOKER_ETIMEDOUT : done < 0 ? done : 0;
+    return done == 0 ? STOKER_TIMEOUT : done < 0 ? done : 0;
 }
 
 /* The buffer for the next batch to send is lent: in the way of this call only if none is sent. */
@@ -251,7 +251,7 @@ static int next_on_device(stoker_loader *loader, stoker_batch *batch, int32_t ti
     uint64_t now_ns = before_ns;
     const bool waits = !stk_transfer_sent(&loader->transfer) || !loader->options.non_blocking;
     const int rc = send_next(loader, timeout_ms, before_ns, &now_ns);
-    if (waits && rc != STOKER_EBUSY)
+    if (waits && rc != STOKER_BUSY)
         stk_loader_count_stall(loader, before_ns, stk_now_ns());
     if (rc == STOKER_EDEVICE && !atomic_load_explicit(&loader->failed, memory_order_relaxed))
         return fail_device(loader);
@@ -300,7 +300,7 @@ static int next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
         note_first_batch(loader);
         tune(loader);
     }
-    const bool in_vain = rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY;
+    const bool in_vain = rc == STOKER_TIMEOUT || rc == STOKER_BUSY;
     return in_vain && take_interrupt(loader) ? STOKER_INTERRUPTED : rc;
 }
 
@@ -328,13 +328,34 @@ static int take_turn_resized(stoker_loader *loader, stoker_batch *batch, int32_t
     return rc;
 }
 
+/* Refuse a call whose arguments cannot be right; stoker_loader_error() says why. */
+static int check_next(stoker_loader *loader, const stoker_batch *batch, int32_t timeout_ms)
+{
+    const struct stk_place nowhere = STK_NOWHERE;
+    const char *why = NULL;
+    if (batch == NULL)
+        why = "batch is NULL";
+    else if (!stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn)))
+        why = "batch->struct_size is not set: start from STOKER_BATCH_INIT";
+    else if (timeout_ms < -1)
+        why = "timeout_ms is below -1";
+    else if (batch->loader == loader && stk_batch_is_lent(loader, batch->lease, batch->turn))
+        why = "the batch is still lent: release it, or pass another stoker_batch";
+    atomic_store_explicit(&loader->misused, why != NULL, memory_order_relaxed);
+    if (why == NULL)
+        return STOKER_OK;
+    return stk_error_set(&loader->misuse, STOKER_EINVAL, STOKER_STAGE_WAIT, &nowhere,
+                         "stoker_loader_next: %s", why);
+}
+
 int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms)
 {
-    if (loader == NULL || batch == NULL || timeout_ms < -1 ||
-        !stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn)))
+    if (loader == NULL)
         return STOKER_EINVAL;
     if (stk_fork_guard_tripped(&loader->guard))
         return STOKER_EFORKED;
+    if (check_next(loader, batch, timeout_ms) != STOKER_OK)
+        return STOKER_EINVAL;
     return batch->struct_size == sizeof(*batch) ? take_turn(loader, batch, timeout_ms)
                                                 : take_turn_resized(loader, batch, timeout_ms);
 }
@@ -343,9 +364,20 @@ int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeo
 
 const stoker_error *stoker_loader_error(const stoker_loader *loader)
 {
-    if (loader == NULL || !atomic_load_explicit(&loader->failed, memory_order_acquire))
+    static const stoker_error forked = {
+        .code = STOKER_EFORKED,
+        .stage = STOKER_STAGE_WAIT,
+        .offset = STOKER_NO_OFFSET,
+        .sample = STOKER_NO_SAMPLE,
+        .message = "the loader belongs to the parent process",
+    };
+    if (loader == NULL)
         return NULL;
-    return &loader->error;
+    if (stk_fork_guard_tripped(&loader->guard))
+        return &forked;
+    if (atomic_load_explicit(&loader->misused, memory_order_relaxed))
+        return &loader->misuse;
+    return atomic_load_explicit(&loader->failed, memory_order_acquire) ? &loader->error : NULL;
 }
 
 /* The token, which alone is enough unless the weights of a mix changed. */

@@ -111,7 +111,12 @@ struct stoker_loader {
     uint64_t barren_samples; /* samples since the last good one, counted in whole epochs */
     _Atomic bool failed;     /* release pairs with acquire in stoker_loader_error */
     stoker_error error;
+    _Atomic bool misused; /* the last call of next() was refused: `misuse` says why; relaxed */
+    stoker_error misuse;
 };
+
+/* Returns true if the consumer still holds the batch that was lent on this turn. */
+bool stk_batch_is_lent(const stoker_loader *loader, const struct stk_lease *lease, uint64_t turn);
 
 /* The callbacks for leases; last_out frees the loader. */
 struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(void *));

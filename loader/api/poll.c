@@ -69,7 +69,7 @@ void stk_poll_update(stoker_loader *loader)
 
 void stk_poll_paused(stoker_loader *loader, int rc)
 {
-    const bool waits = rc == STOKER_ETIMEDOUT || rc == STOKER_EPOCH_END || rc == STOKER_INTERRUPTED;
+    const bool waits = rc == STOKER_TIMEOUT || rc == STOKER_EPOCH_END || rc == STOKER_INTERRUPTED;
     if (loader->polls && waits && is_due(loader))
         stk_slots_set_event(&loader->pipeline.slots);
 }

@@ -158,7 +158,7 @@ int stk_error_add_path(stoker_error *error, int code, const char *path)
 
 int stk_callback_code(int rc, const char *call, stoker_error *said)
 {
-    if (rc <= 0 && rc >= STOKER_ERR_LAST)
+    if (rc <= 0 && rc >= -STK_ERROR_COUNT)
         return rc;
     (void)snprintf(said->message, sizeof(said->message),
                    "%s returned %d, which is neither 0 nor an error", call, rc);
@@ -192,8 +192,6 @@ int stk_error_from_errno(int os_errno)
         return STOKER_ENOFILE;
     case ESTALE:
         return STOKER_ECHANGED;
-    case ETIMEDOUT:
-        return STOKER_ETIMEDOUT;
     default:
         return STOKER_EIO;
     }

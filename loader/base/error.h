@@ -5,6 +5,11 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
+/* Codes are -1 .. -STK_ERROR_COUNT. */
+#define STK_ERROR_COUNTED(name, value, text) +1
+enum { STK_ERROR_COUNT = STOKER_ERRORS(STK_ERROR_COUNTED) };
+#undef STK_ERROR_COUNTED
+
 /* Where something went wrong. Use STK_NOWHERE as a start. */
 struct stk_place {
     const char *path; /* NULL = no file */

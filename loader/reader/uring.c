@@ -488,7 +488,7 @@ static int uring_close(void *ring, int64_t wait_ns)
         if (uring->requests < before)
             continue;
         if (wait_for_one(uring, until_ns) < 0)
-            return STOKER_EBUSY;
+            return STOKER_BUSY;
     }
     free_uring(uring);
     return 0;

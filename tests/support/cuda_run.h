@@ -85,7 +85,7 @@ static inline void stk_cuda_run_on(stoker_loader *loader, struct stk_cuda_consum
         run->rc = stoker_loader_next(loader, &batch, -1);
         if (run->rc == STOKER_EPOCH_END)
             run->epoch_ends++;
-        if (run->rc == STOKER_EPOCH_END || run->rc == STOKER_ETIMEDOUT)
+        if (run->rc == STOKER_EPOCH_END || run->rc == STOKER_TIMEOUT)
             continue;
         if (run->rc != STOKER_OK)
             break;

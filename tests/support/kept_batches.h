@@ -25,7 +25,7 @@ static inline void stk_keep_all(stoker_loader *loader, struct stk_kept_run *run,
     while (run->count < most && run->count < STK_KEPT_MAX) {
         run->batches[run->count] = (stoker_batch)STOKER_BATCH_INIT;
         run->rc = stoker_loader_next(loader, &run->batches[run->count], run->timeout_ms);
-        if (run->rc == STOKER_EPOCH_END || run->rc == STOKER_ETIMEDOUT)
+        if (run->rc == STOKER_EPOCH_END || run->rc == STOKER_TIMEOUT)
             continue;
         if (run->rc != STOKER_OK)
             return;

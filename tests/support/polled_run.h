@@ -1,6 +1,6 @@
 /* polled_run.h - a loader's whole run by poll() alone: next() is called with a timeout of 0, and never waits.
  *
- * A poll that lasts STK_POLL_MS is a descriptor that nobody sets: the run ends with STOKER_ETIMEDOUT. Without Criterion:
+ * A poll that lasts STK_POLL_MS is a descriptor that nobody sets: the run ends with STOKER_TIMEOUT. Without Criterion:
  * the programs for ThreadSanitizer use it as well.
  */
 #ifndef STK_TEST_POLLED_RUN_H
@@ -37,12 +37,12 @@ static inline bool stk_polled_wait(struct stk_polled *polled)
 static inline int stk_polled_next(stoker_loader *loader, struct stk_polled *polled,
                                   stoker_batch *batch)
 {
-    int rc = STOKER_ETIMEDOUT;
-    while (rc == STOKER_ETIMEDOUT) {
+    int rc = STOKER_TIMEOUT;
+    while (rc == STOKER_TIMEOUT) {
         if (!stk_polled_wait(polled))
-            return STOKER_ETIMEDOUT;
+            return STOKER_TIMEOUT;
         rc = stoker_loader_next(loader, batch, 0);
-        polled->timeouts += rc == STOKER_ETIMEDOUT;
+        polled->timeouts += rc == STOKER_TIMEOUT;
     }
     return rc;
 }

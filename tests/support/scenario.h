@@ -178,7 +178,7 @@ static inline void stk_run_hashed(stoker_loader *loader, struct stk_run *run, ui
             done++;
         } else if (run->rc == STOKER_EPOCH_END) {
             run->epoch_ends++;
-        } else if (run->rc != STOKER_ETIMEDOUT) {
+        } else if (run->rc != STOKER_TIMEOUT) {
             return;
         }
     }

@@ -19,7 +19,7 @@
  *          between. stk_script_release() and the counters from any thread at any time.
  *          Counting is atomic over all rings: rules count the reads of all workers.
  * Memory   A read writes its buffer when it is reaped, so that a buffer freed too early
- *          is seen by ASan. A ring whose close answered STOKER_EBUSY stays reachable for
+ *          is seen by ASan. A ring whose close answered STOKER_BUSY stays reachable for
  *          good, so that it is no leak.
  */
 #ifndef STK_TEST_SCRIPTED_READER_H
@@ -363,7 +363,7 @@ static inline int stk_scripted_close(void *ring, int64_t wait_ns)
         const int64_t at = stk_scripted_wait(scripted, wait_ns < 0 ? -1 : left_ns);
         if (at < 0) {
             stk_scripted_keep(scripted);
-            return STOKER_EBUSY;
+            return STOKER_BUSY;
         }
         (void)stk_scripted_deliver(scripted, (uint32_t)at);
     }

@@ -11,12 +11,13 @@ static inline void stk_take_some(stoker_loader *loader, const struct stk_file_se
     stoker_batch batch = STOKER_BATCH_INIT;
     for (uint32_t i = 0; i < calls; i++) {
         const int rc = stoker_loader_next(loader, &batch, 3);
-        CHECK(rc == STOKER_OK || rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY ||
+        CHECK(rc == STOKER_OK || rc == STOKER_TIMEOUT || rc == STOKER_BUSY ||
               rc == STOKER_EPOCH_END || rc == STOKER_FINISHED);
         if (rc == STOKER_OK) {
             CHECK(stk_file_set_matches(set, &batch));
-            if (i % 3 != 0) /* the others stay lent */
+            if (i % 3 != 0)
                 stoker_batch_release(&batch);
+            batch = (stoker_batch)STOKER_BATCH_INIT; /* every third one stays lent */
         }
     }
 }

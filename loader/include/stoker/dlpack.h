@@ -45,7 +45,7 @@ enum {
  *
  * *out is written only on STOKER_OK, and belongs to the caller until its deleter is called.
  * Returns STOKER_OK, STOKER_EINVAL (the batch was released, or has no such part; the stream cannot be
- * used, and options.on_log hears why), STOKER_EBUSY (a tensor of this part exists already, of either struct),
+ * used, and options.on_log hears why), STOKER_BUSY (a tensor of this part exists already, of either struct),
  * STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
 STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, uint32_t part,
                                       struct CUstream_st *stream,

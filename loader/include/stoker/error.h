@@ -1,7 +1,8 @@
 /* stoker/error.h - what can go wrong, and where it did.
  *
- * Every function that can fail returns an int: 0 is done, > 0 a normal stop (STOKER_EPOCH_END), < 0 one of the errors
- * below. A stoker_error keeps the first cause with its file, offset, sample and stage.
+ * Every function that can fail returns an int: 0 is done, > 0 a normal stop (STOKER_EPOCH_END), < 0
+ * one of the errors below. A stoker_error keeps the first cause with its file, offset, sample and
+ * stage.
  */
 #ifndef STOKER_ERROR_H
 #define STOKER_ERROR_H
@@ -13,9 +14,11 @@ STOKER_BEGIN_DECLS
 
 enum {
     STOKER_OK = 0,
-    STOKER_EPOCH_END = 1,  /* next: the epoch is over; the following call starts another */
-    STOKER_FINISHED = 2,   /* next: options.epochs epochs are over */
-    STOKER_INTERRUPTED = 3 /* next: stoker_loader_interrupt() was called; nothing is lost */
+    STOKER_EPOCH_END = 1,   /* next: the epoch is over; the following call starts another */
+    STOKER_FINISHED = 2,    /* next: options.epochs epochs are over */
+    STOKER_INTERRUPTED = 3, /* next: stoker_loader_interrupt() was called; nothing is lost */
+    STOKER_TIMEOUT = 4,     /* next: no batch became ready in time; call again, nothing is lost */
+    STOKER_BUSY = 5         /* next: the slot of the next batch is still lent: release its batch */
 };
 
 /* X(name, value, text). Values never change; new ones are added at the end. */
@@ -38,22 +41,20 @@ enum {
     X(STOKER_ETYPE, -16, "the element type cannot be converted to the requested one")              \
     X(STOKER_EPIN, -17, "the memory could not be page-locked")                                     \
     X(STOKER_ETHREAD, -18, "a thread could not be started")                                        \
-    X(STOKER_ETIMEDOUT, -19, "no batch became ready in time")                                      \
-    X(STOKER_EFORKED, -20, "the loader belongs to the parent process")                             \
-    X(STOKER_EBUSY, -21, "the next slot is still lent: release its batch first")                   \
-    X(STOKER_EBADSAMPLES, -22, "too many samples are bad")                                         \
-    X(STOKER_ESTATE, -23, "the state is damaged or belongs to another data set or version")        \
-    X(STOKER_ESPEC, -24, "the data set's spec is not understood")                                  \
-    X(STOKER_EDEVICE, -25, "the device is missing or failed")                                      \
-    X(STOKER_EREADER, -26, "the requested reader is not available")                                \
-    X(STOKER_ENOTSUP, -27, "not supported here")                                                   \
-    X(STOKER_ENOFILE, -28, "too many open files")                                                  \
-    X(STOKER_ECHANGED, -29, "the file changed after it was opened")                                \
-    X(STOKER_EDIVERGED, -30, "training diverged: a number is NaN or infinite")                     \
-    X(STOKER_EPEER, -31, "another rank failed or did not come")
+    X(STOKER_EFORKED, -19, "the loader belongs to the parent process")                             \
+    X(STOKER_EBADSAMPLES, -20, "too many samples are bad")                                         \
+    X(STOKER_ESTATE, -21, "the state is damaged or belongs to another data set or version")        \
+    X(STOKER_ESPEC, -22, "the data set's spec is not understood")                                  \
+    X(STOKER_EDEVICE, -23, "the device is missing or failed")                                      \
+    X(STOKER_EREADER, -24, "the requested reader is not available")                                \
+    X(STOKER_ENOTSUP, -25, "not supported here")                                                   \
+    X(STOKER_ENOFILE, -26, "too many open files")                                                  \
+    X(STOKER_ECHANGED, -27, "the file changed after it was opened")                                \
+    X(STOKER_EDIVERGED, -28, "training diverged: a number is NaN or infinite")                     \
+    X(STOKER_EPEER, -29, "another rank failed or did not come")
 
 #define STOKER_ERROR_ENUM(name, value, text) name = (value),
-typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) STOKER_ERR_LAST = -31 } stoker_err;
+typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) } stoker_err;
 #undef STOKER_ERROR_ENUM
 
 /* The stage of the pipeline in which something went wrong. */

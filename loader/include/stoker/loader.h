@@ -125,8 +125,8 @@ typedef enum stoker_on_bad {
 typedef enum stoker_on_lent {
     /* BUSY; but GROW, without its wait, if a DLPack tensor was made of the lent batch. */
     STOKER_ON_LENT_AUTO = 0,
-    STOKER_ON_LENT_BUSY = 1, /* return STOKER_EBUSY at once */
-    /* Wait for a release or the last deleter of a DLPack tensor, in any thread; STOKER_EBUSY at the timeout. */
+    STOKER_ON_LENT_BUSY = 1, /* return STOKER_BUSY at once */
+    /* Wait for a release or the last deleter of a DLPack tensor, in any thread; STOKER_BUSY at the timeout. */
     STOKER_ON_LENT_WAIT = 2,
     /* The batch stays where it is, and other memory takes its slot's place: nothing is copied. That memory is
      * allocated when it is needed, page-locked like the slots (GPU memory on a GPU), reused once its batch is
@@ -529,24 +529,29 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
 
 /* Borrow the next batch. Waits at most timeout_ms milliseconds; -1 = no limit, 0 = do not wait. If next() makes rows
  * itself (see num_workers), it checks the time between rows: a single call of a codec or reader may exceed it.
- * *batch is written only on STOKER_OK, up to batch->struct_size bytes. Several batches may be held at once: fewer
- * than prefetch_batches, or as many as options.on_lent allows.
- * Returns STOKER_OK; STOKER_EPOCH_END once after each epoch's last batch; STOKER_FINISHED after options.epochs
- * epochs, on every call; STOKER_INTERRUPTED (see stoker_loader_interrupt()); STOKER_ETIMEDOUT (call again, nothing is lost); STOKER_EBUSY (the slot of the next batch is
- * lent: release it, or see options.on_lent); STOKER_EINVAL (timeout_ms is below -1, or batch->struct_size is not
- * set); STOKER_EFORKED; or the first error of a stage, on every call from then on. */
+ * *batch is written only on STOKER_OK, up to batch->struct_size bytes. Several batches may be held at
+ * once: fewer than prefetch_batches, or as many as options.on_lent allows. After you moved a batch to
+ * another variable, set *batch to STOKER_BATCH_INIT.
+ *
+ * Returns STOKER_OK or a normal stop: STOKER_EPOCH_END once after each epoch's last batch;
+ * STOKER_FINISHED after options.epochs epochs, on every call; STOKER_INTERRUPTED (see
+ * stoker_loader_interrupt()); STOKER_TIMEOUT (call again, nothing is lost); STOKER_BUSY (the slot of
+ * the next batch is lent: release it, or see options.on_lent).
+ * Errors, which stoker_loader_error() explains: STOKER_EINVAL (timeout_ms is below -1,
+ * batch->struct_size is not set, or *batch is still lent); STOKER_EFORKED; or the first error of a
+ * stage, on every call from then on. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms);
 
 /* Set *fd to a descriptor that is readable while next() would not wait: for poll(), epoll and the loops of events that are
- * built on them. When it is readable call next() with timeout_ms 0, until that returns STOKER_ETIMEDOUT or you want no
- * more batches. It is readable at the end of an epoch, after an error and an interrupt, and if a call returns EBUSY at once, too.
+ * built on them. When it is readable call next() with timeout_ms 0, until that returns STOKER_TIMEOUT or you want no
+ * more batches. It is readable at the end of an epoch, after an error and an interrupt, and if a call returns BUSY at once, too.
  *
  * With edges (EPOLLET, as tokio and mio use it) likewise: call next() with timeout_ms 0 until it
  * returns something else than STOKER_OK. An edge follows once it is worth calling again, after
- * STOKER_ETIMEDOUT at once if only next() gets further; none follows STOKER_EBUSY before you
+ * STOKER_TIMEOUT at once if only next() gets further; none follows STOKER_BUSY before you
  * release a batch.
  *
- * It may be readable although next() then returns STOKER_ETIMEDOUT, or with on_lent WAIT or GROW EBUSY: wait again. It is always readable without workers
+ * It may be readable although next() then returns STOKER_TIMEOUT, or with on_lent WAIT or GROW STOKER_BUSY: wait again. It is always readable without workers
  * (num_workers = 0) and while batches are being copied to a GPU, where only next() finds out that a copy is done.
  *
  * It belongs to the loader: do not read, write or close it. destroy closes it, or the last DLPack tensor of the loader if
@@ -586,9 +591,9 @@ STOKER_API void stoker_loader_destroy(stoker_loader **loader);
 STOKER_API int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *options,
                                      stoker_error *error);
 
-/* The error that ended the run, or NULL: then a negative code of next() is STOKER_ETIMEDOUT,
- * STOKER_EBUSY, STOKER_EFORKED or STOKER_EINVAL (an argument of that call), whose code says all.
- * Valid until destroy. */
+/* Why the last call of next() returned a negative code: the error that ended the run, or the argument
+ * that was refused. NULL if it returned STOKER_OK or a normal stop, and if loader is NULL. Valid until
+ * the next call of next(). Consumer thread; any thread if it only asks whether the run has failed. */
 STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
 
 /* The state after the last batch that next() delivered. The first call for a data set computes its fingerprint:

@@ -76,7 +76,7 @@ typedef struct stoker_reader {
      * to it. */
     int (*reap)(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns);
 
-    /* Free the ring, waiting up to wait_ns for reads in flight. STOKER_EBUSY: some are still in flight; the ring and
+    /* Free the ring, waiting up to wait_ns for reads in flight. STOKER_BUSY: some are still in flight; the ring and
      * their buffers must never be touched again. */
     int (*close)(void *ring, int64_t wait_ns);
 } stoker_reader;

@@ -47,7 +47,7 @@ static int refuse_second_consumer(core_loader *loader)
     if (is_forked(loader))
         core_raise_code(loader->state, STOKER_EFORKED, STOKER_STAGE_WAIT, NULL);
     else
-        core_raise_code(loader->state, STOKER_EBUSY, STOKER_STAGE_WAIT,
+        core_raise_code(loader->state, STOKER_BUSY, STOKER_STAGE_WAIT,
                         "another thread is in a call of this loader: one thread at a time uses it");
     core_leave(loader);
     return -1;
@@ -103,7 +103,7 @@ static int end_calls(core_loader *self)
 {
     if (atomic_load_explicit(&self->consuming, memory_order_acquire) &&
         self->consumer == PyThread_get_thread_ident() && !is_forked(self)) {
-        core_raise_code(self->state, STOKER_EBUSY, STOKER_STAGE_WAIT,
+        core_raise_code(self->state, STOKER_BUSY, STOKER_STAGE_WAIT,
                         "close() inside of a call of the same loader");
         return -1;
     }
@@ -268,7 +268,7 @@ static int wait_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms,
         if (*rc == STOKER_INTERRUPTED &&
             PyErr_Occurred() != NULL) /* raised by the user's code: see maker.c */
             return -1;
-        if (*rc != STOKER_ETIMEDOUT && *rc != STOKER_EBUSY && *rc != STOKER_INTERRUPTED)
+        if (*rc != STOKER_TIMEOUT && *rc != STOKER_BUSY && *rc != STOKER_INTERRUPTED)
             return 0;
         if (core_is_closing(self)) {
             core_raise_code(self->state, STOKER_EINVAL, STOKER_STAGE_WAIT,
@@ -280,11 +280,11 @@ static int wait_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms,
         if (PyErr_CheckSignals() < 0)
             return -1;
         const int64_t now = now_ms();
-        if (start == 0) /* most waits need no clock; EBUSY may come before the slice has passed */
-            start = now - (*rc == STOKER_ETIMEDOUT ? slice : 0);
+        if (start == 0) /* most waits need no clock; BUSY may come before the slice has passed */
+            start = now - (*rc == STOKER_TIMEOUT ? slice : 0);
         left = timeout_ms - (now - start);
         if ((timeout_ms >= 0 && left <= 0) ||
-            (*rc == STOKER_EBUSY && self->grows && now - start >= LENT_MS))
+            (*rc == STOKER_BUSY && self->grows && now - start >= LENT_MS))
             return 0;
     }
 }
@@ -305,10 +305,10 @@ static int look(core_loader *self, stoker_batch *batch)
 {
     if (!self->keeps_gil || self->looks_to_skip > 0) {
         self->looks_to_skip -= self->looks_to_skip > 0;
-        return STOKER_ETIMEDOUT;
+        return STOKER_TIMEOUT;
     }
     const int rc = stoker_loader_next(self->handle, batch, 0);
-    if (rc == STOKER_ETIMEDOUT)
+    if (rc == STOKER_TIMEOUT)
         self->looks_to_skip = LOOKS;
     return rc;
 }
@@ -321,10 +321,9 @@ int core_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms, int *s
     }
     *batch = (stoker_batch)STOKER_BATCH_INIT;
     int rc = look(self, batch);
-    if ((rc == STOKER_ETIMEDOUT || rc == STOKER_EBUSY) &&
-        wait_next(self, batch, timeout_ms, &rc) < 0)
+    if ((rc == STOKER_TIMEOUT || rc == STOKER_BUSY) && wait_next(self, batch, timeout_ms, &rc) < 0)
         return -1;
-    if (rc < 0) {
+    if (rc < 0 || rc == STOKER_TIMEOUT || rc == STOKER_BUSY) {
         raise_next(self, rc);
         return -1;
     }

@@ -178,7 +178,7 @@ class Options(TypedDict, total=False):
     cache_bytes: Union[int, str]
     share_cache: Union[bool, str]  # "auto", True / "on", False / "off"
     # "grow" (default; "auto" is the same) or "wait": Python frees batches in any thread, which "busy" forbids. If no memory is
-    # left for a batch that is kept, "grow" waits 10 seconds for one to be freed, then raises STOKER_EBUSY.
+    # left for a batch that is kept, "grow" waits 10 seconds for one to be freed, then raises STOKER_BUSY.
     on_lent: str
     lent_bytes_max: Union[int, str]
     device: str  # "auto", "cpu", "cuda", "cuda_host"; default "cpu"
@@ -229,7 +229,7 @@ class Loader:
         and what it has cached is kept if this one caches the same. If this one cannot be made, it is closed as well."""
     def next(self, timeout_ms: int = -1) -> Union["Batch", int]:
         """The next batch, or EPOCH_END, FINISHED or INTERRUPTED. Waits without the GIL; -1 = no limit, else raises
-        STOKER_ETIMEDOUT after so many milliseconds. While it waits, signal handlers run at least every 50 ms, so Ctrl-C
+        STOKER_TIMEOUT after so many milliseconds. While it waits, signal handlers run at least every 50 ms, so Ctrl-C
         raises KeyboardInterrupt, and nothing is lost."""
     def run(
         self,

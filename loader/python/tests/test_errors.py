@@ -47,7 +47,7 @@ def test_a_broken_image_is_a_corrupt_sample_with_path_and_number(pictures, loade
 
 
 @pytest.mark.parametrize("name, builtin", [
-    ("STOKER_ENOMEM", MemoryError), ("STOKER_EACCES", PermissionError), ("STOKER_ETIMEDOUT", TimeoutError),
+    ("STOKER_ENOMEM", MemoryError), ("STOKER_EACCES", PermissionError), ("STOKER_TIMEOUT", TimeoutError),
     ("STOKER_EIO", OSError), ("STOKER_EISDIR", IsADirectoryError), ("STOKER_EBATCH", ValueError),
     ("STOKER_ESTATE", ValueError), ("STOKER_ENOTSUP", NotImplementedError), ("STOKER_EDEVICE", RuntimeError),
     ("STOKER_EFORKED", RuntimeError), ("STOKER_EVENLATER", RuntimeError),

@@ -57,7 +57,7 @@ def enumerators(text):
         names += re.findall(r"(?:^|,|\s)(STOKER_\w+)\s*(?==|,|$)", body)
     for m in re.finditer(r"\bX\(([A-Z]\w+),", text):
         names.append(m[1] if m[1].startswith("STOKER_") else "STOKER_TRACE_" + m[1])
-    return [n for n in dict.fromkeys(names) if n not in ("STOKER_ERR_LAST", "STOKER_TRACE_KIND_COUNT")]
+    return [n for n in dict.fromkeys(names) if n != "STOKER_TRACE_KIND_COUNT"]
 
 
 def numbers(text):

@@ -41,6 +41,7 @@ static void release_any(struct walk *walk)
     CHECK(stk_resident_set_matches(&set, &walk->held[out]));
     stoker_batch_release(&walk->held[out]);
     walk->held[out] = walk->held[--walk->count];
+    walk->held[walk->count] = (stoker_batch)STOKER_BATCH_INIT;
 }
 
 /* Hundreds of batches in a row without a pause, then some with one, so that
@@ -74,11 +75,11 @@ static void step(struct walk *walk)
     } else if (rc == STOKER_EPOCH_END) {
         CHECK(walk->id_sum == (uint64_t)SAMPLES * (SAMPLES - 1) / 2); /* each sample once */
         walk->id_sum = 0;
-    } else if (rc == STOKER_EBUSY) {
+    } else if (rc == STOKER_BUSY) {
         CHECK(walk->count > 0);
         release_any(walk);
     } else {
-        CHECK(rc == STOKER_ETIMEDOUT);
+        CHECK(rc == STOKER_TIMEOUT);
     }
 }
 

@@ -29,7 +29,7 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
 static void *wait_in_vain(void *unused)
 {
     stoker_batch batch = STOKER_BATCH_INIT;
-    CHECK(stoker_loader_next(loader, &batch, 20) == STOKER_ETIMEDOUT);
+    CHECK(stoker_loader_next(loader, &batch, 20) == STOKER_TIMEOUT);
     return unused;
 }
 
@@ -37,7 +37,7 @@ static void *take_one(void *unused)
 {
     stoker_batch batch = STOKER_BATCH_INIT;
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch, 20)) == STOKER_ETIMEDOUT) {
+    while ((rc = stoker_loader_next(loader, &batch, 20)) == STOKER_TIMEOUT) {
     }
     CHECK(rc == STOKER_OK && batch.count == BATCH_SIZE);
     for (size_t i = 0; i < BATCH_SIZE * ROW_BYTES; i++)

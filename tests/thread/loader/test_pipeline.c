@@ -24,6 +24,7 @@ static void release_any(stoker_batch *held, uint32_t *count, uint64_t *state)
     CHECK(stk_file_set_matches(&set, &held[out]));
     stoker_batch_release(&held[out]);
     held[out] = held[--*count];
+    held[*count] = (stoker_batch)STOKER_BATCH_INIT;
 }
 
 /* Two epochs, up to slots - 1 batches held, released in random order. */
@@ -41,7 +42,7 @@ static void walk(const stoker_loader_options *options, uint64_t state)
         const int rc = stoker_loader_next(loader, &held[count], -1);
         if (rc == STOKER_FINISHED)
             break;
-        if (rc == STOKER_EBUSY) {
+        if (rc == STOKER_BUSY) {
             CHECK(count > 0);
             release_any(held, &count, &state);
         } else if (rc == STOKER_OK) {

@@ -148,8 +148,8 @@ static void have_returned(stoker_on_lent on_lent)
     do {
         stoker_batch batch = STOKER_BATCH_INIT;
         rc = stk_polled_next(loader, &polled, &batch);
-        CHECK(rc >= 0 || rc == STOKER_EBUSY); /* nothing was returned yet: as a timeout */
-        busy += rc == STOKER_EBUSY;
+        CHECK(rc >= 0); /* nothing was returned yet: as a timeout */
+        busy += rc == STOKER_BUSY;
         if (rc != STOKER_OK)
             continue;
         CHECK(stk_file_set_matches(&memory, &batch));

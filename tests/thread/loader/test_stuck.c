@@ -111,7 +111,7 @@ int main(void)
     options.reader = &stk_reader_pread;
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     kept = loader;
-    CHECK(stoker_loader_next(loader, &batch, 10) == STOKER_ETIMEDOUT);
+    CHECK(stoker_loader_next(loader, &batch, 10) == STOKER_TIMEOUT);
     while (!stuck)
         sleep_ms();
     stoker_loader_destroy(&loader);

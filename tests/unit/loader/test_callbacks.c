@@ -228,7 +228,7 @@ static void expect_third_is_bad(enum word breaks, bool any_size, int code)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
             int rc;
             stoker_loader_options options = stk_small_options();
-            made.stop = workers == 1 ? STOKER_ERR_LAST - 1 : 1;
+            made.stop = workers == 1 ? INT32_MIN : 1;
             options.num_workers = workers;
             options.cache = (stoker_cache)cache;
             if (any_size)

@@ -166,7 +166,7 @@ CleanTest(dataset, create_refuses_what_is_not_consistent)
     told[13].info.dense = true;
     told[13].info.count = UINT64_MAX / 2;
     told[14].describe_rc = 7; /* no code of ours */
-    told[15].describe_rc = STOKER_ERR_LAST - 1;
+    told[15].describe_rc = INT32_MIN;
     told[16].info.part_count = 2; /* without field(): locate() would write beyond one part */
     for (int i = 0; i < ROWS; i++) {
         stoker_dataset *dataset = NULL;

@@ -196,7 +196,7 @@ static void expect_held_until_both(bool releases_first)
         delete_tensor(images);
     delete_tensor(labels);
     stoker_batch_release(&second);
-    cr_assert_eq(stoker_loader_next(loader, &none, -1), STOKER_EBUSY);
+    cr_assert_eq(stoker_loader_next(loader, &none, -1), STOKER_BUSY);
     cr_assert_eq(stk_batch_hash(&copy), hash);
     if (releases_first)
         delete_tensor(images);
@@ -227,7 +227,7 @@ Test(dlpack, misuse_is_refused)
     cr_assert_eq(stoker_batch_to_dlpack(NULL, 0, NULL, &tensor), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 3, NULL, &tensor), STOKER_EINVAL);
-    cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_EBUSY);
+    cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_BUSY);
     stoker_batch_release(&batch);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&copy, 1, NULL, &tensor), STOKER_EINVAL);
@@ -260,8 +260,7 @@ Test(dlpack, without_a_version_it_is_the_same_tensor)
             memcpy(tensors[0], (const char *)versioned + AT_DATA, 48);
             const size_t axis_bytes = read_at(versioned, AT_NDIM, 4) * sizeof(axes[0][0]);
             memcpy(axes[0], axes_at(versioned, AT_SHAPE), axis_bytes);
-            cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, part, NULL, &old),
-                         STOKER_EBUSY);
+            cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, part, NULL, &old), STOKER_BUSY);
             delete_tensor(versioned);
             cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, part, NULL, &old), STOKER_OK);
             memcpy(tensors[1], old, 48);

@@ -188,7 +188,7 @@ static void expect_timeout(stoker_loader *loader, int32_t timeout_ms)
 {
     stoker_batch batch = { .struct_size = sizeof(stoker_batch), .count = 77 };
     const uint64_t before_ns = stk_now_ns();
-    cr_assert_eq(stoker_loader_next(loader, &batch, timeout_ms), STOKER_ETIMEDOUT);
+    cr_assert_eq(stoker_loader_next(loader, &batch, timeout_ms), STOKER_TIMEOUT);
     const uint64_t waited_ms = (stk_now_ns() - before_ns) / 1000000;
     cr_assert_geq(waited_ms, (uint64_t)timeout_ms);
     cr_assert_eq(batch.count, 77);
@@ -215,7 +215,7 @@ CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost)
             /* All that is not behind the stalled sample comes; then it is waited for. */
             for (uint64_t since_ns = stk_now_ns(); stk_now_ns() - since_ns < 250000000;) {
                 const int rc = stoker_loader_next(loader, &batch, timeouts[i]);
-                cr_assert(rc == STOKER_OK || rc == STOKER_ETIMEDOUT);
+                cr_assert(rc == STOKER_OK || rc == STOKER_TIMEOUT);
                 if (rc != STOKER_OK)
                     continue;
                 found.hashes[found.batches++] = stk_batch_hash(&batch);
@@ -253,9 +253,9 @@ CleanTest(errors, polling_wakes_the_workers)
         }
     nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL); /* likely, they sleep by then */
     stoker_batch_release(&held[0]);
-    int rc = STOKER_ETIMEDOUT;
+    int rc = STOKER_TIMEOUT;
     for (uint64_t since_ns = stk_now_ns();
-         rc == STOKER_ETIMEDOUT && stk_now_ns() - since_ns < UINT64_C(20000000000);)
+         rc == STOKER_TIMEOUT && stk_now_ns() - since_ns < UINT64_C(20000000000);)
         rc = stoker_loader_next(loader, &held[0], 0);
     cr_assert_eq(rc, STOKER_OK);
     stoker_loader_destroy(&loader);

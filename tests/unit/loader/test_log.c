@@ -291,7 +291,7 @@ CleanTest(log, kept_batches_find_no_room)
     cr_assert_eq(stoker_loader_next(loader, &batches[0], -1), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &batches[1], -1), STOKER_OK);
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(stoker_loader_next(loader, &batches[2], 0), STOKER_EBUSY);
+        cr_assert_eq(stoker_loader_next(loader, &batches[2], 0), STOKER_BUSY);
     WARNED("the budget for kept batches is used up");
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);

@@ -97,7 +97,7 @@ CleanTest(poll, readable_once_the_head_batch_is_ready)
     stoker_loader_options options = options_of(1);
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_loader *loader = open_loader(&options, 0, &fd);
-    cr_assert_eq(stoker_loader_next(loader, &batch, 0), STOKER_ETIMEDOUT);
+    cr_assert_eq(stoker_loader_next(loader, &batch, 0), STOKER_TIMEOUT);
     cr_assert_not(stk_fd_is_readable(fd, NEVER_MS));
     allowed = BATCH;
     cr_assert(stk_fd_is_readable(fd, STK_POLL_MS));
@@ -153,7 +153,7 @@ CleanTest(poll, edges_lead_through_all_epochs)
                 samples += batch.count;
                 stoker_batch_release(&batch);
             }
-            cr_assert_geq(rc, STOKER_ETIMEDOUT);
+            cr_assert_gt(rc, STOKER_OK);
         }
         cr_assert_eq(samples, 2 * SAMPLES);
         close(events);
@@ -206,7 +206,7 @@ CleanTest(poll, readable_when_the_ring_is_lent_as_the_policy_says)
             cr_assert_eq(stk_polled_next(loader, &polled, &batches[i]), STOKER_OK);
         stoker_batch more = STOKER_BATCH_INIT;
         cr_assert_eq(stk_fd_is_readable(fd, NEVER_MS), p == 0);
-        cr_assert_eq(stoker_loader_next(loader, &more, 0), STOKER_EBUSY);
+        cr_assert_eq(stoker_loader_next(loader, &more, 0), STOKER_BUSY);
         cr_assert_eq(stk_fd_is_readable(fd, NEVER_MS), p == 0);
         stoker_batch_release(&batches[0]);
         cr_assert_eq(stk_polled_next(loader, &polled, &more), STOKER_OK);

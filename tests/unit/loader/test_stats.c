@@ -142,6 +142,7 @@ CleanTest(stats, ready_slots_are_those_that_wait)
             pause_ms(1);
         }
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+        batch = (stoker_batch)STOKER_BATCH_INIT; /* it stays lent */
     }
     cr_assert_eq(look(loader).slots_ready, 0);
     cr_assert_eq(look(loader).slots, 5);

@@ -101,7 +101,7 @@ static uint32_t time_out(int32_t timeout_ms, stoker_cache cache)
     decoded = 0;
     stoker_loader *loader = loader_of(set.dataset, &options);
     int rc;
-    while ((rc = stoker_loader_next(loader, &batch, timeout_ms)) == STOKER_ETIMEDOUT) {
+    while ((rc = stoker_loader_next(loader, &batch, timeout_ms)) == STOKER_TIMEOUT) {
         cr_assert_lt(decoded, COUNT);
         cr_assert_gt(decoded, timeouts); /* each call gets further */
         timeouts++;
@@ -124,7 +124,22 @@ Test(timeout, other_numbers_are_refused)
     stoker_loader *loader = loader_of(set.dataset, &options);
     cr_assert_eq(stoker_loader_next(loader, &batch, -2), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_next(loader, &batch, INT32_MIN), STOKER_EINVAL);
-    cr_assert_null(stoker_loader_error(loader)); /* an argument, not the loader, was wrong */
+    cr_assert_str_eq(stoker_loader_error(loader)->message,
+                     "stoker_loader_next: timeout_ms is below -1");
+    cr_assert_eq(stoker_loader_next(loader, NULL, -1), STOKER_EINVAL);
+    batch.struct_size = 3;
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EINVAL);
+    cr_assert_neq(strstr(stoker_loader_error(loader)->message, "struct_size"), NULL);
+    batch = (stoker_batch)STOKER_BATCH_INIT;
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK); /* the loader is unharmed */
+    cr_assert_null(stoker_loader_error(loader));
+    const stoker_batch first = batch;
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EINVAL);
+    cr_assert_neq(strstr(stoker_loader_error(loader)->message, "still lent"), NULL);
+    cr_assert_arr_eq(&batch, &first, sizeof(batch)); /* it was not overwritten */
+    stoker_batch_release(&batch);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
     close_set();
 }
@@ -157,7 +172,7 @@ Test(timeout, batches_made_ahead_do_not_prolong_a_call)
     stoker_loader *loader = loader_of(set.dataset, &options);
     uint32_t before = 0, batches = 0;
     for (int rc; (rc = stoker_loader_next(loader, &batch, 0)) != STOKER_EPOCH_END;) {
-        cr_assert(rc == STOKER_OK || rc == STOKER_ETIMEDOUT);
+        cr_assert(rc == STOKER_OK || rc == STOKER_TIMEOUT);
         cr_assert_leq(decoded, before + 2);
         before = decoded;
         if (rc != STOKER_OK)

@@ -54,7 +54,7 @@ static void share(stoker_loader *loader, struct stk_return_queue *queue, uint64_
     for (uint32_t done = 0; done < BATCHES;) {
         stoker_batch batch = STOKER_BATCH_INIT;
         const int rc = stoker_loader_next(loader, &batch, -1);
-        if (rc == STOKER_EPOCH_END || rc == STOKER_EBUSY)
+        if (rc == STOKER_EPOCH_END || rc == STOKER_BUSY)
             continue;
         CHECK(rc == STOKER_OK);
         if (batch.device == STOKER_DEVICE_CPU)

@@ -33,7 +33,7 @@ static void share(stoker_loader *loader, stoker_on_lent policy, struct stk_retur
     for (uint32_t done = 0; done < BATCHES;) {
         struct stk_returned item = { .batch = STOKER_BATCH_INIT };
         const int rc = stoker_loader_next(loader, &item.batch, 20000);
-        if (rc == STOKER_EPOCH_END || (rc == STOKER_EBUSY && policy == STOKER_ON_LENT_AUTO))
+        if (rc == STOKER_EPOCH_END || (rc == STOKER_BUSY && policy == STOKER_ON_LENT_AUTO))
             continue;
         CHECK(rc == STOKER_OK);
         if (item.batch.device == STOKER_DEVICE_CUDA) {

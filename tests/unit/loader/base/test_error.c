@@ -19,7 +19,7 @@ CleanTest(error, every_code_has_a_name_and_a_text)
     } all[] = { STOKER_ERRORS(LIST) };
 #undef LIST
     enum { COUNT = sizeof(all) / sizeof(all[0]) };
-    cr_assert_eq((int)COUNT, -(int)STOKER_ERR_LAST, "a code is missing, or given twice");
+    cr_assert_eq((int)COUNT, (int)STK_ERROR_COUNT, "a code is missing, or given twice");
     for (int i = 0; i < COUNT; i++) {
         cr_assert_eq(all[i].code, -(i + 1), "%s breaks the row", all[i].name);
         cr_assert_str_eq(stoker_error_name(all[i].code), all[i].name);
@@ -31,12 +31,13 @@ CleanTest(error, every_code_has_a_name_and_a_text)
 
 CleanTest(error, normal_stops_have_texts_and_unknown_codes_do_no_harm)
 {
-    static const int stops[] = { STOKER_OK, STOKER_EPOCH_END, STOKER_FINISHED, STOKER_INTERRUPTED };
+    static const int stops[] = { STOKER_OK,          STOKER_EPOCH_END, STOKER_FINISHED,
+                                 STOKER_INTERRUPTED, STOKER_TIMEOUT,   STOKER_BUSY };
     for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
         cr_assert_str_neq(stoker_strerror(stops[i]), "unknown error code");
         cr_assert_str_neq(stoker_error_name(stops[i]), "STOKER_UNKNOWN");
     }
-    static const int unknown[] = { 4, STOKER_ERR_LAST - 1, INT32_MAX, INT32_MIN };
+    static const int unknown[] = { STOKER_BUSY + 1, -STK_ERROR_COUNT - 1, INT32_MAX, INT32_MIN };
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
         cr_assert_str_eq(stoker_strerror(unknown[i]), "unknown error code");
         cr_assert_str_eq(stoker_error_name(unknown[i]), "STOKER_UNKNOWN");
@@ -236,10 +237,10 @@ CleanTest(error, an_errno_becomes_the_code_that_says_the_same)
         int os_errno;
         int code;
     } rows[] = {
-        { ENOENT, STOKER_ENOENT },  { ENOTDIR, STOKER_ENOENT },      { EACCES, STOKER_EACCES },
-        { EPERM, STOKER_EACCES },   { EISDIR, STOKER_EISDIR },       { ENOMEM, STOKER_ENOMEM },
-        { EMFILE, STOKER_ENOFILE }, { ENFILE, STOKER_ENOFILE },      { ESTALE, STOKER_ECHANGED },
-        { EIO, STOKER_EIO },        { ETIMEDOUT, STOKER_ETIMEDOUT }, { EPROTO, STOKER_EIO },
+        { ENOENT, STOKER_ENOENT },  { ENOTDIR, STOKER_ENOENT }, { EACCES, STOKER_EACCES },
+        { EPERM, STOKER_EACCES },   { EISDIR, STOKER_EISDIR },  { ENOMEM, STOKER_ENOMEM },
+        { EMFILE, STOKER_ENOFILE }, { ENFILE, STOKER_ENOFILE }, { ESTALE, STOKER_ECHANGED },
+        { EIO, STOKER_EIO },        { ETIMEDOUT, STOKER_EIO },  { EPROTO, STOKER_EIO },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         cr_assert_eq(stk_error_from_errno(rows[i].os_errno), rows[i].code, "errno %d",
@@ -250,7 +251,7 @@ CleanTest(error, a_specific_message_is_not_followed_by_the_general_sentence)
 {
     stoker_error error;
     struct stk_place place = STK_NOWHERE;
-    for (int code = -1; code >= STOKER_ERR_LAST; code--) {
+    for (int code = -1; code >= -STK_ERROR_COUNT; code--) {
         (void)stk_error_set(&error, code, STOKER_STAGE_OPEN, &place, "seed 0, not %d", 5);
         cr_assert_str_eq(error.message,
                          code == STOKER_ENOMEM ? "out of memory: seed 0, not 5" : "seed 0, not 5");

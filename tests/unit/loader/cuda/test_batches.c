@@ -274,7 +274,7 @@ Test(cuda_loader, a_held_batch_makes_next_busy)
     stoker_batch third = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &first, -1), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &second, -1), STOKER_OK);
-    cr_assert_eq(stoker_loader_next(loader, &third, -1), STOKER_EBUSY);
+    cr_assert_eq(stoker_loader_next(loader, &third, -1), STOKER_BUSY);
     stoker_batch_release(&first);
     cr_assert_eq(stoker_loader_next(loader, &third, -1), STOKER_OK);
     stoker_batch_release(&third);
@@ -306,16 +306,16 @@ Test(cuda_loader, next_keeps_its_time_limit_while_the_gpu_is_stuck)
         cr_assert_eq(cudaLaunchHostFunc(consumer.stream, wait_at_gate, NULL), cudaSuccess);
         stoker_batch batch = STOKER_BATCH_INIT;
         int rc = STOKER_OK;
-        for (int i = 0; i < 100 && rc != STOKER_ETIMEDOUT; i++) {
+        for (int i = 0; i < 100 && rc != STOKER_TIMEOUT; i++) {
             rc = stoker_loader_next(loader, &batch, 20);
             if (rc == STOKER_OK)
                 cr_assert_eq(stoker_batch_release_on(&batch, consumer.stream), STOKER_OK);
         }
-        cr_assert_eq(rc, STOKER_ETIMEDOUT);
+        cr_assert_eq(rc, STOKER_TIMEOUT);
         atomic_store(&gate_open, true);
         do
             rc = stoker_loader_next(loader, &batch, 20);
-        while (rc == STOKER_ETIMEDOUT || rc == STOKER_EPOCH_END);
+        while (rc == STOKER_TIMEOUT || rc == STOKER_EPOCH_END);
         cr_assert_eq(rc, STOKER_OK);
         stoker_batch_release(&batch);
         stk_cuda_consumer_wait(&consumer);

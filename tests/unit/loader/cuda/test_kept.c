@@ -198,6 +198,7 @@ Test(kept, returned_memory_is_used_again)
             }
             stoker_batch_release(&held[k % HELD]);
             held[k++ % HELD] = batch;
+            batch = (stoker_batch)STOKER_BATCH_INIT;
         }
         stk_cuda_consumer_wait(&consumer);
         cr_assert_arr_eq(hashes, plain.hashes, sizeof(hashes));
@@ -235,7 +236,7 @@ Test(kept, the_budget_ends_in_busy_and_a_release_goes_on)
         run_plain(options);
         stoker_loader *loader = make(options);
         stk_keep_all(loader, &kept, UINT32_MAX);
-        cr_assert_eq(kept.rc, STOKER_EBUSY, "%s", stoker_error_name(kept.rc));
+        cr_assert_eq(kept.rc, STOKER_BUSY, "%s", stoker_error_name(kept.rc));
         cr_assert_gt(kept.count, 4U);
         cr_assert_lt(kept.count, (uint32_t)BATCHES);
         expect_kept(kept.count);
@@ -249,7 +250,7 @@ Test(kept, the_budget_ends_in_busy_and_a_release_goes_on)
         stoker_batch_release(&copy);            /* a second time: nothing happens */
         const uint32_t before = kept.count;
         stk_keep_all(loader, &kept, UINT32_MAX);
-        cr_assert_eq(kept.rc, STOKER_EBUSY);
+        cr_assert_eq(kept.rc, STOKER_BUSY);
         cr_assert_eq(kept.count, before + 1);
         release_all();
         stk_keep_all(loader, &kept, before);
@@ -268,7 +269,7 @@ Test(kept, busy_and_auto_do_not_wait)
             kept.timeout_ms = -1;
             stoker_loader *loader = make(options);
             stk_keep_all(loader, &kept, UINT32_MAX);
-            cr_assert_eq(kept.rc, STOKER_EBUSY);
+            cr_assert_eq(kept.rc, STOKER_BUSY);
             cr_assert_eq(kept.count, 4U);
             cr_assert_eq(stats_of(loader).lent_slots, 0U);
             stoker_batch_release(&kept.batches[0]);
@@ -311,7 +312,7 @@ Test(kept, wait_ends_at_the_timeout)
         stoker_loader *loader = make(options);
         const uint64_t start_ns = stk_now_ns();
         stk_keep_all(loader, &kept, UINT32_MAX);
-        cr_assert_eq(kept.rc, STOKER_EBUSY);
+        cr_assert_eq(kept.rc, STOKER_BUSY);
         cr_assert_eq(kept.count, 4U);
         cr_assert_geq(stk_now_ns() - start_ns, 15000000U);
         release_all();
@@ -407,7 +408,7 @@ Test(kept, auto_says_busy_when_its_budget_is_used_up)
             stoker_batch_release(&kept.batches[k]);
         }
         stoker_batch batch = STOKER_BATCH_INIT;
-        cr_assert_eq(stoker_loader_next(loader, &batch, kept.timeout_ms), STOKER_EBUSY);
+        cr_assert_eq(stoker_loader_next(loader, &batch, kept.timeout_ms), STOKER_BUSY);
         tensors[0]->deleter(tensors[0]);
         cr_assert_eq(stoker_loader_next(loader, &batch, kept.timeout_ms), STOKER_OK);
         stoker_batch_release(&batch);

@@ -40,6 +40,7 @@ static void record_run(const stoker_dataset *dataset, const stoker_loader_option
             continue;
         stoker_batch_release(&held);
         held = batch;
+        batch = (stoker_batch)STOKER_BATCH_INIT;
         cr_assert_eq(stk_events_take(&all, loader, 100), STOKER_OK);
     }
     stoker_batch copy = held;

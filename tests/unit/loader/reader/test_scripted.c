@@ -167,7 +167,7 @@ CleanTest(reader_scripted, close_of_a_stalled_ring_is_busy_and_in_time)
     struct bench bench;
     bench_open(&bench, &(struct stk_script){ .rules = rules, .rule_count = 1 });
     const uint64_t start_ns = stk_now_ns();
-    cr_assert_eq(stk_scripted_reader.close(bench.ring, 20000000), STOKER_EBUSY);
+    cr_assert_eq(stk_scripted_reader.close(bench.ring, 20000000), STOKER_BUSY);
     cr_assert_geq(stk_now_ns() - start_ns, 20000000U);
     cr_assert_eq(stk_script_counts().busy_closes, 1);
     fclose(bench.file);

@@ -124,7 +124,7 @@ Test(reader_wait, close_is_busy_in_the_time_given)
     bench_open(&bench);
     cr_assert_eq(uring->submit(bench.ring, bench.pointers, 2), 0);
     const uint64_t start_ns = stk_now_ns();
-    cr_assert_eq(uring->close(bench.ring, 30 * MILLISECOND_NS), STOKER_EBUSY);
+    cr_assert_eq(uring->close(bench.ring, 30 * MILLISECOND_NS), STOKER_BUSY);
     const uint64_t spent_ns = stk_now_ns() - start_ns;
     cr_assert_geq(spent_ns, 30U * MILLISECOND_NS);
     cr_assert_lt(spent_ns, 2000U * MILLISECOND_NS);
