@@ -143,6 +143,16 @@ bool stk_batch_is_lent(const stoker_loader *loader, const struct stk_lease *leas
                : stk_slots_holds(&loader->pipeline.slots, turn);
 }
 
+const stoker_field *stoker_batch_field(const stoker_batch *batch, const char *name)
+{
+    if (batch == NULL || batch->fields == NULL || name == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < batch->field_count; i++)
+        if (strcmp(batch->fields[i].name, name) == 0)
+            return &batch->fields[i];
+    return NULL;
+}
+
 /* With STOKER_EINVAL the batch is still lent, and *batch is as before. */
 static int release_on(stoker_batch *batch, struct CUstream_st *stream)
 {

@@ -434,6 +434,8 @@ int stk_loader_create(stoker_loader **out, const stoker_dataset *dataset,
     if (rc == 0) {
         loader->options = options;
         loader->available_bytes = stk_memory_available();
+        /* const to callers means only that the contents do not change. */
+        loader->dataset = stoker_dataset_share((stoker_dataset *)dataset);
         loader->pipeline.dataset = dataset;
         rc = make_pipeline(loader, kept, &error);
     }

@@ -66,6 +66,7 @@ void stk_loader_free(void *self)
     stk_device_cache_destroy(&loader->pipeline.device_cache);
     stk_device_close(loader->device);
     stk_fork_guard_destroy(&loader->guard);
+    stoker_dataset_close(&loader->dataset); /* batches refer to the names of its fields */
     stk_free(loader);
 }
 
@@ -85,10 +86,8 @@ void stk_loader_destroy_keeping(stoker_loader **out, struct stk_kept_cache *kept
     *out = NULL;
     if (loader->guard.page.base != NULL && stk_fork_guard_tripped(&loader->guard))
         return; /* the parent's threads and rings do not exist in this process */
-    if (!stop_workers(loader)) {
-        stk_dataset_leak(loader->pipeline.dataset); /* files and codecs are in use, too */
-        return; /* a device still writes to our memory: leak it, never free it */
-    }
+    if (!stop_workers(loader))
+        return; /* a device still writes to our memory: leak it and the data set, never free them */
     for (uint32_t i = 0; i < loader->workers_made; i++)
         stk_worker_destroy(&loader->workers[i]);
     if (loader->has_caller_worker)

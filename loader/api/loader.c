@@ -427,7 +427,7 @@ int stoker_loader_state_write(const stoker_loader *loader, void *bytes, size_t s
     return STOKER_OK;
 }
 
-int32_t stoker_loader_field(const stoker_loader *loader, const char *name)
+int32_t stoker_loader_find_field(const stoker_loader *loader, const char *name)
 {
     if (loader == NULL || name == NULL)
         return -1;

@@ -74,6 +74,7 @@ struct stoker_loader {
     bool has_bad_samples; /* bad_samples is initialised */
     struct stk_bad_samples bad_samples;
     stoker_file *files;
+    stoker_dataset *dataset; /* shared with the caller */
     stoker_loader_options options;
     char reader_reason[128];
     stoker_reader own_reader; /* a copy of the caller's; all zero if it gave none */

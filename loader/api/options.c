@@ -156,11 +156,14 @@ static int take_rank(stoker_loader_options *options, stoker_error *error)
     return rc;
 }
 
-static int check_share(const stoker_loader_options *options, const stoker_dataset *dataset,
+/* Check this rank's share of an epoch. An epoch that is shorter than a batch is one short batch: then
+ * batch_size becomes its length, so that no slot has rows that are never used. */
+static int check_share(stoker_loader_options *options, const stoker_dataset *dataset,
                        stoker_error *error)
 {
     const uint64_t count = stk_order_length(options, dataset);
     const bool is_capacity = options->batch_values_max > 0; /* batches may have fewer samples */
+    const bool is_short = options->last == STOKER_LAST_SHORT || options->last == STOKER_LAST_EVEN;
     int rc = require(options->world_size >= 1 && options->world_size <= WORLD_SIZE_MAX, error,
                      STOKER_EINVAL, "world_size %" PRIu32 " is not in 1..%u", options->world_size,
                      WORLD_SIZE_MAX);
@@ -180,10 +183,8 @@ static int check_share(const stoker_loader_options *options, const stoker_datase
     if (rc == 0)
         rc = require(dataset->info.count <= STK_SAMPLER_COUNT_MAX, error, STOKER_ELIMIT,
                      "%" PRIu64 " samples, at most 2^62 have an order", dataset->info.count);
-    if (rc == 0)
-        rc = require(is_capacity || options->batch_size <= count, error, STOKER_EBATCH,
-                     "batch_size %" PRIu32 " is larger than the data set of %" PRIu64 " samples",
-                     options->batch_size, count);
+    if (rc == 0 && is_short && options->batch_size > count)
+        options->batch_size = (uint32_t)count;
     if (rc == 0)
         rc = require(dataset->row_bytes <= BATCH_BYTES_MAX / options->batch_size, error,
                      STOKER_ENOMEM, "batch_size %" PRIu32 " of rows of %zu bytes",

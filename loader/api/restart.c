@@ -8,6 +8,7 @@
 #include "loader/api/create.h"
 #include "loader/api/destroy.h"
 #include "loader/api/loader.h"
+#include "loader/api/options.h"
 #include "loader/base/error.h"
 
 static int refuse(stoker_error *error, const char *what)
@@ -23,9 +24,14 @@ int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *o
     struct stk_kept_cache kept = { .cache = { .kind = STOKER_CACHE_NONE } };
     if (loader == NULL || *loader == NULL)
         return refuse(error, "no loader");
-    const stoker_dataset *dataset = (*loader)->pipeline.dataset;
+    stoker_loader_options resolved;
+    int rc = stk_options_resolve(&resolved, options, (*loader)->dataset, error);
+    if (rc != STOKER_OK)
+        return rc; /* the loader goes on */
+    stoker_dataset *dataset = stoker_dataset_share((*loader)->dataset);
     stk_loader_destroy_keeping(loader, &kept);
-    const int rc = stk_loader_create(loader, dataset, options, &kept, error);
+    rc = stk_loader_create(loader, dataset, options, &kept, error);
+    stoker_dataset_close(&dataset);
     stk_cache_destroy(&kept.cache); /* nobody has taken it */
     return rc;
 }

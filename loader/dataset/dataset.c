@@ -154,22 +154,14 @@ stoker_dataset *stoker_dataset_share(stoker_dataset *dataset)
     return dataset;
 }
 
-void stk_dataset_leak(const stoker_dataset *dataset)
-{
-    /* const to callers means only that the contents do not change. */
-    atomic_store(&((stoker_dataset *)dataset)->leaked, true);
-}
-
 void stoker_dataset_close(stoker_dataset **dataset)
 {
     if (dataset == NULL || *dataset == NULL)
         return;
     stoker_dataset *const closing = *dataset;
     *dataset = NULL;
-    /* A leaked data set keeps its reference, so that its views leak with it. Release and acquire: the last owner
-     * frees what the others wrote. */
-    if (atomic_load(&closing->leaked) ||
-        atomic_fetch_sub_explicit(&closing->references, 1U, memory_order_acq_rel) > 1)
+    /* Release and acquire: the last owner frees what the others wrote. */
+    if (atomic_fetch_sub_explicit(&closing->references, 1U, memory_order_acq_rel) > 1)
         return;
     if (closing->ops->destroy != NULL)
         closing->ops->destroy(closing->self);

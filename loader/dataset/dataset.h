@@ -52,8 +52,7 @@ struct stoker_dataset {
     const struct stk_mix_plan *mix; /* sampler/mix.h; set by the view. NULL = one source */
     size_t row_bytes;               /* fields[0].bytes, >= 1 */
     int32_t label;                  /* the field that info.label_dtype is about; -1 = none */
-    _Atomic uint32_t references;    /* owners: the caller, and each view of it */
-    _Atomic bool leaked;            /* close frees nothing: see stk_dataset_leak */
+    _Atomic uint32_t references;    /* owners: the caller, each view and each loader of it */
     _Atomic uint64_t fingerprint;   /* 0 = not computed yet: see fingerprint.h */
     /* Returns the fingerprint. Set by views, whose sources take long to fingerprint; any thread may call
      * it. NULL = info.fingerprint. */
@@ -83,9 +82,5 @@ static inline uint64_t stk_dataset_own_fingerprint(const stoker_dataset *dataset
     return dataset->find_fingerprint != NULL ? dataset->find_fingerprint(dataset->self)
                                              : dataset->info.fingerprint;
 }
-
-/* Let close free nothing from here on: a thread that is stuck in a read may still return to the data set. Any
- * thread. */
-void stk_dataset_leak(const stoker_dataset *dataset);
 
 #endif

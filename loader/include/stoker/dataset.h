@@ -104,8 +104,8 @@ static inline void stoker_dataset_options_init(stoker_dataset_options *options)
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options, stoker_error *error);
 
-/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. Views of it (stoker/views.h) keep it: it
- * is freed when the last of them is closed, too. A data set that a stuck read still uses is leaked. */
+/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. Its views (stoker/views.h)
+ * and loaders share it: it is freed when the last of them has let go. */
 STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
 
 /* Add an owner: each one closes the data set, and the last one frees it. Returns dataset, which may be NULL. Any

@@ -234,7 +234,8 @@ typedef struct stoker_loader_options {
 
     /* ---- what most programs set ---- */
 
-    /* samples per batch and rank, 1..65536; a maximum with batch_values_max. Default 64 */
+    /* Samples per batch and rank, 1..65536; a maximum with batch_values_max. An epoch that is shorter
+     * is one short batch. Default 64. */
     uint32_t batch_size;
     bool shuffle;     /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
     stoker_last last; /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
@@ -478,7 +479,7 @@ typedef struct stoker_batch {
     /* [count, ...]; shape as the data set's or after options.transform; in options.layout */
     stoker_tensor images;
     stoker_tensor labels; /* [count]; dtype NONE and data NULL if there are no labels */
-    /* All fields, in the data set's order, then those of options.mixing: see stoker_loader_field(). images are the
+    /* All fields, in the data set's order, then those of options.mixing: see stoker_batch_field(). images are the
      * values of field 0, labels those of the field "label" if it is one int64 or float32 per sample. */
     const stoker_field *fields;
     uint32_t field_count;
@@ -517,11 +518,11 @@ static inline stoker_batch stoker_batch_made(void)
     }
 #endif
 
-/* Check the options, allocate all memory, start the workers. dataset must outlive the loader. On success *out
- * belongs to the caller; on failure it is untouched, nothing is left behind, and *error has the cause. options
- * (NULL = the defaults) and error may be NULL.
- * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (batch_size, with STOKER_LAST_DROP times world_size, is
- * larger than the data set; or, with batch_values_max and DROP, an epoch has fewer batches than
+/* Check the options, allocate all memory, start the workers. The loader shares the data set: close
+ * yours when you like. On success *out belongs to the caller; on failure it is untouched, nothing is
+ * left behind, and *error has the cause. options (NULL = the defaults) and error may be NULL.
+ * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (with STOKER_LAST_DROP batch_size x
+ * world_size is larger than the data set, or, with batch_values_max, an epoch has fewer batches than
  * ranks), ELIMIT (more than 2^62 samples), ETYPE, ENOTSUP (an option that is ON is impossible here, or a file has no descriptor
  * and `reader` is NULL), ENOMEM, EPIN, ETHREAD, EREADER, EDEVICE, ESTATE, ECHANGED (see stoker/dataset.h). */
 STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *dataset,
@@ -578,16 +579,17 @@ STOKER_API void stoker_batch_release(stoker_batch *batch);
 /* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer to NULL are allowed. Batches
  * still lent become invalid. Waits for the call of your code (codec, data set, reader) that a worker is in, however
  * long it takes; no worker starts another row, and none of your code is called after the return. Waits at most 5
- * seconds for reads in flight: memory that a stuck device may still write to is leaked, and so is the data set
- * (stoker_dataset_close() then frees nothing). */
+ * seconds for reads in flight: memory that a stuck device may still write to is leaked, and the data set
+ * with it. */
 STOKER_API void stoker_loader_destroy(stoker_loader **loader);
 
 /* Put another loader over the same data set in *loader's place: as stoker_loader_destroy(), then stoker_loader_create() with
  * `options`, but what the first one has cached stays if the second one caches the same rows: options that decide what is cached,
  * and where, are the same. So a run can continue at another epoch or position (options.resume, stoker_state_seek()), or with another
  * batch size, without reading its samples again. Not kept: rows in GPU memory (cache DEVICE), and rows of a loader with options.reader.
- * On failure *loader is NULL, the cache is freed, and *error, which may be NULL, has the cause: as of create; EINVAL: *loader is NULL.
- * Consumer thread. */
+ * The options are checked first: if one is refused, *loader goes on as it is. After any other failure
+ * *loader is NULL and the cache is freed. *error, which may be NULL, has the cause, as for create;
+ * EINVAL also if *loader is NULL. Consumer thread. */
 STOKER_API int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *options,
                                      stoker_error *error);
 
@@ -624,8 +626,13 @@ STOKER_API int stoker_state_seek(stoker_state *state, uint64_t epoch, uint64_t p
 STOKER_API int stoker_state_bytes_seek(void *bytes, size_t size, uint64_t epoch, uint64_t position,
                                        stoker_error *error);
 
-/* The index in batch.fields of the field with that name, 0 .. field_count - 1; -1 if there is none. Any thread. */
-STOKER_API int32_t stoker_loader_field(const stoker_loader *loader, const char *name);
+/* The field of a batch with that name, valid until the batch is released; NULL if there is none, if the
+ * batch is not lent, and for NULL. Any thread. */
+STOKER_API const stoker_field *stoker_batch_field(const stoker_batch *batch, const char *name);
+
+/* The index in batch.fields of the field with that name, 0 .. field_count - 1; -1 if there is none.
+ * Any thread. */
+STOKER_API int32_t stoker_loader_find_field(const stoker_loader *loader, const char *name);
 
 /* Batches per epoch of this loader. A resumed first epoch counts in full, as batch.index does. 0 with
  * options.batch_values_max: epochs then differ. */

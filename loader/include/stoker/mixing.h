@@ -13,7 +13,7 @@
  * mixup is a multiple of 2^-15, so that all types are mixed by exactly the lambda that is delivered. The bits are the same
  * on every CPU and GPU.
  *
- * The batch gets more fields, after those of the data set; stoker_loader_field() finds them:
+ * The batch gets more fields, after those of the data set; stoker_loader_find_field() finds them:
  *
  *   "label_b"   like "label"   the partner's label; only if the data set has a label
  *   "partner"   int64          index of the partner in the batch, 0 .. count - 1: for all other targets

@@ -427,7 +427,7 @@ static PyObject *field_index(PyObject *object, PyObject *name)
     const char *text = keep != NULL ? core_text(name, "name", keep) : NULL;
     PyObject *index = NULL;
     if (text != NULL && core_enter(self) == 0) {
-        index = PyLong_FromLong(stoker_loader_field(self->handle, text));
+        index = PyLong_FromLong(stoker_loader_find_field(self->handle, text));
         core_leave(self);
     }
     Py_XDECREF(keep);
@@ -453,7 +453,7 @@ static PyObject *names_of(core_loader *self)
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         rc = add_name(list, stoker_dataset_field(dataset, i)->name);
     for (size_t i = 0; rc == 0 && i < 3; i++)
-        if (stoker_loader_field(self->handle, mixed[i]) >= (int32_t)count)
+        if (stoker_loader_find_field(self->handle, mixed[i]) >= (int32_t)count)
             rc = add_name(list, mixed[i]);
     if (rc == 0)
         tuple = PyList_AsTuple(list);

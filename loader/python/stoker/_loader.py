@@ -39,8 +39,8 @@ class DataLoader:
 
     dataset          a name as for stoker.open(), a stoker.Dataset, or any object with __getitem__ and __len__, whose samples
                      are made by Python code in threads that share the GIL (see stoker.from_python)
-    batch_size       1..65536 samples per batch and rank; default 1. A shorter epoch is one short batch; with drop_last or
-                     last="pad", which ask for full ones, it is an OptionError
+    batch_size       1..65536 samples per batch and rank; default 1. A shorter epoch is one short batch, with last="pad" a full
+                     one; with drop_last it is an OptionError
     shuffle          a new order in each epoch, a function of `seed` and the epoch
     num_workers      threads, 0..256; 0: all work is done in next(). "auto" (default) tunes the number while running
     pin_memory       page-lock the memory of batches for a GPU. "auto" (default): if `device` is one
@@ -209,7 +209,6 @@ class DataLoader:
         self._at_start = True  # of an epoch; False: within the one that load_state_dict() continues
         self._ended = False  # by load_state_dict(): the epoch had ended, but its iterator had not noticed yet
         self._turn = 0
-        self._options["batch_size"] = self._batch_size_within()
         with refusing:
             self._core = _core.Loader(self.dataset._core, self._options)  # type: ignore[arg-type]
         try:
@@ -217,13 +216,6 @@ class DataLoader:
         except BaseException:
             self._core.close()
             raise
-
-    def _batch_size_within(self) -> int:
-        """As with torch, an epoch that is shorter than a batch is one short batch. Full batches are not available then: that is
-        the library's error."""
-        wanted: int = self._options["batch_size"]
-        samples = self._options.get("order", {}).get("length") or self.dataset._core.count
-        return min(wanted, samples) if self._options["last"] in ("even", "short") and samples > 0 else wanted
 
     def _plan_output(self, output: str, ragged: Optional[str]) -> None:
         """What next() needs to know of the batches' fields."""

@@ -148,7 +148,7 @@ CleanTest(from_files, a_loader_delivers_files_and_arrays)
                  error.message);
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     const int64_t *labels = batch.labels.data;
-    const stoker_field *found = &batch.fields[stoker_loader_field(loader, "boxes")];
+    const stoker_field *found = stoker_batch_field(&batch, "boxes");
     for (int i = 0; i < SAMPLES; i++)
         cr_assert_eq(labels[i], classes[i]);
     cr_assert_arr_eq(found->offsets, ends, sizeof(ends));

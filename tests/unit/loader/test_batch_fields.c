@@ -39,11 +39,13 @@ Test(batch_fields, images_and_labels_are_views_of_them)
 {
     stoker_loader *loader = make(NULL, 0);
     stoker_batch batch = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_field(loader, "image"), 0);
-    cr_assert_eq(stoker_loader_field(loader, "label"), 1);
-    cr_assert_eq(stoker_loader_field(loader, "labels"), -1);
-    cr_assert_eq(stoker_loader_field(loader, NULL), -1);
-    cr_assert_eq(stoker_loader_field(NULL, "image"), -1);
+    cr_assert_eq(stoker_loader_find_field(loader, "image"), 0);
+    cr_assert_eq(stoker_loader_find_field(loader, "label"), 1);
+    cr_assert_eq(stoker_loader_find_field(loader, "labels"), -1);
+    cr_assert_eq(stoker_loader_find_field(loader, NULL), -1);
+    cr_assert_eq(stoker_loader_find_field(NULL, "image"), -1);
+    cr_assert_null(stoker_batch_field(&batch, "image")); /* it is not lent */
+    cr_assert_null(stoker_batch_field(NULL, "image"));
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED) {
         if (rc == STOKER_EPOCH_END)
@@ -52,6 +54,9 @@ Test(batch_fields, images_and_labels_are_views_of_them)
         cr_assert_eq(batch.field_count, 2U);
         cr_assert_str_eq(batch.fields[0].name, "image");
         cr_assert_str_eq(batch.fields[1].name, "label");
+        cr_assert_eq(stoker_batch_field(&batch, "label"), &batch.fields[1]);
+        cr_assert_null(stoker_batch_field(&batch, "labels"));
+        cr_assert_null(stoker_batch_field(&batch, NULL));
         cr_assert_eq(memcmp(&batch.fields[0].values, &batch.images, sizeof(batch.images)), 0);
         cr_assert_eq(memcmp(&batch.fields[1].values, &batch.labels, sizeof(batch.labels)), 0);
         cr_assert_eq(batch.images.shape[0], batch.count);

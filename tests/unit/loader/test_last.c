@@ -194,6 +194,43 @@ Test(last, the_others_pad_nothing)
     }
 }
 
+/* The loader shares the data set: the program's own handle is closed here first. */
+Test(last, an_epoch_that_is_shorter_than_a_batch_is_one_batch)
+{
+    for (int last = STOKER_LAST_SHORT; last <= STOKER_LAST_EVEN; last++)
+        for (uint32_t world = 1; world <= 8; world += 7) {
+            stoker_dataset *own = NULL;
+            stoker_loader_options options = padded_options(world / 2, world);
+            stoker_loader *loader = NULL;
+            stoker_batch batch = STOKER_BATCH_INIT;
+            stoker_error error = { .code = 0 };
+            options.batch_size = 3 * COUNT;
+            cr_assert_eq(stoker_dataset_open(&own, "synth:bytes?count=53&shape=5", NULL, NULL), 0);
+            options.last = (stoker_last)last;
+            const int rc = stoker_loader_create(&loader, own, &options, &error);
+            stoker_dataset_close(&own);
+            if (last == STOKER_LAST_DROP) {
+                cr_assert_eq(rc, STOKER_EBATCH);
+                continue;
+            }
+            cr_assert_eq(rc, STOKER_OK, "%s", error.message);
+            for (int epoch = 0; epoch < EPOCHS; epoch++) {
+                cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_OK);
+                const uint32_t share = (COUNT - options.rank + world - 1) / world;
+                cr_assert_eq(batch.count - batch.padded, share);
+                cr_assert_eq(batch.count, last == STOKER_LAST_PAD    ? 3U * COUNT
+                                          : last == STOKER_LAST_EVEN ? (COUNT + world - 1) / world
+                                                                     : share);
+                for (uint32_t row = 0; row < batch.count; row++)
+                    cr_assert_eq(batch.ids[row],
+                                 id_at(&options, (uint64_t)epoch, position_of(&options, 0, row)));
+                stoker_batch_release(&batch);
+                cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_EPOCH_END);
+            }
+            stoker_loader_destroy(&loader);
+        }
+}
+
 Test(last, an_unknown_choice_is_refused)
 {
     stoker_loader_options options = padded_options(0, 1);

@@ -222,9 +222,9 @@ CleanTest(mixing, data_without_labels_have_partners_only)
     cr_assert_eq(stoker_dataset_from_arrays(&dataset, &array, 1, 64, NULL, NULL), STOKER_OK);
     const stoker_loader_options options = options_with(1.0F, 0.0F);
     stoker_loader *loader = loader_of(dataset, &options);
-    cr_assert_eq(stoker_loader_field(loader, "label_b"), -1);
-    const int32_t partner = stoker_loader_field(loader, "partner");
-    const int32_t lambda = stoker_loader_field(loader, "lambda");
+    cr_assert_eq(stoker_loader_find_field(loader, "label_b"), -1);
+    const int32_t partner = stoker_loader_find_field(loader, "partner");
+    const int32_t lambda = stoker_loader_find_field(loader, "lambda");
     stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert(partner > 0 && lambda > 0);
@@ -450,7 +450,7 @@ CleanTest(mixing, the_names_of_its_fields_must_be_free)
     stoker_dataset *dataset = set_with(many, STOKER_FIELDS_MAX - 4); /* as many as there may be */
     const stoker_loader_options options = options_with(1.0F, 0.0F);
     stoker_loader *loader = loader_of(dataset, &options);
-    cr_assert_eq(stoker_loader_field(loader, "lambda"), STOKER_FIELDS_MAX - 2);
+    cr_assert_eq(stoker_loader_find_field(loader, "lambda"), STOKER_FIELDS_MAX - 2);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }

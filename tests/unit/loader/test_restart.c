@@ -168,7 +168,7 @@ CleanTest(restart, a_block_that_is_abandoned_is_begun_again)
     stk_cache_destroy(&cache);
 }
 
-CleanTest(restart, that_fails_leaves_nothing)
+CleanTest(restart, that_fails_leaves_nothing_or_the_loader)
 {
     struct stk_file_set set;
     stoker_loader *loader = NULL;
@@ -181,16 +181,23 @@ CleanTest(restart, that_fails_leaves_nothing)
     cr_assert_eq(stoker_loader_restart(NULL, &options, NULL), STOKER_EINVAL);
     const int64_t live = stk_fault_live_bytes();
     const stoker_state foreign = { { 1 } };
-    for (int i = 0; i < 2; i++) {
-        loader = full_loader(set.dataset, options);
-        stoker_loader_options bad = options;
-        bad.resume = i == 0 ? &foreign : NULL;
-        bad.batch_size = i == 0 ? 16 : 0;
-        cr_assert_eq(stoker_loader_restart(&loader, &bad, &error),
-                     i == 0 ? STOKER_ESTATE : STOKER_EINVAL);
-        cr_assert_eq(error.code, i == 0 ? STOKER_ESTATE : STOKER_EINVAL);
-        cr_assert_null(loader);
-        cr_assert_eq(stk_fault_live_bytes(), live);
-    }
+    stoker_loader_options bad = options;
+    bad.resume = &foreign;
+    loader = full_loader(set.dataset, options);
+    cr_assert_eq(stoker_loader_restart(&loader, &bad, &error), STOKER_ESTATE);
+    cr_assert_eq(error.code, STOKER_ESTATE);
+    cr_assert_null(loader);
+    cr_assert_eq(stk_fault_live_bytes(), live);
+
+    bad = options;
+    bad.batch_size = 0; /* found before anything is destroyed */
+    loader = full_loader(set.dataset, options);
+    stoker_loader *const before = loader;
+    cr_assert_eq(stoker_loader_restart(&loader, &bad, &error), STOKER_EINVAL);
+    cr_assert_eq(error.code, STOKER_EINVAL);
+    cr_assert_eq(loader, before);
+    cr_assert_null(stoker_loader_error(loader));
+    stoker_loader_destroy(&loader);
+    cr_assert_eq(stk_fault_live_bytes(), live);
     stk_file_set_remove(&set);
 }

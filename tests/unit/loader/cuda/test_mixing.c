@@ -142,7 +142,7 @@ Test(cuda_mixing, the_fields_beside_cross_with_the_batch)
     const stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC);
     stoker_loader *loader = loader_of(dataset, &options);
     cr_assert(stk_cuda_consumer_init(&consumer, 0));
-    cr_assert_eq(stoker_loader_field(loader, "lambda"), 4);
+    cr_assert_eq(stoker_loader_find_field(loader, "lambda"), 4);
     for (int i = 0; i < 5; i++) {
         seen.batch = (stoker_batch)STOKER_BATCH_INIT;
         cr_assert_eq(stoker_loader_next(loader, &seen.batch, -1), STOKER_OK);
