@@ -54,6 +54,15 @@ function(stoker_third_party file dependency)
   endforeach()
 endfunction()
 
+# stoker_version_symbols(name): give the exported symbols of a shared library their version.
+function(stoker_version_symbols name)
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(${name} PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/loader/stoker.map")
+    set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS "${PROJECT_SOURCE_DIR}/loader/stoker.map")
+  endif()
+endfunction()
+
 # stoker_add_library(name STATIC|SHARED|""): settings common to them.
 function(stoker_add_library name kind)
   add_library(${name} ${kind})
@@ -66,4 +75,5 @@ function(stoker_add_library name kind)
     $<$<BOOL:${STOKER_HAVE_DEFLATE}>:STOKER_HAVE_DEFLATE=1>)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:stoker_kernels>)
   target_link_libraries(${name} PRIVATE Threads::Threads m)
+  stoker_version_symbols(${name})
 endfunction()

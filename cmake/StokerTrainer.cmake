@@ -8,4 +8,5 @@ function(stoker_add_trainer name kind library)
            "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
     PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PUBLIC ${library} PRIVATE Threads::Threads m)
+  stoker_version_symbols(${name})
 endfunction()

@@ -14,27 +14,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A reader has no user pointer; this variable is used during one call on one thread. */
-static _Thread_local struct bench_source_file *noted;
-
-static int note_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int note_open(void *self, void **ring, const stoker_reader_setup *setup, stoker_error *error)
 {
-    if (noted != NULL && noted->fd < 0 && setup->file_count > 0) {
+    struct bench_source_file *noted = self;
+    if (noted->fd < 0 && setup->file_count > 0) {
         const stoker_file *file = &setup->files[0];
         noted->fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
         noted->size = file->size;
         snprintf(noted->path, sizeof(noted->path), "%s", file->path == NULL ? "" : file->path);
     }
-    return stoker_reader_pread()->open(ring, setup, error);
+    return stoker_reader_pread()->open(NULL, ring, setup, error);
 }
 
-static void read_one(const stoker_dataset *dataset)
+static void read_one(struct bench_source_file *noted, const stoker_dataset *dataset)
 {
     stoker_reader reader = *stoker_reader_pread();
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     reader.struct_size = sizeof(reader);
+    reader.self = noted;
     reader.open = note_open;
     options.batch_size = 1;
     options.num_workers = 0;
@@ -59,9 +58,7 @@ void bench_source_file_open(struct bench_source_file *out, const stoker_dataset 
         sample.extent.memory == NULL && sample.extent.bytes > 0 && sample.extent.path == NULL;
     if (!in_file || sample.extent.file != 0)
         return;
-    noted = out;
-    read_one(dataset);
-    noted = NULL;
+    read_one(out, dataset);
 }
 
 void bench_source_file_close(struct bench_source_file *file)

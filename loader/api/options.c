@@ -363,12 +363,6 @@ static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;
 
 #define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_loader_options, mixing)
 
-void stoker_loader_options_init_sized(stoker_loader_options *options, size_t struct_size)
-{
-    if (options != NULL && stk_struct_size_fits(struct_size, OPTIONS_FIRST))
-        stk_struct_write(options, struct_size, &defaults, sizeof(defaults));
-}
-
 /* Fields missing in an older, shorter struct keep their defaults. */
 static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,
                       stoker_error *error)

@@ -27,7 +27,7 @@ int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *o
     stoker_loader_options resolved;
     int rc = stk_options_resolve(&resolved, options, (*loader)->dataset, error);
     if (rc != STOKER_OK)
-        return rc; /* the loader goes on */
+        return rc; /* the loader stays */
     stoker_dataset *dataset = stoker_dataset_share((*loader)->dataset);
     stk_loader_destroy_keeping(loader, &kept);
     rc = stk_loader_create(loader, dataset, options, &kept, error);

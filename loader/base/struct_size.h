@@ -53,6 +53,18 @@ static inline void stk_struct_write(void *given, size_t size, const void *ours, 
     memcpy(given, &size, sizeof(size));
 }
 
+/* Define stoker_NAME_init_sized(); `last` is the last member of the first version. Beside a library
+ * that knows struct_size (stoker/export.h). */
+#define STK_DEFINE_INIT_SIZED(type, initializer, last)                                             \
+    int type##_init_sized(type *out, size_t struct_size)                                           \
+    {                                                                                              \
+        static const type standard = initializer;                                                  \
+        if (out == NULL || !stk_struct_size_fits(struct_size, STK_SIZE_UP_TO(type, last)))         \
+            return STOKER_EINVAL;                                                                  \
+        stk_struct_write(out, struct_size, &standard, sizeof(standard));                           \
+        return STOKER_OK;                                                                          \
+    }
+
 /* Room for a struct of any version that the caller's code fills in, all zero but for its size. */
 union stk_room {
     size_t size; /* first member of the struct */

@@ -84,12 +84,6 @@ static const stoker_dataset_options defaults = STOKER_DATASET_OPTIONS_INIT;
 
 #define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_dataset_options, max_bytes)
 
-void stoker_dataset_options_init_sized(stoker_dataset_options *options, size_t struct_size)
-{
-    if (options != NULL && stk_struct_size_fits(struct_size, OPTIONS_FIRST))
-        stk_struct_write(options, struct_size, &defaults, sizeof(defaults));
-}
-
 /* Fields missing in an older, shorter struct keep their defaults. */
 static int copy_given(stoker_dataset_options *options, const stoker_dataset_options *given,
                       stoker_error *error)

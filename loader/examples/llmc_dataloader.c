@@ -25,7 +25,7 @@ void dataloader_init(DataLoader *loader, const char *filename_pattern, size_t B,
     const size_t rows = B * (size_t)num_processes; /* a step takes, on all ranks */
     char spec[8192];
     *loader = (DataLoader){ process_rank, num_processes, B, T, .should_shuffle = should_shuffle };
-    stoker_loader_options_init(&loader->options);
+    loader->options = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
     loader->options.batch_size = (uint32_t)B;
     loader->options.shuffle = should_shuffle != 0;
     loader->options.rank = (uint32_t)process_rank;

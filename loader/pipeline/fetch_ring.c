@@ -35,7 +35,7 @@ int stk_fetch_ring_open(struct stk_fetcher *fetcher, stoker_error *error)
         .slots_bytes = straight ? slots->bytes : 0,
         .any_thread = !pipeline->plan.threads,
     };
-    int rc = fetcher->reader->open(&fetcher->ring, &setup, error);
+    int rc = fetcher->reader->open(fetcher->reader->self, &fetcher->ring, &setup, error);
     if (rc < 0 && pipeline->plan.reader == STK_READER_ANY && fetcher->reader != &stk_reader_pread) {
         /* A ring can fail on one thread although the others opened theirs. */
         fetcher->reader = &stk_reader_pread;
@@ -43,7 +43,7 @@ int stk_fetch_ring_open(struct stk_fetcher *fetcher, stoker_error *error)
         if (stk_messages_once(&pipeline->messages, STK_SAID_NO_RING))
             stk_messages_put(&pipeline->messages, STOKER_LOG_WARNING,
                              "a worker got no ring, and reads with pread: %s", error->message);
-        rc = fetcher->reader->open(&fetcher->ring, &setup, error);
+        rc = fetcher->reader->open(fetcher->reader->self, &fetcher->ring, &setup, error);
     }
     fetcher->has_ring = rc == 0;
     if (rc == 0 && fetcher->reader == &stk_reader_uring) {

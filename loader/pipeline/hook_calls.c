@@ -48,7 +48,9 @@ static stoker_hook_sample sample_of(const struct stk_row_maker *maker, const str
                                     uint32_t row)
 {
     const struct stk_framing *framing = &maker->pipeline->transform.framing;
-    stoker_hook_sample sample = { .id = *stk_span_id(span, row), .epoch = span->epoch };
+    stoker_hook_sample sample = { .struct_size = sizeof(sample),
+                                  .id = *stk_span_id(span, row),
+                                  .epoch = span->epoch };
     struct stk_frame frame;
     if (maker->pipeline->plan.finish != STK_FINISH_TRANSFORM)
         return sample;
@@ -90,9 +92,11 @@ static void run_batch(struct stk_row_maker *maker, struct stk_slot *slot,
                       const struct stk_batch_place *place)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
-    const stoker_hook_batch shown = {
-        .epoch = place->epoch, .position = place->position, .ids = slot->ids, .rows = place->rows
-    };
+    const stoker_hook_batch shown = { .struct_size = sizeof(shown),
+                                      .epoch = place->epoch,
+                                      .position = place->position,
+                                      .ids = slot->ids,
+                                      .rows = place->rows };
     const uint32_t count = pipeline->slots.fields.count;
     stoker_hook_field fields[STOKER_FIELDS_MAX];
     for (uint32_t i = 0; i < count; i++) {

@@ -30,7 +30,7 @@ static int probe(const stoker_reader *reader, stoker_error *error)
 {
     const stoker_reader_setup smallest = { .struct_size = sizeof(smallest), .depth = 1 };
     void *ring = NULL;
-    int rc = reader->open(&ring, &smallest, error);
+    int rc = reader->open(reader->self, &ring, &smallest, error);
     return rc < 0 ? rc : reader->close(ring, 0);
 }
 

@@ -15,8 +15,9 @@ struct null_ring {
     stoker_read *slots[];
 };
 
-static int null_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int null_open(void *self, void **ring, const stoker_reader_setup *setup, stoker_error *error)
 {
+    (void)self;
     int rc = stk_reader_setup_check(setup, error);
     if (rc < 0)
         return rc;

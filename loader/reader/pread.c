@@ -52,8 +52,10 @@ struct pread_ring {
     stoker_read *slots[];
 };
 
-static int pread_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int pread_open(void *self, void **ring, const stoker_reader_setup *setup,
+                      stoker_error *error)
 {
+    (void)self;
     int rc = stk_reader_setup_check(setup, error);
     if (rc < 0)
         return rc;

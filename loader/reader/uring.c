@@ -102,8 +102,10 @@ static void free_uring(struct uring *uring)
     stk_free(uring);
 }
 
-static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int uring_open(void *self, void **ring, const stoker_reader_setup *setup,
+                      stoker_error *error)
 {
+    (void)self;
     int rc = stk_reader_setup_check(setup, error);
     if (rc < 0)
         return rc;
@@ -512,8 +514,10 @@ uint64_t stk_uring_registered_bytes(const void *ring, const void *base)
     return 0;
 }
 
-static int uring_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int uring_open(void *self, void **ring, const stoker_reader_setup *setup,
+                      stoker_error *error)
 {
+    (void)self;
     (void)ring;
     const struct stk_place place = STK_NOWHERE;
     int rc = stk_reader_setup_check(setup, error);

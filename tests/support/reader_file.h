@@ -59,7 +59,7 @@ static inline bool stk_test_reader_works(const stoker_reader *reader)
 {
     const stoker_reader_setup setup = { .depth = 1 };
     void *ring = NULL;
-    return reader->open(&ring, &setup, NULL) == 0 && reader->close(ring, 0) == 0;
+    return reader->open(reader->self, &ring, &setup, NULL) == 0 && reader->close(ring, 0) == 0;
 }
 
 #endif

@@ -189,9 +189,10 @@ static inline const struct stk_script_rule *stk_scripted_rule_for(const stoker_r
     return NULL;
 }
 
-static inline int stk_scripted_open(void **ring, const stoker_reader_setup *setup,
+static inline int stk_scripted_open(void *self, void **ring, const stoker_reader_setup *setup,
                                     stoker_error *error)
 {
+    (void)self;
     const struct stk_place place = STK_NOWHERE;
     const uint64_t calls = atomic_fetch_add(&stk_scripted.open_calls, 1U) + 1;
     if (stk_scripted_fails(calls, stk_scripted.script.fail_open))

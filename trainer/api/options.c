@@ -374,6 +374,8 @@ static int read_devices(struct stk_trainer_settings *out, const stoker_trainer_o
                                    : check_two_backends(out, error);
 }
 
+STK_DEFINE_INIT_SIZED(stoker_trainer_options, STOKER_TRAINER_OPTIONS_INIT, sync_batch_norm)
+
 int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_options *given,
                              stoker_error *error)
 {

@@ -128,6 +128,8 @@ static void discard(stoker_training_log *log)
     stk_free(log);
 }
 
+STK_DEFINE_INIT_SIZED(stoker_training_log_options, STOKER_TRAINING_LOG_OPTIONS_INIT, first_step)
+
 int stoker_training_log_open(stoker_training_log **out, const stoker_training_log_options *given,
                              stoker_error *error)
 {

@@ -54,31 +54,14 @@ typedef struct stoker_arrays_options {
 #define STOKER_ARRAY_DEFAULTS          STOKER_DEFAULT(struct_size, sizeof(stoker_array))
 #define STOKER_ARRAYS_OPTIONS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_arrays_options))
 
-#ifdef __cplusplus
-static inline stoker_array stoker_array_made(void)
-{
-    stoker_array made = {};
-    STOKER_ARRAY_DEFAULTS
-    return made;
-}
-static inline stoker_arrays_options stoker_arrays_options_made(void)
-{
-    stoker_arrays_options made = {};
-    STOKER_ARRAYS_OPTIONS_DEFAULTS
-    return made;
-}
-#define STOKER_ARRAY_INIT          stoker_array_made()
-#define STOKER_ARRAYS_OPTIONS_INIT stoker_arrays_options_made()
-#else
-#define STOKER_ARRAY_INIT                                                                          \
-    {                                                                                              \
-        STOKER_ARRAY_DEFAULTS                                                                      \
-    }
+STOKER_MAKER(stoker_array, STOKER_ARRAY_DEFAULTS)
+#define STOKER_ARRAY_INIT STOKER_INITIALIZER(stoker_array, STOKER_ARRAY_DEFAULTS)
+STOKER_API int stoker_array_init_sized(stoker_array *out, size_t struct_size);
+
+STOKER_MAKER(stoker_arrays_options, STOKER_ARRAYS_OPTIONS_DEFAULTS)
 #define STOKER_ARRAYS_OPTIONS_INIT                                                                 \
-    {                                                                                              \
-        STOKER_ARRAYS_OPTIONS_DEFAULTS                                                             \
-    }
-#endif
+    STOKER_INITIALIZER(stoker_arrays_options, STOKER_ARRAYS_OPTIONS_DEFAULTS)
+STOKER_API int stoker_arrays_options_init_sized(stoker_arrays_options *out, size_t struct_size);
 
 /* Make a data set of `count` >= 1 samples from array_count arrays, 1 to STOKER_FIELDS_MAX; field i is arrays[i]. The data
  * are not copied, and must not change while the data set is open. An array "label" of one integer of up to 32 bits

@@ -31,7 +31,7 @@ STOKER_BEGIN_DECLS
 
 typedef struct stoker_dataset stoker_dataset;
 
-/* Start from STOKER_DATASET_OPTIONS_INIT or stoker_dataset_options_init(), which set the defaults. */
+/* Start from STOKER_DATASET_OPTIONS_INIT. */
 typedef struct stoker_dataset_options {
     size_t struct_size; /* set by STOKER_DATASET_OPTIONS_INIT; checked by open */
     const char *split;  /* "train", "test", ...; default NULL = the format's first split */
@@ -42,32 +42,10 @@ typedef struct stoker_dataset_options {
     STOKER_DEFAULT(struct_size, sizeof(stoker_dataset_options))                                    \
     STOKER_DEFAULT(max_bytes, UINT64_C(16) << 30)
 
-#ifdef __cplusplus
-static inline stoker_dataset_options stoker_dataset_options_made(void)
-{
-    stoker_dataset_options made = {};
-    STOKER_DATASET_OPTIONS_DEFAULTS
-    return made;
-}
-#define STOKER_DATASET_OPTIONS_INIT stoker_dataset_options_made()
-#else
+STOKER_MAKER(stoker_dataset_options, STOKER_DATASET_OPTIONS_DEFAULTS)
 #define STOKER_DATASET_OPTIONS_INIT                                                                \
-    {                                                                                              \
-        STOKER_DATASET_OPTIONS_DEFAULTS                                                            \
-    }
-#endif
-
-/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that
- * cannot use the header. NULL, and a size that is smaller than any version's or absurd, are left
- * alone: create or open then refuses the struct by its struct_size, if it was 0 before. */
-STOKER_API void stoker_dataset_options_init_sized(stoker_dataset_options *options,
-                                                  size_t struct_size);
-
-/* Set all options to their defaults. For C and C++ only: it is no symbol of the library. */
-static inline void stoker_dataset_options_init(stoker_dataset_options *options)
-{
-    stoker_dataset_options_init_sized(options, sizeof(*options));
-}
+    STOKER_INITIALIZER(stoker_dataset_options, STOKER_DATASET_OPTIONS_DEFAULTS)
+STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, size_t struct_size);
 
 /* Open the data set named by spec. datasets/README.md (installed in share/doc/stoker) documents each format:
  *

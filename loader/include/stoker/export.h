@@ -20,4 +20,26 @@
 #define STOKER_DEFAULT(field, ...) .field = __VA_ARGS__,
 #endif
 
+/* Structs with defaults begin with their size, set by an initializer:
+ *
+ *   C, C++   stoker_order order = STOKER_ORDER_INIT;
+ *   others   stoker_order_init_sized(&order, sizeof(order)): sets the first struct_size bytes of *out.
+ *            Returns STOKER_OK, or STOKER_EINVAL if out is NULL or no version has that size. Any thread.
+ */
+#ifdef __cplusplus
+#define STOKER_MAKER(type, defaults)                                                               \
+    inline type type##_made()                                                                      \
+    {                                                                                              \
+        type made = {};                                                                            \
+        defaults return made;                                                                      \
+    }
+#define STOKER_INITIALIZER(type, defaults) type##_made()
+#else
+#define STOKER_MAKER(type, defaults)
+#define STOKER_INITIALIZER(type, defaults)                                                         \
+    {                                                                                              \
+        defaults                                                                                   \
+    }
+#endif
+
 #endif

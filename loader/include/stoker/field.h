@@ -64,20 +64,10 @@ typedef struct stoker_field_options {
     STOKER_DEFAULT(struct_size, sizeof(stoker_field_options))                                      \
     STOKER_DEFAULT(multiple, 8)
 
-#ifdef __cplusplus
-static inline stoker_field_options stoker_field_options_made(void)
-{
-    stoker_field_options made = {};
-    STOKER_FIELD_OPTIONS_DEFAULTS
-    return made;
-}
-#define STOKER_FIELD_OPTIONS_INIT stoker_field_options_made()
-#else
+STOKER_MAKER(stoker_field_options, STOKER_FIELD_OPTIONS_DEFAULTS)
 #define STOKER_FIELD_OPTIONS_INIT                                                                  \
-    {                                                                                              \
-        STOKER_FIELD_OPTIONS_DEFAULTS                                                              \
-    }
-#endif
+    STOKER_INITIALIZER(stoker_field_options, STOKER_FIELD_OPTIONS_DEFAULTS)
+STOKER_API int stoker_field_options_init_sized(stoker_field_options *out, size_t struct_size);
 
 STOKER_END_DECLS
 #endif

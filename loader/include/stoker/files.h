@@ -33,20 +33,9 @@ typedef struct stoker_files {
 
 #define STOKER_FILES_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_files))
 
-#ifdef __cplusplus
-static inline stoker_files stoker_files_made(void)
-{
-    stoker_files made = {};
-    STOKER_FILES_DEFAULTS
-    return made;
-}
-#define STOKER_FILES_INIT stoker_files_made()
-#else
-#define STOKER_FILES_INIT                                                                          \
-    {                                                                                              \
-        STOKER_FILES_DEFAULTS                                                                      \
-    }
-#endif
+STOKER_MAKER(stoker_files, STOKER_FILES_DEFAULTS)
+#define STOKER_FILES_INIT STOKER_INITIALIZER(stoker_files, STOKER_FILES_DEFAULTS)
+STOKER_API int stoker_files_init_sized(stoker_files *out, size_t struct_size);
 
 /* Make a data set of `count` >= 1 samples from file_count lists of files, 1 to STOKER_FILES_MAX, and array_count arrays as for
  * stoker_dataset_from_arrays(), 0 to STOKER_FIELDS_MAX - file_count: labels, say. The fields are the lists', then the arrays', in

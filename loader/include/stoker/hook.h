@@ -32,8 +32,9 @@
 
 STOKER_BEGIN_DECLS
 
-/* Describes a sample to a row hook. New members are added at the end. */
+/* Describes a sample to a row hook. */
 typedef struct stoker_hook_sample {
+    size_t struct_size; /* bytes that the library filled in: later members are not there */
     uint64_t id;
     uint64_t epoch;
     /* What the built-in transforms did to the image (stoker/transform.h), in this order, so that boxes and points can
@@ -77,8 +78,9 @@ typedef struct stoker_hook_field {
     uint64_t reserved;
 } stoker_hook_field;
 
-/* Describes a batch to a batch hook. New members are added at the end. */
+/* Describes a batch to a batch hook. */
 typedef struct stoker_hook_batch {
+    size_t struct_size; /* bytes that the library filled in: later members are not there */
     uint64_t epoch;
     uint64_t position;   /* the first row's, in the epoch */
     const uint64_t *ids; /* [rows] sample ids */

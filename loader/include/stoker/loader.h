@@ -203,20 +203,9 @@ typedef struct stoker_order {
     STOKER_DEFAULT(struct_size, sizeof(stoker_order))                                              \
     STOKER_DEFAULT(length, STOKER_LENGTH_AUTO)
 
-#ifdef __cplusplus
-static inline stoker_order stoker_order_made(void)
-{
-    stoker_order made = {};
-    STOKER_ORDER_DEFAULTS
-    return made;
-}
-#define STOKER_ORDER_INIT stoker_order_made()
-#else
-#define STOKER_ORDER_INIT                                                                          \
-    {                                                                                              \
-        STOKER_ORDER_DEFAULTS                                                                      \
-    }
-#endif
+STOKER_MAKER(stoker_order, STOKER_ORDER_DEFAULTS)
+#define STOKER_ORDER_INIT STOKER_INITIALIZER(stoker_order, STOKER_ORDER_DEFAULTS)
+STOKER_API int stoker_order_init_sized(stoker_order *out, size_t struct_size);
 
 /* Values of options that let the library choose. */
 #define STOKER_EPOCHS_ENDLESS  UINT64_MAX
@@ -227,8 +216,8 @@ static inline stoker_order stoker_order_made(void)
 #define STOKER_NO_LIMIT        UINT64_MAX       /* in max_bad_samples */
 #define STOKER_RANK_AUTO       UINT32_MAX       /* in rank */
 
-/* Start from STOKER_LOADER_OPTIONS_INIT or stoker_loader_options_init(), which set the defaults, and change what you
- * need. A 0 within a field's range is that number, and outside of it is refused with STOKER_EINVAL. */
+/* Start from STOKER_LOADER_OPTIONS_INIT and change what you need.
+ * A 0 within a field's range is that number, and outside of it is refused with STOKER_EINVAL. */
 typedef struct stoker_loader_options {
     size_t struct_size; /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
 
@@ -446,32 +435,10 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(mixing.cutmix_share, 0.5F)                                                      \
     STOKER_DEFAULT(batch_window, 8192)
 
-#ifdef __cplusplus
-static inline stoker_loader_options stoker_loader_options_made(void)
-{
-    stoker_loader_options made = {};
-    STOKER_LOADER_OPTIONS_DEFAULTS
-    return made;
-}
-#define STOKER_LOADER_OPTIONS_INIT stoker_loader_options_made()
-#else
+STOKER_MAKER(stoker_loader_options, STOKER_LOADER_OPTIONS_DEFAULTS)
 #define STOKER_LOADER_OPTIONS_INIT                                                                 \
-    {                                                                                              \
-        STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
-    }
-#endif
-
-/* Set the first struct_size bytes to the defaults, and options->struct_size: for languages that
- * cannot use the header. NULL, and a size that is smaller than any version's or absurd, are left
- * alone: create or open then refuses the struct by its struct_size, if it was 0 before. */
-STOKER_API void stoker_loader_options_init_sized(stoker_loader_options *options,
-                                                 size_t struct_size);
-
-/* Set all options to their defaults. For C and C++ only: it is no symbol of the library. */
-static inline void stoker_loader_options_init(stoker_loader_options *options)
-{
-    stoker_loader_options_init_sized(options, sizeof(*options));
-}
+    STOKER_INITIALIZER(stoker_loader_options, STOKER_LOADER_OPTIONS_DEFAULTS)
+STOKER_API int stoker_loader_options_init_sized(stoker_loader_options *out, size_t struct_size);
 
 /* One batch, borrowed from the loader until it is released. Start from STOKER_BATCH_INIT. */
 typedef struct stoker_batch {
@@ -503,20 +470,9 @@ typedef struct stoker_batch {
 
 #define STOKER_BATCH_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_batch))
 
-#ifdef __cplusplus
-static inline stoker_batch stoker_batch_made(void)
-{
-    stoker_batch made = {};
-    STOKER_BATCH_DEFAULTS
-    return made;
-}
-#define STOKER_BATCH_INIT stoker_batch_made()
-#else
-#define STOKER_BATCH_INIT                                                                          \
-    {                                                                                              \
-        STOKER_BATCH_DEFAULTS                                                                      \
-    }
-#endif
+STOKER_MAKER(stoker_batch, STOKER_BATCH_DEFAULTS)
+#define STOKER_BATCH_INIT STOKER_INITIALIZER(stoker_batch, STOKER_BATCH_DEFAULTS)
+STOKER_API int stoker_batch_init_sized(stoker_batch *out, size_t struct_size);
 
 /* Check the options, allocate all memory, start the workers. The loader shares the data set: close
  * yours when you like. On success *out belongs to the caller; on failure it is untouched, nothing is
@@ -587,7 +543,7 @@ STOKER_API void stoker_loader_destroy(stoker_loader **loader);
  * `options`, but what the first one has cached stays if the second one caches the same rows: options that decide what is cached,
  * and where, are the same. So a run can continue at another epoch or position (options.resume, stoker_state_seek()), or with another
  * batch size, without reading its samples again. Not kept: rows in GPU memory (cache DEVICE), and rows of a loader with options.reader.
- * The options are checked first: if one is refused, *loader goes on as it is. After any other failure
+ * The options are checked first: if one is refused, *loader stays as it is. After any other failure
  * *loader is NULL and the cache is freed. *error, which may be NULL, has the cause, as for create;
  * EINVAL also if *loader is NULL. Consumer thread. */
 STOKER_API int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *options,

@@ -72,20 +72,9 @@ typedef struct stoker_mix {
     STOKER_DEFAULT(struct_size, sizeof(stoker_mix))                                                \
     STOKER_DEFAULT(epoch_samples, STOKER_LENGTH_AUTO)
 
-#ifdef __cplusplus
-static inline stoker_mix stoker_mix_made(void)
-{
-    stoker_mix made = {};
-    STOKER_MIX_DEFAULTS
-    return made;
-}
-#define STOKER_MIX_INIT stoker_mix_made()
-#else
-#define STOKER_MIX_INIT                                                                            \
-    {                                                                                              \
-        STOKER_MIX_DEFAULTS                                                                        \
-    }
-#endif
+STOKER_MAKER(stoker_mix, STOKER_MIX_DEFAULTS)
+#define STOKER_MIX_INIT STOKER_INITIALIZER(stoker_mix, STOKER_MIX_DEFAULTS)
+STOKER_API int stoker_mix_init_sized(stoker_mix *out, size_t struct_size);
 
 /* Mix `count` data sets, 1..4096, which the mix keeps; close yours when you like. One may occur several times: each
  * occurrence then has a permutation of its own. All must have the same fields, as for stoker_dataset_concat(). The spec

@@ -39,20 +39,9 @@ typedef struct stoker_ranks {
     STOKER_DEFAULT(world_size, 1)                                                                  \
     STOKER_DEFAULT(local_world_size, 1)
 
-#ifdef __cplusplus
-static inline stoker_ranks stoker_ranks_made(void)
-{
-    stoker_ranks made = {};
-    STOKER_RANKS_DEFAULTS
-    return made;
-}
-#define STOKER_RANKS_INIT stoker_ranks_made()
-#else
-#define STOKER_RANKS_INIT                                                                          \
-    {                                                                                              \
-        STOKER_RANKS_DEFAULTS                                                                      \
-    }
-#endif
+STOKER_MAKER(stoker_ranks, STOKER_RANKS_DEFAULTS)
+#define STOKER_RANKS_INIT STOKER_INITIALIZER(stoker_ranks, STOKER_RANKS_DEFAULTS)
+STOKER_API int stoker_ranks_init_sized(stoker_ranks *out, size_t struct_size);
 
 /* Read the variables of the first launcher above that has set its rank or its number of processes (Slurm: the latter;
  * batch scripts have a rank, too); none: one process. If several have set them they must say the same; Slurm's may

@@ -62,10 +62,11 @@ typedef struct stoker_reader_setup {
 typedef struct stoker_reader {
     size_t struct_size; /* sizeof(stoker_reader); create copies the table */
     const char *name;   /* "uring", "pread", "null"; static */
+    void *self;         /* passed to open(); must outlive the loader; may be NULL */
 
     /* Make a ring; *ring may stay NULL. STOKER_EREADER if not available on this system (error->message says why).
      * error is never NULL. */
-    int (*open)(void **ring, const stoker_reader_setup *setup, stoker_error *error);
+    int (*open)(void *self, void **ring, const stoker_reader_setup *setup, stoker_error *error);
 
     /* Take all `count` reads; the caller keeps at most setup.depth in flight.
      * < 0: the ring is broken; reads and buffers belong to it until close returns 0. */

@@ -114,20 +114,9 @@ typedef struct stoker_stats {
 
 #define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))
 
-#ifdef __cplusplus
-static inline stoker_stats stoker_stats_made(void)
-{
-    stoker_stats made = {};
-    STOKER_STATS_DEFAULTS
-    return made;
-}
-#define STOKER_STATS_INIT stoker_stats_made()
-#else
-#define STOKER_STATS_INIT                                                                          \
-    {                                                                                              \
-        STOKER_STATS_DEFAULTS                                                                      \
-    }
-#endif
+STOKER_MAKER(stoker_stats, STOKER_STATS_DEFAULTS)
+#define STOKER_STATS_INIT STOKER_INITIALIZER(stoker_stats, STOKER_STATS_DEFAULTS)
+STOKER_API int stoker_stats_init_sized(stoker_stats *out, size_t struct_size);
 
 /* Fill *out, up to out->struct_size bytes. Any thread, any time between create and destroy. Errors: STOKER_EINVAL
  * (struct_size is not set), STOKER_EFORKED. */

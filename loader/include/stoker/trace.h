@@ -69,20 +69,9 @@ typedef struct stoker_trace {
 
 #define STOKER_TRACE_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_trace))
 
-#ifdef __cplusplus
-static inline stoker_trace stoker_trace_made(void)
-{
-    stoker_trace made = {};
-    STOKER_TRACE_DEFAULTS
-    return made;
-}
-#define STOKER_TRACE_INIT stoker_trace_made()
-#else
-#define STOKER_TRACE_INIT                                                                          \
-    {                                                                                              \
-        STOKER_TRACE_DEFAULTS                                                                      \
-    }
-#endif
+STOKER_MAKER(stoker_trace, STOKER_TRACE_DEFAULTS)
+#define STOKER_TRACE_INIT STOKER_INITIALIZER(stoker_trace, STOKER_TRACE_DEFAULTS)
+STOKER_API int stoker_trace_init_sized(stoker_trace *out, size_t struct_size);
 
 /* Take the events recorded since the last call, thread by thread, up to trace->capacity: count == capacity means that
  * there may be more. A thread with a full ring drops new events, so call often enough. Any thread, any time between

@@ -98,20 +98,8 @@ typedef struct stoker_transform {
     STOKER_DEFAULT(sigma_min, 0.1F)                                                                \
     STOKER_DEFAULT(sigma_max, 2.0F)
 
-#ifdef __cplusplus
-static inline stoker_transform stoker_transform_made(void)
-{
-    stoker_transform made = {};
-    STOKER_TRANSFORM_DEFAULTS
-    return made;
-}
-#define STOKER_TRANSFORM_INIT stoker_transform_made()
-#else
-#define STOKER_TRANSFORM_INIT                                                                      \
-    {                                                                                              \
-        STOKER_TRANSFORM_DEFAULTS                                                                  \
-    }
-#endif
+STOKER_MAKER(stoker_transform, STOKER_TRANSFORM_DEFAULTS)
+#define STOKER_TRANSFORM_INIT STOKER_INITIALIZER(stoker_transform, STOKER_TRANSFORM_DEFAULTS)
 
 STOKER_END_DECLS
 #endif

@@ -58,20 +58,9 @@ typedef struct stoker_split {
 
 #define STOKER_SPLIT_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_split))
 
-#ifdef __cplusplus
-static inline stoker_split stoker_split_made(void)
-{
-    stoker_split made = {};
-    STOKER_SPLIT_DEFAULTS
-    return made;
-}
-#define STOKER_SPLIT_INIT stoker_split_made()
-#else
-#define STOKER_SPLIT_INIT                                                                          \
-    {                                                                                              \
-        STOKER_SPLIT_DEFAULTS                                                                      \
-    }
-#endif
+STOKER_MAKER(stoker_split, STOKER_SPLIT_DEFAULTS)
+#define STOKER_SPLIT_INIT STOKER_INITIALIZER(stoker_split, STOKER_SPLIT_DEFAULTS)
+STOKER_API int stoker_split_init_sized(stoker_split *out, size_t struct_size);
 
 /* One side of a random split. The two sides of the same `test`, `seed` and `stratified` have no sample in common and
  * hold all samples together. To split in more than two, split a side.
@@ -154,20 +143,9 @@ typedef struct stoker_packing {
     STOKER_DEFAULT(fields, STOKER_PACKED_TOKENS | STOKER_PACKED_CU_SEQLENS)                        \
     STOKER_DEFAULT(ignored, -100)
 
-#ifdef __cplusplus
-static inline stoker_packing stoker_packing_made(void)
-{
-    stoker_packing made = {};
-    STOKER_PACKING_DEFAULTS
-    return made;
-}
-#define STOKER_PACKING_INIT stoker_packing_made()
-#else
-#define STOKER_PACKING_INIT                                                                        \
-    {                                                                                              \
-        STOKER_PACKING_DEFAULTS                                                                    \
-    }
-#endif
+STOKER_MAKER(stoker_packing, STOKER_PACKING_DEFAULTS)
+#define STOKER_PACKING_INIT STOKER_INITIALIZER(stoker_packing, STOKER_PACKING_DEFAULTS)
+STOKER_API int stoker_packing_init_sized(stoker_packing *out, size_t struct_size);
 
 /* Rows of `length` elements, packed from the samples of a data set: from its field of integers with one axis that
  * varies. Each sample is a document and lies in one row, whole, unless it is longer than a row; empty ones are left out.

@@ -464,7 +464,7 @@ static int read_nested(PyObject *dict, core_options *options, struct core_hooks 
 
 int core_read_options(PyObject *dict, core_options *options, struct core_hooks *hooks)
 {
-    stoker_loader_options_init(&options->c);
+    options->c = (stoker_loader_options)STOKER_LOADER_OPTIONS_INIT;
     options->c.on_lent = STOKER_ON_LENT_GROW;
     options->keep = PyList_New(0);
     if (options->keep == NULL)

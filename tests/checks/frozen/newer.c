@@ -132,7 +132,7 @@ static void open_others(stoker_dataset *dataset)
     REFUSED(stoker_dataset_open(&out, "synth:digits?count=9", &options, &error),
             "stoker_dataset_options");
     memset(&options, 0xA5, sizeof(options));
-    stoker_dataset_options_init(&options);
+    CHECK(stoker_dataset_options_init_sized(&options, sizeof(options)) == STOKER_OK);
     CHECK(options.grown == 0 && options.struct_size == sizeof(options));
     CHECK(stoker_dataset_open(&out, "synth:digits?count=9", &options, &error) == STOKER_OK);
     stoker_dataset_close(&out);
@@ -188,12 +188,13 @@ static void load(stoker_dataset *dataset)
     const stoker_reader *pread = stoker_reader_pread(); /* a shorter table than ours */
     stoker_reader reader = { .struct_size = sizeof(reader),
                              .name = "own",
+                             .self = pread->self,
                              .open = pread->open,
                              .submit = pread->submit,
                              .reap = pread->reap,
                              .close = pread->close };
     memset(&options, 0xA5, sizeof(options));
-    stoker_loader_options_init(&options);
+    CHECK(stoker_loader_options_init_sized(&options, sizeof(options)) == STOKER_OK);
     CHECK(options.grown == 0);
     options.batch_size = 5;
     options.epochs = 1;

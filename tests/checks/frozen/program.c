@@ -150,8 +150,7 @@ static void run(const char *what, const stoker_dataset *dataset,
 
 static stoker_loader_options options_of(void)
 {
-    stoker_loader_options options;
-    stoker_loader_options_init(&options);
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     options.batch_size = 8;
     options.epochs = 2;
     options.seed = 42;
@@ -276,10 +275,12 @@ static stoker_reader counted;
 static const stoker_reader *plain;
 static _Bool was_opened;
 
-static int open_counted(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int open_counted(void *self, void **ring, const stoker_reader_setup *setup,
+                        stoker_error *error)
 {
+    (void)self;
     was_opened = setup->struct_size >= sizeof(size_t) && setup->file_count == 1;
-    return plain->open(ring, setup, error);
+    return plain->open(plain->self, ring, setup, error);
 }
 
 static void own_data(void)
@@ -426,11 +427,10 @@ static void arrays_and_orders(void)
 
 int main(void)
 {
-    stoker_dataset_options opening;
+    stoker_dataset_options opening = STOKER_DATASET_OPTIONS_INIT;
     stoker_dataset *dataset = NULL;
     stoker_error error;
     stoker_ranks ranks = STOKER_RANKS_INIT;
-    stoker_dataset_options_init(&opening);
     must(stoker_dataset_open(&dataset, "synth:digits?count=100", &opening, &error), "open", &error);
     stoker_loader_options options = options_of();
     static const float mean[] = { 0.25F }, std[] = { 0.5F };

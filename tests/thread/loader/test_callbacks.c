@@ -104,8 +104,9 @@ struct ring {
     uint32_t count;
 };
 
-static int open_ring(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int open_ring(void *self, void **ring, const stoker_reader_setup *setup, stoker_error *error)
 {
+    (void)self;
     (void)setup;
     (void)error;
     *ring = calloc(1, sizeof(struct ring));

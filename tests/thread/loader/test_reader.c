@@ -78,7 +78,7 @@ static void *work(void *argument)
 {
     struct worker *worker = argument;
     void *ring = NULL;
-    if (worker->reader->open(&ring, &worker->setup, NULL) != 0)
+    if (worker->reader->open(worker->reader->self, &ring, &worker->setup, NULL) != 0)
         return NULL;
     read_all(worker, ring);
     if (worker->reader->close(ring, WAIT_NS) != 0)
@@ -136,7 +136,7 @@ static void *open_and_close(void *argument)
         sched_yield();
     const stoker_reader_setup setup = { .files = turn->file, .file_count = 1, .depth = DEPTH };
     void *ring = NULL;
-    opener->opened = stk_reader_uring.open(&ring, &setup, NULL) == 0 &&
+    opener->opened = stk_reader_uring.open(NULL, &ring, &setup, NULL) == 0 &&
                      stk_reader_uring.close(ring, WAIT_NS) == 0;
     atomic_fetch_add_explicit(&turn->number, 1, memory_order_relaxed);
     return NULL;

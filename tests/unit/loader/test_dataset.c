@@ -599,23 +599,16 @@ CleanTest(dataset_open, options_have_their_size_and_their_defaults)
 {
     static const size_t refused[] = { 0, sizeof(size_t), sizeof(stoker_dataset_options) - 1,
                                       STK_STRUCT_BYTES_MAX + 1, SIZE_MAX };
-    stoker_dataset_options options;
-    memset(&options, 0xA5, sizeof(options));
-    stoker_dataset_options_init(&options);
-    cr_assert_eq(options.struct_size, sizeof(options));
+    stoker_dataset_options options = STOKER_DATASET_OPTIONS_INIT;
     cr_assert_null(options.split);
     cr_assert_eq(options.max_bytes, UINT64_C(16) << 30);
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         stoker_dataset *dataset = NULL;
         stoker_error error = { .code = 0 };
-        stoker_dataset_options untouched = { .max_bytes = 7 };
-        stoker_dataset_options_init_sized(&untouched, refused[i]);
-        cr_assert_eq(untouched.max_bytes, 7);
         options.struct_size = refused[i];
         cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=9", &options, &error),
                      STOKER_EINVAL);
         cr_assert_null(dataset);
         cr_assert_not_null(strstr(error.message, "struct_size"), "%s", error.message);
     }
-    stoker_dataset_options_init_sized(NULL, sizeof(options));
 }

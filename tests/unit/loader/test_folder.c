@@ -27,7 +27,7 @@ static bool works(const stoker_reader *reader)
 {
     const stoker_reader_setup setup = { .directory = AT_FDCWD, .depth = 1 };
     void *ring = NULL;
-    return reader->open(&ring, &setup, NULL) == 0 && reader->close(ring, 0) == 0;
+    return reader->open(reader->self, &ring, &setup, NULL) == 0 && reader->close(ring, 0) == 0;
 }
 
 /* ---- the same with every reader ---- */

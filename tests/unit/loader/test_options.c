@@ -209,32 +209,57 @@ CleanTest(options, struct_size_gives_the_version)
     stoker_dataset_close(&dataset);
 }
 
-/* The function is for callers that cannot use the macro, and for those with an older struct. */
-CleanTest(options, init_sets_what_the_macro_sets)
-{
-    const stoker_loader_options expected = STOKER_LOADER_OPTIONS_INIT;
-    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, mixing);
-    stoker_loader_options options;
-    memset(&options, 0xA5, sizeof(options));
-    stoker_loader_options_init(&options);
-    cr_assert_eq(options.struct_size, sizeof(options));
-    cr_assert_eq(options.batch_size, expected.batch_size);
-    cr_assert_eq(options.epochs, STOKER_EPOCHS_ENDLESS);
-    cr_assert_eq(options.world_size, 1);
-    cr_assert_eq(options.cache_bytes, STOKER_BYTES_AUTO);
-    cr_assert_null(options.reader);
-    memset(&options, 0xA5, sizeof(options));
-    stoker_loader_options_init_sized(&options, first);
-    cr_assert_eq(options.struct_size, first);
-    for (size_t at = first; at < sizeof(options); at++)
-        cr_assert_eq(((const uint8_t *)&options)[at], 0xA5);
-    static const size_t unknown[] = { 0, sizeof(size_t), STK_STRUCT_BYTES_MAX + 1 };
-    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
-        memset(&options, 0xA5, sizeof(options));
-        stoker_loader_options_init_sized(&options, unknown[i]);
-        cr_assert_eq(options.batch_size, UINT32_C(0xA5A5A5A5));
+/* The functions are for callers that cannot use the macros, and for those with an older struct. */
+#define ROW(name, INIT)                                                                            \
+    {                                                                                              \
+        (int (*)(void *, size_t))(void (*)(void)) name##_init_sized, &(const name)INIT,            \
+            sizeof(name)                                                                           \
     }
-    stoker_loader_options_init_sized(NULL, sizeof(options));
+static const struct {
+    int (*init)(void *out, size_t struct_size);
+    const void *expected;
+    size_t size;
+} init_rows[] = {
+    ROW(stoker_array, STOKER_ARRAY_INIT),
+    ROW(stoker_arrays_options, STOKER_ARRAYS_OPTIONS_INIT),
+    ROW(stoker_batch, STOKER_BATCH_INIT),
+    ROW(stoker_dataset_options, STOKER_DATASET_OPTIONS_INIT),
+    ROW(stoker_field_options, STOKER_FIELD_OPTIONS_INIT),
+    ROW(stoker_files, STOKER_FILES_INIT),
+    ROW(stoker_loader_options, STOKER_LOADER_OPTIONS_INIT),
+    ROW(stoker_mix, STOKER_MIX_INIT),
+    ROW(stoker_order, STOKER_ORDER_INIT),
+    ROW(stoker_packing, STOKER_PACKING_INIT),
+    ROW(stoker_ranks, STOKER_RANKS_INIT),
+    ROW(stoker_split, STOKER_SPLIT_INIT),
+    ROW(stoker_stats, STOKER_STATS_INIT),
+    ROW(stoker_trace, STOKER_TRACE_INIT),
+};
+#undef ROW
+
+CleanTest(options, init_sized_sets_what_the_macro_sets)
+{
+    static const size_t refused[] = { 0, sizeof(size_t), STK_STRUCT_BYTES_MAX + 1, SIZE_MAX };
+    static max_align_t memory[STK_STRUCT_BYTES_MAX / sizeof(max_align_t)];
+    uint8_t *const bytes = (uint8_t *)memory;
+    for (size_t i = 0; i < sizeof(init_rows) / sizeof(init_rows[0]); i++) {
+        memset(bytes, 0xA5, sizeof(memory));
+        cr_assert_eq(init_rows[i].init(bytes, init_rows[i].size), STOKER_OK);
+        cr_assert_arr_eq(bytes, init_rows[i].expected, init_rows[i].size);
+        cr_assert_eq(bytes[init_rows[i].size], 0xA5);
+        /* a struct of a later version */
+        cr_assert_eq(init_rows[i].init(bytes, init_rows[i].size + 24), STOKER_OK);
+        cr_assert_eq(((const size_t *)memory)[0], init_rows[i].size + 24);
+        for (size_t at = 0; at < 24; at++)
+            cr_assert_eq(bytes[init_rows[i].size + at], 0);
+        cr_assert_eq(bytes[init_rows[i].size + 24], 0xA5);
+        cr_assert_eq(init_rows[i].init(NULL, init_rows[i].size), STOKER_EINVAL);
+        for (size_t k = 0; k < sizeof(refused) / sizeof(refused[0]); k++) {
+            memset(bytes, 0xA5, sizeof(memory));
+            cr_assert_eq(init_rows[i].init(bytes, refused[k]), STOKER_EINVAL);
+            cr_assert_eq(bytes[0], 0xA5);
+        }
+    }
 }
 
 /* ---- a set as large as numbers go, with many channels ---- */

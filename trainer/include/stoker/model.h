@@ -81,20 +81,8 @@ typedef struct stoker_batch_norm {
     STOKER_DEFAULT(epsilon, 1e-5F)                                                                 \
     STOKER_DEFAULT(momentum, 0.1F)
 
-#ifdef __cplusplus
-static inline stoker_batch_norm stoker_batch_norm_made(void)
-{
-    stoker_batch_norm made = {};
-    STOKER_BATCH_NORM_DEFAULTS
-    return made;
-}
-#define STOKER_BATCH_NORM_INIT stoker_batch_norm_made()
-#else
-#define STOKER_BATCH_NORM_INIT                                                                     \
-    {                                                                                              \
-        STOKER_BATCH_NORM_DEFAULTS                                                                 \
-    }
-#endif
+STOKER_MAKER(stoker_batch_norm, STOKER_BATCH_NORM_DEFAULTS)
+#define STOKER_BATCH_NORM_INIT STOKER_INITIALIZER(stoker_batch_norm, STOKER_BATCH_NORM_DEFAULTS)
 
 /* Start a network for samples with `rank` (1..3) axes. On success the caller owns *out and calls
  * stoker_model_destroy(); on failure it is unchanged. error may be NULL. */

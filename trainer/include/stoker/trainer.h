@@ -209,20 +209,10 @@ typedef struct stoker_trainer_options {
     STOKER_DEFAULT(memory_budget, STOKER_BYTES_AUTO)                                               \
     STOKER_DEFAULT(peer_timeout_ms, 120000)
 
-#ifdef __cplusplus
-static inline stoker_trainer_options stoker_trainer_options_made(void)
-{
-    stoker_trainer_options made = {};
-    STOKER_TRAINER_OPTIONS_DEFAULTS
-    return made;
-}
-#define STOKER_TRAINER_OPTIONS_INIT stoker_trainer_options_made()
-#else
+STOKER_MAKER(stoker_trainer_options, STOKER_TRAINER_OPTIONS_DEFAULTS)
 #define STOKER_TRAINER_OPTIONS_INIT                                                                \
-    {                                                                                              \
-        STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
-    }
-#endif
+    STOKER_INITIALIZER(stoker_trainer_options, STOKER_TRAINER_OPTIONS_DEFAULTS)
+STOKER_API int stoker_trainer_options_init_sized(stoker_trainer_options *out, size_t struct_size);
 
 /* Bytes taken, by class: exactly what the back end was asked for. */
 typedef struct stoker_trainer_memory {

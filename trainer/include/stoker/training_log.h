@@ -35,20 +35,11 @@ typedef struct stoker_training_log_options {
 #define STOKER_TRAINING_LOG_OPTIONS_DEFAULTS                                                       \
     STOKER_DEFAULT(struct_size, sizeof(stoker_training_log_options))
 
-#ifdef __cplusplus
-static inline stoker_training_log_options stoker_training_log_options_made(void)
-{
-    stoker_training_log_options made = {};
-    STOKER_TRAINING_LOG_OPTIONS_DEFAULTS
-    return made;
-}
-#define STOKER_TRAINING_LOG_OPTIONS_INIT stoker_training_log_options_made()
-#else
+STOKER_MAKER(stoker_training_log_options, STOKER_TRAINING_LOG_OPTIONS_DEFAULTS)
 #define STOKER_TRAINING_LOG_OPTIONS_INIT                                                           \
-    {                                                                                              \
-        STOKER_TRAINING_LOG_OPTIONS_DEFAULTS                                                       \
-    }
-#endif
+    STOKER_INITIALIZER(stoker_training_log_options, STOKER_TRAINING_LOG_OPTIONS_DEFAULTS)
+STOKER_API int stoker_training_log_options_init_sized(stoker_training_log_options *out,
+                                                      size_t struct_size);
 
 /* Open the files. A log without files accepts everything and writes nothing. On success the caller owns *out and
  * calls stoker_training_log_close(); on failure it is unchanged, and *error has the cause; error may be NULL.

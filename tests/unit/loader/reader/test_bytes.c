@@ -36,7 +36,8 @@ static void *open_ring(const stoker_reader *reader, const stoker_file *files, ui
     const stoker_reader_setup setup = { .files = files, .file_count = file_count, .depth = depth };
     stoker_error error = { 0 };
     void *ring = NULL;
-    cr_assert_eq(reader->open(&ring, &setup, &error), 0, "%s: %s", reader->name, error.message);
+    cr_assert_eq(reader->open(reader->self, &ring, &setup, &error), 0, "%s: %s", reader->name,
+                 error.message);
     return ring;
 }
 

@@ -102,7 +102,7 @@ CleanTest(reader_cold, all_reads_are_begun_before_anybody_reaps)
                                   [DISK] = { .fd = fileno(file), .size = FILE_BYTES } };
     const stoker_reader_setup setup = { .files = files, .file_count = 2, .depth = READS };
     void *ring = NULL;
-    cr_assert_eq(stk_reader_uring.open(&ring, &setup, NULL), 0);
+    cr_assert_eq(stk_reader_uring.open(NULL, &ring, &setup, NULL), 0);
 
     submit_all(ring, reads, buffers);
     for (int ms = 0; ms < PATIENCE && cached_count(map) < READS - PIPE_READS; ms++)

@@ -32,7 +32,7 @@ static void bench_open(struct bench *bench)
     cr_assert_eq(pipe(bench->ends), 0);
     bench->files[0] = (stoker_file){ .path = "pipe", .fd = bench->ends[0] };
     const stoker_reader_setup setup = { .files = bench->files, .file_count = 1, .depth = 4 };
-    cr_assert_eq(uring->open(&bench->ring, &setup, NULL), 0);
+    cr_assert_eq(uring->open(uring->self, &bench->ring, &setup, NULL), 0);
     bench->read = (stoker_read){ .buffer = &bench->byte, .bytes = 1 };
     bench->pointer = &bench->read;
 }
@@ -122,7 +122,7 @@ CleanTest(reader_failure, pread_does_without_preadv2)
         if (stk_seccomp_refuse(SYS_preadv2, errors[i]) != 0)
             cr_skip_test("no seccomp filters here");
         void *ring = NULL;
-        cr_assert_eq(stk_reader_pread.open(&ring, &setup, NULL), 0);
+        cr_assert_eq(stk_reader_pread.open(NULL, &ring, &setup, NULL), 0);
         for (uint64_t offset = 0; offset < 4096; offset += 64) {
             uint8_t bytes[2][32];
             stoker_read reads[2] = {

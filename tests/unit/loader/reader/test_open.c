@@ -44,7 +44,7 @@ CleanTest(reader_open, each_failed_allocation_leaves_nothing)
             cr_assert_lt(nth, 20);
             stoker_error error = { 0 };
             stk_fault_arm(STK_FAULT_MEMORY, nth);
-            const int rc = readers[n]->open(&ring, &setup, &error);
+            const int rc = readers[n]->open(readers[n]->self, &ring, &setup, &error);
             cr_assert_eq(stk_fault_disarm(), rc != 0);
             if (rc == 0)
                 continue;
@@ -69,10 +69,10 @@ CleanTest(reader_open, a_setup_out_of_range_is_refused)
         void *ring = NULL;
         for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
             stoker_error error = { 0 };
-            cr_assert_eq(readers[n]->open(&ring, &bad[i], &error), STOKER_EINVAL);
+            cr_assert_eq(readers[n]->open(readers[n]->self, &ring, &bad[i], &error), STOKER_EINVAL);
             cr_assert_eq(error.code, STOKER_EINVAL);
         }
-        cr_assert_eq(readers[n]->open(&ring, NULL, NULL), STOKER_EINVAL);
+        cr_assert_eq(readers[n]->open(readers[n]->self, &ring, NULL, NULL), STOKER_EINVAL);
         cr_assert_null(ring);
     }
 }
@@ -81,7 +81,7 @@ CleanTest(reader_open, a_setup_out_of_range_is_refused)
 static bool reads_into(const stoker_reader *reader, const stoker_reader_setup *setup, void *buffer)
 {
     void *ring = NULL;
-    if (reader->open(&ring, setup, NULL) != 0)
+    if (reader->open(reader->self, &ring, setup, NULL) != 0)
         return false;
     bool right = true;
     for (uint64_t offset = 0; offset < FILE_BYTES; offset += PIECE_BYTES) {
@@ -112,7 +112,7 @@ static int read_unprivileged(const stoker_reader_setup *setup, rlim_t locked_byt
         return 3;
     stoker_error error = { 0 };
     void *ring = NULL;
-    const int rc = stk_reader_uring.open(&ring, setup, &error);
+    const int rc = stk_reader_uring.open(NULL, &ring, setup, &error);
     if (rc == STOKER_EREADER && error.os_errno == ENOMEM)
         return 2;
     if (rc != 0 || stk_reader_uring.close(ring, 0) != 0)
@@ -169,7 +169,7 @@ static int buffers_of(const stoker_reader_setup *setup)
 {
     void *ring = NULL;
     stoker_error error;
-    cr_assert_eq(stk_reader_uring.open(&ring, setup, &error), 0);
+    cr_assert_eq(stk_reader_uring.open(NULL, &ring, setup, &error), 0);
     const int buffers = stk_test_registered_buffers();
     cr_assert_eq(stk_reader_uring.close(ring, WAIT_NS), 0);
     return buffers;
@@ -240,7 +240,7 @@ CleanTest(reader_open, a_ring_that_registers_nothing_is_refused_with_words)
     const stoker_reader_setup setup = { .depth = 4 };
     stoker_error error = { 0 };
     void *ring = NULL;
-    cr_assert_eq(stk_reader_uring.open(&ring, &setup, &error), STOKER_EREADER);
+    cr_assert_eq(stk_reader_uring.open(NULL, &ring, &setup, &error), STOKER_EREADER);
     cr_assert_not_null(strstr(error.message, "io_uring"));
     cr_assert_null(ring);
 }
@@ -257,7 +257,7 @@ CleanTest(reader_open, without_descriptors_a_ring_is_refused)
     const stoker_reader_setup setup = { .depth = 4 };
     stoker_error error = { 0 };
     void *ring = NULL;
-    const int rc = stk_reader_uring.open(&ring, &setup, &error);
+    const int rc = stk_reader_uring.open(NULL, &ring, &setup, &error);
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     cr_assert_eq(rc, STOKER_EREADER);
     cr_assert_eq(error.os_errno, EMFILE);

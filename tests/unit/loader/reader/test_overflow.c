@@ -117,7 +117,7 @@ static uint32_t overflows_of(bool small, bool any_thread)
                                         .any_thread = any_thread };
     void *ring = NULL;
     shrinks = small;
-    cr_assert_eq(stk_reader_uring.open(&ring, &setup, NULL), 0);
+    cr_assert_eq(stk_reader_uring.open(NULL, &ring, &setup, NULL), 0);
     shrinks = false;
     const uint32_t overflows = read_at_random(&stk_reader_uring, ring);
     cr_assert_eq(stk_reader_uring.close(ring, 1000000000), 0);

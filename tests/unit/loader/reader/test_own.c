@@ -386,8 +386,10 @@ CleanTest(reader_own, more_bytes_than_were_asked_for_are_an_error)
 static stoker_read *asked[STOKER_READ_DEPTH_MAX];
 static uint32_t asked_count;
 
-static int remote_open(void **ring, const stoker_reader_setup *setup, stoker_error *error)
+static int remote_open(void *self, void **ring, const stoker_reader_setup *setup,
+                       stoker_error *error)
 {
+    (void)self;
     (void)ring;
     cr_assert_not_null(error);
     cr_assert_eq(setup->files[0].fd, -1);

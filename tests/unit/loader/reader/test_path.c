@@ -110,7 +110,8 @@ static void *open_ring(const stoker_reader *reader, int directory, uint32_t dept
                                         .scratch_bytes = sizeof(flight.bytes) };
     stoker_error error = { 0 };
     void *ring = NULL;
-    cr_assert_eq(reader->open(&ring, &setup, &error), 0, "%s: %s", reader->name, error.message);
+    cr_assert_eq(reader->open(reader->self, &ring, &setup, &error), 0, "%s: %s", reader->name,
+                 error.message);
     return ring;
 }
 
@@ -227,7 +228,7 @@ CleanTest(reader_path, goes_beside_reads_of_open_files)
         };
         void *ring = NULL;
         char paths[READS][400];
-        cr_assert_eq(reader->open(&ring, &setup, NULL), 0);
+        cr_assert_eq(reader->open(reader->self, &ring, &setup, NULL), 0);
         for (uint32_t i = 0; i < READS; i++) {
             draw(i, i);
             flight.reads[i].offset = i % 5;

@@ -38,7 +38,7 @@ static void bench_open(struct bench *bench, const struct stk_script *script)
         bench->pointers[i] = &bench->reads[i];
     }
     stk_script_install(script);
-    cr_assert_eq(stk_scripted_reader.open(&bench->ring, &bench->setup, NULL), 0);
+    cr_assert_eq(stk_scripted_reader.open(NULL, &bench->ring, &bench->setup, NULL), 0);
     cr_assert_eq(stk_scripted_reader.submit(bench->ring, bench->pointers, READS), 0);
 }
 
@@ -179,9 +179,9 @@ CleanTest(reader_scripted, calls_fail_on_request)
     bench_open(&bench, &(struct stk_script){ .fail_open = 2, .fail_submit = 2, .fail_reap = 2 });
     stoker_error error = { 0 };
     void *second = NULL;
-    cr_assert_eq(stk_scripted_reader.open(&second, &bench.setup, &error), STOKER_EREADER);
+    cr_assert_eq(stk_scripted_reader.open(NULL, &second, &bench.setup, &error), STOKER_EREADER);
     cr_assert_eq(error.code, STOKER_EREADER);
-    cr_assert_eq(stk_scripted_reader.open(&second, &bench.setup, NULL), 0); /* only the 2nd */
+    cr_assert_eq(stk_scripted_reader.open(NULL, &second, &bench.setup, NULL), 0); /* only the 2nd */
     cr_assert_eq(stk_scripted_reader.submit(second, bench.pointers, READS), STOKER_EIO);
     cr_assert_eq(stk_scripted_reader.close(second, 0), 0);
     stoker_read *done[READS];
@@ -191,5 +191,5 @@ CleanTest(reader_scripted, calls_fail_on_request)
 
     stk_script_install(&(struct stk_script){ .fail_open = 1, .fail_on = true });
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(stk_scripted_reader.open(&second, &bench.setup, NULL), STOKER_EREADER);
+        cr_assert_eq(stk_scripted_reader.open(NULL, &second, &bench.setup, NULL), STOKER_EREADER);
 }

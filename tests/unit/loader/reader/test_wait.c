@@ -34,7 +34,7 @@ static void bench_open(struct bench *bench)
     cr_assert_eq(pipe(bench->ends), 0);
     bench->files[0] = (stoker_file){ .path = "pipe", .fd = bench->ends[0] };
     const stoker_reader_setup setup = { .files = bench->files, .file_count = 1, .depth = 8 };
-    cr_assert_eq(uring->open(&bench->ring, &setup, NULL), 0);
+    cr_assert_eq(uring->open(uring->self, &bench->ring, &setup, NULL), 0);
     for (uint32_t i = 0; i < 8; i++) {
         bench->reads[i] = (stoker_read){ .buffer = bench->bytes[i], .bytes = 4, .tag = i };
         bench->pointers[i] = &bench->reads[i];
