@@ -1,5 +1,5 @@
-/* images.c - samples in memory become rows in a ring: decoded, then converted; or cropped, flipped, resized and converted,
- * from decoded images or from encoded samples. */
+/* images.c - samples in memory become rows in a ring: decoded, then converted; or cropped, flipped,
+ * resized and converted, from decoded images or from encoded samples. */
 #include "bench/ceiling/share.h"
 
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static int find_scratch(struct maker *maker, const stoker_codec *codec, bool any
     return STOKER_OK;
 }
 
-/* Decodes sample `index` of the material to `row`; an image in its own size to maker->image instead. */
+/* Decodes sample `index` to `row`, or an image in its own size to maker->image. */
 static int decode(struct maker *maker, uint64_t index, void *row)
 {
     const struct bench_work *work = maker->share.work;

@@ -1,4 +1,4 @@
-/* pread.c - the same random reads by plain system calls, one by one; of whole files: open, read, close. */
+/* pread.c - the same random reads by plain system calls; whole files by open, read, close. */
 #include "bench/ceiling/share.h"
 
 #include <errno.h>

@@ -41,8 +41,8 @@ static enum bench_ceiling_kind fitting_of(const struct bench_run *run, stoker_ca
                                                                         : reading_of(run);
 }
 
-/* Returns true if a bare loop does the same work: none starts from resized images in the cache, gathers in a GPU's memory,
- * works without a reader, or reads whole cold files through a ring. */
+/* Returns true if a bare loop does the same work. None starts from resized images in the cache,
+ * gathers in a GPU's memory, works without a reader, or reads whole cold files through a ring. */
 static bool has_loop(const struct bench_run *run, stoker_cache cache, enum bench_ceiling_kind kind)
 {
     const bool reads =
@@ -66,8 +66,8 @@ void bench_run_find_fitting(struct bench_run *run, stoker_cache cache)
     run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
 }
 
-/* The number of threads that may work at a time: the cell's workers and, if nothing is read in this figure's epochs and a CPU
- * is free, the consumer, which helps while it waits. A loader that tunes itself could use all CPUs. */
+/* The number of threads that may work at a time: the cell's workers and, if nothing is read and a CPU
+ * is free, the consumer, which helps while it waits. A loader that tunes itself may use all CPUs. */
 static uint32_t threads_of(const struct bench_run *run)
 {
     const uint32_t cpus = run->bench->cpus;

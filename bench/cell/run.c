@@ -1,4 +1,4 @@
-/* run.c - what a cell collects while it runs; the rate of one kind of epoch comes from all its measured stretches. */
+/* run.c - what a cell collects while it runs. */
 #include "bench/cell/run.h"
 
 #include <assert.h>

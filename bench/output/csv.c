@@ -2,8 +2,8 @@
  *
  *   kind, name, threads, ring_bytes, note, <the columns of a cell>, date, host, commit, ...
  *
- * Of several ranks, "ranks" and the slowest of them come before "date". A ceiling fills the columns it shares with a cell and leaves the others empty. Each row ends with date and
- * host; the rest of the machine and the advice are only in the other forms.
+ * With several ranks, their number and the slowest one precede "date". A ceiling fills the columns
+ * that it shares with a cell. The rest of the machine and the advice are in the other forms only.
  */
 #include "bench/output/fields.h"
 #include "bench/output/output.h"

@@ -1,4 +1,5 @@
-/* json.c - JSON Lines: one object per line, "kind" first; and page.html around these lines, whose script draws them. */
+/* json.c - JSON Lines: one object per line, "kind" first; and page.html around these lines, which a
+ * script in it draws. */
 #include "bench/output/fields.h"
 #include "bench/output/output.h"
 

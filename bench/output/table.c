@@ -5,8 +5,8 @@
  *           0  off    64  first    6.53 k ...             the epoch that reads and decodes
  *                          later    487 k ...             those that the cache serves
  *
- * A cell without a cache has one line, for all its epochs. The way to a GPU takes two columns. CSV and JSON have the
- * values that do not fit.
+ * A cell without a cache has one line, for all its epochs. A GPU adds two columns. CSV and JSON have
+ * the values that do not fit.
  */
 #include "bench/machine.h"
 #include "bench/output/output.h"
