@@ -24,9 +24,9 @@
 
 #include <stoker/stoker.h>
 
-#include "bench/material/material.h"
-#include "bench/statistics.h"
-#include "bench/timing.h"
+#include "bench/loaderbench/material/material.h"
+#include "bench/loaderbench/statistics.h"
+#include "bench/loaderbench/timing.h"
 #include "kernels/transform/transform.h"
 #include "loader/base/clock.h"
 #include "loader/base/crc32c.h"

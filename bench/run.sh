@@ -18,7 +18,7 @@
 #                cold reads, which are slow, get a quarter as many
 # STOKER_ROUNDS  rounds of peers (3)
 # STOKER_KEEP    a folder for the rows as JSON Lines (default: they are deleted)
-# STOKER_PEERS   the environments of bench/peers/environments.sh (build/peers); made at the first run of photos, 8 GB
+# STOKER_PEERS   the environments of bench/races/peers/environments.sh (build/peers); made at the first run of photos, 8 GB
 # STOKER_PHOTOS  where the photographs are kept, 0.5 GB (build/photos); made at the first run, 2 minutes
 # STOKER_TOKENS  where the tokens are kept, 1 GB (build/tokens); made at the first run
 # TMPDIR         where data is made, 1.5 GB: must be on a disk, or "cold" means nothing
@@ -263,17 +263,17 @@ measure_peers() {
         echo "== round $round of $rounds"
         sweep "ours-$round" "$repeats" --dtype float32,uint8 --batch-size 64,512 --workers 0,1,2,auto \
             --pin-memory off --ceilings off "$resident"
-        for peer in dataloader smart; do run_peer "bench/peers/torch_$peer.py"; done
+        for peer in dataloader smart; do run_peer "bench/races/peers/torch_$peer.py"; done
         [ -d "$scratch/mnist-png" ] || continue
         sweep "folder-$round" 7 --dtype float32 --batch-size 64 --workers 2 --cache none --pin-memory off \
             --ceilings off "folder:$scratch/mnist-png"
-        run_peer bench/peers/torch_folder.py "$scratch/mnist-png"
+        run_peer bench/races/peers/torch_folder.py "$scratch/mnist-png"
     done
     python3 bench/summary.py peers "$rows"
     echo
     echo "== the same network trained by both"
     status=0
-    STOKER_BUILD=$build bench/peers/train.sh || status=$?
+    STOKER_BUILD=$build bench/races/peers/train.sh || status=$?
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || failed=1
     return "$failed"
 }
@@ -282,7 +282,7 @@ measure_transforms() {
     local status=0
     "$micro" transform
     echo
-    bench/peers/pillow_resize.py "$micro" || status=$?
+    bench/races/peers/pillow_resize.py "$micro" || status=$?
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || return "$status"
 }
 
@@ -290,7 +290,7 @@ measure_transforms() {
 prepare_race() {
     export STOKER_BUILD=$build STOKER_PEERS=${STOKER_PEERS:-build/peers}
     photos=${STOKER_PHOTOS:-build/photos}
-    bench/peers/environments.sh
+    bench/races/peers/environments.sh
 }
 
 # Settings are tried and turns are short, so that all jobs take about ten minutes. A job alone: bench/run.sh photos large
@@ -299,8 +299,8 @@ measure_photos() {
     prepare_race || return $?
     python=$STOKER_PEERS/torch/bin/python
     [ -x "$python" ] || python=python3
-    "$python" bench/photos/photographs.py "$photos" || return $?
-    python3 bench/photos/race.py "$photos" --rounds "${STOKER_ROUNDS:-5}" --output "$rows/photos.json" ${1:+--jobs "$1"}
+    "$python" bench/races/photos/photographs.py "$photos" || return $?
+    python3 bench/races/photos/race.py "$photos" --rounds "${STOKER_ROUNDS:-5}" --output "$rows/photos.json" ${1:+--jobs "$1"}
 }
 
 # Read files again in order, which gives them large folios in the page cache: those of records that were dropped and read
@@ -324,7 +324,7 @@ measure_raw() {
         packed --codec raw --shard-bytes 2G 'synth:pictures?count=2000' "shards:$photos/raw"
     [ -e "$photos/png" ] || packed "$resident" "folder:$photos/png"
     refresh "$photos"/raw/*.stk "$photos"/raw/*.beton
-    python3 bench/photos/race.py "$photos" --jobs "${1:-raw,png}" --rounds "${STOKER_ROUNDS:-9}" --seconds 1 \
+    python3 bench/races/photos/race.py "$photos" --jobs "${1:-raw,png}" --rounds "${STOKER_ROUNDS:-9}" --seconds 1 \
         --output "$rows/raw.json" || return $?
     return "$failed"
 }
@@ -332,10 +332,10 @@ measure_raw() {
 # Windows of tokens. The data is made once: 100 M tokens, 1 GB with what other libraries write.
 measure_tokens() {
     export STOKER_BUILD=$build STOKER_PEERS=${STOKER_PEERS:-build/peers}
-    bench/peers/environments.sh tokens
-    python3 bench/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --rounds "${STOKER_ROUNDS:-9}" \
+    bench/races/peers/environments.sh tokens
+    python3 bench/races/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --rounds "${STOKER_ROUNDS:-9}" \
         --output "$rows/tokens.json" || return $?
-    python3 bench/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --cold --rounds "${STOKER_ROUNDS:-9}" \
+    python3 bench/races/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --cold --rounds "${STOKER_ROUNDS:-9}" \
         --output "$rows/tokens-cold.json"
 }
 

@@ -74,9 +74,11 @@ else
     echo "pack: no libcudart.so.$major beside the headers ($include): it must be on the machine with the GPU"
 fi
 mkdir -p "$to/bench"
-cp -r bench/gpu bench/peers "$to/bench/"
+mkdir -p "$to/bench/races"
+cp -r bench/gpu "$to/bench/"
+cp -r bench/races/peers "$to/bench/races/"
 install -D tests/checks/check_dlpack.py "$to/tests/checks/check_dlpack.py"
-rm -rf "$to"/bench/*/__pycache__
+rm -rf "$to"/bench/*/__pycache__ "$to"/bench/races/*/__pycache__
 for data in "${STOKER_DATA:-}" data; do
     if [ -n "$data" ] && compgen -G "$data/mnist/train-images*" >/dev/null; then
         mkdir -p "$to/data/mnist"

@@ -313,7 +313,7 @@ run_training() {
 }
 
 run_peers() {
-    local peers=$top/bench/peers mode short=()
+    local peers=$top/bench/races/peers mode short=()
     if $quick; then short=(--quick); fi
     if [ -z "$python" ] || [ ! -d "$peers" ]; then
         if wanted peers; then note peers skipped 0 77; fi

@@ -36,7 +36,7 @@ THIRD_PARTY = {
     # Cut out of README.md while building.
     "readme_fields.h": ("tests/checks/readme_fields.c",),
     # The bench's ceiling is measured on the bare ring, so it cannot go through our reader.
-    "liburing.h": ("loader/reader/ring.h", "bench/ceiling/uring.c"),
+    "liburing.h": ("loader/reader/ring.h", "bench/loaderbench/ceiling/uring.c"),
     "libdeflate.h": ("datasets/gzip.c", "datasets/zip/unpack.c", "loader/codec/png/fast.c", "loader/codec/png/inflate.c", "tests/"),
     "zlib.h": ("tests/",),
     # What packs lives with stoker-pack; tests make files of every kind with the libraries.
@@ -62,7 +62,7 @@ THIRD_PARTY = {
     # A test plays the tool that listens.
     "nvtx3/": ("loader/pipeline/nvtx.c", "tests/support/nvtx_tool.c"),
     # The build writes it.
-    "bench_commit.h": ("bench/build.c",),
+    "bench_commit.h": ("bench/loaderbench/build.c",),
     "Python.h": ("loader/python/extension/core.h",),
     "structmember.h": ("loader/python/extension/core.h",),
     "criterion/": ("tests/",),
@@ -105,7 +105,7 @@ def project_rule(path, name):
         return "a program sees public headers only"
     if path.startswith("bench/") and name in PEER_HEADERS:
         return None
-    if path in ("bench/device/spin.c", "bench/output/json.c") and name == "kernels/fatbin.h":
+    if path in ("bench/loaderbench/device/spin.c", "bench/loaderbench/output/json.c") and name == "kernels/fatbin.h":
         return None  # loaderbench embeds a kernel and a page
     if path == "bench/micro.c" and name in ("loader/codec/png/png.h", "loader/base/crc32c.h"):
         return None  # it times them alone
@@ -198,7 +198,7 @@ CAUGHT = [
     ("loader/reader/pread.c", "#include <liburing.h>"),
     ("loader/reader/uring.c", "#include <liburing.h>"),
     ("loader/pipeline/worker.c", '#include "datasets/idx/file.h"'),
-    ("loader/api/loader.c", '  #  include "bench/list.h"'),
+    ("loader/api/loader.c", '  #  include "bench/loaderbench/list.h"'),
     ("loader/api/loader.c", "#include <png.h>"),
     ("loader/api/loader.c", "#include <tiff.h>"),
     ("loader/api/loader.c", '#include "stoker/error.h"'),
@@ -206,16 +206,16 @@ CAUGHT = [
     ("datasets/idx/idx.c", "#include <stoker/loader.h>"),
     ("datasets/idx/idx.c", '#include "loader/reader/reader.h"'),
     ("datasets/idx/idx.c", '#include "loader/dataset/dataset.h"'),
-    ("bench/main.c", '#include "loader/base/queue.h"'),
-    ("bench/main.c", '#include "kernels/fatbin.h"'),
-    ("bench/ranks.c", '#include "trainer/peers/mpi_peers.h"'),
+    ("bench/loaderbench/main.c", '#include "loader/base/queue.h"'),
+    ("bench/loaderbench/main.c", '#include "kernels/fatbin.h"'),
+    ("bench/loaderbench/ranks.c", '#include "trainer/peers/mpi_peers.h"'),
     ("loader/api/create.c", '#include "trainer/peers/peers.h"'),
-    ("trainer/main.c", '#include "bench/list.h"'),
+    ("trainer/main.c", '#include "bench/loaderbench/list.h"'),
     ("trainer/api/create.c", '#include "loader/cli/options.h"'),
     ("loader/api/create.c", '#include "loader/cli/options.h"'),
     ("loader/cli/options.c", '#include "loader/base/queue.h"'),
-    ("datasets/pack/arguments.c", '#include "bench/list.h"'),
-    ("trainer/programs/arguments.c", '#include "bench/list.h"'),
+    ("datasets/pack/arguments.c", '#include "bench/loaderbench/list.h"'),
+    ("trainer/programs/arguments.c", '#include "bench/loaderbench/list.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/queue.h"'),
     ("trainer/api/create.c", '#include "loader/pipeline/slots.h"'),
     ("datasets/pack/run.c", '#include "datasets/idx/file.h"'),
@@ -246,22 +246,22 @@ ALLOWED = [
     ("datasets/views/a.c", '#include "loader/dataset/dataset.h"'),
     ("datasets/idx/idx.c", '#include "loader/codec/raw.h"'),
     ("loader/dataset/read.c", '#include "loader/codec/raw.h"\n#include "loader/base/queue.h"'),
-    ("bench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/convert/convert.h"'),
+    ("bench/loaderbench/main.c", '#include <stoker/stoker.h>\n#include "list.h"\n#include "kernels/convert/convert.h"'),
     ("trainer/api/create.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
     ("kernels/train/a.h", '#include "loader/base/rng.h"\n#include "kernels/float16.h"'),
     ("kernels/transform/a.h", '#include "kernels/convert/convert.h"'),
     ("loader/device/cuda.c", '#include "kernels/transform/launch.h"'),
     ("trainer/backend/ref/backend.c", '#include "kernels/train/dropout.h"\n#include "kernels/float16.h"'),
-    ("bench/device/gpu.c", '#include "loader/base/cuda_runtime.h"'),
-    ("bench/device/spin.c", '#include "kernels/fatbin.h"'),
-    ("bench/output/output.c", '#include "loader/base/printable.h"'),
+    ("bench/loaderbench/device/gpu.c", '#include "loader/base/cuda_runtime.h"'),
+    ("bench/loaderbench/device/spin.c", '#include "kernels/fatbin.h"'),
+    ("bench/loaderbench/output/output.c", '#include "loader/base/printable.h"'),
     ("datasets/pack/run.c", '#include "loader/base/printable.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/printable.h"'),
-    ("bench/output/output.c", '#include "loader/base/output_file.h"'),
-    ("bench/ranks.c", '#include "trainer/peers/choose.h"'),
+    ("bench/loaderbench/output/output.c", '#include "loader/base/output_file.h"'),
+    ("bench/loaderbench/ranks.c", '#include "trainer/peers/choose.h"'),
     ("trainer/programs/trace.c", '#include "loader/base/output_file.h"'),
     ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
-    ("bench/arguments.c", '#include "loader/cli/options.h"'),
+    ("bench/loaderbench/arguments.c", '#include "loader/cli/options.h"'),
     ("loader/cli/options.c", '#include <stoker/error.h>\n#include "loader/base/nearest.h"'),
     ("datasets/pack/arguments.c", '#include "loader/cli/options.h"'),
     ("trainer/programs/arguments.c", '#include "loader/cli/options.h"'),
@@ -269,7 +269,7 @@ ALLOWED = [
 ]
 FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/dataset/format.h", "loader/dataset/dataset.h",
          "loader/api/loader.h", "loader/codec/raw.h",
-         "datasets/idx/file.h", "bench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
+         "datasets/idx/file.h", "bench/loaderbench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
          "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
          "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
          "loader/base/nearest.h", "kernels/fatbin.h", "loader/cli/options.h", "trainer/peers/choose.h", "trainer/peers/mpi_peers.h",
@@ -294,7 +294,7 @@ def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     listed = subprocess.run(["tests/checks/sources.sh", "*.c", "*.h"], check=True, capture_output=True,
                             text=True).stdout.split("\n")
-    files = [f for f in listed if f and not f.startswith(("tests/install/", "bench/peers/"))]
+    files = [f for f in listed if f and not f.startswith(("tests/install/", "bench/races/peers/"))]
     broken = []
     for path in files:
         with open(path, encoding="utf-8") as source:

@@ -13,7 +13,7 @@
 #include <stoker/cuda.h>
 #include <stoker/dlpack.h>
 
-#include "bench/device/spin.h"
+#include "bench/loaderbench/device/spin.h"
 #include "loader/api/dlpack_layout.h"
 #include "support/scenario.h"
 

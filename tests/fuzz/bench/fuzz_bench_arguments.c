@@ -3,7 +3,7 @@
  *
  *   input  one word a line
  */
-#include "bench/arguments.h"
+#include "bench/loaderbench/arguments.h"
 #include "fuzz/words_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -1,7 +1,7 @@
 /* host_kernels.c - the host versions of all kernels, for a stand-in that whole programs load through STOKER_CUDART:
  * loaderbench, `./run gpu` and the programs of tests/gpu run with it without a GPU.
  */
-#include "bench/device/spin.h"
+#include "bench/loaderbench/device/spin.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,0 +1,20 @@
+/* sweep.h - measures every combination of the lists. */
+#ifndef BENCH_SWEEP_H
+#define BENCH_SWEEP_H
+
+#include "bench/loaderbench/cell/cell.h"
+#include "bench/loaderbench/output/output.h"
+
+enum {
+    BENCH_SWEEP_GOOD = 0,
+    BENCH_SWEEP_FAILED = 1,        /* a cell failed */
+    BENCH_SWEEP_INTERRUPTED = 130, /* some cells are left out, or have fewer repeats */
+    BENCH_SWEEP_NOTHING = 131      /* interrupted before the first cell had a repeat */
+};
+
+/* Measures and prints all cells, the ceilings and the advice. The first SIGINT from now on ends the
+ * measuring, and is reported. */
+int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
+                    const struct bench_form *form, FILE *file);
+
+#endif
