@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/dataset/fingerprint.h"
+#include "loader/dataset/identity.h"
 
 enum { STK_STATE_CHANGED = 2 }; /* flag */
 

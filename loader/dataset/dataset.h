@@ -7,8 +7,7 @@
  *   read.c         one sample, read in the calling thread
  *   lengths.c      the lengths of a field that varies, without reading
  *   stamps.c       files that changed since they were opened
- *   fingerprint.c  a number by which a resume token knows it
- *   identity.c     the files and places of all its samples
+ *   identity.c     a number by which a resume token knows it; the files and places of all its samples
  *
  * The pipeline calls dataset->ops->locate(dataset->self, ...) directly, once per span.
  */
@@ -53,7 +52,7 @@ struct stoker_dataset {
     size_t row_bytes;               /* fields[0].bytes, >= 1 */
     int32_t label;                  /* the field that info.label_dtype is about; -1 = none */
     _Atomic uint32_t references;    /* owners: the caller, each view and each loader of it */
-    _Atomic uint64_t fingerprint;   /* 0 = not computed yet: see fingerprint.h */
+    _Atomic uint64_t fingerprint;   /* 0 = not computed yet: see identity.h */
     /* Returns the fingerprint. Set by views, whose sources take long to fingerprint; any thread may call
      * it. NULL = info.fingerprint. */
     uint64_t (*find_fingerprint)(const void *self);

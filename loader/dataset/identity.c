@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "loader/base/bytes.h"
 #include "loader/base/rng.h"
 
 enum { PARTS_TOGETHER = 1024 }; /* located by one call, at most; >= STOKER_FIELDS_MAX */
@@ -16,21 +17,22 @@ void stk_identity_add(struct stk_identity *identity, uint64_t word)
         identity->words[i] = stk_mix64(identity->words[i] ^ word ^ salts[i]) + word;
 }
 
-void stk_identity_add_text(struct stk_identity *identity, const char *text)
+static void add_bytes(struct stk_identity *identity, const void *bytes, size_t size)
 {
-    const size_t bytes = text == NULL ? 0 : strlen(text);
-    stk_identity_add(identity, text == NULL ? UINT64_MAX : bytes);
-    for (size_t at = 0; at < bytes; at += 8) {
-        uint64_t word = 0;
-        memcpy(&word, text + at, bytes - at < 8 ? bytes - at : 8);
-        stk_identity_add(identity, word);
+    stk_identity_add(identity, size);
+    for (size_t at = 0; at < size; at += 8) {
+        uint8_t word[8] = { 0 };
+        memcpy(word, (const uint8_t *)bytes + at, size - at < 8 ? size - at : 8);
+        stk_identity_add(identity, stk_load_le64(word));
     }
 }
 
-static void add_time(struct stk_identity *identity, struct timespec time)
+void stk_identity_add_text(struct stk_identity *identity, const char *text)
 {
-    stk_identity_add(identity, (uint64_t)time.tv_sec);
-    stk_identity_add(identity, (uint64_t)time.tv_nsec);
+    if (text == NULL)
+        stk_identity_add(identity, UINT64_MAX);
+    else
+        add_bytes(identity, text, strlen(text));
 }
 
 /* A folder changes whenever anything in it does, so only which one it is counts. */
@@ -43,9 +45,10 @@ static bool add_descriptor(struct stk_identity *identity, int fd)
     stk_identity_add(identity, status.st_ino);
     if (S_ISDIR(status.st_mode))
         return true;
-    stk_identity_add(identity, (uint64_t)status.st_size);
-    add_time(identity, status.st_mtim);
-    add_time(identity, status.st_ctim);
+    const struct stk_file_stamp stamp = stk_file_stamp_of(&status);
+    stk_identity_add(identity, stamp.size);
+    stk_identity_add(identity, (uint64_t)stamp.modified_ns);
+    stk_identity_add(identity, (uint64_t)stamp.changed_ns);
     return true;
 }
 
@@ -134,4 +137,142 @@ bool stk_identity_of(const stoker_dataset *dataset, struct stk_identity *out)
     stk_identity_add(out, stk_dataset_own_fingerprint(dataset));
     add_fields(out, dataset);
     return add_files(out, dataset) && add_samples(out, dataset);
+}
+
+/* ---- fingerprint ------------------------------------------------------------------- */
+
+enum {
+    SAMPLES_MAX = 65536, /* samples examined */
+    CHUNK = 64,          /* located per call */
+    ROWS_PEEKED = 1024,  /* rows hashed if all rows are in memory */
+    OTHERS_PEEKED = 64,  /* rows hashed otherwise: they may be mapped from files */
+    PEEK_BYTES = 1024    /* hashed per row */
+};
+
+static const char *last_name(const char *path)
+{
+    const char *slash = path == NULL ? NULL : strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* What all data sets of this kind have in common. */
+static uint32_t form_of(const stoker_dataset *dataset)
+{
+    struct stk_identity form = { { 0 } };
+    stk_identity_add_text(&form, dataset->ops->name);
+    stk_identity_add(&form, dataset->info.count);
+    stk_identity_add(&form, dataset->info.class_count);
+    add_fields(&form, dataset);
+    return (uint32_t)(form.words[0] >> 32);
+}
+
+static void add_names(struct stk_identity *content, const stoker_dataset *dataset)
+{
+    const stoker_dataset_ops *ops = dataset->ops;
+    for (uint32_t i = 0; i < dataset->info.file_count && ops->file != NULL; i++) {
+        stoker_file file = { .fd = -1 };
+        if (ops->file(dataset->self, i, &file) < 0)
+            continue;
+        stk_identity_add_text(content, last_name(file.path));
+        stk_identity_add(content, file.size);
+    }
+}
+
+/* Returns true if a sample is identified by its bytes: it is in memory, and its data set has no file that it could
+ * also be read from. */
+static bool only_in_memory(const stoker_extent *extent, const stoker_dataset_info *info)
+{
+    return extent->memory != NULL && info->file_count == 0;
+}
+
+/* A label as it is, a float by its bits; 0 = no label. */
+static uint64_t label_bits(const stoker_dataset *dataset, uint64_t id)
+{
+    uint64_t bits = 0;
+    if (dataset->label >= 0 && dataset->ops->values != NULL &&
+        dataset->fields[dataset->label].info.part == STOKER_NO_PART)
+        (void)dataset->ops->values(dataset->self, (uint32_t)dataset->label, &id, 1, &bits);
+    return bits;
+}
+
+/* The file position of a part, not its address. */
+static void add_place(struct stk_identity *content, const stoker_part *part,
+                      const stoker_dataset_info *info)
+{
+    const stoker_extent *extent = &part->extent;
+    stk_identity_add(content, part->tag);
+    if (extent->memory == NULL && extent->path != NULL &&
+        info->directory == STOKER_DIRECTORY_OF_FILE)
+        stk_identity_add(content, extent->file);
+    if (extent->memory == NULL && stk_part_is_range(part))
+        stk_identity_add(content, extent->offset);
+    if (extent->memory == NULL && extent->path != NULL)
+        stk_identity_add_text(content,
+                              info->directory == AT_FDCWD ? last_name(extent->path) : extent->path);
+    else if (!only_in_memory(extent, info))
+        stk_identity_add(content, extent->offset ^ (uint64_t)extent->file << 40);
+    stk_identity_add(content, extent->bytes);
+}
+
+/* `peeks`: the bytes of parts in memory count, too. */
+static void add_sample(struct stk_identity *content, const stoker_dataset *dataset, uint64_t id,
+                       const stoker_part *parts, bool peeks)
+{
+    stk_identity_add(content, label_bits(dataset, id));
+    for (uint32_t i = 0; i < dataset->info.part_count; i++) {
+        const stoker_extent *extent = &parts[i].extent;
+        add_place(content, &parts[i], &dataset->info);
+        if (peeks && only_in_memory(extent, &dataset->info))
+            add_bytes(content, extent->memory,
+                      extent->bytes < PEEK_BYTES ? extent->bytes : PEEK_BYTES);
+    }
+}
+
+static void add_some_samples(struct stk_identity *content, const stoker_dataset *dataset)
+{
+    const stoker_dataset_info *info = &dataset->info;
+    const uint64_t looks = info->count < SAMPLES_MAX ? info->count : SAMPLES_MAX;
+    const uint64_t step = info->count / looks;
+    const uint64_t peeks = info->rows != NULL ? ROWS_PEEKED : OTHERS_PEEKED;
+    const uint64_t peek_step = (looks + peeks - 1) / peeks;
+    const uint64_t fits = info->part_count > 0 ? STOKER_FIELDS_MAX / info->part_count : CHUNK;
+    const uint64_t chunk = fits < CHUNK ? fits : CHUNK;
+    for (uint64_t begin = 0; begin < looks; begin += chunk) {
+        uint64_t ids[CHUNK];
+        stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
+        const uint32_t count = (uint32_t)(looks - begin < chunk ? looks - begin : chunk);
+        for (uint32_t i = 0; i < count; i++)
+            ids[i] = (begin + i) * step;
+        stoker_error error;
+        if (info->part_count > 0 &&
+            dataset->ops->locate(dataset->self, ids, count, parts, &error) < 0)
+            continue;
+        for (uint32_t i = 0; i < count; i++)
+            add_sample(content, dataset, ids[i], &parts[(size_t)i * info->part_count],
+                       (begin + i) % peek_step == 0);
+    }
+}
+
+struct stk_fingerprint stk_fingerprint_of(const stoker_dataset *dataset)
+{
+    /* Stored in the data set; racing threads compute the same value. Both halves 0 = not computed yet. */
+    _Atomic uint64_t *const kept = &((stoker_dataset *)dataset)->fingerprint;
+    uint64_t both = atomic_load_explicit(kept, memory_order_relaxed);
+    if (both == 0) {
+        struct stk_identity content = { { 1 } };
+        stk_identity_add(&content, stk_dataset_own_fingerprint(dataset));
+        add_names(&content, dataset);
+        add_some_samples(&content, dataset);
+        both = (uint64_t)form_of(dataset) << 32 | content.words[0] >> 32;
+        atomic_store_explicit(kept, both, memory_order_relaxed);
+    }
+    return (struct stk_fingerprint){ .form = (uint32_t)(both >> 32), .content = (uint32_t)both };
+}
+
+uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset)
+{
+    if (dataset == NULL)
+        return 0;
+    const struct stk_fingerprint found = stk_fingerprint_of(dataset);
+    return (uint64_t)found.form << 32 | found.content;
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "datasets/shards/known.h"
-#include "loader/dataset/fingerprint.h"
+#include "loader/dataset/identity.h"
 #include "support/leaks.h"
 #include "support/shard_files.h"
 

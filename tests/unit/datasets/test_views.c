@@ -9,7 +9,7 @@
 #include <stoker/stoker.h>
 
 #include "loader/dataset/dataset.h"
-#include "loader/dataset/fingerprint.h"
+#include "loader/dataset/identity.h"
 #include "support/folder_files.h"
 #include "support/label_of.h"
 #include "support/leaks.h"

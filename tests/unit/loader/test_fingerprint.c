@@ -8,7 +8,7 @@
 
 #include <stoker/views.h>
 
-#include "loader/dataset/fingerprint.h"
+#include "loader/dataset/identity.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/shard_files.h"
