@@ -97,15 +97,10 @@ static int verify(const void *self, const stoker_encoded *in, stoker_error *erro
     return check(decoder, index, decoder->sum(0, in->bytes, in->size), (uint32_t)in->tag, error);
 }
 
-/* Rows from here on are stored past the caches: a batch of them fills most of a cache. */
-enum { STREAMED_BYTES_MIN = 64 << 10 };
-
 static int verify_into(const void *self, const stoker_encoded *in, void *row, stoker_error *error)
 {
     const struct stk_shard_decoder *decoder = self;
-    const uint32_t sum = in->size >= STREAMED_BYTES_MIN
-                             ? stk_crc32c_copy(0, row, in->bytes, in->size)
-                             : stk_crc32c_copy_plain(decoder->sum, 0, row, in->bytes, in->size);
+    const uint32_t sum = stk_crc32c_copy(0, row, in->bytes, in->size);
     return check(decoder, index_of(decoder, in->tag), sum, (uint32_t)in->tag, error);
 }
 

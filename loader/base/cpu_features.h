@@ -17,9 +17,6 @@
 #ifndef HWCAP_CRC32 /* <asm/hwcap.h> */
 #define HWCAP_CRC32 (1UL << 7)
 #endif
-#ifndef HWCAP_PMULL
-#define HWCAP_PMULL (1UL << 4)
-#endif
 #endif
 
 enum stk_cpu_feature {
@@ -30,14 +27,12 @@ enum stk_cpu_feature {
     STK_CPU_AVX2 = 1 << 4,
     STK_CPU_FMA = 1 << 5,
     STK_CPU_F16C = 1 << 6,
-    STK_CPU_VPCLMULQDQ = 1 << 7,
-    STK_CPU_AVX512F = 1 << 8,
-    STK_CPU_AVX512BW = 1 << 9,
-    STK_CPU_AVX512DQ = 1 << 10,
-    STK_CPU_AVX512VL = 1 << 11,
-    STK_CPU_AVX512_BF16 = 1 << 12,
-    STK_CPU_ARM_CRC32 = 1 << 13,
-    STK_CPU_ARM_PMULL = 1 << 14,
+    STK_CPU_AVX512F = 1 << 7,
+    STK_CPU_AVX512BW = 1 << 8,
+    STK_CPU_AVX512DQ = 1 << 9,
+    STK_CPU_AVX512VL = 1 << 10,
+    STK_CPU_AVX512_BF16 = 1 << 11,
+    STK_CPU_ARM_CRC32 = 1 << 12,
 };
 
 /* The features that a test shows to the library; absent elsewhere. */
@@ -65,18 +60,15 @@ static inline __attribute__((always_inline)) bool stk_cpu_has(uint32_t features)
            !STK_CPU_LACKS(STK_CPU_BMI2, __builtin_cpu_supports("bmi2")) &&
            !STK_CPU_LACKS(STK_CPU_AVX2, __builtin_cpu_supports("avx2")) &&
            !STK_CPU_LACKS(STK_CPU_FMA, __builtin_cpu_supports("fma")) &&
-           !STK_CPU_LACKS(STK_CPU_VPCLMULQDQ, __builtin_cpu_supports("vpclmulqdq")) &&
            !STK_CPU_LACKS(STK_CPU_AVX512F, __builtin_cpu_supports("avx512f")) &&
            !STK_CPU_LACKS(STK_CPU_AVX512BW, __builtin_cpu_supports("avx512bw")) &&
            !STK_CPU_LACKS(STK_CPU_AVX512DQ, __builtin_cpu_supports("avx512dq")) &&
            !STK_CPU_LACKS(STK_CPU_AVX512VL, __builtin_cpu_supports("avx512vl")) &&
            !STK_CPU_LACKS(STK_CPU_AVX512_BF16, __builtin_cpu_supports("avx512bf16")) &&
-           !STK_CPU_LACKS(STK_CPU_F16C, stk_cpu_has_f16c()) &&
-           (features & (STK_CPU_ARM_CRC32 | STK_CPU_ARM_PMULL)) == 0;
+           !STK_CPU_LACKS(STK_CPU_F16C, stk_cpu_has_f16c()) && (features & STK_CPU_ARM_CRC32) == 0;
 #elif defined(__aarch64__)
     return !STK_CPU_LACKS(STK_CPU_ARM_CRC32, getauxval(AT_HWCAP) & HWCAP_CRC32) &&
-           !STK_CPU_LACKS(STK_CPU_ARM_PMULL, getauxval(AT_HWCAP) & HWCAP_PMULL) &&
-           (features & ~(uint32_t)(STK_CPU_ARM_CRC32 | STK_CPU_ARM_PMULL)) == 0;
+           (features & ~(uint32_t)STK_CPU_ARM_CRC32) == 0;
 #else
     return features == 0;
 #endif

@@ -1,5 +1,30 @@
-/* crc32c.c - see crc32c.h. */
+/* crc32c.c - see crc32c.h.
+ *
+ * x86-64 adds 8 bytes to a sum with each CRC32 instruction, one a cycle with a latency of three, so
+ * three strips are summed at a time:
+ *
+ *   [ strip 1 | strip 2 | strip 3 ]   next: the same
+ *
+ * One carry-less multiplication carries a sum past the bytes behind its strip, since N zero bytes
+ * multiply it by a power of x (Gopal and others, "Fast CRC Computation for Generic Polynomials
+ * Using PCLMULQDQ", Intel, 2009).
+ */
 #include "loader/base/crc32c.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "loader/base/cpu_features.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+    LINE_BYTES = 64,
+    PIECE_BYTES = 4096,
+    STREAMED_BYTES_MIN = 64 << 10 /* copies from here on go past the caches: a few would fill one */
+};
 
 /* The remainder of each byte times x^32, polynomial 0x1EDC6F41 reflected. */
 static const uint32_t remainders[256] = {
@@ -56,15 +81,178 @@ stk_crc32c_fn *stk_crc32c_plain(void)
     return crc_plain;
 }
 
+/* ---- x86-64: a sum is the instruction's state, the interface's checksum inverted ---- */
+
+#if defined(__x86_64__)
+#define SSE42        __attribute__((target("sse4.2,pclmul")))
+#define SSE42_INLINE SSE42 static inline __attribute__((always_inline))
+
+/* What to do with the bytes besides. Always a constant, so each way gets a loop of its own. */
+enum copying { NO_COPY, COPY, COPY_PAST_CACHES };
+
+struct run {
+    const uint8_t *at;
+    uint8_t *to; /* NO_COPY: unused */
+    size_t size;
+};
+
+SSE42_INLINE uint64_t word_at(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* Returns the sum after `count` zero bytes: `power` is x^(8 count - 33) mod the polynomial. */
+SSE42_INLINE uint64_t shifted(uint64_t sum, uint32_t power)
+{
+    const __m128i product =
+        _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)sum), _mm_cvtsi32_si128((int)power), 0);
+    return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+SSE42_INLINE void copy_bytes(const uint8_t *at, uint8_t *to, size_t size, enum copying copying)
+{
+    for (size_t i = 0; i < size; i += sizeof(__m128i)) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+        if (copying == COPY_PAST_CACHES)
+            _mm_stream_si128((__m128i *)(void *)(to + i), bytes);
+        else
+            _mm_storeu_si128((__m128i *)(void *)(to + i), bytes);
+    }
+}
+
+/* Sum three strips of `strip` bytes at a time, as often as they fit. Copying runs ahead by one such
+ * block: it reads memory in order, and the strips are in the cache when they are summed. */
+SSE42_INLINE uint64_t sum_strips(uint64_t sum, struct run *run, size_t strip, uint32_t power_one,
+                                 uint32_t power_two, enum copying copying)
+{
+    const size_t block = 3 * strip;
+    if (copying != NO_COPY && run->size >= block)
+        copy_bytes(run->at, run->to, block, copying);
+    for (; run->size >= block; run->size -= block, run->at += block) {
+        const uint8_t *at = run->at;
+        const bool ahead = copying != NO_COPY && run->size >= 2 * block;
+        uint64_t second = 0;
+        uint64_t third = 0;
+        for (size_t line = 0; line < strip; line += LINE_BYTES) {
+            if (ahead)
+                copy_bytes(at + block + 3 * line, run->to + block + 3 * line, 3 * LINE_BYTES,
+                           copying);
+            for (size_t i = line; i < line + LINE_BYTES; i += sizeof(uint64_t)) {
+                sum = _mm_crc32_u64(sum, word_at(at + i));
+                second = _mm_crc32_u64(second, word_at(at + strip + i));
+                third = _mm_crc32_u64(third, word_at(at + 2 * strip + i));
+            }
+        }
+        sum = shifted(sum, power_two) ^ shifted(second, power_one) ^ third;
+        if (copying != NO_COPY)
+            run->to += block;
+    }
+    return sum;
+}
+
+/* Add the last `count` bytes of a word, 0..7. No branch: the count is nearly random. */
+SSE42_INLINE uint64_t sum_rest(uint64_t sum, uint64_t word, size_t count)
+{
+    const size_t before = 56 - 8 * count; /* in two steps: shifting by 64 is undefined */
+    const uint64_t rest = (word >> before >> 8 ^ sum) << before << 8;
+    return _mm_crc32_u64(0, rest) ^ sum >> 8 * count;
+}
+
+SSE42_INLINE uint32_t sum_all(uint32_t before, struct run run, enum copying copying)
+{
+    uint64_t sum = before;
+    if (copying == NO_COPY)
+        sum = sum_strips(sum, &run, 1024, 0x170076FAU, 0xA51B6135U, copying);
+    sum = sum_strips(sum, &run, 256, 0xB9E02B86U, 0xDD7E3B0CU, copying);
+    sum = sum_strips(sum, &run, 64, 0x9E4ADDF8U, 0x0D3B6092U, copying);
+    if (copying != NO_COPY && run.size > 0)
+        memcpy(run.to, run.at, run.size);
+    if (run.size < sizeof(uint64_t)) {
+        for (; run.size > 0; run.size--, run.at++)
+            sum = _mm_crc32_u8((uint32_t)sum, *run.at);
+        return (uint32_t)sum;
+    }
+    for (; run.size >= sizeof(uint64_t); run.size -= sizeof(uint64_t), run.at += sizeof(uint64_t))
+        sum = _mm_crc32_u64(sum, word_at(run.at));
+    return (uint32_t)sum_rest(sum, word_at(run.at + run.size - sizeof(uint64_t)), run.size);
+}
+
+SSE42 static uint32_t crc_sse42(uint32_t crc, const void *bytes, size_t size)
+{
+    return ~sum_all(~crc, (struct run){ bytes, NULL, size }, NO_COPY);
+}
+
+SSE42 static uint32_t copy_sse42(uint32_t crc, void *target, const void *bytes, size_t size)
+{
+    if (size < STREAMED_BYTES_MIN)
+        return ~sum_all(~crc, (struct run){ bytes, target, size }, COPY);
+    const size_t lead = (0U - (uintptr_t)target) % LINE_BYTES;
+    struct run run = { bytes, target, lead };
+    const uint32_t sum = sum_all(~crc, run, COPY);
+    run = (struct run){ run.at + lead, run.to + lead, size - lead };
+    const uint32_t all = sum_all(sum, run, COPY_PAST_CACHES);
+    _mm_sfence(); /* such stores are ordered with no other */
+    return ~all;
+}
+
+stk_crc32c_fn *stk_crc32c_sse42(void)
+{
+    return stk_cpu_has(STK_CPU_SSE42 | STK_CPU_PCLMUL) ? crc_sse42 : NULL;
+}
+#else
+stk_crc32c_fn *stk_crc32c_sse42(void)
+{
+    return NULL;
+}
+#endif
+
+/* ---- 64-bit ARM ------------------------------------------------------------------ */
+
+#if defined(__aarch64__)
+/* gcc and clang name features and instructions differently, and arm_acle.h needs flags for the
+ * whole file. */
+#if defined(__clang__)
+#define ARM_CRC  __attribute__((target("crc")))
+#define ADD_WORD __builtin_arm_crc32cd
+#define ADD_BYTE __builtin_arm_crc32cb
+#else
+#define ARM_CRC  __attribute__((target("+crc")))
+#define ADD_WORD __builtin_aarch64_crc32cx
+#define ADD_BYTE __builtin_aarch64_crc32cb
+#endif
+
+ARM_CRC static uint32_t crc_arm(uint32_t crc, const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    crc = ~crc;
+    for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, at, sizeof(word));
+        crc = ADD_WORD(crc, word);
+    }
+    for (; size > 0; size--, at++)
+        crc = ADD_BYTE(crc, *at);
+    return ~crc;
+}
+
+stk_crc32c_fn *stk_crc32c_arm(void)
+{
+    return stk_cpu_has(STK_CPU_ARM_CRC32) ? crc_arm : NULL;
+}
+#else
+stk_crc32c_fn *stk_crc32c_arm(void)
+{
+    return NULL;
+}
+#endif
+
+/* ---- selection ------------------------------------------------------------------- */
+
 stk_crc32c_fn *stk_crc32c_fastest(void)
 {
-    stk_crc32c_fn *fast = stk_crc32c_avx512();
-    if (fast == NULL)
-        fast = stk_crc32c_avx2();
-    if (fast == NULL)
-        fast = stk_crc32c_sse42();
-    if (fast == NULL)
-        fast = stk_crc32c_arm_strips();
+    stk_crc32c_fn *fast = stk_crc32c_sse42();
     if (fast == NULL)
         fast = stk_crc32c_arm();
     return fast != NULL ? fast : crc_plain;
@@ -77,7 +265,15 @@ uint32_t stk_crc32c(uint32_t crc, const void *bytes, size_t size)
 
 uint32_t stk_crc32c_copy(uint32_t crc, void *target, const void *bytes, size_t size)
 {
-    stk_crc32c_copy_fn *fast = stk_crc32c_copy_avx512();
-    return fast != NULL ? fast(crc, target, bytes, size)
-                        : stk_crc32c_copy_plain(stk_crc32c_fastest(), crc, target, bytes, size);
+#if defined(__x86_64__)
+    if (stk_crc32c_sse42() != NULL)
+        return copy_sse42(crc, target, bytes, size);
+#endif
+    stk_crc32c_fn *const sum = stk_crc32c_fastest();
+    for (size_t done = 0; done < size; done += PIECE_BYTES) { /* which stays in the cache */
+        const size_t piece = size - done < PIECE_BYTES ? size - done : PIECE_BYTES;
+        memcpy((uint8_t *)target + done, (const uint8_t *)bytes + done, piece);
+        crc = sum(crc, (const uint8_t *)bytes + done, piece);
+    }
+    return crc;
 }

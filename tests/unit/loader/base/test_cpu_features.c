@@ -15,16 +15,6 @@ static bool sums_by_sse42(void)
     return stk_crc32c_sse42() != NULL;
 }
 
-static bool sums_by_avx2(void)
-{
-    return stk_crc32c_avx2() != NULL;
-}
-
-static bool sums_by_avx512(void)
-{
-    return stk_crc32c_avx512() != NULL && stk_crc32c_copy_avx512() != NULL;
-}
-
 static bool sums_by_arm(void)
 {
     return stk_crc32c_arm() != NULL;
@@ -43,8 +33,6 @@ static const struct {
 } choices[] = {
     { "unfilter sse4.1", STK_CPU_SSE41, unfilters_by_sse41 },
     { "crc32c sse4.2", SSE42, sums_by_sse42 },
-    { "crc32c avx2", SSE42 | STK_CPU_AVX2 | STK_CPU_VPCLMULQDQ, sums_by_avx2 },
-    { "crc32c avx512", SSE42 | STK_CPU_VPCLMULQDQ | AVX512, sums_by_avx512 },
     { "crc32c arm", STK_CPU_ARM_CRC32, sums_by_arm },
 #ifdef __x86_64__
     { "convert avx2", AVX2, stk_convert_runs_on_avx2 },
