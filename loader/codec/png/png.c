@@ -4,21 +4,199 @@
  *                 │ refused                 │ declined
  *                 ▼                         ▼
  *               error              full path (libpng) ──▶ row or error
+ *
+ * The fast path decodes 8-bit gray, RGB, RGBA and palette indices, not interlaced. It gives the bytes of
+ * the full path, or declines. It needs libdeflate.
+ *
+ *   file       [IHDR]...[IDAT][IDAT]...[IEND]     every CRC is checked
+ *                           |  bodies joined, if there is more than one
+ *   packed     [ zlib stream            ]
+ *                           |  inflated in one go, Adler-32 checked
+ *   filtered   [t|row][t|row]...[t|row]           t = filter type
+ *                           |  unfiltered
+ *   row        [row][row]...[row]
  */
-#include <stddef.h>
-
-#include "loader/base/memory.h"
-#include "loader/codec/png/fast.h"
-#include "loader/codec/png/full.h"
 #include "loader/codec/png/png.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "loader/base/bytes.h"
+#include "loader/base/fault.h"
+#include "loader/base/memory.h"
+#include "loader/codec/png/full.h"
+#include "loader/codec/png/paeth.h"
+#include "loader/codec/png/unfilter.h"
+#include "loader/codec/png/walk.h"
 #include "loader/codec/refuse.h"
+
+#ifdef STOKER_HAVE_DEFLATE
+#include <libdeflate.h>
+#endif
 
 /* One worker's scratch: two regions whose pages are allocated when a file needs them. */
 struct scratch {
-    struct stk_png_fast *fast; /* NULL: not in this build, or full_only */
-    struct stk_region fast_memory;
+#ifdef STOKER_HAVE_DEFLATE
+    struct libdeflate_decompressor *inflate; /* NULL: full_only */
+    stk_png_unfilter_fn *unfilter;
+    uint8_t *zeros;
+    uint8_t *filtered; /* overwritten by each file */
+    uint8_t *packed;   /* the joined bodies of several IDAT chunks */
+    size_t packed_bytes_max;
+    struct stk_region fast_memory; /* the three above */
+#endif
     struct stk_region arena; /* libpng's */
 };
+
+/* The largest image that a scratch is opened for. */
+struct room {
+    size_t stride_bytes;   /* one row of pixels */
+    size_t filtered_bytes; /* all rows, each with a filter byte */
+};
+
+static struct room room_of(const struct stk_image_shape *shape)
+{
+    const size_t stride = (size_t)shape->width * shape->channels;
+    return (struct room){ stride, shape->height * (stride + 1) };
+}
+
+/* ---- the fast path ----------------------------------------------------------------- */
+
+#ifdef STOKER_HAVE_DEFLATE
+enum { IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'), IEND = STK_PNG_TYPE('I', 'E', 'N', 'D') };
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static int open_fast(struct scratch *own, const struct room *room)
+{
+    const size_t zeros_bytes = aligned(room->stride_bytes + STK_PNG_SLACK_BYTES);
+    const size_t filtered_bytes = aligned(room->filtered_bytes + STK_PNG_SLACK_BYTES);
+    /* Stored blocks add 5 bytes per 64 KiB; a file packed worse than this takes the full path. */
+    own->packed_bytes_max = room->filtered_bytes + room->filtered_bytes / 256 + 1024;
+    own->unfilter = stk_png_unfilter_best();
+    /* libdeflate allocates by itself; the tests let that fail too. */
+    own->inflate = stk_fault_hit(STK_FAULT_MEMORY) ? NULL : libdeflate_alloc_decompressor();
+    if (own->inflate == NULL)
+        return STOKER_ENOMEM;
+    const int rc = stk_region_map(&own->fast_memory,
+                                  zeros_bytes + filtered_bytes + aligned(own->packed_bytes_max));
+    if (rc == STOKER_OK) {
+        own->zeros = own->fast_memory.base;
+        own->filtered = own->zeros + zeros_bytes;
+        own->packed = own->filtered + filtered_bytes;
+    }
+    return rc;
+}
+
+static void close_fast(struct scratch *own)
+{
+    if (own->inflate != NULL)
+        libdeflate_free_decompressor(own->inflate);
+    stk_region_unmap(&own->fast_memory);
+}
+
+/* Returns true for a common kind of file with the channels of the row. */
+static bool can_try_fast(const struct scratch *own, const struct stk_png_walk *walk,
+                         const struct stk_image_shape *shape, bool values)
+{
+    const struct stk_png_header *header = &walk->header;
+    const uint32_t colour = values && walk->has_palette ? STK_PNG_PALETTE
+                            : shape->channels == 1      ? STK_PNG_GRAY
+                            : shape->channels == 3      ? STK_PNG_RGB
+                                                        : STK_PNG_RGBA;
+    return own->inflate != NULL && walk->plain && walk->idat_runs == 1 && !header->interlaced &&
+           header->depth == 8 && header->colour == colour;
+}
+
+static bool sum_is_right(const struct stk_png_chunk *chunk)
+{
+    const uint32_t sum = libdeflate_crc32(0, chunk->body - 4, (size_t)chunk->bytes + 4);
+    return sum == stk_load_be32(chunk->body + chunk->bytes);
+}
+
+/* Check all CRCs and return the zlib stream: in the file if it is in one chunk, else joined. NULL: a
+ * CRC is wrong, or there is no room. */
+static const uint8_t *gather(const struct scratch *own, const stoker_encoded *in,
+                             const struct stk_png_walk *walk)
+{
+    const bool joined = walk->idat_count > 1;
+    if (joined && walk->idat_bytes > own->packed_bytes_max)
+        return NULL;
+    const uint8_t *stream = joined ? own->packed : NULL;
+    size_t packed = 0;
+    size_t at = STK_PNG_SIGNATURE_BYTES;
+    for (;;) {
+        struct stk_png_chunk chunk;
+        const bool whole = stk_png_chunk_at(in->bytes, in->size, at, &chunk);
+        assert(whole); /* checked by the walk */
+        if (!whole || !sum_is_right(&chunk))
+            return NULL;
+        if (chunk.type == IEND)
+            return stream;
+        if (chunk.type == IDAT && !joined) {
+            stream = chunk.body;
+        } else if (chunk.type == IDAT) {
+            assert(packed + chunk.bytes <= own->packed_bytes_max);
+            memcpy(own->packed + packed, chunk.body, chunk.bytes);
+            packed += chunk.bytes;
+        }
+        at += STK_PNG_CHUNK_BYTES + (size_t)chunk.bytes;
+    }
+}
+
+/* The same check as the unfilter's, of the rows below. */
+static bool types_are_valid(const struct stk_png_filtered *image, uint32_t height)
+{
+    uint8_t highest = 0;
+    for (uint32_t y = image->height; y < height; y++) {
+        const uint8_t type = image->bytes[y * (image->stride + 1)];
+        highest = type > highest ? type : highest;
+    }
+    return highest <= STK_PNG_PAETH;
+}
+
+/* Decode the first `rows` rows; the whole file is checked. Returns false if it declines, with the row
+ * partly written. */
+static bool decode_fast(const struct scratch *own, const stoker_encoded *in,
+                        const struct stk_png_walk *walk, const struct stk_image_shape *shape,
+                        uint32_t rows, uint8_t *row)
+{
+    const uint8_t *stream = gather(own, in, walk);
+    if (stream == NULL)
+        return false;
+    const struct room image = room_of(shape);
+    const struct stk_png_filtered filtered = {
+        .bytes = own->filtered,
+        .zeros = own->zeros,
+        .stride = image.stride_bytes,
+        .height = rows,
+        .pixel_bytes = shape->channels,
+    };
+    size_t used = 0;
+    return libdeflate_zlib_decompress_ex(own->inflate, stream, walk->idat_bytes, own->filtered,
+                                         image.filtered_bytes, &used, NULL) == LIBDEFLATE_SUCCESS &&
+           used == walk->idat_bytes && own->unfilter(&filtered, row) &&
+           types_are_valid(&filtered, shape->height);
+}
+#else
+static int open_fast(struct scratch *own, const struct room *room)
+{
+    (void)own;
+    (void)room;
+    return STOKER_OK;
+}
+
+static void close_fast(struct scratch *own)
+{
+    (void)own;
+}
+#endif
+
+/* ---- scratch ----------------------------------------------------------------------- */
 
 static void close_scratch(const void *self, void *scratch)
 {
@@ -26,25 +204,14 @@ static void close_scratch(const void *self, void *scratch)
     struct scratch *own = scratch;
     if (own == NULL)
         return;
-    stk_region_unmap(&own->fast_memory);
+    close_fast(own);
     stk_region_unmap(&own->arena);
     stk_free(own);
 }
 
-static int open_fast(struct scratch *own, const struct stk_png_room *room)
-{
-    const size_t bytes = stk_png_fast_bytes(room);
-    if (bytes == 0)
-        return STOKER_OK;
-    int rc = stk_region_map(&own->fast_memory, bytes);
-    if (rc == STOKER_OK)
-        own->fast = stk_png_fast_init(own->fast_memory.base, room);
-    return rc;
-}
-
 /* Open a scratch for images with that room and up to `width` pixels wide. */
-static int open_room(const struct stk_image_codec *png, const struct stk_png_room *room,
-                     uint32_t width, void **out)
+static int open_room(const struct stk_image_codec *png, const struct room *room, uint32_t width,
+                     void **out)
 {
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
@@ -63,7 +230,7 @@ static int open_room(const struct stk_image_codec *png, const struct stk_png_roo
 static int open_scratch(const void *self, void **out)
 {
     const struct stk_image_codec *png = self;
-    const struct stk_png_room room = stk_png_room_of(&png->options.shape);
+    const struct room room = room_of(&png->options.shape);
     return open_room(png, &room, png->options.shape.width, out);
 }
 
@@ -71,7 +238,7 @@ static int open_scratch(const void *self, void **out)
 static int open_any(const void *self, void **out)
 {
     const struct stk_image_codec *png = self;
-    const struct stk_png_room room = {
+    const struct room room = {
         .stride_bytes = (size_t)STK_IMAGE_SIDE_MAX * png->options.shape.channels,
         .filtered_bytes =
             png->options.any_pixels_max * png->options.shape.channels + STK_IMAGE_SIDE_MAX,
@@ -79,15 +246,21 @@ static int open_any(const void *self, void **out)
     return open_room(png, &room, STK_IMAGE_SIDE_MAX, out);
 }
 
+/* ---- decoding ---------------------------------------------------------------------- */
+
 /* Decode a file after the walk, at least its first rows; shape: its size and the row's channels. */
-static int decode_walked(const struct stk_image_codec *png, struct scratch *own,
+static int decode_walked(const struct stk_image_codec *png, const struct scratch *own,
                          const stoker_encoded *in, const struct stk_png_walk *walk,
                          const struct stk_image_shape *shape, uint32_t rows, uint8_t *row,
                          stoker_error *error)
 {
-    if (own->fast != NULL && stk_png_fast_takes(walk, shape, png->options.values) &&
-        stk_png_fast_decode(own->fast, in->bytes, in->size, walk, shape, rows, row))
+#ifdef STOKER_HAVE_DEFLATE
+    if (can_try_fast(own, walk, shape, png->options.values) &&
+        decode_fast(own, in, walk, shape, rows, row))
         return STOKER_OK;
+#else
+    (void)rows;
+#endif
     return stk_png_full_decode(in->bytes, in->size, &walk->header, shape, &png->options,
                                own->arena.base, own->arena.bytes, row, error);
 }
