@@ -1,10 +1,9 @@
 /* crop_avx2.c - crop, flip, cutout and conversion for AVX2 with FMA and F16C. */
 #include "kernels/convert/lanes_avx2.h"
 #include "kernels/convert/split_ssse3.h"
-#include "kernels/transform/block_avx2.h"
 #include "kernels/transform/reverse_ssse3.h"
-#include "kernels/transform/wide_eight.h"
-#define STK_SPLIT_BYTES 1
+#define STK_SPLIT_BYTES  1
+#define STK_NARROW_LINES 1
 #include "kernels/transform/crop_body.h"
 
 #include "kernels/transform/variants.h"

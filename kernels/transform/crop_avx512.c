@@ -2,8 +2,8 @@
 #include "kernels/convert/lanes_avx512.h"
 #include "kernels/convert/split_ssse3.h"
 #include "kernels/transform/reverse_ssse3.h"
-#include "kernels/transform/wide_avx512.h"
-#define STK_SPLIT_BYTES 1
+#define STK_SPLIT_BYTES  1
+#define STK_NARROW_LINES 1
 #include "kernels/transform/crop_body.h"
 
 #include "kernels/transform/variants.h"

@@ -1,19 +1,22 @@
-/* crop_body.h - crop, flip, cutout and conversion in one pass: written once, compiled by each variant.
+/* crop_body.h - crop, flip, cutout and conversion in one pass: written once, compiled by each
+ * variant.
  *
  *   image ──┬─ all of it, unchanged: one line ─────────────────────────────────┐
- *           ├─ floats: blocks of pixels (crop_blocks.h) ───────────────────────┼──▶ row
- *           └─ bytes, and floats without a block: tile in L1 ──▶ converted ────┘
+ *           ├─ floats in narrow lines, x86-64: blocks (narrow_avx2.h) ─────────┼──▶ row
+ *           └─ all else: tile of bytes in L1 ──▶ converted ────────────────────┘
  *              fill │ pixels, maybe flipped │ fill
  *
- * A tile holds some lines of the output as bytes, so that even the lines of a small image are converted as
- * one long span. Runs are copied and filled by whole vectors: the last one overlaps the one before it, so
- * that no byte outside the output or the image is touched.
+ * A tile holds some lines of the output as bytes, so that even the lines of a small image are
+ * converted as one long span. Runs are copied and filled by whole vectors: the last one overlaps
+ * the one before it, so that no byte outside the output or the image is touched.
  */
 #ifndef STK_KERNELS_TRANSFORM_CROP_BODY_H
 #define STK_KERNELS_TRANSFORM_CROP_BODY_H
 
-#include "kernels/transform/crop_blocks.h"
 #include "kernels/transform/crop_view.h"
+#ifdef STK_NARROW_LINES
+#include "kernels/transform/narrow_avx2.h"
+#endif
 
 enum {
     CROP_TILE_BYTES = 8192,
@@ -44,8 +47,8 @@ static ALWAYS_INLINE void copy_run(const unsigned char *in, unsigned char *out, 
     *(run_bytes *)(out + last) = *(const run_bytes *)(in + last);
 }
 
-/* Fills the start or the end of a line with a whole vector, which may reach into the line's pixels: those are written
- * later. */
+/* Fills the start or the end of a line with a whole vector, which may reach into the line's pixels:
+ * those are written later. */
 static ALWAYS_INLINE void fill_edge(const struct stk_transform_plan *plan, unsigned char *line,
                                     size_t line_bytes, size_t from, size_t to, uint32_t channels)
 {
@@ -88,7 +91,8 @@ static ALWAYS_INLINE void turn(const unsigned char *in, unsigned char *out, size
 
 /* ---- elements: adjacent bytes converted -------------------------------------------- */
 
-/* Converts one vector, `at` elements from the first of a pixel. phase: at modulo 16 x channels, or modulo channels. */
+/* Converts one vector, `at` elements from the first of a pixel. phase: at modulo 16 x channels, or
+ * modulo channels. */
 static ALWAYS_INLINE void span_vector(const struct stk_transform_plan *plan,
                                       const unsigned char *in, unsigned char *out, size_t at,
                                       size_t phase, struct pair pair)
@@ -164,7 +168,8 @@ static ALWAYS_INLINE void put(const struct stk_transform_plan *plan, const struc
 
 /* ---- tiles ---------------------------------------------------------------------- */
 
-/* The part of the output made at a time: pixels x0..x1 of lines y0..y1, as bytes at `tile`, line after line. */
+/* The part of the output made at a time: pixels x0..x1 of lines y0..y1, as bytes at `tile`, line
+ * after line. */
 struct piece {
     size_t y0, y1, x0, x1;
     unsigned char *tile;
@@ -319,9 +324,16 @@ static ALWAYS_INLINE bool is_one_line(const struct stk_crop *crop, const struct 
     return crop->stride_bytes == target->width * target->channels;
 }
 
-static ALWAYS_INLINE void crop_bytes(const struct stk_transform_plan *plan,
-                                     const struct stk_crop *crop, const struct target *target)
+static ALWAYS_INLINE void make_row(const struct stk_transform_plan *plan,
+                                   const struct stk_crop *crop, const struct target *target)
 {
+#ifdef STK_NARROW_LINES
+    const struct narrow narrow = narrow_of(crop, target);
+    if (!target->copies && is_narrow(crop, target, &narrow)) {
+        put_narrow(plan, crop, target, &narrow);
+        return;
+    }
+#endif
     const struct seen seen = seen_of(crop, target);
     const bool whole = is_whole(crop, target, &seen);
     if (whole && is_one_line(crop, target))
@@ -332,32 +344,20 @@ static ALWAYS_INLINE void crop_bytes(const struct stk_transform_plan *plan,
         put_tiles(plan, crop, target, &seen);
 }
 
-static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
-                                      const struct stk_crop *crop, const struct target *target)
-{
-    const struct narrow narrow = narrow_of(crop, target);
-    if (is_narrow(crop, target, &narrow)) {
-        put_narrow(plan, crop, target, &narrow);
-        return;
-    }
-    const struct seen seen = seen_of(crop, target);
-    if (is_whole(crop, target, &seen) && is_one_line(crop, target))
-        put_whole(plan, crop, target, &seen);
-    else if (has_blocks(&seen))
-        put_wide(plan, crop, target, &seen);
-    else
-        put_tiles(plan, crop, target, &seen);
-}
-
 /* ---- one function per type, layout and number of channels -------------------------- */
 
+#ifdef STK_NARROW_LINES
+#define STORE_EIGHT(to) .store = eight_to_##to,
+#else
+#define STORE_EIGHT(to)
+#endif
 #define TARGET(to, bytes, is_copy, count, in_planes, put_name, where, lines, pixels)               \
     {                                                                                              \
         .put = put_name, .pair = { lanes_from_u8, lanes_to_##to, 1, bytes, false },                \
-        .store = eight_to_##to, .channels = count, .copies = is_copy, .planes = in_planes,         \
-        .out = where, .height = lines, .width = pixels                                             \
+        STORE_EIGHT(to).channels = count, .copies = is_copy, .planes = in_planes, .out = where,    \
+        .height = lines, .width = pixels                                                           \
     }
-#define DEFINE_CROP(name, kind, to, bytes, is_copy, count, in_planes)                              \
+#define DEFINE_CROP(name, to, bytes, is_copy, count, in_planes)                                    \
     static NOINLINE void name##_put(const struct stk_transform_plan *plan, unsigned char *where,   \
                                     size_t whole, const unsigned char *in, size_t place,           \
                                     size_t pixels, struct fetching *fetching)                      \
@@ -371,17 +371,17 @@ static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
     {                                                                                              \
         const struct target target = TARGET(to, bytes, is_copy, count, in_planes, name##_put, out, \
                                             plan->framing.out_height, plan->framing.out_width);    \
-        crop_##kind(plan, crop, &target);                                                          \
+        make_row(plan, crop, &target);                                                             \
     }
 /* With one channel the layouts are equal. */
-#define DEFINE_CROPS(type, kind, store, bytes, copies)                                             \
-    DEFINE_CROP(crop_##type##_1, kind, store, bytes, copies, 1, false)                             \
-    DEFINE_CROP(crop_##type##_2, kind, store, bytes, copies, 2, false)                             \
-    DEFINE_CROP(crop_##type##_3, kind, store, bytes, copies, 3, false)                             \
-    DEFINE_CROP(crop_##type##_4, kind, store, bytes, copies, 4, false)                             \
-    DEFINE_CROP(crop_##type##_2_planes, kind, store, bytes, copies, 2, true)                       \
-    DEFINE_CROP(crop_##type##_3_planes, kind, store, bytes, copies, 3, true)                       \
-    DEFINE_CROP(crop_##type##_4_planes, kind, store, bytes, copies, 4, true)
+#define DEFINE_CROPS(type, store, bytes, copies)                                                   \
+    DEFINE_CROP(crop_##type##_1, store, bytes, copies, 1, false)                                   \
+    DEFINE_CROP(crop_##type##_2, store, bytes, copies, 2, false)                                   \
+    DEFINE_CROP(crop_##type##_3, store, bytes, copies, 3, false)                                   \
+    DEFINE_CROP(crop_##type##_4, store, bytes, copies, 4, false)                                   \
+    DEFINE_CROP(crop_##type##_2_planes, store, bytes, copies, 2, true)                             \
+    DEFINE_CROP(crop_##type##_3_planes, store, bytes, copies, 3, true)                             \
+    DEFINE_CROP(crop_##type##_4_planes, store, bytes, copies, 4, true)
 #define CROPS_OF(type)                                                                             \
     {                                                                                              \
         { crop_##type##_1, crop_##type##_2, crop_##type##_3, crop_##type##_4 },                    \
@@ -391,10 +391,10 @@ static ALWAYS_INLINE void crop_floats(const struct stk_transform_plan *plan,
         }                                                                                          \
     }
 
-DEFINE_CROPS(f32, floats, f32, 4, false)
-DEFINE_CROPS(f16, floats, f16, 2, false)
-DEFINE_CROPS(bf16, floats, bf16, 2, false)
-DEFINE_CROPS(u8, bytes, f32, 1, true)
+DEFINE_CROPS(f32, f32, 4, false)
+DEFINE_CROPS(f16, f16, 2, false)
+DEFINE_CROPS(bf16, bf16, 2, false)
+DEFINE_CROPS(u8, f32, 1, true)
 
 static stk_crop_fn *choose_crop(const struct stk_convert_plan *convert, uint32_t channels)
 {

@@ -1,9 +1,7 @@
 /* crop_neon.c - crop, flip, cutout and conversion for 64-bit ARM. */
 #include "kernels/convert/lanes_neon.h"
 #include "kernels/convert/split_neon.h"
-#include "kernels/transform/block_neon.h"
 #include "kernels/transform/reverse_neon.h"
-#include "kernels/transform/wide_eight.h"
 #define STK_SPLIT_BYTES 1
 #include "kernels/transform/crop_body.h"
 

@@ -1,15 +1,19 @@
-/* crop_view.h - what all ways to make a row share: its target, the visible part of the image, prefetching, fill.
- * Part of the bodies that each variant compiles, which have included their block_*.h. */
+/* crop_view.h - what all ways to make a row share: its target, the visible part of the image,
+ * prefetching, fill. Part of the bodies that each variant compiles. */
 #ifndef STK_KERNELS_TRANSFORM_CROP_VIEW_H
 #define STK_KERNELS_TRANSFORM_CROP_VIEW_H
 
 #include "kernels/convert/span_body.h"
 #include "kernels/transform/transform.h"
 
+#ifdef STK_NARROW_LINES
+typedef void store_eight_fn(unsigned char *at, __m256 v);
+#endif
+
 struct fetching;
 
-/* Converts `pixels` adjacent pixels to pixels `place` and later of the output, which has `whole` pixels. It takes
- * no target: passing its address would make its members variables. */
+/* Converts `pixels` adjacent pixels to pixels `place` and later of the output, which has `whole`
+ * pixels. It takes no target: passing its address would make its members variables. */
 typedef void put_fn(const struct stk_transform_plan *plan, unsigned char *out, size_t whole,
                     const unsigned char *in, size_t place, size_t pixels,
                     struct fetching *fetching);
@@ -18,7 +22,9 @@ typedef void put_fn(const struct stk_transform_plan *plan, unsigned char *out, s
 struct target {
     put_fn *put; /* not inlined: its body is long */
     struct pair pair;
+#ifdef STK_NARROW_LINES
     store_eight_fn *store;
+#endif
     uint32_t channels;
     bool copies; /* uint8 stays uint8 */
     bool planes; /* NCHW */
@@ -48,12 +54,6 @@ static ALWAYS_INLINE struct fetching fetching_of(const struct stk_crop *crop)
     return (struct fetching){ crop->later, crop->later_bytes < PREFETCH_BYTES_MAX
                                                ? crop->later_bytes
                                                : PREFETCH_BYTES_MAX };
-}
-
-/* Returns how many bytes of a later image are prefetched with each line of this one. */
-static ALWAYS_INLINE size_t share_of(struct fetching fetching, size_t lines)
-{
-    return ((uint32_t)fetching.left + (uint32_t)lines - 1) / (uint32_t)lines;
 }
 
 /* ---- the visible part -------------------------------------------------------------- */
@@ -100,12 +100,6 @@ static ALWAYS_INLINE bool is_cut(const struct stk_crop *crop)
     return crop->cut_bottom > crop->cut_top && crop->cut_right > crop->cut_left;
 }
 
-/* Returns one, or other if flipped, without a branch: flips are random, so it would be mispredicted. */
-static ALWAYS_INLINE int32_t turned(int32_t flip, int32_t one, int32_t other)
-{
-    return one + flip * (other - one);
-}
-
 static ALWAYS_INLINE size_t clamped(size_t value, size_t low, size_t high)
 {
     return value < low ? low : value > high ? high : value;
@@ -118,7 +112,8 @@ enum { RUN_BYTES = 32, HALF_RUN_BYTES = 16 };
 /* At any address; memcpy() would use registers of half the width. */
 typedef unsigned char run_bytes __attribute__((vector_size(RUN_BYTES), aligned(1), may_alias));
 
-/* Writes `bytes` bytes of a pattern that repeats after `period` bytes; a run may begin at any of them. */
+/* Writes `bytes` bytes of a pattern that repeats after `period` bytes; a run may begin at any of
+ * them. */
 static ALWAYS_INLINE void fill_run(const unsigned char *pattern, size_t period, unsigned char *out,
                                    size_t bytes)
 {
@@ -138,29 +133,6 @@ static ALWAYS_INLINE void fill_run(const unsigned char *pattern, size_t period, 
         phase = phase + step < period ? phase + step : phase + step - period;
     }
     *(run_bytes *)(out + last) = *(const run_bytes *)(pattern + last % period);
-}
-
-/* Fills `pixels` pixels of the output from pixel `place` on. The plan holds the bytes, so one function serves all
- * types and layouts. */
-static NOINLINE void fill_pixels(const struct stk_transform_plan *plan, unsigned char *out,
-                                 size_t whole, size_t place, size_t pixels)
-{
-    const size_t period = plan->filled_bytes;
-    for (size_t plane = 0; plane < plan->filled_planes; plane++)
-        fill_run(plan->filled[plane], period, out + (plane * whole + place) * period,
-                 pixels * period);
-}
-
-/* Fills the cutout. */
-static ALWAYS_INLINE void cut_pixels(const struct stk_transform_plan *plan,
-                                     const struct stk_crop *crop, const struct target *target)
-{
-    if (!is_cut(crop))
-        return;
-    for (size_t y = (size_t)crop->cut_top; y < (size_t)crop->cut_bottom; y++)
-        fill_pixels(plan, target->out, target->height * target->width,
-                    y * target->width + (size_t)crop->cut_left,
-                    (size_t)(crop->cut_right - crop->cut_left));
 }
 
 #endif

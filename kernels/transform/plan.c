@@ -113,7 +113,6 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
     make_filled(plan);
     const bool planes = convert->layout == STOKER_LAYOUT_NCHW && channels > 1;
     stk_shuffles_init(plan->shuffles, channels, planes, plan->factor, plan->bias, plan->fill);
-    stk_wide_shuffles_init(plan->wide_shuffles, channels, planes);
     const struct stk_transform_variant *variant = stk_transform_variants;
     while (!variant->runs_here())
         variant++;

@@ -4,7 +4,6 @@
 #include <math.h>
 
 enum {
-    GROUP_BYTES = 4,      /* moved by vpermd at a time */
     WINDOW_ELEMENTS = 4,  /* elements that share a window */
     ZEROS_ABOVE = -0x100, /* the low byte of a 32-bit number; vpshufb turns each 0xff into 0 */
 };
@@ -17,22 +16,13 @@ struct conversion {
     const uint8_t *fill;
 };
 
-/* Returns the byte of a block of `pixels` pixels that becomes element i of vector `number`. */
-static int32_t byte_of(uint32_t pixels, uint32_t channels, bool planes, bool flip, uint32_t number,
-                       uint32_t i)
+/* Returns the byte of a block that becomes element i of vector `number`. */
+static int32_t byte_of(uint32_t channels, bool planes, bool flip, uint32_t number, uint32_t i)
 {
-    const uint32_t at = number * pixels + i; /* in the block, channels last */
+    const uint32_t at = number * STK_BLOCK_PIXELS + i; /* in the block, channels last */
     const uint32_t place = planes ? i : at / channels;
-    const uint32_t pixel = flip ? pixels - 1 - place : place;
+    const uint32_t pixel = flip ? STK_BLOCK_PIXELS - 1 - place : place;
     return (int32_t)(pixel * channels + (planes ? number : at % channels));
-}
-
-static int32_t lowest_of(const int32_t *bytes, uint32_t count)
-{
-    int32_t lowest = bytes[0];
-    for (uint32_t i = 1; i < count; i++)
-        lowest = bytes[i] < lowest ? bytes[i] : lowest;
-    return lowest;
 }
 
 static bool is_read(const struct conversion *conversion, int32_t byte)
@@ -61,8 +51,7 @@ static struct stk_shuffle shuffle_of(const struct conversion *conversion, bool f
     int32_t bytes[STK_BLOCK_PIXELS];
     uint32_t channel[STK_BLOCK_PIXELS];
     for (uint32_t i = 0; i < STK_BLOCK_PIXELS; i++) {
-        const int32_t byte =
-            byte_of(STK_BLOCK_PIXELS, channels, conversion->planes, flip, number, i);
+        const int32_t byte = byte_of(channels, conversion->planes, flip, number, i);
         channel[i] = (uint32_t)byte % channels;
         bytes[i] = byte + moved * (int32_t)channels;
     }
@@ -96,29 +85,4 @@ void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes, co
                 shuffles[flip][STK_SIDE_HIGH][overhang][number] =
                     shuffle_of(&conversion, flip != 0, overhang, number);
             }
-}
-
-static struct stk_wide_shuffle wide_shuffle_of(uint32_t channels, bool planes, bool flip,
-                                               uint32_t number)
-{
-    struct stk_wide_shuffle shuffle;
-    for (uint32_t first = 0; first < STK_WIDE_PIXELS; first += WINDOW_ELEMENTS) {
-        int32_t bytes[WINDOW_ELEMENTS];
-        for (uint32_t i = 0; i < WINDOW_ELEMENTS; i++)
-            bytes[i] = byte_of(STK_WIDE_PIXELS, channels, planes, flip, number, first + i);
-        const int32_t window = lowest_of(bytes, WINDOW_ELEMENTS) / GROUP_BYTES;
-        for (uint32_t i = 0; i < WINDOW_ELEMENTS; i++) {
-            /* Groups behind the block wrap around; no element uses them. */
-            shuffle.groups[first + i] = (window + (int32_t)i) % STK_WIDE_PIXELS;
-            shuffle.order[first + i] = bytes[i] - window * GROUP_BYTES + ZEROS_ABOVE;
-        }
-    }
-    return shuffle;
-}
-
-void stk_wide_shuffles_init(stk_wide_shuffles shuffles, uint32_t channels, bool planes)
-{
-    for (uint32_t number = 0; number < channels; number++)
-        for (int flip = 0; flip < 2; flip++)
-            shuffles[flip][number] = wide_shuffle_of(channels, planes, flip != 0, number);
 }

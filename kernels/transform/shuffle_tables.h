@@ -1,4 +1,4 @@
-/* shuffle_tables.h - byte shuffles that make vectors of elements from a block of eight or sixteen pixels.
+/* shuffle_tables.h - byte shuffles that make vectors of elements from a block of eight pixels.
  *
  *   block of 8, channels last   r g b r g b r g b r g b r g b ...
  *                               └── window of 16 bytes ──┘
@@ -22,7 +22,6 @@
 
 enum {
     STK_BLOCK_PIXELS = 8,
-    STK_WIDE_PIXELS = 16, /* pixels of an AVX-512 block */
     STK_WINDOW_BYTES = 16 /* that a shuffle reads from; a block of one channel has only eight */
 };
 
@@ -40,19 +39,8 @@ struct stk_shuffle {
 /* [flipped][enum stk_side][overhang in pixels; 8: all fill][number of the vector] */
 typedef struct stk_shuffle stk_shuffles[2][2][STK_BLOCK_PIXELS + 1][STOKER_TRANSFORM_CHANNELS_MAX];
 
-/* One vector of a block of sixteen pixels that all lie in the image: every four elements have a window of their own,
- * which begins at any group of four bytes. */
-struct stk_wide_shuffle {
-    int32_t groups[STK_WIDE_PIXELS]; /* for vpermd: which four bytes of the pixels */
-    int32_t order[STK_WIDE_PIXELS];  /* for vpshufb: which byte of the window, zeros above it */
-};
-
-/* [flipped][number of the vector] */
-typedef struct stk_wide_shuffle stk_wide_shuffles[2][STOKER_TRANSFORM_CHANNELS_MAX];
-
 /* channels: 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. factor, bias and fill: one per channel. */
 void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes, const float *factor,
                        const float *bias, const uint8_t *fill);
-void stk_wide_shuffles_init(stk_wide_shuffles shuffles, uint32_t channels, bool planes);
 
 #endif

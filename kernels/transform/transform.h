@@ -172,7 +172,6 @@ struct stk_transform_plan {
     /* For element i of a line, channels last; one period and a vector beyond it. */
     float factor[STK_LINE_ELEMENTS], bias[STK_LINE_ELEMENTS];
     stk_shuffles shuffles;
-    stk_wide_shuffles wide_shuffles;
 };
 
 /* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must outlive the

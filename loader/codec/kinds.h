@@ -36,13 +36,13 @@ extern const struct stk_kind stk_kinds[STK_SHARD_CODECS];
 /* Returns true if parts of that number are image files. */
 bool stk_kind_is_image(uint32_t codec);
 
-/* Find the kind of an image file by its first bytes, or by an extension without its dot, in upper or
- * lower case. STK_SHARD_RAW: unknown. */
+/* Find the kind of an image file by its first bytes, or by an extension without its dot, in upper
+ * or lower case. STK_SHARD_RAW: unknown. */
 enum stk_shard_codec stk_kind_of_bytes(const void *bytes, size_t size);
 enum stk_shard_codec stk_kind_of_extension(const char *extension);
 
-/* Returns true if a codec of that name reads image files: one kind's, or "image" for any kind. NULL is
- * allowed. */
+/* Returns true if a codec of that name reads image files: one kind's, or "image" for any kind. NULL
+ * is allowed. */
 bool stk_kind_names_image(const char *name);
 
 /* Write the extensions of all image files, separated: "png,jpg,jpeg,webp". They must fit. */

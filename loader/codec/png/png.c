@@ -5,8 +5,8 @@
  *                 ▼                         ▼
  *               error              full path (libpng) ──▶ row or error
  *
- * The fast path decodes 8-bit gray, RGB, RGBA and palette indices, not interlaced. It gives the bytes of
- * the full path, or declines. It needs libdeflate.
+ * The fast path decodes 8-bit gray, RGB, RGBA and palette indices, not interlaced. It gives the
+ * bytes of the full path, or declines. It needs libdeflate.
  *
  *   file       [IHDR]...[IDAT][IDAT]...[IEND]     every CRC is checked
  *                           |  bodies joined, if there is more than one
@@ -118,8 +118,8 @@ static bool sum_is_right(const struct stk_png_chunk *chunk)
     return sum == stk_load_be32(chunk->body + chunk->bytes);
 }
 
-/* Check all CRCs and return the zlib stream: in the file if it is in one chunk, else joined. NULL: a
- * CRC is wrong, or there is no room. */
+/* Check all CRCs and return the zlib stream: in the file if it is in one chunk, else joined. NULL:
+ * a CRC is wrong, or there is no room. */
 static const uint8_t *gather(const struct scratch *own, const stoker_encoded *in,
                              const struct stk_png_walk *walk)
 {
@@ -159,8 +159,8 @@ static bool types_are_valid(const struct stk_png_filtered *image, uint32_t heigh
     return highest <= STK_PNG_PAETH;
 }
 
-/* Decode the first `rows` rows; the whole file is checked. Returns false if it declines, with the row
- * partly written. */
+/* Decode the first `rows` rows; the whole file is checked. Returns false if it declines, with the
+ * row partly written. */
 static bool decode_fast(const struct scratch *own, const stoker_encoded *in,
                         const struct stk_png_walk *walk, const struct stk_image_shape *shape,
                         uint32_t rows, uint8_t *row)
@@ -265,8 +265,8 @@ static int decode_walked(const struct stk_image_codec *png, const struct scratch
                                own->arena.base, own->arena.bytes, row, error);
 }
 
-/* The rows that a region needs: a row is decoded from the one above, so they begin at the top. The rest is unpacked
- * and checked, but not unfiltered. */
+/* The rows that a region needs: a row is decoded from the one above, so they begin at the top. The
+ * rest is unpacked and checked, but not unfiltered. */
 static uint32_t rows_for(const struct stk_image_room *room, const struct stk_png_header *header)
 {
     if (room->wanted == NULL || header->interlaced)
