@@ -88,7 +88,7 @@ static int map_first_try(struct unpacking *work)
 }
 
 /* Twice the room, with what is finished moved over. */
-static int grow(struct unpacking *work)
+static int grow_output(struct unpacking *work)
 {
     const uint64_t possible = (uint64_t)work->packed_bytes * RATIO_MAX;
     if (work->out.bytes >= work->out_bytes_max)
@@ -129,7 +129,7 @@ static int unpack_member(struct unpacking *work)
         if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
             return refuse_member(work, STOKER_ECORRUPT,
                                  "the member that begins here is damaged or cut short");
-        int rc = grow(work);
+        int rc = grow_output(work);
         if (rc != STOKER_OK)
             return rc;
     }

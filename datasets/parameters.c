@@ -78,8 +78,9 @@ struct reading {
     stoker_error *error;
 };
 
-__attribute__((format(printf, 4, 5))) static int refuse(const struct reading *reading, int code,
-                                                        const char *key, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static int refuse_key(const struct reading *reading, int code,
+                                                            const char *key, const char *format,
+                                                            ...)
 {
     char what[STK_LINE_BYTES];
     va_list arguments;
@@ -109,13 +110,13 @@ static int read_number(const struct reading *reading, const struct stk_parameter
 {
     uint64_t number;
     if (!read_decimal(value, strlen(value), &number))
-        return refuse(reading, STOKER_ESPEC, parameter->key,
-                      "\"%s\" is not a decimal number of 64 bits", value);
+        return refuse_key(reading, STOKER_ESPEC, parameter->key,
+                          "\"%s\" is not a decimal number of 64 bits", value);
     if (number < parameter->least || number > parameter->most) {
         bool over = parameter->is_size && number > parameter->most;
-        return refuse(reading, over ? STOKER_ELIMIT : STOKER_EINVAL, parameter->key,
-                      "%s is outside %llu..%llu", value, (unsigned long long)parameter->least,
-                      (unsigned long long)parameter->most);
+        return refuse_key(reading, over ? STOKER_ELIMIT : STOKER_EINVAL, parameter->key,
+                          "%s is outside %llu..%llu", value, (unsigned long long)parameter->least,
+                          (unsigned long long)parameter->most);
     }
     *parameter->number = number;
     return STOKER_OK;
@@ -129,11 +130,11 @@ static int read_shape(const struct reading *reading, const struct stk_parameter 
         size_t bytes = strcspn(at, "x");
         uint64_t length;
         if (!read_decimal(at, bytes, &length) || length == 0)
-            return refuse(reading, STOKER_ESPEC, parameter->key,
-                          "\"%s\" is not a shape like 28x28x1", value);
+            return refuse_key(reading, STOKER_ESPEC, parameter->key,
+                              "\"%s\" is not a shape like 28x28x1", value);
         if (shape.rank == STOKER_RANK_MAX - 1)
-            return refuse(reading, STOKER_ELIMIT, parameter->key, "more than %d axes",
-                          STOKER_RANK_MAX - 1);
+            return refuse_key(reading, STOKER_ELIMIT, parameter->key, "more than %d axes",
+                              STOKER_RANK_MAX - 1);
         shape.lengths[shape.rank++] = length;
         at += bytes;
         if (*at == '\0')
@@ -148,8 +149,8 @@ static int read_dtype(const struct reading *reading, const struct stk_parameter 
 {
     stoker_dtype dtype = stoker_dtype_from_name(value);
     if (dtype == STOKER_DTYPE_NONE)
-        return refuse(reading, STOKER_ESPEC, parameter->key, "there is no element type \"%s\"",
-                      value);
+        return refuse_key(reading, STOKER_ESPEC, parameter->key, "there is no element type \"%s\"",
+                          value);
     *parameter->dtype = dtype;
     return STOKER_OK;
 }
@@ -174,7 +175,7 @@ static int apply(struct reading *reading, const struct pair *pair)
         if (strcmp(parameter->key, pair->key) != 0)
             continue;
         if (reading->seen[i])
-            return refuse(reading, STOKER_ESPEC, pair->key, "given twice");
+            return refuse_key(reading, STOKER_ESPEC, pair->key, "given twice");
         reading->seen[i] = true;
         if (parameter->number != NULL)
             return read_number(reading, parameter, pair->value);
@@ -196,11 +197,11 @@ static int apply(struct reading *reading, const struct pair *pair)
     for (size_t i = 0; i < sizeof(of_views) / sizeof(of_views[0]); i++)
         stk_nearest_try(&nearest, of_views[i], of_views[i]);
     char question[STK_NEAREST_BYTES];
-    return refuse(reading, STOKER_ESPEC, pair->key,
-                  "no such parameter%s; there are %s%stest, seed, split, stratified, weighted for "
-                  "every data set",
-                  stk_nearest_question(question, &nearest, ""), known,
-                  known[0] != '\0' ? "; and " : "");
+    return refuse_key(
+        reading, STOKER_ESPEC, pair->key,
+        "no such parameter%s; there are %s%stest, seed, split, stratified, weighted for "
+        "every data set",
+        stk_nearest_question(question, &nearest, ""), known, known[0] != '\0' ? "; and " : "");
 }
 
 /* Cut one pair out of the text. */
@@ -212,7 +213,7 @@ static int cut(const struct reading *reading, const char *text, size_t bytes, st
     if (equals == NULL || key_bytes >= sizeof(out->key) || value_bytes >= sizeof(out->value)) {
         char quoted[48];
         (void)snprintf(quoted, sizeof(quoted), "\"%.*s\"", (int)(bytes < 40 ? bytes : 40), text);
-        return refuse(reading, STOKER_ESPEC, quoted, "not of the form key=value");
+        return refuse_key(reading, STOKER_ESPEC, quoted, "not of the form key=value");
     }
     *out = (struct pair){ 0 };
     memcpy(out->key, text, key_bytes);

@@ -117,8 +117,8 @@ static bool folders_are_the_same(const struct stk_folder_tree *tree,
 
 /* ---- load ----------------------------------------------------------------------- */
 
-static bool take(struct stk_folder_tree *tree, const struct stk_folder_wish *wish,
-                 const struct stk_source *source)
+static bool take_tree(struct stk_folder_tree *tree, const struct stk_folder_wish *wish,
+                      const struct stk_source *source)
 {
     struct header header;
     if (source->size <= sizeof(header) || source->size > wish->bytes_max ||
@@ -145,7 +145,7 @@ bool stk_folder_index_load(struct stk_folder_tree *tree, const struct stk_folder
     *tree = (struct stk_folder_tree){ 0 };
     if (stk_source_open(&source, path, NULL) != STOKER_OK)
         return false;
-    const bool taken = take(tree, wish, &source);
+    const bool taken = take_tree(tree, wish, &source);
     stk_source_close(&source);
     if (!taken)
         stk_folder_tree_free(tree);

@@ -48,7 +48,7 @@ static char peek(struct parse *in)
 }
 
 /* Step over one character, if it is the next. */
-static bool take(struct parse *in, char wanted)
+static bool take_byte(struct parse *in, char wanted)
 {
     if (peek(in) != wanted || wanted == '\0')
         return false;
@@ -58,7 +58,7 @@ static bool take(struct parse *in, char wanted)
 
 static int expect(struct parse *in, char wanted)
 {
-    if (take(in, wanted))
+    if (take_byte(in, wanted))
         return STOKER_OK;
     return FAIL(in, STOKER_EFORMAT, in->at, "NPY: the header needs a '%c' here", wanted);
 }
@@ -109,7 +109,7 @@ static int take_length(struct parse *in, uint64_t *out)
     if (in->at == begin || (first == '0' && in->at > begin + 1))
         return FAIL(in, STOKER_EFORMAT, begin, "NPY: the length of an axis is a decimal number");
     if (in->version < 3)
-        (void)take(in, 'L'); /* so did NumPy write it under Python 2 */
+        (void)take_byte(in, 'L'); /* so did NumPy write it under Python 2 */
     *out = number;
     return STOKER_OK;
 }
@@ -162,7 +162,7 @@ static int take_shape(struct parse *in, struct stk_npy_header *out)
         if (out->rank == STOKER_RANK_MAX)
             return FAIL(in, STOKER_ELIMIT, in->at, "NPY: more than %d axes", STOKER_RANK_MAX);
         rc = take_length(in, &out->lengths[out->rank++]);
-        comma = take(in, ',');
+        comma = take_byte(in, ',');
     }
     if (rc != STOKER_OK)
         return rc;
@@ -200,7 +200,7 @@ static int parse_text(struct parse *in, struct stk_npy_header *out)
 {
     unsigned seen = 0;
     int rc = expect(in, '{');
-    for (bool comma = true; rc == STOKER_OK && peek(in) != '}'; comma = take(in, ',')) {
+    for (bool comma = true; rc == STOKER_OK && peek(in) != '}'; comma = take_byte(in, ',')) {
         if (!comma)
             return expect(in, ',');
         rc = take_pair(in, out, &seen);

@@ -3,7 +3,6 @@
  *   zip directory ──▶ members chosen ──▶ stored:   read in place, at an offset of the archive
  *                                        deflated: unpacked into memory, once, at open
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,18 +36,11 @@ struct opening {
     uint64_t bytes_left; /* what is left of max_bytes */
 };
 
-__attribute__((format(printf, 3, 4))) static int refuse(const struct opening *opening, int code,
-                                                        const char *format, ...)
-{
-    char what[STK_LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    return stk_refuse_file(opening->error, code,
-                           opening->source == NULL ? NULL : opening->source->path, STOKER_NO_OFFSET,
-                           "npz: %s", what);
-}
+/* Set the error "PATH: npz: WHAT" and return code. */
+#define REFUSE_NPZ(opening, code, ...)                                                             \
+    stk_refuse_file((opening)->error, code,                                                        \
+                    (opening)->source == NULL ? NULL : (opening)->source->path, STOKER_NO_OFFSET,  \
+                    "npz: " __VA_ARGS__)
 
 /* ---- members -------------------------------------------------------------------- */
 
@@ -90,9 +82,10 @@ static int choose(struct opening *opening, const char *name, size_t name_bytes,
 {
     struct choice *choice = &opening->choices[opening->count];
     if (name_bytes >= sizeof(choice->name))
-        return refuse(opening, STOKER_ELIMIT,
-                      "\"%s\": a field's name has up to %d bytes; fields=NAME=MEMBER renames it",
-                      member->name, STOKER_FIELD_NAME_BYTES - 1);
+        return REFUSE_NPZ(
+            opening, STOKER_ELIMIT,
+            "\"%s\": a field's name has up to %d bytes; fields=NAME=MEMBER renames it",
+            member->name, STOKER_FIELD_NAME_BYTES - 1);
     memcpy(choice->name, name, name_bytes);
     choice->member = member;
     (void)snprintf(choice->input_name, sizeof(choice->input_name), "%.400s:%.100s",
@@ -110,11 +103,11 @@ static int choose_listed(struct opening *opening)
         char known[128];
         const struct stk_zip_member *member = find_member(opening, item.text, item.text_bytes);
         if (opening->count == STOKER_FIELDS_MAX)
-            return refuse(opening, STOKER_ELIMIT, "more than %d fields", STOKER_FIELDS_MAX);
+            return REFUSE_NPZ(opening, STOKER_ELIMIT, "more than %d fields", STOKER_FIELDS_MAX);
         if (member == NULL)
-            return refuse(opening, STOKER_ESPEC, "fields: no array \"%.*s\"; there are %s",
-                          (int)item.text_bytes, item.text,
-                          list_arrays(opening, known, sizeof(known)));
+            return REFUSE_NPZ(opening, STOKER_ESPEC, "fields: no array \"%.*s\"; there are %s",
+                              (int)item.text_bytes, item.text,
+                              list_arrays(opening, known, sizeof(known)));
         const bool named = item.name[0] != '\0';
         rc = choose(opening, named ? item.name : item.text,
                     named ? strlen(item.name) : item.text_bytes, member);
@@ -131,12 +124,12 @@ static int choose_all(struct opening *opening)
         if (bytes == 0)
             continue;
         if (opening->count == STOKER_FIELDS_MAX)
-            return refuse(opening, STOKER_ELIMIT, "more than %d arrays; fields= chooses",
-                          STOKER_FIELDS_MAX);
+            return REFUSE_NPZ(opening, STOKER_ELIMIT, "more than %d arrays; fields= chooses",
+                              STOKER_FIELDS_MAX);
         rc = choose(opening, member->name, bytes, member);
     }
     if (rc == STOKER_OK && opening->count == 0)
-        rc = refuse(opening, STOKER_EEMPTY, "no member is an array: none ends in .npy");
+        rc = REFUSE_NPZ(opening, STOKER_EEMPTY, "no member is an array: none ends in .npy");
     return rc;
 }
 
@@ -199,7 +192,7 @@ static int open_arrays(stoker_dataset **out, struct opening *opening)
 {
     struct stk_array_set *set = stk_array_set_new("npz", opening->count, 1);
     if (set == NULL)
-        return refuse(opening, STOKER_ENOMEM, "opening");
+        return REFUSE_NPZ(opening, STOKER_ENOMEM, "opening");
     int rc = STOKER_OK;
     for (uint32_t i = 0; rc == STOKER_OK && i < opening->count; i++)
         rc = open_array(set, opening, i);
@@ -224,7 +217,7 @@ static int open_archive(stoker_dataset **out, struct opening *opening)
     opening->choices = stk_calloc(STOKER_FIELDS_MAX, sizeof(*opening->choices));
     if (opening->choices == NULL) {
         stk_zip_close(&opening->zip);
-        return refuse(opening, STOKER_ENOMEM, "opening");
+        return REFUSE_NPZ(opening, STOKER_ENOMEM, "opening");
     }
     rc = opening->fields[0] == '\0' ? choose_all(opening) : choose_listed(opening);
     if (rc == STOKER_OK)
@@ -246,15 +239,17 @@ static int open_npz(stoker_dataset **out, const char *rest, const stoker_dataset
     const struct stk_spec spec = stk_spec_split(rest, '?');
     const struct stk_parameter table[] = { { .key = "fields", .text = opening.fields } };
     if (options->split != NULL)
-        return refuse(&opening, STOKER_EINVAL, "an archive has no splits; fields= chooses arrays");
+        return REFUSE_NPZ(&opening, STOKER_EINVAL,
+                          "an archive has no splits; fields= chooses arrays");
     if (spec.name_bytes == 0)
-        return refuse(&opening, STOKER_ESPEC, "the file name is empty; write npz:FILE?fields=x,y");
+        return REFUSE_NPZ(&opening, STOKER_ESPEC,
+                          "the file name is empty; write npz:FILE?fields=x,y");
     int rc = stk_parameters_read(spec.after == NULL ? "" : spec.after, table, 1, "npz", error);
     if (rc != STOKER_OK)
         return rc;
     char *path = stk_calloc(spec.name_bytes + 1, 1);
     if (path == NULL)
-        return refuse(&opening, STOKER_ENOMEM, "the path");
+        return REFUSE_NPZ(&opening, STOKER_ENOMEM, "the path");
     memcpy(path, rest, spec.name_bytes);
     rc = stk_source_open(&source, path, error);
     opening.source = &source;

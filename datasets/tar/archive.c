@@ -307,7 +307,7 @@ static int append_key(struct stk_tar_part *part, const struct stk_tar_group *gro
     return STOKER_OK;
 }
 
-static int append(struct stk_tar_part *part, const struct stk_tar_group *group)
+static int append_sample(struct stk_tar_part *part, const struct stk_tar_group *group)
 {
     const size_t more = part->more_count;
     void *samples = part->samples;
@@ -378,7 +378,7 @@ static int take_group(struct stk_tar_part *part, struct stk_tar_group *group, bo
                        shown_key(group), key);
     part->labelled += labelled ? 1 : 0;
     part->unlabelled += labelled ? 0 : 1;
-    const int rc = append(part, group);
+    const int rc = append_sample(part, group);
     if (rc == STOKER_OK && part->labelled > 0 && part->unlabelled > 0)
         return FAIL(part, STOKER_EMISMATCH, STOKER_NO_OFFSET,
                     "tar: some samples have a .cls, but %s has none", part->first_unlabelled);

@@ -6,7 +6,6 @@
  * opening. Documents of files that stay open are raw parts; those of the others are read by the codec.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,17 +24,6 @@ struct set {
     stoker_codec codec;  /* reads documents of the others */
     char found[FOUND_BYTES];
 };
-
-__attribute__((format(printf, 3, 4))) static int refuse(stoker_error *error, int code,
-                                                        const char *format, ...)
-{
-    char what[STK_LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    return stk_refuse_spec(error, code, "documents: %s", what);
-}
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
@@ -157,8 +145,9 @@ static int read_layout(enum stk_token_layout *out, const char *name, stoker_erro
         }
     return name[0] == '\0'
                ? STOKER_OK
-               : refuse(error, STOKER_ESPEC,
-                        "layout: \"%.60s\" is not auto, llmc, raw, megatron or npy", name);
+               : stk_refuse_spec(
+                     error, STOKER_ESPEC,
+                     "documents: layout: \"%.60s\" is not auto, llmc, raw, megatron or npy", name);
 }
 
 static int read_spec(struct stk_tokens_wish *wish, const char *rest, stoker_error *error)
@@ -191,9 +180,10 @@ static int measure(struct set *set, stoker_error *error)
         set->longest = length > set->longest ? length : set->longest;
     }
     if (set->longest > UINT32_MAX / tokens->token_bytes - 1)
-        return refuse(error, STOKER_ELIMIT,
-                      "one has %" PRIu64 " tokens, which are 4 GiB or more; are eos or bos right?",
-                      set->longest);
+        return stk_refuse_spec(error, STOKER_ELIMIT,
+                               "documents: one has %" PRIu64
+                               " tokens, which are 4 GiB or more; are eos or bos right?",
+                               set->longest);
     set->open_count = 0;
     while (set->open_count < tokens->file_count && tokens->files[set->open_count].fd >= 0)
         set->open_count++;
@@ -214,7 +204,7 @@ static int open_documents(stoker_dataset **out, const char *rest,
     struct stk_tokens_wish wish;
     struct set *set = stk_calloc(1, sizeof(*set));
     if (set == NULL)
-        return refuse(error, STOKER_ENOMEM, "opening");
+        return stk_refuse_spec(error, STOKER_ENOMEM, "documents: opening");
     int rc = read_spec(&wish, rest, error);
     if (rc == STOKER_OK)
         rc = stk_tokens_open(&set->tokens, &wish, error);

@@ -196,7 +196,7 @@ struct table {
 };
 
 /* Take the next entry; there must be one. */
-static int take(struct table *table, uint64_t *out, stoker_error *error)
+static int take_value(struct table *table, uint64_t *out, stoker_error *error)
 {
     const uint64_t place = table->next % BLOCK_SEQUENCES;
     assert(table->next < table->count);
@@ -230,9 +230,9 @@ static int take_sequence(const struct finding *finding, const struct stk_token_f
                          struct index_reading *in, uint64_t *tokens, stoker_error *error)
 {
     uint64_t length = 0, offset = 0;
-    int rc = take(&in->lengths, &length, error);
+    int rc = take_value(&in->lengths, &length, error);
     if (rc == STOKER_OK)
-        rc = take(&in->offsets, &offset, error);
+        rc = take_value(&in->offsets, &offset, error);
     if (rc != STOKER_OK)
         return rc;
     if (length > INT32_MAX)
@@ -254,7 +254,7 @@ static int take_boundary(const struct stk_token_file *file, struct index_reading
 {
     const uint64_t before = *boundary;
     const bool first = in->documents.next == 0;
-    int rc = take(&in->documents, boundary, error);
+    int rc = take_value(&in->documents, boundary, error);
     if (rc != STOKER_OK)
         return rc;
     const bool last = in->documents.next == in->documents.count;

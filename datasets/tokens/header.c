@@ -30,8 +30,9 @@ struct opening {
     stoker_error *error;
 };
 
-__attribute__((format(printf, 4, 5))) static int refuse(const struct opening *opening, int code,
-                                                        uint64_t offset, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static int refuse_header(const struct opening *opening,
+                                                               int code, uint64_t offset,
+                                                               const char *format, ...)
 {
     char what[STK_LINE_BYTES];
     va_list arguments;
@@ -60,33 +61,35 @@ static int take_llmc(const struct opening *opening)
     const uint32_t magic = first_word(opening);
     const uint64_t size = opening->source->size;
     if (opening->begin_bytes < LLMC_BYTES)
-        return refuse(opening, STOKER_ETRUNCATED, size, "the header of llm.c has 1024 bytes");
+        return refuse_header(opening, STOKER_ETRUNCATED, size,
+                             "the header of llm.c has 1024 bytes");
     if (magic == LLMC_EVALUATION)
-        return refuse(opening, STOKER_ENOTSUP, 0,
-                      "a file of llm.c for evaluations (20240522) is no stream of tokens");
+        return refuse_header(opening, STOKER_ENOTSUP, 0,
+                             "a file of llm.c for evaluations (20240522) is no stream of tokens");
     if (!is_llmc(opening))
-        return refuse(opening, STOKER_EMAGIC, 0, "llm.c's number is 20240520 or 20240801, not %u",
-                      magic);
+        return refuse_header(opening, STOKER_EMAGIC, 0,
+                             "llm.c's number is 20240520 or 20240801, not %u", magic);
     const uint32_t version = stk_load_le32(opening->begin + 4);
     const uint32_t wanted = magic == LLMC_GPT2 ? 1 : 7;
     if (version != wanted)
-        return refuse(opening, STOKER_EFORMAT, 4, "version %u of llm.c's %u; %u is known", version,
-                      magic, wanted);
+        return refuse_header(opening, STOKER_EFORMAT, 4, "version %u of llm.c's %u; %u is known",
+                             version, magic, wanted);
     const uint32_t count = stk_load_le32(opening->begin + 8);
     if (count > INT32_MAX)
-        return refuse(opening, STOKER_EFORMAT, 8, "the header has a negative number of tokens");
+        return refuse_header(opening, STOKER_EFORMAT, 8,
+                             "the header has a negative number of tokens");
     opening->header->dtype = magic == LLMC_GPT2 ? STOKER_DTYPE_UINT16 : STOKER_DTYPE_UINT32;
     opening->file->offset = LLMC_BYTES;
     opening->file->count = count;
     const uint64_t promised = LLMC_BYTES + count * stoker_dtype_bytes(opening->header->dtype);
     if (size < promised)
-        return refuse(opening, STOKER_ETRUNCATED, size,
-                      "the header promises %llu bytes, more than the file has",
-                      (unsigned long long)promised);
+        return refuse_header(opening, STOKER_ETRUNCATED, size,
+                             "the header promises %llu bytes, more than the file has",
+                             (unsigned long long)promised);
     if (size > promised)
-        return refuse(opening, STOKER_EOVERSIZE, promised,
-                      "%llu bytes, but the header promises %llu", (unsigned long long)size,
-                      (unsigned long long)promised);
+        return refuse_header(opening, STOKER_EOVERSIZE, promised,
+                             "%llu bytes, but the header promises %llu", (unsigned long long)size,
+                             (unsigned long long)promised);
     return STOKER_OK;
 }
 
@@ -100,11 +103,11 @@ static int take_npy(const struct opening *opening)
     if (rc != STOKER_OK)
         return rc;
     if (header.rank != 1)
-        return refuse(opening, STOKER_EFORMAT, STOKER_NO_OFFSET,
-                      "an array of tokens has one axis, not %u", header.rank);
+        return refuse_header(opening, STOKER_EFORMAT, STOKER_NO_OFFSET,
+                             "an array of tokens has one axis, not %u", header.rank);
     if ((header.kind != 'u' && header.kind != 'i') || header.big_endian)
-        return refuse(opening, STOKER_ENOTSUP, STOKER_NO_OFFSET,
-                      "an array of tokens has little-endian integers");
+        return refuse_header(opening, STOKER_ENOTSUP, STOKER_NO_OFFSET,
+                             "an array of tokens has little-endian integers");
     opening->header->dtype = stk_npy_dtype(&header);
     opening->file->offset = header.header_bytes;
     opening->file->count = header.lengths[0];
@@ -116,15 +119,15 @@ static int take_raw(const struct opening *opening)
     const uint64_t size = opening->source->size;
     const stoker_dtype dtype = opening->wish->raw_dtype;
     if (dtype == STOKER_DTYPE_NONE)
-        return refuse(
+        return refuse_header(
             opening, STOKER_EMAGIC, 0,
             "no header of llm.c, Megatron (X.idx) or NumPy; if the file holds nothing but "
             "tokens, add stored=uint16 or stored=uint32");
     const uint64_t bytes = stoker_dtype_bytes(dtype);
     if (size % bytes != 0)
-        return refuse(opening, STOKER_ETRUNCATED, size,
-                      "%llu bytes are no whole number of tokens of %s", (unsigned long long)size,
-                      stoker_dtype_name(dtype));
+        return refuse_header(opening, STOKER_ETRUNCATED, size,
+                             "%llu bytes are no whole number of tokens of %s",
+                             (unsigned long long)size, stoker_dtype_name(dtype));
     opening->header->dtype = dtype;
     opening->file->count = size / bytes;
     return STOKER_OK;
@@ -146,22 +149,22 @@ static int check_tables(const struct opening *opening, uint64_t sequences, uint6
 {
     const uint64_t size = opening->source->size;
     if (boundaries == 0)
-        return refuse(opening, STOKER_EFORMAT, 26, "the table of documents is empty");
+        return refuse_header(opening, STOKER_EFORMAT, 26, "the table of documents is empty");
     if (sequences > size || boundaries > size)
-        return refuse(opening, STOKER_ETRUNCATED, size,
-                      "the header promises %llu sequences and %llu entries of documents",
-                      (unsigned long long)sequences, (unsigned long long)boundaries);
+        return refuse_header(opening, STOKER_ETRUNCATED, size,
+                             "the header promises %llu sequences and %llu entries of documents",
+                             (unsigned long long)sequences, (unsigned long long)boundaries);
     const uint64_t promised =
         STK_MEGATRON_HEADER_BYTES + STK_MEGATRON_SEQUENCE_BYTES * sequences + 8 * boundaries;
     if (size < promised)
-        return refuse(opening, STOKER_ETRUNCATED, size,
-                      "the header promises %llu bytes, more than the file has",
-                      (unsigned long long)promised);
+        return refuse_header(opening, STOKER_ETRUNCATED, size,
+                             "the header promises %llu bytes, more than the file has",
+                             (unsigned long long)promised);
     if (size != promised && size != promised + sequences)
-        return refuse(opening, STOKER_EOVERSIZE, promised,
-                      "%llu bytes, but the header promises %llu, or %llu with modes",
-                      (unsigned long long)size, (unsigned long long)promised,
-                      (unsigned long long)promised + sequences);
+        return refuse_header(opening, STOKER_EOVERSIZE, promised,
+                             "%llu bytes, but the header promises %llu, or %llu with modes",
+                             (unsigned long long)size, (unsigned long long)promised,
+                             (unsigned long long)promised + sequences);
     return STOKER_OK;
 }
 
@@ -169,18 +172,19 @@ static int take_index_header(const struct opening *opening)
 {
     const uint8_t *begin = opening->begin;
     if (opening->begin_bytes < STK_MEGATRON_HEADER_BYTES)
-        return refuse(opening, STOKER_ETRUNCATED, opening->source->size,
-                      "the header of Megatron's index has 34 bytes");
+        return refuse_header(opening, STOKER_ETRUNCATED, opening->source->size,
+                             "the header of Megatron's index has 34 bytes");
     if (memcmp(begin, megatron_magic, sizeof(megatron_magic)) != 0)
-        return refuse(opening, STOKER_EMAGIC, 0,
-                      "Megatron's index begins with \"MMIDIDX\"; this file does not");
+        return refuse_header(opening, STOKER_EMAGIC, 0,
+                             "Megatron's index begins with \"MMIDIDX\"; this file does not");
     if (stk_load_le64(begin + 9) != 1)
-        return refuse(opening, STOKER_EFORMAT, 9, "version %llu of Megatron's index; 1 is known",
-                      (unsigned long long)stk_load_le64(begin + 9));
+        return refuse_header(opening, STOKER_EFORMAT, 9,
+                             "version %llu of Megatron's index; 1 is known",
+                             (unsigned long long)stk_load_le64(begin + 9));
     opening->header->dtype = megatron_dtype(begin[17]);
     if (opening->header->dtype == STOKER_DTYPE_NONE)
-        return refuse(opening, STOKER_EFORMAT, 17,
-                      "element type %u of Megatron's index is no integer", begin[17]);
+        return refuse_header(opening, STOKER_EFORMAT, 17,
+                             "element type %u of Megatron's index is no integer", begin[17]);
     opening->file->sequences = stk_load_le64(begin + 18);
     opening->file->boundaries = stk_load_le64(begin + 26);
     return check_tables(opening, opening->file->sequences, opening->file->boundaries);
@@ -203,10 +207,10 @@ static int read_end(const struct opening *opening, uint64_t *end)
         return rc;
     const uint64_t tokens = stk_load_le32(length);
     if (tokens > INT32_MAX)
-        return refuse(opening, STOKER_EFORMAT, lengths_end - 4, "a negative length");
+        return refuse_header(opening, STOKER_EFORMAT, lengths_end - 4, "a negative length");
     if (__builtin_add_overflow(stk_load_le64(offset),
                                tokens * stoker_dtype_bytes(opening->header->dtype), end))
-        return refuse(opening, STOKER_EFORMAT, offsets_end - 8, "an offset beyond 2^64");
+        return refuse_header(opening, STOKER_EFORMAT, offsets_end - 8, "an offset beyond 2^64");
     return STOKER_OK;
 }
 
@@ -241,15 +245,16 @@ static int check_bin(const struct opening *opening, uint64_t end)
     const uint64_t size = opening->source->size;
     const uint64_t bytes = stoker_dtype_bytes(opening->header->dtype);
     if (size < end)
-        return refuse(opening, STOKER_ETRUNCATED, size, "%s promises %llu bytes",
-                      opening->file->index_path, (unsigned long long)end);
+        return refuse_header(opening, STOKER_ETRUNCATED, size, "%s promises %llu bytes",
+                             opening->file->index_path, (unsigned long long)end);
     if (size > end)
-        return refuse(opening, STOKER_EOVERSIZE, end, "%llu bytes, but %s promises %llu",
-                      (unsigned long long)size, opening->file->index_path, (unsigned long long)end);
+        return refuse_header(opening, STOKER_EOVERSIZE, end, "%llu bytes, but %s promises %llu",
+                             (unsigned long long)size, opening->file->index_path,
+                             (unsigned long long)end);
     if (size % bytes != 0)
-        return refuse(opening, STOKER_EFORMAT, size - size % bytes,
-                      "%llu bytes are no whole number of tokens of %s", (unsigned long long)size,
-                      stoker_dtype_name(opening->header->dtype));
+        return refuse_header(opening, STOKER_EFORMAT, size - size % bytes,
+                             "%llu bytes are no whole number of tokens of %s",
+                             (unsigned long long)size, stoker_dtype_name(opening->header->dtype));
     opening->file->count = size / bytes;
     return STOKER_OK;
 }

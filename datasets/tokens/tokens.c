@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,17 +55,6 @@ struct opening {
     uint64_t begin, end; /* the tokens of this side, numbers in the stream */
     uint64_t dropped;    /* such tokens that no window reads */
 };
-
-__attribute__((format(printf, 3, 4))) static int refuse(const struct opening *opening, int code,
-                                                        const char *format, ...)
-{
-    char what[STK_LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    return stk_refuse_spec(opening->error, code, "tokens: %s", what);
-}
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
@@ -192,7 +180,8 @@ static int read_token(const struct opening *opening, const char *key, const char
     *out = (int64_t)strtoull(text, &end, 10);
     return strspn(text, "0123456789") == strlen(text) && strlen(text) <= 18
                ? STOKER_OK
-               : refuse(opening, STOKER_ESPEC, "%s: \"%s\" is no token: a number", key, text);
+               : stk_refuse_spec(opening->error, STOKER_ESPEC,
+                                 "tokens: %s: \"%s\" is no token: a number", key, text);
 }
 
 static int read_layout(const struct opening *opening, enum stk_token_layout *out)
@@ -206,8 +195,9 @@ static int read_layout(const struct opening *opening, enum stk_token_layout *out
             *out = (enum stk_token_layout)i;
             return STOKER_OK;
         }
-    return refuse(opening, STOKER_ESPEC, "layout: \"%s\" is not auto, llmc, raw, megatron or npy",
-                  opening->layout);
+    return stk_refuse_spec(opening->error, STOKER_ESPEC,
+                           "tokens: layout: \"%s\" is not auto, llmc, raw, megatron or npy",
+                           opening->layout);
 }
 
 static bool is_integer(stoker_dtype dtype)
@@ -247,15 +237,16 @@ static int read_parameters(struct opening *opening, const char *text)
     if (rc != STOKER_OK)
         return rc;
     if (opening->stored != STOKER_DTYPE_NONE && !is_integer(opening->stored))
-        return refuse(opening, STOKER_ESPEC, "stored: tokens are integers, not %s",
-                      stoker_dtype_name(opening->stored));
+        return stk_refuse_spec(opening->error, STOKER_ESPEC,
+                               "tokens: stored: tokens are integers, not %s",
+                               stoker_dtype_name(opening->stored));
     opening->stride = opening->stride == 0 ? opening->length : opening->stride;
     opening->documents_max = opening->documents_max == 0 ? opening->length : opening->documents_max;
     const char *what = stk_window_parse(&opening->set->window,
                                         opening->fields[0] == '\0' ? "tokens" : opening->fields);
-    return what == NULL
-               ? STOKER_OK
-               : refuse(opening, STOKER_ESPEC, "fields: \"%s\": %s", opening->fields, what);
+    return what == NULL ? STOKER_OK
+                        : stk_refuse_spec(opening->error, STOKER_ESPEC,
+                                          "tokens: fields: \"%s\": %s", opening->fields, what);
 }
 
 /* ---- the sides of a split ------------------------------------------------------- */
@@ -277,19 +268,20 @@ static int test_tokens(const struct opening *opening, uint64_t *out)
         uint64_t digits = 0, unit = 1;
         const char *at = strncmp(text, "0.", 2) == 0 ? text + 2 : text + (text[0] == '.' ? 1 : 0);
         if (at == text || strspn(at, "0123456789") != strlen(at) || strlen(at) > 9 || at[0] == '\0')
-            return refuse(opening, STOKER_ESPEC,
-                          "test: \"%s\" is neither a share of the tokens like 0.01 nor a number of "
-                          "tokens",
-                          text);
+            return stk_refuse_spec(
+                opening->error, STOKER_ESPEC,
+                "tokens: test: \"%s\" is neither a share of the tokens like 0.01 nor a number of "
+                "tokens",
+                text);
         for (; *at != '\0'; at++, unit *= 10)
             digits = digits * 10 + (uint64_t)(*at - '0');
         *out = count / unit * digits + count % unit * digits / unit;
     }
-    return *out > 0 && *out < count
-               ? STOKER_OK
-               : refuse(opening, STOKER_EINVAL,
-                        "test: %s makes %" PRIu64 " of %" PRIu64 " tokens the test side", text,
-                        *out, count);
+    return *out > 0 && *out < count ? STOKER_OK
+                                    : stk_refuse_spec(opening->error, STOKER_EINVAL,
+                                                      "tokens: test: %s makes %" PRIu64
+                                                      " of %" PRIu64 " tokens the test side",
+                                                      text, *out, count);
 }
 
 static int choose_side(struct opening *opening)
@@ -297,16 +289,17 @@ static int choose_side(struct opening *opening)
     const char *given = opening->split;
     const char *asked = opening->options->split;
     if (given[0] != '\0' && asked != NULL && strcmp(given, asked) != 0)
-        return refuse(opening, STOKER_EINVAL, "split \"%s\", but the spec asks for \"%s\"", asked,
-                      given);
+        return stk_refuse_spec(opening->error, STOKER_EINVAL,
+                               "tokens: split \"%s\", but the spec asks for \"%s\"", asked, given);
     const char *side = given[0] != '\0' ? given : asked == NULL ? "train" : asked;
     const bool is_test = strcmp(side, "test") == 0;
     if (!is_test && strcmp(side, "train") != 0)
-        return refuse(opening, STOKER_EINVAL, "split \"%s\": there are train and test", side);
+        return stk_refuse_spec(opening->error, STOKER_EINVAL,
+                               "tokens: split \"%s\": there are train and test", side);
     if (is_test && opening->test[0] == '\0')
-        return refuse(
-            opening, STOKER_EINVAL,
-            "the split \"test\" needs test=: a share or a number of tokens, the last ones");
+        return stk_refuse_spec(
+            opening->error, STOKER_EINVAL,
+            "tokens: the split \"test\" needs test=: a share or a number of tokens, the last ones");
     uint64_t tests = 0;
     const int rc = test_tokens(opening, &tests);
     if (rc != STOKER_OK)
@@ -339,7 +332,7 @@ static int cut_windows(struct opening *opening)
     struct set *set = opening->set;
     set->spans = stk_calloc(set->tokens.file_count, sizeof(set->spans[0]));
     if (set->spans == NULL)
-        return refuse(opening, STOKER_ENOMEM, "the windows");
+        return stk_refuse_spec(opening->error, STOKER_ENOMEM, "tokens: the windows");
     for (uint32_t i = 0; i < set->tokens.file_count; i++) {
         const struct stk_token_file *file = &set->tokens.files[i];
         const uint64_t last = file->first + file->count;
@@ -357,10 +350,12 @@ static int cut_windows(struct opening *opening)
         set->count += span->count;
     }
     if (set->count == 0)
-        return refuse(opening, STOKER_EEMPTY, "no file has a window of %" PRIu64 " tokens%s; %s",
-                      stk_window_tokens(&set->window),
-                      opening->multiple > 1 ? ", or not as many as multiple= asks for" : "",
-                      set->tokens.found);
+        return stk_refuse_spec(opening->error, STOKER_EEMPTY,
+                               "tokens: no file has a window of %" PRIu64 " tokens%s; %s",
+                               stk_window_tokens(&set->window),
+                               opening->multiple > 1 ? ", or not as many as multiple= asks for"
+                                                     : "",
+                               set->tokens.found);
     return STOKER_OK;
 }
 
@@ -378,9 +373,10 @@ static int choose_dtype(struct opening *opening)
     return window->convert != NULL &&
                    (to == from || to == STOKER_DTYPE_INT32 || to == STOKER_DTYPE_INT64)
                ? STOKER_OK
-               : refuse(opening, STOKER_ETYPE,
-                        "dtype: %s cannot become %s; int32 and int64 can be asked for",
-                        stoker_dtype_name(from), stoker_dtype_name(window->dtype));
+               : stk_refuse_spec(
+                     opening->error, STOKER_ETYPE,
+                     "tokens: dtype: %s cannot become %s; int32 and int64 can be asked for",
+                     stoker_dtype_name(from), stoker_dtype_name(window->dtype));
 }
 
 /* Documents are indexed only if a field needs more than the tokens of a window. */
@@ -460,7 +456,7 @@ static int open_tokens(stoker_dataset **out, const char *rest,
     if (opening == NULL || set == NULL) {
         stk_free(opening);
         stk_free(set);
-        return refuse(&failed, STOKER_ENOMEM, "opening");
+        return stk_refuse_spec(failed.error, STOKER_ENOMEM, "tokens: opening");
     }
     opening->set = set;
     opening->options = options;

@@ -2,33 +2,23 @@
 #include "loader/dataset/part.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
-
-__attribute__((format(printf, 3, 4))) static int refuse(int code, stoker_error *said,
-                                                        const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(said->message, sizeof(said->message), format, arguments);
-    va_end(arguments);
-    return code;
-}
+#include "loader/codec/refuse.h"
 
 /* A raw field that varies is its part's only one, so all bytes are its own. */
 static int copy_varying(const struct stk_field *field, const stoker_encoded *in, stoker_row *row,
                         stoker_error *said)
 {
     if (in->size > row->bytes_max)
-        return refuse(STOKER_ELIMIT, said, "field \"%s\": %zu bytes, at most %zu", field->info.name,
-                      in->size, row->bytes_max);
+        return stk_refuse(said, STOKER_ELIMIT, "field \"%s\": %zu bytes, at most %zu",
+                          field->info.name, in->size, row->bytes_max);
     if (in->size % field->entry_bytes != 0)
-        return refuse(STOKER_EFORMAT, said, "field \"%s\": %zu bytes are no multiple of %zu",
-                      field->info.name, in->size, field->entry_bytes);
+        return stk_refuse(said, STOKER_EFORMAT, "field \"%s\": %zu bytes are no multiple of %zu",
+                          field->info.name, in->size, field->entry_bytes);
     if (in->size > 0)
         memcpy(row->data, in->bytes, in->size);
     row->length = in->size / field->entry_bytes;
@@ -44,7 +34,7 @@ static int copy_raw(const struct stk_field *fields, uint32_t count, const stoker
     for (uint32_t i = 0; i < count; i++)
         expected += fields[i].bytes;
     if (in->size != expected)
-        return refuse(STOKER_EFORMAT, said, "%zu bytes for a row of %zu", in->size, expected);
+        return stk_refuse(said, STOKER_EFORMAT, "%zu bytes for a row of %zu", in->size, expected);
     const uint8_t *from = in->bytes;
     for (uint32_t i = 0; i < count; i++) {
         memcpy(rows[i].data, from, fields[i].bytes);
@@ -59,9 +49,9 @@ static int check_lengths(const struct stk_field *fields, uint32_t count, const s
 {
     for (uint32_t i = 0; i < count; i++)
         if (fields[i].info.varies && rows[i].length > fields[i].info.shape[0])
-            return refuse(STOKER_EFORMAT, said,
-                          "field \"%s\": codec %s reports length %" PRIu64 ", at most %" PRIu64,
-                          fields[i].info.name, codec, rows[i].length, fields[i].info.shape[0]);
+            return stk_refuse(said, STOKER_EFORMAT,
+                              "field \"%s\": codec %s reports length %" PRIu64 ", at most %" PRIu64,
+                              fields[i].info.name, codec, rows[i].length, fields[i].info.shape[0]);
     return 0;
 }
 

@@ -47,7 +47,7 @@ static int make_room(struct stk_course *course)
     return STOKER_OK;
 }
 
-static void append(struct stk_course *course, const struct stk_course_leg *leg)
+static void append_leg(struct stk_course *course, const struct stk_course_leg *leg)
 {
     const uint32_t count = atomic_load_explicit(&course->leg_count, memory_order_relaxed);
     atomic_load_explicit(&course->table, memory_order_relaxed)->legs[count] = leg;
@@ -94,7 +94,7 @@ int stk_course_add(struct stk_course *course, uint64_t first, const double *weig
     if (rc == STOKER_OK && count > 0)
         rc = stk_course_counts(course, first, leg->before);
     if (rc == STOKER_OK)
-        append(course, leg);
+        append_leg(course, leg);
     else
         free_leg(leg);
     return rc;
@@ -109,7 +109,7 @@ int stk_course_continue(struct stk_course *course, const struct stk_course *from
             stk_course_free(course);
             return STOKER_ENOMEM;
         }
-        append(course, stk_course_leg(from, i));
+        append_leg(course, stk_course_leg(from, i));
         course->borrowed++;
     }
     return STOKER_OK;
