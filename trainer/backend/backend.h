@@ -1,4 +1,4 @@
-/* backend.h - the interface of the back ends: `ref` (plain loops), `cpu` (vector loops, oneDNN), `cuda` (a GPU).
+/* backend.h - the interface of the back ends: `ref` (plain loops), `cpu` (threads, oneDNN), `cuda` (a GPU).
  *
  * A back end owns the memory that plans run in, and runs their operations. It knows neither layers nor training
  * history. One thread calls it; it may have threads of its own. `ref` and `cpu` give the same bits for the same
@@ -26,13 +26,6 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-/* What `cpu` may use. Tests compare each with `ref`. */
-enum stk_loops {
-    STK_LOOPS_BEST,    /* own vector loops, else oneDNN, else plain loops */
-    STK_LOOPS_LIBRARY, /* oneDNN, else plain loops */
-    STK_LOOPS_PLAIN
-};
-
 struct stk_backend_options {
     /* `cuda`: index of the GPU, in CUDA's order */
     uint32_t device;
@@ -42,7 +35,8 @@ struct stk_backend_options {
     bool needs_convolutions, needs_linear;
     /* compute threads, the caller's included, 1..256; 0 = the number of CPUs of this process. `ref` has one */
     uint32_t threads;
-    enum stk_loops loops; /* default BEST */
+    /* `cpu`: only plain loops, as in a build without oneDNN on a CPU without AVX2; for tests */
+    bool plain;
     stoker_dtype storage; /* T of the plans to run; 0 = float32 */
     bool benchmark;       /* choose engines by timing them; needs has_engines */
     bool tf32;            /* `cuda`: products of float32 may round their factors to TF32 */

@@ -13,16 +13,22 @@
 #include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"
 
-/* Plain loops would work anywhere, but slower than in float32, which is not what bfloat16 is asked for. */
+#ifdef STOKER_HAVE_DNNL
+#define BF16_NEEDS "AVX512_BF16, which this CPU lacks"
+#else
+#define BF16_NEEDS "oneDNN, which this build lacks"
+#endif
+
+/* Loops on copies would work anywhere, but slower than in float32, which is not what bfloat16 is asked for. */
 static int check_type(const struct stk_backend_options *options, stoker_error *error)
 {
     if (options->storage != STOKER_DTYPE_BFLOAT16 || stk_cpu_has_bf16())
         return STOKER_OK;
     return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS,
                          &(struct stk_place)STK_NOWHERE,
-                         "precision bfloat16: back end cpu needs AVX512_BF16, which this CPU "
-                         "lacks; float32 is fast here, and back end ref computes in bfloat16 on "
-                         "any CPU");
+                         "precision bfloat16: back end cpu needs " BF16_NEEDS
+                         "; float32 is fast here, and back end ref computes in bfloat16 on any "
+                         "CPU");
 }
 
 static int cpu_create(struct stk_backend **out, const struct stk_backend_options *options,
@@ -39,7 +45,7 @@ static int cpu_create(struct stk_backend **out, const struct stk_backend_options
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
                              &(struct stk_place)STK_NOWHERE, "back end cpu");
     backend->threads = threads;
-    backend->loops = options->loops;
+    backend->plain = options->plain;
     rc = stk_thread_team_create(&backend->team, "stoker-train", threads);
     if (rc != STOKER_OK) {
         stk_free(backend);
@@ -81,7 +87,7 @@ static void cpu_unload(struct stk_program *program)
         return;
 #ifdef STOKER_HAVE_DNNL
     for (uint32_t i = 0; i < program->plan->op_count; i++)
-        stk_onednn_conv_destroy(program->steps[i].conv);
+        stk_onednn_destroy(program->steps[i].onednn);
 #endif
     stk_free(program->block);
     stk_free(program);
@@ -125,7 +131,7 @@ static int make_program(struct stk_program **out, struct stk_backend *backend,
     program->plan = plan;
     for (uint32_t i = 0; i < plan->op_count; i++) {
         rc = stk_cpu_choose(&program->steps[i], plan, &plan->ops[i], backend->threads,
-                            backend->loops);
+                            backend->plain);
         if (rc != STOKER_OK) {
             cpu_unload(program);
             return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
@@ -144,8 +150,8 @@ static uint64_t bytes_of(const struct stk_program *program)
     uint64_t bytes = program_bytes(program->plan) + program->block_bytes;
 #ifdef STOKER_HAVE_DNNL
     for (uint32_t i = 0; i < program->plan->op_count; i++)
-        if (program->steps[i].conv != NULL)
-            bytes += stk_onednn_conv_own_bytes(program->steps[i].conv);
+        if (program->steps[i].onednn != NULL)
+            bytes += stk_onednn_own_bytes(program->steps[i].onednn);
 #endif
     return bytes;
 }

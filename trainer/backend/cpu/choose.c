@@ -1,10 +1,10 @@
 /* choose.c - which loops run an operation on this machine.
  *
- *   convolution   AVX2 loops without groups, else oneDNN, else plain
- *   linear        AVX2 loops, else oneDNN's product, else plain
- *   the rest      AVX2 loops if there are any, else plain ones on each thread's samples
+ *   convolution   its gradients in float32, without groups: AVX2 loops that skip zeros; else oneDNN, else plain
+ *   linear        oneDNN, else plain
+ *   the rest      AVX2 loops if there are any (maximum, dropout), else plain ones on each thread's samples
  *
- * In bfloat16 the loops of bf16/ take the place of those for AVX2, and the others work on copies (widened.c). */
+ * In 16 bits oneDNN computes convolutions and linear layers in the type; the others work on copies (widened.c). */
 #include "trainer/backend/cpu/choose.h"
 
 #include <assert.h>
@@ -49,26 +49,6 @@ static void choose_batch_norm(struct stk_cpu_step *step, const struct stk_layer 
     step->shared_bytes = stk_cpu_batch_norm_shared_bytes(layer, threads);
 }
 
-/* A plan in 16 bits: its own loops; or, on float copies, oneDNN's convolutions, or plain loops. */
-static int choose_narrow(struct stk_cpu_step *step, const struct stk_plan *plan,
-                         const struct stk_op *op, uint32_t threads, enum stk_loops loops)
-{
-    const struct stk_layer *layer = &plan->model->layers[op->layer];
-    if (loops == STK_LOOPS_BEST && stk_cpu_has_bf16() &&
-        stk_cpu_choose_bf16(step, layer, op->kind, plan->options.batch, threads))
-        return STOKER_OK;
-#ifdef STOKER_HAVE_DNNL
-    if (loops != STK_LOOPS_PLAIN && op->kind <= STK_OP_CONV_BACKWARD_WEIGHTS) {
-        const int rc = stk_cpu_choose_onednn(step, plan, op, threads);
-        if (rc != STOKER_OK)
-            return rc;
-        step->wide = step->conv != NULL ? step->run : NULL;
-    }
-#endif
-    stk_cpu_choose_widened(step, plan, op, threads);
-    return STOKER_OK;
-}
-
 /* Each thread but the first, which writes to the arena, has partial weight gradients. */
 static void add_partials(struct stk_cpu_step *step, const struct stk_plan *plan,
                          const struct stk_layer *layer)
@@ -78,10 +58,25 @@ static void add_partials(struct stk_cpu_step *step, const struct stk_plan *plan,
     step->partial_bytes = stk_round_to_line((step->weights + step->biases) * sizeof(float));
 }
 
+/* Float loops that are faster than plain ones, if there are any; of a plan in 16 bits, for copies. */
+static int choose_float_loops(struct stk_cpu_step *step, const struct stk_plan *plan,
+                              const struct stk_op *op, uint32_t threads)
+{
+    if (stk_cpu_choose_avx2(step, &plan->model->layers[op->layer], op->kind))
+        return STOKER_OK;
+#ifdef STOKER_HAVE_DNNL
+    return stk_cpu_choose_onednn(step, plan, op, STOKER_DTYPE_FLOAT32, threads);
+#else
+    (void)threads;
+    return STOKER_OK;
+#endif
+}
+
 int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const struct stk_op *op,
-                   uint32_t threads, enum stk_loops loops)
+                   uint32_t threads, bool plain)
 {
     const struct stk_layer *layer = &plan->model->layers[op->layer];
+    int rc = STOKER_OK;
     *step = (struct stk_cpu_step){ .mode = mode_of(op->kind), .plain = stk_ref_ops[op->kind] };
     if (op->kind == STK_OP_BATCH_NORM_FORWARD || op->kind == STK_OP_BATCH_NORM_BACKWARD) {
         choose_batch_norm(step, layer, op->kind, threads);
@@ -91,13 +86,16 @@ int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const
     step->run = step->mode == STK_CPU_TOGETHER ? run_plain_alone : run_plain;
     if (op->kind == STK_OP_CONV_BACKWARD_WEIGHTS)
         add_partials(step, plan, layer);
-    if (stk_is_narrow(plan->storage))
-        return choose_narrow(step, plan, op, threads, loops);
-    if (loops == STK_LOOPS_BEST && stk_cpu_choose_avx2(step, layer, op->kind))
-        return STOKER_OK;
+    const bool narrow = stk_is_narrow(plan->storage);
 #ifdef STOKER_HAVE_DNNL
-    if (loops != STK_LOOPS_PLAIN)
-        return stk_cpu_choose_onednn(step, plan, op, threads);
+    if (narrow && !plain)
+        rc = stk_cpu_choose_onednn(step, plan, op, plan->storage, threads);
 #endif
-    return STOKER_OK;
+    if (rc != STOKER_OK || step->onednn != NULL)
+        return rc;
+    if (!plain && !(narrow && step->mode == STK_CPU_TOGETHER)) /* copies are one thread's */
+        rc = choose_float_loops(step, plan, op, threads);
+    if (rc == STOKER_OK && narrow)
+        stk_cpu_choose_widened(step, plan, op, threads);
+    return rc;
 }

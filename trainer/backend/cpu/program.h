@@ -11,7 +11,7 @@ enum { STK_CPU_THREADS_MAX = 256 };
 struct stk_backend {
     struct stk_thread_team *team;
     uint32_t threads;
-    enum stk_loops loops;
+    bool plain;
 };
 
 struct stk_program {

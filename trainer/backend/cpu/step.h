@@ -33,7 +33,7 @@ struct stk_cpu_task {
 };
 typedef void stk_cpu_op(const struct stk_cpu_task *task);
 
-struct stk_onednn_conv;
+struct stk_onednn;
 
 /* Elements of each operand for a sample; of steps in widened.c. */
 struct stk_cpu_elements {
@@ -53,9 +53,9 @@ struct stk_cpu_step {
     uint64_t partial_at;      /* offset of thread 1's */
     uint64_t weights, biases; /* elements, for a partial or a widened copy */
     struct stk_cpu_elements elements;
-    stk_cpu_op *wide;             /* what widened.c runs on copies; NULL = plain */
-    uint64_t wide_scratch_bytes;  /* its scratch */
-    struct stk_onednn_conv *conv; /* NULL = not a step of oneDNN */
+    stk_cpu_op *wide;            /* what widened.c runs on copies */
+    uint64_t wide_scratch_bytes; /* its scratch */
+    struct stk_onednn *onednn;   /* NULL = not a step of oneDNN */
 };
 
 static inline uint64_t stk_round_to_line(uint64_t bytes)

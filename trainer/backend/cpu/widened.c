@@ -1,6 +1,6 @@
-/* widened.c - operations that have no loops of their own for values stored in 16 bits.
+/* widened.c - operations whose loops are for floats, on values stored in 16 bits.
  *
- *   operands in T ──▶ floats in this thread's scratch ──▶ oneDNN or `ref` ──▶ rounded to T
+ *   operands in T ──▶ floats in this thread's scratch ──▶ the step's loops ──▶ rounded to T
  *
  * As ref/narrow.c does for a whole pass, for the samples of one task. scratch: that of the operation, then the floats. */
 #include "trainer/backend/cpu/operations.h"
@@ -13,13 +13,14 @@ struct copies {
     stoker_dtype storage;
 };
 
-/* The floats of an operand; NULL for NULL. */
-static float *widen(struct copies *copies, const void *stored, uint64_t elements)
+/* The floats of an operand, converted if the operation reads them; NULL for NULL. */
+static float *widen(struct copies *copies, const void *stored, uint64_t elements, bool reads)
 {
     float *floats = copies->next;
     if (stored == NULL)
         return NULL;
-    stk_widen(floats, stored, elements, copies->storage);
+    if (reads)
+        stk_widen(floats, stored, elements, copies->storage);
     copies->next += elements;
     return floats;
 }
@@ -34,25 +35,24 @@ static void run_widened(const struct stk_cpu_task *task)
     struct copies copies = { .next = (float *)(void *)((uint8_t *)task->scratch +
                                                        stk_round_to_line(step->wide_scratch_bytes)),
                              .storage = o.storage };
+    const bool backward = o.dx != NULL;
     if (o.op->kind != STK_OP_CAST) /* reads samples, which are float32 */
-        o.x = widen(&copies, o.x, each->x * count);
-    o.x2 = widen(&copies, o.x2, each->x2 * count);
-    o.y = widen(&copies, o.y, each->y * count);
-    o.dy = widen(&copies, o.dy, each->dy * count);
-    o.dx = widen(&copies, o.dx, each->dx * count);
+        o.x = widen(&copies, o.x, each->x * count, true);
+    o.x2 = widen(&copies, o.x2, each->x2 * count, true);
+    o.y = widen(&copies, o.y, each->y * count, backward);
+    o.dy = widen(&copies, o.dy, each->dy * count, true);
+    o.dx = widen(&copies, o.dx, each->dx * count, o.op->kind == STK_OP_ACCUMULATE);
     if (stk_reads_rounded(o.op->kind)) {
-        o.weight = widen(&copies, o.weight, step->weights);
-        o.bias = widen(&copies, o.bias, step->biases);
+        o.weight = widen(&copies, o.weight, step->weights, true);
+        o.bias = widen(&copies, o.bias, step->biases, true);
     }
+    o.storage = STOKER_DTYPE_FLOAT32;
     wide.o = o;
-    if (step->wide != NULL)
-        step->wide(&wide);
-    else
-        step->plain(&o, task->loss);
+    step->wide(&wide);
     if (o.dx != NULL)
-        stk_narrow(task->o.dx, o.dx, each->dx * count, o.storage);
+        stk_narrow(task->o.dx, o.dx, each->dx * count, task->o.storage);
     else if (o.y != NULL)
-        stk_narrow(task->o.y, o.y, each->y * count, o.storage);
+        stk_narrow(task->o.y, o.y, each->y * count, task->o.storage);
 }
 
 /* Sums over all samples, which are not divided: thread 0 computes them. */
@@ -91,6 +91,7 @@ void stk_cpu_choose_widened(struct stk_cpu_step *step, const struct stk_plan *pl
         step->biases = layer->bias < 0 ? 0 : parameters[layer->bias].elements;
         floats += step->weights + step->biases;
     }
+    step->wide = step->run;
     step->wide_scratch_bytes = step->scratch_bytes;
     step->run = step->mode == STK_CPU_TOGETHER ? run_widened_alone : run_widened;
     step->scratch_bytes = stk_round_to_line(step->wide_scratch_bytes) + floats * sizeof(float);

@@ -1,5 +1,6 @@
 /* elementwise.c - operations on single elements: ReLU, sums, copies, dropout. */
 #include "kernels/train/dropout.h"
+#include "trainer/backend/common/vectors.h"
 #include "trainer/backend/ref/operations.h"
 
 #include <string.h>
@@ -9,32 +10,50 @@ static uint64_t all_elements(const struct stk_operands *o)
     return o->elements * o->count;
 }
 
+STK_VECTOR_BODY rectify_body(float *y, const float *x, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        y[i] = x[i] < 0 ? 0 : x[i]; /* NaN stays NaN */
+}
+STK_VECTORS(rectify, (float *y, const float *x, uint64_t count), (y, x, count))
+
 void stk_ref_relu_forward(const struct stk_operands *o, struct stk_loss *loss)
 {
     (void)loss;
-    for (uint64_t i = 0; i < all_elements(o); i++)
-        o->y[i] = o->x[i] < 0 ? 0 : o->x[i]; /* NaN stays NaN */
+    rectify(o->y, o->x, all_elements(o));
 }
+
+STK_VECTOR_BODY pass_on_body(float *dx, const float *y, const float *dy, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+STK_VECTORS(pass_on, (float *dx, const float *y, const float *dy, uint64_t count),
+            (dx, y, dy, count))
 
 void stk_ref_relu_backward(const struct stk_operands *o, struct stk_loss *loss)
 {
     (void)loss;
-    for (uint64_t i = 0; i < all_elements(o); i++)
-        o->dx[i] = o->y[i] > 0 ? o->dy[i] : 0;
+    pass_on(o->dx, o->y, o->dy, all_elements(o));
 }
+
+STK_VECTOR_BODY add_body(float *sum, const float *a, const float *b, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        sum[i] = a[i] + b[i];
+}
+STK_VECTORS(add, (float *sum, const float *a, const float *b, uint64_t count), (sum, a, b, count))
 
 void stk_ref_add_forward(const struct stk_operands *o, struct stk_loss *loss)
 {
     (void)loss;
-    for (uint64_t i = 0; i < all_elements(o); i++)
-        o->y[i] = o->x[i] + o->x2[i];
+    add(o->y, o->x, o->x2, all_elements(o));
 }
 
 void stk_ref_accumulate(const struct stk_operands *o, struct stk_loss *loss)
 {
     (void)loss;
-    for (uint64_t i = 0; i < all_elements(o); i++)
-        o->dx[i] += o->dy[i];
+    add(o->dx, o->dx, o->dy, all_elements(o));
 }
 
 void stk_ref_copy(const struct stk_operands *o, struct stk_loss *loss)

@@ -24,11 +24,4 @@ STK_AVX2_INLINE __m256i stk_first_lanes(uint64_t count)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lane);
 }
 
-STK_AVX2_INLINE float stk_sum_lanes(__m256 v)
-{
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
-}
-
 #endif

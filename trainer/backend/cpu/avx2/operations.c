@@ -59,22 +59,6 @@ static const float *with_border(const struct stk_cpu_task *task, const float *x)
     return copy;
 }
 
-static void pack_weights(const struct stk_cpu_task *task)
-{
-    const struct stk_conv_sizes size = sizes_of(task->o.layer);
-    stk_avx2_conv_pack(&size, task->o.weight, task->shared, task->thread, task->threads);
-}
-
-static void conv_forward_avx2(const struct stk_cpu_task *task)
-{
-    const struct stk_operands *o = &task->o;
-    const struct stk_conv_sizes size = sizes_of(o->layer);
-    for (uint32_t n = 0; n < o->count; n++)
-        stk_avx2_conv_forward(&size, with_border(task, o->x + n * stk_shape_elements(o->layer->in)),
-                              task->shared, o->bias, o->op->relu,
-                              o->y + n * stk_shape_elements(o->layer->out));
-}
-
 static void conv_data_avx2(const struct stk_cpu_task *task)
 {
     const struct stk_operands *o = &task->o;
@@ -102,47 +86,6 @@ static void conv_weights_avx2(const struct stk_cpu_task *task)
         stk_avx2_conv_backward_weights(
             &size, with_border(task, o->x + n * stk_shape_elements(o->layer->in)),
             o->dy + n * stk_shape_elements(o->layer->out), o->weight_grad, o->bias_grad, scratch);
-}
-
-static void linear_forward_avx2(const struct stk_cpu_task *task)
-{
-    const struct stk_operands *o = &task->o;
-    stk_avx2_linear_forward(o->x, o->weight, o->bias, o->op->relu, o->y, o->count,
-                            stk_shape_elements(o->layer->in), stk_shape_elements(o->layer->out));
-}
-
-static void linear_data_avx2(const struct stk_cpu_task *task)
-{
-    const struct stk_operands *o = &task->o;
-    const uint64_t out = stk_shape_elements(o->layer->out);
-    stk_avx2_outer(&(struct stk_outer){ .a = o->dy,
-                                        .a_row = out,
-                                        .a_step = 1,
-                                        .b = o->weight,
-                                        .c = o->dx,
-                                        .rows = o->count,
-                                        .depth = out,
-                                        .columns = stk_shape_elements(o->layer->in) });
-}
-
-static void linear_weights_avx2(const struct stk_cpu_task *task)
-{
-    const struct stk_operands *o = &task->o;
-    const uint64_t in = stk_shape_elements(o->layer->in);
-    const uint64_t out = stk_shape_elements(o->layer->out);
-    const struct stk_share share = stk_share_of(out, task->thread, task->threads);
-    if (share.begin == share.end)
-        return;
-    stk_avx2_outer(&(struct stk_outer){ .a = o->dy + share.begin,
-                                        .a_row = 1,
-                                        .a_step = out,
-                                        .b = o->x,
-                                        .c = o->weight_grad + share.begin * in,
-                                        .rows = share.end - share.begin,
-                                        .depth = o->count,
-                                        .columns = in,
-                                        .add = true });
-    stk_cpu_add_bias_gradients(o, share);
 }
 
 static void max_pool_forward_avx2(const struct stk_cpu_task *task)
@@ -176,26 +119,6 @@ static void dropout_backward_avx2(const struct stk_cpu_task *task)
     drop_avx2(task, task->o.dx, task->o.dy);
 }
 
-static void relu_forward_avx2(const struct stk_cpu_task *task)
-{
-    stk_avx2_relu_forward(task->o.y, task->o.x, task->o.elements * task->o.count);
-}
-
-static void relu_backward_avx2(const struct stk_cpu_task *task)
-{
-    stk_avx2_relu_backward(task->o.dx, task->o.y, task->o.dy, task->o.elements * task->o.count);
-}
-
-static void add_forward_avx2(const struct stk_cpu_task *task)
-{
-    stk_avx2_add(task->o.y, task->o.x, task->o.x2, task->o.elements * task->o.count);
-}
-
-static void accumulate_avx2(const struct stk_cpu_task *task)
-{
-    stk_avx2_add(task->o.dx, task->o.dx, task->o.dy, task->o.elements * task->o.count);
-}
-
 /* The lists of the gradients have 32-bit offsets. */
 static bool conv_fits_avx2(const struct stk_layer *layer)
 {
@@ -204,48 +127,27 @@ static bool conv_fits_avx2(const struct stk_layer *layer)
            filter * layer->out.c <= UINT32_MAX;
 }
 
-static void choose_conv_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
-                             enum stk_op_kind kind)
-{
-    const struct stk_conv_sizes size = sizes_of(layer);
-    step->scratch_bytes = bordered_bytes(layer);
-    if (kind == STK_OP_CONV_FORWARD) {
-        step->run = conv_forward_avx2;
-        step->prepare = pack_weights;
-        step->shared_bytes = stk_avx2_conv_packed_floats(&size) * sizeof(float);
-    } else {
-        step->run = kind == STK_OP_CONV_BACKWARD_DATA ? conv_data_avx2 : conv_weights_avx2;
-        step->scratch_bytes += stk_avx2_conv_scratch_bytes(&size);
-    }
-}
-
 bool stk_cpu_choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
                          enum stk_op_kind kind)
 {
     static stk_cpu_op *const ops[STK_OP_KINDS] = {
-        [STK_OP_LINEAR_FORWARD] = linear_forward_avx2,
-        [STK_OP_LINEAR_BACKWARD_DATA] = linear_data_avx2,
-        [STK_OP_LINEAR_BACKWARD_WEIGHTS] = linear_weights_avx2,
+        [STK_OP_CONV_BACKWARD_DATA] = conv_data_avx2,
+        [STK_OP_CONV_BACKWARD_WEIGHTS] = conv_weights_avx2,
         [STK_OP_MAX_POOL_FORWARD] = max_pool_forward_avx2,
         [STK_OP_MAX_POOL_BACKWARD] = max_pool_backward_avx2,
-        [STK_OP_RELU_FORWARD] = relu_forward_avx2,
-        [STK_OP_RELU_BACKWARD] = relu_backward_avx2,
-        [STK_OP_ADD_FORWARD] = add_forward_avx2,
-        [STK_OP_ACCUMULATE] = accumulate_avx2,
         [STK_OP_DROPOUT_FORWARD] = dropout_forward_avx2,
         [STK_OP_DROPOUT_BACKWARD] = dropout_backward_avx2,
     };
-    if (!stk_avx2_runs_here())
-        return false;
-    if (kind <= STK_OP_CONV_BACKWARD_WEIGHTS) {
-        if (conv_fits_avx2(layer))
-            choose_conv_avx2(step, layer, kind);
-        return conv_fits_avx2(layer);
-    }
+    const bool conv = kind <= STK_OP_CONV_BACKWARD_WEIGHTS;
     const bool pools = kind == STK_OP_MAX_POOL_FORWARD || kind == STK_OP_MAX_POOL_BACKWARD;
-    if (ops[kind] == NULL || (pools && !stk_avx2_pools(layer)))
+    if (!stk_avx2_runs_here() || ops[kind] == NULL || (conv && !conv_fits_avx2(layer)) ||
+        (pools && !stk_avx2_pools(layer)))
         return false;
     step->run = ops[kind];
+    if (conv) {
+        const struct stk_conv_sizes size = sizes_of(layer);
+        step->scratch_bytes = bordered_bytes(layer) + stk_avx2_conv_scratch_bytes(&size);
+    }
     return true;
 }
 #else
