@@ -4,8 +4,6 @@
 #include "trainer/api/trainer.h"
 #include <stoker/cuda.h>
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* As in stk_shape, missing axes are 1. Returns false if there are more axes than an image has. */
 static bool shape_of(const stoker_tensor *tensor, uint64_t *h, uint64_t *w, uint64_t *c)
 {
@@ -38,11 +36,11 @@ static int mismatch(stoker_trainer *trainer, const char *what, const stoker_tens
     uint64_t w = 0;
     uint64_t c = 0;
     (void)shape_of(found, &h, &w, &c);
-    return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s: %s %llux%llux%llu in %u axes, the model needs %s %s", what,
-                         stoker_dtype_name(found->dtype), (unsigned long long)h,
-                         (unsigned long long)w, (unsigned long long)c, found->rank, wanted_type,
-                         stk_shape_text(wanted).text);
+    return stk_refuse_option(&trainer->error, STOKER_EMISMATCH,
+                             "%s: %s %llux%llux%llu in %u axes, the model needs %s %s", what,
+                             stoker_dtype_name(found->dtype), (unsigned long long)h,
+                             (unsigned long long)w, (unsigned long long)c, found->rank, wanted_type,
+                             stk_shape_text(wanted).text);
 }
 
 static int check_images(stoker_trainer *trainer, const stoker_batch *batch)
@@ -81,31 +79,30 @@ static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
     if (batch->device != STOKER_DEVICE_CUDA)
         return STOKER_OK;
     if (!trainer->runner->takes_device_batches)
-        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch on cuda:%u: back end %s reads batches from host memory",
-                             batch->device_index, trainer->backend_name);
+        return stk_refuse_option(&trainer->error, STOKER_EMISMATCH,
+                                 "a batch on cuda:%u: back end %s reads batches from host memory",
+                                 batch->device_index, trainer->backend_name);
     if (batch->device_index != trainer->settings.backend.device)
-        return stk_error_set(&trainer->error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch on cuda:%u: the back end is on another GPU",
-                             batch->device_index);
+        return stk_refuse_option(&trainer->error, STOKER_EMISMATCH,
+                                 "a batch on cuda:%u: the back end is on another GPU",
+                                 batch->device_index);
     if (batch->loader == NULL)
         return STOKER_OK; /* not from a loader: the caller synchronises */
     int rc = stoker_batch_wait_on(batch, stoker_trainer_stream(trainer));
     if (rc != STOKER_OK)
-        (void)stk_error_set(&trainer->error, rc, STOKER_STAGE_OPTIONS, &nowhere,
-                            "waiting for a batch on cuda:%u", batch->device_index);
+        (void)stk_refuse_option(&trainer->error, rc, "waiting for a batch on cuda:%u",
+                                batch->device_index);
     return rc;
 }
 
 int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch)
 {
     if (!stk_struct_size_fits(batch->struct_size, STK_SIZE_UP_TO(stoker_batch, turn)))
-        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "the batch's struct_size is %zu: begin with STOKER_BATCH_INIT",
-                             batch->struct_size);
+        return stk_refuse_option(&trainer->error, STOKER_EINVAL,
+                                 "the batch's struct_size is %zu: begin with STOKER_BATCH_INIT",
+                                 batch->struct_size);
     if (batch->images.data == NULL)
-        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "the batch has no images");
+        return stk_refuse_option(&trainer->error, STOKER_EINVAL, "the batch has no images");
     int rc = check_images(trainer, batch);
     if (rc == STOKER_OK)
         rc = check_labels(trainer, batch);

@@ -14,11 +14,8 @@
 #include "trainer/api/join.h"
 #include "trainer/api/options.h"
 #include "trainer/api/peers.h"
-#include "trainer/api/share_state.h"
 #include "trainer/model/cut.h"
 #include "trainer/split/split.h"
-
-static const struct stk_place nowhere = STK_NOWHERE;
 
 static int first_weights(stoker_trainer *trainer, stoker_error *error)
 {
@@ -51,7 +48,7 @@ static int open_stage(stoker_trainer *trainer, const stoker_model *model,
 {
     struct stk_stage *const stage = stk_calloc(1, sizeof(*stage));
     if (stage == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "a stage");
+        return stk_refuse_option(error, STOKER_ENOMEM, "a stage");
     trainer->stage[trainer->stage_count++] = stage;
     return stk_stage_open(stage, model, settings, slots, error);
 }
@@ -157,9 +154,8 @@ static int take_batch_statistics(stoker_trainer *trainer, stoker_error *error)
     if (!stk_trainer_has_peers(trainer) || floats == 0 || trainer->settings.ops->device != NULL)
         return STOKER_OK;
     trainer->batch_statistics = stk_calloc(floats, sizeof(*trainer->batch_statistics));
-    return trainer->batch_statistics != NULL
-               ? STOKER_OK
-               : stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
+    return trainer->batch_statistics != NULL ? STOKER_OK
+                                             : stk_refuse_option(error, STOKER_ENOMEM, "trainer");
 }
 
 static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
@@ -195,19 +191,18 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
 static int begin(stoker_trainer **out, const stoker_model *model, stoker_error *error)
 {
     if (stoker_model_error(model) != NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "the model: %s",
-                             stoker_model_error(model)->message);
+        return stk_refuse_option(error, STOKER_EINVAL, "the model: %s",
+                                 stoker_model_error(model)->message);
     if (!model->closed)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "the model has no loss yet");
+        return stk_refuse_option(error, STOKER_EINVAL, "the model has no loss yet");
     stoker_trainer *trainer = stk_calloc(1, sizeof(*trainer));
     if (trainer == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
+        return stk_refuse_option(error, STOKER_ENOMEM, "trainer");
     trainer->model = model;
     trainer->batches_before = stk_calloc(model->statistic_count / 2 + 1, sizeof(uint64_t));
     if (trainer->batches_before == NULL) {
         stoker_trainer_destroy(&trainer);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "trainer");
+        return stk_refuse_option(error, STOKER_ENOMEM, "trainer");
     }
     *out = trainer;
     return STOKER_OK;
@@ -219,11 +214,10 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     stoker_trainer_options given;
     stoker_trainer *trainer = NULL;
     if (out == NULL || model == NULL || options == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "trainer: %s is NULL",
-                             out == NULL     ? "out"
-                             : model == NULL ? "model"
-                                             : "options");
+        return stk_refuse_option(error, STOKER_EINVAL, "trainer: %s is NULL",
+                                 out == NULL     ? "out"
+                                 : model == NULL ? "model"
+                                                 : "options");
     int rc = stk_trainer_options_copy(&given, options, error);
     if (rc != STOKER_OK)
         return rc;

@@ -13,8 +13,6 @@
 #include "trainer/plan/precision.h"
 #include "trainer/stage/view.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* Runs at most evaluation_batch_size samples. labels may be NULL. If found is NULL, a device that decides keeps the
  * result until it is collected. */
 static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
@@ -102,9 +100,9 @@ static int collect(stoker_trainer *trainer)
     if (rc != STOKER_OK)
         return rc;
     if (bad_labels > 0)
-        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "%llu labels of the evaluated batches are out of range",
-                             (unsigned long long)bad_labels);
+        return stk_refuse_option(&trainer->error, STOKER_EINVAL,
+                                 "%llu labels of the evaluated batches are out of range",
+                                 (unsigned long long)bad_labels);
     add(&trainer->evaluated, &loss);
     return STOKER_OK;
 }

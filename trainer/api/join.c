@@ -9,18 +9,14 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/state_layout.h"
-#include "trainer/api/hash.h"
 #include "trainer/api/options.h"
 #include "trainer/api/peers.h"
-#include "trainer/api/rank_device.h"
 #include "trainer/backend/cuda/device/list.h"
 #include "trainer/backend/cuda/ranks/words.h"
 #include "trainer/peers/choose.h"
 #include "trainer/peers/nccl.h"
 #include "trainer/peers/threads.h"
 #include "trainer/stage/choose_backend.h"
-
-static const struct stk_place nowhere = STK_NOWHERE;
 
 enum { SOME_TIMEOUT_MS = 1000 }; /* 0 is reported with the other options */
 
@@ -64,10 +60,11 @@ static int join_gpus(stoker_trainer *trainer, const stoker_trainer_options *opti
     const bool read = stk_trainer_settings_read(&settings, options, NULL) == STOKER_OK;
     if (read && settings.ops != &stk_backend_cuda &&
         (!settings.automatic || stk_cuda_count_devices() == 0))
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                             "backend \"%s\" with %u ranks: in host memory MPI sums gradients, and "
-                             "torchrun does not start it: use mpirun, or srun --mpi=pmix",
-                             settings.ops->name, ranks->world_size);
+        return stk_refuse_option(
+            error, STOKER_ENOTSUP,
+            "backend \"%s\" with %u ranks: in host memory MPI sums gradients, and "
+            "torchrun does not start it: use mpirun, or srun --mpi=pmix",
+            settings.ops->name, ranks->world_size);
     stk_rank_take_device(&settings, NULL);
     return stk_cuda_words_join(&trainer->peers, ranks, settings.backend.device, timeout_ms, error);
 }
@@ -115,8 +112,8 @@ static int choose_backend(stoker_trainer *trainer, stoker_error *error)
         settings->ops = &stk_backend_cuda;
     if (!stk_backend_lacks(settings->ops, &settings->backend, lack))
         return STOKER_OK;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s, and not every rank has a GPU with its libraries", lack);
+    return stk_refuse_option(error, STOKER_EINVAL,
+                             "%s, and not every rank has a GPU with its libraries", lack);
 }
 
 int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
@@ -128,25 +125,26 @@ int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
     if (world_size == 1 && !trainer->asks_nccl)
         return STOKER_OK;
     if (trainer->asks_nccl && !settings->automatic && settings->ops != &stk_backend_cuda)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "backend \"%s\" with STOKER_PEERS_NCCL, which is for GPUs: choose "
-                             "\"cuda\" or \"auto\"",
-                             settings->ops->name);
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "backend \"%s\" with STOKER_PEERS_NCCL, which is for GPUs: choose "
+                                 "\"cuda\" or \"auto\"",
+                                 settings->ops->name);
     if (settings->automatic && choose_backend(trainer, error) != STOKER_OK)
         return STOKER_EINVAL;
     if (settings->backend.threads == 0)
         settings->backend.threads = threads_of_rank(trainer->peers);
     if (settings->split > 0)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "split = %u with %u ranks: a rank has one device", settings->split,
-                             world_size);
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "split = %u with %u ranks: a rank has one device", settings->split,
+                                 world_size);
     if (settings->ops == &stk_backend_cuda)
         stk_rank_take_device(settings, trainer->peers);
     if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "batch_size = STOKER_BATCH_SIZE_MAX with %u ranks, which might choose "
-                             "differently: give a number",
-                             world_size);
+        return stk_refuse_option(
+            error, STOKER_EINVAL,
+            "batch_size = STOKER_BATCH_SIZE_MAX with %u ranks, which might choose "
+            "differently: give a number",
+            world_size);
     return STOKER_OK;
 }
 
@@ -194,9 +192,9 @@ static int compare(const stoker_trainer *trainer, const struct stk_word *all, su
     for (uint32_t r = 1; r < trainer->peers->world_size; r++)
         for (uint32_t i = 0; i < STK_WORD_NUMBERS; i++)
             if (all[r].number[i] != all[0].number[i])
-                return stk_error_set(error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                                     "rank %u has %s than rank 0: give all ranks the same", r,
-                                     what[i]);
+                return stk_refuse_option(error, STOKER_EMISMATCH,
+                                         "rank %u has %s than rank 0: give all ranks the same", r,
+                                         what[i]);
     return STOKER_OK;
 }
 
@@ -230,8 +228,7 @@ static int hash_state(uint64_t numbers[STK_WORD_NUMBERS], const stoker_loader *l
     const size_t size = stoker_loader_state_size(loader);
     uint8_t *state = stk_calloc(1, size);
     if (state == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "the loader's state (%zu bytes)", size);
+        return stk_refuse_option(error, STOKER_ENOMEM, "the loader's state (%zu bytes)", size);
     const int rc = stoker_loader_state_write(loader, state, size, error);
     numbers[0] = stk_load_le64(state + STK_STATE_COUNT_AT) ^
                  hash_bytes(state, STK_STATE_ROW_BYTES_AT, STK_STATE_CHECK_AT);
@@ -251,8 +248,7 @@ int stoker_trainer_compare_loader(stoker_trainer *trainer, const stoker_loader *
     const struct stk_word *all = NULL;
     uint64_t numbers[STK_WORD_NUMBERS] = { 0 };
     if (trainer == NULL || loader == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "compare_loader: trainer or loader is NULL");
+        return stk_refuse_option(error, STOKER_EINVAL, "compare_loader: trainer or loader is NULL");
     if (!stk_trainer_has_peers(trainer))
         return STOKER_OK;
     const int rc = hash_state(numbers, loader, error);

@@ -21,4 +21,12 @@ int stk_trainer_join_devices(stoker_trainer *trainer, stoker_error *error);
 /* Ends the trainer's part in the run; what other ranks still sum with a GPU of this one fails. The stages are closed. */
 void stk_trainer_leave(stoker_trainer *trainer);
 
+/* devices.c: set settings->backend.device to the GPU with the rank's number on its node, unless the options name one. peers
+ * NULL: the rank of the launcher's variables. If each rank sees only its own GPU, that is the first. */
+void stk_rank_take_device(struct stk_trainer_settings *settings, const struct stk_peers *peers);
+
+/* devices.c: open a GPU for a try. Returns true if the back end is "auto" and a GPU and the libraries for this model work. */
+bool stk_rank_has_gpu(const struct stk_peers *peers, const stoker_model *model,
+                      const stoker_trainer_options *options);
+
 #endif

@@ -11,7 +11,6 @@
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/peers.h"
-#include "trainer/api/share_state.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/file_floats.h"
 #include "trainer/model/torch_layout.h"
@@ -121,7 +120,6 @@ static void copy_parameters(const struct stk_tensor_set *set, const stoker_model
 /* Allocates a buffer to convert them one by one; NULL if all are F32. */
 static int take_wide(float **out, const struct stk_tensor_set *set, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     uint64_t most = 0;
     *out = NULL;
     for (uint32_t i = 0; i < set->tensor_count; i++) {
@@ -132,9 +130,9 @@ static int take_wide(float **out, const struct stk_tensor_set *set, stoker_error
     }
     if (most > 0)
         *out = stk_calloc(most, sizeof(float));
-    return most == 0 || *out != NULL ? STOKER_OK
-                                     : stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                                                     &nowhere, "load: a tensor in float32");
+    return most == 0 || *out != NULL
+               ? STOKER_OK
+               : stk_refuse_option(error, STOKER_ENOMEM, "load: a tensor in float32");
 }
 
 /* Copies num_batches_tracked of each BatchNorm, if the file has it. */
@@ -369,11 +367,9 @@ static int share(stoker_trainer *trainer, int rc, struct loaded *loaded, stoker_
 int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
                         bool *has_loader, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     struct loaded loaded = { .has_loader = false };
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "load: trainer or path is NULL");
+        return stk_refuse_option(error, STOKER_EINVAL, "load: trainer or path is NULL");
     int rc = trainer->peers->rank == 0 ? load(trainer, path, &loaded, error) : STOKER_OK;
     rc = share(trainer, rc, &loaded, error);
     if (rc != STOKER_OK)
@@ -431,18 +427,14 @@ static int load_weights_together(stoker_trainer *trainer, const char *path, bool
 
 int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "load_weights: trainer or path is NULL");
+        return stk_refuse_option(error, STOKER_EINVAL, "load_weights: trainer or path is NULL");
     return load_weights_together(trainer, path, false, error);
 }
 
 int stoker_trainer_load_averages(stoker_trainer *trainer, const char *path, stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "load_averages: trainer or path is NULL");
+        return stk_refuse_option(error, STOKER_EINVAL, "load_averages: trainer or path is NULL");
     return load_weights_together(trainer, path, true, error);
 }

@@ -1,4 +1,4 @@
-/* memory_table.c - reports the memory of a trainer as numbers and as a table. */
+/* memory_table.c - reports the memory of a trainer as numbers and as a table, and gives back what can be spared. */
 #include <stdio.h>
 #include <string.h>
 
@@ -126,4 +126,17 @@ size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, si
         text[copied] = '\0';
     }
     return length;
+}
+
+/* Give back what carries no state between steps: activations, gradients between two groups, workspaces, recordings. Weights,
+ * state, averages, statistics and unread losses stay. It is allocated again before the next step, evaluation or load. */
+uint64_t stoker_trainer_trim(stoker_trainer *trainer)
+{
+    uint64_t bytes = 0;
+    if (trainer == NULL || stk_trainer_drain(trainer, &trainer->error) != STOKER_OK)
+        return 0;
+    for (uint32_t s = 0; s < trainer->stage_count; s++)
+        bytes += stk_stage_trim(trainer->stage[s], trainer->progress.group_passes == 0 &&
+                                                       !trainer->peers->holds_arrays);
+    return bytes;
 }

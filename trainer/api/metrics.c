@@ -55,11 +55,11 @@ int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error)
 
 static int complain(const struct stk_unread *unread, stoker_error *error)
 {
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "%llu labels of the last %llu passes are out of range: these samples were "
-                         "ignored",
-                         (unsigned long long)unread->bad_labels,
-                         (unsigned long long)unread->passes);
+    return stk_refuse_option(
+        error, STOKER_EINVAL,
+        "%llu labels of the last %llu passes are out of range: these samples were "
+        "ignored",
+        (unsigned long long)unread->bad_labels, (unsigned long long)unread->passes);
 }
 
 int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *error)
@@ -119,4 +119,20 @@ void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_ca
             out->replacement = replaced.first;
         out->replaced += replaced.graphs;
     }
+}
+
+/* After create, after a checkpoint was read, and as rank 0 says. */
+int stk_trainer_upload_state(stoker_trainer *trainer, stoker_error *error)
+{
+    const struct stk_progress *const progress = &trainer->progress;
+    const struct stk_update_state state = { .updates = progress->updates,
+                                            .groups = progress->groups,
+                                            .loss_scale = progress->loss_scale };
+    int rc = STOKER_OK;
+    trainer->unread = (struct stk_unread){ 0 };
+    for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
+        if (trainer->stage[s]->ops->device != NULL)
+            rc = trainer->stage[s]->ops->device->upload_state(trainer->stage[s]->backend, &state,
+                                                              error);
+    return rc;
 }

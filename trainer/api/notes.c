@@ -1,5 +1,4 @@
 /* notes.c - see notes.h. */
-#include "trainer/api/notes.h"
 
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #include "trainer/files/checkpoint.h"
 #include "trainer/files/json.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
 static const char own_keys[] = "stoker.";
 
 static char *copy_text(const char *text)
@@ -45,21 +43,21 @@ int stoker_trainer_set_note(stoker_trainer *trainer, const char *key, const char
                             stoker_error *error)
 {
     if (trainer == NULL || key == NULL || value == NULL || !is_good(key, value))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a note needs UTF-8, a key of 1 to %d bytes that does not start with "
-                             "\"stoker.\", and a value of at most %d bytes",
-                             STK_NOTE_KEY_MAX, STK_NOTE_VALUE_MAX);
+        return stk_refuse_option(
+            error, STOKER_EINVAL,
+            "a note needs UTF-8, a key of 1 to %d bytes that does not start with "
+            "\"stoker.\", and a value of at most %d bytes",
+            STK_NOTE_KEY_MAX, STK_NOTE_VALUE_MAX);
     struct stk_note *const place = place_of(&trainer->notes, key);
     if (place == NULL)
-        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                             "more than %d notes", STK_TRAINER_NOTES_MAX);
+        return stk_refuse_option(error, STOKER_ELIMIT, "more than %d notes", STK_TRAINER_NOTES_MAX);
     const bool is_new = place->key == NULL;
     char *const own_key = is_new ? copy_text(key) : NULL;
     char *const own_value = copy_text(value);
     if (own_value == NULL || (is_new && own_key == NULL)) {
         stk_free(own_key);
         stk_free(own_value);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "a note");
+        return stk_refuse_option(error, STOKER_ENOMEM, "a note");
     }
     stk_free((char *)place->value);
     place->value = own_value;
@@ -84,8 +82,7 @@ int stoker_trainer_read_notes(const char *path, stoker_note_function *take, void
 {
     struct stk_checkpoint checkpoint;
     if (path == NULL || take == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "read_notes: an argument is NULL");
+        return stk_refuse_option(error, STOKER_EINVAL, "read_notes: an argument is NULL");
     const int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WEIGHTS_ONLY, error);
     if (rc != STOKER_OK)
         return rc;

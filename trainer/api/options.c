@@ -15,8 +15,6 @@
 #include "trainer/plan/precision.h"
 #include "trainer/stage/choose_backend.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 enum { ACCUMULATE_MAX = 1 << 20, THREADS_MAX = 256 };
 
 /* Returns 0 if it holds, else an error that names the option. */
@@ -25,8 +23,7 @@ static int require(bool holds, stoker_error *error, const char *option, double v
 {
     if (holds)
         return STOKER_OK;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%s = %g: expected %s", option, value, range);
+    return stk_refuse_option(error, STOKER_EINVAL, "%s = %g: expected %s", option, value, range);
 }
 
 /* The value of an option and its range. NaN is never in range. */
@@ -152,17 +149,17 @@ static int check_group(const stoker_trainer_options *o, stoker_error *error)
 {
     const bool threads = o->peers == STOKER_PEERS_THREADS;
     if (threads && o->peer_group == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "peers = STOKER_PEERS_THREADS: peer_group is NULL; see "
-                             "stoker_peer_group_create()");
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "peers = STOKER_PEERS_THREADS: peer_group is NULL; see "
+                                 "stoker_peer_group_create()");
     if (threads && o->peer_rank >= o->peer_group->world_size)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "peer_rank = %u: expected 0 to %u, as the group has %u ranks",
-                             o->peer_rank, o->peer_group->world_size - 1,
-                             o->peer_group->world_size);
+        return stk_refuse_option(
+            error, STOKER_EINVAL, "peer_rank = %u: expected 0 to %u, as the group has %u ranks",
+            o->peer_rank, o->peer_group->world_size - 1, o->peer_group->world_size);
     if (!threads && (o->peer_group != NULL || o->peer_rank != 0))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "peer_group and peer_rank: only with peers = STOKER_PEERS_THREADS");
+        return stk_refuse_option(
+            error, STOKER_EINVAL,
+            "peer_group and peer_rank: only with peers = STOKER_PEERS_THREADS");
     return STOKER_OK;
 }
 
@@ -176,9 +173,9 @@ static int check_precision(const stoker_trainer_options *o, stoker_error *error)
     const stoker_dtype storage = storage_of(o);
     const bool narrow = stk_is_narrow(storage);
     if (storage != STOKER_DTYPE_FLOAT32 && !narrow)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "precision %d: float32, float16 and bfloat16 are allowed",
-                             (int)storage);
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "precision %d: float32, float16 and bfloat16 are allowed",
+                                 (int)storage);
     return require(!(o->tf32 && narrow), error, "tf32", 1, "only with precision float32");
 }
 
@@ -189,7 +186,7 @@ static int check_backend(const struct stk_backend_ops *ops, const struct stk_bac
     char lack[STK_LACK_BYTES];
     if (!stk_backend_lacks(ops, asked, lack))
         return STOKER_OK;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "%s", lack);
+    return stk_refuse_option(error, STOKER_EINVAL, "%s", lack);
 }
 
 /* Both must support all options; but tf32 needs only one GPU. */
@@ -317,10 +314,11 @@ static int unknown(const char *asked, stoker_error *error)
     stk_nearest_try(&nearest, "gpu", "cuda");
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         stk_nearest_try(&nearest, known[i], known[i]);
-    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
-                         "backend \"%s\": \"auto\", \"cuda\", \"cuda:1\" and so on, \"cpu\" and "
-                         "\"ref\" are known, and two of them with split%s",
-                         asked, stk_nearest_question(question, &nearest, ""));
+    return stk_refuse_option(
+        error, STOKER_EDEVICE,
+        "backend \"%s\": \"auto\", \"cuda\", \"cuda:1\" and so on, \"cpu\" and "
+        "\"ref\" are known, and two of them with split%s",
+        asked, stk_nearest_question(question, &nearest, ""));
 }
 
 int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given,
@@ -340,8 +338,8 @@ static int read_two_backends(struct stk_trainer_settings *out, const char *given
     char first[32];
     const char *const comma = given == NULL ? NULL : strchr(given, ',');
     if (comma == NULL)
-        return stk_error_set(
-            error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+        return stk_refuse_option(
+            error, STOKER_EINVAL,
             "split = %u: a second device is missing in backend \"%s\"; \"cpu,cuda\" "
             "names two",
             out->split, given == NULL ? "auto" : given);
@@ -356,8 +354,8 @@ static int read_two_backends(struct stk_trainer_settings *out, const char *given
         return unknown(given, error);
     if (out->ops == out->second_ops && out->backend.device == out->second_device &&
         out->ops != &stk_backend_ref)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "backend \"%s\": one device is named twice", given);
+        return stk_refuse_option(error, STOKER_EINVAL, "backend \"%s\": one device is named twice",
+                                 given);
     return STOKER_OK;
 }
 
@@ -381,9 +379,8 @@ int stk_trainer_options_copy(stoker_trainer_options *out, const stoker_trainer_o
 {
     if (!stk_struct_fits(given, STK_SIZE_UP_TO(stoker_trainer_options, sync_batch_norm),
                          sizeof(*out)))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             STK_STRUCT_REFUSAL, "stoker_trainer_options", given->struct_size,
-                             sizeof(*out), "STOKER_TRAINER_OPTIONS_INIT");
+        return stk_refuse_option(error, STOKER_EINVAL, STK_STRUCT_REFUSAL, "stoker_trainer_options",
+                                 given->struct_size, sizeof(*out), "STOKER_TRAINER_OPTIONS_INIT");
     *out = (stoker_trainer_options)STOKER_TRAINER_OPTIONS_INIT;
     stk_struct_read(out, sizeof(*out), given, given->struct_size);
     return STOKER_OK;

@@ -7,12 +7,10 @@
 int stoker_peer_group_create(stoker_peer_group **out, uint32_t world_size, stoker_error *error)
 {
     if (out == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "peer group: out is NULL");
+        return stk_refuse_option(error, STOKER_EINVAL, "peer group: out is NULL");
     if (world_size < 1 || world_size > STK_GROUP_RANKS_MAX)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "world_size = %u: expected 1 to %d",
-                             world_size, STK_GROUP_RANKS_MAX);
+        return stk_refuse_option(error, STOKER_EINVAL, "world_size = %u: expected 1 to %d",
+                                 world_size, STK_GROUP_RANKS_MAX);
     return stk_group_create(out, world_size, error);
 }
 

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "trainer/api/hash.h"
-
 /* ---- meetings -------------------------------------------------------------------- */
 
 int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc, stoker_error *error)

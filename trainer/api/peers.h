@@ -1,6 +1,6 @@
 /* peers.h - where the ranks of a trainer meet. With one rank each call does nothing.
  *
- *   create   join ─▶ built? same options? ─▶ rank 0's weights      join.h, share_state.h
+ *   create   join ─▶ built? same options? ─▶ rank 0's weights      join.h
  *   step     batch in order? whose samples? ─▶ pass ─▶ statistics of BatchNorm
  *   update   sum of gradients ─▶ finite? ─▶ each rank makes the same update
  *   report   sum of losses
@@ -47,9 +47,27 @@ int stk_trainer_report_device(stoker_trainer *trainer, int rc, const stoker_erro
 int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc,
                      stoker_error *error);
 
+/* share_state.c: broadcast rank 0's weights, statistics, optimizer state and progress. STOKER_EPEER, EDEVICE. */
+int stk_trainer_share_state(stoker_trainer *trainer, stoker_error *error);
+/* Zero the gradients of all ranks except rank 0, which holds the sum. */
+int stk_trainer_clear_gradients(stoker_trainer *trainer, stoker_error *error);
+int stk_trainer_share_bytes(stoker_trainer *trainer, void *memory, size_t bytes,
+                            stoker_error *error);
+
 static inline bool stk_trainer_has_peers(const stoker_trainer *trainer)
 {
     return trainer->peers->world_size > 1 || trainer->device_sums != NULL;
+}
+
+/* FNV-1a, by which ranks compare what they were given. */
+static const uint64_t STK_HASH_START = UINT64_C(0xCBF29CE484222325);
+
+static inline uint64_t stk_hash_add(uint64_t hash, const void *bytes, size_t count)
+{
+    const uint64_t prime = UINT64_C(0x100000001B3);
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * prime;
+    return hash;
 }
 
 #endif

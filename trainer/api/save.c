@@ -14,11 +14,8 @@
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/peers.h"
-#include "trainer/api/share_state.h"
 #include "trainer/files/checkpoint.h"
 #include "trainer/model/torch_layout.h"
-
-static const struct stk_place nowhere = STK_NOWHERE;
 
 /* The weights, in file order. */
 struct weights {
@@ -99,9 +96,9 @@ static int check_finite(const struct weights *weights, uint64_t floats, stoker_e
 {
     for (uint64_t i = 0; i < floats; i++)
         if (!isfinite(weights->floats[i]))
-            return stk_error_set(error, STOKER_EDIVERGED, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "training diverged: a weight is %g, so nothing was saved",
-                                 (double)weights->floats[i]);
+            return stk_refuse_option(error, STOKER_EDIVERGED,
+                                     "training diverged: a weight is %g, so nothing was saved",
+                                     (double)weights->floats[i]);
     return STOKER_OK;
 }
 
@@ -125,8 +122,7 @@ static int weights_gather(struct weights *weights, const stoker_trainer *trainer
     if (weights->tensors == NULL || weights->floats == NULL || weights->tracked == NULL ||
         weights->batches == NULL) {
         weights_free(weights);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "save: a copy of the weights");
+        return stk_refuse_option(error, STOKER_ENOMEM, "save: a copy of the weights");
     }
     int rc = add_arenas(weights, trainer, parameters, error);
     if (rc == STOKER_OK)
@@ -276,8 +272,7 @@ int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_
                         stoker_error *error)
 {
     if (trainer == NULL || path == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "save: trainer or path is NULL");
+        return stk_refuse_option(error, STOKER_EINVAL, "save: trainer or path is NULL");
     int rc = stk_trainer_meet_to_read(trainer, error);
     if (rc == STOKER_OK)
         rc = gather_group(trainer, error);

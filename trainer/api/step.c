@@ -19,8 +19,6 @@
 #include "trainer/api/peers.h"
 #include "trainer/backend/common/operands.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* Avoids division by a zero norm, as in PyTorch's clip_grad_norm_. */
 static const double clip_epsilon = 1e-6;
 
@@ -131,8 +129,8 @@ static int check_batch_norm(stoker_trainer *trainer, uint64_t count)
     for (uint32_t i = 0; count == 1 && i < model->layer_count; i++) {
         const struct stk_layer *const layer = &model->layers[i];
         if (layer->kind == STK_BATCH_NORM && layer->in.h * layer->in.w == 1)
-            return stk_error_set(
-                &trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
+            return stk_refuse_option(
+                &trainer->error, STOKER_EINVAL,
                 "BatchNorm '%s' has one value per channel in a batch of 1 sample, and "
                 "needs 2: drop such a batch (options.last DROP or PAD)",
                 layer->name);
@@ -145,9 +143,8 @@ static int check_pass(stoker_trainer *trainer, const stoker_batch *batch)
 {
     const uint32_t count = batch->count;
     if (count > trainer->settings.batch_size)
-        return stk_error_set(&trainer->error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch of %u, batch_size is %u", count,
-                             trainer->settings.batch_size);
+        return stk_refuse_option(&trainer->error, STOKER_EINVAL, "a batch of %u, batch_size is %u",
+                                 count, trainer->settings.batch_size);
     if (count == 0)
         return STOKER_OK;
     int rc = stk_trainer_check_batch(trainer, batch);

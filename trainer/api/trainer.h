@@ -3,8 +3,8 @@
 #define STK_TRAINER_TRAINER_H
 
 #include "trainer/api/gradient_sum.h"
-#include "trainer/api/notes.h"
 #include "trainer/backend/common/device_sums.h"
+#include "trainer/files/tensors.h"
 #include "trainer/stage/runner.h"
 
 /* All that changes from step to step, except the arenas. */
@@ -26,6 +26,17 @@ struct stk_unread {
     uint64_t groups;      /* groups that ended in them */
     struct stk_loss loss; /* if the device decides: as far as it was read */
 };
+
+/* Strings that a program saves with its weights for the run that continues. */
+enum { STK_TRAINER_NOTES_MAX = 32, STK_NOTE_KEY_MAX = 63, STK_NOTE_VALUE_MAX = 8191 };
+
+/* All zero is empty. The strings are owned. */
+struct stk_notes {
+    struct stk_note note[STK_TRAINER_NOTES_MAX];
+    uint32_t count;
+};
+
+void stk_notes_free(struct stk_notes *notes);
 
 struct stoker_trainer {
     const stoker_model *model;            /* borrowed */
@@ -70,7 +81,7 @@ int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch);
 int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error);
 /* Reports what is unread, once. STOKER_EDEVICE; STOKER_EINVAL: labels of batches on the device out of range. */
 int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *error);
-/* upload_state.c: sets the device's counters and loss scale from progress. STOKER_EDEVICE. */
+/* metrics.c: sets the device's counters and loss scale from progress. STOKER_EDEVICE. */
 int stk_trainer_upload_state(stoker_trainer *trainer, stoker_error *error);
 
 /* The layer whose output the loss reads, as one sample has it. */

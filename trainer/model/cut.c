@@ -7,8 +7,6 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* Tensors of one kind that belong to layers [begin, end). */
 struct row {
     uint32_t first, count;
@@ -35,10 +33,11 @@ static int check_place(const stoker_model *network, uint32_t layers, stoker_erro
     const uint32_t most = network->layer_count - 2; /* without the input and the loss */
     if (layers >= 1 && layers < most)
         return STOKER_OK;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "split = %" PRIu32 ": a network of %" PRIu32
-                         " layers is split behind the first, the second, ... or the last but one",
-                         layers, most);
+    return stk_refuse_option(
+        error, STOKER_EINVAL,
+        "split = %" PRIu32 ": a network of %" PRIu32
+        " layers is split behind the first, the second, ... or the last but one",
+        layers, most);
 }
 
 /* Only one value may cross the cut. */
@@ -49,11 +48,11 @@ static int check_crossing(const stoker_model *network, uint32_t layers, stoker_e
         const uint32_t other = layer->kind == STK_ADD ? layer->other : layer->input;
         const uint32_t read = layer->input < layers ? layer->input : other;
         if (read < layers)
-            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "split = %" PRIu32
-                                 ": layer '%s' behind it reads '%s' before it: no split inside a "
-                                 "residual block",
-                                 layers, layer->name, network->layers[read].name);
+            return stk_refuse_option(
+                error, STOKER_EINVAL,
+                "split = %" PRIu32 ": layer '%s' behind it reads '%s' before it: no split inside a "
+                "residual block",
+                layers, layer->name, network->layers[read].name);
     }
     return STOKER_OK;
 }
@@ -64,9 +63,9 @@ static int check_parameters(const stoker_model *network, uint32_t layers, stoker
         row_of(network->parameters, network->parameter_count, 0, layers + 1).count;
     if (before > 0 && before < network->parameter_count)
         return STOKER_OK;
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                         "split = %" PRIu32 ": the layers %s have nothing to train", layers,
-                         before == 0 ? "before it" : "behind it");
+    return stk_refuse_option(error, STOKER_EINVAL,
+                             "split = %" PRIu32 ": the layers %s have nothing to train", layers,
+                             before == 0 ? "before it" : "behind it");
 }
 
 /* ---- a half ---------------------------------------------------------------------- */
@@ -200,5 +199,5 @@ int stk_model_cut(stoker_model *stages[STK_STAGES], const stoker_model *network,
         return STOKER_OK;
     stoker_model_destroy(&stages[1]);
     stoker_model_destroy(&stages[0]);
-    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "half a network");
+    return stk_refuse_option(error, rc, "half a network");
 }

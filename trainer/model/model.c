@@ -48,12 +48,10 @@ struct stk_shape_text stk_shape_text(struct stk_shape shape)
 
 /* ---- errors ---- */
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 static int fail(stoker_model *model, int code, const char *what)
 {
     assert(model->error.code == 0);
-    return stk_error_set(&model->error, code, STOKER_STAGE_OPTIONS, &nowhere, "%s", what);
+    return stk_refuse_option(&model->error, code, "%s", what);
 }
 
 int stk_model_fail(stoker_model *model, const struct stk_draft *draft, int code, const char *format,
@@ -282,8 +280,8 @@ static int check_samples(const uint32_t *shape, uint32_t rank, struct stk_shape 
                          stoker_error *error)
 {
     if (shape == NULL || rank < 1 || rank > 3)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "samples must have 1 to 3 axes, not %" PRIu32, rank);
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "samples must have 1 to 3 axes, not %" PRIu32, rank);
     *out = (struct stk_shape){ .rank = rank, .h = 1, .w = 1, .c = 1 };
     if (rank == 1)
         out->c = shape[0];
@@ -295,13 +293,13 @@ static int check_samples(const uint32_t *shape, uint32_t rank, struct stk_shape 
     const uint32_t most = rank == 1 ? STOKER_MODEL_ELEMENTS_MAX : STOKER_MODEL_EXTENT_MAX;
     for (uint32_t axis = 0; axis < rank; axis++)
         if (shape[axis] < 1 || shape[axis] > most)
-            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "samples of %s: axis %" PRIu32 " must be 1 to %" PRIu32,
-                                 stk_shape_text(*out).text, axis, most);
+            return stk_refuse_option(error, STOKER_EINVAL,
+                                     "samples of %s: axis %" PRIu32 " must be 1 to %" PRIu32,
+                                     stk_shape_text(*out).text, axis, most);
     if (stk_shape_elements(*out) > STOKER_MODEL_ELEMENTS_MAX)
-        return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                             "samples of %s: at most %d elements are allowed",
-                             stk_shape_text(*out).text, STOKER_MODEL_ELEMENTS_MAX);
+        return stk_refuse_option(error, STOKER_ELIMIT,
+                                 "samples of %s: at most %d elements are allowed",
+                                 stk_shape_text(*out).text, STOKER_MODEL_ELEMENTS_MAX);
     return STOKER_OK;
 }
 
@@ -310,8 +308,7 @@ int stoker_model_create(stoker_model **out, const uint32_t *shape, uint32_t rank
 {
     struct stk_shape samples;
     if (out == NULL)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "no place for the model");
+        return stk_refuse_option(error, STOKER_EINVAL, "no place for the model");
     int rc = check_samples(shape, rank, &samples, error);
     if (rc != STOKER_OK)
         return rc;
@@ -320,7 +317,7 @@ int stoker_model_create(stoker_model **out, const uint32_t *shape, uint32_t rank
     rc = model == NULL ? STOKER_ENOMEM : reserve_layer(model);
     if (rc != STOKER_OK) {
         stoker_model_destroy(&model);
-        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "model");
+        return stk_refuse_option(error, rc, "model");
     }
     model->layers[0] = (struct stk_layer){ .kind = STK_INPUT,
                                            .name = "input",

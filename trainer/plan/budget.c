@@ -5,8 +5,6 @@
 
 #include "loader/base/error.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* Bytes taken with these options. */
 static int measure(const struct stk_plan_options *options, const stoker_model *model,
                    const struct stk_budget *budget, uint64_t *bytes, stoker_error *error)
@@ -54,10 +52,10 @@ int stk_budget_fit(struct stk_plan_options *options, const stoker_model *model,
 
     if (bytes != NULL)
         *bytes = least_bytes;
-    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                         "a batch of %" PRIu32 " takes at least %" PRIu64 " bytes, and %" PRIu64
-                         " are allowed",
-                         options->batch, least_bytes, budget->limit_bytes);
+    return stk_refuse_option(error, STOKER_ELIMIT,
+                             "a batch of %" PRIu32 " takes at least %" PRIu64 " bytes, and %" PRIu64
+                             " are allowed",
+                             options->batch, least_bytes, budget->limit_bytes);
 }
 
 /* Larger batches take more, so the limit is found by bisection. 1 sample is known to fit, and
@@ -96,9 +94,9 @@ int stk_budget_largest_batch(struct stk_plan_options *options, const stoker_mode
                              stoker_error *error)
 {
     if (batch_max < 1 || batch_max > STK_BATCH_MAX)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "batches of at most %" PRIu32 ": 1 to %d are allowed", batch_max,
-                             STK_BATCH_MAX);
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "batches of at most %" PRIu32 ": 1 to %d are allowed", batch_max,
+                                 STK_BATCH_MAX);
     struct stk_plan_options found = *options;
     uint64_t taken_bytes = 0;
     found.batch = 1;

@@ -12,26 +12,23 @@
 #include "trainer/plan/precision.h"
 #include "trainer/plan/recompute.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 static int check(const stoker_model *model, const struct stk_plan_options *options,
                  stoker_error *error)
 {
     if (model->error.code != 0)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "the model has an error: %s", model->error.message);
+        return stk_refuse_option(error, STOKER_EINVAL, "the model has an error: %s",
+                                 model->error.message);
     if (!model->closed)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "the model has no loss");
+        return stk_refuse_option(error, STOKER_EINVAL, "the model has no loss");
     if (options->batch < 1 || options->batch > STK_BATCH_MAX)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a batch of %" PRIu32 ": 1 to %d samples are allowed", options->batch,
-                             STK_BATCH_MAX);
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "a batch of %" PRIu32 ": 1 to %d samples are allowed",
+                                 options->batch, STK_BATCH_MAX);
     if (options->storage != STOKER_DTYPE_NONE && options->storage != STOKER_DTYPE_FLOAT32 &&
         !stk_is_narrow(options->storage))
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "activations are stored as float32, float16 or bfloat16, not %s",
-                             stoker_dtype_name(options->storage));
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "activations are stored as float32, float16 or bfloat16, not %s",
+                                 stoker_dtype_name(options->storage));
     return STOKER_OK;
 }
 
@@ -124,8 +121,7 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
     if (rc == STOKER_OK)
         return STOKER_OK;
     stk_plan_free(plan);
-    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere,
-                         "a plan for %" PRIu32 " samples at a time", options->batch);
+    return stk_refuse_option(error, rc, "a plan for %" PRIu32 " samples at a time", options->batch);
 }
 
 void stk_plan_cut(const struct stk_plan *plan, struct stk_plan halves[2])

@@ -7,8 +7,6 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* last[parameter]: the last operation that adds to its gradient; 0 if there is none. */
 static void find_writers(const struct stk_plan *plan, uint32_t *last)
 {
@@ -77,8 +75,7 @@ int stk_slices_make(struct stk_slices *out, const struct stk_plan *plan, uint64_
     if (last == NULL || out->slices == NULL) {
         stk_free(last);
         out->count = 0;
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "slices of the gradients");
+        return stk_refuse_option(error, STOKER_ENOMEM, "slices of the gradients");
     }
     cut(out, plan->model, last, floats_min, floats_max);
     stk_free(last);

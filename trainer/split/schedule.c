@@ -208,10 +208,9 @@ int stk_split_schedule_drain(struct stk_split_schedule *schedule, struct stk_los
 int stk_split_schedule_create(struct stk_split_schedule **out, const struct stk_seam *seam,
                               stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     struct stk_split_schedule *schedule = stk_calloc(1, sizeof(*schedule));
     if (schedule == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "two stages");
+        return stk_refuse_option(error, STOKER_ENOMEM, "two stages");
     assert(seam->first->slots <= SLOTS_MAX);
     schedule->seam = seam;
     const int rc = stk_on_device(seam->second)
@@ -222,8 +221,8 @@ int stk_split_schedule_create(struct stk_split_schedule **out, const struct stk_
         return STOKER_OK;
     }
     stk_free(schedule);
-    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "two stages: %s",
-                         rc == STOKER_ENOMEM ? "memory" : "a thread");
+    return stk_refuse_option(error, rc, "two stages: %s",
+                             rc == STOKER_ENOMEM ? "memory" : "a thread");
 }
 
 void stk_split_schedule_destroy(struct stk_split_schedule **schedule)

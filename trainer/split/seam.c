@@ -223,9 +223,7 @@ int stk_seam_open(struct stk_seam *seam, struct stk_stage *first, struct stk_sta
         return rc;
     seam->crossing = choose_crossing(seam);
     rc = take_staging(seam);
-    return rc == STOKER_OK ? rc
-                           : stk_error_set(error, rc, STOKER_STAGE_OPTIONS,
-                                           &(struct stk_place)STK_NOWHERE, "two stages: memory");
+    return rc == STOKER_OK ? rc : stk_refuse_option(error, rc, "two stages: memory");
 }
 
 void stk_seam_close(struct stk_seam *seam)

@@ -120,10 +120,9 @@ static const struct stk_runner_ops ops = { .train = train,
 int stk_split_create(struct stk_runner **out, struct stk_stage *first, struct stk_stage *second,
                      stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     struct split *const split = stk_calloc(1, sizeof(*split));
     if (split == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "two stages");
+        return stk_refuse_option(error, STOKER_ENOMEM, "two stages");
     split->runner = (struct stk_runner){ .ops = &ops };
     split->stages[0] = first;
     split->stages[1] = second;

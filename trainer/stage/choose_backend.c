@@ -37,12 +37,11 @@ static int needs_gpu(const char *lack, const struct stk_backend_options *asked, 
                      const stoker_error *cause, stoker_error *error)
 {
     char other[STK_LACK_BYTES];
-    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "%s (leave it out%s), and no GPU is available: %.*s", lack,
-                         stk_backend_lacks(&stk_backend_ref, asked, other)
-                             ? ""
-                             : ", or choose back end ref, which is slow",
-                         said_length(cause), cause->message);
+    return stk_refuse_option(error, rc, "%s (leave it out%s), and no GPU is available: %.*s", lack,
+                             stk_backend_lacks(&stk_backend_ref, asked, other)
+                                 ? ""
+                                 : ", or choose back end ref, which is slow",
+                             said_length(cause), cause->message);
 }
 
 /* There is no GPU, for this cause. If the CPU lacks instructions, the message has both reasons. */
@@ -59,9 +58,8 @@ static int create_on_cpu(struct stk_backend **out, const struct stk_backend_ops 
             *error = own;
         return rc;
     }
-    return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "%.*s; and no GPU is available: %.*s", said_length(&own), own.message,
-                         said_length(no_gpu), no_gpu->message);
+    return stk_refuse_option(error, rc, "%.*s; and no GPU is available: %.*s", said_length(&own),
+                             own.message, said_length(no_gpu), no_gpu->message);
 }
 
 int stk_backend_open(struct stk_backend **out, const struct stk_backend_ops **ops,

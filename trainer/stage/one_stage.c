@@ -174,8 +174,7 @@ int stk_one_stage_create(struct stk_runner **out, struct stk_stage *stage, stoke
 {
     struct one_stage *const one = stk_calloc(1, sizeof(*one));
     if (one == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "a runner");
+        return stk_refuse_option(error, STOKER_ENOMEM, "a runner");
     one->stage = stage;
     one->runner = (struct stk_runner){ .ops = &ops,
                                        .takes_device_batches = stage->ops->device != NULL,

@@ -236,11 +236,11 @@ int stk_stage_plan_memory(struct stk_stage *stage, const struct stk_trainer_sett
     for (int i = 1; rc == STOKER_OK && budget > 0 && stage->memory.peak > budget; i++) {
         const uint64_t excess = stage->memory.peak - budget;
         if (i == SEARCHES_MAX || excess >= limit)
-            return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS,
-                                 &(struct stk_place)STK_NOWHERE,
-                                 "memory_budget: engines that failed were replaced, and with those "
-                                 "that run nothing fits in %llu bytes",
-                                 (unsigned long long)budget);
+            return stk_refuse_option(
+                error, STOKER_ELIMIT,
+                "memory_budget: engines that failed were replaced, and with those "
+                "that run nothing fits in %llu bytes",
+                (unsigned long long)budget);
         now.memory_budget = limit -= excess;
         rc = plan_once(stage, &now, error);
     }

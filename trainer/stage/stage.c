@@ -52,9 +52,8 @@ static int take(struct stk_stage *stage, void *out, uint64_t bytes, const char *
     if (bytes > 0) {
         memory = bytes > SIZE_MAX ? NULL : stage->ops->allocate(stage->backend, (size_t)bytes);
         if (memory == NULL)
-            return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                                 &(struct stk_place)STK_NOWHERE, "%llu bytes of %s",
-                                 (unsigned long long)bytes, what);
+            return stk_refuse_option(error, STOKER_ENOMEM, "%llu bytes of %s",
+                                     (unsigned long long)bytes, what);
     }
     memcpy(out, &memory, sizeof(memory));
     return STOKER_OK;

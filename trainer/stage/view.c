@@ -38,8 +38,7 @@ int stk_view_take(struct stk_view *view, stoker_error *error)
     view->copied = view->floats != NULL;
     if (view->copied)
         return STOKER_OK;
-    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "%zu bytes to copy an arena", view->bytes);
+    return stk_refuse_option(error, STOKER_ENOMEM, "%zu bytes to copy an arena", view->bytes);
 }
 
 int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,

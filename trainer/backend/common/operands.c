@@ -94,9 +94,9 @@ int stk_operands_check_plan(const struct stk_plan *plan, stoker_error *error)
         const struct stk_layer *layer = &plan->model->layers[plan->ops[i].layer];
         if (plan->ops[i].kind == STK_OP_MAX_POOL_FORWARD &&
             (uint64_t)layer->kernel[0] * layer->kernel[1] > UINT16_MAX + UINT64_C(1))
-            return stk_error_set(
-                error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                "layer %s: a pooling window of more than 65536 elements", layer->name);
+            return stk_refuse_option(error, STOKER_ELIMIT,
+                                     "layer %s: a pooling window of more than 65536 elements",
+                                     layer->name);
     }
     return STOKER_OK;
 }
@@ -114,10 +114,9 @@ int stk_operands_check_labels(const struct stk_plan *plan, const struct stk_pass
     const uint64_t classes = stk_shape_elements(loss->in);
     for (uint32_t i = 0; i < pass->count; i++) /* a negative label becomes very large */
         if ((uint64_t)labels[i] >= classes)
-            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS,
-                                 &(struct stk_place)STK_NOWHERE,
-                                 "label %" PRId64 " of sample %" PRIu32
-                                 " in the batch is out of range (%" PRIu64 " classes)",
-                                 labels[i], i, classes);
+            return stk_refuse_option(error, STOKER_EINVAL,
+                                     "label %" PRId64 " of sample %" PRIu32
+                                     " in the batch is out of range (%" PRIu64 " classes)",
+                                     labels[i], i, classes);
     return STOKER_OK;
 }

@@ -8,7 +8,6 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
-#include "trainer/backend/cpu/choose.h"
 #include "trainer/backend/cpu/onednn/onednn.h"
 #include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"
@@ -24,11 +23,10 @@ static int check_type(const struct stk_backend_options *options, stoker_error *e
 {
     if (options->storage != STOKER_DTYPE_BFLOAT16 || stk_cpu_has_bf16())
         return STOKER_OK;
-    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS,
-                         &(struct stk_place)STK_NOWHERE,
-                         "precision bfloat16: back end cpu needs " BF16_NEEDS
-                         "; float32 is fast here, and back end ref computes in bfloat16 on any "
-                         "CPU");
+    return stk_refuse_option(error, STOKER_ENOTSUP,
+                             "precision bfloat16: back end cpu needs " BF16_NEEDS
+                             "; float32 is fast here, and back end ref computes in bfloat16 on any "
+                             "CPU");
 }
 
 static int cpu_create(struct stk_backend **out, const struct stk_backend_options *options,
@@ -42,15 +40,13 @@ static int cpu_create(struct stk_backend **out, const struct stk_backend_options
         threads = STK_CPU_THREADS_MAX;
     struct stk_backend *backend = stk_calloc(1, sizeof(*backend));
     if (backend == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "back end cpu");
+        return stk_refuse_option(error, STOKER_ENOMEM, "back end cpu");
     backend->threads = threads;
     backend->plain = options->plain;
     rc = stk_thread_team_create(&backend->team, "stoker-train", threads);
     if (rc != STOKER_OK) {
         stk_free(backend);
-        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                             "back end cpu, %u threads", threads);
+        return stk_refuse_option(error, rc, "back end cpu, %u threads", threads);
     }
     *out = backend;
     return STOKER_OK;
@@ -125,8 +121,7 @@ static int make_program(struct stk_program **out, struct stk_backend *backend,
         return rc;
     struct stk_program *program = stk_calloc(1, program_bytes(plan));
     if (program == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "back end cpu");
+        return stk_refuse_option(error, STOKER_ENOMEM, "back end cpu");
     program->backend = backend;
     program->plan = plan;
     for (uint32_t i = 0; i < plan->op_count; i++) {
@@ -134,9 +129,8 @@ static int make_program(struct stk_program **out, struct stk_backend *backend,
                             backend->plain);
         if (rc != STOKER_OK) {
             cpu_unload(program);
-            return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                                 "back end cpu, layer %s",
-                                 plan->model->layers[plan->ops[i].layer].name);
+            return stk_refuse_option(error, rc, "back end cpu, layer %s",
+                                     plan->model->layers[plan->ops[i].layer].name);
         }
     }
     stk_cpu_place_barriers(program->steps, plan);
@@ -181,8 +175,7 @@ static int cpu_load(struct stk_program **out, struct stk_backend *backend,
         program->block = stk_calloc(1, program->block_bytes);
         if (program->block == NULL) {
             cpu_unload(program);
-            return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                                 &(struct stk_place)STK_NOWHERE, "back end cpu, scratch");
+            return stk_refuse_option(error, STOKER_ENOMEM, "back end cpu, scratch");
         }
     }
     *out = program;

@@ -1,11 +1,11 @@
-/* choose.c - which loops run an operation on this machine.
+/* choose.c - which loops run an operation on this machine, and where threads wait for each other.
  *
  *   convolution   its gradients in float32, without groups: AVX2 loops that skip zeros; else oneDNN, else plain
  *   linear        oneDNN, else plain
  *   the rest      AVX2 loops if there are any (maximum, dropout), else plain ones on each thread's samples
  *
  * In 16 bits oneDNN computes convolutions and linear layers in the type; the others work on copies (widened.c). */
-#include "trainer/backend/cpu/choose.h"
+#include "trainer/backend/cpu/program.h"
 
 #include <assert.h>
 #include <stoker/error.h>
@@ -98,4 +98,54 @@ int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const
     if (rc == STOKER_OK && narrow)
         stk_cpu_choose_widened(step, plan, op, threads);
     return rc;
+}
+
+/* ---- barriers ----
+ *
+ * Two buffers that share bytes need no barrier if they have the same offset and sample size: each thread's samples then
+ * use the same bytes of both. */
+
+static bool touches(const struct stk_op *op, int32_t buffer)
+{
+    return op->x == buffer || op->x2 == buffer || op->y == buffer || op->dy == buffer ||
+           op->dx == buffer || op->aux == buffer;
+}
+
+static bool collide(const struct stk_buffer *a, const struct stk_buffer *b)
+{
+    const bool apart = a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+    const bool alike = a->offset == b->offset && a->bytes_per_sample == b->bytes_per_sample &&
+                       a->bytes_per_sample > 0;
+    return !apart && !alike;
+}
+
+/* True if an operation since the last barrier uses another buffer in the same bytes. */
+static bool disturbs(const struct stk_plan *plan, uint32_t since, uint32_t now, int32_t buffer)
+{
+    if (buffer < 0)
+        return false;
+    for (uint32_t other = 0; other < plan->buffer_count; other++) {
+        if ((int32_t)other == buffer || !collide(&plan->buffers[buffer], &plan->buffers[other]))
+            continue;
+        for (uint32_t i = since; i < now; i++)
+            if (touches(&plan->ops[i], (int32_t)other))
+                return true;
+    }
+    return false;
+}
+
+void stk_cpu_place_barriers(struct stk_cpu_step *steps, const struct stk_plan *plan)
+{
+    uint32_t since = 0; /* first operation after the last barrier */
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        const struct stk_op *op = &plan->ops[i];
+        const bool meets =
+            steps[i].mode == STK_CPU_TOGETHER || (i > 0 && steps[i - 1].mode == STK_CPU_TOGETHER);
+        /* A buffer that is only read here is live, so nothing else uses its bytes. */
+        steps[i].barrier_before =
+            i > 0 && (meets || disturbs(plan, since, i, op->y) ||
+                      disturbs(plan, since, i, op->dx) || disturbs(plan, since, i, op->aux));
+        if (steps[i].barrier_before)
+            since = i;
+    }
 }

@@ -240,8 +240,7 @@ int stk_cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
     struct stk_loss sum = { 0 };
     for (uint32_t thread = 0; thread < program->backend->threads; thread++) {
         if (shared.rcs[thread] != STOKER_OK)
-            return stk_error_set(error, shared.rcs[thread], STOKER_STAGE_OPTIONS,
-                                 &(struct stk_place)STK_NOWHERE, "back end cpu: oneDNN failed");
+            return stk_refuse_option(error, shared.rcs[thread], "back end cpu: oneDNN failed");
         sum.loss_sum += shared.losses[thread].loss_sum;
         sum.correct += shared.losses[thread].correct;
         sum.count += shared.losses[thread].count;

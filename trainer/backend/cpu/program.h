@@ -23,6 +23,12 @@ struct stk_program {
     struct stk_cpu_step steps[];
 };
 
+/* choose.c: choose how a step runs, and what memory it needs; plain: only the loops of `ref`. STOKER_ENOMEM. */
+int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const struct stk_op *op,
+                   uint32_t threads, bool plain);
+/* choose.c: set barrier_before of all steps of a plan. */
+void stk_cpu_place_barriers(struct stk_cpu_step *steps, const struct stk_plan *plan);
+
 /* pass.c: a back end's run(). */
 int stk_cpu_run(struct stk_program *program, const struct stk_arenas *arenas,
                 const struct stk_pass *pass, struct stk_loss *loss, stoker_error *error);

@@ -26,8 +26,7 @@ static int ref_create(struct stk_backend **out, const struct stk_backend_options
     (void)options;
     struct stk_backend *backend = stk_calloc(1, sizeof(*backend));
     if (backend == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "back end ref");
+        return stk_refuse_option(error, STOKER_ENOMEM, "back end ref");
     backend->threads = 1;
     *out = backend;
     return STOKER_OK;
@@ -80,8 +79,7 @@ static int ref_load(struct stk_program **out, struct stk_backend *backend,
         program->scratch = stk_calloc(1, scratch_bytes);
     if (program == NULL || (scratch_bytes > 0 && program->scratch == NULL)) {
         stk_free(program);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "back end ref");
+        return stk_refuse_option(error, STOKER_ENOMEM, "back end ref");
     }
     *out = program;
     return STOKER_OK;
