@@ -210,3 +210,26 @@ int stk_image_survey(struct stk_image_survey *out, const struct stk_survey_set *
     stk_free(survey.looks);
     return rc;
 }
+
+int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
+                         const struct stk_survey_set *set, stoker_error *error)
+{
+    struct stk_image_survey survey = { .text = "" };
+    const bool sized = given->height != 0 && given->width != 0;
+    *out = (struct stk_image_row){ .shape = *given };
+    if (sized && given->channels != 0)
+        return STOKER_OK;
+    const int rc = stk_image_survey(&survey, set, error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (given->height == 0)
+        out->shape.height = survey.first.height;
+    if (given->width == 0)
+        out->shape.width = survey.first.width;
+    if (given->channels == 0)
+        out->shape.channels = survey.all_gray ? 1 : 3;
+    out->gray_found = given->channels == 0 && survey.all_gray;
+    out->sizes_differ = !sized && survey.sizes_differ;
+    memcpy(out->text, survey.text, sizeof(out->text));
+    return STOKER_OK;
+}

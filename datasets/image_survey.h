@@ -1,7 +1,7 @@
 /* image_survey.h - read image headers at open, to choose the shape of a row.
  *
- * Reads all headers of up to 1000 images, or an even sample of 1000: numbers 0, n/1000, 2n/1000, ...
- * A few threads read, since each may wait for storage; their number does not change the result.
+ * Reads all headers of up to 1000 images, or an even sample of 1000: numbers 0, n/1000, 2n/1000,
+ * ... A few threads read, since each may wait for storage; their number does not change the result.
  */
 #ifndef STK_DATASETS_IMAGE_SURVEY_H
 #define STK_DATASETS_IMAGE_SURVEY_H
@@ -42,5 +42,19 @@ struct stk_image_survey {
  * STOKER_ELIMIT (all are longer than bytes_max), STOKER_ENOMEM. */
 int stk_image_survey(struct stk_image_survey *out, const struct stk_survey_set *set,
                      stoker_error *error);
+
+/* The shape of a row, and how it was chosen. */
+struct stk_image_row {
+    struct stk_image_shape shape;
+    bool gray_found;   /* one channel because all images read were gray: refuse a colour image */
+    bool sizes_differ; /* the images read have several sizes, and none was asked for */
+    char text[STK_SURVEY_TEXT_BYTES]; /* the survey's; "" = no survey */
+};
+
+/* Choose the shape of a row: as given (0 = not), else the size of the first image with a sound
+ * header, and 3 channels unless every image read is gray. Reads images only if something is not
+ * given. Errors as stk_image_survey. */
+int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
+                         const struct stk_survey_set *set, stoker_error *error);
 
 #endif

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stoker/dataset.h>
 
-#include "datasets/image_decoder.h"
+#include "datasets/image_survey.h"
 #include "datasets/parameters.h"
+#include "loader/codec/image_decoder.h"
 
 struct stk_opening {
     const char *format;     /* "folder": for messages */

@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
-#include "datasets/image_decoder.h"
 #include "datasets/shards/fields_layout.h"
 #include "loader/base/crc32c.h"
+#include "loader/codec/image_decoder.h"
 
 struct stk_field_decoder {
     struct stk_fields_field field;

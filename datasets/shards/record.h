@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
-#include "datasets/image_decoder.h"
 #include "datasets/shards/file.h"
 #include "datasets/shards/known.h"
 #include "loader/base/crc32c.h"
+#include "loader/codec/image_decoder.h"
 
 struct stk_shard_decoder {
     stoker_codec raw;                    /* for raw records */

@@ -3,10 +3,8 @@
 #include <stoker/version.h>
 
 #include "kernels/transform/launch.h"
-#include "loader/codec/jpeg/jpeg.h"
+#include "loader/codec/image_decoder.h"
 #include "loader/codec/lz4.h"
-#include "loader/codec/png/png.h"
-#include "loader/codec/webp/webp.h"
 #include "loader/codec/zstd.h"
 
 #ifdef STOKER_HAVE_URING
@@ -42,16 +40,16 @@ const char *stoker_feature(uint32_t number, bool *present)
         const char *name;
         bool present;
     } features[] = {
-        { "png", stk_image_png.present },
-        { "jpeg", stk_image_jpeg.present },
-        { "webp", stk_image_webp.present },
-        { "gzip", HAS_DEFLATE },
-        { "lz4", stk_lz4_present() },
-        { "zstd", stk_zstd_present() },
-        { "io_uring", HAS_URING },
-        { "cuda", HAS_CUDA },
-        { "cuda_kernels", stk_kernels_fatbin(&bytes) != NULL },
+        { "gzip", HAS_DEFLATE },        { "lz4", stk_lz4_present() },
+        { "zstd", stk_zstd_present() }, { "io_uring", HAS_URING },
+        { "cuda", HAS_CUDA },           { "cuda_kernels", stk_kernels_fatbin(&bytes) != NULL },
     };
+    for (uint32_t codec = 0; codec < STK_SHARD_CODECS; codec++)
+        if (stk_image_kinds[codec] != NULL && number-- == 0) {
+            if (present != NULL)
+                *present = stk_image_kinds[codec]->present;
+            return stk_kinds[codec].name;
+        }
     if (number >= sizeof(features) / sizeof(features[0]))
         return NULL;
     if (present != NULL)

@@ -4,8 +4,8 @@
  *
  *   input  [how:1] image     how: channels of a row
  */
-#include "datasets/image_decoder.h"
 #include "fuzz/codec_input.h"
+#include "loader/codec/image_decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

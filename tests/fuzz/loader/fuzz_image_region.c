@@ -4,8 +4,8 @@
  *   input  [how:1] [y:2] [x:2] [height:2] [width:2] image     taken modulo the image's size
  *   how    lowest bits: channels of a row and smallest scale
  */
-#include "datasets/image_decoder.h"
 #include "fuzz/codec_input.h"
+#include "loader/codec/image_decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -13,7 +13,7 @@ static struct stk_image_kind png, jpeg, webp; /* as built, but present only if a
 #define stk_image_png  png
 #define stk_image_jpeg jpeg
 #define stk_image_webp webp
-#include "datasets/image_decoder.c"
+#include "loader/codec/image_decoder.c"
 #undef stk_image_png
 #undef stk_image_jpeg
 #undef stk_image_webp
@@ -81,6 +81,7 @@ CleanTest(absent_codecs, are_features_that_are_not_present)
 {
     bool present = true;
     uint32_t number = 0;
+    build_with(true, true);
     for (const char *name; (name = stoker_feature(number, &present)) != NULL; number++) {
         cr_assert_not_null(stoker_feature(number, NULL));
         if (strcmp(name, "png") == 0)

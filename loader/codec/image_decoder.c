@@ -1,7 +1,5 @@
 /* image_decoder.c - see image_decoder.h. */
-#include "datasets/image_decoder.h"
-
-#include <string.h>
+#include "loader/codec/image_decoder.h"
 
 #include "loader/base/memory.h"
 #include "loader/codec/jpeg/jpeg.h"
@@ -21,7 +19,7 @@ struct scratch {
     void *of[KINDS];
 };
 
-static const struct stk_image_kind *const kinds[KINDS] = {
+const struct stk_image_kind *const stk_image_kinds[KINDS] = {
     [STK_SHARD_PNG] = &stk_image_png,
     [STK_SHARD_JPEG] = &stk_image_jpeg,
     [STK_SHARD_WEBP] = &stk_image_webp,
@@ -75,16 +73,16 @@ static int choose(const struct stk_image_decoder *image, const struct scratch *s
     if (in->size == 0)
         return stk_refuse(error, STOKER_ETRUNCATED, "the file is empty");
     const enum stk_shard_codec kind = stk_kind_of_bytes(in->bytes, in->size);
-    if (kinds[kind] == NULL)
+    if (stk_image_kinds[kind] == NULL)
         return stk_refuse(error, STOKER_EMAGIC, UNKNOWN);
     *codec = image->of[kind];
     *own = scratch->of[kind];
-    return *codec == NULL ? stk_refuse(error, STOKER_ENOTSUP, "%s", kinds[kind]->missing)
+    return *codec == NULL ? stk_refuse(error, STOKER_ENOTSUP, "%s", stk_image_kinds[kind]->missing)
                           : STOKER_OK;
 }
 
-/* Returns true if the header claims more than one channel. The codec verifies the header, and reports
- * one that cannot be read. */
+/* Returns true if the header claims more than one channel. The codec verifies the header, and
+ * reports one that cannot be read. */
 static bool has_colour(const stoker_encoded *in)
 {
     struct stk_image_shape shape;
@@ -93,7 +91,8 @@ static bool has_colour(const stoker_encoded *in)
     return stk_image_probe(in->bytes, in->size, &shape, NULL) == STOKER_OK && shape.channels != 1;
 }
 
-/* If rows are gray only because all images read were, a colour image must not silently become gray. */
+/* If rows are gray only because all images read were, a colour image must not silently become gray.
+ * */
 static int check_colour(const struct stk_image_decoder *image, const stoker_encoded *in,
                         stoker_error *error)
 {
@@ -111,14 +110,21 @@ static int check_colour(const struct stk_image_decoder *image, const stoker_enco
         "channels=3 in the spec makes all rows RGB, channels=1 all gray");
 }
 
+/* choose(), and refuse a file of colours where there must be none. */
+static int begin(const struct stk_image_decoder *image, const struct scratch *scratch,
+                 const stoker_encoded *in, const stoker_codec **codec, void **own,
+                 stoker_error *error)
+{
+    const int rc = choose(image, scratch, in, codec, own, error);
+    return rc == STOKER_OK ? check_colour(image, in, error) : rc;
+}
+
 static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,
                   stoker_error *error)
 {
     const stoker_codec *codec;
     void *own;
-    int rc = choose(self, at, in, &codec, &own, error);
-    if (rc == STOKER_OK)
-        rc = check_colour(self, in, error);
+    const int rc = begin(self, at, in, &codec, &own, error);
     return rc == STOKER_OK ? codec->decode(codec->self, own, in, row, row_bytes, error) : rc;
 }
 
@@ -127,9 +133,7 @@ static int decode_any(const void *self, void *at, const stoker_encoded *in, void
 {
     const stoker_codec *codec;
     void *own;
-    int rc = choose(self, at, in, &codec, &own, error);
-    if (rc == STOKER_OK)
-        rc = check_colour(self, in, error);
+    const int rc = begin(self, at, in, &codec, &own, error);
     return rc == STOKER_OK
                ? codec->decode_any(codec->self, own, in, pixels, pixels_bytes, size, error)
                : rc;
@@ -150,9 +154,7 @@ static int decode_region(const void *self, void *at, const stoker_encoded *in,
 {
     const stoker_codec *codec;
     void *own;
-    int rc = choose(self, at, in, &codec, &own, error);
-    if (rc == STOKER_OK)
-        rc = check_colour(self, in, error);
+    const int rc = begin(self, at, in, &codec, &own, error);
     return rc == STOKER_OK ? codec->decode_region(codec->self, own, in, wanted, pixels,
                                                   pixels_bytes, got, error)
                            : rc;
@@ -165,9 +167,7 @@ static int inspect(const void *self, const stoker_encoded *in, stoker_image_head
     const struct scratch none = { .of = { NULL } };
     const stoker_codec *codec;
     void *unused;
-    int rc = choose(image, &none, in, &codec, &unused, error);
-    if (rc == STOKER_OK)
-        rc = check_colour(image, in, error);
+    const int rc = begin(image, &none, in, &codec, &unused, error);
     return rc == STOKER_OK ? codec->inspect(codec->self, in, header, error) : rc;
 }
 
@@ -181,9 +181,9 @@ int stk_image_decoder_init(struct stk_image_decoder *image,
                                              .values = options->mask };
     *image = (struct stk_image_decoder){ .gray_found = options->gray_found, .mask = options->mask };
     for (int kind = 0; kind < KINDS; kind++) {
-        if (kinds[kind] == NULL)
+        if (stk_image_kinds[kind] == NULL)
             continue;
-        const int rc = stk_image_codec_create(&image->of[kind], kinds[kind], &codec);
+        const int rc = stk_image_codec_create(&image->of[kind], stk_image_kinds[kind], &codec);
         if (rc != STOKER_OK && rc != STOKER_ENOTSUP) {
             stk_image_decoder_close(image);
             return rc;
@@ -228,8 +228,9 @@ int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *o
     if (size == 0)
         return stk_refuse(error, STOKER_ETRUNCATED, "the file is empty");
     const enum stk_shard_codec kind = stk_kind_of_bytes(bytes, size);
-    return kinds[kind] == NULL ? stk_refuse(error, STOKER_EMAGIC, UNKNOWN)
-                               : kinds[kind]->probe(bytes, size, NULL, out, error);
+    return stk_image_kinds[kind] == NULL
+               ? stk_refuse(error, STOKER_EMAGIC, UNKNOWN)
+               : stk_image_kinds[kind]->probe(bytes, size, NULL, out, error);
 }
 
 int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
@@ -237,33 +238,10 @@ int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size
 {
     stoker_error said = { .message = "" };
     int rc = stk_image_probe(bytes, size, out, &said);
-    const struct stk_image_kind *kind = kinds[stk_kind_of_bytes(bytes, size)];
+    const struct stk_image_kind *kind = stk_image_kinds[stk_kind_of_bytes(bytes, size)];
     if (rc == STOKER_OK && !kind->present)
         rc = stk_refuse(&said, STOKER_ENOTSUP, "%s", kind->missing);
     return rc == STOKER_OK ? rc
                            : stk_error_set(error, rc, STOKER_STAGE_OPEN, place,
                                            said.message[0] != '\0' ? "%s" : NULL, said.message);
-}
-
-int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
-                         const struct stk_survey_set *set, stoker_error *error)
-{
-    struct stk_image_survey survey = { .text = "" };
-    const bool sized = given->height != 0 && given->width != 0;
-    *out = (struct stk_image_row){ .shape = *given };
-    if (sized && given->channels != 0)
-        return STOKER_OK;
-    const int rc = stk_image_survey(&survey, set, error);
-    if (rc != STOKER_OK)
-        return rc;
-    if (given->height == 0)
-        out->shape.height = survey.first.height;
-    if (given->width == 0)
-        out->shape.width = survey.first.width;
-    if (given->channels == 0)
-        out->shape.channels = survey.all_gray ? 1 : 3;
-    out->gray_found = given->channels == 0 && survey.all_gray;
-    out->sizes_differ = !sized && survey.sizes_differ;
-    memcpy(out->text, survey.text, sizeof(out->text));
-    return STOKER_OK;
 }

@@ -1,35 +1,23 @@
-/* image_decoder.h - the codec of PNG, JPEG and WebP files, and the shape of their rows. A file's kind is
- * recognised by its first bytes, not by its name.
+/* image_decoder.h - the codec of PNG, JPEG and WebP files. A file's kind is recognised by its first
+ * bytes, not by its name.
  */
-#ifndef STK_DATASETS_IMAGE_DECODER_H
-#define STK_DATASETS_IMAGE_DECODER_H
+#ifndef STK_CODEC_IMAGE_DECODER_H
+#define STK_CODEC_IMAGE_DECODER_H
 
 #include <stdbool.h>
 #include <stoker/codec.h>
 
-#include "datasets/image_survey.h"
 #include "loader/base/error.h"
 #include "loader/codec/image.h"
 #include "loader/codec/kinds.h"
 
-/* The shape of a row, and how it was chosen. */
-struct stk_image_row {
-    struct stk_image_shape shape;
-    bool gray_found;   /* one channel because all images read were gray: refuse a colour image */
-    bool sizes_differ; /* the images read have several sizes, and none was asked for */
-    char text[STK_SURVEY_TEXT_BYTES]; /* the survey's; "" = no survey */
-};
-
-/* Choose the shape of a row: as given (0 = not), else the size of the first image with a sound header,
- * and 3 channels unless every image read is gray. Reads images only if something is not given. Errors
- * as stk_image_survey. */
-int stk_image_row_choose(struct stk_image_row *out, const struct stk_image_shape *given,
-                         const struct stk_survey_set *set, stoker_error *error);
+/* The kinds of image files, by their number in stk_kinds; NULL: not an image file. */
+extern const struct stk_image_kind *const stk_image_kinds[STK_SHARD_CODECS];
 
 struct stk_image_decoder {
     stoker_codec codec;
     stoker_codec *of[STK_SHARD_CODECS]; /* NULL: not an image file, or not in this build */
-    bool gray_found;                    /* stk_image_row's */
+    bool gray_found;                    /* see stk_image_row */
     bool mask;                          /* rows are values of one channel: colours are refused */
 };
 
@@ -38,12 +26,12 @@ struct stk_image_decoder_options {
     uint64_t any_pixels_max;      /* decode_any() takes images of up to this many pixels; 0 = no
                                      decode_any() */
     bool warnings_fail;           /* a decoder's warnings are errors */
-    bool gray_found;              /* stk_image_row's */
+    bool gray_found;              /* see stk_image_row */
     bool mask; /* values as stored: palette indices, gray levels unscaled; refuse colours */
 };
 
-/* Make the codec for rows of one shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP in
- * a build without image codecs. On failure there is nothing to close. */
+/* Make the codec for rows of one shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP
+ * in a build without image codecs. On failure there is nothing to close. */
 int stk_image_decoder_init(struct stk_image_decoder *image,
                            const struct stk_image_decoder_options *options);
 /* Returns why it failed with `rc`, as the rest of a message. */
@@ -54,7 +42,8 @@ void stk_image_decoder_close(struct stk_image_decoder *image); /* all 0 is allow
 int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,
                     stoker_error *error);
 
-/* The same at open, with a full error at `place`. STOKER_ENOTSUP: this build lacks the image's codec. */
+/* The same at open, with a full error at `place`. STOKER_ENOTSUP: this build lacks the image's
+ * codec. */
 int stk_image_probe_at(const struct stk_place *place, const uint8_t *bytes, size_t size,
                        struct stk_image_shape *out, stoker_error *error);
 
