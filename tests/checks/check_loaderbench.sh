@@ -164,12 +164,12 @@ grep -q 'options.layout = STOKER_LAYOUT_NCHW' "$scratch/crop" || fail "the layou
 
 # A cell that fails is a row, and the exit status says so; the other cells are still measured.
 status=0
-"$tool" --workers 0 --pin-memory off --batch-size 64,3000 --repeats 1 --seconds 0.01 --format json \
-    "$data" >"$scratch/failed" || status=$?
+"$tool" --workers 0 --pin-memory off --batch-size 1,65536 --prefetch 2 --dtype as-stored --repeats 1 --seconds 0.01 \
+    --verify off --ceilings off --format json 'synth:bytes?count=70000&shape=4096x4096' >"$scratch/failed" || status=$? # 2 TiB
 [ "$status" -eq 1 ] || fail "a failing cell ended with $status"
 [ "$(grep -c '"kind": "cell"' "$scratch/failed")" -eq 2 ] || fail "a cell is missing"
-grep -q '"batch_size": 3000.*"error": "create: ' "$scratch/failed" || fail "the row shows no error"
-grep -q '"batch_size": 64.*"error": null' "$scratch/failed" || fail "the good cell failed too"
+grep -q '"batch_size": 65536.*"error": "create: ' "$scratch/failed" || fail "the row shows no error"
+grep -q '"batch_size": 1,.*"error": null' "$scratch/failed" || fail "the good cell failed too"
 
 # A file is complete or not there.
 "$tool" "${fast[@]}" --ceilings off --format json -o "$scratch/file.json" "$data" >"$scratch/out"
