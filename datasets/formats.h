@@ -1,4 +1,5 @@
-/* formats.h - the formats, each defined in the folder of its name; mnist in idx/, views in views/. */
+/* formats.h - the formats, each defined in the folder of its name; mnist in idx/, views in
+ * views/. */
 #ifndef STK_DATASETS_FORMATS_H
 #define STK_DATASETS_FORMATS_H
 

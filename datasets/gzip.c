@@ -1,11 +1,11 @@
-/* gzip.c - see gzip.h. 
+/* gzip.c - see gzip.h.
  *
  *   packed   [header|deflate|crc|isize] [header|deflate|crc|isize] ...    RFC 1952
  *               member 0                   member 1
  *   out      [ bytes of member 0       ][ bytes of member 1       ]...  grows by doubling
  *
- * The last four bytes (isize) give the length of the last member, usually the only one. They are not
- * trusted: they only size the first attempt.
+ * The last four bytes (isize) give the length of the last member, usually the only one. They are
+ * not trusted: they only size the first attempt.
  */
 #include "datasets/gzip.h"
 

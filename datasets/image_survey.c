@@ -1,6 +1,6 @@
 /* image_survey.c - see image_survey.h.
  *
- *   ids ─▶ ┌ next ┐ ─▶ each thread: read a header ─▶ its entry in looks ─▶ at the end: one pass over all
+ *   ids ─▶ ┌ next ┐ ─▶ each thread: read a header ─▶ its entry in looks ─▶ then one pass over all
  *          └──────┘
  */
 #include "datasets/image_survey.h"

@@ -1,4 +1,5 @@
-/* member_fields.h - which members of a sample become fields: the parameter fields= of tar: and folder pairs.
+/* member_fields.h - which members of a sample become fields: the parameter fields= of tar: and
+ * folder pairs.
  *
  *   fields=jpg,seg.png,boxes.npy,caption.txt,cls,__key__
  *
@@ -43,7 +44,8 @@ struct stk_member_fields {
 };
 
 /* Parse a list. *what is static and says what is wrong, with the item at text[*at..*at + *bytes).
- * STOKER_ESPEC (an item is empty, or no name can be made of it; two are labels or keys), STOKER_ELIMIT. */
+ * STOKER_ESPEC (an item is empty, or no name can be made of it; two are labels or keys),
+ * STOKER_ELIMIT. */
 int stk_member_fields_parse(struct stk_member_fields *out, const char *text, const char **what,
                             const char **item, int *item_bytes);
 

@@ -1,8 +1,9 @@
 /* name_list.c - see name_list.h.
  *
- *   {a,b}/train_*.bin ──braces──▶ a/train_*.bin, b/train_*.bin ──glob──▶ a/train_0.bin, a/train_1.bin, b/train_0.bin
+ *   {a,b}/t*.bin ──braces──▶ a/t*.bin, b/t*.bin ──glob──▶ a/t0.bin, a/t1.bin, b/t0.bin
  *
- * glob() would sort by the locale's rules, so its names are sorted here: the same order on every machine.
+ * glob() would sort by the locale's rules, so its names are sorted here: the same order on every
+ * machine.
  */
 #include "datasets/name_list.h"
 

@@ -1,4 +1,5 @@
-/* name_list.h - the files that a name with braces and wildcards means: "{a,b}/train-{000..099}.tar", "b*.bin". */
+/* name_list.h - the files that a name with braces and wildcards means:
+ * "{a,b}/train-{000..099}.tar", "b*.bin". */
 #ifndef STK_DATASETS_NAME_LIST_H
 #define STK_DATASETS_NAME_LIST_H
 
@@ -16,11 +17,12 @@ struct stk_name_list {
     size_t capacity;
 };
 
-/* Expand the braces of text[0..bytes), the last ones fastest, then each name with `*` or `[` to the files that match,
- * sorted by strcmp(). A name that exists as it is written is not expanded; names without a wildcard need not exist.
- * `format` is for messages. Free the list by stk_name_list_free(); on failure *out is all zero.
- * Errors: STOKER_ESPEC (malformed braces, an empty name), STOKER_EEMPTY (no file matches), STOKER_ELIMIT (over
- * STK_NAMES_MAX files, a name too long), STOKER_ENOMEM, those of reading a folder. */
+/* Expand the braces of text[0..bytes), the last ones fastest, then each name with `*` or `[` to the
+ * files that match, sorted by strcmp(). A name that exists as it is written is not expanded; names
+ * without a wildcard need not exist. `format` is for messages. Free the list by
+ * stk_name_list_free(); on failure *out is all zero. Errors: STOKER_ESPEC (malformed braces, an
+ * empty name), STOKER_EEMPTY (no file matches), STOKER_ELIMIT (over STK_NAMES_MAX files, a name too
+ * long), STOKER_ENOMEM, those of reading a folder. */
 int stk_name_list_make(struct stk_name_list *out, const char *format, const char *text,
                        size_t bytes, stoker_error *error);
 void stk_name_list_free(struct stk_name_list *names); /* all zero is allowed */

@@ -32,7 +32,8 @@ struct stk_spec stk_spec_split(const char *rest, char mark)
     return (struct stk_spec){ .name_bytes = (size_t)(at - rest), .after = at + 1 };
 }
 
-/* The last name of "A", "A,B" or "a=A,b=B" may contain the mark, if there is a file of that name. */
+/* The last name of "A", "A,B" or "a=A,b=B" may contain the mark, if there is a file of that
+ * name. */
 int stk_spec_no_parameters(const char *rest, const char *whose, stoker_error *error)
 {
     const struct stk_spec spec = stk_spec_split(rest, '?');

@@ -1,4 +1,5 @@
-/* parameters.h - parse a spec after its prefix: a name, "key=value&key=value", and "x=X.npy,y=Y.npy". */
+/* parameters.h - parse a spec after its prefix: a name, "key=value&key=value", and
+ * "x=X.npy,y=Y.npy". */
 #ifndef STK_DATASETS_PARAMETERS_H
 #define STK_DATASETS_PARAMETERS_H
 
@@ -58,11 +59,13 @@ struct stk_named {
     size_t text_bytes;
 };
 
-/* Returns true if the text begins with NAME=, a name being 1..63 bytes of letters, digits and "_-.". */
+/* Returns true if the text begins with NAME=, a name being 1..63 bytes of letters, digits and
+ * "_-.". */
 bool stk_named_begins(const char *text);
 
-/* Take the next item from *at and move *at behind it; false at the end of the list. With `all_named` an item reaches to
- * the next comma with a NAME= behind it, so that a text may contain commas; else to the next comma. */
+/* Take the next item from *at and move *at behind it; false at the end of the list. With
+ * `all_named` an item reaches to the next comma with a NAME= behind it, so that a text may contain
+ * commas; else to the next comma. */
 bool stk_named_next(const char **at, bool all_named, struct stk_named *out);
 
 #endif

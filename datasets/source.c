@@ -37,7 +37,8 @@ static int check_kind(struct stk_source *source, stoker_error *error)
 }
 
 /* Clear O_NONBLOCK, or io_uring would return EAGAIN instead of waiting. Set O_NOATIME if allowed,
- * which the kernel permits only to the owner: updating the time costs a twentieth of a small read. */
+ * which the kernel permits only to the owner: updating the time costs a twentieth of a small
+ * read. */
 static bool set_read_flags(int fd)
 {
     return fcntl(fd, F_SETFL, O_NOATIME) == 0 || fcntl(fd, F_SETFL, 0) == 0;

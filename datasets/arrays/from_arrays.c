@@ -1,4 +1,5 @@
-/* from_arrays.c - stoker_dataset_from_arrays(): check what the caller gives, then describe it as a set. */
+/* from_arrays.c - stoker_dataset_from_arrays(): check what the caller gives, then describe it as a
+ * set. */
 #include <assert.h>
 #include <stoker/arrays.h>
 

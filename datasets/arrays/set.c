@@ -239,7 +239,8 @@ void stk_array_set_free(struct stk_array_set *set)
     stk_free(set);
 }
 
-/* Returns true if values() can bring the array: transforms and lengths need parts, and field 0 is gathered. */
+/* Returns true if values() can bring the array: transforms and lengths need parts, and field 0 is
+ * gathered. */
 static bool has_values(const struct stk_array_set *set, uint32_t index, bool beside)
 {
     const struct stk_array *array = &set->arrays[index];

@@ -1,4 +1,5 @@
-/* set.h - a data set of arrays, each in memory or in a file: what stoker_dataset_from_arrays(), npy: and npz: share.
+/* set.h - a data set of arrays, each in memory or in a file: what stoker_dataset_from_arrays(),
+ * npy: and npz: share.
  *
  *   array        in memory, fixed length, numbers, not the first    ──▶ values(): no part
  *   all others   ──▶ a part each: an extent in memory, or in the file at offset + id x row_bytes
@@ -47,16 +48,17 @@ struct stk_array_set {
     void *context;
 };
 
-/* Decide what is a part, and make the data set, which takes the set. ops is one of stk_array_ops. On failure the set
- * stays the caller's. Errors as stoker_dataset_create. */
+/* Decide what is a part, and make the data set, which takes the set. ops is one of stk_array_ops.
+ * On failure the set stays the caller's. Errors as stoker_dataset_create. */
 int stk_array_set_make(stoker_dataset **out, struct stk_array_set *set,
                        const stoker_dataset_ops *ops, stoker_error *error);
 
-/* Decide what is a part. `beside`: field 0 is another one, so that values() may bring any of these. */
+/* Decide what is a part. `beside`: field 0 is another one, so that values() may bring any of
+ * these. */
 void stk_array_set_plan(struct stk_array_set *set, bool beside);
 
-/* Check what a caller of stoker_dataset_from_arrays() gives, and describe it as a set without release(); array_count may be 0.
- * options may be NULL. On failure *out is untouched. */
+/* Check what a caller of stoker_dataset_from_arrays() gives, and describe it as a set without
+ * release(); array_count may be 0. options may be NULL. On failure *out is untouched. */
 int stk_array_set_read(struct stk_array_set **out, const stoker_array *arrays, uint32_t array_count,
                        uint64_t count, const stoker_arrays_options *options, stoker_error *error);
 
@@ -66,7 +68,8 @@ stoker_arrays_options stk_arrays_options_read(const stoker_arrays_options *given
 /* Close the sources, free their paths and all memory, then the set. Does not call release. */
 void stk_array_set_free(struct stk_array_set *set);
 
-/* A set with room for array_count arrays and source_count sources, all zero and closed; NULL: out of memory. */
+/* A set with room for array_count arrays and source_count sources, all zero and closed; NULL: out
+ * of memory. */
 struct stk_array_set *stk_array_set_new(const char *format, uint32_t array_count,
                                         uint32_t source_count);
 

@@ -227,7 +227,8 @@ static int open_file(struct cifar *cifar, const struct stk_opening *opening, con
     return rc;
 }
 
-/* Read the labels of a file. Whole records are read, though a byte of each is wanted: a disk does that faster. */
+/* Read the labels of a file. Whole records are read, though a byte of each is wanted: a disk does
+ * that faster. */
 static int read_labels(const struct cifar *cifar, const struct file *file, uint8_t *records,
                        stoker_error *error)
 {
@@ -268,7 +269,8 @@ static int load_labels(struct cifar *cifar, const struct stk_opening *opening, u
     return rc;
 }
 
-/* Read class names, one per line. They are optional, and come from a file with the right number of names. */
+/* Read class names, one per line. They are optional, and come from a file with the right number of
+ * names. */
 static void load_names(struct cifar *cifar, const char *directory)
 {
     char text[NAMES_TEXT_BYTES] = "";

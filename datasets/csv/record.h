@@ -29,13 +29,13 @@ struct stk_csv_reader {
 int stk_csv_begin(struct stk_csv_reader *reader);
 
 /* Read the next record; skip blank lines. Keep at most `capacity` fields; *count is the number of
- * fields in the record. STOKER_FINISHED: no record is left. STOKER_EFORMAT: a NUL byte or text after
- * a closing quote; STOKER_ETRUNCATED: the file ends within quotes. */
+ * fields in the record. STOKER_FINISHED: no record is left. STOKER_EFORMAT: a NUL byte or text
+ * after a closing quote; STOKER_ETRUNCATED: the file ends within quotes. */
 int stk_csv_next(struct stk_csv_reader *reader, struct stk_csv_field *fields, uint32_t capacity,
                  uint32_t *count);
 
-/* Set the error "PATH: offset O: line L, column C: ..." and return code. field NULL = the whole file;
- * column counts from 1, 0 = the whole record. */
+/* Set the error "PATH: offset O: line L, column C: ..." and return code. field NULL = the whole
+ * file; column counts from 1, 0 = the whole record. */
 int stk_csv_fail(const struct stk_csv_reader *reader, int code, const struct stk_csv_field *field,
                  uint32_t column, const char *format, ...) __attribute__((format(printf, 5, 6)));
 

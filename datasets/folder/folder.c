@@ -3,8 +3,8 @@
  *   spec ──▶ root ──▶ index or scan ──▶ tree ──▶ shape of a row ──▶ codec ──▶ callbacks
  *
  * No file stays open. If the spec does not give the shape of a row, image headers are read at open
- * (image_survey.h); raw rows have the size of most raw files. A file of another shape or size, or one
- * that is not an image, is a bad sample when it is read.
+ * (image_survey.h); raw rows have the size of most raw files. A file of another shape or size, or
+ * one that is not an image, is a bad sample when it is read.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -178,8 +178,8 @@ static bool is_allowed_raw(const struct stk_folder_file *file, const struct open
     return is_raw(file) && file->bytes > 0 && file->bytes <= opening->base.file_bytes_max;
 }
 
-/* Boyer and Moore's majority vote: if more than half of the files have one size, it survives; a second
- * pass counts the survivor. Needs no memory. */
+/* Boyer and Moore's majority vote: if more than half of the files have one size, it survives; a
+ * second pass counts the survivor. Needs no memory. */
 static uint32_t majority_bytes(const struct folder *folder, const struct opening *opening,
                                uint64_t voters)
 {

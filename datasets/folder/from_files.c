@@ -1,4 +1,5 @@
-/* from_files.c - stoker_dataset_from_files(): check what the caller gives, then open it as folders are. */
+/* from_files.c - stoker_dataset_from_files(): check what the caller gives, then open it as folders
+ * are. */
 #include <stoker/files.h>
 
 #include <stdio.h>

@@ -219,7 +219,8 @@ int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t 
     return rc;
 }
 
-/* Add the file `path`, behind the working directory if it is relative, which takes the first `here_bytes` bytes. */
+/* Add the file `path`, behind the working directory if it is relative, which takes the first
+ * `here_bytes` bytes. */
 static int add_path(struct listing *listing, const char *path, size_t here_bytes)
 {
     struct stat status;

@@ -1,4 +1,5 @@
-/* pair_list.h - the files of one folder and all folders below, by key: the name in the folder without its extension. */
+/* pair_list.h - the files of one folder and all folders below, by key: the name in the folder
+ * without its extension. */
 #ifndef STK_DATASETS_FOLDER_PAIR_LIST_H
 #define STK_DATASETS_FOLDER_PAIR_LIST_H
 
@@ -23,14 +24,16 @@ struct stk_pair_list {
     size_t paths_bytes, paths_room;
 };
 
-/* List the regular files of the folder; names that begin with a dot, links, pipes and devices are left out. Memory is at
- * most *bytes_left, which is lowered. On failure there is nothing to free. Errors: those of reading the folder;
- * STOKER_EEMPTY, STOKER_EMISMATCH (two files have one key), STOKER_ELIMIT, STOKER_ENOMEM. */
+/* List the regular files of the folder; names that begin with a dot, links, pipes and devices are
+ * left out. Memory is at most *bytes_left, which is lowered. On failure there is nothing to free.
+ * Errors: those of reading the folder; STOKER_EEMPTY, STOKER_EMISMATCH (two files have one key),
+ * STOKER_ELIMIT, STOKER_ENOMEM. */
 int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t *bytes_left,
                        stoker_error *error);
-/* The files with these paths, in this order; relative ones begin at the working directory. Links are followed. root_bytes is
- * 0: the key is the whole path without its extension. Errors: those of looking at a file; STOKER_EISDIR, STOKER_EFORMAT (no
- * regular file), STOKER_EINVAL (a path is NULL or empty), STOKER_ELIMIT, STOKER_ENOMEM. On failure there is nothing to free. */
+/* The files with these paths, in this order; relative ones begin at the working directory. Links
+ * are followed. root_bytes is 0: the key is the whole path without its extension. Errors: those of
+ * looking at a file; STOKER_EISDIR, STOKER_EFORMAT (no regular file), STOKER_EINVAL (a path is NULL
+ * or empty), STOKER_ELIMIT, STOKER_ENOMEM. On failure there is nothing to free. */
 int stk_pair_list_of(struct stk_pair_list *list, const char *const *paths, uint64_t count,
                      uint64_t *bytes_left, stoker_error *error);
 void stk_pair_list_free(struct stk_pair_list *list); /* all zero is allowed */

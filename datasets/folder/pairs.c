@@ -4,8 +4,8 @@
  *   masks/a/0001.png   ├ key "a/0001": a part each
  *   boxes/a/0001.npy   ┘
  *
- * Files are listed once, at open, and matched by key; those of stoker_dataset_from_files() come in the caller's order. Each
- * read opens its file and closes it.
+ * Files are listed once, at open, and matched by key; those of stoker_dataset_from_files() come in
+ * the caller's order. Each read opens its file and closes it.
  */
 #include "datasets/folder/pairs.h"
 #include "datasets/parameters.h"

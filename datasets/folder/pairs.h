@@ -1,4 +1,5 @@
-/* pairs.h - "folder:images=DIR,masks=DIR,boxes=DIR": one file of each folder is a sample; and lists of files. */
+/* pairs.h - "folder:images=DIR,masks=DIR,boxes=DIR": one file of each folder is a sample; and lists
+ * of files. */
 #ifndef STK_DATASETS_FOLDER_PAIRS_H
 #define STK_DATASETS_FOLDER_PAIRS_H
 

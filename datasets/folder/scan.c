@@ -40,7 +40,8 @@ struct scan {
 
 /* ---- folders to list ------------------------------------------------------------ */
 
-/* Under the lock. Keeps the error of the first path in order, so that every run reports the same. */
+/* Under the lock. Keeps the error of the first path in order, so that every run reports the
+ * same. */
 static void note_error(struct scan *scan, const stoker_error *error)
 {
     if (scan->rc == STOKER_OK || strcmp(error->path, scan->error.path) < 0) {

@@ -7,8 +7,8 @@
  * Order: classes by name, then folders by path, then files by name, each by strcmp, as in
  * torchvision's ImageFolder.
  *
- * Memory: 16 bytes per file, 32 per folder, and their paths with the final 0; up to twice that while
- * scanning.
+ * Memory: 16 bytes per file, 32 per folder, and their paths with the final 0; up to twice that
+ * while scanning.
  */
 #ifndef STK_DATASETS_FOLDER_TREE_H
 #define STK_DATASETS_FOLDER_TREE_H

@@ -20,8 +20,8 @@ static bool begins_with(const char *name, const char *word)
     return strncmp(name, word, strlen(word)) == 0;
 }
 
-/* Images are uint8 with two axes, or three, the last of 1 to 4. The first array, and others with such a name, may be
- * images; "mask" and "seg" are masks. */
+/* Images are uint8 with two axes, or three, the last of 1 to 4. The first array, and others with
+ * such a name, may be images; "mask" and "seg" are masks. */
 static void choose_kind(struct stk_array *array, bool first)
 {
     const bool two = array->rank == 2;
@@ -119,8 +119,9 @@ static int convert(const struct stk_npy_input *input, const struct stk_npy_heade
     return STOKER_OK;
 }
 
-/* Fill *out with the labels, as int64 or float32 in *region, which may take max_bytes. name has STOKER_FIELD_NAME_BYTES
- * bytes. Errors: STOKER_EFORMAT (not one finite number per sample), STOKER_ELIMIT, STOKER_ENOMEM, and those of reading. */
+/* Fill *out with the labels, as int64 or float32 in *region, which may take max_bytes. name has
+ * STOKER_FIELD_NAME_BYTES bytes. Errors: STOKER_EFORMAT (not one finite number per sample),
+ * STOKER_ELIMIT, STOKER_ENOMEM, and those of reading. */
 static int take_labels(struct stk_array *out, struct stk_region *region, const char *name,
                        uint64_t max_bytes, const struct stk_npy_input *input,
                        const struct stk_npy_header *header, stoker_error *error)

@@ -14,12 +14,14 @@ struct stk_npy_wish {
 };
 
 /* Fill *out; arrays that are copied lie in *region. All shapes but labels' are taken as they are.
- * Errors: STOKER_ENOTSUP (element type), STOKER_ELIMIT, STOKER_ENOMEM, STOKER_EFORMAT, and those of reading. */
+ * Errors: STOKER_ENOTSUP (element type), STOKER_ELIMIT, STOKER_ENOMEM, STOKER_EFORMAT, and those of
+ * reading. */
 int stk_npy_take(struct stk_array *out, struct stk_region *region, const struct stk_npy_wish *wish,
                  const struct stk_npy_input *input, const struct stk_npy_header *header,
                  stoker_error *error);
 
-/* STOKER_EMISMATCH unless `header` has as many samples as the first array, which is that of `first`. */
+/* STOKER_EMISMATCH unless `header` has as many samples as the first array, which is that of
+ * `first`. */
 int stk_npy_check_count(const struct stk_npy_input *input, const struct stk_npy_header *header,
                         const struct stk_npy_input *first, uint64_t count, stoker_error *error);
 

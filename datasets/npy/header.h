@@ -24,16 +24,16 @@ struct stk_npy_header {
 
 bool stk_npy_magic(const uint8_t *bytes, size_t size);
 
-/* Parse the first `size` bytes of a file of file_bytes bytes, and compare its length with the header.
- * size is the smaller of file_bytes and STK_NPY_BEGIN_BYTES. path is for messages.
- * Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EOVERSIZE, STOKER_EFORMAT, STOKER_EEMPTY,
- * STOKER_ELIMIT; STOKER_ENOTSUP for other element types and for Fortran order. */
+/* Parse the first `size` bytes of a file of file_bytes bytes, and compare its length with the
+ * header. size is the smaller of file_bytes and STK_NPY_BEGIN_BYTES. path is for messages. Errors:
+ * STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EOVERSIZE, STOKER_EFORMAT, STOKER_EEMPTY, STOKER_ELIMIT;
+ * STOKER_ENOTSUP for other element types and for Fortran order. */
 int stk_npy_parse(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
                   uint64_t file_bytes, const char *path, stoker_error *error);
 
-/* The same for an array that is one sample: it may have no axes, and no entries along the first one. row_bytes is that of
- * one entry, or of the array if it has no axes. `size` may be less than file_bytes: STOKER_ELIMIT if the header is longer
- * than it. */
+/* The same for an array that is one sample: it may have no axes, and no entries along the first
+ * one. row_bytes is that of one entry, or of the array if it has no axes. `size` may be less than
+ * file_bytes: STOKER_ELIMIT if the header is longer than it. */
 int stk_npy_parse_sample(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
                          uint64_t file_bytes, const char *path, stoker_error *error);
 

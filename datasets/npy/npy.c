@@ -1,9 +1,10 @@
-/* npy.c - "npy:X.npy[,Y.npy]", rows and labels, and "npy:x=X.npy,y=Y.npy", any number of named arrays.
+/* npy.c - "npy:X.npy[,Y.npy]", rows and labels, and "npy:x=X.npy,y=Y.npy", any number of named
+ * arrays.
  *
  *   field i of sample s = row_bytes at header_bytes + s x row_bytes of file i
  *
- * Small arrays and labels are read into memory at open; of all others a sample is read when it is needed. Little-endian
- * rows need no codec; a codec swaps the bytes of big-endian ones.
+ * Small arrays and labels are read into memory at open; of all others a sample is read when it is
+ * needed. Little-endian rows need no codec; a codec swaps the bytes of big-endian ones.
  */
 #include <string.h>
 #include <sys/stat.h>

@@ -35,8 +35,8 @@ struct stk_synth_artist {
     void (*draw)(const struct stk_synth_images *images, uint64_t id, void *scratch, uint8_t *row);
 };
 
-/* Open a data set of an artist, which must outlive it. `parameters` follows the question mark of the
- * spec, or is "". Errors: STOKER_ESPEC or STOKER_EINVAL (parameters, split), STOKER_ENOMEM. */
+/* Open a data set of an artist, which must outlive it. `parameters` follows the question mark of
+ * the spec, or is "". Errors: STOKER_ESPEC or STOKER_EINVAL (parameters, split), STOKER_ENOMEM. */
 int stk_synth_images_open(stoker_dataset **out, const struct stk_synth_artist *artist,
                           const char *parameters, const stoker_dataset_options *options,
                           stoker_error *error);

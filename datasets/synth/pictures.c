@@ -3,8 +3,8 @@
  *
  *   (seed, split, id) -> waves of six octaves -> shapes -> noise of a sensor
  *
- * All arithmetic is on integers, so every machine draws the same bytes. A level is 1/256 of a byte's
- * unit. The label is the number of shapes.
+ * All arithmetic is on integers, so every machine draws the same bytes. A level is 1/256 of a
+ * byte's unit. The label is the number of shapes.
  */
 #include <stdbool.h>
 

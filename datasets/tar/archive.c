@@ -62,7 +62,8 @@ static const char *field_of(const char *name)
     return dot == NULL || dot == base || dot[1] == '\0' ? NULL : dot + 1;
 }
 
-/* The number of the extension, of those that a ';' separates, which the text is; UINT32_MAX = none. */
+/* The number of the extension, of those that a ';' separates, which the text is; UINT32_MAX =
+ * none. */
 static uint32_t find_spelling(const char *extensions, const char *text)
 {
     const size_t bytes = strlen(text);
@@ -352,7 +353,8 @@ static int shown_key(const struct stk_tar_group *group)
     return (int)(group->key_bytes < SHOWN_BYTES ? group->key_bytes : SHOWN_BYTES);
 }
 
-/* Decide whether a group is a sample. `last`: its archive ends too early, so that members may be missing. */
+/* Decide whether a group is a sample. `last`: its archive ends too early, so that members may be
+ * missing. */
 static int take_group(struct stk_tar_part *part, struct stk_tar_group *group, bool last)
 {
     const struct stk_tar_wish *wish = part->wish;
@@ -401,7 +403,8 @@ static void begin_archive(struct stk_tar_part *part)
     part->last_group = SIZE_MAX;
 }
 
-/* At the end of an archive: take its samples. *further: another one follows, with keys of its own. */
+/* At the end of an archive: take its samples. *further: another one follows, with keys of its
+ * own. */
 static int end_archive(struct stk_tar_part *part, struct stk_tar_walk *walk, bool *further)
 {
     int rc = take_groups(part, false);

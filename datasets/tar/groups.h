@@ -44,7 +44,8 @@ void stk_tar_groups_free(struct stk_tar_groups *groups); /* all 0 is allowed */
 /* Remove all groups, keep the memory. */
 void stk_tar_groups_clear(struct stk_tar_groups *groups);
 
-/* Find or add the group of a key; *out is valid until the next call. STOKER_ENOMEM, STOKER_ELIMIT. */
+/* Find or add the group of a key; *out is valid until the next call. STOKER_ENOMEM,
+ * STOKER_ELIMIT. */
 int stk_tar_groups_find(struct stk_tar_groups *groups, const char *key, size_t key_bytes,
                         struct stk_tar_group **out);
 

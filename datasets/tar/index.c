@@ -5,9 +5,9 @@
  *                                                             │
  *              one after the other, by this thread ◀──────────┘ anything else
  *
- * Each thread has its share of the memory and its own counts. On any error, such as a damaged archive
- * or too many members, this thread indexes all archives again in order, so that the same error is
- * reported with any number of threads.
+ * Each thread has its share of the memory and its own counts. On any error, such as a damaged
+ * archive or too many members, this thread indexes all archives again in order, so that the same
+ * error is reported with any number of threads.
  */
 #include "datasets/tar/index.h"
 

@@ -1,4 +1,5 @@
-/* tar.c - "tar:DIR/train-{000..099}.tar?fields=jpg,seg.png,txt,cls": samples in tar archives, as WebDataset writes them.
+/* tar.c - "tar:DIR/train-{000..099}.tar?fields=jpg,seg.png,txt,cls": samples in tar archives, as
+ * WebDataset writes them.
  *
  *   spec ──▶ names of archives ──▶ index ──▶ shapes of images ──▶ codecs ──▶ callbacks
  *
@@ -228,7 +229,8 @@ static int choose_row(const struct tar *tar, const struct opening *opening, stru
     return stk_opening_choose_row(&base, &set, &field->row, &field->image);
 }
 
-/* The codecs of images, masks, and arrays that are big-endian; other parts are the field as they are. */
+/* The codecs of images, masks, and arrays that are big-endian; other parts are the field as they
+ * are. */
 static int choose_codecs(struct tar *tar, const struct opening *opening)
 {
     int rc = STOKER_OK;
@@ -270,7 +272,8 @@ static void measure_members(struct tar *tar, const struct opening *opening)
     }
 }
 
-/* Set class_count unless it is given: the largest label + 1, or 0 if a label is negative or over CLASSES_MAX. */
+/* Set class_count unless it is given: the largest label + 1, or 0 if a label is negative or over
+ * CLASSES_MAX. */
 static int count_classes(struct tar *tar, const struct opening *opening)
 {
     int64_t largest = -1;

@@ -5,9 +5,9 @@
  *
  * More zeros, up to any block size, or another archive may follow the zeros that end an archive.
  *
- * Only headers are read, through a window of one page, so that one read serves several small members.
- * A size is checked against the file before it is used, so each step moves forward and the last one
- * ends.
+ * Only headers are read, through a window of one page, so that one read serves several small
+ * members. A size is checked against the file before it is used, so each step moves forward and the
+ * last one ends.
  */
 #include "datasets/tar/walk.h"
 

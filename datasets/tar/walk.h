@@ -36,9 +36,9 @@ void stk_tar_walk_destroy(struct stk_tar_walk *walk); /* NULL is allowed */
  * STOKER_ELIMIT (a name or a PAX header is too long), and those of reading. */
 int stk_tar_walk_next(struct stk_tar_walk *walk, struct stk_tar_member *out, stoker_error *error);
 
-/* At the end of an archive: look for another one in the same file, as `cat` makes them. Sets *further
- * to true if there is one, whose first member is next; false if only zeros follow.
- * Errors: STOKER_EFORMAT (other bytes follow), and those of reading. */
+/* At the end of an archive: look for another one in the same file, as `cat` makes them. Sets
+ * *further to true if there is one, whose first member is next; false if only zeros follow. Errors:
+ * STOKER_EFORMAT (other bytes follow), and those of reading. */
 int stk_tar_walk_further(struct stk_tar_walk *walk, bool *further, stoker_error *error);
 
 /* Read at most 512 bytes of the archive; *out is valid until the next call for this walk. */

@@ -2,8 +2,9 @@
  *
  *   stream    | document 0 | document 1 | ...      see stream.h
  *
- * For packed:, which places documents in rows, and for batches of documents as they are. The index of documents is made at
- * opening. Documents of files that stay open are raw parts; those of the others are read by the codec.
+ * For packed:, which places documents in rows, and for batches of documents as they are. The index
+ * of documents is made at opening. Documents of files that stay open are raw parts; those of the
+ * others are read by the codec.
  */
 #include <inttypes.h>
 #include <stdio.h>

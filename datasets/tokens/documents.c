@@ -1,7 +1,7 @@
 /* documents.c - the index of documents: see stream.h.
  *
- *   X.idx    lengths, offsets and documents are read side by side, in blocks, and checked against each other
- *   marks    the tokens of each file, cut in pieces ──▶ ┌ next ┐ ─▶ each thread: the starts in one piece ─▶ joined in order
+ *   X.idx    lengths, offsets and documents are read side by side, in blocks, and compared
+ *   marks    pieces of files ──▶ ┌ next ┐ ─▶ each thread: starts in one piece ─▶ joined
  *
  * A piece is read with the token before it, since an eos there begins a document here.
  */
@@ -36,7 +36,8 @@ struct finding {
     struct stk_token_range *ranges; /* [piece_count] */
     uint64_t piece_count;
     uint64_t starts_max;
-    /* The first piece that no thread has taken. Relaxed: threads are joined before the results are read. */
+    /* The first piece that no thread has taken. Relaxed: threads are joined before the results are
+     * read. */
     atomic_uint next;
     atomic_uint_fast64_t starts_found; /* relaxed: only a limit */
     pthread_mutex_t lock;              /* guards all below */
@@ -100,8 +101,8 @@ static uint8_t find_marks(const struct stk_tokens *tokens, const uint8_t *at, ui
     return any;
 }
 
-/* Find the starts in `count` tokens, the first of which is number `first` of the stream. *ended: the token before them
- * ended a document. */
+/* Find the starts in `count` tokens, the first of which is number `first` of the stream. *ended:
+ * the token before them ended a document. */
 static int scan_block(struct finding *finding, struct starts *starts, const char *path,
                       const uint8_t *block, uint32_t count, uint64_t first, bool *ended,
                       stoker_error *error)

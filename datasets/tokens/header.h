@@ -1,11 +1,12 @@
 /* header.h - the headers of token files.
  *
- *   llm.c      256 int32: magic, version, tokens, ...       | tokens         20240520 1 uint16, 20240801 7 uint32
- *   X.idx      MMIDIDX\0\0 | version 1 | dtype | sequences | documents | lengths, offsets, documents, modes
+ *   llm.c      256 int32: magic, version, ...       | tokens   20240520 1 uint16, 20240801 7 uint32
+ *   X.idx      MMIDIDX\0\0 | version 1 | dtype | counts | lengths, offsets, documents, modes
  *   .npy       NumPy's, one axis
  *   raw        none
  *
- * Sources: dev/data/data_common.py and llmc/dataloader.h of llm.c; megatron/core/datasets/indexed_dataset.py.
+ * Sources: dev/data/data_common.py and llmc/dataloader.h of llm.c;
+ * megatron/core/datasets/indexed_dataset.py.
  */
 #ifndef STK_DATASETS_TOKENS_HEADER_H
 #define STK_DATASETS_TOKENS_HEADER_H
@@ -23,8 +24,9 @@ struct stk_token_header {
     stoker_dtype dtype;
 };
 
-/* Open the file named file->path, or the X.bin of an X.idx, and check its header: sets all of *file but `first`, and *header. `keep`: leave it open. On failure
- * *file only has its path. Errors as stk_tokens_open(). */
+/* Open the file named file->path, or the X.bin of an X.idx, and check its header: sets all of *file
+ * but `first`, and *header. `keep`: leave it open. On failure *file only has its path. Errors as
+ * stk_tokens_open(). */
 int stk_token_file_open(struct stk_token_file *file, struct stk_token_header *header,
                         const struct stk_tokens_wish *wish, bool keep, stoker_error *error);
 

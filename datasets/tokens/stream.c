@@ -1,9 +1,9 @@
 /* stream.c - see stream.h.
  *
- *   names ─▶ ┌ next ┐ ─▶ each thread: open, read the header ─▶ its file ─▶ at the end: one pass in order
+ *   names ─▶ ┌ next ┐ ─▶ each thread: open, read the header ─▶ its file ─▶ then one pass in order
  *
- * A file that a thread could not open is opened again in that pass, so that the first one's error is reported, whatever
- * the number of threads.
+ * A file that a thread could not open is opened again in that pass, so that the first one's error
+ * is reported, whatever the number of threads.
  */
 #include "datasets/tokens/stream.h"
 
@@ -25,7 +25,8 @@ struct opening {
     struct stk_token_header *headers; /* [file_count] */
     bool *done; /* [file_count]: the file is open. Written by the thread that claimed it */
     const struct stk_tokens_wish *wish;
-    /* The first file that no thread has taken. Relaxed: threads are joined before the results are read. */
+    /* The first file that no thread has taken. Relaxed: threads are joined before the results are
+     * read. */
     atomic_uint next;
 };
 

@@ -1,12 +1,13 @@
 /* stream.h - a set of token files as one numbered stream: for tokens: and for what packs documents.
  *
- *   file     | header | token 0 | token 1 | ... |      llm.c .bin, raw, .npy; Megatron .bin, whose header is X.idx
+ *   file     | header | token 0 | ... |      llm.c .bin, raw, .npy; Megatron .bin with header X.idx
  *   stream   | tokens of file 0 | tokens of file 1 | ...
  *   window   some tokens of one file
  *   document ends at an eos, begins at a bos, or as X.idx says; never crosses into the next file
  *
- * Opening reads one header per file, several at a time, and nothing else: the index of documents is made only by
- * stk_tokens_find_documents(). At most STK_TOKENS_OPEN_MAX files stay open; others are opened for each read.
+ * Opening reads one header per file, several at a time, and nothing else: the index of documents is
+ * made only by stk_tokens_find_documents(). At most STK_TOKENS_OPEN_MAX files stay open; others are
+ * opened for each read.
  *
  * Threads  Immutable once open, and once the documents are found.
  */
@@ -87,25 +88,29 @@ struct stk_token_range {
     uint64_t length; /* tokens; 0 = an empty document */
 };
 
-/* Open all files of a set. On failure *out is all zero. Errors: STOKER_ESPEC (malformed names), STOKER_ENOENT and others of
- * opening, STOKER_EEMPTY (no file, or no token), STOKER_ELIMIT (too many files), STOKER_EMAGIC, STOKER_EFORMAT,
- * STOKER_ETRUNCATED, STOKER_EOVERSIZE (with file and offset), STOKER_EMISMATCH (files differ in dtype), STOKER_ENOMEM. */
+/* Open all files of a set. On failure *out is all zero. Errors: STOKER_ESPEC (malformed names),
+ * STOKER_ENOENT and others of opening, STOKER_EEMPTY (no file, or no token), STOKER_ELIMIT (too
+ * many files), STOKER_EMAGIC, STOKER_EFORMAT, STOKER_ETRUNCATED, STOKER_EOVERSIZE (with file and
+ * offset), STOKER_EMISMATCH (files differ in dtype), STOKER_ENOMEM. */
 int stk_tokens_open(struct stk_tokens *out, const struct stk_tokens_wish *wish,
                     stoker_error *error);
 void stk_tokens_close(struct stk_tokens *tokens); /* all zero is allowed */
 
-/* Map all files. STOKER_ECHANGED (a file changed since it was opened), STOKER_ENOMEM and others of mmap(). */
+/* Map all files. STOKER_ECHANGED (a file changed since it was opened), STOKER_ENOMEM and others of
+ * mmap(). */
 int stk_tokens_map(struct stk_tokens *tokens, stoker_error *error);
 
-/* Read some tokens, as stored, in this thread; range->offset + range->length <= the file's count. STOKER_ECHANGED: a file
- * that is not kept open was written to, or replaced, since it was opened. */
+/* Read some tokens, as stored, in this thread; range->offset + range->length <= the file's count.
+ * STOKER_ECHANGED: a file that is not kept open was written to, or replaced, since it was
+ * opened. */
 int stk_tokens_read(const struct stk_tokens *tokens, const struct stk_token_range *range, void *to,
                     stoker_error *error);
 
-/* Make the index of documents: from X.idx if all files have one and neither eos nor bos is given, else by reading all
- * tokens once, with a few threads. It takes 8 bytes per document, within bytes_max. Only an X.idx has documents without
- * tokens. Errors: STOKER_ESPEC (no eos, bos or X.idx), STOKER_EFORMAT, STOKER_ECORRUPT (an X.idx whose
- * documents are out of order, or beyond its .bin), STOKER_ELIMIT (bytes_max), STOKER_ENOMEM, those of reading. */
+/* Make the index of documents: from X.idx if all files have one and neither eos nor bos is given,
+ * else by reading all tokens once, with a few threads. It takes 8 bytes per document, within
+ * bytes_max. Only an X.idx has documents without tokens. Errors: STOKER_ESPEC (no eos, bos or
+ * X.idx), STOKER_EFORMAT, STOKER_ECORRUPT (an X.idx whose documents are out of order, or beyond its
+ * .bin), STOKER_ELIMIT (bytes_max), STOKER_ENOMEM, those of reading. */
 int stk_tokens_find_documents(struct stk_tokens *tokens, uint64_t bytes_max, stoker_error *error);
 
 /* Document `index` < document_count. */

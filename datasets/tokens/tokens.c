@@ -5,7 +5,8 @@
  *                                           stride | 1 ......|
  *   train    all but the last tokens of the stream, test: the last ones, if test= is given
  *
- * A window lies in one file. Where a sample lies follows from its number: no table of samples is made.
+ * A window lies in one file. Where a sample lies follows from its number: no table of samples is
+ * made.
  */
 #include <assert.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* window.h - from the tokens of a window, as stored, to its fields.
  *
- *   stored        t0 t1 t2 | t3 t4 t5          one read of `length` tokens, one more if there are targets
+ *   stored        t0 t1 t2 | t3 t4 t5          one read of `length` tokens, and one for targets
  *   tokens, inputs  0 .. length - 1            targets  1 .. length
- *   positions     0  1  2    0  1  2           a document that began before the window counts from its first token here
+ *   positions     0  1  2    0  1  2           from the first token of the document in the window
  *   documents     0  0  0    1  1  1           counted in the window
- *   document_ids  7  7  7    8  8  8           counted in the stream: they need the index of documents
- *   cu_seqlens    0 3 6                        varying: where documents begin, then the length; max_seqlen 3
+ *   document_ids  7  7  7    8  8  8           in the stream: needs the index of documents
+ *   cu_seqlens    0 3 6                        varying: where documents begin, and the end
  */
 #ifndef STK_DATASETS_TOKENS_WINDOW_H
 #define STK_DATASETS_TOKENS_WINDOW_H

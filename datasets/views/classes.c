@@ -1,4 +1,5 @@
-/* classes.c - count the samples of each class: see classes.h; and the view that draws all classes equally often. */
+/* classes.c - count the samples of each class: see classes.h; and the view that draws all classes
+ * equally often. */
 #include "datasets/views/classes.h"
 
 #include <string.h>

@@ -11,8 +11,8 @@ struct stk_view_classes {
     uint64_t count;   /* largest label + 1 */
 };
 
-/* Read all labels. STOKER_EINVAL: there are none, they are no classes, or one is negative; STOKER_ELIMIT: one is not
- * below STK_VIEW_CLASSES_MAX; STOKER_ENOMEM. */
+/* Read all labels. STOKER_EINVAL: there are none, they are no classes, or one is negative;
+ * STOKER_ELIMIT: one is not below STK_VIEW_CLASSES_MAX; STOKER_ENOMEM. */
 int stk_view_classes_count(struct stk_view_classes *classes, const struct stk_view_making *making,
                            const stoker_dataset *dataset);
 void stk_view_classes_free(struct stk_view_classes *classes); /* all zero is allowed */

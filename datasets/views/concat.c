@@ -1,10 +1,11 @@
 /* concat.c - a view of several data sets, one after the other.
  *
  *   ids     0 .. n0-1 | n0 .. n0+n1-1 | ...          sources[i].end
- *   files   of source 0, then its directory if it needs a number, | of source 1, ...     sources[i].first_file
+ *   files   of source 0, its directory if numbered, | of source 1, ...  sources[i].first_file
  *
- * Paths are relative to a directory. If the data sets have one and the same, it is the view's; if they have several,
- * each is a file of the view, which the paths' extents name: STOKER_DIRECTORY_OF_FILE.
+ * Paths are relative to a directory. If the data sets have one and the same, it is the view's; if
+ * they have several, each is a file of the view, which the paths' extents name:
+ * STOKER_DIRECTORY_OF_FILE.
  */
 #include "datasets/views/view.h"
 #include <fcntl.h>

@@ -25,8 +25,8 @@ static const char *form_of(char text[FORM_BYTES], const stoker_field_info *field
     return text;
 }
 
-/* The first axis whose lengths must agree: not that of a varying length, and not height and width of images of any
- * size. */
+/* The first axis whose lengths must agree: not that of a varying length, and not height and width
+ * of images of any size. */
 static uint32_t first_axis(const stoker_field_info *a, const stoker_field_info *b)
 {
     return a->varies ? 1 : a->pixels_max > 0 && b->pixels_max > 0 ? 2 : 0;

@@ -32,7 +32,8 @@ static bool is_blank(uint8_t byte)
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/* Find the text of the next number: it starts at *begin, and *at moves behind it. Returns its bytes, 0 at the end. */
+/* Find the text of the next number: it starts at *begin, and *at moves behind it. Returns its
+ * bytes, 0 at the end. */
 static size_t next_text(const struct reading *reading, size_t *at, size_t *begin)
 {
     const uint8_t *bytes = reading->bytes;

@@ -1,4 +1,5 @@
-/* mix.c - a view of several data sets, one after the other, with the plan of an order in which each has its share.
+/* mix.c - a view of several data sets, one after the other, with the plan of an order in which each
+ * has its share.
  *
  * The ids are those of a concat. The order is the loader's: sampler/mix.h.
  */

@@ -44,7 +44,8 @@ static int take_term(const struct opening *opening, const char **rest, double *w
     return STOKER_OK;
 }
 
-/* Go through all terms, and open them if there is room. *rest is then at the end, or at the '?' before parameters. */
+/* Go through all terms, and open them if there is room. *rest is then at the end, or at the '?'
+ * before parameters. */
 static int take_terms(struct opening *opening, const char **rest)
 {
     for (uint32_t i = 0;; i++, ++*rest) {

@@ -2,8 +2,8 @@
  *
  *   folder:DIR?test=0.1&weighted=balanced ──▶ open folder:DIR ──▶ split ──▶ balance
  *
- * With test=, the split (of the options or the spec) names a side of it, and the format opens its first split. Without,
- * the format gets the split.
+ * With test=, the split (of the options or the spec) names a side of it, and the format opens its
+ * first split. Without, the format gets the split.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ static int refuse_value(const struct opening *opening, int code, const char *val
     return stk_refuse_spec(opening->error, code, "\"%.64s\": %s", value, what);
 }
 
-/* Choose the split of the spec or of the options, which must agree if both give one. The format gets it, unless the spec
- * has test=. */
+/* Choose the split of the spec or of the options, which must agree if both give one. The format
+ * gets it, unless the spec has test=. */
 static int choose_split(struct opening *opening)
 {
     const char *asked = opening->options.split;

@@ -11,7 +11,8 @@
 #include "loader/base/struct_size.h"
 #include "loader/dataset/dataset.h"
 
-/* ---- callbacks -------------------------------------------------------------------------------- */
+/* ---- callbacks
+ * -------------------------------------------------------------------------------- */
 
 /* The files are named so that a loader notices when they change. */
 static int describe(const void *self, stoker_dataset_info *out)
@@ -105,7 +106,8 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .destroy = destroy,
                                         .lengths = lengths };
 
-/* ---- checks ----------------------------------------------------------------------------------- */
+/* ---- checks
+ * ----------------------------------------------------------------------------------- */
 
 static int find_source(struct stk_packed *packed, const struct stk_view_making *making)
 {
@@ -170,7 +172,8 @@ static int check_packing(const stoker_packing *packing, const struct stk_view_ma
     return STOKER_OK;
 }
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life
+ * --------------------------------------------------------------------------------------- */
 
 static const char *long_text(stoker_long_documents how)
 {

@@ -1,4 +1,5 @@
-/* packed.h - a data set of rows that are packed from the documents of another: see stoker_dataset_pack().
+/* packed.h - a data set of rows that are packed from the documents of another: see
+ * stoker_dataset_pack().
  *
  *   packed_fit.c     which row each document of a block lies in
  *   packed_rows.c    the table of all rows
@@ -7,9 +8,10 @@
  *   packed.c         checks, callbacks and life
  *   packed_spec.c    packed:LENGTH:(SPEC)?...
  *
- * A row is gathered from several extents, while a part of a sample is one extent. So rows are made (stoker_dataset_ops.make):
- * a worker reads the documents with pread, one after the other, straight into the row. Rows that are to be read in one
- * piece, by many reads in flight, are packed into shards once.
+ * A row is gathered from several extents, while a part of a sample is one extent. So rows are made
+ * (stoker_dataset_ops.make): a worker reads the documents with pread, one after the other, straight
+ * into the row. Rows that are to be read in one piece, by many reads in flight, are packed into
+ * shards once.
  */
 #ifndef STK_DATASETS_VIEWS_PACKED_H
 #define STK_DATASETS_VIEWS_PACKED_H
@@ -37,8 +39,9 @@ struct stk_packed {
 
 /* ---- packed_read.c ---- */
 
-/* Write the tokens of row `row` as stored, without padding, to `tokens`, and where its documents begin, and at the end
- * the number of tokens, to starts[0..count + 1), where count = first[row + 1] - first[row]. */
+/* Write the tokens of row `row` as stored, without padding, to `tokens`, and where its documents
+ * begin, and at the end the number of tokens, to starts[0..count + 1), where count = first[row + 1]
+ * - first[row]. */
 int stk_packed_read(const struct stk_packed *packed, uint64_t row, void *tokens, int32_t *starts,
                     stoker_error *error);
 
@@ -54,8 +57,8 @@ bool stk_packed_fits(stoker_dtype dtype, int64_t value);
 void stk_packed_describe_field(const struct stk_packed *packed, uint32_t bit,
                                stoker_field_info *out);
 
-/* Fill all fields: rows[i] is that of bits[i]. `tokens` are `length` elements as stored, padding included. STOKER_EFORMAT:
- * one does not fit the type. */
+/* Fill all fields: rows[i] is that of bits[i]. `tokens` are `length` elements as stored, padding
+ * included. STOKER_EFORMAT: one does not fit the type. */
 int stk_packed_fill(const struct stk_packed *packed, const void *tokens, const int32_t *starts,
                     uint32_t count, stoker_row *rows, stoker_error *error);
 

@@ -166,7 +166,8 @@ void stk_packed_pad(const struct stk_packed *packed, void *tokens, uint64_t from
     fill(tokens, packed->stored, packed->packing.padding, from, packed->packing.length);
 }
 
-/* ---- fields ----------------------------------------------------------------------------------- */
+/* ---- fields
+ * ----------------------------------------------------------------------------------- */
 
 /* Each token's successor in its document; the last one's and padding's is `ignored`. */
 static void write_targets(const struct stk_packed *packed, const void *tokens,

@@ -33,8 +33,8 @@ static void unmark(struct stk_fit *fit, uint32_t room)
     }
 }
 
-/* The least marked room that is at least `room`; NONE if there is none. Climbs until a word has a later bit, then
- * descends to its first. */
+/* The least marked room that is at least `room`; NONE if there is none. Climbs until a word has a
+ * later bit, then descends to its first. */
 static uint32_t least_from(const struct stk_fit *fit, uint32_t room)
 {
     uint32_t at = room;
@@ -132,7 +132,8 @@ uint32_t stk_fit_pack(struct stk_fit *fit, const uint32_t *lengths, uint32_t cou
     return rows;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life
+ * -------------------------------------------------------------------------------------- */
 
 static bool has_all(const struct stk_fit *fit)
 {

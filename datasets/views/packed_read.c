@@ -1,7 +1,7 @@
 /* packed_read.c - the tokens of a row.
  *
- * Of a document in a raw part just the bytes of the row are read. One that must be decoded, or is made, is read as a whole
- * into memory of its own.
+ * Of a document in a raw part just the bytes of the row are read. One that must be decoded, or is
+ * made, is read as a whole into memory of its own.
  */
 #include <assert.h>
 #include <inttypes.h>

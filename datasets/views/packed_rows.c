@@ -1,7 +1,8 @@
 /* packed_rows.c - see packed_rows.h.
  *
- *   lengths of all documents ──▶ number of items ──▶ for each block: lengths ──▶ items ──▶ row of each ──▶ table
- *        survey()                                       items_of_block()          packed_fit.c   write_rows()
+ *   lengths of all documents ──▶ number of items      survey()
+ *   for each block: lengths ──▶ items                 items_of_block()
+ *   items ──▶ row of each ──▶ table                   packed_fit.c, write_rows()
  */
 #include "datasets/views/packed_rows.h"
 
@@ -133,7 +134,8 @@ static int grow_rows(struct packing *packing, uint64_t more)
     return STOKER_OK;
 }
 
-/* Append the rows of a block, whose items begin at number `begin`. Items keep their order in a row. */
+/* Append the rows of a block, whose items begin at number `begin`. Items keep their order in a
+ * row. */
 static void write_rows(struct packing *packing, uint64_t begin, uint32_t row_count)
 {
     struct stk_packed_rows *rows = packing->rows;

@@ -1,4 +1,5 @@
-/* packed_spec.c - packed:LENGTH:(SPEC)?block=65536&long=split&fields=tokens,positions&dtype=int32 */
+/* packed_spec.c -
+ * packed:LENGTH:(SPEC)?block=65536&long=split&fields=tokens,positions&dtype=int32 */
 #include "datasets/formats.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static int refuse_packing(stoker_error *error, const char *what, const char *at)
     return stk_refuse_spec(error, STOKER_ESPEC, "packed: %s, not \"%.60s\"", what, at);
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values
+ * ------------------------------------------------------------------------------------ */
 
 static const struct word *find(const struct word *words, size_t count, struct stk_spec_text text)
 {
@@ -126,7 +128,8 @@ static int read_parameters(stoker_packing *packing, struct texts *texts, const c
     return rc == STOKER_OK ? read_texts(packing, texts, error) : rc;
 }
 
-/* ---- the spec ------------------------------------------------------------------------------------ */
+/* ---- the spec
+ * ------------------------------------------------------------------------------------ */
 
 /* The number before ":(". */
 static bool read_length(uint64_t *out, const char *rest, const char *colon)

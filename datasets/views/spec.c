@@ -2,7 +2,8 @@
  *
  *   folder:DIR?channels=3&test=0.1&seed=5   ──▶   folder:DIR?channels=3   and   test=0.1, seed=5
  *
- * Parameters begin at the last '?', unless a ')' follows: then they belong to what is in parentheses.
+ * Parameters begin at the last '?', unless a ')' follows: then they belong to what is in
+ * parentheses.
  */
 #include "datasets/views/spec.h"
 

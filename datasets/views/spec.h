@@ -1,4 +1,5 @@
-/* spec.h - the pieces of a spec that name views: what lies in parentheses, and the parameters that every spec takes. */
+/* spec.h - the pieces of a spec that name views: what lies in parentheses, and the parameters that
+ * every spec takes. */
 #ifndef STK_DATASETS_VIEWS_SPEC_H
 #define STK_DATASETS_VIEWS_SPEC_H
 
@@ -18,20 +19,20 @@ struct stk_spec_text {
     size_t bytes;
 };
 
-/* Cut "(SPEC)" off the beginning of *rest, which then begins behind it. Parentheses inside must match. Returns false if
- * *rest does not begin so: then nothing is changed. */
+/* Cut "(SPEC)" off the beginning of *rest, which then begins behind it. Parentheses inside must
+ * match. Returns false if *rest does not begin so: then nothing is changed. */
 bool stk_spec_operand(const char **rest, struct stk_spec_text *operand);
 
 /* Open a data set in parentheses. `format` is for messages. */
 int stk_spec_open(stoker_dataset **out, struct stk_spec_text operand, const char *format,
                   const stoker_dataset_options *options, stoker_error *error);
 
-/* Read a file of sample ids, text or .npy, of at most max_bytes. *ids, of which there is at least one, is
- * freed by stk_free().
+/* Read a file of sample ids, text or .npy, of at most max_bytes. *ids, of which there is at least
+ * one, is freed by stk_free().
  *   text   numbers between blanks and line breaks; '#' begins a comment that ends with its line
  *   .npy   integers on one axis, or a second one of length 1
- * Errors: those of opening and reading, STOKER_EFORMAT (with the offset of the number), STOKER_EEMPTY,
- * STOKER_ELIMIT, STOKER_ENOTSUP (other NumPy types), STOKER_ENOMEM. */
+ * Errors: those of opening and reading, STOKER_EFORMAT (with the offset of the number),
+ * STOKER_EEMPTY, STOKER_ELIMIT, STOKER_ENOTSUP (other NumPy types), STOKER_ENOMEM. */
 int stk_id_file_read(uint64_t **ids, uint64_t *count, const char *path, uint64_t max_bytes,
                      stoker_error *error);
 
@@ -49,9 +50,10 @@ struct stk_spec_wish {
     bool format_reads_test; /* then it is not in `test` */
 };
 
-/* Take these parameters out of a spec: *wish gets them, and `plain`, which has room for the whole spec, gets the rest.
- * `keeps` says which keys the format reads by itself; they stay in `plain`, and only `seed` is also in *wish. NULL = none.
- * STOKER_ESPEC: a key is given twice or its value is too long. */
+/* Take these parameters out of a spec: *wish gets them, and `plain`, which has room for the whole
+ * spec, gets the rest. `keeps` says which keys the format reads by itself; they stay in `plain`,
+ * and only `seed` is also in *wish. NULL = none. STOKER_ESPEC: a key is given twice or its value is
+ * too long. */
 int stk_spec_take(struct stk_spec_wish *wish, char *plain, const char *spec,
                   bool (*keeps)(const char *rest, const char *key), const char *rest,
                   stoker_error *error);

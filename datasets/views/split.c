@@ -1,11 +1,12 @@
 /* split.c - a view of one side of a random split.
  *
- *   permutation   | test side          | training side                     |      of the ids, or of each class
+ *   permutation   | test side          | training side         |   of the ids, or of each class
  *                 0                    test samples                  count
  *
- * The share of the test side is a fraction of 2^64, so that every machine computes the same number of samples.
- * Stratified, class c has round(share x samples of classes 0..c) - round(share x samples of classes 0..c-1) test
- * samples: within one sample of its share, and all together as many as without classes.
+ * The share of the test side is a fraction of 2^64, so that every machine computes the same number
+ * of samples. Stratified, class c has round(share x samples of classes 0..c) - round(share x
+ * samples of classes 0..c-1) test samples: within one sample of its share, and all together as many
+ * as without classes.
  */
 #include <assert.h>
 #include <math.h>
@@ -113,8 +114,8 @@ static void mark_class(struct strata *strata, uint64_t number, uint64_t begin, u
     }
 }
 
-/* Move a test sample from or to the largest class that allows it, until the total is right: the rule for at least one
- * sample on either side. */
+/* Move a test sample from or to the largest class that allows it, until the total is right: the
+ * rule for at least one sample on either side. */
 static uint64_t apportion(struct strata *strata, uint64_t share, uint64_t all)
 {
     const struct stk_view_classes *classes = strata->classes;

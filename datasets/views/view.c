@@ -117,7 +117,8 @@ static int lengths(const void *self, uint32_t field, const uint64_t *ids, uint32
     return rc;
 }
 
-/* The generator stays keyed by the view's id: a sample that comes twice in a view may be made in two ways. */
+/* The generator stays keyed by the view's id: a sample that comes twice in a view may be made in
+ * two ways. */
 static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
                 stoker_error *error)
 {
@@ -329,7 +330,8 @@ static uint64_t find_fingerprint(const void *self)
     return key;
 }
 
-/* A file that changed between the opening of its data set and of the view has changed for the view, too. */
+/* A file that changed between the opening of its data set and of the view has changed for the view,
+ * too. */
 static void keep_stamps(stoker_dataset *dataset, const struct stk_view *view)
 {
     for (uint32_t i = 0; i < view->source_count; i++) {

@@ -2,7 +2,8 @@
  *
  *   id of the view ──▶ take_run ──▶ (source, ids of the source) ──▶ its callbacks
  *
- * A kind of view (select, split, ...) fills in how ids map; view.c alone calls the wrapped data sets.
+ * A kind of view (select, split, ...) fills in how ids map; view.c alone calls the wrapped data
+ * sets.
  */
 #ifndef STK_DATASETS_VIEWS_VIEW_H
 #define STK_DATASETS_VIEWS_VIEW_H
@@ -30,7 +31,8 @@ struct stk_view {
     stoker_dataset_ops ops;
     stoker_dataset_info info; /* what describe() answers; begins as that of source 0 */
 
-    /* Map the first of `count` >= 1 ids to ids of one source: up to STK_VIEW_RUN_MAX of them. Returns their number. */
+    /* Map the first of `count` >= 1 ids to ids of one source: up to STK_VIEW_RUN_MAX of them.
+     * Returns their number. */
     uint32_t (*take_run)(const struct stk_view *view, const uint64_t *ids, uint32_t count,
                          uint64_t *mapped, const struct stk_view_source **source);
 
@@ -43,8 +45,8 @@ struct stk_view {
     char *description;              /* concat, mix: owned; else NULL */
     stoker_field_info *fields; /* concat, mix: [info.field_count]; else NULL = those of source 0 */
 
-    /* Some sources make their samples; some read them. If both are true the view makes all: it reads those of the latter in
-     * make(), one by one. */
+    /* Some sources make their samples; some read them. If both are true the view makes all: it
+     * reads those of the latter in make(), one by one. */
     bool makes;
     bool reads;
     uint32_t source_count;
@@ -61,12 +63,14 @@ struct stk_view_making {
 int stk_view_refuse(const struct stk_view_making *making, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Make a view of `count` data sets, which it holds from now on. Its info is that of the first, without hints that a map
- * of ids breaks (dense, rows). Errors: STOKER_EINVAL, STOKER_ELIMIT (too deep), STOKER_ENOMEM. */
+/* Make a view of `count` data sets, which it holds from now on. Its info is that of the first,
+ * without hints that a map of ids breaks (dense, rows). Errors: STOKER_EINVAL, STOKER_ELIMIT (too
+ * deep), STOKER_ENOMEM. */
 int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
                   stoker_dataset *const *datasets, uint32_t count);
 
-/* Make the data set of a complete view, or free the view. `key` is a hash of the view's parameters. */
+/* Make the data set of a complete view, or free the view. `key` is a hash of the view's
+ * parameters. */
 int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
                     struct stk_view *view, uint64_t key);
 
@@ -83,12 +87,14 @@ void stk_view_use_ids(struct stk_view *view, uint64_t *ids, uint64_t count);
 /* Fold a word into a hash of parameters. */
 uint64_t stk_view_mix(uint64_t key, uint64_t word);
 
-/* Make the view's samples those of source 0, then those of source 1, and so on: fields, classes, ids, files and
- * description. On failure the view is half made, and the caller frees it. Errors: as stoker_dataset_concat(). */
+/* Make the view's samples those of source 0, then those of source 1, and so on: fields, classes,
+ * ids, files and description. On failure the view is half made, and the caller frees it. Errors: as
+ * stoker_dataset_concat(). */
 int stk_view_join(const struct stk_view_making *making, struct stk_view *view);
 
-/* Check that all sources of a view have the same fields, and set view->fields: as in source 0, with the longest length, the
- * most pixels and the most classes of all. STOKER_EMISMATCH: the message names the field, and how it differs. */
+/* Check that all sources of a view have the same fields, and set view->fields: as in source 0, with
+ * the longest length, the most pixels and the most classes of all. STOKER_EMISMATCH: the message
+ * names the field, and how it differs. */
 int stk_view_join_fields(struct stk_view *view, const struct stk_view_making *making);
 
 #endif

@@ -1,7 +1,8 @@
 /* directory.c - read the central directory of a zip archive: see zip.h and PKWARE's APPNOTE 6.3.
  *
- * The archive must be a single file that begins with a local header, and its directory must reach to its end record:
- * nothing may lie in between. Sizes come from the directory; local headers only say where the data begin.
+ * The archive must be a single file that begins with a local header, and its directory must reach
+ * to its end record: nothing may lie in between. Sizes come from the directory; local headers only
+ * say where the data begin.
  */
 #include "datasets/zip/zip.h"
 

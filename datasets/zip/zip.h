@@ -32,14 +32,16 @@ struct stk_zip {
     char *names;
 };
 
-/* Read the central directory and the local header of each member. Folders are left out. On failure there is nothing
- * to free. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT, STOKER_EEMPTY; STOKER_ELIMIT over the limits
- * above; STOKER_ENOTSUP: encrypted, in several files, or packed by another method than deflate. */
+/* Read the central directory and the local header of each member. Folders are left out. On failure
+ * there is nothing to free. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT,
+ * STOKER_EEMPTY; STOKER_ELIMIT over the limits above; STOKER_ENOTSUP: encrypted, in several files,
+ * or packed by another method than deflate. */
 int stk_zip_open(struct stk_zip *zip, const struct stk_source *source, stoker_error *error);
 void stk_zip_close(struct stk_zip *zip); /* all zero is allowed */
 
-/* Unpack a deflated member into memory and verify its checksum; the caller unmaps *out. Errors: STOKER_ELIMIT over
- * max_bytes, STOKER_ECORRUPT, STOKER_ENOMEM; STOKER_ENOTSUP in a build without libdeflate. */
+/* Unpack a deflated member into memory and verify its checksum; the caller unmaps *out. Errors:
+ * STOKER_ELIMIT over max_bytes, STOKER_ECORRUPT, STOKER_ENOMEM; STOKER_ENOTSUP in a build without
+ * libdeflate. */
 int stk_zip_unpack(const struct stk_zip_member *member, const struct stk_source *source,
                    uint64_t max_bytes, struct stk_region *out, stoker_error *error);
 

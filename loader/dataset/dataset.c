@@ -20,7 +20,8 @@ static int refuse_set(stoker_error *error, int code, const char *name, const cha
     return stk_refuse_spec(error, code, "%s: %s", name, what);
 }
 
-/* A class index is an int64, so a set that describes classes without such a label contradicts itself. */
+/* A class index is an int64, so a set that describes classes without such a label contradicts
+ * itself. */
 static bool label_is_consistent(const stoker_dataset_ops *ops, const stoker_dataset_info *info)
 {
     if (ops->field != NULL || info->label_dtype == STOKER_DTYPE_INT64)

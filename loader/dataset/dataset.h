@@ -7,7 +7,7 @@
  *   read.c         one sample, read in the calling thread
  *   lengths.c      the lengths of a field that varies, without reading
  *   stamps.c       files that changed since they were opened
- *   identity.c     a number by which a resume token knows it; the files and places of all its samples
+ *   identity.c     hashes by which a resume token and other processes know it
  *
  * The pipeline calls dataset->ops->locate(dataset->self, ...) directly, once per span.
  */
@@ -44,8 +44,8 @@ struct stoker_dataset {
     struct stk_field *fields;            /* info.field_count of them */
     struct stk_part_fields *part_fields; /* info.part_count of them */
     struct stk_stamps stamps;            /* taken from its open files */
-    /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views (stoker/views.h); NULL = all have the
-     * same weight. Returns 0 or a stoker_err < 0. */
+    /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views
+     * (stoker/views.h); NULL = all have the same weight. Returns 0 or a stoker_err < 0. */
     int (*weights)(const void *self, const uint64_t *ids, uint32_t count, double *out);
     bool cheap_rows;                /* see stk_format; of a view: all its sources have it */
     const struct stk_mix_plan *mix; /* sampler/mix.h; set by the view. NULL = one source */
@@ -53,13 +53,14 @@ struct stoker_dataset {
     int32_t label;                  /* the field that info.label_dtype is about; -1 = none */
     _Atomic uint32_t references;    /* owners: the caller, each view and each loader of it */
     _Atomic uint64_t fingerprint;   /* 0 = not computed yet: see identity.h */
-    /* Returns the fingerprint. Set by views, whose sources take long to fingerprint; any thread may call
-     * it. NULL = info.fingerprint. */
+    /* Returns the fingerprint. Set by views, whose sources take long to fingerprint; any thread may
+     * call it. NULL = info.fingerprint. */
     uint64_t (*find_fingerprint)(const void *self);
 };
 
-/* Ask for all fields and check them: sets info, fields, part_fields, row_bytes and label. Returns 0 or an error that
- * *error explains; what is allocated then is freed by stk_dataset_free_fields(). */
+/* Ask for all fields and check them: sets info, fields, part_fields, row_bytes and label. Returns 0
+ * or an error that *error explains; what is allocated then is freed by
+ * stk_dataset_free_fields(). */
 int stk_dataset_take_fields(stoker_dataset *dataset, stoker_error *error);
 void stk_dataset_free_fields(stoker_dataset *dataset);
 

@@ -106,7 +106,8 @@ static bool is_name(const char *name)
            name[strspn(name, allowed)] == '\0';
 }
 
-/* Set bytes and entry_bytes; false if an axis is empty, the type unknown or the product too large. */
+/* Set bytes and entry_bytes; false if an axis is empty, the type unknown or the product too
+ * large. */
 static bool measure(struct stk_field *field)
 {
     const stoker_field_info *info = &field->info;

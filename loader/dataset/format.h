@@ -12,8 +12,8 @@
 struct stk_format {
     const char *name; /* the word before the colon; lower case */
 
-    /* Open the part of the spec after the colon. options is never NULL, complete and checked. *error is filled in
-     * on failure; error may be NULL. */
+    /* Open the part of the spec after the colon. options is never NULL, complete and checked.
+     * *error is filled in on failure; error may be NULL. */
     int (*open)(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                 stoker_error *error);
 
@@ -21,12 +21,13 @@ struct stk_format {
      * NULL = no path does. */
     bool (*recognise)(const char *path);
 
-    /* Returns true if the format itself reads parameter `key` ("split", "test", "seed", ...) of the part of the spec after
-     * the colon, which views would read for any other format. NULL = it reads none of them. */
+    /* Returns true if the format itself reads parameter `key` ("split", "test", "seed", ...) of the
+     * part of the spec after the colon, which views would read for any other format. NULL = it
+     * reads none of them. */
     bool (*keeps)(const char *rest, const char *key);
 
-    /* A row costs little more than a copy of its stored bytes, which the page cache keeps: cache AUTO keeps no other
-     * copy. */
+    /* A row costs little more than a copy of its stored bytes, which the page cache keeps: cache
+     * AUTO keeps no other copy. */
     bool cheap_rows;
 };
 
@@ -36,8 +37,9 @@ extern const struct stk_format *const stk_formats[]; /* ends with NULL */
 typedef int stk_open_plain(stoker_dataset **out, const char *spec,
                            const stoker_dataset_options *options, stoker_error *error);
 
-/* Take the parameters of views (split, test, seed, stratified, weighted) out of a spec, open the rest by open_plain, and
- * wrap it. `rest` is the part of the spec after the name of `format`; for a path, the spec and NULL. */
+/* Take the parameters of views (split, test, seed, stratified, weighted) out of a spec, open the
+ * rest by open_plain, and wrap it. `rest` is the part of the spec after the name of `format`; for a
+ * path, the spec and NULL. */
 int stk_views_open(stoker_dataset **out, const char *spec, const struct stk_format *format,
                    const char *rest, const stoker_dataset_options *options,
                    stk_open_plain *open_plain, stoker_error *error);

@@ -83,8 +83,8 @@ static void add_fields(struct stk_identity *identity, const stoker_dataset *data
     }
 }
 
-/* A part in the memory of this process, or made from its id, has bytes that other processes cannot look at. An empty one
- * has none. */
+/* A part in the memory of this process, or made from its id, has bytes that other processes cannot
+ * look at. An empty one has none. */
 static bool add_part(struct stk_identity *identity, const stoker_dataset *dataset,
                      const stoker_part *part)
 {
@@ -178,8 +178,8 @@ static void add_names(struct stk_identity *content, const stoker_dataset *datase
     }
 }
 
-/* Returns true if a sample is identified by its bytes: it is in memory, and its data set has no file that it could
- * also be read from. */
+/* Returns true if a sample is identified by its bytes: it is in memory, and its data set has no
+ * file that it could also be read from. */
 static bool only_in_memory(const stoker_extent *extent, const stoker_dataset_info *info)
 {
     return extent->memory != NULL && info->file_count == 0;
@@ -255,7 +255,8 @@ static void add_some_samples(struct stk_identity *content, const stoker_dataset 
 
 struct stk_fingerprint stk_fingerprint_of(const stoker_dataset *dataset)
 {
-    /* Stored in the data set; racing threads compute the same value. Both halves 0 = not computed yet. */
+    /* Stored in the data set; racing threads compute the same value. Both halves 0 = not computed
+     * yet. */
     _Atomic uint64_t *const kept = &((stoker_dataset *)dataset)->fingerprint;
     uint64_t both = atomic_load_explicit(kept, memory_order_relaxed);
     if (both == 0) {

@@ -1,11 +1,14 @@
 /* identity.h - hashes by which two data sets are the same.
  *
- *   fingerprint   a resume token knows its data set, moved or copied, by the form (format, count, fields) and the content:
- *                 its own fingerprint, name and size of its files, and of up to 65,536 samples, evenly spread, label, tag
- *                 (a checksum, with shards) and place; for a few of those in memory, the bytes. No file is read: 60,000
- *                 files take about 2 ms, once per data set, at the first state or resume
- *   identity      processes share memory, where a wrong answer would deliver wrong bytes: the files themselves (device,
- *                 inode, size, times of the last change of content and status), and the place of every part of every sample
+ * Fingerprint: a resume token knows its data set, moved or copied, by the form (format, count,
+ * fields) and the content: its own fingerprint, name and size of its files, and of up to 65,536
+ * samples, evenly spread, label, tag (a checksum, with shards) and place; for a few of those in
+ * memory, the bytes. No file is read: 60,000 files take about 2 ms, once per data set, at the first
+ * state or resume.
+ *
+ * Identity: processes share memory, where a wrong answer would deliver wrong bytes. It names the
+ * files themselves (device, inode, size, times of the last change of content and status), and the
+ * place of every part of every sample.
  */
 #ifndef STK_DATASET_IDENTITY_H
 #define STK_DATASET_IDENTITY_H
@@ -23,8 +26,8 @@ struct stk_identity {
 void stk_identity_add(struct stk_identity *identity, uint64_t word);
 void stk_identity_add_text(struct stk_identity *identity, const char *text); /* NULL is allowed */
 
-/* Returns true if *out identifies the data set. False: some samples do not lie in files, so that nothing is known
- * about them here. Locates all samples: 20 ns each. */
+/* Returns true if *out identifies the data set. False: some samples do not lie in files, so that
+ * nothing is known about them here. Locates all samples: 20 ns each. */
 bool stk_identity_of(const stoker_dataset *dataset, struct stk_identity *out);
 
 struct stk_fingerprint {

@@ -102,7 +102,8 @@ static int copy_given(stoker_dataset_options *options, const stoker_dataset_opti
     return 0;
 }
 
-/* The format named by the spec, whose part after the colon becomes *rest; NULL = none, and *rest is the spec. */
+/* The format named by the spec, whose part after the colon becomes *rest; NULL = none, and *rest is
+ * the spec. */
 static const struct stk_format *format_of_spec(const char *spec, const char **rest)
 {
     const size_t name_bytes = strcspn(spec, ":");

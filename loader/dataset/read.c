@@ -67,7 +67,8 @@ static const stoker_codec *codec_of(const stoker_part *part)
     return part->codec == NULL ? &stk_codec_raw : part->codec;
 }
 
-/* Read the sample from one of the data set's open files. A verified sample needs no check for a changed file. */
+/* Read the sample from one of the data set's open files. A verified sample needs no check for a
+ * changed file. */
 static int bytes_from_file(const stoker_dataset *dataset, const stoker_part *part, void *to,
                            struct stk_place *place, stoker_error *error)
 {

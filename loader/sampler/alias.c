@@ -1,12 +1,13 @@
 /* alias.c - see alias.h.
  *
- * With n ids, masses times n, and columns as high as the sum of masses, the columns hold exactly all of it. An id with
- * less than a column is small, any other is large. Each step closes the column of a small id with a part of a large
- * one, which may become small by that:
+ * With n ids, masses times n, and columns as high as the sum of masses, the columns hold exactly
+ * all of it. An id with less than a column is small, any other is large. Each step closes the
+ * column of a small id with a part of a large one, which may become small by that:
  *
  *   column i   | own mass of i | rest: mass of a large id |
  *
- * In integers nothing is left over: when there is no small id any more, each large one fills its own column.
+ * In integers nothing is left over: when there is no small id any more, each large one fills its
+ * own column.
  */
 #include "loader/sampler/alias.h"
 

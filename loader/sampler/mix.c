@@ -170,7 +170,8 @@ static const struct stk_sampler_order *order_of(const struct stk_mix *mix,
     return order;
 }
 
-/* The ids of those of n <= BLOCK targets that lie in the epoch of target `first`; *done gets their bits. */
+/* The ids of those of n <= BLOCK targets that lie in the epoch of target `first`; *done gets their
+ * bits. */
 static void map_alike(const struct stk_mix *mix, struct stk_mix_cursor *cursor,
                       const struct target *targets, uint32_t n, uint32_t first, uint64_t *done,
                       uint64_t *ids)

@@ -1,11 +1,13 @@
-/* mix.h - the order of a mix of several sources: which source a position takes, and which of its samples.
+/* mix.h - the order of a mix of several sources: which source a position takes, and which of its
+ * samples.
  *
- *   position of the mix ──course, quota──▶ (source, n-th of it) ──▶ its epoch n / count ──sampler──▶ sample id
+ *   position of the mix ──course, quota──▶ (source, n) ──▶ epoch n / count ──sampler──▶ sample id
  *
- * Positions count from the start of the run: epoch x length + position in the epoch. Each source has a permutation of its
- * own for each of its own epochs; without shuffle it comes in order.
+ * Positions count from the start of the run: epoch x length + position in the epoch. Each source
+ * has a permutation of its own for each of its own epochs; without shuffle it comes in order.
  *
- * Threads   A mix is immutable once made, but for its course (course.h): any number of threads. A cursor belongs to one.
+ * Threads   A mix is immutable once made, but for its course (course.h): any number of threads. A
+ *           cursor belongs to one.
  */
 #ifndef STK_SAMPLER_MIX_H
 #define STK_SAMPLER_MIX_H
@@ -21,7 +23,8 @@
 struct stk_mix_plan {
     uint32_t source_count;
     uint64_t length; /* positions in an epoch */
-    /* [source_count] the ids of source i are those below id_ends[i], and not below id_ends[i - 1] */
+    /* [source_count] the ids of source i are those below id_ends[i], and not below id_ends[i -
+     * 1] */
     const uint64_t *id_ends;
     struct stk_course course; /* from position 0 */
 };
@@ -59,8 +62,9 @@ struct stk_mix_cursor;
 struct stk_mix_cursor *stk_mix_cursor_make(const struct stk_mix *mix);
 void stk_mix_cursor_free(struct stk_mix_cursor *cursor); /* NULL is allowed */
 
-/* ids[i] = the sample at position first + i * stride of an epoch, for i < n. Returns 0; STOKER_ELIMIT: the run is over 2^62
- * samples long; STOKER_ENOMEM: a leg that was added later needs longer frames. Then *error is filled in. */
+/* ids[i] = the sample at position first + i * stride of an epoch, for i < n. Returns 0;
+ * STOKER_ELIMIT: the run is over 2^62 samples long; STOKER_ENOMEM: a leg that was added later needs
+ * longer frames. Then *error is filled in. */
 int stk_mix_ids(const struct stk_mix *mix, struct stk_mix_cursor *cursor, uint64_t epoch,
                 uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error);
 

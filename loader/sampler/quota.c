@@ -1,9 +1,10 @@
 /* quota.c - see quota.h.
  *
- * Points at which a source's due samples are whole numbers are walked through without division. `at` is such a point in
- * positions from the edge, rounded up, and `over` by how much it was rounded, in 1 / part of a position:
+ * Points at which a source's due samples are whole numbers are walked through without division.
+ * `at` is such a point in positions from the edge, rounded up, and `over` by how much it was
+ * rounded, in 1 / part of a position:
  *
- *   point z / part positions from the edge ──▶ at = ceil(z / part), over = at x part - z ──▶ next: z + sum
+ *   point z / part positions from it ──▶ at = ceil(z / part), over = at x part - z; then z + sum
  */
 #include "loader/sampler/quota.h"
 
@@ -38,7 +39,8 @@ enum stk_quota_fault stk_quota_check(const double *weights, uint32_t count, uint
     return STK_QUOTA_FINE;
 }
 
-/* Returns true if weight x scale is a whole number, but for the rounding of a decimal number to a double. */
+/* Returns true if weight x scale is a whole number, but for the rounding of a decimal number to a
+ * double. */
 static bool is_whole(double weight, double scale, uint64_t *whole)
 {
     const double scaled = weight * scale;
@@ -72,7 +74,8 @@ static uint64_t cut_all(struct stk_quota *quota, const double *weights, int shif
     return sum;
 }
 
-/* Parts are weights x 2^s, cut, with the largest s for which they surely add up to at most 2^62: as in alias.c. */
+/* Parts are weights x 2^s, cut, with the largest s for which they surely add up to at most 2^62: as
+ * in alias.c. */
 static void take_bits(struct stk_quota *quota, const double *weights)
 {
     double most = 0.0;
@@ -171,7 +174,8 @@ static struct point point_after_edge(const struct stk_quota *quota,
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Positions of a frame count from 1 here. Sources in lists are 1 + their number; NONE ends a list. */
+/* Positions of a frame count from 1 here. Sources in lists are 1 + their number; NONE ends a
+ * list. */
 struct stk_quota_plan {
     uint16_t *due;       /* [frame_length + 1] samples whose windows end at a position: a list */
     uint16_t *starting;  /* [frame_length + 1] sources whose next window begins there: a list */
@@ -288,8 +292,9 @@ static uint16_t heap_take(struct stk_quota_plan *plan, uint32_t *size)
     return first;
 }
 
-/* Enter the windows that reach across the edge by their ends, and count the later ones by theirs. Returns the fractions
- * that are due, summed: samples to take before the edge. *last becomes the last end of a window that reaches across. */
+/* Enter the windows that reach across the edge by their ends, and count the later ones by theirs.
+ * Returns the fractions that are due, summed: samples to take before the edge. *last becomes the
+ * last end of a window that reaches across. */
 static uint32_t survey_edge(const struct stk_quota *quota, const struct stk_quota_edge *edge,
                             struct stk_quota_plan *plan, uint32_t *last)
 {
@@ -399,7 +404,8 @@ static void open_window(const struct stk_quota *quota, struct stk_quota_plan *pl
     await(plan, source);
 }
 
-/* Enter what the frame has to begin with: the last source first, so that the first one is found first. */
+/* Enter what the frame has to begin with: the last source first, so that the first one is found
+ * first. */
 static void begin_sources(const struct stk_quota *quota, const struct stk_quota_frame *frame)
 {
     struct stk_quota_plan *plan = frame->plan;
@@ -421,8 +427,8 @@ static void begin_sources(const struct stk_quota *quota, const struct stk_quota_
     }
 }
 
-/* Open the windows that begin at a position. If a source still waits, its sample must come at this position: then its next
- * window opens after that. Returns 1 + that source, or NONE. */
+/* Open the windows that begin at a position. If a source still waits, its sample must come at this
+ * position: then its next window opens after that. Returns 1 + that source, or NONE. */
 static uint16_t open_windows(const struct stk_quota *quota, struct stk_quota_plan *plan,
                              uint32_t position)
 {

@@ -16,8 +16,9 @@ enum { FEW_POSITIONS = 4 };
 
 #define ORDER_STREAM UINT64_C(0x73616d706c6572) /* "sampler": keeps these keys apart from others */
 
-/* Hash one half, then map it to [0, size) by multiplication (Lemire, "Fast random integer generation in an
- * interval", 2019): only the high bits, the well-mixed ones, count. The bias is below size / 2^32. */
+/* Hash one half, then map it to [0, size) by multiplication (Lemire, "Fast random integer
+ * generation in an interval", 2019): only the high bits, the well-mixed ones, count. The bias is
+ * below size / 2^32. */
 static inline uint32_t round_value(uint32_t half, uint32_t key, uint32_t size)
 {
     uint32_t h = (half ^ key) * 0x9E3779B1U;
@@ -32,8 +33,8 @@ static inline uint32_t add_modulo(uint32_t a, uint32_t b, uint32_t size)
     return wrapped < sum ? wrapped : sum; /* the smaller of the two: a vector minimum */
 }
 
-/* All rounds over a block, then its ids. Returns how many of them are past the end. The inner loops have no branches and
- * vectorise. */
+/* All rounds over a block, then its ids. Returns how many of them are past the end. The inner loops
+ * have no branches and vectorise. */
 static inline __attribute__((always_inline)) uint32_t walk_block_body(
     const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left, uint32_t *right,
     uint64_t *ids)

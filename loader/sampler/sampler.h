@@ -55,9 +55,9 @@ void stk_sampler_init(struct stk_sampler *sampler, uint64_t count, uint64_t seed
 void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
                        struct stk_sampler_order *order);
 
-/* ids[i] = the sample at position first + i * stride, modulo length, of the order's epoch, for i < n. Returns 0, or an
- * error of the caller's own order (then *error is filled in, and the ids are unusable); without one it cannot fail, and
- * error may be NULL. */
+/* ids[i] = the sample at position first + i * stride, modulo length, of the order's epoch, for i <
+ * n. Returns 0, or an error of the caller's own order (then *error is filled in, and the ids are
+ * unusable); without one it cannot fail, and error may be NULL. */
 __attribute__((warn_unused_result)) int stk_sampler_ids(const struct stk_sampler *sampler,
                                                         const struct stk_sampler_order *order,
                                                         uint64_t first, uint64_t stride, uint32_t n,
@@ -67,8 +67,8 @@ __attribute__((warn_unused_result)) int stk_sampler_ids(const struct stk_sampler
 void stk_sampler_shuffled(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
                           uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids);
 
-/* ids[i] = the sample at positions[i], each < count, for i < n; of a sampler that shuffles. The two arrays may be the
- * same. */
+/* ids[i] = the sample at positions[i], each < count, for i < n; of a sampler that shuffles. The two
+ * arrays may be the same. */
 void stk_sampler_map(const struct stk_sampler *sampler, const struct stk_sampler_order *order,
                      const uint64_t *positions, uint32_t n, uint64_t *ids);
 
