@@ -35,7 +35,7 @@ static uint32_t part_of(const stoker_trainer *trainer, uint32_t left)
     return left < most ? left : most;
 }
 
-static void add(stoker_evaluation *sum, const struct stk_loss *loss)
+static void add_loss(stoker_evaluation *sum, const struct stk_loss *loss)
 {
     sum->loss_sum += loss->loss_sum;
     sum->correct += loss->correct;
@@ -64,7 +64,7 @@ static int evaluate_parts(stoker_trainer *trainer, const stoker_batch *batch,
         if (rc != STOKER_OK)
             return rc;
         if (sum != NULL)
-            add(sum, &loss);
+            add_loss(sum, &loss);
         done += count;
     }
     return STOKER_OK;
@@ -103,7 +103,7 @@ static int collect(stoker_trainer *trainer)
         return stk_refuse_option(&trainer->error, STOKER_EINVAL,
                                  "%llu labels of the evaluated batches are out of range",
                                  (unsigned long long)bad_labels);
-    add(&trainer->evaluated, &loss);
+    add_loss(&trainer->evaluated, &loss);
     return STOKER_OK;
 }
 
@@ -120,7 +120,7 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
     uint64_t bad_labels = 0; /* those of this rank were found before */
     rc = stk_trainer_sum_loss(trainer, STK_MEET_EVALUATE, rc, &all, &bad_labels, &trainer->error);
     if (rc == STOKER_OK)
-        add(sum, &all);
+        add_loss(sum, &all);
     trainer->evaluated = (stoker_evaluation){ 0 };
     return rc;
 }

@@ -23,7 +23,7 @@ struct reading {
     stoker_error *error;
 };
 
-static int refuse(const struct reading *reading, int code, const char *name, const char *why)
+static int refuse_tensor(const struct reading *reading, int code, const char *name, const char *why)
 {
     struct stk_place place = STK_NOWHERE;
     place.path = reading->path;
@@ -48,13 +48,14 @@ static int check_parameters(const struct reading *reading, const struct stk_para
     for (uint32_t i = 0; i < count; i++) {
         const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, parameters[i].name);
         if (tensor == NULL)
-            return refuse(reading, STOKER_EMISMATCH, parameters[i].name, "missing in the file");
+            return refuse_tensor(reading, STOKER_EMISMATCH, parameters[i].name,
+                                 "missing in the file");
         if (!stk_holds_floats(tensor->dtype))
-            return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
-                          "not of type F32, F16, BF16 or F64");
+            return refuse_tensor(reading, STOKER_EMISMATCH, parameters[i].name,
+                                 "not of type F32, F16, BF16 or F64");
         if (!shape_is(tensor, &parameters[i]))
-            return refuse(reading, STOKER_EMISMATCH, parameters[i].name,
-                          "another shape than in the model");
+            return refuse_tensor(reading, STOKER_EMISMATCH, parameters[i].name,
+                                 "another shape than in the model");
     }
     return STOKER_OK;
 }
@@ -87,9 +88,9 @@ static int check_nothing_more(const struct reading *reading)
         const char *name = reading->set->tensors[i].name;
         if (!is_tracked(name) && !names_one(model->parameters, model->parameter_count, name) &&
             !names_one(model->statistics, model->statistic_count, name))
-            return refuse(reading, STOKER_EMISMATCH, name, "not in the model");
+            return refuse_tensor(reading, STOKER_EMISMATCH, name, "not in the model");
     }
-    return refuse(reading, STOKER_EMISMATCH, "tensors", "not as many as the model has");
+    return refuse_tensor(reading, STOKER_EMISMATCH, "tensors", "not as many as the model has");
 }
 
 static int check_weights(const struct reading *reading)
@@ -195,9 +196,9 @@ static const struct stk_named_tensor *find_row(const struct reading *reading, co
 {
     const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, name);
     if (tensor == NULL)
-        *rc = refuse(reading, STOKER_EMISMATCH, name, "missing in the state");
+        *rc = refuse_tensor(reading, STOKER_EMISMATCH, name, "missing in the state");
     else if (tensor->dtype != dtype || tensor->rank != 1 || tensor->shape[0] != length)
-        *rc = refuse(reading, STOKER_EMISMATCH, name, "wrong type or length");
+        *rc = refuse_tensor(reading, STOKER_EMISMATCH, name, "wrong type or length");
     else
         return tensor;
     return NULL;
@@ -224,7 +225,7 @@ static int check_counters(const struct reading *reading, struct stk_progress *pr
     const char *why = stk_counters_read(&counters, progress);
     const uint64_t world_size = reading->trainer->peers->world_size; /* each makes one of them */
     progress->group_passes = (progress->group_batches + world_size - 1) / world_size;
-    return why == NULL ? STOKER_OK : refuse(reading, STOKER_EFORMAT, STK_NAME_COUNTERS, why);
+    return why == NULL ? STOKER_OK : refuse_tensor(reading, STOKER_EFORMAT, STK_NAME_COUNTERS, why);
 }
 
 static int check_arenas(const struct reading *reading, const struct stk_progress *progress)
@@ -255,7 +256,7 @@ static int check_schedule(const struct reading *reading)
         "the schedule of the checkpoint; this run has %s, which would change the rate: keep "
         "the length, or start a new schedule from the weights alone (--weights)",
         ours.text);
-    return refuse(reading, STOKER_EMISMATCH, theirs, why);
+    return refuse_tensor(reading, STOKER_EMISMATCH, theirs, why);
 }
 
 static int check_state(const struct reading *reading, struct stk_progress *progress,
@@ -265,8 +266,9 @@ static int check_state(const struct reading *reading, struct stk_progress *progr
     const char *optimizer = stk_note_find(reading->set, STK_NOTE_OPTIMIZER);
     int rc = STOKER_OK;
     if (optimizer == NULL || strcmp(optimizer, ours) != 0)
-        return refuse(reading, STOKER_EMISMATCH, optimizer == NULL ? "no optimizer" : optimizer,
-                      "the state of another optimizer");
+        return refuse_tensor(reading, STOKER_EMISMATCH,
+                             optimizer == NULL ? "no optimizer" : optimizer,
+                             "the state of another optimizer");
     rc = check_schedule(reading);
     if (rc == STOKER_OK)
         rc = check_counters(reading, progress);
@@ -311,8 +313,8 @@ static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *check
     struct stk_progress progress = trainer->progress;
     const struct stk_named_tensor *loader_tensor = NULL;
     if (!checkpoint->has_state)
-        return refuse(&reading, STOKER_EMISMATCH, "checkpoint",
-                      "has weights only, no state to continue from");
+        return refuse_tensor(&reading, STOKER_EMISMATCH, "checkpoint",
+                             "has weights only, no state to continue from");
     int rc = check_weights(&reading);
     if (rc != STOKER_OK)
         return rc;

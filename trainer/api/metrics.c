@@ -9,8 +9,8 @@
 #include "trainer/api/options.h"
 #include "trainer/api/peers.h"
 
-static void take(stoker_trainer *trainer, const struct stk_update_state *state,
-                 const struct stk_step_metrics *metrics)
+static void count_metrics(stoker_trainer *trainer, const struct stk_update_state *state,
+                          const struct stk_step_metrics *metrics)
 {
     struct stk_progress *const progress = &trainer->progress;
     struct stk_unread *const unread = &trainer->unread;
@@ -30,7 +30,7 @@ static int read_device(stoker_trainer *trainer, struct stk_step_metrics *metrics
         trainer->stage[trainer->stage_count - 1]; /* has the loss */
     const int rc = last->ops->device->read_state(last->backend, &state, metrics, error);
     if (rc == STOKER_OK)
-        take(trainer, &state, metrics);
+        count_metrics(trainer, &state, metrics);
     return rc;
 }
 

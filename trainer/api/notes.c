@@ -31,7 +31,7 @@ static bool is_good(const char *key, const char *value)
 }
 
 /* Returns the note with that key, or an unused one, or NULL. */
-static struct stk_note *place_of(struct stk_notes *notes, const char *key)
+static struct stk_note *find_note(struct stk_notes *notes, const char *key)
 {
     for (uint32_t i = 0; i < notes->count; i++)
         if (strcmp(notes->note[i].key, key) == 0)
@@ -48,7 +48,7 @@ int stoker_trainer_set_note(stoker_trainer *trainer, const char *key, const char
             "a note needs UTF-8, a key of 1 to %d bytes that does not start with "
             "\"stoker.\", and a value of at most %d bytes",
             STK_NOTE_KEY_MAX, STK_NOTE_VALUE_MAX);
-    struct stk_note *const place = place_of(&trainer->notes, key);
+    struct stk_note *const place = find_note(&trainer->notes, key);
     if (place == NULL)
         return stk_refuse_option(error, STOKER_ELIMIT, "more than %d notes", STK_TRAINER_NOTES_MAX);
     const bool is_new = place->key == NULL;

@@ -331,7 +331,7 @@ int stk_trainer_read_backend(struct stk_trainer_settings *out, const char *given
     return out->ops == NULL ? unknown(name, error) : STOKER_OK;
 }
 
-/* "cpu,cuda:1": the back ends before and after the seam. */
+/* "cpu,cuda:1": the back ends before and after the cut. */
 static int read_two_backends(struct stk_trainer_settings *out, const char *given,
                              stoker_error *error)
 {

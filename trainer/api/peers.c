@@ -93,7 +93,7 @@ struct summing {
 };
 
 /* A stk_pass_sums.add. */
-static void add(void *context, double *values, uint32_t count)
+static void add_values(void *context, double *values, uint32_t count)
 {
     struct summing *const summing = context;
     if (summing->rc == STOKER_OK)
@@ -176,7 +176,7 @@ static int run_shared_pass(stoker_trainer *trainer, struct stk_pass *pass,
         group.first = group.first || trainer->peers->rank != 0;
     const stoker_model *const model = trainer->model;
     struct summing summing = { .trainer = trainer };
-    const struct stk_pass_sums sums = { .add = add, .context = &summing };
+    const struct stk_pass_sums sums = { .add = add_values, .context = &summing };
     if (trainer->settings.sync_batch_norm)
         pass->sums = &sums;
     else

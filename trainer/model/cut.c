@@ -102,19 +102,19 @@ static int32_t shifted(int32_t tensor, uint32_t first)
     return tensor < 0 ? tensor : tensor - (int32_t)first;
 }
 
-static struct stk_layer seam_at(const struct stk_layer *layer, uint32_t input)
+static struct stk_layer cut_at(const struct stk_layer *layer, uint32_t input)
 {
-    struct stk_layer seam = { .kind = STK_SEAM,
-                              .input = input,
-                              .in = layer->out,
-                              .out = layer->out,
-                              .flattened = layer->flattened,
-                              .weight = -1,
-                              .bias = -1,
-                              .running_mean = -1,
-                              .running_var = -1 };
-    (void)snprintf(seam.name, sizeof(seam.name), "%s", layer->name);
-    return seam;
+    struct stk_layer cut = { .kind = STK_CUT,
+                             .input = input,
+                             .in = layer->out,
+                             .out = layer->out,
+                             .flattened = layer->flattened,
+                             .weight = -1,
+                             .bias = -1,
+                             .running_mean = -1,
+                             .running_var = -1 };
+    (void)snprintf(cut.name, sizeof(cut.name), "%s", layer->name);
+    return cut;
 }
 
 /* Copies layers [begin, end) of the network, renumbered by layers_before. */
@@ -167,7 +167,7 @@ static int make_first(stoker_model **out, const stoker_model *network, uint32_t 
     const int rc = make_stage(out, layers + 2);
     if (rc != STOKER_OK)
         return rc;
-    (*out)->layers[layers + 1] = seam_at(&network->layers[layers], layers);
+    (*out)->layers[layers + 1] = cut_at(&network->layers[layers], layers);
     return copy_layers(*out, network, 0, layers + 1);
 }
 
@@ -177,7 +177,7 @@ static int make_second(stoker_model **out, const stoker_model *network, uint32_t
     if (rc != STOKER_OK)
         return rc;
     (*out)->layers_before = layers;
-    (*out)->layers[0] = seam_at(&network->layers[layers], 0);
+    (*out)->layers[0] = cut_at(&network->layers[layers], 0);
     return copy_layers(*out, network, layers + 1, network->layer_count);
 }
 

@@ -1,8 +1,8 @@
 /* cut.h - a network cut in two at one value, so that each half can run on a device of its own.
  *
  *   network   input | layer 1 ... layer K | layer K + 1 ... loss
- *   first     input | layer 1 ... layer K | seam
- *   second                           seam | layer K + 1 ... loss
+ *   first     input | layer 1 ... layer K | cut
+ *   second                           cut | layer K + 1 ... loss
  *
  * Each half is a model whose parameters start at offset 0: the network's arena is the first half's followed by the
  * second's. */

@@ -24,7 +24,7 @@ static const char *const kind_names[] = {
     [STK_ADD] = "add",
     [STK_SOFTMAX_CROSS_ENTROPY] = "cross entropy",
     [STK_MSE] = "mse",
-    [STK_SEAM] = "seam",
+    [STK_CUT] = "cut",
 };
 
 const char *stk_layer_kind_name(enum stk_layer_kind kind)
@@ -48,7 +48,7 @@ struct stk_shape_text stk_shape_text(struct stk_shape shape)
 
 /* ---- errors ---- */
 
-static int fail(stoker_model *model, int code, const char *what)
+static int fail_model(stoker_model *model, int code, const char *what)
 {
     assert(model->error.code == 0);
     return stk_refuse_option(&model->error, code, "%s", what);
@@ -65,7 +65,7 @@ int stk_model_fail(stoker_model *model, const struct stk_draft *draft, int code,
     va_start(arguments, format);
     (void)vsnprintf(what + used, sizeof(what) - (size_t)used, format, arguments);
     va_end(arguments);
-    return fail(model, code, what);
+    return fail_model(model, code, what);
 }
 
 const stoker_error *stoker_model_error(const stoker_model *model)
@@ -147,7 +147,7 @@ int stk_model_begin(stoker_model *model, struct stk_draft *draft, enum stk_layer
     (void)snprintf(what, sizeof(what), "layer %" PRIu32 " (%s): its name must be 1 to 63 of %s",
                    model->layer_count, stk_layer_kind_name(kind), "[A-Za-z0-9_.-]");
     if (!is_name(name))
-        return fail(model, STOKER_EINVAL, what);
+        return fail_model(model, STOKER_EINVAL, what);
 
     memset(draft, 0, sizeof(*draft));
     struct stk_layer *layer = &draft->layer;
@@ -355,7 +355,7 @@ int stoker_model_from(stoker_model *model, const char *layer)
                    is_name(layer) ? layer : "?",
                    model->closed ? " after the loss" : ": there is no such layer");
     if (model->closed || index == UINT32_MAX)
-        return fail(model, STOKER_EINVAL, what);
+        return fail_model(model, STOKER_EINVAL, what);
     model->next_input = index;
     return STOKER_OK;
 }

@@ -28,7 +28,7 @@ enum stk_layer_kind {
     STK_ADD,
     STK_SOFTMAX_CROSS_ENTROPY,
     STK_MSE,
-    STK_SEAM /* replaces the input or the loss of a stage if another device has the layers before or after it */
+    STK_CUT /* replaces the input or the loss of a stage if another device has the layers before or after it */
 };
 
 /* One sample; rank 1: h = w = 1, c = features. Rank 2 (h, w) has c = 1. */

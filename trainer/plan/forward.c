@@ -179,7 +179,7 @@ void stk_write_end(struct stk_writer *writer)
     const struct stk_node *node = &writer->graph->nodes[writer->graph->count - 1];
     const struct stk_node *in = &writer->graph->nodes[node->in];
     struct stk_plan *plan = writer->plan;
-    struct stk_op *op = stk_writer_op(writer, STK_OP_SEAM, node->layer);
+    struct stk_op *op = stk_writer_op(writer, STK_OP_CUT, node->layer);
     op->x = stk_writer_value(writer, node->in);
     plan->output = op->x;
     if (!plan->options.train)
@@ -187,13 +187,13 @@ void stk_write_end(struct stk_writer *writer)
     op->dx = stk_writer_buffer(writer, (struct stk_content){ .bytes_per_sample = in->bytes,
                                                              .layer = in->out_layer,
                                                              .gradient = true });
-    plan->seam_gradient = op->dx;
+    plan->cut_gradient = op->dx;
     writer->gradient[node->in] = op->dx;
 }
 
 void stk_write_beginning(struct stk_writer *writer)
 {
-    struct stk_op *op = stk_writer_op(writer, STK_OP_SEAM, 0);
+    struct stk_op *op = stk_writer_op(writer, STK_OP_CUT, 0);
     op->dy = writer->gradient[0];
-    writer->plan->seam_gradient = op->dy;
+    writer->plan->cut_gradient = op->dy;
 }

@@ -87,7 +87,7 @@ static void add_nodes(struct stk_graph *graph, const uint32_t *source, const uin
 static void find_readers(struct stk_graph *graph, bool train)
 {
     struct stk_node *nodes = graph->nodes;
-    nodes[0].wants_gradient = train && nodes[0].kind == STK_SEAM; /* needed by the stage before */
+    nodes[0].wants_gradient = train && nodes[0].kind == STK_CUT; /* needed by the stage before */
     for (uint32_t n = 1; n < graph->count; n++) {
         struct stk_node *node = &nodes[n];
         nodes[node->in].last_reader = n;

@@ -8,8 +8,8 @@ static bool keeps_samples(const struct stk_writer *writer)
 {
     const struct stk_node *nodes = writer->graph->nodes;
     const bool pauses =
-        writer->plan->options.train && nodes[writer->graph->count - 1].kind == STK_SEAM;
-    return nodes[0].kind != STK_SEAM && (stk_is_narrow(writer->plan->storage) || pauses);
+        writer->plan->options.train && nodes[writer->graph->count - 1].kind == STK_CUT;
+    return nodes[0].kind != STK_CUT && (stk_is_narrow(writer->plan->storage) || pauses);
 }
 
 static void write_forward_pass(struct stk_writer *writer)
@@ -24,7 +24,7 @@ static void write_forward_pass(struct stk_writer *writer)
             if (n + 1 < writer->graph->count)
                 stk_write_forward(writer, n, false, train && last);
     }
-    if (writer->graph->nodes[writer->graph->count - 1].kind == STK_SEAM)
+    if (writer->graph->nodes[writer->graph->count - 1].kind == STK_CUT)
         stk_write_end(writer);
     else
         stk_write_loss(writer);
@@ -51,7 +51,7 @@ static void write_backward_pass(struct stk_writer *writer)
             if (n + 1 < writer->graph->count && writer->graph->nodes[n].wants_gradient)
                 stk_write_backward(writer, n);
     }
-    if (writer->graph->nodes[0].kind == STK_SEAM)
+    if (writer->graph->nodes[0].kind == STK_CUT)
         stk_write_beginning(writer);
 }
 

@@ -19,7 +19,7 @@ int stk_operations_write(struct stk_plan *plan, const struct stk_graph *graph,
 void stk_write_cast(struct stk_writer *writer);
 void stk_write_forward(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows);
 void stk_write_loss(struct stk_writer *writer);
-/* Seams: a first stage ends by handing on its value and taking the gradient; a second hands the gradient back. */
+/* Cuts: a first stage ends by handing on its value and taking the gradient; a second hands the gradient back. */
 void stk_write_end(struct stk_writer *writer);
 void stk_write_beginning(struct stk_writer *writer);
 

@@ -12,8 +12,8 @@
 #include "trainer/plan/precision.h"
 #include "trainer/plan/recompute.h"
 
-static int check(const stoker_model *model, const struct stk_plan_options *options,
-                 stoker_error *error)
+static int check_options(const stoker_model *model, const struct stk_plan_options *options,
+                         stoker_error *error)
 {
     if (model->error.code != 0)
         return stk_refuse_option(error, STOKER_EINVAL, "the model has an error: %s",
@@ -32,7 +32,7 @@ static int check(const stoker_model *model, const struct stk_plan_options *optio
     return STOKER_OK;
 }
 
-static void clear(struct stk_plan *plan)
+static void clear_plan(struct stk_plan *plan)
 {
     stk_free(plan->ops);
     stk_free(plan->buffers);
@@ -40,7 +40,7 @@ static void clear(struct stk_plan *plan)
                                .options = plan->options,
                                .storage = plan->storage,
                                .sample_bytes = plan->sample_bytes,
-                               .seam_gradient = STK_NO_BUFFER };
+                               .cut_gradient = STK_NO_BUFFER };
 }
 
 /* Writes operations, buffers and lives for that number of segments, in place of those the plan had. */
@@ -49,7 +49,7 @@ static int write(struct stk_plan *plan, const struct stk_graph *graph, uint32_t 
     struct stk_plan_options options = plan->options;
     struct stk_recompute recompute;
     options.checkpoint_segments = segments;
-    clear(plan);
+    clear_plan(plan);
     int rc = stk_recompute_choose(&recompute, graph, &options);
     if (rc != STOKER_OK)
         return rc;
@@ -107,7 +107,7 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
                   const struct stk_plan_options *options, stoker_error *error)
 {
     memset(plan, 0, sizeof(*plan));
-    int rc = check(model, options, error);
+    int rc = check_options(model, options, error);
     if (rc != STOKER_OK)
         return rc;
     plan->model = model;
@@ -115,8 +115,7 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
     plan->storage = stk_is_narrow(options->storage) ? options->storage : STOKER_DTYPE_FLOAT32;
     plan->sample_bytes =
         stk_shape_elements(model->layers[0].out) *
-        stoker_dtype_bytes(model->layers[0].kind == STK_SEAM ? plan->storage
-                                                             : STOKER_DTYPE_FLOAT32);
+        stoker_dtype_bytes(model->layers[0].kind == STK_CUT ? plan->storage : STOKER_DTYPE_FLOAT32);
     rc = make(plan);
     if (rc == STOKER_OK)
         return STOKER_OK;
@@ -126,13 +125,13 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
 
 void stk_plan_cut(const struct stk_plan *plan, struct stk_plan halves[2])
 {
-    uint32_t seam = 0;
-    while (seam < plan->op_count && plan->ops[seam].kind != STK_OP_SEAM)
-        seam++;
+    uint32_t cut = 0;
+    while (cut < plan->op_count && plan->ops[cut].kind != STK_OP_CUT)
+        cut++;
     halves[0] = *plan;
-    halves[0].op_count = seam;
+    halves[0].op_count = cut;
     halves[1] = *plan;
-    halves[1].ops += seam < plan->op_count ? seam + 1 : seam;
+    halves[1].ops += cut < plan->op_count ? cut + 1 : cut;
     halves[1].op_count -= (uint32_t)(halves[1].ops - plan->ops);
 }
 

@@ -48,11 +48,11 @@
  *   ACCUMULATE             dy -> dx              dx += dy
  *   COPY                   dy -> dx
  *   CAST                   x -> y                copies the float32 samples, rounded to T: the first operation
- *                                                of a plan with a narrower T, and of one that pauses at a seam
+ *                                                of a plan with a narrower T, and of one that pauses at a cut
  *   SOFTMAX_CROSS_ENTROPY  x -> dx               loss and correct counts; dx = gradient x gradient scale;
  *                                                dx may be x; NO_BUFFER when only evaluated
  *   MSE                    x -> dx               the same
- *   SEAM                   x -> dx               in place of the loss at the end of a stage: the next stage reads x
+ *   CUT                   x -> dx               in place of the loss at the end of a stage: the next stage reads x
  *                          dy                    and writes dx. dy: the last operation of that next stage.
  *                                                stk_plan_cut() removes both before a back end runs the plan */
 enum stk_op_kind {
@@ -80,7 +80,7 @@ enum stk_op_kind {
     STK_OP_CAST,
     STK_OP_SOFTMAX_CROSS_ENTROPY,
     STK_OP_MSE,
-    STK_OP_SEAM,
+    STK_OP_CUT,
     STK_OP_KINDS
 };
 
@@ -152,7 +152,7 @@ struct stk_plan {
     int32_t output;
     /* In a training plan of a first stage: the gradient of output, which the next stage writes. Of a second stage: the
      * gradient of its samples, which the first one reads. Else STK_NO_BUFFER. */
-    int32_t seam_gradient;
+    int32_t cut_gradient;
     uint64_t sample_bytes; /* per sample of STK_SAMPLES: float32, or T in a second stage */
 };
 
@@ -163,7 +163,7 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
                   const struct stk_plan_options *options, stoker_error *error);
 void stk_plan_free(struct stk_plan *plan); /* all zero is allowed */
 
-/* Cuts a plan at its seams into what back ends run: plans that borrow its operations and buffers (do not free them).
+/* Divides a plan at its cuts into what back ends run: plans that borrow its operations and buffers (do not free them).
  * halves[1] has operations only in a training plan of a first stage: they run when the gradient has arrived. */
 void stk_plan_cut(const struct stk_plan *plan, struct stk_plan halves[2]);
 

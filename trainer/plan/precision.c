@@ -34,7 +34,7 @@ const struct stk_precision stk_precisions[STK_OP_KINDS] = {
     [STK_OP_CAST] = { "samples", FLOAT32, T, NONE, NONE, NONE },
     [STK_OP_SOFTMAX_CROSS_ENTROPY] = { "softmax cross-entropy", T, T, NONE, FLOAT32, FLOAT64 },
     [STK_OP_MSE] = { "mean squared error", T, T, NONE, FLOAT32, FLOAT64 },
-    [STK_OP_SEAM] = { "seam of two stages", T, T, NONE, NONE, NONE },
+    [STK_OP_CUT] = { "cut of two stages", T, T, NONE, NONE, NONE },
 };
 
 const char *stk_width_name(enum stk_width width)

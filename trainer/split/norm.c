@@ -1,5 +1,5 @@
-/* norm.c - the norm of the gradients of both stages: see seam.h. */
-#include "trainer/split/seam.h"
+/* norm.c - the norm of the gradients of both stages: see cut.h. */
+#include "trainer/split/cut.h"
 
 /* Reads a device's norm into *norm, and writes the host's to where the device looks for it; the host waits. */
 static int exchange_with_host(const struct stk_stage *stage, const struct stk_norm *host,
@@ -15,17 +15,16 @@ static int exchange_with_host(const struct stk_stage *stage, const struct stk_no
 }
 
 /* Gives each of two devices the other's norm. */
-static int exchange_over(const struct stk_seam *seam, stoker_error *error)
+static int exchange_over(const struct stk_cut *cut, stoker_error *error)
 {
-    const struct stk_transfer_ops *const ops = stk_transfer_of(seam->first->ops);
-    struct stk_backend *const backends[2] = { seam->first->backend, seam->second->backend };
+    const struct stk_transfer_ops *const ops = stk_transfer_of(cut->first->ops);
+    struct stk_backend *const backends[2] = { cut->first->backend, cut->second->backend };
     int rc = STOKER_OK;
     for (int s = 0; s < 2 && rc == STOKER_OK; s++)
-        rc =
-            ops->from_peer(seam->transfer[s], seam->transfer[1 - s], 0, ops->peer_norm(backends[s]),
-                           ops->local_norm(backends[1 - s]), NULL, STK_NORM_BYTES, error);
+        rc = ops->from_peer(cut->transfer[s], cut->transfer[1 - s], 0, ops->peer_norm(backends[s]),
+                            ops->local_norm(backends[1 - s]), NULL, STK_NORM_BYTES, error);
     for (int s = 0; s < 2 && rc == STOKER_OK; s++)
-        rc = ops->stream_wait(seam->transfer[s], 0, error);
+        rc = ops->stream_wait(cut->transfer[s], 0, error);
     return rc;
 }
 
@@ -36,15 +35,15 @@ static int queue_norm(const struct stk_stage *stage, stoker_error *error)
                                 : STOKER_OK;
 }
 
-int stk_seam_norm(const struct stk_seam *seam, double *squared, bool *finite, stoker_error *error)
+int stk_cut_norm(const struct stk_cut *cut, double *squared, bool *finite, stoker_error *error)
 {
-    const struct stk_stage *const stages[2] = { seam->first, seam->second };
+    const struct stk_stage *const stages[2] = { cut->first, cut->second };
     struct stk_norm norms[2] = { { .finite = 1 }, { .finite = 1 } };
     int rc = STOKER_OK;
     for (int s = 0; s < 2 && rc == STOKER_OK; s++)
         rc = queue_norm(stages[s], error);
     if (rc == STOKER_OK && stk_on_device(stages[0]) && stk_on_device(stages[1]))
-        return exchange_over(seam, error);
+        return exchange_over(cut, error);
     for (int s = 0; s < 2; s++)
         if (!stk_on_device(stages[s])) {
             bool all = true;

@@ -20,7 +20,7 @@ enum { SLOTS_MAX = STK_TRANSFER_SLOTS };
 
 /* A pass, as the second stage sees it. */
 struct flight {
-    struct stk_pass pass; /* samples: the seam's value; samples and labels lie in staging */
+    struct stk_pass pass; /* samples: the cut's value; samples and labels lie in staging */
     bool opens;           /* it is the first of its group */
     struct stk_loss loss;
     int rc;
@@ -28,7 +28,7 @@ struct flight {
 };
 
 struct stk_split_schedule {
-    const struct stk_seam *seam;
+    const struct stk_cut *cut;
     struct stk_stage_thread *thread; /* NULL: the second stage is on a device */
     struct flight flights[SLOTS_MAX];
     uint32_t sent;
@@ -37,7 +37,7 @@ struct stk_split_schedule {
 
 static uint32_t slot_of(const struct stk_split_schedule *schedule, uint32_t index)
 {
-    return index % schedule->seam->first->slots;
+    return index % schedule->cut->first->slots;
 }
 
 /* ---- the second stage, on its thread ---------------------------------------------- */
@@ -46,14 +46,13 @@ static uint32_t slot_of(const struct stk_split_schedule *schedule, uint32_t inde
 static void work(void *argument, uint32_t index)
 {
     struct stk_split_schedule *const schedule = argument;
-    const struct stk_stage *const second = schedule->seam->second;
+    const struct stk_stage *const second = schedule->cut->second;
     const uint32_t slot = slot_of(schedule, index);
     struct flight *const flight = &schedule->flights[slot];
     flight->rc = second->ops->run(second->train, &second->arenas, &flight->pass, &flight->loss,
                                   &flight->error);
     if (flight->rc == STOKER_OK)
-        flight->rc =
-            stk_seam_send_gradient(schedule->seam, slot, flight->pass.count, &flight->error);
+        flight->rc = stk_cut_send_gradient(schedule->cut, slot, flight->pass.count, &flight->error);
 }
 
 /* ---- the second stage, on a device ------------------------------------------------ */
@@ -69,18 +68,18 @@ static int queue_half(const struct stk_stage *stage, struct stk_program *program
 
 static int queue_second(struct stk_split_schedule *schedule, uint32_t slot, stoker_error *error)
 {
-    const struct stk_stage *const second = schedule->seam->second;
+    const struct stk_stage *const second = schedule->cut->second;
     const struct flight *const flight = &schedule->flights[slot];
     const int rc =
         queue_half(second, second->train, &second->arenas, &flight->pass, flight->opens, error);
-    return rc == STOKER_OK ? stk_seam_send_gradient(schedule->seam, slot, flight->pass.count, error)
+    return rc == STOKER_OK ? stk_cut_send_gradient(schedule->cut, slot, flight->pass.count, error)
                            : rc;
 }
 
 /* ---- the caller's thread ----------------------------------------------------------- */
 
 /* A device clears with the pass that opens the group. */
-static void clear(const struct stk_stage *stage)
+static void clear_gradients(const struct stk_stage *stage)
 {
     if (stage->ops->clear != NULL)
         stage->ops->clear(stage->backend, stage->arenas.gradients, stage->model->parameter_floats);
@@ -90,12 +89,12 @@ static void clear(const struct stk_stage *stage)
 static void describe_flight(const struct stk_split_schedule *schedule, uint32_t slot,
                             const struct stk_pass *pass, bool opens, struct flight *flight)
 {
-    const struct stk_seam *const seam = schedule->seam;
-    const struct stk_staging host = stk_seam_staging(seam, seam->host, slot);
-    const bool device = stk_on_device(seam->second);
+    const struct stk_cut *const cut = schedule->cut;
+    const struct stk_staging host = stk_cut_staging(cut, cut->host, slot);
+    const bool device = stk_on_device(cut->second);
     const uint8_t *const value =
-        device ? stk_seam_staging(seam, seam->device, slot).value : host.value;
-    memcpy(host.labels, pass->labels, pass->count * stk_seam_label_bytes(seam->second));
+        device ? stk_cut_staging(cut, cut->device, slot).value : host.value;
+    memcpy(host.labels, pass->labels, pass->count * stk_cut_label_bytes(cut->second));
     flight->pass = *pass;
     flight->pass.samples = (const float *)(const void *)value;
     flight->pass.labels = host.labels;
@@ -124,8 +123,8 @@ static int join(struct stk_split_schedule *schedule, uint32_t index, struct stk_
 static int run_first(struct stk_split_schedule *schedule, struct stk_program *program,
                      uint32_t slot, const struct stk_pass *pass, bool opens, stoker_error *error)
 {
-    const struct stk_stage *const first = schedule->seam->first;
-    const struct stk_arenas arenas = stk_seam_arenas(first, slot);
+    const struct stk_stage *const first = schedule->cut->first;
+    const struct stk_arenas arenas = stk_cut_arenas(first, slot);
     struct stk_loss none;
     if (stk_on_device(first))
         return queue_half(first, program, &arenas, pass, opens, error);
@@ -142,26 +141,26 @@ static int end_oldest(struct stk_split_schedule *schedule, struct stk_loss *sum,
     schedule->under_way--;
     int rc = join(schedule, index, sum, error);
     if (rc == STOKER_OK)
-        rc = stk_seam_await_gradient(schedule->seam, slot, pass.count, error);
+        rc = stk_cut_await_gradient(schedule->cut, slot, pass.count, error);
     if (rc != STOKER_OK)
         return rc;
     pass.samples = NULL; /* kept in the arena */
     pass.labels = NULL;
-    return run_first(schedule, schedule->seam->first->backward, slot, &pass, false, error);
+    return run_first(schedule, schedule->cut->first->backward, slot, &pass, false, error);
 }
 
 /* Runs the first stage's forward, then starts the second stage. */
 static int send(struct stk_split_schedule *schedule, uint32_t slot, const struct stk_pass *pass,
                 bool opens, stoker_error *error)
 {
-    const struct stk_arenas arenas = stk_seam_arenas(schedule->seam->first, slot);
+    const struct stk_arenas arenas = stk_cut_arenas(schedule->cut->first, slot);
     struct stk_pass half = *pass;
     half.labels = NULL;
-    int rc = run_first(schedule, schedule->seam->first->train, slot, &half, opens, error);
+    int rc = run_first(schedule, schedule->cut->first->train, slot, &half, opens, error);
     if (rc == STOKER_OK)
-        rc = stk_seam_cross_value(schedule->seam, slot,
-                                  stk_seam_output(&schedule->seam->first->train_plan, &arenas),
-                                  pass->count, error);
+        rc = stk_cut_cross_value(schedule->cut, slot,
+                                 stk_cut_output(&schedule->cut->first->train_plan, &arenas),
+                                 pass->count, error);
     if (rc != STOKER_OK)
         return rc;
     describe_flight(schedule, slot, pass, opens, &schedule->flights[slot]);
@@ -174,22 +173,22 @@ static int send(struct stk_split_schedule *schedule, uint32_t slot, const struct
 int stk_split_schedule_pass(struct stk_split_schedule *schedule, const struct stk_pass *pass,
                             bool opens, struct stk_loss *sum, stoker_error *error)
 {
-    assert(schedule->under_way < schedule->seam->first->slots);
+    assert(schedule->under_way < schedule->cut->first->slots);
     assert(!opens || schedule->under_way == 0);
-    int rc = stk_operands_check_labels(&schedule->seam->second->train_halves[0], pass, error);
+    int rc = stk_operands_check_labels(&schedule->cut->second->train_halves[0], pass, error);
     if (rc != STOKER_OK)
         return rc;
     if (opens) {
-        clear(schedule->seam->first);
-        clear(schedule->seam->second);
+        clear_gradients(schedule->cut->first);
+        clear_gradients(schedule->cut->second);
     }
     rc = send(schedule, slot_of(schedule, schedule->sent), pass, opens, error);
     if (rc != STOKER_OK)
         return rc;
     schedule->sent++;
     schedule->under_way++;
-    return schedule->under_way < schedule->seam->first->slots ? STOKER_OK
-                                                              : end_oldest(schedule, sum, error);
+    return schedule->under_way < schedule->cut->first->slots ? STOKER_OK
+                                                             : end_oldest(schedule, sum, error);
 }
 
 int stk_split_schedule_drain(struct stk_split_schedule *schedule, struct stk_loss *sum,
@@ -205,15 +204,15 @@ int stk_split_schedule_drain(struct stk_split_schedule *schedule, struct stk_los
 
 /* ---- create and destroy ---------------------------------------------------------- */
 
-int stk_split_schedule_create(struct stk_split_schedule **out, const struct stk_seam *seam,
+int stk_split_schedule_create(struct stk_split_schedule **out, const struct stk_cut *cut,
                               stoker_error *error)
 {
     struct stk_split_schedule *schedule = stk_calloc(1, sizeof(*schedule));
     if (schedule == NULL)
         return stk_refuse_option(error, STOKER_ENOMEM, "two stages");
-    assert(seam->first->slots <= SLOTS_MAX);
-    schedule->seam = seam;
-    const int rc = stk_on_device(seam->second)
+    assert(cut->first->slots <= SLOTS_MAX);
+    schedule->cut = cut;
+    const int rc = stk_on_device(cut->second)
                        ? STOKER_OK
                        : stk_stage_thread_create(&schedule->thread, work, schedule);
     if (rc == STOKER_OK) {

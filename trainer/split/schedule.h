@@ -2,12 +2,12 @@
 #ifndef STK_TRAINER_SPLIT_SCHEDULE_H
 #define STK_TRAINER_SPLIT_SCHEDULE_H
 
-#include "trainer/split/seam.h"
+#include "trainer/split/cut.h"
 
 struct stk_split_schedule;
 
-/* The seam and its stages outlive it. STOKER_ENOMEM, ETHREAD. */
-int stk_split_schedule_create(struct stk_split_schedule **out, const struct stk_seam *seam,
+/* The cut and its stages outlive it. STOKER_ENOMEM, ETHREAD. */
+int stk_split_schedule_create(struct stk_split_schedule **out, const struct stk_cut *cut,
                               stoker_error *error);
 /* Waits for passes under way first. */
 void stk_split_schedule_destroy(struct stk_split_schedule **schedule); /* NULL is allowed */

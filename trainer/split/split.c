@@ -10,7 +10,7 @@
 struct split {
     struct stk_runner runner; /* first */
     struct stk_stage *stages[2];
-    struct stk_seam seam;
+    struct stk_cut cut;
     struct stk_split_schedule *schedule;
 };
 
@@ -45,7 +45,7 @@ static int drain(struct stk_runner *runner, struct stk_loss *found, stoker_error
 
 static int norm(struct stk_runner *runner, double *squared, bool *finite, stoker_error *error)
 {
-    return stk_seam_norm(&((struct split *)runner)->seam, squared, finite, error);
+    return stk_cut_norm(&((struct split *)runner)->cut, squared, finite, error);
 }
 
 /* Both devices decide the same, from the norm of both halves. */
@@ -59,7 +59,7 @@ static int queue_update(struct stk_runner *runner, uint64_t samples, bool early,
     int rc = STOKER_OK;
     (void)early; /* no pass queues the update */
     if (training->clip_norm > 0 || training->dynamic)
-        rc = stk_seam_norm(&split->seam, &unused, &finite, error);
+        rc = stk_cut_norm(&split->cut, &unused, &finite, error);
     for (int s = 0; s < 2 && rc == STOKER_OK; s++) {
         const struct stk_stage *const stage = split->stages[s];
         const struct stk_update update = stk_stage_update_of(stage);
@@ -83,12 +83,12 @@ static int run_both(struct split *split, const struct stk_pass *pass, struct stk
     if (rc == STOKER_OK)
         rc = first->ops->run(first->evaluation, &arenas, &half, &none, error);
     if (rc == STOKER_OK)
-        rc = stk_arena_read(first, split->seam.host,
-                            stk_seam_output(&first->evaluation_plan, &arenas),
-                            stk_seam_bytes_of(&split->seam, pass->count), error);
+        rc =
+            stk_arena_read(first, split->cut.host, stk_cut_output(&first->evaluation_plan, &arenas),
+                           stk_cut_bytes_of(&split->cut, pass->count), error);
     if (rc != STOKER_OK)
         return rc;
-    half.samples = (const float *)(const void *)split->seam.host;
+    half.samples = (const float *)(const void *)split->cut.host;
     half.labels = pass->labels;
     return second->ops->run(second->evaluation, &second_arenas, &half, loss, error);
 }
@@ -106,7 +106,7 @@ static void destroy(struct stk_runner *runner)
 {
     struct split *const split = (struct split *)runner;
     stk_split_schedule_destroy(&split->schedule);
-    stk_seam_close(&split->seam);
+    stk_cut_close(&split->cut);
     stk_free(split);
 }
 
@@ -126,10 +126,10 @@ int stk_split_create(struct stk_runner **out, struct stk_stage *first, struct st
     split->runner = (struct stk_runner){ .ops = &ops };
     split->stages[0] = first;
     split->stages[1] = second;
-    int rc = stk_seam_open(&split->seam, first, second, error);
-    split->runner.crossing = split->seam.crossing;
+    int rc = stk_cut_open(&split->cut, first, second, error);
+    split->runner.crossing = split->cut.crossing;
     if (rc == STOKER_OK)
-        rc = stk_split_schedule_create(&split->schedule, &split->seam, error);
+        rc = stk_split_schedule_create(&split->schedule, &split->cut, error);
     if (rc != STOKER_OK) {
         destroy(&split->runner);
         return rc;

@@ -14,7 +14,7 @@ static struct stk_stage *stage_of(struct stk_runner *runner)
     return ((struct one_stage *)runner)->stage;
 }
 
-static void add(float *restrict sum, const float *restrict part, uint64_t count)
+static void add_floats(float *restrict sum, const float *restrict part, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         sum[i] += part[i];
@@ -30,8 +30,8 @@ static void add_slice(void *context, uint32_t slice)
 {
     const struct adding *const adding = context;
     const struct stk_slice *const floats = &adding->watch->slices->slices[slice];
-    add(adding->stage->arenas.gradients + floats->first,
-        adding->stage->pass_gradients + floats->first, floats->count);
+    add_floats(adding->stage->arenas.gradients + floats->first,
+               adding->stage->pass_gradients + floats->first, floats->count);
     adding->watch->ready(adding->watch->context, slice);
 }
 
@@ -54,13 +54,13 @@ static int run_apart(const struct stk_stage *stage, const struct stk_arenas *are
     }
     const int rc = stage->ops->run(stage->train, arenas, &watched, loss, error);
     if (rc == STOKER_OK && pass->watch == NULL)
-        add(stage->arenas.gradients, stage->pass_gradients, stage->model->parameter_floats);
+        add_floats(stage->arenas.gradients, stage->pass_gradients, stage->model->parameter_floats);
     return rc;
 }
 
 /* A later pass of a group is summed by itself if the stage does so. */
-static int run(const struct stk_stage *stage, const struct stk_pass *pass, bool opens,
-               struct stk_loss *found, stoker_error *error)
+static int run_pass(const struct stk_stage *stage, const struct stk_pass *pass, bool opens,
+                    struct stk_loss *found, stoker_error *error)
 {
     uint32_t reported = 0;
     const uint64_t floats = stage->model->parameter_floats;
@@ -102,7 +102,7 @@ static int train(struct stk_runner *runner, const struct stk_pass *pass,
         rc = stk_stage_round_weights(stage, stage->arenas.parameters, error);
     if (rc != STOKER_OK)
         return rc;
-    return stage->ops->device == NULL ? run(stage, pass, group->first, found, error)
+    return stage->ops->device == NULL ? run_pass(stage, pass, group->first, found, error)
                                       : queue(stage, pass, group, error);
 }
 

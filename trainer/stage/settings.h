@@ -11,7 +11,7 @@ struct stk_trainer_settings {
     bool automatic;    /* `cuda` if it can be opened, else ops */
     bool device_named; /* "cuda:1"; else a rank's GPU is its number among those of its node */
     struct stk_backend_options backend;
-    uint32_t split;                           /* layers before the seam; 0 = one device */
+    uint32_t split;                           /* layers before the cut; 0 = one device */
     const struct stk_backend_ops *second_ops; /* back end of the layers after it */
     uint32_t second_device;
     uint64_t seed;

@@ -45,8 +45,8 @@ int stk_stage_open(struct stk_stage *stage, const stoker_model *model,
 }
 
 /* Allocates memory of the back end into the pointer at out; NULL for 0 bytes. */
-static int take(struct stk_stage *stage, void *out, uint64_t bytes, const char *what,
-                stoker_error *error)
+static int allocate_part(struct stk_stage *stage, void *out, uint64_t bytes, const char *what,
+                         stoker_error *error)
 {
     void *memory = NULL;
     if (bytes > 0) {
@@ -73,9 +73,9 @@ static int take_gradients(struct stk_stage *stage, stoker_error *error)
     float **const gradients = &stage->arenas.gradients;
     int rc = STOKER_OK;
     if (*gradients == NULL)
-        rc = take(stage, gradients, bytes, "gradients", error);
+        rc = allocate_part(stage, gradients, bytes, "gradients", error);
     if (rc == STOKER_OK && stage->pass_gradients == NULL && stk_stage_sums_passes(stage))
-        rc = take(stage, &stage->pass_gradients, bytes, "gradients of a pass", error);
+        rc = allocate_part(stage, &stage->pass_gradients, bytes, "gradients of a pass", error);
     return rc;
 }
 
@@ -83,21 +83,23 @@ static int take_arenas(struct stk_stage *stage, stoker_error *error)
 {
     const uint64_t bytes = stage->memory.parameters;
     struct stk_arenas *arenas = &stage->arenas;
-    int rc = take(stage, &arenas->parameters, bytes, "parameters", error);
+    int rc = allocate_part(stage, &arenas->parameters, bytes, "parameters", error);
     if (rc == STOKER_OK)
         rc = take_gradients(stage, error);
     if (rc == STOKER_OK)
-        rc = take(stage, &arenas->statistics, stage->memory.statistics, "statistics", error);
+        rc = allocate_part(stage, &arenas->statistics, stage->memory.statistics, "statistics",
+                           error);
     if (rc == STOKER_OK)
-        rc = take(stage, &arenas->activations, stage->memory.activations, "activations", error);
+        rc = allocate_part(stage, &arenas->activations, stage->memory.activations, "activations",
+                           error);
     if (rc == STOKER_OK)
-        rc = take(stage, &arenas->half_weights, stage->memory.stored_parameters,
-                  "16-bit parameters", error);
+        rc = allocate_part(stage, &arenas->half_weights, stage->memory.stored_parameters,
+                           "16-bit parameters", error);
     const uint32_t states = stk_optimizer_state_arenas(&stage->settings.rule);
     for (uint32_t i = 0; i < states && rc == STOKER_OK; i++)
-        rc = take(stage, &stage->state[i], bytes, "optimizer state", error);
+        rc = allocate_part(stage, &stage->state[i], bytes, "optimizer state", error);
     if (rc == STOKER_OK && stage->settings.ema_decay > 0)
-        rc = take(stage, &stage->ema, bytes, "averaged weights", error);
+        rc = allocate_part(stage, &stage->ema, bytes, "averaged weights", error);
     return rc;
 }
 
@@ -212,7 +214,8 @@ int stk_stage_refill(struct stk_stage *stage, stoker_error *error)
     struct stk_arenas *const arenas = &stage->arenas;
     int rc = STOKER_OK;
     if (arenas->activations == NULL)
-        rc = take(stage, &arenas->activations, stage->memory.activations, "activations", error);
+        rc = allocate_part(stage, &arenas->activations, stage->memory.activations, "activations",
+                           error);
     return rc == STOKER_OK ? take_gradients(stage, error) : rc;
 }
 

@@ -69,7 +69,7 @@ void stk_ref_cast(const struct stk_operands *o, struct stk_loss *loss)
     memcpy(o->y, o->x, all_elements(o) * sizeof(float));
 }
 
-static void drop(const struct stk_operands *o, float *to, const float *from)
+static void drop_elements(const struct stk_operands *o, float *to, const float *from)
 {
     for (uint32_t sample = 0; sample < o->count; sample++) {
         const uint64_t in_step = o->pass->first_sample + o->first + sample;
@@ -86,11 +86,11 @@ static void drop(const struct stk_operands *o, float *to, const float *from)
 void stk_ref_dropout_forward(const struct stk_operands *o, struct stk_loss *loss)
 {
     (void)loss;
-    drop(o, o->y, o->x);
+    drop_elements(o, o->y, o->x);
 }
 
 void stk_ref_dropout_backward(const struct stk_operands *o, struct stk_loss *loss)
 {
     (void)loss;
-    drop(o, o->dx, o->dy);
+    drop_elements(o, o->dx, o->dy);
 }

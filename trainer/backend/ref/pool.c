@@ -23,7 +23,7 @@ static uint64_t read_at(const struct stk_layer *layer, const struct stk_window *
     return (h * layer->in.w + w) * layer->in.c + c;
 }
 
-static uint32_t place_of(const struct stk_operands *o, uint64_t output)
+static uint32_t maximum_place(const struct stk_operands *o, uint64_t output)
 {
     return stk_pool_is_wide(o->layer) ? ((const uint16_t *)o->aux)[output]
                                       : ((const uint8_t *)o->aux)[output];
@@ -88,7 +88,7 @@ static void return_to_maximum(const struct stk_operands *o, uint64_t output, uin
 {
     if (o->op->relu && !(o->y[output] > 0))
         return;
-    const uint32_t place = place_of(o, output);
+    const uint32_t place = maximum_place(o, output);
     const uint32_t r = place / o->layer->kernel[1];
     const uint32_t s = place % o->layer->kernel[1];
     o->dx[x_at + read_at(o->layer, rows, r, columns, s, c)] += o->dy[output];

@@ -649,7 +649,7 @@ static dnnl_status_t execute(const struct call *call)
     return rc == dnnl_success ? dnnl_stream_wait(call->stream) : rc;
 }
 
-static void add(float *sum, const float *part, uint64_t count)
+static void add_floats(float *sum, const float *part, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         sum[i] += part[i];
@@ -696,9 +696,9 @@ static int run_conv(const struct stk_onednn *op, const struct stk_operands *o, u
             return STOKER_EDEVICE;
         if (op->kind != STK_OP_CONV_BACKWARD_WEIGHTS)
             continue;
-        add(o->weight_grad, call.bytes[PLAIN], op->weights);
+        add_floats(o->weight_grad, call.bytes[PLAIN], op->weights);
         if (op->biased)
-            add(o->bias_grad, call.bytes[BIAS], op->biases);
+            add_floats(o->bias_grad, call.bytes[BIAS], op->biases);
     }
     return STOKER_OK;
 }
