@@ -25,8 +25,8 @@ struct stk_counters {
 
 struct stk_counters stk_counters_write(const struct stk_progress *progress);
 
-/* Returns NULL, or what is wrong with them. group_passes is that of one rank. *progress keeps loss_scale.dynamic, and its
- * loss scale unless that is dynamic. */
+/* Returns NULL, or what is wrong with them. group_passes is that of one rank. *progress keeps
+ * loss_scale.dynamic, and its loss scale unless that is dynamic. */
 const char *stk_counters_read(const struct stk_counters *counters, struct stk_progress *progress);
 
 #endif

@@ -242,7 +242,8 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     return rc;
 }
 
-/* A sum that has not ended may still write to the gradients: then they stay, until the process ends. */
+/* A sum that has not ended may still write to the gradients: then they stay, until the process
+ * ends. */
 static void leave_peers(stoker_trainer *trainer)
 {
     struct stk_peers *const peers = trainer->peers;

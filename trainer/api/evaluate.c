@@ -13,8 +13,8 @@
 #include "trainer/plan/precision.h"
 #include "trainer/stage/view.h"
 
-/* Runs at most evaluation_batch_size samples. labels may be NULL. If found is NULL, a device that decides keeps the
- * result until it is collected. */
+/* Runs at most evaluation_batch_size samples. labels may be NULL. If found is NULL, a device that
+ * decides keeps the result until it is collected. */
 static int forward(stoker_trainer *trainer, const float *samples, const void *labels,
                    stoker_device device, uint32_t count, struct stk_loss *found)
 {
@@ -125,8 +125,8 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
     return rc;
 }
 
-/* Reads `count` outputs of the plan as floats. 16-bit outputs are read into the upper half of the destination and widened
- * from first to last, each before it is overwritten. */
+/* Reads `count` outputs of the plan as floats. 16-bit outputs are read into the upper half of the
+ * destination and widened from first to last, each before it is overwritten. */
 static int read_outputs(stoker_trainer *trainer, float *outputs, uint64_t count)
 {
     const struct stk_stage *const last = trainer->stage[trainer->stage_count - 1];

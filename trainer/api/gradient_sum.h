@@ -1,4 +1,5 @@
-/* gradient_sum.h - the sum of gradients over all ranks, slice by slice, beside the pass that completes them.
+/* gradient_sum.h - the sum of gradients over all ranks, slice by slice, beside the pass that
+ * completes them.
  *
  *   last pass of a group   slice 0 complete ──▶ slice 1 complete ──▶ ... ──▶ end of the pass
  *   other ranks                └─▶ sum of slice 0 ─▶ sum of slice 1 ─▶ ...      └─▶ wait for the rest
@@ -27,8 +28,8 @@ void stk_gradient_sum_close(struct stk_gradient_sum *sum); /* all zero is allowe
 
 /* For the last pass of a group, which writes to `gradients`. */
 const struct stk_pass_watch *stk_gradient_sum_watch(struct stk_gradient_sum *sum, float *gradients);
-/* Begins what no pass has reported, and waits until all slices of `gradients` are sums over all ranks. Also without a
- * watched pass. STOKER_EPEER. */
+/* Begins what no pass has reported, and waits until all slices of `gradients` are sums over all
+ * ranks. Also without a watched pass. STOKER_EPEER. */
 int stk_gradient_sum_finish(struct stk_gradient_sum *sum, float *gradients, stoker_error *error);
 
 #endif

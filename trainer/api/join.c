@@ -91,7 +91,8 @@ int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *opti
     return rc == STOKER_OK ? agree_on_gpus(trainer, options, error) : rc;
 }
 
-/* Ranks of one node share its CPUs, unless the launcher has given each its own. Its variables were read when it joined. */
+/* Ranks of one node share its CPUs, unless the launcher has given each its own. Its variables were
+ * read when it joined. */
 static uint32_t threads_of_rank(const struct stk_peers *peers)
 {
     stoker_ranks ranks = STOKER_RANKS_INIT;

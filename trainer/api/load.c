@@ -241,8 +241,8 @@ static int check_arenas(const struct reading *reading, const struct stk_progress
     return rc;
 }
 
-/* The rate of some schedules depends on the length of the run: refuses another length. Another kind of schedule is the
- * caller's choice. */
+/* The rate of some schedules depends on the length of the run: refuses another length. Another kind
+ * of schedule is the caller's choice. */
 static int check_schedule(const struct reading *reading)
 {
     const struct stk_schedule_note ours = stk_schedule_note(&reading->trainer->settings.schedule);

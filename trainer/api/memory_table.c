@@ -1,4 +1,5 @@
-/* memory_table.c - reports the memory of a trainer as numbers and as a table, and gives back what can be spared. */
+/* memory_table.c - reports the memory of a trainer as numbers and as a table, and gives back what
+ * can be spared. */
 #include <stdio.h>
 #include <string.h>
 
@@ -128,8 +129,9 @@ size_t stoker_trainer_memory_table(const stoker_trainer *trainer, char *text, si
     return length;
 }
 
-/* Give back what carries no state between steps: activations, gradients between two groups, workspaces, recordings. Weights,
- * state, averages, statistics and unread losses stay. It is allocated again before the next step, evaluation or load. */
+/* Give back what carries no state between steps: activations, gradients between two groups,
+ * workspaces, recordings. Weights, state, averages, statistics and unread losses stay. It is
+ * allocated again before the next step, evaluation or load. */
 uint64_t stoker_trainer_trim(stoker_trainer *trainer)
 {
     uint64_t bytes = 0;

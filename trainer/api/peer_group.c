@@ -1,4 +1,5 @@
-/* peer_group.c - the public calls for ranks that are threads; trainer/peers/threads.h has what lies behind. */
+/* peer_group.c - the public calls for ranks that are threads; trainer/peers/threads.h has what lies
+ * behind. */
 #include <stoker/trainer.h>
 
 #include "loader/base/error.h"

@@ -21,7 +21,8 @@ int stk_trainer_report_device(stoker_trainer *trainer, int rc, const stoker_erro
     return rc;
 }
 
-/* What a pass of these samples needs of a device, so that its failure is known before the others sum with it. */
+/* What a pass of these samples needs of a device, so that its failure is known before the others
+ * sum with it. */
 static int prepare_device(stoker_trainer *trainer, uint32_t count, bool *forgets)
 {
     struct stk_stage *const stage = trainer->stage[0];
@@ -101,8 +102,8 @@ static void add_values(void *context, double *values, uint32_t count)
             stk_peers_sum(summing->trainer->peers, values, count, &summing->trainer->error);
 }
 
-/* Moves running statistics [at, at + count) by what each rank has found, in the order of ranks: as one rank does in as many
- * passes. all: [rank][count]; a rank without samples has NaN. */
+/* Moves running statistics [at, at + count) by what each rank has found, in the order of ranks: as
+ * one rank does in as many passes. all: [rank][count]; a rank without samples has NaN. */
 static void move(float *running, const double *all, uint32_t world_size, uint64_t count,
                  double momentum)
 {
@@ -144,15 +145,16 @@ static int fail_pass(stoker_trainer *trainer, int rc)
     return rc;
 }
 
-/* True if the ranks add their gradients after each pass of a group, not after its last. Then the passes are added one by
- * one, in the order in which one rank makes them, and the bits do not depend on how many of a group's passes a rank makes. */
+/* True if the ranks add their gradients after each pass of a group, not after its last. Then the
+ * passes are added one by one, in the order in which one rank makes them, and the bits do not
+ * depend on how many of a group's passes a rank makes. */
 static bool sums_each_pass(const stoker_trainer *trainer)
 {
     return stk_trainer_has_peers(trainer) && stk_stage_sums_passes(trainer->stage[0]);
 }
 
-/* Gradients become the sums over all ranks. If that is done for each pass, rank 0 has added its own to the group's sum
- * before, and the others bring their pass alone. */
+/* Gradients become the sums over all ranks. If that is done for each pass, rank 0 has added its own
+ * to the group's sum before, and the others bring their pass alone. */
 static int sum(stoker_trainer *trainer, stoker_error *error)
 {
     return stk_gradient_sum_finish(&trainer->gradient_sum, trainer->stage[0]->arenas.gradients,

@@ -1,4 +1,5 @@
-/* save.c - a trainer as two sets of tensors: weights for any program, and the state that continuing needs.
+/* save.c - a trainer as two sets of tensors: weights for any program, and the state that continuing
+ * needs.
  *
  *   weights   conv1.weight, conv1.bias, bn1.running_mean, bn1.num_batches_tracked, ...   PyTorch's
  *   averages  the same, with the moving average of each parameter in its place
@@ -102,8 +103,8 @@ static int check_finite(const struct weights *weights, uint64_t floats, stoker_e
     return STOKER_OK;
 }
 
-/* Gathers the weights, or their averages (parameters = STK_ARENA_EMA). weights must not move: tensors point into it. On
- * failure nothing is left to free. */
+/* Gathers the weights, or their averages (parameters = STK_ARENA_EMA). weights must not move:
+ * tensors point into it. On failure nothing is left to free. */
 static int weights_gather(struct weights *weights, const stoker_trainer *trainer,
                           enum stk_arena parameters, stoker_error *error)
 {
@@ -238,7 +239,8 @@ static int save_gathered(const stoker_trainer *trainer, const char *path,
     return rc;
 }
 
-/* Of a group under way rank 0 then has the gradients of all ranks, and the others none: their sum stays. */
+/* Of a group under way rank 0 then has the gradients of all ranks, and the others none: their sum
+ * stays. */
 static int gather_group(stoker_trainer *trainer, stoker_error *error)
 {
     if (trainer->progress.group_passes == 0 || !stk_trainer_has_peers(trainer))

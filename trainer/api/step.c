@@ -5,13 +5,14 @@
  *                         └─▶ finish: norm, finite? ──▶ clip, divide, update; group_passes = 0
  *   flush  the same finish, earlier
  *
- * If a device decides (backend.h), all this is queued on it, and reported when it is read (metrics.c). With two
- * devices (split.h) a pass may still be under way when step returns.
+ * If a device decides (backend.h), all this is queued on it, and reported when it is read
+ * (metrics.c). With two devices (split.h) a pass may still be under way when step returns.
  *
- * With several ranks (peers.h) the gradients are those of all before the host decides, which each then does alike.
+ * With several ranks (peers.h) the gradients are those of all before the host decides, which each
+ * then does alike.
  *
- * Gradients are summed with the loss scale only and divided at the end, when the samples of the group are
- * counted, so a short last group has the right mean as well. */
+ * Gradients are summed with the loss scale only and divided at the end, when the samples of the
+ * group are counted, so a short last group has the right mean as well. */
 #include <math.h>
 #include <string.h>
 
@@ -35,8 +36,8 @@ static bool wants_norm(const stoker_trainer *trainer)
     return trainer->settings.clip_norm > 0 || trainer->progress.loss_scale.dynamic;
 }
 
-/* Finds the factor of the gradients: mean over the samples, loss scale removed, 2-norm at most clip_norm. If the norm is
- * not finite, neither is the factor. */
+/* Finds the factor of the gradients: mean over the samples, loss scale removed, 2-norm at most
+ * clip_norm. If the norm is not finite, neither is the factor. */
 static int find_factor(stoker_trainer *trainer, stoker_step *out, double *factor, bool *finite)
 {
     const struct stk_progress *progress = &trainer->progress;
@@ -138,7 +139,8 @@ static int check_batch_norm(stoker_trainer *trainer, uint64_t count)
     return STOKER_OK;
 }
 
-/* What can be wrong with this rank's batch, before anything changes. Labels of a batch on a device are checked there. */
+/* What can be wrong with this rank's batch, before anything changes. Labels of a batch on a device
+ * are checked there. */
 static int check_pass(stoker_trainer *trainer, const stoker_batch *batch)
 {
     const uint32_t count = batch->count;

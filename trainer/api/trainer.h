@@ -1,4 +1,5 @@
-/* trainer.h - the inside of a stoker_trainer: its stages, their runner, and what changes from step to step. */
+/* trainer.h - the inside of a stoker_trainer: its stages, their runner, and what changes from step
+ * to step. */
 #ifndef STK_TRAINER_TRAINER_H
 #define STK_TRAINER_TRAINER_H
 
@@ -50,18 +51,21 @@ struct stoker_trainer {
     bool asks_nccl;          /* STOKER_PEERS_NCCL */
     bool ranks_have_gpus; /* back end "auto" of several ranks: each has a GPU and the libraries */
     struct stk_device_sums *device_sums; /* sums of GPUs, beside the peers; NULL: none */
-    /* With peers and host memory: the mean and variance of this rank's batch, as the arena of statistics. NULL without. */
+    /* With peers and host memory: the mean and variance of this rank's batch, as the arena of
+     * statistics. NULL without. */
     double *batch_statistics;
     struct stk_gradient_sum gradient_sum; /* with peers */
     char backend_name[64];                /* "cuda"; "cpu,cuda:1" */
     uint32_t state_count;                 /* arenas of optimiser state */
-    /* If the device decides: updates and loss_scale as of the last read; updates queued since count as made. */
+    /* If the device decides: updates and loss_scale as of the last read; updates queued since count
+     * as made. */
     struct stk_progress progress;
     struct stk_unread unread;
     stoker_evaluation evaluated;  /* not reported yet; if the device decides it has more */
     stoker_trainer_memory memory; /* all stages together */
     struct stk_notes notes;       /* for the next save */
-    /* For each BatchNorm: batches that its statistics have seen, less progress.passes, modulo 2^64. */
+    /* For each BatchNorm: batches that its statistics have seen, less progress.passes, modulo 2^64.
+     * */
     uint64_t *batches_before;
     stoker_error error; /* code 0 = none so far */
 };
@@ -72,14 +76,16 @@ bool stk_trainer_device_decides(const stoker_trainer *trainer);
 /* Finishes passes under way. STOKER_EDEVICE. */
 int stk_trainer_drain(stoker_trainer *trainer, stoker_error *error);
 
-/* batch.c: checks that a batch has the model's shapes and types and lies where the back end can read it; the back
- * end's stream waits for a batch on a GPU. STOKER_EINVAL, EMISMATCH, EDEVICE, described in trainer->error. */
+/* batch.c: checks that a batch has the model's shapes and types and lies where the back end can
+ * read it; the back end's stream waits for a batch on a GPU. STOKER_EINVAL, EMISMATCH, EDEVICE,
+ * described in trainer->error. */
 int stk_trainer_check_batch(stoker_trainer *trainer, const stoker_batch *batch);
 
 /* metrics.c: brings progress and unread up to what the device knows; waits for it. Nothing to do if
  * the host decides. STOKER_EDEVICE. */
 int stk_trainer_sync(stoker_trainer *trainer, stoker_error *error);
-/* Reports what is unread, once. STOKER_EDEVICE; STOKER_EINVAL: labels of batches on the device out of range. */
+/* Reports what is unread, once. STOKER_EDEVICE; STOKER_EINVAL: labels of batches on the device out
+ * of range. */
 int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *error);
 /* metrics.c: sets the device's counters and loss scale from progress. STOKER_EDEVICE. */
 int stk_trainer_upload_state(stoker_trainer *trainer, stoker_error *error);

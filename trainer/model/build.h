@@ -15,8 +15,8 @@ struct stk_draft {
     uint32_t parameter_count, statistic_count;
 };
 
-/* Starts a layer of that kind with the model's next input; its output has the shape of its input. Returns 0 or the
- * model's first error; STOKER_EINVAL if model is NULL. */
+/* Starts a layer of that kind with the model's next input; its output has the shape of its input.
+ * Returns 0 or the model's first error; STOKER_EINVAL if model is NULL. */
 int stk_model_begin(stoker_model *model, struct stk_draft *draft, enum stk_layer_kind kind,
                     const char *name);
 

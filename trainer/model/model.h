@@ -52,8 +52,8 @@ struct stk_parameter {
     uint64_t elements;            /* floats, without padding */
     uint32_t rank;
     uint32_t torch_shape[4]; /* conv [filters][in/groups][kh][kw], linear [out][in], others [n] */
-    /* If the layer reads a flattened image, its shape, else all 0: PyTorch orders the columns of a linear weight, and
-     * the elements of BatchNorm on rank 1, by c,h,w; here it is h,w,c. */
+    /* If the layer reads a flattened image, its shape, else all 0: PyTorch orders the columns of a
+     * linear weight, and the elements of BatchNorm on rank 1, by c,h,w; here it is h,w,c. */
     struct stk_shape flattened;
 };
 
@@ -98,9 +98,9 @@ struct stk_shape_text {
 };
 struct stk_shape_text stk_shape_text(struct stk_shape shape);
 
-/* Initialises the arenas as PyTorch does: Conv2d and Linear uniform in +-1/sqrt(fan in), weight and bias
- * (kaiming_uniform, a = sqrt 5); BatchNorm2d 1 and 0; statistics 0 and 1; padding 0. The counter-based generator keyed
- * by seed gives the same numbers on every machine. */
+/* Initialises the arenas as PyTorch does: Conv2d and Linear uniform in +-1/sqrt(fan in), weight and
+ * bias (kaiming_uniform, a = sqrt 5); BatchNorm2d 1 and 0; statistics 0 and 1; padding 0. The
+ * counter-based generator keyed by seed gives the same numbers on every machine. */
 void stk_model_initialize(const stoker_model *model, uint64_t seed, float *parameters,
                           float *statistics);
 

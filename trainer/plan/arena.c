@@ -6,8 +6,8 @@
  *         |   | a |    c      |
  *         +---+---+-----------+--> operations
  *
- * Best fit is tried in order of time, which is fast and tight for chains, and, if that wastes bytes,
- * in order of size, large buffers first; the smaller arena wins.
+ * Best fit is tried in order of time, which is fast and tight for chains, and, if that wastes
+ * bytes, in order of size, large buffers first; the smaller arena wins.
  */
 #include "trainer/plan/arena.h"
 
@@ -36,7 +36,8 @@ static bool lives_meet(const struct stk_buffer *a, const struct stk_buffer *b)
     return a->first_op <= b->last_op && b->first_op <= a->last_op;
 }
 
-/* Puts a buffer into the smallest hole between the placed ones that are alive at the same time. Returns its end. */
+/* Puts a buffer into the smallest hole between the placed ones that are alive at the same time.
+ * Returns its end. */
 static uint64_t fit(struct stk_plan *plan, struct placed *placed, uint32_t buffer)
 {
     struct stk_buffer *b = &plan->buffers[buffer];

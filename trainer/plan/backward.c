@@ -3,8 +3,8 @@
  *   gradient of a value    none ──first reader──▶ its buffer ──further readers──▶ summed
  *
  * Readers come in reverse order, so a value's gradient is complete when its own node is reached. An
- * addition gives the same gradient to both of its inputs: they share a buffer until one must change,
- * and that one is then written to another buffer.
+ * addition gives the same gradient to both of its inputs: they share a buffer until one must
+ * change, and that one is then written to another buffer.
  */
 #include <assert.h>
 

@@ -55,8 +55,8 @@ void stk_write_cast(struct stk_writer *writer)
     writer->value[0] = op->y;
 }
 
-/* The places of the maxima are kept only if a backward operation reads them: a pool that is recomputed writes them
- * again. */
+/* The places of the maxima are kept only if a backward operation reads them: a pool that is
+ * recomputed writes them again. */
 static void write_max_pool(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows)
 {
     const struct stk_node *node = &writer->graph->nodes[n];
@@ -73,8 +73,8 @@ static void write_max_pool(struct stk_writer *writer, uint32_t n, bool again, bo
     writer->plan->ops[writer->plan->op_count - 1].aux = writer->aux[n];
 }
 
-/* The batch statistics of the first pass are kept, so recomputation gives the same bits and running statistics are
- * updated once. */
+/* The batch statistics of the first pass are kept, so recomputation gives the same bits and running
+ * statistics are updated once. */
 static void write_batch_norm(struct stk_writer *writer, uint32_t n, bool again,
                              bool backward_follows)
 {

@@ -24,7 +24,8 @@ static bool takes_relu(enum stk_layer_kind kind)
     return needs_input(kind) || kind == STK_MAX_POOL;
 }
 
-/* source[i]: the layer that computes the output of layer i. readers[i]: readers of what layer i computes. */
+/* source[i]: the layer that computes the output of layer i. readers[i]: readers of what layer i
+ * computes. */
 static void find_sources(const stoker_model *model, bool train, uint32_t *source, uint32_t *readers)
 {
     for (uint32_t i = 1; i < model->layer_count; i++) {
@@ -38,7 +39,8 @@ static void find_sources(const stoker_model *model, bool train, uint32_t *source
     }
 }
 
-/* A ReLU that is the only reader of a convolution, linear layer, BatchNorm or maximum is fused with it. */
+/* A ReLU that is the only reader of a convolution, linear layer, BatchNorm or maximum is fused with
+ * it. */
 static bool fuse(struct stk_graph *graph, const struct stk_layer *layer, uint32_t index,
                  uint32_t in, const uint32_t *readers)
 {

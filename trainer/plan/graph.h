@@ -3,8 +3,9 @@
  *   conv1 -> relu1 -> pool -> flatten -> dropout -> fc -> loss          layers
  *   [conv1+relu1]  -> [pool]          -> [dropout] -> [fc] -> [loss]    nodes
  *
- * A node writes one value, which has the node's number. Node 0 is the samples; the last is the loss, or the cut at the
- * end of a stage. Flatten moves no data, nor does dropout in a forward plan: they have no nodes.
+ * A node writes one value, which has the node's number. Node 0 is the samples; the last is the
+ * loss, or the cut at the end of a stage. Flatten moves no data, nor does dropout in a forward
+ * plan: they have no nodes.
  */
 #ifndef STK_TRAINER_GRAPH_H
 #define STK_TRAINER_GRAPH_H

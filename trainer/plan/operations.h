@@ -8,9 +8,9 @@
 
 #include "trainer/plan/writer.h"
 
-/* Fills in the plan's ops and buffers (all but sizes, lives and offsets), output and segments. A buffer's
- * number grows with the operation that first uses it. On failure (STOKER_ENOMEM) the caller frees
- * what plan has. */
+/* Fills in the plan's ops and buffers (all but sizes, lives and offsets), output and segments. A
+ * buffer's number grows with the operation that first uses it. On failure (STOKER_ENOMEM) the
+ * caller frees what plan has. */
 int stk_operations_write(struct stk_plan *plan, const struct stk_graph *graph,
                          const struct stk_recompute *recompute);
 
@@ -19,7 +19,8 @@ int stk_operations_write(struct stk_plan *plan, const struct stk_graph *graph,
 void stk_write_cast(struct stk_writer *writer);
 void stk_write_forward(struct stk_writer *writer, uint32_t n, bool again, bool backward_follows);
 void stk_write_loss(struct stk_writer *writer);
-/* Cuts: a first stage ends by handing on its value and taking the gradient; a second hands the gradient back. */
+/* Cuts: a first stage ends by handing on its value and taking the gradient; a second hands the
+ * gradient back. */
 void stk_write_end(struct stk_writer *writer);
 void stk_write_beginning(struct stk_writer *writer);
 

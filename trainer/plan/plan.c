@@ -43,7 +43,8 @@ static void clear_plan(struct stk_plan *plan)
                                .cut_gradient = STK_NO_BUFFER };
 }
 
-/* Writes operations, buffers and lives for that number of segments, in place of those the plan had. */
+/* Writes operations, buffers and lives for that number of segments, in place of those the plan had.
+ * */
 static int write(struct stk_plan *plan, const struct stk_graph *graph, uint32_t segments)
 {
     struct stk_plan_options options = plan->options;
@@ -67,8 +68,8 @@ static uint32_t power_below(uint32_t n)
     return power;
 }
 
-/* Borders cost bytes too: if most bytes are in a few layers, or with more segments than about the square root of the
- * layers, fewer segments take less memory and recompute less. */
+/* Borders cost bytes too: if most bytes are in a few layers, or with more segments than about the
+ * square root of the layers, fewer segments take less memory and recompute less. */
 static int write_best(struct stk_plan *plan, const struct stk_graph *graph)
 {
     const struct stk_plan_options *options = &plan->options;

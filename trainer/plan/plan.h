@@ -4,11 +4,11 @@
  *             forward, recompute, backward
  *
  * A buffer is bytes_per_sample x batch bytes at a fixed offset of the activation arena, alive from
- * the first operation that writes it to the last that reads it; buffers whose lives do not overlap may
- * share bytes. Operations run in order. The same list runs on every back end.
+ * the first operation that writes it to the last that reads it; buffers whose lives do not overlap
+ * may share bytes. Operations run in order. The same list runs on every back end.
  *
- * Values and their gradients are stored in one type, T: float32, or one of the 16-bit types. What else
- * is stored, and what each operation computes in, is in precision.h. */
+ * Values and their gradients are stored in one type, T: float32, or one of the 16-bit types. What
+ * else is stored, and what each operation computes in, is in precision.h. */
 #ifndef STK_TRAINER_PLAN_H
 #define STK_TRAINER_PLAN_H
 
@@ -52,7 +52,7 @@
  *   SOFTMAX_CROSS_ENTROPY  x -> dx               loss and correct counts; dx = gradient x gradient scale;
  *                                                dx may be x; NO_BUFFER when only evaluated
  *   MSE                    x -> dx               the same
- *   CUT                   x -> dx               in place of the loss at the end of a stage: the next stage reads x
+ *   CUT                    x -> dx               in place of the loss at the end of a stage: the next stage reads x
  *                          dy                    and writes dx. dy: the last operation of that next stage.
  *                                                stk_plan_cut() removes both before a back end runs the plan */
 enum stk_op_kind {
@@ -117,8 +117,8 @@ struct stk_plan_options {
     bool train;                /* false: forward only, nothing kept */
     stoker_dtype storage;      /* T: STOKER_DTYPE_FLOAT16, BFLOAT16, or FLOAT32 (or 0) */
     bool recompute_batch_norm; /* BatchNorm(+ReLU) outputs are recomputed from x, not kept */
-    /* 0 or 1 = keep all; n = cut the layers into n segments, or fewer if that takes less memory, and keep only values
-     * that cross their borders. */
+    /* 0 or 1 = keep all; n = cut the layers into n segments, or fewer if that takes less memory,
+     * and keep only values that cross their borders. */
     uint32_t checkpoint_segments;
     bool exact_segments; /* never fewer segments: for tests */
     bool no_reuse;       /* buffers share no bytes: for tests */
@@ -147,11 +147,12 @@ struct stk_plan {
     uint32_t buffer_count;
     uint64_t activation_bytes; /* size of the arena */
     uint64_t live_bytes_max;   /* most bytes alive at one time: a lower bound of the arena */
-    /* Buffer of the logits; in a training plan the gradient may have overwritten it. In a first stage: the value that
-     * the next one reads. */
+    /* Buffer of the logits; in a training plan the gradient may have overwritten it. In a first
+     * stage: the value that the next one reads. */
     int32_t output;
-    /* In a training plan of a first stage: the gradient of output, which the next stage writes. Of a second stage: the
-     * gradient of its samples, which the first one reads. Else STK_NO_BUFFER. */
+    /* In a training plan of a first stage: the gradient of output, which the next stage writes. Of
+     * a second stage: the gradient of its samples, which the first one reads. Else STK_NO_BUFFER.
+     * */
     int32_t cut_gradient;
     uint64_t sample_bytes; /* per sample of STK_SAMPLES: float32, or T in a second stage */
 };
@@ -163,12 +164,13 @@ int stk_plan_make(struct stk_plan *plan, const stoker_model *model,
                   const struct stk_plan_options *options, stoker_error *error);
 void stk_plan_free(struct stk_plan *plan); /* all zero is allowed */
 
-/* Divides a plan at its cuts into what back ends run: plans that borrow its operations and buffers (do not free them).
- * halves[1] has operations only in a training plan of a first stage: they run when the gradient has arrived. */
+/* Divides a plan at its cuts into what back ends run: plans that borrow its operations and buffers
+ * (do not free them). halves[1] has operations only in a training plan of a first stage: they run
+ * when the gradient has arrived. */
 void stk_plan_cut(const struct stk_plan *plan, struct stk_plan halves[2]);
 
-/* Returns true if two buffers that are alive at one time share bytes, which no plan does; *a and *b are the two. For
- * tests. */
+/* Returns true if two buffers that are alive at one time share bytes, which no plan does; *a and *b
+ * are the two. For tests. */
 bool stk_plan_overlaps(const struct stk_plan *plan, uint32_t *a, uint32_t *b);
 
 #endif

@@ -1,9 +1,9 @@
 /* precision.h - what each operation stores and computes in, in one table.
  *
- * T is the plan's storage type. With T float16 or bfloat16, values and their gradients take half the
- * bytes, and matrix units work twice as fast or more; what sums up many numbers, or is added to over and
- * over, stays wide: sums, statistics, losses, gradients of parameters, and the parameters themselves, of
- * which convolutions and linear layers read a copy rounded to T. */
+ * T is the plan's storage type. With T float16 or bfloat16, values and their gradients take half
+ * the bytes, and matrix units work twice as fast or more; what sums up many numbers, or is added to
+ * over and over, stays wide: sums, statistics, losses, gradients of parameters, and the parameters
+ * themselves, of which convolutions and linear layers read a copy rounded to T. */
 #ifndef STK_TRAINER_PRECISION_H
 #define STK_TRAINER_PRECISION_H
 

@@ -37,8 +37,8 @@ static void append(struct stk_slices *out, uint64_t begin, uint64_t end, uint32_
     }
 }
 
-/* From the end of the arena to its start, as backward passes go: a parameter is never complete before those behind it. A
- * parameter has the padding that follows it. */
+/* From the end of the arena to its start, as backward passes go: a parameter is never complete
+ * before those behind it. A parameter has the padding that follows it. */
 static void cut(struct stk_slices *out, const stoker_model *model, const uint32_t *last,
                 uint64_t floats_min, uint64_t floats_max)
 {

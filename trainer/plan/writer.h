@@ -13,8 +13,8 @@ struct stk_writer {
     int32_t *value;    /* [node]: the buffer that holds it now */
     int32_t *aux;      /* [node]: of max pools and BatchNorms */
     int32_t *gradient; /* [node]: of its value, as far as it has been summed */
-    /* [buffer]: values whose gradient it holds. A buffer that several share is read only; that of a single one may be
-     * overwritten. */
+    /* [buffer]: values whose gradient it holds. A buffer that several share is read only; that of a
+     * single one may be overwritten. */
     uint32_t *holders;
 };
 
@@ -27,7 +27,8 @@ struct stk_content {
     bool gradient;
 };
 
-/* Allocates the plan's lists and the writer's. The caller closes it, after a failure as well. STOKER_ENOMEM. */
+/* Allocates the plan's lists and the writer's. The caller closes it, after a failure as well.
+ * STOKER_ENOMEM. */
 int stk_writer_open(struct stk_writer *writer, struct stk_plan *plan, const struct stk_graph *graph,
                     const struct stk_recompute *recompute);
 void stk_writer_close(struct stk_writer *writer); /* the plan keeps its lists */

@@ -162,7 +162,8 @@ int stk_cut_await_gradient(const struct stk_cut *cut, uint32_t slot, uint32_t co
 
 /* ---- open and close ----------------------------------------------------------------- */
 
-/* Memory is page-locked if exactly one stage is on a device; between two it is for evaluations only. */
+/* Memory is page-locked if exactly one stage is on a device; between two it is for evaluations
+ * only. */
 static struct stk_transfer *locks(const struct stk_cut *cut, const struct stk_transfer_ops **ops)
 {
     const int s = cut->transfer[0] != NULL ? 0 : 1;

@@ -31,8 +31,8 @@ static inline bool stk_on_device(const struct stk_stage *stage)
     return stage->ops->device != NULL;
 }
 
-/* Adds the bytes it takes to the memory of both stages, which are allocated. On failure stk_cut_close() frees what
- * there is. STOKER_ENOMEM, EDEVICE. */
+/* Adds the bytes it takes to the memory of both stages, which are allocated. On failure
+ * stk_cut_close() frees what there is. STOKER_ENOMEM, EDEVICE. */
 int stk_cut_open(struct stk_cut *cut, struct stk_stage *first, struct stk_stage *second,
                  stoker_error *error);
 void stk_cut_close(struct stk_cut *cut);
@@ -51,15 +51,17 @@ void *stk_cut_output(const struct stk_plan *plan, const struct stk_arenas *arena
 /* Brings the value at `from` to where the second stage reads it. */
 int stk_cut_cross_value(const struct stk_cut *cut, uint32_t slot, const void *from, uint32_t count,
                         stoker_error *error);
-/* Sends the gradient on its way: by the second stage's thread if it is in host memory, else by the caller's. */
+/* Sends the gradient on its way: by the second stage's thread if it is in host memory, else by the
+ * caller's. */
 int stk_cut_send_gradient(const struct stk_cut *cut, uint32_t slot, uint32_t count,
                           stoker_error *error);
 /* Then the gradient is in the first stage's arena, or that stage's stream waits for it. */
 int stk_cut_await_gradient(const struct stk_cut *cut, uint32_t slot, uint32_t count,
                            stoker_error *error);
 
-/* norm.c: the norm of the gradients of both stages, drained; each device gets the other half's. *squared and *finite
- * are written if a stage is in host memory, and then the host waits. STOKER_EDEVICE. */
+/* norm.c: the norm of the gradients of both stages, drained; each device gets the other half's.
+ * *squared and *finite are written if a stage is in host memory, and then the host waits.
+ * STOKER_EDEVICE. */
 int stk_cut_norm(const struct stk_cut *cut, double *squared, bool *finite, stoker_error *error);
 
 #endif

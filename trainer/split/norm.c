@@ -1,7 +1,8 @@
 /* norm.c - the norm of the gradients of both stages: see cut.h. */
 #include "trainer/split/cut.h"
 
-/* Reads a device's norm into *norm, and writes the host's to where the device looks for it; the host waits. */
+/* Reads a device's norm into *norm, and writes the host's to where the device looks for it; the
+ * host waits. */
 static int exchange_with_host(const struct stk_stage *stage, const struct stk_norm *host,
                               struct stk_norm *norm, stoker_error *error)
 {

@@ -3,8 +3,8 @@
  *   caller's thread   F: first stage's arena, slot s ── value, labels ──▶ flight s ─ post ─▶ ... await ─▶ B
  *   stage's thread                                                        FB ── gradient ──▶ arena, slot s
  *
- * Between post and await a flight and its slot of the first stage's arena belong to the other thread. A second stage
- * on a device needs no thread: the caller queues its passes. */
+ * Between post and await a flight and its slot of the first stage's arena belong to the other
+ * thread. A second stage on a device needs no thread: the caller queues its passes. */
 #include "trainer/split/schedule.h"
 
 #include <assert.h>

@@ -68,7 +68,8 @@ static int queue_update(struct stk_runner *runner, uint64_t samples, bool early,
     return rc;
 }
 
-/* Runs the evaluation plan of the first stage, copies its value to host memory, and runs the second's. */
+/* Runs the evaluation plan of the first stage, copies its value to host memory, and runs the
+ * second's. */
 static int run_both(struct split *split, const struct stk_pass *pass, struct stk_loss *loss,
                     stoker_error *error)
 {

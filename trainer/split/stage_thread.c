@@ -1,4 +1,5 @@
-/* stage_thread.c - see stage_thread.h. Both counters only grow (and wrap): `posted` by the owner, `done` by the thread. */
+/* stage_thread.c - see stage_thread.h. Both counters only grow (and wrap): `posted` by the owner,
+ * `done` by the thread. */
 #include "trainer/split/stage_thread.h"
 
 #include <limits.h>

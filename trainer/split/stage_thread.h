@@ -15,8 +15,8 @@ int stk_stage_thread_create(struct stk_stage_thread **out, stk_stage_work *work,
 /* Finishes all posted work first. */
 void stk_stage_thread_destroy(struct stk_stage_thread **thread); /* NULL is allowed */
 
-/* One thread calls these two. The work sees what was written before its post, and after await the caller sees what the
- * work wrote. */
+/* One thread calls these two. The work sees what was written before its post, and after await the
+ * caller sees what the work wrote. */
 void stk_stage_thread_post(struct stk_stage_thread *thread);
 void stk_stage_thread_await(struct stk_stage_thread *thread, uint32_t index);
 

@@ -97,8 +97,8 @@ static int bytes_of(void *context, const struct stk_plan *plan, uint64_t *bytes,
     return rc;
 }
 
-/* The memory budget, at most what a device has left; half of what is left if the largest batch is wanted without a
- * budget. 0 = none. */
+/* The memory budget, at most what a device has left; half of what is left if the largest batch is
+ * wanted without a budget. 0 = none. */
 static uint64_t limit_bytes(const struct stk_stage *stage)
 {
     const bool on_device = stage->ops->device != NULL;
@@ -223,8 +223,8 @@ static int plan_once(struct stk_stage *stage, const struct stk_trainer_settings 
     return count_all(stage, error);
 }
 
-/* Only the engines of the chosen plan run. If one fails and another one needs more workspace, the plan may exceed the
- * budget: the next search leaves that much out of it. */
+/* Only the engines of the chosen plan run. If one fails and another one needs more workspace, the
+ * plan may exceed the budget: the next search leaves that much out of it. */
 int stk_stage_plan_memory(struct stk_stage *stage, const struct stk_trainer_settings *asked,
                           stoker_error *error)
 {

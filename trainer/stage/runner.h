@@ -1,4 +1,5 @@
-/* runner.h - how the passes of a trainer run: on one stage (one_stage.c), or through two (split/split.h).
+/* runner.h - how the passes of a trainer run: on one stage (one_stage.c), or through two
+ * (split/split.h).
  *
  *   train ─▶ train ─▶ ... ─▶ drain ─▶ the host decides: norm, then an update of each stage
  *                                  └▶ every device decides: queue_update
@@ -13,21 +14,22 @@
 struct stk_runner;
 
 struct stk_runner_ops {
-    /* Runs or queues one training pass of a group; group->update is ignored. It may still be under way on return.
-     * What it finds is added to *found, by this call or a later one that has found, unless it stays on the device.
-     * STOKER_EINVAL: a label out of range, and nothing has changed. STOKER_EDEVICE, ENOMEM. */
+    /* Runs or queues one training pass of a group; group->update is ignored. It may still be under
+     * way on return. What it finds is added to *found, by this call or a later one that has found,
+     * unless it stays on the device. STOKER_EINVAL: a label out of range, and nothing has changed.
+     * STOKER_EDEVICE, ENOMEM. */
     int (*train)(struct stk_runner *runner, const struct stk_pass *pass,
                  const struct stk_group_pass *group, struct stk_loss *found, stoker_error *error);
     /* Finishes passes under way: then the gradients are complete. STOKER_EDEVICE. */
     int (*drain)(struct stk_runner *runner, struct stk_loss *found, stoker_error *error);
     /* The norm of all gradients, drained, for the host to decide on. STOKER_EDEVICE. */
     int (*norm)(struct stk_runner *runner, double *squared, bool *finite, stoker_error *error);
-    /* Queues the update of a group, drained, if every device decides; early: before its last pass was run as such.
-     * STOKER_EDEVICE. */
+    /* Queues the update of a group, drained, if every device decides; early: before its last pass
+     * was run as such. STOKER_EDEVICE. */
     int (*queue_update)(struct stk_runner *runner, uint64_t samples, bool early,
                         stoker_error *error);
-    /* Runs the evaluation plans. *found is written; NULL: it stays on the device if queues_forward, else is
-     * dropped. STOKER_EINVAL: a label out of range. STOKER_EDEVICE, ENOMEM. */
+    /* Runs the evaluation plans. *found is written; NULL: it stays on the device if queues_forward,
+     * else is dropped. STOKER_EINVAL: a label out of range. STOKER_EDEVICE, ENOMEM. */
     int (*forward)(struct stk_runner *runner, const struct stk_pass *pass, struct stk_loss *found,
                    stoker_error *error);
     void (*destroy)(struct stk_runner *runner);

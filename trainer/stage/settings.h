@@ -1,4 +1,5 @@
-/* settings.h - the options of a trainer, checked and with every default filled in (api/options.c). */
+/* settings.h - the options of a trainer, checked and with every default filled in (api/options.c).
+ * */
 #ifndef STK_TRAINER_SETTINGS_H
 #define STK_TRAINER_SETTINGS_H
 

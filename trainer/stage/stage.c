@@ -1,6 +1,7 @@
 /* stage.c - see stage.h.
  *
- * With 16-bit values the weights are kept a second time, rounded, for the operations that multiply them:
+ * With 16-bit values the weights are kept a second time, rounded, for the operations that multiply
+ * them:
  *
  *   parameters ──update──▶ half_weights        an update writes both
  *   parameters ──narrow──▶ half_weights        after they were written from outside, and after an evaluation

@@ -21,8 +21,9 @@ struct stk_stage {
     struct stk_program *train, *evaluation;
     /* In the first stage of two: the part that runs when the gradient has arrived; else NULL. */
     struct stk_program *backward;
-    /* Gradients of a group's later passes, one at a time, before they are added to arenas.gradients: see
-     * stoker_trainer_options.deterministic. NULL: they are added to at once. */
+    /* Gradients of a group's later passes, one at a time, before they are added to
+     * arenas.gradients: see stoker_trainer_options.deterministic. NULL: they are added to at once.
+     * */
     float *pass_gradients;
     struct stk_arenas arenas; /* activations: `slots` of slot_bytes each */
     uint32_t slots;           /* passes whose activations are kept at one time: 1 or 2 */
@@ -41,8 +42,8 @@ struct stk_stage {
 int stk_stage_open(struct stk_stage *stage, const stoker_model *model,
                    const struct stk_trainer_settings *settings, uint32_t slots,
                    stoker_error *error);
-/* plan_memory.c: chooses batch size and recomputation as `asked`, makes both plans and fills in memory. May be called
- * again before allocate. STOKER_ELIMIT, ENOMEM. */
+/* plan_memory.c: chooses batch size and recomputation as `asked`, makes both plans and fills in
+ * memory. May be called again before allocate. STOKER_ELIMIT, ENOMEM. */
 int stk_stage_plan_memory(struct stk_stage *stage, const struct stk_trainer_settings *asked,
                           stoker_error *error);
 /* True if it has pass_gradients. */
@@ -51,13 +52,14 @@ bool stk_stage_sums_passes(const struct stk_stage *stage);
 int stk_stage_allocate(struct stk_stage *stage, stoker_error *error);
 void stk_stage_close(struct stk_stage *stage);
 
-/* Gives back activations, workspaces and, between groups, gradients; refill takes them again before anything runs,
- * and before gradients are written. trim returns bytes. refill: STOKER_ENOMEM, and then nothing has changed. */
+/* Gives back activations, workspaces and, between groups, gradients; refill takes them again before
+ * anything runs, and before gradients are written. trim returns bytes. refill: STOKER_ENOMEM, and
+ * then nothing has changed. */
 uint64_t stk_stage_trim(struct stk_stage *stage, bool between_groups);
 int stk_stage_refill(struct stk_stage *stage, stoker_error *error);
 
-/* Makes arenas.half_weights these weights, rounded, unless it is so already. Nothing to do if T is float32.
- * STOKER_EDEVICE. */
+/* Makes arenas.half_weights these weights, rounded, unless it is so already. Nothing to do if T is
+ * float32. STOKER_EDEVICE. */
 int stk_stage_round_weights(struct stk_stage *stage, const float *weights, stoker_error *error);
 
 /* Rule and arenas of an optimiser step; step, rate and factor are the caller's. */

@@ -20,8 +20,8 @@ struct stk_view {
         0                                                                                          \
     }
 
-/* Open a view of an arena: read, with its contents; blank, to be filled and stored: its own memory is zeros.
- * STOKER_ENOMEM, EDEVICE; then the view is closed. */
+/* Open a view of an arena: read, with its contents; blank, to be filled and stored: its own memory
+ * is zeros. STOKER_ENOMEM, EDEVICE; then the view is closed. */
 int stk_view_read(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,
                   stoker_error *error);
 int stk_view_blank(struct stk_view *out, const struct stk_stage *stage, float *arena, size_t bytes,

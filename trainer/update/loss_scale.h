@@ -8,12 +8,13 @@
  *                  └──────────────────────┘
  *                    2000 good ones: double, count from 0
  *
- * It is the factor of each sample's gradient: a pass sums them, and the update divides by the number of samples.
- * torch.cuda.amp.GradScaler scales the mean over a batch, from 65536 on. So the start is 65536 / batch: the gradients in
- * narrow types are then as large as PyTorch's, and overflow no earlier.
+ * It is the factor of each sample's gradient: a pass sums them, and the update divides by the
+ * number of samples. torch.cuda.amp.GradScaler scales the mean over a batch, from 65536 on. So the
+ * start is 65536 / batch: the gradients in narrow types are then as large as PyTorch's, and
+ * overflow no earlier.
  *
- * Between 2^-14 and 2^24: at the lowest, an overflow is none of the scale's fault and still leaves the
- * update out. As GradScaler, but for its backoff and growth bounds, which it has not. */
+ * Between 2^-14 and 2^24: at the lowest, an overflow is none of the scale's fault and still leaves
+ * the update out. As GradScaler, but for its backoff and growth bounds, which it has not. */
 #ifndef STK_TRAINER_LOSS_SCALE_H
 #define STK_TRAINER_LOSS_SCALE_H
 
@@ -31,8 +32,9 @@ struct stk_loss_scale {
     bool dynamic;          /* false: the scale never changes, and no update is left out */
 };
 
-/* The scale to start with, for batches of 1..65536 samples: the largest power of two up to STK_LOSS_SCALE_START / batch,
- * so that it changes no bit of a gradient that neither overflows nor underflows. */
+/* The scale to start with, for batches of 1..65536 samples: the largest power of two up to
+ * STK_LOSS_SCALE_START / batch, so that it changes no bit of a gradient that neither overflows nor
+ * underflows. */
 float stk_loss_scale_start(uint32_t batch);
 
 /* After the gradients of an update were looked at: whether they are to be used. */

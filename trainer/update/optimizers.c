@@ -1,6 +1,7 @@
 /* optimizers.c - the loops of each optimizer, as PyTorch computes them.
  *
- * Adam: Kingma, Ba, ICLR 2015; AdamW: Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019. */
+ * Adam: Kingma, Ba, ICLR 2015; AdamW: Loshchilov, Hutter, "Decoupled weight decay regularization",
+ * ICLR 2019. */
 #include <stddef.h>
 
 #include "trainer/update/loops.h"

@@ -1,5 +1,5 @@
-/* update.c - computes the factors of a step from its rule, and applies it in blocks that stay in the cache for the
- * moving average. */
+/* update.c - computes the factors of a step from its rule, and applies it in blocks that stay in
+ * the cache for the moving average. */
 #include "trainer/update/update.h"
 
 #include <assert.h>

@@ -57,14 +57,15 @@ struct stk_update {
     float gradient_factor; /* gradients are multiplied by it first: clipping and 1 / loss scale */
 };
 
-/* Returns the number of state arenas of a rule, 0..STK_STATE_ARENAS_MAX (SGD without momentum: 0). */
+/* Returns the number of state arenas of a rule, 0..STK_STATE_ARENAS_MAX (SGD without momentum: 0).
+ * */
 uint32_t stk_optimizer_state_arenas(const struct stk_update_rule *rule);
 
 /* Applies the step to floats [begin, end). Both CPU back ends call it. */
 void stk_update_range(const struct stk_update *update, uint64_t begin, uint64_t end);
 
-/* Returns the index of the update whose learning rate the update after `updates` others uses: its own, except for ASGD,
- * which in PyTorch computes its rate at the end of the step before. */
+/* Returns the index of the update whose learning rate the update after `updates` others uses: its
+ * own, except for ASGD, which in PyTorch computes its rate at the end of the step before. */
 uint64_t stk_optimizer_rate_of(enum stk_optimizer optimizer, uint64_t updates);
 
 /* "sgd", "adam", ... */

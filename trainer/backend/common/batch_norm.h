@@ -1,7 +1,7 @@
 /* batch_norm.h - the formula by which the back ends normalise an element, and sums over all ranks.
  *
- * The formula is written once: recomputation must give the same bits as the first time, since the sign of the result decides which
- * gradients pass ReLU. */
+ * The formula is written once: recomputation must give the same bits as the first time, since the
+ * sign of the result decides which gradients pass ReLU. */
 #ifndef STK_TRAINER_BACKEND_COMMON_BATCH_NORM_H
 #define STK_TRAINER_BACKEND_COMMON_BATCH_NORM_H
 

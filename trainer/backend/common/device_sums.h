@@ -3,9 +3,10 @@
  *   peers         words: meetings, errors, failed ranks               host memory
  *   device sums   gradients, statistics, weights: queued on a stream  device memory        peers/nccl.h
  *
- * Every rank queues the same calls in the same order, on one stream; what it captures as a graph, all do. After a
- * failure every call returns the first error, and what was queued on the stream ends, with undefined results. The
- * thread that has joined calls, and the same device is current. */
+ * Every rank queues the same calls in the same order, on one stream; what it captures as a graph,
+ * all do. After a failure every call returns the first error, and what was queued on the stream
+ * ends, with undefined results. The thread that has joined calls, and the same device is current.
+ * */
 #ifndef STK_TRAINER_BACKEND_COMMON_DEVICE_SUMS_H
 #define STK_TRAINER_BACKEND_COMMON_DEVICE_SUMS_H
 
@@ -27,11 +28,11 @@ struct stk_device_sums_ops {
     /* Queue: everybody's bytes become rank 0's. STOKER_EPEER. */
     int (*broadcast)(struct stk_device_sums *sums, void *memory, uint64_t bytes, void *stream,
                      stoker_error *error);
-    /* One look while the host waits for what was queued: finds ranks that have failed, and ends a wait that began
-     * waited_ns ago and takes too long. STOKER_EPEER. */
+    /* One look while the host waits for what was queued: finds ranks that have failed, and ends a
+     * wait that began waited_ns ago and takes too long. STOKER_EPEER. */
     int (*poll)(struct stk_device_sums *sums, uint64_t waited_ns, stoker_error *error);
-    /* A meeting: *all_captured becomes true if every rank's `captured` is. why: the reason if this rank's is not; of
-     * another rank's it is written. STOKER_EPEER. */
+    /* A meeting: *all_captured becomes true if every rank's `captured` is. why: the reason if this
+     * rank's is not; of another rank's it is written. STOKER_EPEER. */
     int (*agree_capture)(struct stk_device_sums *sums, bool captured, bool *all_captured,
                          stoker_error *why, stoker_error *error);
 };
@@ -40,7 +41,8 @@ struct stk_device_sums_ops {
 struct stk_device_sums {
     const struct stk_device_sums_ops *ops;
     uint32_t rank, ranks;
-    /* Set while calls are captured: one that is refused for that alone ends the capture, not the run. */
+    /* Set while calls are captured: one that is refused for that alone ends the capture, not the
+     * run. */
     bool capturing;
 };
 

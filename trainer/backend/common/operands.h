@@ -2,8 +2,8 @@
  *
  *   operation + arenas + pass + samples [first, first + count)  ──▶  pointers
  *
- * Pointers to data that grows with the batch are to sample `first`. Operands that an operation does not have are
- * NULL. */
+ * Pointers to data that grows with the batch are to sample `first`. Operands that an operation does
+ * not have are NULL. */
 #ifndef STK_TRAINER_BACKEND_COMMON_OPERANDS_H
 #define STK_TRAINER_BACKEND_COMMON_OPERANDS_H
 
@@ -16,7 +16,8 @@ struct stk_operands {
     uint32_t number;       /* index of the layer in the whole network: keys dropout */
     uint32_t first, count; /* samples of the pass */
     uint64_t elements;     /* per sample of the result: y, else dx */
-    /* T of the plan. Operands in a 16-bit T are cast to float pointers; ref/narrow.h converts them. */
+    /* T of the plan. Operands in a 16-bit T are cast to float pointers; ref/narrow.h converts them.
+     * */
     stoker_dtype storage;
 
     const float *x, *x2;
@@ -42,8 +43,8 @@ void stk_operands_find(struct stk_operands *out, const struct stk_plan *plan,
 /* Check that pooling windows fit their aux. 0 or STOKER_ELIMIT. */
 int stk_operands_check_plan(const struct stk_plan *plan, stoker_error *error);
 
-/* Check that all labels of the pass are in range. 0, or STOKER_EINVAL with the position in the batch. Call it before
- * anything runs, so that a bad label changes nothing. */
+/* Check that all labels of the pass are in range. 0, or STOKER_EINVAL with the position in the
+ * batch. Call it before anything runs, so that a bad label changes nothing. */
 int stk_operands_check_labels(const struct stk_plan *plan, const struct stk_pass *pass,
                               stoker_error *error);
 
@@ -58,8 +59,8 @@ static inline bool stk_pool_is_wide(const struct stk_layer *layer)
     return (uint64_t)layer->kernel[0] * layer->kernel[1] > 256;
 }
 
-/* One axis of the window of output `at`, which may extend past the border: kernel positions [begin, end) are inside the
- * input; position k reads start + k. */
+/* One axis of the window of output `at`, which may extend past the border: kernel positions [begin,
+ * end) are inside the input; position k reads start + k. */
 struct stk_window {
     int64_t start;
     uint32_t begin, end;

@@ -4,10 +4,11 @@
  *   from_host   page-locked memory ─────┤             ├──▶ device                      stream_wait
  *   from_peer   peer   ── from ─▶ via ──┘             └──▶ device                      stream_wait
  *
- * A copy starts after what is already queued on its source device. `via` is memory of that device: `from` is first
- * copied there on the device's own stream, and may then be overwritten by what is queued next. via = NULL: `from`
- * must stay unchanged until the copy is done. The slots are independent; start the next copy of a slot in the same
- * direction only when the last is done. Only wait() blocks. All return 0 or STOKER_EDEVICE. */
+ * A copy starts after what is already queued on its source device. `via` is memory of that device:
+ * `from` is first copied there on the device's own stream, and may then be overwritten by what is
+ * queued next. via = NULL: `from` must stay unchanged until the copy is done. The slots are
+ * independent; start the next copy of a slot in the same direction only when the last is done. Only
+ * wait() blocks. All return 0 or STOKER_EDEVICE. */
 #ifndef STK_TRAINER_BACKEND_COMMON_TRANSFER_H
 #define STK_TRAINER_BACKEND_COMMON_TRANSFER_H
 
@@ -44,10 +45,12 @@ struct stk_transfer_ops {
     int (*from_peer)(struct stk_transfer *transfer, struct stk_transfer *peer, uint32_t slot,
                      void *to, const void *from, void *via, size_t bytes, stoker_error *error);
     int (*stream_wait)(struct stk_transfer *transfer, uint32_t slot, stoker_error *error);
-    /* Let two devices copy from each other's memory directly, which the process can do from then on. Returns false if they
-     * cannot: then from_peer() goes through host memory, which CUDA takes for it. */
+    /* Let two devices copy from each other's memory directly, which the process can do from then
+     * on. Returns false if they cannot: then from_peer() goes through host memory, which CUDA takes
+     * for it. */
     bool (*reach)(struct stk_transfer *transfer, struct stk_transfer *peer);
-    /* Device memory: the norm that queue_norm computed, and the peer's norm, which the update reads. */
+    /* Device memory: the norm that queue_norm computed, and the peer's norm, which the update
+     * reads. */
     struct stk_norm *(*local_norm)(struct stk_backend *backend);
     struct stk_norm *(*peer_norm)(struct stk_backend *backend);
 };

@@ -1,4 +1,5 @@
-/* backend.c - the `cpu` back end: a thread team, programs, and loops over arenas. pass.c runs a program. */
+/* backend.c - the `cpu` back end: a thread team, programs, and loops over arenas. pass.c runs a
+ * program. */
 #include "trainer/backend/cpu/program.h"
 
 #include <assert.h>
@@ -18,7 +19,8 @@
 #define BF16_NEEDS "oneDNN, which this build lacks"
 #endif
 
-/* Loops on copies would work anywhere, but slower than in float32, which is not what bfloat16 is asked for. */
+/* Loops on copies would work anywhere, but slower than in float32, which is not what bfloat16 is
+ * asked for. */
 static int check_type(const struct stk_backend_options *options, stoker_error *error)
 {
     if (options->storage != STOKER_DTYPE_BFLOAT16 || stk_cpu_has_bf16())

@@ -3,8 +3,8 @@
  *   sums of own samples ──barrier──▶ each thread adds all sums in the same order ──▶ own samples
  *                                    with pass->sums thread 0 adds those of other ranks, between two barriers more
  *
- * shared: [sum 0 or 1][thread][channel] doubles. scratch: the totals, per thread, and rows: the channels of one pixel as
- * floats, which T is converted to and from. */
+ * shared: [sum 0 or 1][thread][channel] doubles. scratch: the totals, per thread, and rows: the
+ * channels of one pixel as floats, which T is converted to and from. */
 #include "trainer/backend/common/batch_norm.h"
 #include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"
@@ -87,7 +87,8 @@ static void add_up(const struct stk_cpu_task *task, uint32_t which, double *tota
     }
 }
 
-/* Totals of this rank become those of all ranks: thread 0 sums, and the others copy. scratch: `rows` totals. */
+/* Totals of this rank become those of all ranks: thread 0 sums, and the others copy. scratch:
+ * `rows` totals. */
 static void add_ranks(const struct stk_cpu_task *task, double *totals, uint32_t rows)
 {
     const uint32_t channels = task->o.layer->in.c;

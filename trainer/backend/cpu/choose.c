@@ -4,7 +4,8 @@
  *   linear        oneDNN, else plain
  *   the rest      AVX2 loops if there are any (maximum, dropout), else plain ones on each thread's samples
  *
- * In 16 bits oneDNN computes convolutions and linear layers in the type; the others work on copies (widened.c). */
+ * In 16 bits oneDNN computes convolutions and linear layers in the type; the others work on copies
+ * (widened.c). */
 #include "trainer/backend/cpu/program.h"
 
 #include <assert.h>
@@ -58,7 +59,8 @@ static void add_partials(struct stk_cpu_step *step, const struct stk_plan *plan,
     step->partial_bytes = stk_round_to_line((step->weights + step->biases) * sizeof(float));
 }
 
-/* Float loops that are faster than plain ones, if there are any; of a plan in 16 bits, for copies. */
+/* Float loops that are faster than plain ones, if there are any; of a plan in 16 bits, for copies.
+ * */
 static int choose_float_loops(struct stk_cpu_step *step, const struct stk_plan *plan,
                               const struct stk_op *op, uint32_t threads)
 {
@@ -102,8 +104,8 @@ int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const
 
 /* ---- barriers ----
  *
- * Two buffers that share bytes need no barrier if they have the same offset and sample size: each thread's samples then
- * use the same bytes of both. */
+ * Two buffers that share bytes need no barrier if they have the same offset and sample size: each
+ * thread's samples then use the same bytes of both. */
 
 static bool touches(const struct stk_op *op, int32_t buffer)
 {

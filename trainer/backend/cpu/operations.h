@@ -8,8 +8,8 @@
 bool stk_cpu_choose_avx2(struct stk_cpu_step *step, const struct stk_layer *layer,
                          enum stk_op_kind kind);
 
-/* onednn/operations.c: true if oneDNN may be run, this CPU has AVX512_BF16, and the environment variable STOKER_BF16 is
- * not "off". */
+/* onednn/operations.c: true if oneDNN may be run, this CPU has AVX512_BF16, and the environment
+ * variable STOKER_BF16 is not "off". */
 #ifdef STOKER_HAVE_DNNL
 bool stk_cpu_has_bf16(void);
 #else
@@ -18,8 +18,8 @@ static inline bool stk_cpu_has_bf16(void)
     return false;
 }
 #endif
-/* onednn/operations.c: fill in a step if oneDNN has fast code for the operation in this type and may be run (see
- * loader/base/environment.h), else leave it unchanged. STOKER_ENOMEM. */
+/* onednn/operations.c: fill in a step if oneDNN has fast code for the operation in this type and
+ * may be run (see loader/base/environment.h), else leave it unchanged. STOKER_ENOMEM. */
 int stk_cpu_choose_onednn(struct stk_cpu_step *step, const struct stk_plan *plan,
                           const struct stk_op *op, stoker_dtype storage, uint32_t threads);
 

@@ -4,8 +4,8 @@
  *                         1        add 1's    2        add 2's           add the rest
  *                                  partials            1 is complete     all is complete
  *
- * Gradients that each thread sums apart are added after the next barrier that a step needs anyway, and complete after
- * the one that follows. */
+ * Gradients that each thread sums apart are added after the next barrier that a step needs anyway,
+ * and complete after the one that follows. */
 #include "trainer/backend/cpu/program.h"
 
 #include <assert.h>

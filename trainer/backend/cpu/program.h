@@ -23,7 +23,8 @@ struct stk_program {
     struct stk_cpu_step steps[];
 };
 
-/* choose.c: choose how a step runs, and what memory it needs; plain: only the loops of `ref`. STOKER_ENOMEM. */
+/* choose.c: choose how a step runs, and what memory it needs; plain: only the loops of `ref`.
+ * STOKER_ENOMEM. */
 int stk_cpu_choose(struct stk_cpu_step *step, const struct stk_plan *plan, const struct stk_op *op,
                    uint32_t threads, bool plain);
 /* choose.c: set barrier_before of all steps of a plan. */

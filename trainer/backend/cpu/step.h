@@ -7,8 +7,8 @@
  *   SHARD     each thread takes all of its samples at once, so that long weights are read once
  *   TOGETHER  the step combines samples and divides its work itself, between two barriers
  *
- * Other barriers are only before steps that overwrite bytes that another thread may still need: buffers of the plan
- * share bytes, and thread 1's half of one may be thread 0's half of another. */
+ * Other barriers are only before steps that overwrite bytes that another thread may still need:
+ * buffers of the plan share bytes, and thread 1's half of one may be thread 0's half of another. */
 #ifndef STK_TRAINER_BACKEND_CPU_STEP_H
 #define STK_TRAINER_BACKEND_CPU_STEP_H
 

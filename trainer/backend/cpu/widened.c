@@ -2,7 +2,8 @@
  *
  *   operands in T ──▶ floats in this thread's scratch ──▶ the step's loops ──▶ rounded to T
  *
- * As ref/narrow.c does for a whole pass, for the samples of one task. scratch: that of the operation, then the floats. */
+ * As ref/narrow.c does for a whole pass, for the samples of one task. scratch: that of the
+ * operation, then the floats. */
 #include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"
 #include "trainer/plan/precision.h"

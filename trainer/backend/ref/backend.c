@@ -1,5 +1,5 @@
-/* backend.c - the `ref` back end: one thread, plain loops. The reference that tests compare with. 16-bit values are
- * converted to float for each operation, in scratch. */
+/* backend.c - the `ref` back end: one thread, plain loops. The reference that tests compare with.
+ * 16-bit values are converted to float for each operation, in scratch. */
 #include "trainer/backend/ref/narrow.h"
 
 #include <assert.h>

@@ -2,8 +2,8 @@
  *
  *   y[n][oh][ow][k] = bias[k] + sum over r, s, c of x[n][oh * stride - pad + r][...][c] * w[k][r][s][c]
  *
- * All three visit the same (output pixel, kernel position) pairs; positions in the padding are skipped. Channels are
- * processed in blocks, with sums in double. */
+ * All three visit the same (output pixel, kernel position) pairs; positions in the padding are
+ * skipped. Channels are processed in blocks, with sums in double. */
 #include "trainer/backend/ref/operations.h"
 
 enum { BLOCK = 64 };

@@ -22,7 +22,8 @@ static double log_sum_exp(const float *x, uint64_t count)
     return largest + log(sum);
 }
 
-/* PyTorch's label smoothing e: the target distribution is 1 - e at the label, plus e spread over all classes. */
+/* PyTorch's label smoothing e: the target distribution is 1 - e at the label, plus e spread over
+ * all classes. */
 static void cross_entropy(const struct stk_operands *o, uint32_t n, struct stk_loss *loss)
 {
     const uint64_t classes = stk_shape_elements(o->layer->in);

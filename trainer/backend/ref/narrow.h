@@ -2,8 +2,8 @@
  *
  *   buffers in T ──▶ floats in scratch ──▶ the operation ──▶ rounded back to T
  *
- * Only what is stored is rounded; sums and intermediate values are not. Slow: the reference for back ends that compute
- * in 16 bits. */
+ * Only what is stored is rounded; sums and intermediate values are not. Slow: the reference for
+ * back ends that compute in 16 bits. */
 #ifndef STK_TRAINER_BACKEND_REF_NARROW_H
 #define STK_TRAINER_BACKEND_REF_NARROW_H
 

@@ -1,7 +1,7 @@
 /* operations.h - the operations of the `ref` back end: plain loops, easy to verify.
  *
- * Sums are in double and rounded once. Each function runs one operation, described in plan.h, on the samples of its
- * operands. */
+ * Sums are in double and rounded once. Each function runs one operation, described in plan.h, on
+ * the samples of its operands. */
 #ifndef STK_TRAINER_BACKEND_REF_OPERATIONS_H
 #define STK_TRAINER_BACKEND_REF_OPERATIONS_H
 

@@ -3,8 +3,9 @@
  *   data      list of each pixel's filters  with dy != 0:  dx[kernel row] += sum of dy * filter's row
  *   weights   list of each filter's pixels  with dy != 0:  filter's row   += sum of dy * x's row
  *
- * A kernel row is one run of floats in x and in the filter, held in up to 12 registers while its list is processed.
- * Runs too short for that (few input channels: a stem) are summed with filters in the lanes: see taps below. */
+ * A kernel row is one run of floats in x and in the filter, held in up to 12 registers while its
+ * list is processed. Runs too short for that (few input channels: a stem) are summed with filters
+ * in the lanes: see taps below. */
 #include "trainer/backend/cpu/avx2/kernels.h"
 
 #ifdef STK_HAVE_AVX2
@@ -266,7 +267,8 @@ STK_AVX2 static void sum_taps_16(const struct stk_conv_sizes *size, const float 
     sum_taps(size, x, dy, to, lanes, 2);
 }
 
-/* Taps [first, first + 6) of all filters; the pointers of taps that do not exist repeat the last. */
+/* Taps [first, first + 6) of all filters; the pointers of taps that do not exist repeat the last.
+ * */
 static void taps_of_filters(const struct stk_conv_sizes *size, const float *x, const float *dy,
                             uint64_t first, float *sums)
 {

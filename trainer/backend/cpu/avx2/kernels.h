@@ -1,6 +1,7 @@
 /* kernels.h - loops for CPUs with AVX2 and FMA that are faster than a library's.
  *
- * Built without special flags: each function names its instruction set. Call them only if stk_avx2_runs_here(). */
+ * Built without special flags: each function names its instruction set. Call them only if
+ * stk_avx2_runs_here(). */
 #ifndef STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 #define STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 
@@ -23,7 +24,8 @@ static inline bool stk_avx2_runs_here(void)
 }
 #endif
 
-/* A convolution without padding or groups; for a padded one, pass a copy of its input with a border of zeros. */
+/* A convolution without padding or groups; for a padded one, pass a copy of its input with a border
+ * of zeros. */
 struct stk_conv_sizes {
     uint32_t h, w, c; /* input, border included */
     uint32_t out_h, out_w, filters;
@@ -33,8 +35,8 @@ struct stk_conv_sizes {
     uint32_t run;
 };
 
-/* The gradients of one sample. Both skip zeros of dy: six of seven are zero before a 2 x 2 maximum, ReLU and dropout.
- * scratch: stk_avx2_conv_scratch_bytes(). */
+/* The gradients of one sample. Both skip zeros of dy: six of seven are zero before a 2 x 2 maximum,
+ * ReLU and dropout. scratch: stk_avx2_conv_scratch_bytes(). */
 uint64_t stk_avx2_conv_scratch_bytes(const struct stk_conv_sizes *size);
 void stk_avx2_conv_backward_data(const struct stk_conv_sizes *size, const float *dy,
                                  const float *weights, float *dx, void *scratch);

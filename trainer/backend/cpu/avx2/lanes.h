@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #define STK_AVX2        __attribute__((target("avx2,fma")))
-/* For functions whose loop counts are constants of the caller, so that their arrays of sums become registers. */
+/* For functions whose loop counts are constants of the caller, so that their arrays of sums become
+ * registers. */
 #define STK_AVX2_INLINE static inline __attribute__((always_inline, target("avx2,fma")))
 
 #if defined(__clang__)

@@ -21,7 +21,8 @@ STK_AVX2_INLINE void store_places(uint8_t *to, __m256i places)
     _mm_storel_epi64((__m128i_u *)to, _mm_packus_epi16(words, words));
 }
 
-/* Eight channels of one window. A NaN wins and stays. With ReLU, then max(0, y): in this order it keeps NaN. */
+/* Eight channels of one window. A NaN wins and stays. With ReLU, then max(0, y): in this order it
+ * keeps NaN. */
 STK_AVX2_INLINE void maximum(const struct stk_layer *layer, bool relu, const float *x, float *y,
                              uint8_t *aux)
 {

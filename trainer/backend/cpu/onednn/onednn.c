@@ -1,13 +1,15 @@
-/* onednn.c - convolutions and linear layers through oneDNN's C API: the one file that includes its headers.
+/* onednn.c - convolutions and linear layers through oneDNN's C API: the one file that includes its
+ * headers.
  *
  *   convolution   x, y plain NHWC;  weights  ohwi ──reorder──▶ the layout that oneDNN prefers ──▶ primitive
  *   linear        forward y = x w' + bias, data dx = dy w, weights w += dy' x: one matrix product each, all plain
  *
- * A primitive of a convolution is for a fixed number of samples. There is one for a whole shard and one for each smaller
- * power of two: any count takes few calls, and nothing is created later. A product takes any count.
+ * A primitive of a convolution is for a fixed number of samples. There is one for a whole shard and
+ * one for each smaller power of two: any count takes few calls, and nothing is created later. A
+ * product takes any count.
  *
- * Version 3 has no operation descriptors and opaque memory descriptors; only the functions between the #if and its
- * #endif differ. */
+ * Version 3 has no operation descriptors and opaque memory descriptors; only the functions between
+ * the #if and its #endif differ. */
 #include "trainer/backend/cpu/onednn/onednn.h"
 
 #include <assert.h>
@@ -240,7 +242,8 @@ static dnnl_status_t make_attributes(dnnl_primitive_attr_t *out, bool adds)
     return rc;
 }
 
-/* dnnl_unimplemented if oneDNN has only its reference code, which is no faster than our plain loops. */
+/* dnnl_unimplemented if oneDNN has only its reference code, which is no faster than our plain
+ * loops. */
 static dnnl_status_t check_fast(const_dnnl_primitive_desc_t pd)
 {
     const char *name = "";
@@ -655,7 +658,8 @@ static void add_floats(float *sum, const float *part, uint64_t count)
         sum[i] += part[i];
 }
 
-/* Address of an element of x or y. The cast removes const: oneDNN has one type of memory and does not write inputs. */
+/* Address of an element of x or y. The cast removes const: oneDNN has one type of memory and does
+ * not write inputs. */
 static void *element_of(const struct stk_onednn *op, const float *operand, uint64_t element)
 {
     const uint64_t bytes = op->type == dnnl_f32 ? sizeof(float) : sizeof(uint16_t);
