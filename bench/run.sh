@@ -112,7 +112,7 @@ make_formats() {
     packed --codec lz4 "$resident" "shards:$scratch/mnist-lz4"
     packed "$pictures" "folder:$scratch/rgb-png"
     packed --codec jpeg "$pictures" "folder:$scratch/rgb-jpeg"
-    packed --codec raw --shard-bytes 2G 'synth:pictures?count=3000' "shards:$scratch/rgb-raw"
+    packed --codec raw --shard-samples 3000 'synth:pictures?count=3000' "shards:$scratch/rgb-raw"
     packed --codec lz4 'synth:digits?count=2000&size=256' "shards:$scratch/large-lz4"
 }
 
@@ -321,7 +321,7 @@ measure_raw() {
     find_data
     mkdir -p "$photos"
     [ -e "$photos/raw/shard-000000.stk" ] ||
-        packed --codec raw --shard-bytes 2G 'synth:pictures?count=2000' "shards:$photos/raw"
+        packed --codec raw --shard-samples 2000 'synth:pictures?count=2000' "shards:$photos/raw"
     [ -e "$photos/png" ] || packed "$resident" "folder:$photos/png"
     refresh "$photos"/raw/*.stk "$photos"/raw/*.beton
     python3 bench/races/photos/race.py "$photos" --jobs "${1:-raw,png}" --rounds "${STOKER_ROUNDS:-9}" --seconds 1 \

@@ -49,15 +49,13 @@ def crc32c(data):
 def shard(row_bytes, record):
     """One LZ4 record that claims to hold a row of row_bytes."""
     body = record.ljust(4096, b"\0")
-    entry = struct.pack("<QIIBxHxxxxq", 4096, len(record), crc32c(record), 1, 0, 0)
-    index = entry.ljust(4096, b"\0")
+    field = struct.pack("<64sBBBBIIxxxxQ64x", b"row", 0, 1, 1, 0, 0, 0, row_bytes).ljust(160, b"\0")
+    index = (field + struct.pack("<QQII", 4096, len(record), crc32c(record), 1)).ljust(4096, b"\0")
     head = bytearray(4096)
     head[0:8] = b"\x89STK\r\n\x1a\n"
     index_at = 4096 + len(body)
-    struct.pack_into("<IIIIQQQI", head, 8, 1, 1 << 1, 1, 4096, 1, index_at + len(index), index_at, 8)
-    struct.pack_into("<BBBBII", head, 52, 1, 1, 5, 0, 0, len(record))
-    struct.pack_into("<Q", head, 64, row_bytes)
-    struct.pack_into("<QQQQII", head, 128, 0, 0, 1, 7, 0, crc32c(index))
+    struct.pack_into("<IIQQQQ", head, 8, 3, 4096, 1 << 1, 0, index_at + len(index), index_at)
+    struct.pack_into("<IIQQIIQQIIQQ", head, 48, crc32c(index), 8, len(record), 1, 1, 1, 0, 7, 0, 1, 0, 1)
     struct.pack_into("<I", head, 4092, crc32c(head[:4092]))
     return bytes(head) + body + index
 

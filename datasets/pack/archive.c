@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "datasets/pack/lock.h"
-
 enum { BLOCK_BYTES = 512, RECORD_BYTES = 20 * BLOCK_BYTES, NAME_BYTES = 100 };
 
 /* ---- open ----------------------------------------------------------------------- */
@@ -27,26 +25,23 @@ static bool open_existing(struct pack_archive *archive, struct pack_failure *fai
                      "there is something else of that name already");
 }
 
-/* Another packer may have finished between the first look and the lock: then compare with its archive
- * and drop the new, empty file that was locked. */
+/* Another packer may have finished between the first look and the lock: then compare with its
+ * archive. */
 static bool open_new(struct pack_archive *archive, struct pack_failure *failure)
 {
     char folder[PACK_PATH_BYTES];
     const char *name = pack_path_split(archive->path, folder);
-    if (!pack_output_name(&archive->output, folder, name, failure))
-        return false;
-    archive->lock = pack_lock_file(archive->output.hidden, archive->path, failure);
-    if (archive->lock < 0)
+    if (!pack_output_begin(&archive->output, folder, name, failure))
         return false;
     if (!is_there(archive->path))
-        return pack_output_begin(&archive->output, folder, name, failure);
-    (void)unlink(archive->output.hidden);
+        return true;
+    pack_output_drop(&archive->output);
     return open_existing(archive, failure);
 }
 
 bool pack_archive_open(struct pack_archive *archive, const char *path, struct pack_failure *failure)
 {
-    *archive = (struct pack_archive){ .path = path, .lock = -1 };
+    *archive = (struct pack_archive){ .path = path };
     return is_there(path) ? open_existing(archive, failure) : open_new(archive, failure);
 }
 
@@ -54,9 +49,6 @@ void pack_archive_close(struct pack_archive *archive)
 {
     pack_output_drop(&archive->output);
     pack_existing_close(&archive->existing);
-    if (archive->lock >= 0)
-        close(archive->lock);
-    archive->lock = -1;
 }
 
 bool pack_archive_existed(const struct pack_archive *archive)

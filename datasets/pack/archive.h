@@ -2,8 +2,9 @@
  *
  *   open ──▶ add ... ──▶ finish ──▶ close      close alone leaves no archive
  *
- * POSIX ustar: a header block of 512 bytes with name and size, the file padded to whole blocks, and two blocks of zeros at
- * the end. A name of 100 bytes or more is in a PAX header before it. The same files give the same archive.
+ * POSIX ustar: a header block of 512 bytes with name and size, the file padded to whole blocks, and
+ * two blocks of zeros at the end. A name of 100 bytes or more is in a PAX header before it. The
+ * same files give the same archive.
  */
 #ifndef PACK_ARCHIVE_H
 #define PACK_ARCHIVE_H
@@ -13,13 +14,12 @@
 
 struct pack_archive {
     const char *path;
-    int lock; /* output.hidden, locked; -1 = none */
     struct pack_output output;
     struct pack_existing existing; /* open: compare only */
     uint64_t at;                   /* bytes written, or compared */
 };
 
-/* Lock and begin the archive; if it exists, it is only compared. `path` must outlive it. */
+/* Begin the archive; if it exists, it is only compared. `path` must outlive it. */
 bool pack_archive_open(struct pack_archive *archive, const char *path,
                        struct pack_failure *failure);
 

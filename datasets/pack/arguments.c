@@ -12,10 +12,9 @@
 
 #include "loader/cli/options.h"
 
-#define QUALITY_DEFAULT     90U
-#define LEVEL_DEFAULT       9U /* packed once, unpacked often: unpacking costs the same at all levels */
-#define SHARD_BYTES_DEFAULT ((uint64_t)256 << 20)
-#define AT(field)           offsetof(struct pack_arguments, field)
+#define QUALITY_DEFAULT 90U
+#define LEVEL_DEFAULT   9U /* packed once, unpacked often: unpacking costs the same at all levels */
+#define AT(field)       offsetof(struct pack_arguments, field)
 
 enum { LEVEL_MAX_LZ4 = 12, LEVEL_MAX = 19 };
 
@@ -39,14 +38,12 @@ static const struct cli_option rows[] = {
       .unset = "9" },
     { "workers", 0, CLI_COUNT32, AT(workers), 1, 256, "N", NULL,
       .help = "threads that read, and threads that encode", .unset = "one per CPU" },
-    { "shard-bytes", 0, CLI_BYTES, AT(shard_bytes), 0x1p14, 0x1p44, "SIZE", NULL,
-      .help = "largest size of a shard, 16K or more", .unset = "256M" },
-    { "peer-timeout", 0, CLI_COUNT32, AT(peer_timeout_s), 1, 86400, "SECONDS", NULL,
-      .help = "of several ranks: end if another one does nothing for so long" },
+    { "shard-samples", 0, CLI_COUNT64, AT(shard_samples), 1, 0x1p53, "N", NULL,
+      .help = "samples of SOURCE in each shard but the last", .unset = "256 MiB of rows" },
     { "split", 0, CLI_TEXT, AT(split), 0, 0, "NAME", NULL, .help = "the part of SOURCE to pack",
       .unset = "its first" },
     { "verify", 0, CLI_FLAG, AT(verify), 0, 0, NULL, NULL,
-      .help = "open TARGET afterwards and compare each row and label with SOURCE" },
+      .help = "open TARGET afterwards and compare each field with SOURCE" },
     { "quiet", 0, CLI_FLAG, AT(quiet), 0, 0, NULL, NULL, .help = "no progress, no report" },
     { "help", 'h', CLI_STOP, AT(action), PACK_HELP, 0, NULL, NULL, .help = "this text" },
     { "version", 0, CLI_STOP, AT(action), PACK_VERSION, 0, NULL, NULL,
@@ -54,21 +51,11 @@ static const struct cli_option rows[] = {
 };
 static_assert(sizeof(rows) / sizeof(rows[0]) <= CLI_OPTIONS_MAX, "the rows that a line has");
 static const struct cli_table table = { .rows = rows, .count = sizeof(rows) / sizeof(rows[0]) };
-static const struct pack_arguments defaults = { .codec = PACK_DEFAULT,
-                                                .workers = -1,
-                                                .peer_timeout_s = 120 };
+static const struct pack_arguments defaults = { .codec = PACK_DEFAULT, .workers = -1 };
 
 const char *pack_form_name(enum pack_form form)
 {
     return form_names[form];
-}
-
-const char *pack_codec_name(enum pack_codec codec)
-{
-    const struct cli_word *word = codecs;
-    while (word->text != NULL && word->value != (int64_t)codec)
-        word++;
-    return word->text;
 }
 
 static void describe_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cli_option *row)
@@ -93,9 +80,9 @@ void pack_help(void)
         stdout);
     (void)fputs(
         "\n"
-        "Started by mpirun, srun or torchrun, all ranks pack into one shards:DIR together: the\n"
-        "same bytes as one process, with any number of ranks, and resumable with another. Rank 0\n"
-        "prints the report and verifies.\n",
+        "Started by mpirun, srun or torchrun, rank r of w writes shards r, r + w, ... of one\n"
+        "shards:DIR: the same bytes with any number of ranks, and resumable with another. Each\n"
+        "rank reports its own shards.\n",
         stdout);
     cli_print_options(stdout, &table, describe_default);
     (void)fputs("\n"
@@ -160,15 +147,13 @@ static bool settle_numbers(struct pack_arguments *arguments)
     if (arguments->level > LEVEL_MAX_LZ4 && arguments->codec == PACK_LZ4)
         return misused(arguments, "--level %u: LZ4 has levels 1 to %d", arguments->level,
                        LEVEL_MAX_LZ4);
-    if (arguments->shard_bytes != 0 && arguments->form != PACK_SHARDS)
-        return misused(arguments, "--shard-bytes goes with shards, and the target is %s",
+    if (arguments->shard_samples != 0 && arguments->form != PACK_SHARDS)
+        return misused(arguments, "--shard-samples goes with shards, and the target is %s",
                        form_names[arguments->form]);
     if (arguments->quality == 0)
         arguments->quality = QUALITY_DEFAULT;
     if (arguments->level == 0)
         arguments->level = LEVEL_DEFAULT;
-    if (arguments->shard_bytes == 0)
-        arguments->shard_bytes = SHARD_BYTES_DEFAULT;
     return true;
 }
 

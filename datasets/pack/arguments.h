@@ -19,11 +19,10 @@ struct pack_arguments {
     const char *split;  /* NULL = the format's first */
     enum pack_form form;
     enum pack_codec codec;
-    uint32_t quality;        /* JPEG, 1..100 */
-    uint32_t level;          /* LZ4, 1..12; Zstandard, 1..19 */
-    int32_t workers;         /* -1 = one per CPU */
-    uint64_t shard_bytes;    /* largest size of a shard */
-    uint32_t peer_timeout_s; /* seconds in which another rank may do nothing */
+    uint32_t quality;       /* JPEG, 1..100 */
+    uint32_t level;         /* LZ4, 1..12; Zstandard, 1..19 */
+    int32_t workers;        /* -1 = one per CPU */
+    uint64_t shard_samples; /* samples of a shard; 0 = about 256 MiB of rows */
     bool verify;
     bool quiet;
 };
@@ -32,7 +31,6 @@ struct pack_arguments {
 struct pack_arguments pack_arguments_read(int count, char **words);
 
 const char *pack_form_name(enum pack_form form);
-const char *pack_codec_name(enum pack_codec codec); /* NULL for PACK_DEFAULT */
 void pack_help(void);
 
 #endif

@@ -2,8 +2,8 @@
  *
  *   open ──▶ next ... ──▶ ends ──▶ close
  *
- * Only its bytes show that a file can be kept: after a power loss a file that was never synced can have
- * its name and size without its bytes.
+ * Only its bytes show that a file can be kept: after a power loss a file that was never synced can
+ * have its name and size without its bytes.
  */
 #ifndef PACK_EXISTING_H
 #define PACK_EXISTING_H

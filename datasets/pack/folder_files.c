@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "datasets/pack/existing.h"
-#include "datasets/pack/lock.h"
 #include "datasets/pack/output.h"
 
 #define MARK ".stoker-pack" /* in an unfinished folder: holds the set_id */
@@ -55,8 +54,9 @@ bool pack_folder_open(struct pack_folder *folder, const struct pack_plan *plan,
                       struct pack_failure *failure)
 {
     *folder = (struct pack_folder){ .plan = plan };
-    folder->fd = pack_lock_folder(plan->arguments->target, false, failure);
-    return folder->fd >= 0 && take_folder(folder, failure);
+    folder->fd = pack_folder_make(plan->arguments->target, failure);
+    return folder->fd >= 0 && pack_lock(folder->fd, plan->arguments->target, failure) &&
+           take_folder(folder, failure);
 }
 
 bool pack_folder_add(struct pack_folder *folder, const char *directory, const char *name,

@@ -15,12 +15,13 @@ struct pack_folder {
     bool whole; /* complete: compare only */
 };
 
-/* Lock the plan's target, and find out whether files are written or compared: ours are never mixed with foreign ones. */
+/* Lock the plan's target, and find out whether files are written or compared: ours are never mixed
+ * with foreign ones. */
 bool pack_folder_open(struct pack_folder *folder, const struct pack_plan *plan,
                       struct pack_failure *failure);
 
-/* Write DIRECTORY/NAME, which must be beneath the target and whose directory exists; *kept: a file with these bytes was
- * there. */
+/* Write DIRECTORY/NAME, which must be beneath the target and whose directory exists; *kept: a file
+ * with these bytes was there. */
 bool pack_folder_add(struct pack_folder *folder, const char *directory, const char *name,
                      const void *bytes, size_t size, bool *kept, struct pack_failure *failure);
 

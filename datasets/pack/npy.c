@@ -1,4 +1,5 @@
-/* npy.c - see npy.h. Version 1.0 of the format: magic number, length of the text, a Python literal, elements. */
+/* npy.c - see npy.h. Version 1.0 of the format: magic number, length of the text, a Python literal,
+ * elements. */
 #include "datasets/pack/npy.h"
 
 #include <inttypes.h>
@@ -45,7 +46,7 @@ bool pack_npy_has(stoker_dtype dtype)
 }
 
 /* Write the literal, padded so that the elements are aligned. Returns its length. */
-static size_t write_text(char text[TEXT_BYTES], const struct stk_fields_field *field,
+static size_t write_text(char text[TEXT_BYTES], const struct stk_shard_field *field,
                          uint64_t length)
 {
     int used = snprintf(text, TEXT_BYTES, "{'descr': '%s', 'fortran_order': False, 'shape': (",
@@ -62,8 +63,7 @@ static size_t write_text(char text[TEXT_BYTES], const struct stk_fields_field *f
     return (size_t)used;
 }
 
-const char *pack_npy(const struct stk_fields_field *field, uint64_t length,
-                     struct pack_piece *piece)
+const char *pack_npy(const struct stk_shard_field *field, uint64_t length, struct pack_piece *piece)
 {
     char text[TEXT_BYTES];
     const size_t text_bytes = write_text(text, field, length);

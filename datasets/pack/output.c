@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/output_file.h"
@@ -27,31 +29,75 @@ bool pack_fail(struct pack_failure *failure, const char *path, int os_errno, con
     return false;
 }
 
-bool pack_output_name(struct pack_output *output, const char *directory, const char *name,
-                      struct pack_failure *failure)
+bool pack_lock(int fd, const char *path, struct pack_failure *failure)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    return errno == EWOULDBLOCK
+               ? pack_fail(failure, path, 0, "another stoker-pack is packing into it")
+               : pack_fail(failure, path, errno, "it cannot be locked");
+}
+
+int pack_folder_make(const char *path, struct pack_failure *failure)
+{
+    struct pack_failure ignored;
+    const bool made = mkdir(path, 0755) == 0;
+    if (!made && errno != EEXIST) {
+        (void)pack_fail(failure, path, errno, "it could not be made");
+        return -1;
+    }
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        (void)pack_fail(failure, path, errno, "opening");
+        return -1;
+    }
+    /* An existing folder may be unsynced, from a packer that was killed. */
+    if (pack_sync_parent(path, made ? failure : &ignored) || !made)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Open and lock a file, and empty it. A process that held the lock may have renamed the file
+ * meanwhile. */
+static int open_locked(const char *path, struct pack_failure *failure)
+{
+    for (;;) {
+        struct stat file;
+        struct stat named;
+        const int fd = stk_output_create(path, O_WRONLY | O_NONBLOCK, 0644);
+        if (fd < 0) {
+            (void)pack_fail(failure, path, errno, "it could not be made");
+            return -1;
+        }
+        const bool locked = pack_lock(fd, path, failure);
+        if (locked && fstat(fd, &file) == 0 && lstat(path, &named) == 0 &&
+            file.st_ino == named.st_ino && file.st_dev == named.st_dev && ftruncate(fd, 0) == 0)
+            return fd;
+        close(fd);
+        if (!locked)
+            return -1;
+    }
+}
+
+bool pack_output_begin(struct pack_output *output, const char *directory, const char *name,
+                       struct pack_failure *failure)
 {
     const int path = snprintf(output->path, sizeof(output->path), "%s/%s", directory, name);
     const int hidden =
         snprintf(output->hidden, sizeof(output->hidden), "%s/.%s.tmp", directory, name);
     output->file = NULL;
     output->buffer = NULL;
-    return (path >= 0 && hidden >= 0 && (size_t)hidden < sizeof(output->hidden)) ||
-           pack_fail(failure, directory, 0, "the path is too long");
-}
-
-bool pack_output_begin(struct pack_output *output, const char *directory, const char *name,
-                       struct pack_failure *failure)
-{
-    if (!pack_output_name(output, directory, name, failure))
+    if (path < 0 || hidden < 0 || (size_t)hidden >= sizeof(output->hidden))
+        return pack_fail(failure, directory, 0, "the path is too long");
+    const int fd = open_locked(output->hidden, failure);
+    if (fd < 0)
         return false;
-    const int fd = stk_output_create(output->hidden, O_WRONLY | O_TRUNC, 0644);
-    output->file = fd < 0 ? NULL : fdopen(fd, "wb");
+    output->file = fdopen(fd, "wb");
     if (output->file != NULL)
         return true;
-    const int os_errno = errno;
-    if (fd >= 0)
-        close(fd);
-    return pack_fail(failure, output->hidden, os_errno, "it could not be made");
+    close(fd);
+    return pack_fail(failure, output->hidden, ENOMEM, "it could not be made");
 }
 
 void pack_output_widen(struct pack_output *output)
@@ -123,15 +169,15 @@ bool pack_sync_parent(const char *path, struct pack_failure *failure)
     return synced || pack_fail(failure, folder, os_errno, "waiting for the disk");
 }
 
+/* Rename before closing: the lock must last until the hidden name is gone. */
 bool pack_output_commit(struct pack_output *output, bool sync, struct pack_failure *failure)
 {
     if (fflush(output->file) != 0 || (sync && fsync(fileno(output->file)) != 0))
         return pack_fail(failure, output->hidden, errno, "writing");
-    if (!close_file(output) || rename(output->hidden, output->path) != 0) {
-        const int os_errno = errno;
-        (void)unlink(output->hidden);
-        return pack_fail(failure, output->path, os_errno, "giving it its name");
-    }
+    if (rename(output->hidden, output->path) != 0)
+        return pack_fail(failure, output->path, errno, "giving it its name");
+    if (!close_file(output))
+        return pack_fail(failure, output->path, errno, "writing");
     return !sync || pack_sync_parent(output->path, failure);
 }
 
@@ -139,6 +185,6 @@ void pack_output_drop(struct pack_output *output)
 {
     if (output->file == NULL)
         return;
+    (void)unlink(output->hidden); /* before the lock ends */
     (void)close_file(output);
-    (void)unlink(output->hidden);
 }

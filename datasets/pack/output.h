@@ -2,7 +2,8 @@
  *
  *   begin: a hidden name ──▶ write ... ──▶ commit: sync, then rename
  *
- * If the process is killed, at most the hidden file is left, which the next run overwrites.
+ * The hidden file is locked (flock), so that two processes never write the same one. If the process
+ * is killed, at most the hidden file is left, and the next run overwrites it.
  */
 #ifndef PACK_OUTPUT_H
 #define PACK_OUTPUT_H
@@ -20,16 +21,19 @@ struct pack_output {
     char hidden[PACK_PATH_BYTES];
 };
 
-/* Set the paths for DIRECTORY/NAME without opening anything. */
-bool pack_output_name(struct pack_output *output, const char *directory, const char *name,
-                      struct pack_failure *failure);
+/* Lock a file or folder; fails if another process holds the lock, which ends when fd is closed. */
+bool pack_lock(int fd, const char *path, struct pack_failure *failure);
 
-/* Set the paths and open the file under its hidden name. */
+/* Open a folder, created and synced if it is missing. Returns a descriptor; -1 on failure. */
+int pack_folder_make(const char *path, struct pack_failure *failure);
+
+/* Set the paths, and open and lock the file under its hidden name. */
 bool pack_output_begin(struct pack_output *output, const char *directory, const char *name,
                        struct pack_failure *failure);
 
-/* Directly after begin: write in pieces of 2 MiB, for files that are read again and again. The page cache keeps a piece in
- * large folios, which are read up to 20 % faster than pages of 4 KiB. Without memory for it nothing changes. */
+/* Directly after begin: write in pieces of 2 MiB, for files that are read again and again. The page
+ * cache keeps a piece in large folios, which are read up to 20 % faster than pages of 4 KiB.
+ * Without memory for it nothing changes. */
 void pack_output_widen(struct pack_output *output);
 
 bool pack_output_write(struct pack_output *output, const void *bytes, size_t size,

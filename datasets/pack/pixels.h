@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "datasets/pack/sample.h"
+#include "datasets/pack/room.h"
 
 struct pack_pixels {
     uint32_t height;

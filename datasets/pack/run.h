@@ -1,4 +1,4 @@
-/* run.h - pack a source through the loader and the encoder into a target. */
+/* run.h - pack a source into a target. */
 #ifndef PACK_RUN_H
 #define PACK_RUN_H
 
@@ -12,9 +12,8 @@ enum {
     PACK_NOT_VERIFIED = 4
 };
 
-/* Of several ranks, rank 0 ends with the status above; the others with PACK_GOOD if all is packed, else PACK_FAILED. */
-
-/* Pack, optionally verify, and print the report. Returns the exit status. */
+/* Pack, optionally verify, and print the report. Returns the exit status; of several ranks, each
+ * reports its own shards. */
 int pack_run(const struct pack_arguments *arguments);
 
 #endif

@@ -1,343 +1,333 @@
 /* target_shards.c - pack into shards.
  *
- * A shard ends at the end of a batch, and its header keeps the loader's state at that point. A resumed
- * run checks the finished shards and continues after the last one.
- *
- * If several ranks pack, each of them adds all batches, and so finds the same ends, but writes only the shards that it
- * claims; of the others it counts the bytes.
+ * Shard n holds samples n * shard_samples to (n + 1) * shard_samples - 1 of the source, so its
+ * bytes depend on nothing else: each rank writes its own shards, and a run that continues another
+ * keeps the complete ones.
  */
-#include "datasets/pack/lock.h"
-#include "datasets/pack/output.h"
-#include "datasets/pack/shard_files.h"
-#include "datasets/pack/sharing.h"
-
-#include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "datasets/pack/item.h"
+#include "datasets/pack/output.h"
 #include "loader/base/crc32c.h"
 
-static_assert(sizeof(stoker_state) == STK_SHARD_RESUME_BYTES, "a state fits in a header");
+enum { NAME_BYTES = 32, COPY_BYTES = 64 << 10 };
 
 struct shards {
     const struct pack_plan *plan;
-    int folder; /* locked; -1 = not open */
-    struct pack_output output;
     struct stk_shard_header header; /* the current shard's */
+    struct pack_output output;      /* the current shard */
+    uint64_t at;                    /* bytes of the current shard so far */
     struct pack_room entries;
-    struct pack_room names;
-    uint64_t at;  /* bytes of it so far */
-    bool filling; /* it has begun */
-    bool ours;    /* this rank writes it */
+    struct pack_room words;
+    struct pack_room names; /* class names, the same in all shards */
+    uint64_t next;          /* number of this rank's next shard */
     struct pack_tally tally;
-    stoker_state state; /* after the last batch added */
 };
 
-/* ---- existing shards ------------------------------------------------------------ */
-
-/* Returns NULL, or what is wrong with a shard that should have header.number in this packing. */
-static const char *look_at(struct shards *shards, int fd, struct stk_shard_header *found)
+static const char *name_of(char name[NAME_BYTES], uint64_t number)
 {
-    uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
-    struct stat status;
-    const char *what = NULL;
-    const struct stk_shard_header *due = &shards->header;
-    if (fstat(fd, &status) != 0 || status.st_size < STK_SHARD_BLOCK_BYTES ||
-        !pack_read_at(fd, block, sizeof(block), 0))
-        return "it cannot be read";
-    if (stk_shard_header_load(found, block, (uint64_t)status.st_size, &what) != STOKER_OK)
-        return what;
-    if (found->set_id != due->set_id || found->number != due->number ||
-        found->first != due->first || found->source_first != due->source_first)
-        return "it is of another packing";
-    return pack_index_is_whole(fd, found->index_at, found->file_bytes, found->index_sum)
-               ? NULL
-               : "its index is damaged";
+    (void)snprintf(name, NAME_BYTES, "shard-%06u.stk", (unsigned)number);
+    return name;
 }
 
-/* Skip finished shards. */
-static bool skip_finished(struct shards *shards, struct pack_start *start,
-                          struct pack_failure *failure)
+/* ---- what exists already -------------------------------------------------------- */
+
+/* Foreign shards would be read along with ours. */
+static bool is_alone(const struct pack_plan *plan, struct pack_failure *failure)
 {
-    struct stk_shard_header *due = &shards->header;
-    while (!start->finished) {
-        char name[PACK_SHARD_NAME_BYTES];
-        struct stk_shard_header found = { 0 };
-        const int fd =
-            openat(shards->folder, pack_shard_name(name, due->number), O_RDONLY | O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT)
-            return true;
-        const char *what = fd < 0 ? strerror(errno) : look_at(shards, fd, &found);
-        if (fd >= 0)
-            close(fd);
-        if (what != NULL)
-            return pack_fail(failure, name, 0, "%s; remove it, or pack elsewhere", what);
-        due->number++;
-        due->first += found.count;
-        due->source_first += found.source_count;
-        shards->tally.samples += found.count;
-        shards->tally.bytes += found.file_bytes;
-        shards->tally.files++;
-        start->source_done = due->source_first;
-        start->finished = (found.flags & STK_SHARD_LAST) != 0;
-        memcpy(&start->state, found.resume, sizeof(start->state));
+    const char *folder = plan->arguments->target;
+    DIR *stream = opendir(folder);
+    bool alone = true;
+    if (stream == NULL)
+        return pack_fail(failure, folder, errno, "listing");
+    const struct dirent *entry;
+    while (alone && (entry = readdir(stream)) != NULL) {
+        char due[NAME_BYTES];
+        unsigned number = 0;
+        const size_t length = strlen(entry->d_name);
+        if (entry->d_name[0] == '.' || length < 4 ||
+            strcmp(entry->d_name + length - 4, ".stk") != 0)
+            continue;
+        alone = (sscanf(entry->d_name, "shard-%6u", &number) == 1 && number < plan->shard_count &&
+                 strcmp(name_of(due, number), entry->d_name) == 0) ||
+                pack_fail(failure, entry->d_name, 0,
+                          "not of this packing; remove it, or pack elsewhere");
+    }
+    closedir(stream);
+    return alone;
+}
+
+static bool read_at(int fd, void *to, size_t size, uint64_t offset)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t got = pread(fd, (uint8_t *)to + done, size - done, (off_t)(offset + done));
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return false;
+        done += got < 0 ? 0 : (size_t)got;
     }
     return true;
 }
 
-/* ---- open ----------------------------------------------------------------------- */
-
-static void begin_header(struct shards *shards)
+static bool index_is_whole(int fd, const struct stk_shard_header *header)
 {
-    const struct pack_plan *plan = shards->plan;
-    const uint64_t row_bytes = stoker_dataset_row_bytes(plan->source);
-    const bool rows = plan->arguments->codec == PACK_RAW ||
-                      (plan->arguments->codec == PACK_KEEP && !plan->info->is_image);
-    shards->header = (struct stk_shard_header){
-        .alignment = rows ? stk_shard_alignment(row_bytes) : 8,
-        .dtype = plan->info->dtype,
-        .label_dtype = plan->info->label_dtype,
-        .rank = plan->info->rank,
-        .is_image = plan->info->is_image,
-        .class_count = plan->info->class_count,
-        .set_id = plan->set_id,
-        .names_bytes = (uint32_t)shards->names.used,
-    };
-    memcpy(shards->header.shape, plan->info->shape,
-           plan->info->rank * sizeof(shards->header.shape[0]));
-    const char *name = stoker_dataset_field(plan->source, 0)->name;
-    if (strcmp(name, plan->info->is_image ? "image" : "row") != 0)
-        (void)snprintf(shards->header.name, sizeof(shards->header.name), "%s", name);
+    uint8_t bytes[COPY_BYTES];
+    uint32_t sum = 0;
+    for (uint64_t at = header->index_at; at < header->file_bytes;) {
+        const uint64_t left = header->file_bytes - at;
+        const size_t size = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+        if (!read_at(fd, bytes, size, at))
+            return false;
+        sum = stk_crc32c(sum, bytes, size);
+        at += size;
+    }
+    return sum == header->index_sum;
 }
 
-static void close_shards(void *self)
+/* Returns NULL, or why the file is not the shard that belongs there. */
+static const char *wrong_shard(const struct shards *shards, int fd, struct stk_shard_header *found)
 {
-    struct shards *shards = self;
-    pack_output_drop(&shards->output);
-    pack_room_free(&shards->entries);
-    pack_room_free(&shards->names);
-    if (shards->folder >= 0)
-        close(shards->folder);
-    free(shards);
+    uint8_t block[STK_SHARD_BLOCK_BYTES];
+    struct stat status;
+    const char *what = "it cannot be read";
+    const struct stk_shard_header *due = &shards->header;
+    if (fstat(fd, &status) != 0 || !read_at(fd, block, sizeof(block), 0) ||
+        stk_shard_header_load(found, block, (uint64_t)status.st_size, &what) != STOKER_OK)
+        return what;
+    if (found->set_id != due->set_id || found->number != due->number)
+        return "it is of another packing";
+    return index_is_whole(fd, found) ? NULL : "its index is damaged";
 }
 
-static bool open_shards(void **self, const struct pack_plan *plan, struct pack_start *start,
-                        struct pack_failure *failure)
+/* Keep the shard of header.number if an earlier run has completed it. */
+static bool keep_shard(struct shards *shards, bool *kept, struct pack_failure *failure)
 {
-    const char *path = plan->arguments->target;
-    struct shards *shards = calloc(1, sizeof(*shards));
-    if (shards == NULL)
-        return pack_fail(failure, path, ENOMEM, "opening");
-    shards->plan = plan;
-    shards->folder = -1;
-    bool opened =
-        pack_class_names(plan, &shards->names) || pack_fail(failure, path, ENOMEM, "the classes");
-    begin_header(shards);
-    if (opened && (stk_shard_row_bytes(&shards->header) == 0 ||
-                   plan->info->class_count > STK_SHARD_CLASSES_MAX))
-        opened = pack_fail(failure, path, 0, "a row of over 1 GiB, or more than 2^20 classes");
-    if (opened) {
-        shards->folder = pack_lock_folder(path, plan->sharing != NULL, failure);
-        opened = shards->folder >= 0 && skip_finished(shards, start, failure) &&
-                 pack_shards_alone(path, shards->header.number, failure);
-    }
-    if (!opened) {
-        close_shards(shards);
-        return false;
-    }
-    shards->tally.kept_samples = shards->tally.samples;
-    *self = shards;
+    char name[NAME_BYTES];
+    char path[PACK_PATH_BYTES + NAME_BYTES];
+    struct stk_shard_header found = { 0 };
+    (void)snprintf(path, sizeof(path), "%s/%s", shards->plan->arguments->target,
+                   name_of(name, shards->header.number));
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *kept = false;
+    if (fd < 0)
+        return errno == ENOENT || pack_fail(failure, path, errno, "opening");
+    const char *what = wrong_shard(shards, fd, &found);
+    close(fd);
+    if (what != NULL)
+        return pack_fail(failure, name, 0, "%s; remove it, or pack elsewhere", what);
+    *kept = true;
+    shards->tally.kept_samples += found.count;
+    shards->tally.samples += found.count;
+    shards->tally.bad_samples += found.source_count - found.count;
+    shards->tally.bytes += found.file_bytes;
+    shards->tally.files++;
     return true;
 }
 
 /* ---- one shard ------------------------------------------------------------------ */
 
-/* Returns the size of the file for this end of the records and number of index entries. */
-static uint64_t file_bytes_with(const struct shards *shards, uint64_t end, uint64_t count)
-{
-    return stk_shard_align(end, STK_SHARD_BLOCK_BYTES) +
-           stk_shard_index_bytes(count, shards->header.names_bytes);
-}
-
 static bool begin_shard(struct shards *shards, struct pack_failure *failure)
 {
-    char name[PACK_SHARD_NAME_BYTES];
-    struct pack_sharing *sharing = shards->plan->sharing;
-    struct stk_shard_header *header = &shards->header;
-    header->needs = 0;
-    header->flags = 0;
-    header->count = 0;
-    header->longest_bytes = 0;
-    header->source_count = 0;
-    shards->entries.used = 0;
+    char name[NAME_BYTES];
+    shards->header.needs = 0;
+    shards->header.count = 0;
+    shards->header.longest_bytes = 0;
+    shards->entries.used = shards->words.used = 0;
     shards->at = STK_SHARD_BLOCK_BYTES;
-    shards->filling = true;
-    shards->ours = true;
-    if (sharing != NULL) {
-        const int claimed = pack_sharing_claim(sharing, header->number, failure);
-        shards->ours = claimed > 0;
-        if (claimed <= 0)
-            return claimed == 0;
-    }
-    if (!pack_output_begin(&shards->output,
-                           sharing == NULL ? shards->plan->arguments->target : sharing->folder,
-                           pack_shard_name(name, header->number), failure))
+    if (!pack_output_begin(&shards->output, shards->plan->arguments->target,
+                           name_of(name, shards->header.number), failure))
         return false;
     pack_output_widen(&shards->output);
     return pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);
 }
 
-/* Write the index, then the header at the start, then rename. */
-static bool write_end(struct shards *shards, struct pack_failure *failure)
+/* Write the index, then the header at the start; sync and rename. */
+static bool end_shard(struct shards *shards, struct pack_failure *failure)
 {
-    uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
+    static const uint8_t zeros[STK_SHARD_BLOCK_BYTES];
+    uint8_t block[STK_SHARD_BLOCK_BYTES];
+    uint8_t fields[STOKER_FIELDS_MAX * STK_SHARD_FIELD_BYTES];
     struct stk_shard_header *header = &shards->header;
-    const struct pack_span spans[] = { { shards->entries.at, shards->entries.used },
-                                       { shards->names.at, shards->names.used } };
-    const uint64_t used = shards->entries.used + shards->names.used;
-    const uint64_t rest = header->file_bytes - header->index_at - used;
-    header->index_sum = pack_spans_sum(spans, 2, rest);
-    memcpy(header->resume, &shards->state, sizeof(shards->state));
-    stk_shard_header_store(block, header);
-    return pack_shard_end(&shards->output, header->index_at - shards->at, spans, 2, rest, block,
-                          failure) &&
-           (shards->plan->sharing == NULL || pack_sharing_written(shards->plan->sharing, failure));
-}
-
-static bool end_shard(struct shards *shards, bool last, struct pack_failure *failure)
-{
-    struct stk_shard_header *header = &shards->header;
+    uint64_t index_bytes = 0;
+    for (uint32_t i = 0; i < header->field_count; i++)
+        stk_shard_field_store(fields + (size_t)i * STK_SHARD_FIELD_BYTES, &shards->plan->fields[i]);
     header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
-    header->file_bytes = file_bytes_with(shards, shards->at, header->count);
-    header->flags = last ? STK_SHARD_LAST : 0;
-    if (shards->ours && !write_end(shards, failure))
+    (void)stk_shard_index_bytes(header, &index_bytes);
+    header->file_bytes = header->index_at + index_bytes;
+    const uint64_t used = stk_shard_names_at(header) + header->names_bytes;
+    const struct {
+        const void *at;
+        size_t bytes;
+    } spans[] = { { fields, (size_t)stk_shard_parts_at(header) },
+                  { shards->entries.at, shards->entries.used },
+                  { shards->words.at, shards->words.used },
+                  { shards->names.at, shards->names.used },
+                  { zeros, (size_t)(index_bytes - used) } };
+    if (!pack_output_zeros(&shards->output, header->index_at - shards->at, failure))
         return false;
-    shards->filling = false;
-    shards->ours = false;
+    header->index_sum = 0;
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        header->index_sum = stk_crc32c(header->index_sum, spans[i].at, spans[i].bytes);
+        if (!pack_output_write(&shards->output, spans[i].at, spans[i].bytes, failure))
+            return false;
+    }
+    stk_shard_header_store(block, header);
+    shards->tally.samples += header->count;
+    shards->tally.bad_samples += header->source_count - header->count;
     shards->tally.bytes += header->file_bytes;
     shards->tally.files++;
-    header->first += header->count;
-    header->source_first += header->source_count;
-    header->number++;
-    return true;
+    return pack_output_rewind(&shards->output, failure) &&
+           pack_output_write(&shards->output, block, sizeof(block), failure) &&
+           pack_output_commit(&shards->output, true, failure);
 }
 
-/* `offset`: where the record begins. */
-static bool write_record(struct shards *shards, const struct pack_sample *sample, uint64_t offset,
-                         struct pack_failure *failure)
-{
-    const struct stk_shard_entry entry = { .offset = offset,
-                                           .bytes = (uint32_t)sample->size,
-                                           .sum = stk_crc32c(0, sample->bytes, sample->size),
-                                           .codec = sample->codec,
-                                           .label = sample->label };
-    if (!pack_room_for(&shards->entries, STK_SHARD_ENTRY_BYTES))
-        return pack_fail(failure, shards->output.path, ENOMEM, "the index");
-    if (!pack_output_zeros(&shards->output, offset - shards->at, failure) ||
-        !pack_output_write(&shards->output, sample->bytes, sample->size, failure))
-        return false;
-    stk_shard_entry_store(shards->entries.at + shards->entries.used, &entry,
-                          shards->header.label_dtype);
-    shards->entries.used += STK_SHARD_ENTRY_BYTES;
-    return true;
-}
-
-static bool add_record(struct shards *shards, const struct pack_sample *sample,
-                       struct pack_failure *failure)
+static bool add_piece(struct shards *shards, const struct pack_piece *piece,
+                      struct pack_failure *failure)
 {
     struct stk_shard_header *header = &shards->header;
-    const uint64_t offset = stk_shard_align(shards->at, header->alignment);
-    if (shards->ours && !write_record(shards, sample, offset, failure))
+    uint8_t entry[STK_SHARD_PART_BYTES];
+    const struct stk_shard_part part = { .offset = stk_shard_align(shards->at, header->alignment),
+                                         .bytes = piece->size,
+                                         .sum = stk_crc32c(0, piece->bytes, piece->size),
+                                         .codec = piece->codec };
+    stk_shard_part_store(entry, &part);
+    if (!pack_room_add(&shards->entries, entry, sizeof(entry)))
+        return pack_fail(failure, shards->output.path, ENOMEM, "the index");
+    if (!pack_output_zeros(&shards->output, part.offset - shards->at, failure) ||
+        !pack_output_write(&shards->output, piece->bytes, piece->size, failure))
         return false;
-    shards->at = offset + sample->size;
-    header->needs |= 1U << sample->codec;
-    header->count++;
-    shards->tally.samples++;
-    if (sample->size > header->longest_bytes)
-        header->longest_bytes = (uint32_t)sample->size;
+    shards->at = part.offset + piece->size;
+    header->needs |= UINT64_C(1) << piece->codec;
+    if (piece->size > header->longest_bytes)
+        header->longest_bytes = piece->size;
     return true;
 }
 
-/* ---- batches -------------------------------------------------------------------- */
-
-/* Returns true if a batch fits into a shard whose records end at `at`. */
-static bool fits(const struct shards *shards, const struct pack_batch *batch, uint64_t at,
-                 uint64_t count)
-{
-    for (uint32_t i = 0; i < batch->count; i++)
-        at = stk_shard_align(at, shards->header.alignment) + batch->samples[i].size;
-    return file_bytes_with(shards, at, count + batch->count) <=
-           shards->plan->arguments->shard_bytes;
-}
-
-static bool add_batch(void *self, const struct pack_batch *batch, struct pack_failure *failure)
+/* A bad sample leaves no trace but in source_count. */
+static bool add(void *self, const struct pack_item *item, struct pack_failure *failure)
 {
     struct shards *shards = self;
-    struct stk_shard_header *header = &shards->header;
-    if (shards->filling && !fits(shards, batch, shards->at, header->count)) {
-        shards->state = batch->before;
-        if (!end_shard(shards, false, failure))
+    if (item->bad)
+        return true;
+    for (uint32_t p = 0; p < shards->header.part_count; p++)
+        if (!add_piece(shards, &item->pieces[p], failure))
             return false;
+    for (uint32_t f = 0; f < shards->header.field_count; f++) {
+        const struct stk_shard_field *field = &shards->plan->fields[f];
+        uint8_t word[STK_SHARD_WORD_BYTES] = { 0 };
+        if (field->part != STOKER_NO_PART)
+            continue;
+        memcpy(word, item->rows[f].data, (size_t)stk_shard_value_bytes(field));
+        if (!pack_room_add(&shards->words, word, sizeof(word)))
+            return pack_fail(failure, shards->output.path, ENOMEM, "the index");
     }
-    if (!shards->filling) {
-        if (!fits(shards, batch, STK_SHARD_BLOCK_BYTES, 0))
-            return pack_fail(failure, shards->plan->arguments->target, 0,
-                             "%u samples do not fit in a shard: raise --shard-bytes", batch->count);
-        if (!begin_shard(shards, failure))
-            return false;
-    }
-    header->source_count += batch->source_count;
-    shards->state = batch->after;
-    if (shards->ours && batch->load != NULL && !batch->load(batch->load_self, failure))
-        return false;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        if (!add_record(shards, &batch->samples[i], failure))
-            return false;
-    }
+    shards->header.count++;
     return true;
+}
+
+/* ---- all of them ---------------------------------------------------------------- */
+
+static bool next(void *self, struct pack_range *range, struct pack_failure *failure)
+{
+    struct shards *shards = self;
+    const struct pack_plan *plan = shards->plan;
+    struct stk_shard_header *header = &shards->header;
+    bool kept = true;
+    if (shards->output.file != NULL && !end_shard(shards, failure))
+        return false;
+    for (; kept && shards->next < plan->shard_count; shards->next += plan->world_size) {
+        header->number = (uint32_t)shards->next;
+        header->source_first = shards->next * plan->shard_samples;
+        header->source_count = plan->info->count - header->source_first;
+        if (header->source_count > plan->shard_samples)
+            header->source_count = plan->shard_samples;
+        if (!keep_shard(shards, &kept, failure))
+            return false;
+    }
+    *range = (struct pack_range){ .first = header->source_first,
+                                  .count = kept ? 0 : header->source_count };
+    return kept || begin_shard(shards, failure);
 }
 
 static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
-    struct shards *shards = self;
-    if (shards->filling && shards->header.count == 0)
-        return pack_fail(failure, shards->plan->arguments->target, 0,
-                         "all samples behind the shards that are there are bad");
-    if (shards->filling && !end_shard(shards, true, failure))
-        return false;
+    const struct shards *shards = self;
     *tally = shards->tally;
+    return tally->samples > 0 || shards->plan->world_size > 1 ||
+           pack_fail(failure, shards->plan->arguments->target, 0, "all samples are bad");
+}
+
+static void close_shards(void *self)
+{
+    struct shards *shards = self;
+    if (shards == NULL)
+        return;
+    pack_output_drop(&shards->output);
+    pack_room_free(&shards->entries);
+    pack_room_free(&shards->words);
+    pack_room_free(&shards->names);
+    free(shards);
+}
+
+/* Append the names of the label's classes, each ended by a 0, if all have one and they fit. Returns
+ * false if out of memory. */
+static bool take_class_names(const struct pack_plan *plan, struct pack_room *names)
+{
+    const int32_t label = stoker_dataset_find_field(plan->source, "label");
+    const bool words = label >= 0 && plan->fields[label].part == STOKER_NO_PART &&
+                       plan->fields[label].dtype == STOKER_DTYPE_INT64;
+    for (uint32_t i = 0; words && i < plan->info->class_count; i++) {
+        const char *name = stoker_dataset_class_name(plan->source, i);
+        const size_t bytes = name == NULL ? 0 : strlen(name) + 1;
+        if (bytes < 2 || names->used + bytes > STK_SHARD_NAMES_MAX) {
+            names->used = 0;
+            return true;
+        }
+        if (!pack_room_add(names, name, bytes))
+            return false;
+    }
     return true;
 }
 
-/* ---- several ranks -------------------------------------------------------------- */
-
-static struct pack_shard_point point(const void *self)
+/* Rows that are stored as they are may be read straight into their place. */
+static uint32_t alignment_of(const struct pack_plan *plan)
 {
-    const struct shards *shards = self;
-    return (struct pack_shard_point){ .number = shards->header.number,
-                                      .source_first = shards->header.source_first,
-                                      .ours = shards->ours };
+    const struct stk_shard_field *first = &plan->fields[0];
+    const bool raw = plan->arguments->codec == PACK_RAW ||
+                     (plan->arguments->codec == PACK_KEEP && !stk_shard_is_pixels(first));
+    return raw && plan->part_count == 1 && !first->varies
+               ? stk_shard_alignment(stk_shard_value_bytes(first))
+               : 8;
 }
 
-/* Number and firsts of the header are still those of the shard's beginning. */
-static bool skip(void *self, struct pack_start *start, struct pack_failure *failure)
+static bool open_shards(void **self, const struct pack_plan *plan, struct pack_failure *failure)
 {
-    struct shards *shards = self;
-    assert(!shards->ours);
-    if (shards->filling)
-        shards->tally.samples -= shards->header.count;
-    shards->filling = false;
-    *start = (struct pack_start){ .source_done = shards->header.source_first };
-    return skip_finished(shards, start, failure);
+    const char *target = plan->arguments->target;
+    struct shards *shards = calloc(1, sizeof(*shards));
+    *self = shards;
+    if (shards == NULL || !take_class_names(plan, &shards->names))
+        return pack_fail(failure, target, ENOMEM, "opening");
+    shards->plan = plan;
+    shards->next = plan->rank;
+    shards->header = (struct stk_shard_header){ .set_id = plan->set_id,
+                                                .alignment = alignment_of(plan),
+                                                .field_count = plan->info->field_count,
+                                                .part_count = plan->part_count,
+                                                .names_bytes = shards->names.used,
+                                                .shard_count = (uint32_t)plan->shard_count };
+    const int fd = pack_folder_make(target, failure);
+    if (fd < 0)
+        return false;
+    close(fd);
+    return is_alone(plan, failure);
 }
 
-const struct pack_target pack_target_shards = { .open = open_shards,
-                                                .add = add_batch,
-                                                .finish = finish,
-                                                .close = close_shards,
-                                                .point = point,
-                                                .skip = skip };
+const struct pack_target pack_target_shards = {
+    .open = open_shards, .next = next, .add = add, .finish = finish, .close = close_shards
+};

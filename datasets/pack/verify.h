@@ -2,13 +2,12 @@
 #ifndef PACK_VERIFY_H
 #define PACK_VERIFY_H
 
-#include "datasets/pack/target.h"
+#include "datasets/pack/members.h"
 
-enum pack_verdict { PACK_SAME, PACK_DIFFERENT, PACK_UNREADABLE };
+/* Write the spec that opens the target. Returns false if it is too long. */
+bool pack_spec(const struct pack_plan *plan, char spec[PACK_SPEC_BYTES]);
 
-/* Open the target and compare each label and row with the source's; with `lossy` a row need only
- * decode. The failure describes the first difference. */
-enum pack_verdict pack_verify(const struct pack_plan *plan, stoker_loader *source, bool lossy,
-                              struct pack_failure *failure);
+/* Open the target and compare every field of its `samples` samples with the source. */
+bool pack_verify(const struct pack_plan *plan, uint64_t samples, struct pack_failure *failure);
 
 #endif

@@ -1,19 +1,27 @@
-/* known.h - which records have been verified since their set was opened.
+/* known.h - which parts have been verified since their set was opened.
  *
- * One bit per record, set by any thread. A record's codec knows its checksum and the low bits of its index (record.h),
- * from which the index follows: two records with both in common are never marked.
+ * One bit per part, set by any thread. A part's codec knows its checksum and the low bits of its
+ * index (decoder.h), from which the index follows: two parts with both in common are never marked.
  */
 #ifndef STK_DATASETS_SHARDS_KNOWN_H
 #define STK_DATASETS_SHARDS_KNOWN_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-
-#include "datasets/shards/file.h"
 
 enum { STK_SHARD_INDEX_BITS = 24 };
 #define STK_SHARD_NO_INDEX UINT64_MAX
+
+/* A part in memory. */
+struct stk_shard_record {
+    uint64_t offset;
+    uint32_t bytes;
+    uint32_t sum;
+    uint32_t file;
+    uint32_t codec; /* enum stk_shard_codec */
+};
 
 struct stk_shard_known {
     _Atomic uint64_t *words; /* NULL = nothing is marked */
@@ -21,12 +29,13 @@ struct stk_shard_known {
     uint64_t count;
 };
 
-/* Begin with no record marked. Returns 0 or STOKER_ENOMEM. */
+/* Begin with no part marked. Returns 0 or STOKER_ENOMEM. */
 int stk_shard_known_make(struct stk_shard_known *known, const struct stk_shard_record *records,
                          uint64_t count);
 void stk_shard_known_free(struct stk_shard_known *known); /* all 0 is allowed */
 
-/* The index of the record with this checksum and these low bits; STK_SHARD_NO_INDEX if there are several. */
+/* Returns the index of the part with this checksum and these low bits; STK_SHARD_NO_INDEX if there
+ * are several. */
 uint64_t stk_shard_known_find(const struct stk_shard_known *known, uint32_t sum, uint32_t low_bits);
 
 static inline bool stk_shard_known_has(const struct stk_shard_known *known, uint64_t index)

@@ -4,54 +4,117 @@
 #include <assert.h>
 #include <string.h>
 
-#include "datasets/shards/begin.h"
 #include "loader/base/bytes.h"
+#include "loader/base/crc32c.h"
 
-/* Offsets of the header's fields; those before belong to both versions. */
+static const uint8_t magic[8] = { 0x89, 'S', 'T', 'K', '\r', '\n', 0x1A, '\n' };
+
+/* Offsets in the header. */
 enum {
-    AT_DTYPE = 52,
-    AT_RANK = 53,
-    AT_LABEL_DTYPE = 54,
-    AT_IS_IMAGE = 55,
-    AT_CLASS_COUNT = 56,
-    AT_LONGEST = 60,
-    AT_SHAPE = 64,
-    AT_FIRST = 128,
-    AT_SOURCE_FIRST = 136,
-    AT_SOURCE_COUNT = 144,
-    AT_SET_ID = 152,
-    AT_NUMBER = 160,
-    AT_INDEX_SUM = 164,
-    AT_NAMES_BYTES = 168,
-    AT_RESUME = 176,
-    AT_NAME = 240,
-    AT_ZEROS = AT_NAME + STOKER_FIELD_NAME_BYTES
+    AT_MAGIC = 0,
+    AT_VERSION = 8,
+    AT_HEADER_BYTES = 12,
+    AT_NEEDS = 16,
+    AT_HINTS = 24, /* features that a reader may ignore: none so far */
+    AT_FILE_BYTES = 32,
+    AT_INDEX = 40,
+    AT_INDEX_SUM = 48,
+    AT_ALIGNMENT = 52,
+    AT_LONGEST = 56,
+    AT_COUNT = 64,
+    AT_FIELD_COUNT = 72,
+    AT_PART_COUNT = 76,
+    AT_NAMES_BYTES = 80,
+    AT_SET_ID = 88,
+    AT_NUMBER = 96,
+    AT_SHARD_COUNT = 100,
+    AT_SOURCE_FIRST = 104,
+    AT_SOURCE_COUNT = 112,
+    AT_ZEROS = 120,
+    AT_SUM = 4092
 };
 
-/* Where each field of an entry lies. */
-enum { IN_OFFSET = 0, IN_BYTES = 8, IN_SUM = 12, IN_CODEC = 16, IN_ZEROS = 17, IN_LABEL = 24 };
+/* Offsets in a field. */
+enum {
+    IN_NAME = 0,
+    IN_KIND = 64,
+    IN_DTYPE = 65,
+    IN_RANK = 66,
+    IN_FLAGS = 67,
+    IN_PART = 68,
+    IN_CLASSES = 72,
+    IN_FIELD_ZEROS = 76,
+    IN_SHAPE = 80,
+    IN_FIELD_END = 144
+};
+enum { VARIES = 1, SIZES_DIFFER = 2 }; /* its flags */
+
+/* Offsets in the entry of a part. */
+enum { IN_OFFSET = 0, IN_BYTES = 8, IN_SUM = 16, IN_CODEC = 20, IN_PART_ZEROS = 21 };
 
 /* Nothing unpacks to more than this times its bytes. */
 enum { LZ4_RATIO_MAX = 255, ZSTD_RATIO_MAX = 32768 };
 
+static bool all_zero(const uint8_t *from, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (from[i] != 0)
+            return false;
+    }
+    return true;
+}
+
 /* ---- sizes ---------------------------------------------------------------------- */
 
-uint64_t stk_shard_row_bytes(const struct stk_shard_header *header)
+static uint64_t bytes_from_axis(const struct stk_shard_field *field, uint32_t first_axis)
 {
-    uint64_t bytes = stoker_dtype_bytes(header->dtype);
-    if (header->rank >= STOKER_RANK_MAX || (header->is_image && header->rank != 3))
-        return 0;
-    for (uint32_t axis = 0; axis < header->rank; axis++) {
-        if (__builtin_mul_overflow(bytes, header->shape[axis], &bytes) ||
-            bytes > STK_SHARD_ROW_BYTES_MAX)
+    uint64_t bytes = stoker_dtype_bytes(field->dtype);
+    for (uint32_t axis = first_axis; axis < field->rank; axis++) {
+        if (__builtin_mul_overflow(bytes, field->shape[axis], &bytes) ||
+            bytes > STK_SHARD_VALUE_BYTES_MAX)
             return 0;
     }
     return bytes;
 }
 
-uint64_t stk_shard_index_bytes(uint64_t count, uint32_t names_bytes)
+uint64_t stk_shard_value_bytes(const struct stk_shard_field *field)
 {
-    return stk_shard_align(count * STK_SHARD_ENTRY_BYTES + names_bytes, STK_SHARD_BLOCK_BYTES);
+    return bytes_from_axis(field, 0);
+}
+
+uint64_t stk_shard_entry_bytes(const struct stk_shard_field *field)
+{
+    return bytes_from_axis(field, 1);
+}
+
+bool stk_shard_is_pixels(const struct stk_shard_field *field)
+{
+    return field->kind == STOKER_FIELD_IMAGE || field->kind == STOKER_FIELD_MASK;
+}
+
+uint64_t stk_shard_parts_at(const struct stk_shard_header *header)
+{
+    return (uint64_t)header->field_count * STK_SHARD_FIELD_BYTES;
+}
+
+uint64_t stk_shard_words_at(const struct stk_shard_header *header)
+{
+    return stk_shard_parts_at(header) + header->count * header->part_count * STK_SHARD_PART_BYTES;
+}
+
+uint64_t stk_shard_names_at(const struct stk_shard_header *header)
+{
+    const uint64_t words = header->field_count - header->part_count;
+    return stk_shard_words_at(header) + header->count * words * STK_SHARD_WORD_BYTES;
+}
+
+bool stk_shard_index_bytes(const struct stk_shard_header *header, uint64_t *bytes)
+{
+    if (header->count > (UINT64_C(1) << 62) / STOKER_FIELDS_MAX / STK_SHARD_PART_BYTES)
+        return false;
+    *bytes =
+        stk_shard_align(stk_shard_names_at(header) + header->names_bytes, STK_SHARD_BLOCK_BYTES);
+    return true;
 }
 
 uint32_t stk_shard_alignment(uint64_t row_bytes)
@@ -64,212 +127,244 @@ uint32_t stk_shard_alignment(uint64_t row_bytes)
 
 /* ---- header --------------------------------------------------------------------- */
 
-static void store_row(uint8_t *to, const struct stk_shard_header *header)
-{
-    to[AT_DTYPE] = (uint8_t)header->dtype;
-    to[AT_RANK] = (uint8_t)header->rank;
-    to[AT_LABEL_DTYPE] = (uint8_t)header->label_dtype;
-    to[AT_IS_IMAGE] = header->is_image ? 1 : 0;
-    for (uint32_t axis = 0; axis < STOKER_RANK_MAX; axis++)
-        stk_store_le64(to + AT_SHAPE + 8 * (size_t)axis, header->shape[axis]);
-}
-
 void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
 {
-    stk_shard_begin_store(to, STK_SHARD_VERSION);
-    stk_store_le32(to + STK_SHARD_AT_NEEDS,
-                   header->needs | (header->name[0] != '\0' ? STK_SHARD_NAMED : 0));
-    stk_store_le32(to + STK_SHARD_AT_FLAGS, header->flags);
-    stk_store_le64(to + STK_SHARD_AT_COUNT, header->count);
-    stk_store_le64(to + STK_SHARD_AT_FILE_BYTES, header->file_bytes);
-    stk_store_le64(to + STK_SHARD_AT_INDEX, header->index_at);
-    stk_store_le32(to + STK_SHARD_AT_ALIGNMENT, header->alignment);
-    store_row(to, header);
-    stk_store_le32(to + AT_CLASS_COUNT, header->class_count);
-    stk_store_le32(to + AT_LONGEST, header->longest_bytes);
-    stk_store_le64(to + AT_FIRST, header->first);
-    stk_store_le64(to + AT_SOURCE_FIRST, header->source_first);
-    stk_store_le64(to + AT_SOURCE_COUNT, header->source_count);
+    memset(to, 0, STK_SHARD_BLOCK_BYTES);
+    memcpy(to + AT_MAGIC, magic, sizeof(magic));
+    stk_store_le32(to + AT_VERSION, STK_SHARD_VERSION);
+    stk_store_le32(to + AT_HEADER_BYTES, STK_SHARD_BLOCK_BYTES);
+    stk_store_le64(to + AT_NEEDS, header->needs);
+    stk_store_le64(to + AT_FILE_BYTES, header->file_bytes);
+    stk_store_le64(to + AT_INDEX, header->index_at);
+    stk_store_le32(to + AT_INDEX_SUM, header->index_sum);
+    stk_store_le32(to + AT_ALIGNMENT, header->alignment);
+    stk_store_le64(to + AT_LONGEST, header->longest_bytes);
+    stk_store_le64(to + AT_COUNT, header->count);
+    stk_store_le32(to + AT_FIELD_COUNT, header->field_count);
+    stk_store_le32(to + AT_PART_COUNT, header->part_count);
+    stk_store_le64(to + AT_NAMES_BYTES, header->names_bytes);
     stk_store_le64(to + AT_SET_ID, header->set_id);
     stk_store_le32(to + AT_NUMBER, header->number);
-    stk_store_le32(to + AT_INDEX_SUM, header->index_sum);
-    stk_store_le32(to + AT_NAMES_BYTES, header->names_bytes);
-    memcpy(to + AT_RESUME, header->resume, STK_SHARD_RESUME_BYTES);
-    memcpy(to + AT_NAME, header->name, strlen(header->name));
-    stk_shard_begin_sum(to);
+    stk_store_le32(to + AT_SHARD_COUNT, header->shard_count);
+    stk_store_le64(to + AT_SOURCE_FIRST, header->source_first);
+    stk_store_le64(to + AT_SOURCE_COUNT, header->source_count);
+    stk_store_le32(to + AT_SUM, stk_crc32c(0, to, AT_SUM));
 }
 
-static void load_fields(struct stk_shard_header *out, const uint8_t *from)
+static void load_numbers(struct stk_shard_header *out, const uint8_t *from)
 {
     *out = (struct stk_shard_header){
-        .needs = stk_load_le32(from + STK_SHARD_AT_NEEDS) & ~STK_SHARD_NAMED,
-        .flags = stk_load_le32(from + STK_SHARD_AT_FLAGS),
-        .count = stk_load_le64(from + STK_SHARD_AT_COUNT),
-        .file_bytes = stk_load_le64(from + STK_SHARD_AT_FILE_BYTES),
-        .index_at = stk_load_le64(from + STK_SHARD_AT_INDEX),
+        .needs = stk_load_le64(from + AT_NEEDS),
+        .file_bytes = stk_load_le64(from + AT_FILE_BYTES),
+        .index_at = stk_load_le64(from + AT_INDEX),
         .index_sum = stk_load_le32(from + AT_INDEX_SUM),
-        .names_bytes = stk_load_le32(from + AT_NAMES_BYTES),
-        .alignment = stk_load_le32(from + STK_SHARD_AT_ALIGNMENT),
-        .longest_bytes = stk_load_le32(from + AT_LONGEST),
-        .dtype = (stoker_dtype)from[AT_DTYPE],
-        .label_dtype = (stoker_dtype)from[AT_LABEL_DTYPE],
-        .rank = from[AT_RANK],
-        .is_image = from[AT_IS_IMAGE] != 0,
-        .class_count = stk_load_le32(from + AT_CLASS_COUNT),
+        .alignment = stk_load_le32(from + AT_ALIGNMENT),
+        .longest_bytes = stk_load_le64(from + AT_LONGEST),
+        .count = stk_load_le64(from + AT_COUNT),
+        .field_count = stk_load_le32(from + AT_FIELD_COUNT),
+        .part_count = stk_load_le32(from + AT_PART_COUNT),
+        .names_bytes = stk_load_le64(from + AT_NAMES_BYTES),
+        .set_id = stk_load_le64(from + AT_SET_ID),
         .number = stk_load_le32(from + AT_NUMBER),
-        .first = stk_load_le64(from + AT_FIRST),
+        .shard_count = stk_load_le32(from + AT_SHARD_COUNT),
         .source_first = stk_load_le64(from + AT_SOURCE_FIRST),
         .source_count = stk_load_le64(from + AT_SOURCE_COUNT),
-        .set_id = stk_load_le64(from + AT_SET_ID),
     };
-    for (uint32_t axis = 0; axis < STOKER_RANK_MAX; axis++)
-        out->shape[axis] = stk_load_le64(from + AT_SHAPE + 8 * (size_t)axis);
-    memcpy(out->resume, from + AT_RESUME, STK_SHARD_RESUME_BYTES);
-    memcpy(out->name, from + AT_NAME, STOKER_FIELD_NAME_BYTES - 1);
 }
 
-/* One that the header announces, ended and filled up with zeros. stoker_dataset_create() checks its characters. */
-static bool name_is_good(const uint8_t *from)
+static int fail(int code, const char **what, const char *text)
 {
-    const bool named = (stk_load_le32(from + STK_SHARD_AT_NEEDS) & STK_SHARD_NAMED) != 0;
-    const size_t length = strnlen((const char *)from + AT_NAME, STOKER_FIELD_NAME_BYTES);
-    return named == (length > 0) && length < STOKER_FIELD_NAME_BYTES &&
-           stk_shard_all_zero(from + AT_NAME + length, STOKER_FIELD_NAME_BYTES - length);
+    *what = text;
+    return code;
 }
 
-/* What a row and its label are; PNG and JPEG know pixels of 8 bits only. */
-static const char *wrong_in_row(const struct stk_shard_header *header)
+/* Returns NULL, or which number breaks a rule. */
+static const char *wrong_number(const struct stk_shard_header *header)
 {
-    const bool classes = header->label_dtype == STOKER_DTYPE_INT64;
-    const bool pixels = header->is_image && header->dtype == STOKER_DTYPE_UINT8 &&
-                        (header->shape[2] == 1 || header->shape[2] == 3 || header->shape[2] == 4);
-    const uint32_t images = 1U << STK_SHARD_PNG | 1U << STK_SHARD_JPEG;
-    if (stk_shard_row_bytes(header) == 0)
-        return "the shape of a row";
-    if (!classes && header->label_dtype != STOKER_DTYPE_FLOAT32 &&
-        header->label_dtype != STOKER_DTYPE_NONE)
-        return "the type of the labels";
-    if (!classes && header->class_count != 0)
-        return "classes without labels";
-    if ((header->needs & images) != 0 && !pixels)
-        return "image records, but rows that are no images";
+    const uint32_t alignment = header->alignment;
+    uint64_t index_bytes = 0;
+    if (header->field_count == 0 || header->field_count > STOKER_FIELDS_MAX ||
+        header->part_count == 0 || header->part_count > header->field_count)
+        return "the header's number of fields or parts";
+    if (header->names_bytes > STK_SHARD_NAMES_MAX)
+        return "the header's names of classes are too long";
+    if (!stk_shard_index_bytes(header, &index_bytes))
+        return "the header's number of samples";
+    if (alignment == 0 || alignment > STK_SHARD_ALIGNMENT_MAX || (alignment & (alignment - 1)) != 0)
+        return "the header's alignment is not a power of two up to 4096";
+    if (header->index_at < STK_SHARD_BLOCK_BYTES || header->index_at % STK_SHARD_BLOCK_BYTES != 0 ||
+        header->index_at > header->file_bytes ||
+        header->file_bytes - header->index_at != index_bytes)
+        return "the header puts the index where it cannot be";
+    if (header->longest_bytes > header->index_at)
+        return "the header's longest part is longer than all parts";
+    if (header->number >= header->shard_count || header->source_count < header->count ||
+        header->source_first > UINT64_MAX - header->source_count)
+        return "the header's place in the set is impossible";
     return NULL;
-}
-
-/* Sizes are bounded by the file's before they are multiplied. */
-static const char *wrong_in_places(const struct stk_shard_header *header)
-{
-    if (header->count == 0 || header->count > header->file_bytes / STK_SHARD_ENTRY_BYTES)
-        return "the number of records";
-    if (header->names_bytes > STK_SHARD_NAMES_MAX || header->class_count > STK_SHARD_CLASSES_MAX)
-        return "the classes";
-    const struct stk_shard_numbers numbers = {
-        .alignment = header->alignment,
-        .longest_bytes = header->longest_bytes,
-        .count = header->count,
-        .file_bytes = header->file_bytes,
-        .index_at = header->index_at,
-        .index_bytes = stk_shard_index_bytes(header->count, header->names_bytes),
-        .first = header->first,
-        .source_first = header->source_first,
-        .source_count = header->source_count,
-    };
-    return stk_shard_numbers_wrong(&numbers);
 }
 
 int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uint64_t file_bytes,
                           const char **what)
 {
-    const int rc =
-        stk_shard_begin_check(from, file_bytes, STK_SHARD_VERSION, STK_SHARD_NEEDS_KNOWN, what);
-    if (rc != STOKER_OK)
-        return rc;
-    load_fields(out, from);
-    *what = "the header's own fields";
-    if (from[AT_IS_IMAGE] > 1 || !name_is_good(from) ||
-        !stk_shard_all_zero(from + AT_ZEROS, STK_SHARD_AT_SUM - AT_ZEROS) ||
-        !stk_shard_all_zero(from + AT_NAMES_BYTES + 4, AT_RESUME - AT_NAMES_BYTES - 4))
+    if (file_bytes < STK_SHARD_BLOCK_BYTES)
+        return fail(STOKER_ETRUNCATED, what, "the file ends inside its header");
+    if (memcmp(from + AT_MAGIC, magic, sizeof(magic)) != 0)
+        return fail(STOKER_EMAGIC, what,
+                    "not a shard: it does not begin with a shard's magic number");
+    if (stk_load_le32(from + AT_VERSION) != STK_SHARD_VERSION)
+        return fail(STOKER_ENOTSUP, what, "another version of the format; pack the data again");
+    if (stk_load_le32(from + AT_SUM) != stk_crc32c(0, from, AT_SUM))
+        return fail(STOKER_ECORRUPT, what, "the header does not match its checksum");
+    load_numbers(out, from);
+    if ((out->needs & ~STK_SHARD_NEEDS_KNOWN) != 0)
+        return fail(STOKER_ENOTSUP, what, "it needs an unknown feature");
+    if (out->file_bytes > file_bytes)
+        return fail(STOKER_ETRUNCATED, what, "the file is shorter than its header says");
+    if (out->file_bytes < file_bytes)
+        return fail(STOKER_EOVERSIZE, what,
+                    "the file has bytes after the end that its header names");
+    if (stk_load_le32(from + AT_HEADER_BYTES) != STK_SHARD_BLOCK_BYTES ||
+        !all_zero(from + AT_ZEROS, AT_SUM - AT_ZEROS))
+        return fail(STOKER_EFORMAT, what, "the header has bytes of another version");
+    *what = wrong_number(out);
+    if (*what != NULL)
         return STOKER_EFORMAT;
-    *what = wrong_in_places(out);
-    if (*what == NULL)
-        *what = wrong_in_row(out);
+    return out->longest_bytes < UINT32_MAX ? STOKER_OK
+                                           : fail(STOKER_ELIMIT, what, "a part of over 4 GiB");
+}
+
+/* ---- fields --------------------------------------------------------------------- */
+
+void stk_shard_field_store(uint8_t *to, const struct stk_shard_field *field)
+{
+    memset(to, 0, STK_SHARD_FIELD_BYTES);
+    memcpy(to + IN_NAME, field->name, strlen(field->name));
+    to[IN_KIND] = (uint8_t)field->kind;
+    to[IN_DTYPE] = (uint8_t)field->dtype;
+    to[IN_RANK] = (uint8_t)field->rank;
+    to[IN_FLAGS] =
+        (uint8_t)((field->varies ? VARIES : 0) | (field->sizes_differ ? SIZES_DIFFER : 0));
+    stk_store_le32(to + IN_PART, field->part);
+    stk_store_le32(to + IN_CLASSES, field->class_count);
+    for (uint32_t axis = 0; axis < STOKER_RANK_MAX; axis++)
+        stk_store_le64(to + IN_SHAPE + 8 * (size_t)axis, field->shape[axis]);
+}
+
+/* Names and kinds are checked again by stoker_dataset_create(). */
+static const char *wrong_in_field(const struct stk_shard_field *field,
+                                  const struct stk_shard_header *header)
+{
+    const bool word = field->part == STOKER_NO_PART;
+    if (memchr(field->name, '\0', sizeof(field->name)) == NULL)
+        return "a field's name";
+    if (field->rank >= STOKER_RANK_MAX || stk_shard_value_bytes(field) == 0 ||
+        (field->varies && field->rank == 0))
+        return "the shape of a field";
+    if (!word && field->part >= header->part_count)
+        return "a field of a part that is not there";
+    if (word && (field->rank != 0 || field->kind != STOKER_FIELD_ARRAY))
+        return "a word that is more than one number";
+    if (field->class_count > STK_SHARD_CLASSES_MAX)
+        return "the classes of a field";
+    if (stk_shard_is_pixels(field) && field->rank != 3)
+        return "an image that is not height, width and channels";
+    return field->sizes_differ &&
+                   (!stk_shard_is_pixels(field) || field->dtype != STOKER_DTYPE_UINT8)
+               ? "sizes that differ, but no image files"
+               : NULL;
+}
+
+int stk_shard_field_load(struct stk_shard_field *out, const uint8_t *from,
+                         const struct stk_shard_header *header, const char **what)
+{
+    *out = (struct stk_shard_field){ .kind = (stoker_field_kind)from[IN_KIND],
+                                     .dtype = (stoker_dtype)from[IN_DTYPE],
+                                     .rank = from[IN_RANK],
+                                     .varies = (from[IN_FLAGS] & VARIES) != 0,
+                                     .sizes_differ = (from[IN_FLAGS] & SIZES_DIFFER) != 0,
+                                     .part = stk_load_le32(from + IN_PART),
+                                     .class_count = stk_load_le32(from + IN_CLASSES) };
+    memcpy(out->name, from + IN_NAME, sizeof(out->name));
+    for (uint32_t axis = 0; axis < STOKER_RANK_MAX; axis++)
+        out->shape[axis] = stk_load_le64(from + IN_SHAPE + 8 * (size_t)axis);
+    const size_t name_bytes = strnlen(out->name, sizeof(out->name));
+    if (from[IN_FLAGS] > (VARIES | SIZES_DIFFER) ||
+        !all_zero(from + IN_NAME + name_bytes, sizeof(out->name) - name_bytes) ||
+        !all_zero(from + IN_FIELD_ZEROS, IN_SHAPE - IN_FIELD_ZEROS) ||
+        !all_zero(from + IN_FIELD_END, STK_SHARD_FIELD_BYTES - IN_FIELD_END))
+        return fail(STOKER_EFORMAT, what, "bytes of a field that must be 0");
+    *what = wrong_in_field(out, header);
     return *what == NULL ? STOKER_OK : STOKER_EFORMAT;
 }
 
-/* ---- entries -------------------------------------------------------------------- */
+/* ---- parts and words ------------------------------------------------------------ */
 
-void stk_shard_entry_store(uint8_t *to, const struct stk_shard_entry *entry,
-                           stoker_dtype label_dtype)
+void stk_shard_part_store(uint8_t *to, const struct stk_shard_part *part)
 {
-    uint32_t bits = 0;
-    memset(to, 0, STK_SHARD_ENTRY_BYTES);
-    stk_store_le64(to + IN_OFFSET, entry->offset);
-    stk_store_le32(to + IN_BYTES, entry->bytes);
-    stk_store_le32(to + IN_SUM, entry->sum);
-    to[IN_CODEC] = (uint8_t)entry->codec;
-    memcpy(&bits, &entry->label.value, sizeof(bits));
-    if (label_dtype == STOKER_DTYPE_INT64)
-        stk_store_le64(to + IN_LABEL, (uint64_t)entry->label.index);
-    else if (label_dtype == STOKER_DTYPE_FLOAT32)
-        stk_store_le32(to + IN_LABEL, bits);
+    memset(to, 0, STK_SHARD_PART_BYTES);
+    stk_store_le64(to + IN_OFFSET, part->offset);
+    stk_store_le64(to + IN_BYTES, part->bytes);
+    stk_store_le32(to + IN_SUM, part->sum);
+    to[IN_CODEC] = (uint8_t)part->codec;
 }
 
-/* A label as its type says; false if it is none. */
-static bool load_label(stoker_label *out, const uint8_t *from,
-                       const struct stk_shard_header *header)
+/* Image files have 8 bits a channel and 1, 3 or 4 channels. */
+static bool fits_file(const struct stk_shard_field *field)
 {
-    const uint32_t bits = stk_load_le32(from);
-    *out = (stoker_label){ .index = 0 };
-    switch (header->label_dtype) {
-    case STOKER_DTYPE_INT64:
-        out->index = (int64_t)stk_load_le64(from);
-        return header->class_count == 0 ||
-               (out->index >= 0 && out->index < (int64_t)header->class_count);
-    case STOKER_DTYPE_FLOAT32:
-        memcpy(&out->value, &bits, sizeof(bits));
-        return stk_load_le32(from + 4) == 0;
+    return stk_shard_is_pixels(field) && field->dtype == STOKER_DTYPE_UINT8 &&
+           (field->shape[2] == 1 || field->shape[2] == 3 || field->shape[2] == 4);
+}
+
+static bool size_fits(const struct stk_shard_part *part, const struct stk_shard_field *field)
+{
+    const uint64_t bytes = stk_shard_value_bytes(field);
+    const uint64_t entry_bytes = stk_shard_entry_bytes(field);
+    assert(entry_bytes > 0); /* a field that was loaded has bytes, and these divide them */
+    switch (part->codec) {
+    case STK_SHARD_RAW:
+        return field->varies ? part->bytes <= bytes && part->bytes % entry_bytes == 0
+                             : part->bytes == bytes;
+    case STK_SHARD_LZ4:
+        return !field->varies && bytes <= part->bytes * LZ4_RATIO_MAX;
+    case STK_SHARD_ZSTD:
+        return !field->varies && bytes <= part->bytes * ZSTD_RATIO_MAX;
     default:
-        return stk_load_le64(from) == 0;
+        return fits_file(field) && part->bytes > 0;
     }
 }
 
-static bool size_fits(const struct stk_shard_entry *entry, uint64_t row_bytes)
-{
-    if (entry->codec == STK_SHARD_RAW)
-        return entry->bytes == row_bytes;
-    if (entry->codec == STK_SHARD_LZ4)
-        return row_bytes <= (uint64_t)entry->bytes * LZ4_RATIO_MAX;
-    if (entry->codec == STK_SHARD_ZSTD)
-        return row_bytes <= (uint64_t)entry->bytes * ZSTD_RATIO_MAX;
-    return true;
-}
-
-int stk_shard_entry_load(struct stk_shard_entry *out, const uint8_t *from,
-                         const struct stk_shard_header *header, uint64_t row_bytes,
-                         uint64_t *free_at, const char **what)
+int stk_shard_part_load(struct stk_shard_part *out, const uint8_t *from,
+                        const struct stk_shard_header *header, const struct stk_shard_field *field,
+                        uint64_t *free_at, const char **what)
 {
     assert(*free_at <= header->index_at);
-    const uint8_t codec = from[IN_CODEC];
-    *out = (struct stk_shard_entry){ .offset = stk_load_le64(from + IN_OFFSET),
-                                     .bytes = stk_load_le32(from + IN_BYTES),
-                                     .sum = stk_load_le32(from + IN_SUM),
-                                     .codec = (enum stk_shard_codec)codec };
+    *out = (struct stk_shard_part){ .offset = stk_load_le64(from + IN_OFFSET),
+                                    .bytes = stk_load_le64(from + IN_BYTES),
+                                    .sum = stk_load_le32(from + IN_SUM),
+                                    .codec = from[IN_CODEC] };
     *what = NULL;
-    if (codec >= STK_SHARD_RECORD_CODECS || (header->needs >> codec & 1) == 0)
+    if (out->codec >= STK_SHARD_CODECS || (header->needs >> out->codec & 1) == 0)
         *what = "a codec that the header does not name";
-    else if (!stk_shard_all_zero(from + IN_ZEROS, IN_LABEL - IN_ZEROS))
-        *what = "bytes that must be 0";
+    else if (!all_zero(from + IN_PART_ZEROS, STK_SHARD_PART_BYTES - IN_PART_ZEROS))
+        *what = "bytes of a part that must be 0";
     else if (out->offset < *free_at || out->offset % header->alignment != 0)
-        *what = "a record that overlaps the one before, or is not aligned";
-    else if (out->bytes == 0 || out->bytes > header->longest_bytes ||
-             out->offset > header->index_at || out->bytes > header->index_at - out->offset)
-        *what = "a record that is empty, too long or not among the records";
-    else if (!size_fits(out, row_bytes))
-        *what = "a record whose bytes cannot be a row";
-    else if (!load_label(&out->label, from + IN_LABEL, header))
-        *what = "a label that is no class";
+        *what = "a part that overlaps the one before, or is not aligned";
+    else if (out->bytes > header->longest_bytes || out->offset > header->index_at ||
+             out->bytes > header->index_at - out->offset)
+        *what = "a part that is too long or not among the parts";
+    else if (!size_fits(out, field))
+        *what = "a part whose bytes cannot be its field";
     if (*what != NULL)
         return STOKER_EFORMAT;
     *free_at = out->offset + out->bytes;
     return STOKER_OK;
+}
+
+bool stk_shard_word_load(uint64_t *out, const uint8_t *from, const struct stk_shard_field *field)
+{
+    const size_t bytes = stoker_dtype_bytes(field->dtype);
+    *out = stk_load_le64(from);
+    return all_zero(from + bytes, STK_SHARD_WORD_BYTES - bytes) &&
+           (field->class_count == 0 || *out < field->class_count);
 }

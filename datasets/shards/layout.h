@@ -1,11 +1,11 @@
-/* layout.h - encode and decode the shard format, which README.md describes.
+/* layout.h - encode and decode the bytes of a shard, as README.md describes them.
  *
  *   0            header, 4096 bytes, the last four of which are its checksum
- *   4096         records, each aligned; zero bytes between them
- *   index_at     entries of 32 bytes, one a record; then the names of the classes
+ *   4096         parts of sample 0, of sample 1, ...; each aligned, with zeros between them
+ *   index_at     [ fields ][ entries of parts ][ words ][ names of classes ]
  *   file_bytes   a multiple of 4096, so that blocks of O_DIRECT end with the file
  *
- * Integers are little-endian. Knows no files and takes no memory.
+ * Integers are little-endian. Opens no files and allocates no memory.
  */
 #ifndef STK_DATASETS_SHARDS_LAYOUT_H
 #define STK_DATASETS_SHARDS_LAYOUT_H
@@ -18,87 +18,108 @@
 #include "loader/codec/kinds.h"
 
 enum {
-    STK_SHARD_VERSION = 1,
+    STK_SHARD_VERSION = 3,
     STK_SHARD_BLOCK_BYTES = 4096, /* header, index and file end on a multiple of it */
-    STK_SHARD_ENTRY_BYTES = 32,
-    STK_SHARD_RESUME_BYTES = 64,
-    STK_SHARD_ALIGNMENT_MAX = 4096, /* alignment of records, at most */
+    STK_SHARD_FIELD_BYTES = 160,
+    STK_SHARD_PART_BYTES = 24,
+    STK_SHARD_WORD_BYTES = 8,
+    STK_SHARD_ALIGNMENT_MAX = 4096,
     STK_SHARD_NAMES_MAX = 16 << 20,
     STK_SHARD_CLASSES_MAX = 1 << 20,
-    STK_SHARD_ROW_BYTES_MAX = 1 << 30,
-    STK_SHARD_RECORD_CODECS = STK_SHARD_WEBP /* records have a lower codec */
+    STK_SHARD_VALUE_BYTES_MAX = 1 << 30 /* one field of one sample */
 };
 
-/* Flags that a reader must know or refuse: bit c = the shard has records of codec c; the last: the rows have a name. */
-#define STK_SHARD_NEEDS_KNOWN 0x3FU
-#define STK_SHARD_NAMED       0x20U
-/* Flags that a reader may ignore. */
-#define STK_SHARD_LAST        1U /* no shard of this set comes after it */
+/* Features that a reader must know or refuse: bit c = some part has codec c. */
+#define STK_SHARD_NEEDS_KNOWN ((UINT64_C(1) << STK_SHARD_CODECS) - 1)
 
 struct stk_shard_header {
-    uint32_t needs; /* codecs: STK_SHARD_NAMED is set if there is a name */
-    uint32_t flags;
-    uint64_t count;      /* records, >= 1 */
+    uint64_t needs;
     uint64_t file_bytes; /* the whole shard */
     uint64_t index_at;
-    uint32_t index_sum; /* CRC-32C of index_at..file_bytes */
-    uint32_t names_bytes;
-    uint32_t alignment; /* each record's: 1..4096, a power of two */
-    uint32_t longest_bytes;
-    stoker_dtype dtype;
-    stoker_dtype label_dtype;
-    uint32_t rank;
-    bool is_image;
-    uint32_t class_count; /* 0 = unknown */
-    uint32_t number;      /* this shard's in its set: 0, 1, ... */
-    uint64_t shape[STOKER_RANK_MAX];
-    uint64_t first;        /* the set's number of the first record */
-    uint64_t source_first; /* samples of what was packed that lie before this shard, ... */
-    uint64_t source_count; /* ... and in it, those left out as bad included */
+    uint32_t index_sum;     /* CRC-32C of index_at..file_bytes */
+    uint32_t alignment;     /* parts begin at a multiple: 1..4096, a power of two */
+    uint64_t longest_bytes; /* the longest part, at least */
+    uint64_t count;         /* samples; 0 if all of the source's were bad */
+    uint32_t field_count;
+    uint32_t part_count;   /* parts of a sample; the other fields are words of the index */
+    uint64_t names_bytes;  /* names of the label's classes, each ended by a 0; 0 = none */
     uint64_t set_id;       /* the same in all shards of a set */
-    uint8_t resume[STK_SHARD_RESUME_BYTES]; /* the packer's: where to resume after this shard */
-    char name[STOKER_FIELD_NAME_BYTES];     /* name of the rows' field; "" = image or row */
+    uint32_t number;       /* this shard's in its set: 0, 1, ... */
+    uint32_t shard_count;  /* shards of the set */
+    uint64_t source_first; /* samples of the packed data set before this shard, ... */
+    uint64_t source_count; /* ... and in it, including those left out as bad */
 };
 
-struct stk_shard_entry {
+/* One field as stored. */
+struct stk_shard_field {
+    char name[STOKER_FIELD_NAME_BYTES];
+    stoker_field_kind kind;
+    stoker_dtype dtype;
+    uint32_t rank;
+    bool varies;
+    bool sizes_differ;               /* images: not all have the shape */
+    uint32_t part;                   /* STOKER_NO_PART: a word of the index */
+    uint32_t class_count;            /* 0 = unknown */
+    uint64_t shape[STOKER_RANK_MAX]; /* shape[0] is the longest if the field varies */
+};
+
+/* One part of one sample. */
+struct stk_shard_part {
     uint64_t offset;
-    uint32_t bytes; /* >= 1 */
+    uint64_t bytes; /* 0 only if its field varies */
     uint32_t sum;   /* CRC-32C of those bytes */
-    enum stk_shard_codec codec;
-    stoker_label label;
+    uint32_t codec; /* enum stk_shard_codec */
 };
 
-/* Bytes of a row of the header's shape; 0 = not a legal shape, or over the limit. */
-uint64_t stk_shard_row_bytes(const struct stk_shard_header *header);
+/* Bytes of a field of one sample, the longest if it varies, or of one entry of its first axis; 0 =
+ * not a legal shape. */
+uint64_t stk_shard_value_bytes(const struct stk_shard_field *field);
+uint64_t stk_shard_entry_bytes(const struct stk_shard_field *field);
 
-/* Bytes of index, names and the zero bytes behind them; what index_sum covers. */
-uint64_t stk_shard_index_bytes(uint64_t count, uint32_t names_bytes);
+/* Returns true for images and masks, which may be stored as image files. */
+bool stk_shard_is_pixels(const struct stk_shard_field *field);
 
-/* How records of rows of that size are best aligned: so that the gaps stay below 1 in 16. */
+/* Bytes of the index with the zero bytes behind it; false if they overflow. */
+bool stk_shard_index_bytes(const struct stk_shard_header *header, uint64_t *bytes);
+
+/* Where entries, words and names begin in the index. */
+uint64_t stk_shard_parts_at(const struct stk_shard_header *header);
+uint64_t stk_shard_words_at(const struct stk_shard_header *header);
+uint64_t stk_shard_names_at(const struct stk_shard_header *header);
+
+/* The alignment of rows of that size: gaps stay below 1 in 16. */
 uint32_t stk_shard_alignment(uint64_t row_bytes);
 
-/* `at` moved up to a multiple of a power of two. */
+/* Round up to a multiple of a power of two. */
 static inline uint64_t stk_shard_align(uint64_t at, uint64_t alignment)
 {
     return (at + alignment - 1) & ~(alignment - 1);
 }
 
-/* Write the STK_SHARD_BLOCK_BYTES of a header, its checksum included. */
+/* Write the STK_SHARD_BLOCK_BYTES of a header with its checksum. */
 void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header);
 
-/* Take a header apart and check all that can be checked without the file's other bytes.
- * *what (never NULL) describes the error. STOKER_EMAGIC, STOKER_ENOTSUP (version, flags),
- * STOKER_ECORRUPT (checksum), STOKER_EFORMAT, STOKER_ELIMIT, STOKER_ETRUNCATED, STOKER_EOVERSIZE. */
+/* Decode a header and check all that can be checked without the file's other bytes. On failure
+ * *what describes the error. STOKER_EMAGIC, STOKER_ENOTSUP (version, features), STOKER_ECORRUPT
+ * (checksum), STOKER_EFORMAT, STOKER_ELIMIT, STOKER_ETRUNCATED, STOKER_EOVERSIZE. */
 int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uint64_t file_bytes,
                           const char **what);
 
-void stk_shard_entry_store(uint8_t *to, const struct stk_shard_entry *entry,
-                           stoker_dtype label_dtype);
+void stk_shard_field_store(uint8_t *to, const struct stk_shard_field *field);
 
-/* Decode an entry. `free_at` is the end of the previous record, and is moved to the end of this one.
- * STOKER_EFORMAT and *what if it breaks a rule: outside the records, overlapping, ... */
-int stk_shard_entry_load(struct stk_shard_entry *out, const uint8_t *from,
-                         const struct stk_shard_header *header, uint64_t row_bytes,
-                         uint64_t *free_at, const char **what);
+/* STOKER_EFORMAT and *what if the field breaks a rule. */
+int stk_shard_field_load(struct stk_shard_field *out, const uint8_t *from,
+                         const struct stk_shard_header *header, const char **what);
+
+void stk_shard_part_store(uint8_t *to, const struct stk_shard_part *part);
+
+/* Decode the entry of a part. *free_at is the end of the part before, and moves to the end of this
+ * one. STOKER_EFORMAT and *what if it breaks a rule. */
+int stk_shard_part_load(struct stk_shard_part *out, const uint8_t *from,
+                        const struct stk_shard_header *header, const struct stk_shard_field *field,
+                        uint64_t *free_at, const char **what);
+
+/* Decode the word of a field without a part. Returns false if it cannot be such a value. */
+bool stk_shard_word_load(uint64_t *out, const uint8_t *from, const struct stk_shard_field *field);
 
 #endif

@@ -1,402 +1,266 @@
-/* shards.c - "shards:DIR": samples packed into a few large files by stoker-pack.
- *
- *   spec ──▶ names ──▶ headers ──▶ consistent? ──▶ indexes ──▶ callbacks
- *
- * Verified indexes lie in memory, 32 bytes a sample, so that a lookup is one access. Records are
- * verified by their codec when they are read (record.h).
- */
+/* shards.c - "shards:DIR": samples packed into a few large files by stoker-pack. See set.h. */
 #include <assert.h>
 #include <dirent.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "datasets/formats.h"
-#include "datasets/label_column.h"
-#include "datasets/opening.h"
-#include "datasets/shards/fielded.h"
-#include "datasets/shards/file.h"
-#include "datasets/shards/list.h"
-#include "datasets/shards/record.h"
-#include "loader/base/memory.h"
+#include "datasets/shards/set.h"
+#include "loader/base/fault.h"
 
 enum {
     LOOK_FILES = 64,  /* entries read to recognise a plain path */
-    RECORDS_AHEAD = 8 /* index entries prefetched: an index fits no cache */
-};
-
-struct shards {
-    struct stk_shard_list list;
-    struct stk_shard_file *files; /* list.count of them */
-    struct stk_region region;     /* the records */
-    struct stk_shard_record *records;
-    uint64_t count;
-    uint32_t longest_bytes;
-    uint32_t needs; /* mask of codecs in all shards */
-    char *names;    /* classes, each ended by a 0; NULL = none */
-    uint32_t *name_at;
-    struct stk_shard_decoder decoder;
-    struct stk_label_column column; /* if labels are integers */
-    struct stk_shard_known known;   /* if verify=once or map=1 */
-    bool maps;
+    RECORDS_AHEAD = 8 /* samples whose index entries are prefetched: an index fits no cache */
 };
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
 static int describe(const void *self, stoker_dataset_info *out)
 {
-    const struct shards *shards = self;
-    const struct stk_shard_header *like = &shards->files[0].header;
-    *out = (stoker_dataset_info){ .struct_size = sizeof(stoker_dataset_info),
-                                  .count = shards->count,
-                                  .dtype = like->dtype,
-                                  .rank = like->rank,
-                                  .is_image = like->is_image,
-                                  .label_dtype = like->label_dtype,
-                                  .class_count = like->class_count,
-                                  .file_count = shards->list.count,
-                                  .encoded_bytes_max = shards->longest_bytes,
-                                  .field_count = like->label_dtype == STOKER_DTYPE_NONE ? 1 : 2,
-                                  .part_count = 1 };
-    memcpy(out->shape, like->shape, sizeof(out->shape));
+    const struct stk_shard_set *set = self;
+    *out = (stoker_dataset_info){ .struct_size = sizeof(*out),
+                                  .count = set->count,
+                                  .field_count = set->field_count,
+                                  .part_count = set->part_count,
+                                  .file_count = set->list.count,
+                                  .encoded_bytes_max = set->longest_bytes };
     return STOKER_OK;
 }
 
-/* Of rows with a name. */
-static int field(const void *self, uint32_t number, stoker_field_info *out)
+static int describe_field(const void *self, uint32_t number, stoker_field_info *out)
 {
-    const struct shards *shards = self;
-    const struct stk_shard_header *like = &shards->files[0].header;
-    if (number == 1) {
-        out->name = "label", out->dtype = like->label_dtype, out->part = STOKER_NO_PART;
-        out->class_count = like->class_count;
-        return STOKER_OK;
-    }
-    out->name = like->name, out->dtype = like->dtype, out->rank = like->rank;
-    out->kind = like->is_image ? STOKER_FIELD_IMAGE : STOKER_FIELD_ARRAY;
-    memcpy(out->shape, like->shape, sizeof(out->shape));
+    const struct stk_shard_set *set = self;
+    const struct stk_shard_decoder *decoder = &set->decoders[number];
+    const struct stk_shard_field *field = &decoder->field;
+    *out = (stoker_field_info){ .struct_size = sizeof(*out),
+                                .name = field->name,
+                                .kind = field->kind,
+                                .dtype = field->dtype,
+                                .rank = field->rank,
+                                .varies = field->varies,
+                                .part = field->part,
+                                .class_count = field->class_count,
+                                .pixels_max =
+                                    stk_shard_decoder_only_files(decoder) ? set->pixels_max : 0,
+                                .sizes_differ = field->sizes_differ };
+    memcpy(out->shape, field->shape, sizeof(out->shape));
     return STOKER_OK;
 }
 
-/* A record that was read once, so that the page cache has it. The position stays, as it identifies the sample. */
-static void take_from_mapping(const struct shards *shards, const struct stk_shard_record *record,
-                              stoker_part *out)
+/* A part that was read once, so that the page cache has it. The position stays: it identifies the
+ * sample. */
+static void take_from_mapping(const struct stk_shard_set *set,
+                              const struct stk_shard_record *record, bool once, stoker_part *out)
 {
-    out->extent.memory = shards->files[record->file].mapped + record->offset;
-    if (shards->decoder.once && record->codec == STK_SHARD_RAW)
+    out->extent.memory = set->files[record->file].mapped + record->offset;
+    if (once && record->codec == STK_SHARD_RAW)
         out->codec = NULL; /* the row itself, which is gathered */
 }
 
-static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
+static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error)
 {
     (void)error;
-    const struct shards *shards = self;
+    const struct stk_shard_set *set = self;
+    const uint32_t part_count = set->part_count;
     for (uint32_t i = 0; i < count; i++) {
-        assert(ids[i] < shards->count);
+        assert(ids[i] < set->count);
         __builtin_prefetch(
-            &shards->records[ids[i + RECORDS_AHEAD < count ? i + RECORDS_AHEAD : i]]);
-        const struct stk_shard_record *record = &shards->records[ids[i]];
-        out[i] = (stoker_part){
-            .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file },
-        };
-        stk_shard_decoder_describe(&shards->decoder, record, ids[i], &out[i]);
-        if (shards->maps && stk_shard_known_has(&shards->known, ids[i]))
-            take_from_mapping(shards, record, &out[i]);
+            &set->records[ids[i + RECORDS_AHEAD < count ? i + RECORDS_AHEAD : i] * part_count]);
+        for (uint32_t p = 0; p < part_count; p++, parts++) {
+            const uint64_t index = ids[i] * part_count + p;
+            const struct stk_shard_record *record = &set->records[index];
+            const struct stk_shard_decoder *decoder = set->decoder_of[p];
+            *parts = (stoker_part){
+                .extent = { .offset = record->offset, .bytes = record->bytes, .file = record->file }
+            };
+            stk_shard_decoder_describe(decoder, record, index, parts);
+            if (set->maps && stk_shard_known_has(&set->known, index))
+                take_from_mapping(set, record, decoder->once, parts);
+        }
     }
     return STOKER_OK;
 }
 
 static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out)
 {
-    (void)field;
-    const struct shards *shards = self;
-    const bool floats = shards->files[0].header.label_dtype == STOKER_DTYPE_FLOAT32;
-    if (!floats && stk_label_column_take(&shards->column, ids, count, out))
+    const struct stk_shard_set *set = self;
+    const uint64_t *words = set->words + set->word_of[field] * set->count;
+    const size_t bytes = stoker_dtype_bytes(set->decoders[field].field.dtype);
+    if ((int32_t)field == set->label && stk_label_column_take(&set->column, ids, count, out))
         return STOKER_OK;
     for (uint32_t i = 0; i < count; i++) {
-        const stoker_label label = shards->records[ids[i]].label;
-        if (floats)
-            ((float *)out)[i] = label.value;
+        if (bytes == 8)
+            ((uint64_t *)out)[i] = words[ids[i]];
+        else if (bytes == 4)
+            ((uint32_t *)out)[i] = (uint32_t)words[ids[i]];
+        else if (bytes == 2)
+            ((uint16_t *)out)[i] = (uint16_t)words[ids[i]];
         else
-            ((int64_t *)out)[i] = label.index;
+            ((uint8_t *)out)[i] = (uint8_t)words[ids[i]];
     }
     return STOKER_OK;
 }
 
-static int file(const void *self, uint32_t number, stoker_file *out)
+/* A field that varies is stored raw, so the bytes of its part say how long it is. */
+static int lengths(const void *self, uint32_t number, const uint64_t *ids, uint32_t count,
+                   uint64_t *out)
 {
-    const struct shards *shards = self;
-    const struct stk_source *source = &shards->files[number].source;
+    const struct stk_shard_set *set = self;
+    const struct stk_shard_decoder *decoder = &set->decoders[number];
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = set->records[ids[i] * set->part_count + decoder->field.part].bytes /
+                 decoder->entry_bytes;
+    return STOKER_OK;
+}
+
+static int file_of(const void *self, uint32_t number, stoker_file *out)
+{
+    const struct stk_shard_set *set = self;
+    const struct stk_source *source = &set->files[number].source;
     *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
     return STOKER_OK;
 }
 
 static const char *class_name(const void *self, uint32_t index)
 {
-    const struct shards *shards = self;
-    return shards->names == NULL ? NULL : shards->names + shards->name_at[index];
+    const struct stk_shard_set *set = self;
+    return set->names == NULL ? NULL : set->names + set->name_at[index];
 }
 
 static const char *stored_as(const void *self, uint64_t id)
 {
-    const struct shards *shards = self;
-    return stk_kinds[shards->records[id].codec].name;
+    const struct stk_shard_set *set = self;
+    return stk_kinds[set->records[id * set->part_count].codec].name;
+}
+
+static void close_file(struct stk_shard_file *file)
+{
+    if (file->mapped != NULL)
+        munmap((void *)file->mapped, (size_t)file->header.file_bytes);
+    if (file->source.path != NULL)
+        stk_source_close(&file->source);
 }
 
 static void destroy(void *self)
 {
-    struct shards *shards = self;
-    stk_shard_decoder_close(&shards->decoder);
-    for (uint32_t i = 0; shards->files != NULL && i < shards->list.count; i++)
-        stk_shard_file_close(&shards->files[i]);
-    stk_region_unmap(&shards->region);
-    stk_free(shards->files);
-    stk_shard_known_free(&shards->known);
-    stk_label_column_free(&shards->column);
-    stk_free(shards->names);
-    stk_free(shards->name_at);
-    stk_shard_list_free(&shards->list);
-    stk_free(shards);
+    struct stk_shard_set *set = self;
+    for (uint32_t i = 0; set->decoders != NULL && i < set->field_count; i++)
+        stk_shard_decoder_close(&set->decoders[i]);
+    for (uint32_t i = 0; set->files != NULL && i < set->list.count; i++)
+        close_file(&set->files[i]);
+    stk_region_unmap(&set->region);
+    stk_free(set->files);
+    stk_free(set->decoders);
+    stk_free(set->decoder_of);
+    stk_free(set->word_of);
+    stk_free(set->fields);
+    stk_free(set->names);
+    stk_free(set->name_at);
+    stk_shard_known_free(&set->known);
+    stk_label_column_free(&set->column);
+    stk_shard_list_free(&set->list);
+    stk_free(set);
 }
 
-#define OPS                                                                                        \
-    .struct_size = sizeof(stoker_dataset_ops), .name = "shards", .describe = describe,             \
-    .locate = locate, .values = values, .file = file, .destroy = destroy,                          \
-    .class_name = class_name, .stored_as = stored_as
-/* Without field() the rows are called image or row, and the fingerprint says nothing about fields. */
-static const stoker_dataset_ops ops = { OPS };
-static const stoker_dataset_ops named_ops = { OPS, .field = field };
+static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                        .name = "shards",
+                                        .describe = describe,
+                                        .field = describe_field,
+                                        .locate = locate,
+                                        .values = values,
+                                        .file = file_of,
+                                        .destroy = destroy,
+                                        .class_name = class_name,
+                                        .stored_as = stored_as,
+                                        .lengths = lengths };
 
-/* ---- consistency ---------------------------------------------------------------- */
+/* ---- open ----------------------------------------------------------------------- */
 
-/* Needed only while opening. */
-struct opening {
-    struct stk_opening base;
-    uint64_t partial; /* 1 = shards may be missing, and come from several sets */
-    uint64_t map;     /* 1 = records are taken from mapped files once they have been read */
-    char verify[STK_PARAMETER_BYTES_MAX]; /* always, once */
-    uint64_t bytes_max;
-};
-
-/* What differs between two shards that must match; NULL = nothing. */
-static const char *difference(const struct stk_shard_header *a, const struct stk_shard_header *b)
+/* If the file is cut short while it is mapped, or cannot be read, a touch of the missing part ends
+ * the process (SIGBUS). */
+static int map_file(const struct stk_shard_opening *opening, struct stk_shard_file *file)
 {
-    if (a->dtype != b->dtype)
-        return "element types";
-    if (a->rank != b->rank || a->is_image != b->is_image ||
-        memcmp(a->shape, b->shape, sizeof(a->shape)) != 0)
-        return "shapes";
-    if (a->label_dtype != b->label_dtype || a->class_count != b->class_count ||
-        a->names_bytes != b->names_bytes)
-        return "labels";
-    return strcmp(a->name, b->name) == 0 ? NULL : "the name of the rows";
-}
-
-/* Why b cannot follow a in a complete set; NULL = it can. */
-static const char *gap(const struct stk_shard_header *a, const struct stk_shard_header *b)
-{
-    if (a->set_id != b->set_id)
-        return "the sets they were packed in";
-    if ((a->flags & STK_SHARD_LAST) != 0 || b->number != a->number + 1)
-        return "the numbers: shards are missing, or named out of order";
-    if (b->first != a->first + a->count || b->source_first != a->source_first + a->source_count)
-        return "the samples they begin and end with";
-    return NULL;
-}
-
-static int mismatch(const struct opening *opening, const struct stk_shard_file *a,
-                    const struct stk_shard_file *b, const char *what)
-{
-    const struct stk_place place = stk_at(b->source.path, STOKER_NO_OFFSET);
-    return stk_error_set(opening->base.error, STOKER_EMISMATCH, STOKER_STAGE_OPEN, &place,
-                         "it and %s disagree about %s", a->source.path, what);
-}
-
-static int check_ends(const struct shards *shards, const struct opening *opening)
-{
-    const struct stk_shard_header *first = &shards->files[0].header;
-    const struct stk_shard_header *last = &shards->files[shards->list.count - 1].header;
-    if (first->number != 0 || first->first != 0)
-        return stk_opening_refuse(&opening->base, STOKER_EMISMATCH,
-                                  "the first one is missing; partial=1 allows it");
-    if ((last->flags & STK_SHARD_LAST) == 0)
-        return stk_opening_refuse(
-            &opening->base, STOKER_EMISMATCH,
-            "the last one is missing (packing did not end?); partial=1 allows it");
+    void *mapped = stk_fault_hit(STK_FAULT_MEMORY)
+                       ? MAP_FAILED
+                       : mmap(NULL, (size_t)file->header.file_bytes, PROT_READ, MAP_SHARED,
+                              file->source.fd, 0);
+    if (mapped == MAP_FAILED)
+        return stk_shard_refuse(opening, file, STOKER_ENOMEM, 0, "mapping it");
+    file->mapped = mapped;
     return STOKER_OK;
 }
 
-static int check_together(const struct shards *shards, const struct opening *opening)
+/* Marks of verified parts, and mappings, if asked for. */
+static int prepare_reading(struct stk_shard_set *set, const struct stk_shard_opening *opening)
 {
-    for (uint32_t i = 1; i < shards->list.count; i++) {
-        const struct stk_shard_file *a = &shards->files[i - 1];
-        const struct stk_shard_file *b = &shards->files[i];
-        const char *what = difference(&a->header, &b->header);
-        if (what == NULL && opening->partial == 0)
-            what = gap(&a->header, &b->header);
-        if (what != NULL)
-            return mismatch(opening, a, b, what);
-    }
-    return opening->partial == 0 ? check_ends(shards, opening) : STOKER_OK;
-}
-
-/* ---- indexes -------------------------------------------------------------------- */
-
-static int open_files(struct shards *shards, const struct opening *opening)
-{
-    int rc = stk_shard_list_make(&shards->list, opening->base.path, opening->base.error);
-    if (rc != STOKER_OK)
-        return rc;
-    shards->files = stk_calloc(shards->list.count, sizeof(*shards->files));
-    if (shards->files == NULL)
-        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
-    for (uint32_t i = 0; i < shards->list.count; i++) {
-        struct stk_shard_file *shard = &shards->files[i];
-        rc = stk_shard_file_open(shard, shards->list.paths[i], opening->base.error);
-        if (rc != STOKER_OK)
-            return rc;
-        if (__builtin_add_overflow(shards->count, shard->header.count, &shards->count))
-            return stk_opening_refuse(&opening->base, STOKER_ELIMIT, "too many samples");
-        shards->needs |= shard->header.needs;
-        if (shard->header.longest_bytes > shards->longest_bytes)
-            shards->longest_bytes = shard->header.longest_bytes;
-    }
-    return check_together(shards, opening);
-}
-
-/* Check the sizes in the headers against max_bytes before allocating. */
-static int take_memory(struct shards *shards, const struct opening *opening)
-{
-    const struct stk_shard_header *like = &shards->files[0].header;
-    uint64_t bytes = 0;
-    if (__builtin_mul_overflow(shards->count, (uint64_t)STK_SHARD_ENTRY_BYTES, &bytes) ||
-        bytes > opening->bytes_max || 3 * (uint64_t)like->names_bytes > opening->bytes_max - bytes)
-        return stk_opening_refuse(&opening->base, STOKER_ELIMIT,
-                                  "their indexes take more than max_bytes");
-    if (stk_region_map(&shards->region, (size_t)bytes) != STOKER_OK)
-        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the indexes");
-    shards->records = shards->region.base;
-    if (like->names_bytes == 0)
+    const bool once = strcmp(opening->verify, "once") == 0;
+    set->maps = opening->map != 0;
+    if (!once && strcmp(opening->verify, "always") != 0)
+        return stk_opening_refuse(&opening->base, STOKER_EINVAL, "verify is not always or once");
+    if (!once && !set->maps)
         return STOKER_OK;
-    shards->names = stk_calloc(like->names_bytes, 1);
-    shards->name_at = stk_calloc((size_t)like->class_count + 1, sizeof(*shards->name_at));
-    return shards->names != NULL && shards->name_at != NULL
-               ? STOKER_OK
-               : stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the names of the classes");
-}
-
-/* One name per class, each ended by a 0. */
-static int find_names(struct shards *shards, const struct opening *opening)
-{
-    const struct stk_shard_header *like = &shards->files[0].header;
-    uint32_t at = 0;
-    uint32_t found = 0;
-    for (; found < like->class_count && at < like->names_bytes; found++) {
-        const size_t left = like->names_bytes - at;
-        const size_t length = strnlen(shards->names + at, left);
-        if (length == 0 || length == left)
-            break;
-        shards->name_at[found] = at;
-        at += (uint32_t)length + 1;
+    int rc = stk_shard_known_make(&set->known, set->records, set->count * set->part_count);
+    if (rc != STOKER_OK)
+        return stk_opening_refuse(&opening->base, rc, "the marks of verified records");
+    for (uint32_t i = 0; i < set->field_count; i++) {
+        set->decoders[i].known = &set->known;
+        set->decoders[i].once = once;
     }
-    return found == like->class_count && at == like->names_bytes
-               ? STOKER_OK
-               : stk_opening_refuse(&opening->base, STOKER_EFORMAT,
-                                    "the names of the classes are not as many as the header says");
+    for (uint32_t i = 0; set->maps && rc == STOKER_OK && i < set->list.count; i++)
+        rc = map_file(opening, &set->files[i]);
+    return rc;
 }
 
-static int read_indexes(struct shards *shards, const struct opening *opening)
+static int make_decoders(struct stk_shard_set *set, const struct stk_shard_opening *opening)
 {
-    const uint32_t names_bytes = shards->files[0].header.names_bytes;
-    uint64_t first = 0;
-    char *names = stk_calloc((size_t)names_bytes + 1, 1);
-    if (names == NULL)
-        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "the names of the classes");
-    int rc = STOKER_OK;
-    for (uint32_t i = 0; rc == STOKER_OK && i < shards->list.count; i++) {
-        const struct stk_shard_file *shard = &shards->files[i];
-        rc = stk_shard_file_index(shard, i, shards->records + first, names, opening->base.error);
-        first += shard->header.count;
-        if (rc != STOKER_OK || names_bytes == 0)
-            continue;
-        if (i == 0)
-            memcpy(shards->names, names, names_bytes);
-        else if (memcmp(shards->names, names, names_bytes) != 0)
-            rc = mismatch(opening, &shards->files[0], shard, "the names of the classes");
+    set->pixels_max = opening->base.pixels_max;
+    for (uint32_t i = 0; i < set->field_count; i++) {
+        const char *what = NULL;
+        const int rc = stk_shard_decoder_init(&set->decoders[i], set->pixels_max,
+                                              opening->base.warnings_fail, &what);
+        if (rc != STOKER_OK)
+            return stk_opening_refuse(&opening->base, rc, what);
     }
-    stk_free(names);
-    return rc == STOKER_OK && names_bytes > 0 ? find_names(shards, opening) : rc;
-}
-
-static int make_decoder(struct shards *shards, const struct opening *opening)
-{
-    const char *what = NULL;
-    const int rc = stk_shard_decoder_init(&shards->decoder, &shards->files[0].header, shards->needs,
-                                          opening->base.warnings_fail, &what);
-    return rc == STOKER_OK ? rc : stk_opening_refuse(&opening->base, rc, what);
+    return STOKER_OK;
 }
 
 static int64_t label_of(const void *self, uint64_t id)
 {
-    const struct shards *shards = self;
-    return shards->records[id].label.index;
+    const struct stk_shard_set *set = self;
+    return (int64_t)set->words[set->word_of[set->label] * set->count + id];
 }
 
-static int copy_labels(struct shards *shards, const struct opening *opening)
+static int copy_labels(struct stk_shard_set *set, const struct stk_shard_opening *opening)
 {
-    if (shards->files[0].header.label_dtype != STOKER_DTYPE_INT64)
-        return STOKER_OK;
-    const int rc = stk_label_column_make(&shards->column, shards->count, label_of, shards);
+    const int rc =
+        set->label < 0 ? STOKER_OK : stk_label_column_make(&set->column, set->count, label_of, set);
     return rc == STOKER_OK ? rc : stk_opening_refuse(&opening->base, rc, "the labels");
 }
 
-/* Marks of verified records, and mappings, if asked for. */
-static int map_files(struct shards *shards, const struct opening *opening)
+static int open_set(stoker_dataset **out, const struct stk_shard_opening *opening)
 {
-    int rc = STOKER_OK;
-    shards->decoder.once = strcmp(opening->verify, "once") == 0;
-    shards->maps = opening->map != 0;
-    if (!shards->decoder.once && strcmp(opening->verify, "always") != 0)
-        return stk_opening_refuse(&opening->base, STOKER_EINVAL, "verify is not always or once");
-    if (!shards->decoder.once && !shards->maps)
-        return STOKER_OK;
-    rc = stk_shard_known_make(&shards->known, shards->records, shards->count);
-    if (rc != STOKER_OK)
-        return stk_opening_refuse(&opening->base, rc, "the marks of verified records");
-    shards->decoder.known = &shards->known;
-    for (uint32_t i = 0; shards->maps && rc == STOKER_OK && i < shards->list.count; i++)
-        rc = stk_shard_file_map(&shards->files[i], opening->base.error);
-    return rc;
-}
-
-/* ---- open ----------------------------------------------------------------------- */
-
-static int open_set(stoker_dataset **out, const struct opening *opening)
-{
-    struct shards *shards = stk_calloc(1, sizeof(*shards));
-    if (shards == NULL)
+    struct stk_shard_set *set = stk_calloc(1, sizeof(*set));
+    if (set == NULL)
         return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
-    int rc = open_files(shards, opening);
+    int rc = stk_shard_open_files(set, opening);
     if (rc == STOKER_OK)
-        rc = take_memory(shards, opening);
+        rc = stk_shard_load_indexes(set, opening);
     if (rc == STOKER_OK)
-        rc = read_indexes(shards, opening);
+        rc = prepare_reading(set, opening);
     if (rc == STOKER_OK)
-        rc = make_decoder(shards, opening);
+        rc = make_decoders(set, opening);
     if (rc == STOKER_OK)
-        rc = copy_labels(shards, opening);
-    if (rc == STOKER_OK)
-        rc = map_files(shards, opening);
-    const bool named = rc == STOKER_OK && shards->files[0].header.name[0] != '\0';
-    return stk_opening_finish(&opening->base, rc, out, named ? &named_ops : &ops, shards);
+        rc = copy_labels(set, opening);
+    return stk_opening_finish(&opening->base, rc, out, &ops, set);
 }
 
 static int open_shards(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options, stoker_error *error)
 {
-    struct opening opening = { .base = STK_OPENING_INIT("shards", error),
-                               .bytes_max = options->max_bytes,
-                               .verify = "always" };
+    struct stk_shard_opening opening = { .base = STK_OPENING_INIT("shards", error),
+                                         .bytes_max = options->max_bytes,
+                                         .verify = "always" };
     const struct stk_parameter own[] = {
         { .key = "partial", .number = &opening.partial, .most = 1 },
         { .key = "map", .number = &opening.map, .most = 1 },
@@ -405,11 +269,6 @@ static int open_shards(stoker_dataset **out, const char *rest,
     int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)
         rc = stk_opening_parameters(&opening.base, false, own, sizeof(own) / sizeof(own[0]));
-    bool fielded = false;
-    if (rc == STOKER_OK)
-        rc = stk_fielded_look(&opening.base, &fielded);
-    if (rc == STOKER_OK && fielded)
-        return stk_fielded_open(out, &opening.base, opening.partial != 0, opening.bytes_max);
     return rc == STOKER_OK ? open_set(out, &opening) : rc;
 }
 

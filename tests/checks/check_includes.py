@@ -19,7 +19,7 @@ import sys
 
 STAGES = ("sampler", "reader", "codec", "device", "cache")
 JOINING = ("pipeline", "api")  # they put the stages together
-PACK_HEADERS = ("datasets/shards/layout.h", "datasets/shards/fields_layout.h", "loader/codec/kinds.h", "loader/base/crc32c.h")
+PACK_HEADERS = ("datasets/shards/layout.h", "loader/codec/kinds.h", "loader/base/crc32c.h")
 # Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
 # (stoker_cli), since libstoker exports none of it.
 PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",

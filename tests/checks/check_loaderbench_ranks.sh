@@ -88,7 +88,7 @@ for form in json csv table; do
 done
 
 # ---- a cache that ranks of a node share: the union is the same
-"$pack" --quiet --codec png --shard-bytes 64K "$data" shards:set
+"$pack" --quiet --codec png --shard-samples 200 "$data" shards:set
 for share in on off; do
     start 2 "${fast[@]}" --format json --share-cache $share shards:set
     finish

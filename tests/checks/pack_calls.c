@@ -3,9 +3,7 @@
  *   STOKER_TEST_CALLS=FILE    append a line for each call that makes a name or waits for the disk:
  *       mkdir PATH | sync PATH SUM | syncfs PATH | rename FROM TO SUM | unlink PATH
  *   STOKER_TEST_KILL=N        SIGKILL to itself instead of call number N (0, 1, ...)
- *   STOKER_TEST_STOP=N        SIGSTOP to itself before it
  *   STOKER_TEST_FAIL=N        it fails with EIO; writes to streams are counted, too
- *   STOKER_TEST_MATCH=TEXT    only calls whose path contains TEXT are numbered
  *
  * SUM is of the bytes that the file holds at that moment as any other process sees them (0 for a
  * folder): if it is the same at its last sync and at its rename, all bytes were waited for.
@@ -62,16 +60,11 @@ static bool is(const char *variable, long number)
 }
 
 /* True if the call is to fail. */
-static bool falls_due(const char *path)
+static bool falls_due(void)
 {
-    const char *match = getenv("STOKER_TEST_MATCH");
-    if (match != NULL && strstr(path, match) == NULL)
-        return false;
     const long number = call_count++;
     if (is("STOKER_TEST_KILL", number))
         (void)raise(SIGKILL);
-    if (is("STOKER_TEST_STOP", number))
-        (void)raise(SIGSTOP);
     errno = EIO;
     return is("STOKER_TEST_FAIL", number);
 }
@@ -80,7 +73,7 @@ static bool falls_due(const char *path)
 static bool note(const char *call, const char *path, const char *to, bool summed)
 {
     const char *file = getenv("STOKER_TEST_CALLS");
-    if (falls_due(path))
+    if (falls_due())
         return true;
     FILE *calls = file == NULL ? NULL : fopen(file, "ae");
     if (calls == NULL)
@@ -153,10 +146,9 @@ typedef size_t write_function(const void *, size_t, size_t, FILE *);
 __attribute__((visibility("default"))) size_t fwrite(const void *bytes, size_t size, size_t count,
                                                      FILE *stream)
 {
-    char path[PATH_MAX];
     write_function *next = NULL;
     const bool counts = getenv("STOKER_TEST_FAIL") != NULL && fileno(stream) > STDERR_FILENO;
-    if (counts && falls_due(path_of(fileno(stream), path)))
+    if (counts && falls_due())
         return 0;
     *(void **)&next = dlsym(RTLD_NEXT, "fwrite");
     return next(bytes, size, count, stream);
@@ -166,11 +158,10 @@ typedef int flush_function(FILE *);
 
 __attribute__((visibility("default"))) int fflush(FILE *stream)
 {
-    char path[PATH_MAX];
     flush_function *next = NULL;
     const bool counts =
         getenv("STOKER_TEST_FAIL") != NULL && stream != NULL && fileno(stream) > STDERR_FILENO;
-    if (counts && falls_due(path_of(fileno(stream), path)))
+    if (counts && falls_due())
         return EOF;
     *(void **)&next = dlsym(RTLD_NEXT, "fflush");
     return next(stream);

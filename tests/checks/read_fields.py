@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""read_fields.py - read shards of version 2 by their description in datasets/README.md, and nothing else.
+"""read_fields.py - read shards by their description in datasets/shards/README.md, and nothing else.
 
 usage: read_fields.py DIRECTORY SHARDS     compares the parts with the files of make_fields.py
 
@@ -27,11 +27,9 @@ def parts_of(path):
     """One dictionary a sample: field name to (codec, bytes)."""
     data = open(path, "rb").read()
     assert data[:8] == b"\x89STK\r\n\x1a\n"
-    version, needs, flags, header_bytes = struct.unpack_from("<4I", data, 8)
-    count, file_bytes, index_at = struct.unpack_from("<3Q", data, 24)
-    alignment, field_count, part_count, longest, names_bytes, index_sum, number = (
-        struct.unpack_from("<7I", data, 48))
-    assert version == 2 and header_bytes == 4096 and file_bytes == len(data)
+    version, header_bytes, needs, hints, file_bytes, index_at = struct.unpack_from("<2I4Q", data, 8)
+    index_sum, alignment, longest, count, field_count, part_count = struct.unpack_from("<2I2Q2I", data, 48)
+    assert version == 3 and header_bytes == 4096 and hints == 0 and file_bytes == len(data)
     assert crc32c(data[:4092]) == struct.unpack_from("<I", data, 4092)[0]
     assert crc32c(data[index_at:]) == index_sum and index_at % 4096 == 0 and len(data) % 4096 == 0
     names = [None] * part_count
@@ -44,7 +42,7 @@ def parts_of(path):
     for sample in range(count):
         found = {}
         for part in range(part_count):
-            offset, size, total, codec = struct.unpack_from("<QIIQ", data, at)
+            offset, size, total, codec = struct.unpack_from("<2Q2I", data, at)
             stored = data[offset:offset + size]
             assert offset % alignment == 0 and crc32c(stored) == total and needs >> codec & 1
             assert size <= longest

@@ -403,55 +403,61 @@ static inline void stk_damaged_tar(struct stk_damaged_set *set)
 
 enum { STK_DAMAGED_INDEX_ROOM = 4096 };
 
-/* Shards of version 1, by the description in datasets/README.md. */
+/* A shard, by the description in datasets/shards/README.md. */
 static inline size_t stk_damaged_shard(const struct stk_damaged_set *set, uint32_t number,
                                        uint32_t first, uint32_t count, uint8_t *at)
 {
     static const uint8_t codecs[] = { 2, 3, 0, 0, 1, 4 };
-    uint32_t used = 4096, longest = 0, flags = 0;
+    uint32_t used = 4096, longest = 0, needs = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct stk_damaged_sample *sample = &set->samples[first + i];
         memcpy(at + used, sample->late ? sample->image->file : sample->file, sample->bytes);
         longest = sample->bytes > longest ? (uint32_t)sample->bytes : longest;
-        flags |= 1U << codecs[sample->form];
+        needs |= 1U << codecs[sample->form];
         used += ((uint32_t)sample->bytes + 7) / 8 * 8;
     }
     const uint32_t index = (used + 4095) / 4096 * 4096;
     const size_t size = index + STK_DAMAGED_INDEX_ROOM;
+    uint8_t *image = at + index, *label = image + 160, *entry = label + 160;
+    memcpy(image, "image", 5);
+    memcpy(image + 64, (const uint8_t[3]){ STOKER_FIELD_IMAGE, STOKER_DTYPE_UINT8, 3 }, 3);
+    stk_store_le64(image + 80, set->height);
+    stk_store_le64(image + 88, set->width);
+    stk_store_le64(image + 96, set->channels);
+    memcpy(label, "label", 5);
+    label[65] = STOKER_DTYPE_INT64;
+    stk_store_le32(label + 68, UINT32_MAX);
+    stk_store_le32(label + 72, 3);
     used = 4096;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++, entry += 24) {
         const struct stk_damaged_sample *sample = &set->samples[first + i];
-        uint8_t *entry = at + index + 32 * (size_t)i;
         stk_store_le64(entry, used);
-        stk_store_le32(entry + 8, (uint32_t)sample->bytes);
+        stk_store_le64(entry + 8, sample->bytes);
         stk_store_le32(
-            entry + 12,
+            entry + 16,
             stk_crc32c_by_bits(sample->stale ? sample->image->file : sample->file, sample->bytes));
-        entry[16] = codecs[sample->form];
-        stk_store_le64(entry + 24, (uint64_t)stk_damaged_label(set, first + i));
+        entry[20] = codecs[sample->form];
         used += ((uint32_t)sample->bytes + 7) / 8 * 8;
     }
+    for (uint32_t i = 0; i < count; i++, entry += 8)
+        stk_store_le64(entry, (uint64_t)stk_damaged_label(set, first + i));
     memcpy(at, "\x89STK\r\n\x1A\n", 8);
-    stk_store_le32(at + 8, 1);
-    stk_store_le32(at + 12, flags);
-    stk_store_le32(at + 16, number + 1 == set->shards ? 1 : 0);
-    stk_store_le32(at + 20, 4096);
-    stk_store_le64(at + 24, count);
+    stk_store_le32(at + 8, 3);
+    stk_store_le32(at + 12, 4096);
+    stk_store_le64(at + 16, needs);
     stk_store_le64(at + 32, size);
     stk_store_le64(at + 40, index);
-    stk_store_le32(at + 48, 8);
-    memcpy(at + 52, (const uint8_t[4]){ STOKER_DTYPE_UINT8, 3, STOKER_DTYPE_INT64, 1 }, 4);
-    stk_store_le32(at + 56, 3);
-    stk_store_le32(at + 60, longest);
-    stk_store_le64(at + 64, set->height);
-    stk_store_le64(at + 72, set->width);
-    stk_store_le64(at + 80, set->channels);
-    stk_store_le64(at + 128, first);
-    stk_store_le64(at + 136, first);
-    stk_store_le64(at + 144, count);
-    stk_store_le64(at + 152, 0x1234);
-    stk_store_le32(at + 160, number);
-    stk_store_le32(at + 164, stk_crc32c_by_bits(at + index, size - index));
+    stk_store_le32(at + 48, stk_crc32c_by_bits(at + index, size - index));
+    stk_store_le32(at + 52, 8);
+    stk_store_le64(at + 56, longest);
+    stk_store_le64(at + 64, count);
+    stk_store_le32(at + 72, 2);
+    stk_store_le32(at + 76, 1);
+    stk_store_le64(at + 88, 0x1234);
+    stk_store_le32(at + 96, number);
+    stk_store_le32(at + 100, set->shards);
+    stk_store_le64(at + 104, first);
+    stk_store_le64(at + 112, count);
     stk_store_le32(at + 4092, stk_crc32c_by_bits(at, 4092));
     return size;
 }

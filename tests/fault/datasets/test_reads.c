@@ -11,7 +11,6 @@
 #include <sys/uio.h>
 
 #include "loader/base/fault.h"
-#include "support/field_shard_files.h"
 #include "support/fields_of.h"
 #include "support/leaks.h"
 #include "support/npy_bytes.h"
@@ -148,17 +147,12 @@ static void store_frames(struct stk_shard_image *image)
     static const uint8_t begin[9] = {
         0x28, 0xB5, 0x2F, 0xFD, 0x20, STK_SHARD_TEST_ROW, STK_SHARD_TEST_ROW << 3 | 1, 0, 0
     };
-    uint32_t at = 4096;
-    stk_store_le32(image->at + 12, 1U << 4);
-    for (uint32_t i = 0; i < image->count; i++, at += 40) {
-        uint8_t *entry = stk_shard_image_entry(image, i);
-        const uint32_t bytes = sizeof(begin) + STK_SHARD_TEST_ROW;
-        memcpy(image->at + at, begin, sizeof(begin));
-        stk_shard_test_row(stk_load_le64(image->at + 128) + i, image->at + at + sizeof(begin));
-        stk_store_le64(entry, at);
-        stk_store_le32(entry + 8, bytes);
-        stk_store_le32(entry + 12, stk_crc32c_by_bits(image->at + at, bytes));
-        entry[16] = 4;
+    stk_shard_image_empty(image);
+    for (uint32_t i = 0; i < image->count; i++) {
+        uint8_t frame[sizeof(begin) + STK_SHARD_TEST_ROW];
+        memcpy(frame, begin, sizeof(begin));
+        stk_shard_test_row(stk_load_le64(image->at + 104) + i, frame + sizeof(begin));
+        stk_shard_image_put(image, i, 0, frame, sizeof(frame), 4);
     }
     stk_shard_image_seal(image);
 }
@@ -177,9 +171,9 @@ static void make_shards_zstd(const struct stk_directory *directory, char spec[SP
 static void make_shards_fields(const struct stk_directory *directory, char spec[SPEC_BYTES])
 {
     for (uint32_t number = 0; number < 2; number++) {
-        static struct stk_field_shard shard;
-        stk_field_shard_make(&shard, number, 2, SAMPLES);
-        stk_file_write(directory, number == 0 ? "a.stk" : "b.stk", shard.at, sizeof(shard.at));
+        static struct stk_shard_image image;
+        stk_shard_image_make_fields(&image, number, 2, SAMPLES);
+        stk_shard_image_write(&image, directory, number == 0 ? "a.stk" : "b.stk");
     }
     (void)snprintf(spec, SPEC_BYTES, "shards:%s", directory->path);
 }

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         STK_FUZZ_MUST_HOLD(arguments.workers == -1 ||
                            (arguments.workers >= 1 && arguments.workers <= 256));
         STK_FUZZ_MUST_HOLD(arguments.quality >= 1 && arguments.quality <= 100);
-        STK_FUZZ_MUST_HOLD(arguments.shard_bytes >= 16U << 10);
+        STK_FUZZ_MUST_HOLD(arguments.shard_samples <= UINT64_C(1) << 53);
         STK_FUZZ_MUST_HOLD(pack_form_name(arguments.form) != NULL);
     }
     free(words.text);

@@ -1,7 +1,8 @@
-/* fuzz_shard_set.c - a good set of three shards with changes, its sums made right: whether the shards
- * belong together is what is left to be found out.
+/* fuzz_shard_set.c - a good set of three shards with changes, its sums made right: do the shards
+ * belong together?
  *
- *   input   1 byte: the shards that are missing; changes (edits.h) of the three files one after the other
+ *   input   1 byte: the shards that are missing; then changes (edits.h), of the three files one
+ *           after the other
  */
 #include <string.h>
 
@@ -24,40 +25,46 @@ static void seal(uint8_t *shard)
 {
     const uint64_t index_at = stk_load_le64(shard + 40);
     if (index_at < SHARD_BYTES)
-        stk_store_le32(shard + 164, stk_crc32c(0, shard + index_at, SHARD_BYTES - index_at));
+        stk_store_le32(shard + 48, stk_crc32c(0, shard + index_at, SHARD_BYTES - index_at));
     stk_store_le32(shard + 4092, stk_crc32c(0, shard, 4092));
 }
 
 static void make_shard(uint8_t *shard, uint32_t number)
 {
-    struct stk_shard_header header = { .needs = 1U << STK_SHARD_RAW,
-                                       .flags = number + 1 == SHARDS ? STK_SHARD_LAST : 0,
-                                       .count = RECORDS,
-                                       .file_bytes = SHARD_BYTES,
-                                       .index_at = INDEX_AT,
-                                       .alignment = 8,
-                                       .longest_bytes = ROW,
-                                       .dtype = STOKER_DTYPE_UINT8,
-                                       .label_dtype = STOKER_DTYPE_INT64,
-                                       .rank = 1,
-                                       .class_count = 3,
-                                       .number = number,
-                                       .shape = { ROW },
-                                       .first = (uint64_t)number * RECORDS,
-                                       .source_first = (uint64_t)number * RECORDS,
-                                       .source_count = RECORDS,
-                                       .set_id = 77 };
+    const struct stk_shard_header header = { .needs = 1U << STK_SHARD_RAW,
+                                             .file_bytes = SHARD_BYTES,
+                                             .index_at = INDEX_AT,
+                                             .alignment = 8,
+                                             .longest_bytes = ROW,
+                                             .count = RECORDS,
+                                             .field_count = 2,
+                                             .part_count = 1,
+                                             .set_id = 77,
+                                             .number = number,
+                                             .shard_count = SHARDS,
+                                             .source_first = (uint64_t)number * RECORDS,
+                                             .source_count = RECORDS };
+    const struct stk_shard_field row = {
+        .name = "row", .dtype = STOKER_DTYPE_UINT8, .rank = 1, .shape = { ROW }
+    };
+    const struct stk_shard_field label = {
+        .name = "label", .dtype = STOKER_DTYPE_INT64, .part = STOKER_NO_PART, .class_count = 3
+    };
     memset(shard, 0, SHARD_BYTES);
+    stk_shard_field_store(shard + INDEX_AT, &row);
+    stk_shard_field_store(shard + INDEX_AT + STK_SHARD_FIELD_BYTES, &label);
     for (uint32_t i = 0; i < RECORDS; i++) {
         const uint64_t at = 4096 + (uint64_t)i * ROW;
-        memset(shard + at, row_byte(header.first + i), ROW);
-        const struct stk_shard_entry entry = { .offset = at,
-                                               .bytes = ROW,
-                                               .sum = stk_crc32c(0, shard + at, ROW),
-                                               .codec = STK_SHARD_RAW,
-                                               .label = { .index = i } };
-        stk_shard_entry_store(shard + INDEX_AT + (size_t)i * STK_SHARD_ENTRY_BYTES, &entry,
-                              STOKER_DTYPE_INT64);
+        memset(shard + at, row_byte(header.source_first + i), ROW);
+        const struct stk_shard_part part = { .offset = at,
+                                             .bytes = ROW,
+                                             .sum = stk_crc32c(0, shard + at, ROW),
+                                             .codec = STK_SHARD_RAW };
+        stk_shard_part_store(shard + INDEX_AT + stk_shard_parts_at(&header) +
+                                 (size_t)i * STK_SHARD_PART_BYTES,
+                             &part);
+        stk_store_le64(
+            shard + INDEX_AT + stk_shard_words_at(&header) + (size_t)i * STK_SHARD_WORD_BYTES, i);
     }
     stk_shard_header_store(shard, &header);
     seal(shard);

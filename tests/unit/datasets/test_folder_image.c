@@ -84,13 +84,8 @@ CleanTest(folder_image, a_warning_in_an_archive_fails_if_asked)
 static void make_shard(struct stk_shard_image *image, const struct stk_bytes *jpeg)
 {
     stk_shard_image_make(image, 0, 1, 1, 1);
-    uint8_t *entry = stk_shard_image_entry(image, 0);
-    memcpy(image->at + stk_load_le64(entry), jpeg->at, jpeg->size);
-    stk_store_le32(image->at + 12, 1U << SHARD_JPEG);
-    stk_store_le32(image->at + 60, (uint32_t)jpeg->size);
-    stk_store_le32(entry + 8, (uint32_t)jpeg->size);
-    stk_store_le32(entry + 12, stk_crc32c_by_bits(jpeg->at, jpeg->size));
-    entry[16] = SHARD_JPEG;
+    stk_shard_image_empty(image);
+    stk_shard_image_put(image, 0, 0, jpeg->at, (uint32_t)jpeg->size, SHARD_JPEG);
     stk_shard_image_seal(image);
 }
 

@@ -5,17 +5,18 @@
  * every part of one, with its checksums left wrong and with them made right.
  */
 #include <criterion/criterion.h>
-#include <errno.h>
 
 #include "datasets/shards/layout.h"
 #include "loader/base/fault.h"
 #include "loader/codec/zstd.h"
 #include "loader/reader/readers.h"
+#include "support/fields_of.h"
 #include "support/leaks.h"
 #include "support/png_sums.h"
 #include "support/shard_files.h"
 
 enum { COUNT = 5, SHARDS = 3 };
+#define FIELD(i) (STK_SHARD_TEST_INDEX_AT + 160 * (i))
 
 static const char *const shard_names[SHARDS] = { "a.stk", "b.stk", "c.stk" };
 
@@ -98,6 +99,44 @@ CleanTest(shards, read_as_described)
     stk_directory_remove(&directory);
 }
 
+CleanTest(shards, fields_are_read_as_described)
+{
+    static const char *const parameters[] = { "", "?map=1", "?map=1&verify=once" };
+    struct stk_directory directory = stk_directory_make();
+    struct stk_shard_image image;
+    for (uint32_t number = 0; number < SHARDS; number++) {
+        stk_shard_image_make_fields(&image, number, SHARDS, COUNT);
+        stk_shard_image_write(&image, &directory, shard_names[number]);
+    }
+    for (uint32_t i = 0; i < 3 * SHARDS * COUNT; i++) {
+        stoker_dataset *dataset = NULL;
+        const uint32_t id = i % (SHARDS * COUNT);
+        const int16_t pair[2] = { (int16_t)id, (int16_t) - (int)id };
+        const int64_t label = id % 3;
+        char text[4];
+        memset(text, 'a' + (int)id, sizeof(text));
+        dataset = open_good(&directory, parameters[i / (SHARDS * COUNT)]);
+        const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+        cr_assert_eq(info->count, SHARDS * COUNT);
+        cr_assert_eq(info->field_count, 3);
+        cr_assert_eq(info->part_count, 2);
+        cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "bee");
+        for (int turn = 0; turn < 2; turn++) { /* then from the mapping */
+            struct stk_fields_of sample = stk_fields_read(dataset, id);
+            uint64_t length = 0;
+            const uint64_t at = id;
+            stk_fields_check(dataset, &sample, "pair", pair, 0, sizeof(pair));
+            stk_fields_check(dataset, &sample, "text", text, id % 4, id % 4);
+            stk_fields_check(dataset, &sample, "label", &label, 0, sizeof(label));
+            stk_fields_free(&sample);
+            cr_assert_eq(stoker_dataset_lengths(dataset, 1, &at, 1, &length, NULL), STOKER_OK);
+            cr_assert_eq(length, id % 4);
+        }
+        stoker_dataset_close(&dataset);
+    }
+    stk_directory_remove(&directory);
+}
+
 CleanTest(shards, a_sample_is_located_without_memory_or_search)
 {
     const struct stk_directory directory = make_set(1);
@@ -109,7 +148,7 @@ CleanTest(shards, a_sample_is_located_without_memory_or_search)
         cr_assert_eq(sample.extent.file, id / COUNT);
         cr_assert_eq(sample.extent.offset, 4096 + STK_SHARD_TEST_ROW * (id % COUNT));
         cr_assert_eq(sample.extent.bytes, STK_SHARD_TEST_ROW);
-        cr_assert_str_eq(sample.codec->name, "shard record");
+        cr_assert_str_eq(sample.codec->name, "shard part");
         cr_assert_str_eq(stoker_dataset_stored_as(dataset, id), "raw");
     }
     cr_assert_eq(stk_fault_allocations(), allocations);
@@ -216,13 +255,14 @@ CleanTest(shards, disagreement_names_both)
         size_t at;
         uint8_t value;
         const char *says;
-    } cases[] = { { 52, STOKER_DTYPE_INT8, "element types" },
-                  { 64, 2, "shapes" },
-                  { 56, 4, "labels" },
-                  { 152, 1, "sets they were packed in" },
-                  { 160, 7, "numbers" },
-                  { 128, 9, "begin and end" },
-                  { 136, 9, "begin and end" } };
+    } cases[] = { { FIELD(0) + 65, STOKER_DTYPE_INT8, "the fields" },
+                  { FIELD(0) + 80, 6, "the fields" },
+                  { FIELD(1) + 72, 4, "the fields" },
+                  { 80, 11, "the fields" },
+                  { 88, 1, "sets they were packed in" },
+                  { 100, 4, "sets they were packed in" },
+                  { 96, 2, "numbers" },
+                  { 104, 9, "begin and end" } };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct stk_directory directory = make_set(1);
         struct stk_shard_image image;
@@ -238,33 +278,52 @@ CleanTest(shards, disagreement_names_both)
     const struct stk_directory directory = make_set(1);
     struct stk_shard_image image;
     stk_shard_image_make(&image, 1, SHARDS, COUNT, 1);
-    stk_shard_image_entry(&image, COUNT)[0] = 'b'; /* the first class's name */
+    stk_shard_image_label(&image, COUNT)[0] = 'b'; /* the first class's name */
     stk_shard_image_seal(&image);
     stk_shard_image_write(&image, &directory, shard_names[1]);
     open_bad(&directory, STOKER_EMISMATCH, "names of the classes");
     stk_directory_remove(&directory);
 }
 
-/* A set continues behind its last shard, or begins with a sample that is not its first. */
-CleanTest(shards, a_set_starts_and_ends_at_marked_shards)
+/* The first and the last shard say so, whatever the files are called. */
+CleanTest(shards, a_set_has_its_first_and_its_last_shard)
 {
-    struct stk_directory directory = make_set(1);
+    static const struct {
+        uint32_t number, shards;
+        const char *says;
+    } cases[] = { { 1, 2, "the first one is missing" }, { 0, 2, "the last one is missing" } };
+    for (size_t i = 0; i < 2; i++) {
+        const struct stk_directory directory = stk_directory_make();
+        struct stk_shard_image image;
+        stk_shard_image_make(&image, cases[i].number, cases[i].shards, COUNT, 1);
+        stk_shard_image_write(&image, &directory, shard_names[0]);
+        open_bad(&directory, STOKER_EMISMATCH, cases[i].says);
+        stk_directory_remove(&directory);
+    }
+}
+
+/* All samples of a shard may have been bad, but not those of all shards. */
+CleanTest(shards, a_shard_may_be_empty)
+{
+    const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;
-    stk_shard_image_make(&image, 1, SHARDS, COUNT, 1);
-    stk_store_le32(image.at + 16, STK_SHARD_LAST);
+    stk_shard_image_make(&image, 0, 2, 0, 1);
+    stk_shard_image_write(&image, &directory, shard_names[1]);
+    stk_shard_image_make(&image, 0, 1, 0, 1);
+    stk_shard_image_write(&image, &directory, shard_names[0]);
+    open_bad(&directory, STOKER_EMISMATCH, "sets they were packed in");
+    char path[512];
+    cr_assert_eq(unlink(stk_path_in(path, &directory, shard_names[1])), 0);
+    open_bad(&directory, STOKER_EEMPTY, "no samples");
+    stk_shard_image_make(&image, 0, 2, 0, 1);
+    stk_shard_image_write(&image, &directory, shard_names[0]);
+    stk_shard_image_make(&image, 1, 2, COUNT, 1);
+    stk_store_le64(image.at + 104, 0); /* source_first */
     stk_shard_image_seal(&image);
     stk_shard_image_write(&image, &directory, shard_names[1]);
-    open_bad(&directory, STOKER_EMISMATCH, "numbers");
-    open_bad(&directory, STOKER_EMISMATCH, shard_names[2]);
-    stk_directory_remove(&directory);
-
-    directory = stk_directory_make();
-    stk_shard_image_make(&image, 0, 1, COUNT, 1);
-    stk_store_le64(image.at + 128, 1); /* first */
-    stk_store_le64(image.at + 136, 1); /* source_first */
-    stk_shard_image_seal(&image);
-    stk_shard_image_write(&image, &directory, shard_names[0]);
-    open_bad(&directory, STOKER_EMISMATCH, "the first one is missing");
+    stoker_dataset *dataset = open_good(&directory, "");
+    cr_assert_eq(stoker_dataset_get_info(dataset)->count, COUNT);
+    stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
 }
 
@@ -275,7 +334,7 @@ CleanTest(shards, the_longest_record_is_that_of_all_shards)
         const struct stk_directory directory = make_set(1);
         struct stk_shard_image image;
         stk_shard_image_make(&image, number, SHARDS, COUNT, 1);
-        stk_store_le32(image.at + 60, 100);
+        stk_store_le64(image.at + 56, 100);
         stk_shard_image_seal(&image);
         stk_shard_image_write(&image, &directory, shard_names[number]);
         stoker_dataset *dataset = open_good(&directory, "");
@@ -326,15 +385,9 @@ CleanTest(shards, one_shard_needs_what_the_others_do_not)
         uint8_t row[STK_SHARD_TEST_ROW];
         stoker_dataset *dataset = NULL;
         stk_shard_image_make(&image, number, SHARDS, COUNT, 1);
-        uint8_t *entry = stk_shard_image_entry(&image, COUNT - 1); /* nothing lies behind it */
-        uint8_t *record = image.at + stk_load_le64(entry);
+        uint8_t png[128];
         stk_shard_test_row((uint64_t)number * COUNT + COUNT - 1, row);
-        const uint32_t bytes = put_png(record, row);
-        stk_store_le32(entry + 8, bytes);
-        stk_store_le32(entry + 12, stk_crc32c_by_bits(record, bytes));
-        entry[16] = STK_SHARD_PNG;
-        stk_store_le32(image.at + 12, 1U << STK_SHARD_RAW | 1U << STK_SHARD_PNG);
-        stk_store_le32(image.at + 60, bytes);
+        stk_shard_image_put(&image, COUNT - 1, 0, png, put_png(png, row), STK_SHARD_PNG);
         stk_shard_image_seal(&image);
         stk_shard_image_write(&image, &directory, shard_names[number]);
         const int rc = stk_shard_test_open(&dataset, &directory, "", NULL);
@@ -483,7 +536,7 @@ CleanTest(shards, every_flipped_bit_is_noticed_or_harmless)
     for (size_t at = 0; at < image.size; at++) {
         /* Each bit where something is, one a byte in the zeros between. */
         const bool zeros =
-            (at >= 256 && at < 4088) || (at >= 4096 + 128 && at < 8192) || at >= 8192 + 4 * 32;
+            (at >= 128 && at < 4088) || (at >= 4096 + 128 && at < 8192) || at >= 8192 + 480;
         for (unsigned bit = zeros ? at % 8 : 0; bit < (zeros ? at % 8 + 1 : 8); bit++) {
             const uint8_t byte = image.at[at] ^ (uint8_t)(1U << bit);
             cr_assert_eq(pwrite(fd, &byte, 1, (off_t)at), 1);
@@ -517,107 +570,115 @@ CleanTest(shards, every_prefix_is_refused)
     stk_directory_remove(&directory);
 }
 
-/* Lies whose checksums are right. */
-enum { ENTRY = STK_SHARD_TEST_INDEX_AT };
-static const struct {
+/* Lies whose checksums are right: in a shard of rows, and in one of fields. */
+struct lie {
     size_t at;
     uint8_t bytes; /* 1, 4 or 8 */
     uint64_t value;
     int code;
     const char *says;
-} lies[] = {
-    { 8, 4, 3, STOKER_ENOTSUP, "version" },
-    { 12, 4, 0x41, STOKER_ENOTSUP, "feature" },
-    { 12, 4, 0x21, STOKER_EFORMAT, "fields" }, /* a name, which is missing */
-    { 240, 4, 'e', STOKER_EFORMAT, "fields" }, /* one that is not announced */
-    { 12, 4, 0, STOKER_EFORMAT, "codec that the header" },
-    { 20, 4, 512, STOKER_EFORMAT, "fields" },
-    { 24, 8, 0, STOKER_EFORMAT, "number of records" },
-    { 24, 8, UINT64_MAX, STOKER_EFORMAT, "number of records" },
-    { 24, 8, UINT64_MAX / 32 + 2, STOKER_EFORMAT, "number of records" },
-    { 24, 8, 300, STOKER_EFORMAT, "puts the index where" },
+};
+#define PART(fields, i) (FIELD(fields) + 24 * (i))
+#define LIE_PARTS       3
+static const struct lie row_lies[] = {
+    { 8, 4, 2, STOKER_ENOTSUP, "version" },
+    { 8, 4, 4, STOKER_ENOTSUP, "version" },
+    { 12, 4, 512, STOKER_EFORMAT, "bytes of another version" },
+    { 16, 8, 0x41, STOKER_ENOTSUP, "feature" },
+    { 16, 8, (uint64_t)1 << 63 | 1, STOKER_ENOTSUP, "feature" },
+    { 16, 8, 0, STOKER_EFORMAT, "codec that the header" },
     { 32, 8, 1 << 20, STOKER_ETRUNCATED, "shorter than its header says" },
+    { 32, 8, 2 * 4096, STOKER_EOVERSIZE, "after the end" },
     { 40, 8, 0, STOKER_EFORMAT, "puts the index where" },
+    { 40, 8, 4096, STOKER_EFORMAT, "puts the index where" },
     { 40, 8, UINT64_MAX - 4095, STOKER_EFORMAT, "puts the index where" },
-    { 48, 4, 0, STOKER_EFORMAT, "alignment" },
-    { 48, 4, 24, STOKER_EFORMAT, "alignment" },
-    { 48, 4, 8192, STOKER_EFORMAT, "alignment" },
-    { 52, 1, 0, STOKER_EFORMAT, "shape" },
-    { 52, 1, 99, STOKER_EFORMAT, "shape" },
-    { 53, 1, 8, STOKER_EFORMAT, "shape" },
-    { 54, 1, STOKER_DTYPE_INT8, STOKER_EFORMAT, "labels" },
-    { 54, 1, STOKER_DTYPE_FLOAT32, STOKER_EFORMAT, "without labels" },
-    { 55, 1, 2, STOKER_EFORMAT, "fields" },
-    { 56, 4, UINT32_MAX, STOKER_EFORMAT, "classes" },
-    { 56, 4, 2, STOKER_EFORMAT, "no class" },
-    { 60, 4, 0, STOKER_EFORMAT, "longest" },
-    { 60, 4, UINT32_MAX, STOKER_EFORMAT, "longest" },
-    { 60, 4, 8, STOKER_EFORMAT, "too long" },
-    { 64, 8, UINT64_MAX, STOKER_EFORMAT, "shape" },
-    { 64, 8, 0, STOKER_EFORMAT, "shape" },
-    { 64, 8, (uint64_t)1 << 29, STOKER_EFORMAT, "shape" },
-    { 64, 8, 5, STOKER_EFORMAT, "cannot be a row" },
-    { 128, 8, UINT64_MAX, STOKER_EFORMAT, "place in the set" },
-    { 144, 8, 1, STOKER_EFORMAT, "place in the set" },
-    { 168, 4, UINT32_MAX, STOKER_EFORMAT, "classes" },
-    { 168, 4, 8, STOKER_EFORMAT, "names" },
-    { 168, 4, 13, STOKER_EFORMAT, "names" },
-    { 172, 4, 1, STOKER_EFORMAT, "fields" },
-    { 3000, 1, 1, STOKER_EFORMAT, "fields" },
-    { ENTRY, 8, 0, STOKER_EFORMAT, "overlaps" },
-    { ENTRY, 8, 4097, STOKER_EFORMAT, "aligned" },
-    { ENTRY, 8, 4096 + 8, STOKER_EFORMAT, "overlaps" },
-    { ENTRY + 64, 8, 4096 + 48 + 4, STOKER_EFORMAT, "aligned" },
-    { ENTRY + 64, 8, 8192, STOKER_EFORMAT, "not among the records" },
-    { ENTRY + 64, 8, UINT64_MAX - 7, STOKER_EFORMAT, "not among the records" },
-    { ENTRY + 8, 4, 0, STOKER_EFORMAT, "empty" },
-    { ENTRY + 8, 4, UINT32_MAX, STOKER_EFORMAT, "too long" },
-    { ENTRY + 8, 4, 23, STOKER_EFORMAT, "cannot be a row" },
-    { ENTRY + 16, 1, 9, STOKER_EFORMAT, "codec" },
-    { ENTRY + 17, 1, 1, STOKER_EFORMAT, "must be 0" },
-    { ENTRY + 20, 4, 1, STOKER_EFORMAT, "must be 0" },
-    { ENTRY + 24, 8, 3, STOKER_EFORMAT, "no class" },
-    { ENTRY + 24, 8, UINT64_MAX, STOKER_EFORMAT, "no class" },
+    { 52, 4, 0, STOKER_EFORMAT, "alignment" },
+    { 52, 4, 24, STOKER_EFORMAT, "alignment" },
+    { 52, 4, 8192, STOKER_EFORMAT, "alignment" },
+    { 56, 8, UINT64_MAX, STOKER_EFORMAT, "longest" },
+    { 56, 8, 8, STOKER_EFORMAT, "too long" },
+    { 64, 8, UINT64_MAX, STOKER_EFORMAT, "number of samples" },
+    { 64, 8, UINT64_MAX / 32 + 2, STOKER_EFORMAT, "number of samples" },
+    { 64, 8, 300, STOKER_EFORMAT, "puts the index where" },
+    { 72, 4, 0, STOKER_EFORMAT, "number of fields" },
+    { 72, 4, 129, STOKER_EFORMAT, "number of fields" },
+    { 76, 4, 0, STOKER_EFORMAT, "number of fields" },
+    { 76, 4, 3, STOKER_EFORMAT, "number of fields" },
+    { 76, 4, 2, STOKER_EFORMAT, "fills no field" },
+    { 80, 8, UINT64_MAX, STOKER_EFORMAT, "names" },
+    { 80, 8, 8, STOKER_EFORMAT, "names" },
+    { 80, 8, 13, STOKER_EFORMAT, "names" },
+    { 96, 4, 1, STOKER_EFORMAT, "place in the set" },
+    { 100, 4, 0, STOKER_EFORMAT, "place in the set" },
+    { 104, 8, UINT64_MAX, STOKER_EFORMAT, "place in the set" },
+    { 112, 8, 1, STOKER_EFORMAT, "place in the set" },
+    { 120, 1, 1, STOKER_EFORMAT, "bytes of another version" },
+    { 4091, 1, 1, STOKER_EFORMAT, "bytes of another version" },
+    { FIELD(0), 1, 0, STOKER_EFORMAT, "must be 0" }, /* a name that ends before it begins */
+    { FIELD(0), 1, ' ', STOKER_EINVAL, "a name has 1 to 63 bytes" },
+    { FIELD(0) + 63, 1, 'x', STOKER_EFORMAT, "must be 0" },
+    { FIELD(0) + 65, 1, 0, STOKER_EFORMAT, "shape" },
+    { FIELD(0) + 65, 1, 99, STOKER_EFORMAT, "shape" },
+    { FIELD(0) + 66, 1, 8, STOKER_EFORMAT, "shape" },
+    { FIELD(0) + 66, 1, 2, STOKER_EFORMAT, "height, width and channels" },
+    { FIELD(0) + 80, 8, UINT64_MAX, STOKER_EFORMAT, "shape" },
+    { FIELD(0) + 80, 8, 0, STOKER_EFORMAT, "shape" },
+    { FIELD(0) + 80, 8, (uint64_t)1 << 29, STOKER_EFORMAT, "shape" },
+    { FIELD(0) + 80, 8, 5, STOKER_EFORMAT, "cannot be its field" },
+    { FIELD(1) + 64, 1, 1, STOKER_EFORMAT, "more than one number" },
+    { FIELD(1) + 65, 1, STOKER_DTYPE_UINT8, STOKER_EFORMAT, "names" },
+    { FIELD(1) + 66, 1, 1, STOKER_EFORMAT, "shape" },
+    { FIELD(1) + 72, 4, UINT32_MAX, STOKER_EFORMAT, "classes" },
+    { FIELD(1) + 72, 4, 2, STOKER_EFORMAT, "cannot have" },
+    { FIELD(1) + 72, 4, 0, STOKER_EFORMAT, "names" },
+    { PART(2, 0), 8, 0, STOKER_EFORMAT, "overlaps" },
+    { PART(2, 0), 8, 4097, STOKER_EFORMAT, "aligned" },
+    { PART(2, 0), 8, 4096 + 8, STOKER_EFORMAT, "overlaps" },
+    { PART(2, 2), 8, 4096 + 48 + 4, STOKER_EFORMAT, "aligned" },
+    { PART(2, 2), 8, 8192, STOKER_EFORMAT, "not among the parts" },
+    { PART(2, 2), 8, UINT64_MAX - 7, STOKER_EFORMAT, "not among the parts" },
+    { PART(2, 0) + 8, 8, 0, STOKER_EFORMAT, "cannot be its field" },
+    { PART(2, 0) + 8, 8, UINT64_MAX, STOKER_EFORMAT, "too long" },
+    { PART(2, 0) + 8, 8, 23, STOKER_EFORMAT, "cannot be its field" },
+    { PART(2, 0) + 20, 1, 9, STOKER_EFORMAT, "codec" },
+    { PART(2, 0) + 20, 1, 2, STOKER_EFORMAT, "codec" },
+    { PART(2, 0) + 21, 1, 1, STOKER_EFORMAT, "must be 0" },
+    { PART(2, 0) + 23, 1, 1, STOKER_EFORMAT, "must be 0" },
+    { PART(2, LIE_PARTS), 8, 3, STOKER_EFORMAT, "cannot have" },
+    { PART(2, LIE_PARTS), 8, UINT64_MAX, STOKER_EFORMAT, "cannot have" },
+};
+static const struct lie field_lies[] = {
+    { 72, 4, 2, STOKER_EFORMAT, "overlaps" }, /* the label counts as a part */
+    { FIELD(0), 4, 0x74786574, STOKER_EINVAL, "have the name \"text\"" },
+    { FIELD(0) + 64, 1, 9, STOKER_EINVAL, "kind 9 is unknown" },
+    { FIELD(0) + 64, 1, 1, STOKER_EFORMAT, "height, width and channels" },
+    { FIELD(0) + 67, 1, 4, STOKER_EFORMAT, "must be 0" },
+    { FIELD(0) + 67, 1, 2, STOKER_EFORMAT, "no image files" },
+    { FIELD(0) + 68, 4, 2, STOKER_EFORMAT, "not there" },
+    { FIELD(0) + 68, 4, 1, STOKER_EFORMAT, "two fields of one part" },
+    { FIELD(0) + 68, 4, UINT32_MAX, STOKER_EFORMAT, "more than one number" },
+    { FIELD(0) + 76, 1, 1, STOKER_EFORMAT, "must be 0" },
+    { FIELD(0) + 144, 1, 1, STOKER_EFORMAT, "must be 0" },
+    { FIELD(1) + 80, 8, 1, STOKER_EFORMAT, "cannot be its field" },
+    { PART(3, 0) + 8, 8, 3, STOKER_EFORMAT, "cannot be its field" },
+    { PART(3, 2 * LIE_PARTS), 8, 3, STOKER_EFORMAT, "cannot have" },
 };
 
-/* The name of the rows is that of the field, whatever they are called without one. */
-CleanTest(shards, rows_may_have_a_name)
+static void check_lies(const struct lie *lies, size_t count, bool fields)
 {
-    static const struct {
-        const char *name;
-        size_t bytes;
-        int code;
-    } cases[] = { { "emb", 3, STOKER_OK },
-                  { "two words", 9, STOKER_EINVAL },
-                  { "nul\0more", 8, STOKER_EFORMAT },
-                  { "label", 5, STOKER_EINVAL } };
     const struct stk_directory directory = stk_directory_make();
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < count; i++) {
         struct stk_shard_image image;
-        stk_shard_image_make(&image, 0, 1, 3, 1);
-        stk_store_le32(image.at + 12, 0x21);
-        memcpy(image.at + 240, cases[i].name, cases[i].bytes);
+        uint8_t value[8];
+        stk_store_le64(value, lies[i].value);
+        if (fields)
+            stk_shard_image_make_fields(&image, 0, 1, LIE_PARTS);
+        else
+            stk_shard_image_make(&image, 0, 1, LIE_PARTS, 1);
+        memcpy(image.at + lies[i].at, value, lies[i].bytes);
         stk_shard_image_seal(&image);
         stk_shard_image_write(&image, &directory, "a.stk");
-        stoker_dataset *dataset = NULL;
-        char spec[600];
-        (void)snprintf(spec, sizeof(spec), "shards:%s", directory.path);
-        cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), cases[i].code, "%s",
-                     cases[i].name);
-        if (dataset == NULL)
-            continue;
-        const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-        cr_assert_eq(info->field_count, 2);
-        cr_assert_str_eq(stoker_dataset_field(dataset, 0)->name, "emb");
-        cr_assert_str_eq(stoker_dataset_field(dataset, 1)->name, "label");
-        cr_assert_eq(info->class_count, 3);
-        uint8_t row[STK_SHARD_TEST_ROW], due[STK_SHARD_TEST_ROW];
-        stoker_label label;
-        stk_shard_test_row(2, due);
-        cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), &label, NULL), STOKER_OK);
-        cr_assert_arr_eq(row, due, sizeof(row));
-        cr_assert_eq(label.index, 2);
-        stoker_dataset_close(&dataset);
+        open_bad(&directory, lies[i].code, lies[i].says);
     }
     stk_directory_remove(&directory);
 }
@@ -625,18 +686,8 @@ CleanTest(shards, rows_may_have_a_name)
 /* Refused by the rules, before memory is taken. */
 CleanTest(shards, lies_are_refused)
 {
-    const struct stk_directory directory = stk_directory_make();
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-        struct stk_shard_image image;
-        uint8_t value[8];
-        stk_store_le64(value, lies[i].value);
-        stk_shard_image_make(&image, 0, 1, 3, 1);
-        memcpy(image.at + lies[i].at, value, lies[i].bytes);
-        stk_shard_image_seal(&image);
-        stk_shard_image_write(&image, &directory, "a.stk");
-        open_bad(&directory, lies[i].code, lies[i].says);
-    }
-    stk_directory_remove(&directory);
+    check_lies(row_lies, sizeof(row_lies) / sizeof(row_lies[0]), false);
+    check_lies(field_lies, sizeof(field_lies) / sizeof(field_lies[0]), true);
 }
 
 /* A huge index in a file of holes, and an LZ4 block that promises more than blocks can. */
@@ -646,10 +697,10 @@ CleanTest(shards, bombs_are_refused_before_memory_is_taken)
     struct stk_shard_image image;
     char path[512];
     const uint64_t count = (uint64_t)1 << 30;
-    const uint64_t index_bytes = (count * 32 + 12 + 4095) & ~(uint64_t)4095;
+    const uint64_t index_bytes = (2 * 160 + count * 32 + 12 + 4095) & ~(uint64_t)4095;
     stk_shard_image_make(&image, 0, 1, 3, 1);
-    stk_store_le64(image.at + 24, count);
-    stk_store_le64(image.at + 144, count);
+    stk_store_le64(image.at + 64, count);
+    stk_store_le64(image.at + 112, count);
     stk_store_le64(image.at + 32, STK_SHARD_TEST_INDEX_AT + index_bytes);
     stk_store_le32(image.at + 4092, stk_crc32c_by_bits(image.at, 4092));
     stk_shard_image_write(&image, &directory, "a.stk");
@@ -662,13 +713,12 @@ CleanTest(shards, bombs_are_refused_before_memory_is_taken)
 
     if (stk_lz4_present()) {
         stk_shard_image_make(&image, 0, 1, 3, 2);
-        stk_store_le64(image.at + 64, 1 << 20);
-        stk_store_le32(image.at + 12, 2);
+        stk_store_le64(image.at + FIELD(0) + 80, 1 << 20);
         for (uint32_t i = 0; i < 3; i++)
-            stk_shard_image_entry(&image, i)[16] = STK_SHARD_LZ4;
+            stk_shard_image_part(&image, i, 0)[20] = STK_SHARD_LZ4;
         stk_shard_image_seal(&image);
         stk_shard_image_write(&image, &directory, "a.stk");
-        open_bad(&directory, STOKER_EFORMAT, "cannot be a row");
+        open_bad(&directory, STOKER_EFORMAT, "cannot be its field");
     }
     stk_directory_remove(&directory);
 }
@@ -678,20 +728,14 @@ CleanTest(shards, bombs_are_refused_before_memory_is_taken)
 /* One shard whose records are frames, one behind the other. */
 static void make_zstd(struct stk_shard_image *image)
 {
-    uint32_t used = 4096;
     stk_shard_image_make(image, 0, 1, COUNT, 1);
-    memset(image->at + used, 0, STK_SHARD_TEST_INDEX_AT - used);
-    stk_store_le32(image->at + 12, 1U << 4);
+    stk_shard_image_empty(image);
     for (uint32_t i = 0; i < COUNT; i++) {
         uint8_t row[STK_SHARD_TEST_ROW];
-        uint8_t *entry = stk_shard_image_entry(image, i);
+        uint8_t frame[64];
         stk_shard_test_row(i, row);
-        const uint32_t bytes = (uint32_t)stk_zstd_pack(row, sizeof(row), 9, image->at + used, 64);
-        stk_store_le64(entry, used);
-        stk_store_le32(entry + 8, bytes);
-        stk_store_le32(entry + 12, stk_crc32c_by_bits(image->at + used, bytes));
-        entry[16] = 4;
-        used += (bytes + 7) / 8 * 8;
+        stk_shard_image_put(image, i, 0, frame,
+                            (uint32_t)stk_zstd_pack(row, sizeof(row), 9, frame, sizeof(frame)), 4);
     }
     stk_shard_image_seal(image);
 }
@@ -714,9 +758,8 @@ CleanTest(shards, zstandard_records_are_read_or_the_library_says_that_it_cannot)
 
     /* A damaged frame with the right checksum, and a frame too short for its row. */
     image.at[4096] ^= 1;
-    stk_store_le32(
-        stk_shard_image_entry(&image, 0) + 12,
-        stk_crc32c_by_bits(image.at + 4096, stk_load_le32(stk_shard_image_entry(&image, 0) + 8)));
+    stk_shard_image_enter(&image, 0, 0, 4096, stk_load_le32(stk_shard_image_part(&image, 0, 0) + 8),
+                          4);
     stk_shard_image_seal(&image);
     stk_shard_image_write(&image, &directory, "a.stk");
     dataset = open_good(&directory, "");
@@ -726,51 +769,67 @@ CleanTest(shards, zstandard_records_are_read_or_the_library_says_that_it_cannot)
     cr_assert_not_null(strstr(error.message, "not a Zstandard frame"), "%s", error.message);
     cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
     stoker_dataset_close(&dataset);
-    stk_store_le64(image.at + 64, 1 << 22);
+    stk_store_le64(image.at + FIELD(0) + 80, 1 << 22);
     stk_shard_image_seal(&image);
     stk_shard_image_write(&image, &directory, "a.stk");
-    open_bad(&directory, STOKER_EFORMAT, "cannot be a row");
+    open_bad(&directory, STOKER_EFORMAT, "cannot be its field");
     stk_directory_remove(&directory);
 }
 
 /* ---- the layout both ways ------------------------------------------------------- */
 
+static void check_stored(struct stk_shard_image *image)
+{
+    struct stk_shard_header header;
+    struct stk_shard_field fields[3];
+    uint8_t block[STK_SHARD_BLOCK_BYTES];
+    const char *what = NULL;
+    cr_assert_eq(stk_shard_header_load(&header, image->at, image->size, &what), STOKER_OK, "%s",
+                 what);
+    stk_shard_header_store(block, &header);
+    cr_assert_arr_eq(block, image->at, sizeof(block));
+    for (uint32_t i = 0; i < header.field_count; i++) {
+        const uint8_t *from = stk_shard_image_field(image, i);
+        cr_assert_eq(stk_shard_field_load(&fields[i], from, &header, &what), STOKER_OK);
+        stk_shard_field_store(block, &fields[i]);
+        cr_assert_arr_eq(block, from, STK_SHARD_FIELD_BYTES);
+    }
+    uint64_t free_at = STK_SHARD_BLOCK_BYTES;
+    for (uint32_t i = 0; i < COUNT * header.part_count; i++) {
+        struct stk_shard_part part;
+        const uint32_t number = i % header.part_count;
+        const uint8_t *from = stk_shard_image_part(image, i / header.part_count, number);
+        cr_assert_eq(stk_shard_part_load(&part, from, &header, &fields[number], &free_at, &what),
+                     STOKER_OK, "%s", what);
+        stk_shard_part_store(block, &part);
+        cr_assert_arr_eq(block, from, STK_SHARD_PART_BYTES);
+    }
+}
+
 CleanTest(shards, what_is_stored_is_loaded)
 {
     struct stk_shard_image image;
     struct stk_shard_header header;
-    uint8_t block[STK_SHARD_BLOCK_BYTES];
+    struct stk_shard_field field;
     const char *what = NULL;
+    stk_shard_image_make_fields(&image, 2, SHARDS, COUNT);
+    check_stored(&image);
     stk_shard_image_make(&image, 2, SHARDS, COUNT, 1);
-    for (size_t i = 0; i < STK_SHARD_RESUME_BYTES; i++)
-        image.at[176 + i] = (uint8_t)(i + 1);
-    stk_store_le32(image.at + 12, stk_load_le32(image.at + 12) | 0x20);
-    memset(image.at + 240, 'n', STOKER_FIELD_NAME_BYTES - 1);
-    stk_shard_image_seal(&image);
-    cr_assert_eq(stk_shard_header_load(&header, image.at, image.size, &what), STOKER_OK, "%s",
-                 what);
-    stk_shard_header_store(block, &header);
-    cr_assert_arr_eq(block, image.at, sizeof(block));
-    uint64_t free_at = STK_SHARD_BLOCK_BYTES;
-    for (uint32_t i = 0; i < COUNT; i++) {
-        struct stk_shard_entry entry;
-        const uint8_t *from = stk_shard_image_entry(&image, i);
-        cr_assert_eq(
-            stk_shard_entry_load(&entry, from, &header, STK_SHARD_TEST_ROW, &free_at, &what),
-            STOKER_OK, "%s", what);
-        stk_shard_entry_store(block, &entry, header.label_dtype);
-        cr_assert_arr_eq(block, from, STK_SHARD_ENTRY_BYTES);
-    }
-    cr_assert_eq(free_at, 4096 + COUNT * STK_SHARD_TEST_ROW);
+    memset(stk_shard_image_field(&image, 0), 'n', STOKER_FIELD_NAME_BYTES - 1);
+    check_stored(&image);
 
-    /* A record may begin where the one before ends, but not a byte before that. */
-    struct stk_shard_entry touching;
+    /* A part may begin where the one before ends, but not a byte before that. */
+    struct stk_shard_part touching;
+    cr_assert_eq(stk_shard_header_load(&header, image.at, image.size, &what), STOKER_OK);
+    cr_assert_eq(stk_shard_field_load(&field, stk_shard_image_field(&image, 0), &header, &what),
+                 STOKER_OK);
     header.alignment = 1;
-    free_at = 4096 + STK_SHARD_TEST_ROW;
-    for (int overlap = 0; overlap <= 1; overlap++, free_at = 4096 + STK_SHARD_TEST_ROW + 1)
-        cr_assert_eq(stk_shard_entry_load(&touching, stk_shard_image_entry(&image, 1), &header,
-                                          STK_SHARD_TEST_ROW, &free_at, &what),
+    for (uint64_t overlap = 0; overlap <= 1; overlap++) {
+        uint64_t free_at = 4096 + STK_SHARD_TEST_ROW + overlap;
+        cr_assert_eq(stk_shard_part_load(&touching, stk_shard_image_part(&image, 1, 0), &header,
+                                         &field, &free_at, &what),
                      overlap == 0 ? STOKER_OK : STOKER_EFORMAT);
+    }
     cr_assert_eq(stk_shard_alignment(1), 8);
     cr_assert_eq(stk_shard_alignment(784), 64);
     cr_assert_eq(stk_shard_alignment(196608), 4096);

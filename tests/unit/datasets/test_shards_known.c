@@ -1,7 +1,7 @@
 /* test_shards_known.c - shards verified once, and shards taken from mapped files.
  *
- * Method: read a record, change it in the file, read it again: what is noticed says what was verified. The same rows and
- * the same identity with every combination of the two parameters.
+ * Method: read a record, change it in the file, read it again: what is noticed says what was
+ * verified. The same rows and the same identity with every combination of the two parameters.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -212,7 +212,7 @@ CleanTest(shards_known, parameters_are_checked)
     stk_directory_remove(&directory);
 }
 
-/* Records 2^24 apart share the low bits of their index: with the same checksum neither is ever marked. */
+/* Records 2^24 apart share the low bits of their index: with one checksum neither is ever marked. */
 Test(shards_known, records_that_look_the_same_are_not_told_apart)
 {
     const uint64_t step = UINT64_C(1) << STK_SHARD_INDEX_BITS;

@@ -119,10 +119,9 @@ CleanTest(fingerprint, shards_are_known_by_their_checksums)
         struct stk_shard_image image;
         stk_shard_image_make(&image, 0, 1, 30, 1);
         if (i == 2) { /* one byte of one record, and its sum */
-            uint8_t *entry = stk_shard_image_entry(&image, 17);
-            uint8_t *record = image.at + stk_load_le64(entry);
-            record[5] ^= 1;
-            stk_store_le32(entry + 12, stk_crc32c_by_bits(record, STK_SHARD_TEST_ROW));
+            stk_shard_image_bytes(&image, 17)[5] ^= 1;
+            stk_shard_image_enter(&image, 17, 0, stk_load_le64(stk_shard_image_part(&image, 17, 0)),
+                                  STK_SHARD_TEST_ROW, 0);
             stk_shard_image_seal(&image);
         }
         stk_shard_image_write(&image, &directory, "shard-000000.stk");

@@ -34,7 +34,7 @@ static struct stk_directory make_set(bool damaged)
         stk_shard_image_make(&image, number, SHARDS, COUNT, stk_lz4_present() ? 2 : 1);
         for (uint32_t i = 0; damaged && i < COUNT; i++)
             if (is_damaged((uint64_t)number * COUNT + i))
-                image.at[stk_load_le64(stk_shard_image_entry(&image, i)) + 5] ^= 0x20;
+                stk_shard_image_bytes(&image, i)[5] ^= 0x20;
         stk_shard_image_write(&image, &directory, shard_names[number]);
     }
     return directory;

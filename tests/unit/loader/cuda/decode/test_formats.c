@@ -120,29 +120,20 @@ Test(decode_formats, an_archive_of_images_and_labels)
 static void put_jpegs(struct stk_shard_image *image, uint32_t count)
 {
     const struct stk_jpeg_set_kind kind = { .gray = true, .size = { 4, 6 } };
-    static uint8_t records[STK_SHARD_TEST_INDEX_AT];
-    uint32_t used = 4096, longest = 0;
-    memcpy(records, image->at, sizeof(records));
+    static struct stk_shard_image from;
+    from = *image;
+    stk_shard_image_empty(image);
     for (uint32_t i = 0; i < count; i++) {
-        uint8_t *entry = stk_shard_image_entry(image, i);
-        struct stk_jpeg_bytes file = { records + stk_load_le64(entry), stk_load_le32(entry + 8) };
-        if (i % 3 == 0) {
+        const uint8_t *entry = stk_shard_image_part(&from, i, 0);
+        struct stk_jpeg_bytes file = { stk_shard_image_bytes(&from, i), stk_load_le64(entry + 8) };
+        if (i % 3 == 0)
             file = stk_jpeg_set_file(i, &kind);
-            entry[16] = SHARD_JPEG;
-        }
-        const uint32_t size = (uint32_t)file.size;
-        cr_assert_leq(used + size, (uint32_t)STK_SHARD_TEST_INDEX_AT);
-        memcpy(image->at + used, file.at, size);
-        stk_store_le64(entry, used);
-        stk_store_le32(entry + 8, size);
-        stk_store_le32(entry + 12, stk_crc32c_by_bits(file.at, size));
-        longest = size > longest ? size : longest;
-        used += (size + 7) / 8 * 8;
+        cr_assert_leq(image->used + file.size, (uint32_t)STK_SHARD_TEST_INDEX_AT);
+        stk_shard_image_put(image, i, 0, file.at, (uint32_t)file.size,
+                            i % 3 == 0 ? SHARD_JPEG : entry[20]);
         if (i % 3 == 0)
             free(file.at);
     }
-    image->at[12] |= 1U << SHARD_JPEG;
-    stk_store_le32(image->at + 60, longest);
     stk_shard_image_seal(image);
 }
 

@@ -1,0 +1,78 @@
+/* set.h - a set of shards while it is opened and read; private to this folder.
+ *
+ *   names ─▶ headers ─▶ consistent? ─▶ indexes ─▶ a codec per field ─▶ callbacks
+ *            files.c                   index.c    decoder.c           shards.c
+ *
+ * Verified indexes lie in memory, 24 bytes a part, so that a lookup is one access.
+ */
+#ifndef STK_DATASETS_SHARDS_SET_H
+#define STK_DATASETS_SHARDS_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stoker/dataset.h>
+
+#include "datasets/label_column.h"
+#include "datasets/opening.h"
+#include "datasets/shards/decoder.h"
+#include "datasets/shards/known.h"
+#include "datasets/shards/layout.h"
+#include "datasets/shards/list.h"
+#include "datasets/source.h"
+#include "loader/base/memory.h"
+
+struct stk_shard_file {
+    struct stk_source source;
+    struct stk_shard_header header;
+    const uint8_t *mapped; /* header.file_bytes of it; NULL = not mapped */
+};
+
+struct stk_shard_set {
+    struct stk_shard_list list;
+    struct stk_shard_file *files;          /* [list.count] */
+    struct stk_shard_decoder *decoders;    /* [field_count] */
+    struct stk_shard_decoder **decoder_of; /* [part_count]: of the field that a part fills */
+    uint32_t *word_of; /* [field_count]: the word column of a field without a part */
+    uint32_t field_count;
+    uint32_t part_count;
+    uint32_t longest_bytes; /* the longest part, >= 1 */
+    uint64_t pixels_max;
+    uint64_t count;
+    struct stk_region region;         /* records, then words */
+    struct stk_shard_record *records; /* [count][part_count] */
+    uint64_t *words;                  /* [field_count - part_count][count] */
+    int32_t label;                  /* the field "label", if it is int64 in the index; -1 = none */
+    struct stk_label_column column; /* copy of the labels */
+    uint8_t *fields;                /* as the first shard stores them: all must match */
+    char *names;                    /* class names, each ended by a 0; NULL = none */
+    uint32_t *name_at;
+    struct stk_shard_known known; /* if verify=once or map=1 */
+    bool maps;
+};
+
+/* Needed only while opening. */
+struct stk_shard_opening {
+    struct stk_opening base;
+    uint64_t partial; /* 1 = shards may be missing, and come from several sets */
+    uint64_t map;     /* 1 = take parts from mapped files once they have been read */
+    char verify[STK_PARAMETER_BYTES_MAX]; /* always, once */
+    uint64_t bytes_max;
+};
+
+/* Set the error "FILE, offset: WHAT" and return code. */
+int stk_shard_refuse(const struct stk_shard_opening *opening, const struct stk_shard_file *file,
+                     int code, uint64_t offset, const char *what);
+
+/* Set STOKER_EMISMATCH: two shards disagree about `what`. */
+int stk_shard_mismatch(const struct stk_shard_opening *opening, const struct stk_shard_file *a,
+                       const struct stk_shard_file *b, const char *what);
+
+/* List and open the shards, and check that their headers belong together: sets list, files, count,
+ * field_count, part_count and longest_bytes. On failure the caller frees what is set. */
+int stk_shard_open_files(struct stk_shard_set *set, const struct stk_shard_opening *opening);
+
+/* Read and verify the indexes: sets decoders (field and codecs), field_of, word_of, records, words,
+ * label, fields and names. On failure the caller frees what is set. */
+int stk_shard_load_indexes(struct stk_shard_set *set, const struct stk_shard_opening *opening);
+
+#endif
