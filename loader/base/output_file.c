@@ -219,7 +219,8 @@ int stk_output_create(const char *path, int flags, mode_t mode)
     return -1;
 }
 
-int stk_output_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1])
+/* Create .STEM.tmp-PID-N in a folder, of a name nothing else has. Returns the descriptor or -errno. */
+static int create_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1])
 {
     for (int n = 0; n < NAMES_TRIED; n++) {
         const int length =
@@ -268,7 +269,7 @@ static int begin(struct stk_output *output)
     if (output->fd >= 0)
         return 0;
     stem_of(stem, output->name);
-    const int fd = stk_output_temporary(output->folder, stem, output->temporary);
+    const int fd = create_temporary(output->folder, stem, output->temporary);
     if (fd < 0) {
         output->temporary[0] = '\0';
         return -fd;
@@ -284,7 +285,9 @@ static int open_folder(const char *path)
     return fd < 0 && errno == EACCES ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : fd;
 }
 
-void stk_output_keep_mode(int fd, int folder, const char *name)
+/* Give fd the owner and the mode of the regular file that it is to replace, as far as this process may,
+ * unless that file is another user's in a sticky folder. */
+static void keep_mode(int fd, int folder, const char *name)
 {
     struct stat about, in;
     if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode) ||
@@ -306,7 +309,7 @@ static int open_replacing(struct stk_output *output, struct target *target)
         return errno;
     rc = begin(output);
     if (rc == 0)
-        stk_output_keep_mode(output->fd, output->folder, output->name);
+        keep_mode(output->fd, output->folder, output->name);
     return rc;
 }
 
@@ -376,7 +379,8 @@ static int give_temporary_name(struct stk_output *output)
     return EEXIST;
 }
 
-int stk_output_sync_folder(int folder)
+/* fsync of a folder; a file system that has none is no error. Returns 0 or an errno. */
+static int sync_folder(int folder)
 {
     /* EINVAL: a file system that does not know how; EBADF: a folder that may not be listed. */
     return fsync(folder) == 0 || errno == EINVAL || errno == EBADF ? 0 : errno;
@@ -396,7 +400,7 @@ static int replace(struct stk_output *output)
     if (rc != 0)
         return rc;
     output->temporary[0] = '\0';
-    return stk_output_sync_folder(output->folder);
+    return sync_folder(output->folder);
 }
 
 int stk_output_commit(struct stk_output *output)

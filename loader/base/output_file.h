@@ -72,16 +72,4 @@ int stk_output_open_in_place(const char *path);
 /* Why an output could not be written, for a message. */
 const char *stk_output_reason(int os_errno);
 
-/* ---- several files at once (checkpoints) ---- */
-
-/* Create .STEM.tmp-PID-N in a folder, of a name nothing else has. Returns the descriptor or -errno. */
-int stk_output_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1]);
-
-/* Give fd the owner and the mode of the regular file that it is to replace, as far as this process may, unless that file
- * is another user's in a sticky folder. */
-void stk_output_keep_mode(int fd, int folder, const char *name);
-
-/* fsync of a folder; a file system that has none is no error. Returns 0 or an errno. */
-int stk_output_sync_folder(int folder);
-
 #endif

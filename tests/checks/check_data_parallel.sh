@@ -16,15 +16,6 @@ data='synth:digits?count=117' # the last update is short: rank 1 has 5 of its 21
 common=(--data "$data" --preset pytorch --epochs 2 --threads 1 --workers 1 --deterministic --quiet)
 two=(--device cpu,cpu --data-parallel)
 
-# weights FILE: the numbers of a safetensors file; the header before them names a checkpoint.
-weights() { tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"; }
-
-# same A B WHAT: two files hold the same weights, bit for bit.
-same() {
-    [ "$(weights "$1" | wc -c)" -gt 100 ] || fail "$1 holds no weights"
-    cmp -s <(weights "$1") <(weights "$2") || fail "$3"
-}
-
 # refuses STATUS LINES WORD... -- COMMAND...: exit status STATUS, and LINES lines on standard error that have all the words.
 refuses() {
     local want=$1 lines=$2 status=0 words=()

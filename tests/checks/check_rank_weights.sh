@@ -17,15 +17,6 @@ common=(--deterministic --threads 1 --workers 1 --quiet)
 # ranks N PROGRAM [ARGUMENT...]
 ranks() { "$here/../mpi/ranks.sh" "$mpirun" "$@" "${common[@]}"; }
 
-# weights FILE: the numbers of a safetensors file; the header before them names a checkpoint.
-weights() { tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"; }
-
-# same A B WHAT: two files hold the same weights, bit for bit.
-same() {
-    [ "$(weights "$1" | wc -c)" -gt 100 ] || fail "$1 holds no weights"
-    cmp -s <(weights "$1") <(weights "$2") || fail "$3"
-}
-
 # ---- dropout (preset pytorch), and a last update in which one rank has 5 samples and the others none: 245 = 8 x 30 + 5
 digits=(--data 'synth:digits?count=245' --preset pytorch --epochs 2 --batch-size 5)
 "$mnist" "${digits[@]}" "${common[@]}" --accumulate 6 --save one.safetensors >/dev/null

@@ -17,15 +17,6 @@ port=$((20000 + $$ % 20000))
 # 117 = 5 x 2 x 11 + 7: one rank has the 7 samples of the last update, the other none.
 common=(--data 'synth:digits?count=117' --preset fast --epochs 1 --batch-size 11 --workers 1 --deterministic --quiet)
 
-# weights FILE: the numbers of a safetensors file; the header before them names a checkpoint.
-weights() { tail -c "+$((9 + $(od -An -t u8 -N 8 "$1")))" "$1"; }
-
-# same A B WHAT: two files hold the same weights, bit for bit.
-same() {
-    [ "$(weights "$1" | wc -c)" -gt 100 ] || fail "$1 holds no weights"
-    cmp -s <(weights "$1") <(weights "$2") || fail "$3"
-}
-
 # rank R ARGUMENT...: the process that torchrun would start as rank R of 2.
 rank() {
     RANK=$1 LOCAL_RANK=$1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \

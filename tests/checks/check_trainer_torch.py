@@ -3,8 +3,8 @@
 
     check_trainer_torch.py TRAINER_LOGITS
 
-The safetensors module reads and writes the files where it is there; else a few lines here do. Ends
-with 77 if no Python has torch.
+The lines of trainer/README.md load them. The safetensors module reads and writes the files where it is there; else a
+few lines here do. Ends with 77 if no Python has torch.
 """
 import json
 import os
@@ -35,6 +35,17 @@ def read_file(path):
     return {name: torch.frombuffer(bytearray(data[8 + length:][slice(*t["data_offsets"])]),
                                    dtype=types[t["dtype"]]).reshape(t["shape"])
             for name, t in header.items()}
+
+
+def load_as_documented(net, path, averages):
+    """Run the block of trainer/README.md that loads a checkpoint."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    with open(os.path.join(root, "trainer/README.md"), encoding="utf-8") as file:
+        block, = [b.split("```")[0] for b in file.read().split("```python\n")[1:] if "load_file" in b]
+    if not averages:
+        block = block.replace("weights | averages", "weights")
+    lines = [line for line in block.splitlines() if not line.startswith("from safetensors")]
+    exec("\n".join(lines), {"net": net, "load_file": lambda _: read_file(path)})
 
 
 def write_file(tensors, path):
@@ -99,14 +110,14 @@ def main():
         path = os.path.join(folder, "ours.safetensors")
         mine = ours(program, "WRITE", path)
         net = network()
-        net.load_state_dict(read_file(path))
+        load_as_documented(net, path, False)
         good = compare("trained here, read by PyTorch", mine, theirs(net))
 
         path = os.path.join(folder, "kept.safetensors")
         mine = ours(program, "AVERAGE", path)
-        net.load_state_dict(read_file(os.path.join(folder, "kept.ema.safetensors")))
+        load_as_documented(net, path, True)
         good = compare("averages made here, read by PyTorch", mine, theirs(net)) and good
-        net.load_state_dict(read_file(path))
+        load_as_documented(net, path, False)
         assert not compare("the weights that they are averages of", mine, theirs(net))
 
         torch.manual_seed(1)

@@ -87,7 +87,7 @@ int main(int count, char **arguments)
     if (rc == STOKER_OK && strcmp(arguments[1], "READ") != 0) {
         rc = train(trainer, samples, labels);
         if (rc == STOKER_OK)
-            rc = stoker_trainer_save(trainer, arguments[2], NULL, &error);
+            rc = stoker_trainer_save(trainer, arguments[2], NULL, 0, &error);
     } else if (rc == STOKER_OK) {
         rc = stoker_trainer_load_weights(trainer, arguments[2], &error);
     }

@@ -1,7 +1,6 @@
 /* write_trainer_files.c - files for check_trainer_files.py to read, and the reverse.
  *
- *   write_trainer_files DIR          DIR/model.safetensors, its state file, DIR/runs, DIR/log.csv,
- *                                    DIR/loss.svg
+ *   write_trainer_files DIR          DIR/model.safetensors, DIR/runs, DIR/log.csv
  *   write_trainer_files --read FILE  print each tensor of a safetensors file, and each note
  */
 #include <inttypes.h>
@@ -11,7 +10,7 @@
 #include <string.h>
 
 #include "loader/base/crc32c.h"
-#include "trainer/files/checkpoint.h"
+#include "trainer/files/safetensors.h"
 
 enum { ROWS = 4, COLUMNS = 6, STEPS = 40 };
 
@@ -21,7 +20,7 @@ static int failed(const stoker_error *error)
     return EXIT_FAILURE;
 }
 
-static int write_checkpoint(const char *directory, stoker_error *error)
+static int write_tensors(const char *directory, stoker_error *error)
 {
     static float weight[ROWS][COLUMNS];
     static const int64_t step = INT64_C(-1234567890123);
@@ -43,16 +42,17 @@ static int write_checkpoint(const char *directory, stoker_error *error)
           .dtype = STK_FILE_F32,
           .rank = 2,
           .shape = { 0, 7 } },
+        { .name = "step", .dtype = STK_FILE_I64, .data = &step },
     };
-    const struct stk_named_tensor counter = { .name = "step",
-                                              .dtype = STK_FILE_I64,
-                                              .data = &step };
     const struct stk_note notes[] = { { "format", "pt" } };
-    const struct stk_tensor_set model = { weights, 4, notes, 1 };
-    const struct stk_tensor_set state = { &counter, 1, NULL, 0 };
+    const struct stk_tensor_set set = { weights, 5, notes, 1 };
     char path[4096];
     (void)snprintf(path, sizeof(path), "%s/model.safetensors", directory);
-    return stk_checkpoint_save(path, &model, NULL, &state, error);
+    FILE *const file = fopen(path, "wbe");
+    if (file == NULL)
+        return STOKER_EIO;
+    const int rc = stk_safetensors_write(fileno(file), path, &set, error);
+    return fclose(file) == 0 ? rc : STOKER_EIO;
 }
 
 static int write_log(const char *directory, stoker_error *error)
@@ -79,11 +79,11 @@ static int write_log(const char *directory, stoker_error *error)
 
 static int print_file(const char *path, stoker_error *error)
 {
-    struct stk_checkpoint checkpoint;
-    const int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WHOLE, error);
+    struct stk_safetensors file;
+    const int rc = stk_safetensors_open(&file, path, error);
     if (rc != STOKER_OK)
         return rc;
-    const struct stk_tensor_set *set = &checkpoint.weights.set;
+    const struct stk_tensor_set *set = &file.set;
     for (uint32_t i = 0; i < set->tensor_count; i++) {
         const struct stk_named_tensor *tensor = &set->tensors[i];
         printf("tensor %s %s", tensor->name, stk_file_dtype_name(tensor->dtype));
@@ -93,7 +93,7 @@ static int print_file(const char *path, stoker_error *error)
     }
     for (uint32_t i = 0; i < set->note_count; i++)
         printf("note %s %s\n", set->notes[i].key, set->notes[i].value);
-    stk_checkpoint_close(&checkpoint);
+    stk_safetensors_close(&file);
     return STOKER_OK;
 }
 
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: write_trainer_files DIR | --read FILE\n");
         return EXIT_FAILURE;
     }
-    if (write_checkpoint(argv[1], &error) != STOKER_OK || write_log(argv[1], &error) != STOKER_OK)
+    if (write_tensors(argv[1], &error) != STOKER_OK || write_log(argv[1], &error) != STOKER_OK)
         return failed(&error);
     return EXIT_SUCCESS;
 }

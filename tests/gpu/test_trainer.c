@@ -196,8 +196,9 @@ static void check_resume(const stoker_model *model)
         stoker_error error = { .code = 0 };
         train(straight, 0, 9);
         train(stopped, 0, 5);
-        EXPECT(stoker_trainer_save(stopped, path, NULL, &error) == STOKER_OK, "%s", error.message);
-        EXPECT(stoker_trainer_load(resumed, path, NULL, NULL, &error) == STOKER_OK, "%s",
+        EXPECT(stoker_trainer_save(stopped, path, NULL, 0, &error) == STOKER_OK, "%s",
+               error.message);
+        EXPECT(stoker_trainer_load(resumed, path, NULL, 0, NULL, &error) == STOKER_OK, "%s",
                error.message);
         train(resumed, 5, 4);
         compare_bits(resumed, straight, "stopped and resumed");

@@ -1,18 +1,18 @@
 /* load.c - continues from files: everything in them is checked before anything changes.
  *
- *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: fails only with the device
+ *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: only the device fails
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/api/checkpoint_names.h"
+#include "trainer/api/checkpoint.h"
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/peers.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/file_floats.h"
+#include "trainer/files/safetensors.h"
 #include "trainer/model/torch_layout.h"
 
 /* A file, and where to report its errors. */
@@ -20,14 +20,22 @@ struct reading {
     const stoker_trainer *trainer;
     const char *path;
     const struct stk_tensor_set *set;
+    const char *parameters, *statistics; /* prefixes of their names */
     stoker_error *error;
 };
 
 static int refuse_tensor(const struct reading *reading, int code, const char *name, const char *why)
 {
-    struct stk_place place = STK_NOWHERE;
-    place.path = reading->path;
-    return stk_error_set(reading->error, code, STOKER_STAGE_OPEN, &place, "%s: %s", name, why);
+    return stk_refuse_file(reading->error, code, reading->path, STOKER_NO_OFFSET, "%s: %s", name,
+                           why);
+}
+
+static const struct stk_named_tensor *find_tensor(const struct stk_tensor_set *set,
+                                                  const char *prefix, const char *name)
+{
+    struct stk_tensor_name full;
+    (void)snprintf(full.text, sizeof(full.text), "%s%s", prefix, name);
+    return stk_tensor_find(set, full.text);
 }
 
 /* ---- weights --------------------------------------------------------------------- */
@@ -42,11 +50,12 @@ static bool shape_is(const struct stk_named_tensor *tensor, const struct stk_par
     return true;
 }
 
-static int check_parameters(const struct reading *reading, const struct stk_parameter *parameters,
-                            uint32_t count)
+static int check_parameters(const struct reading *reading, const char *prefix,
+                            const struct stk_parameter *parameters, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, parameters[i].name);
+        const struct stk_named_tensor *tensor =
+            find_tensor(reading->set, prefix, parameters[i].name);
         if (tensor == NULL)
             return refuse_tensor(reading, STOKER_EMISMATCH, parameters[i].name,
                                  "missing in the file");
@@ -75,40 +84,40 @@ static bool is_tracked(const char *name)
     return length >= sizeof(suffix) && strcmp(name + length - (sizeof(suffix) - 1), suffix) == 0;
 }
 
-/* All tensors of the model were found; refuses others. */
+/* All tensors of the model were found; refuses others that begin like its statistics. */
 static int check_nothing_more(const struct reading *reading)
 {
     const stoker_model *model = reading->trainer->model;
-    uint32_t others = 0;
-    for (uint32_t i = 0; i < reading->set->tensor_count; i++)
-        others += is_tracked(reading->set->tensors[i].name) ? 0 : 1;
-    if (others == model->parameter_count + model->statistic_count)
-        return STOKER_OK;
+    const size_t prefix = strlen(reading->statistics);
     for (uint32_t i = 0; i < reading->set->tensor_count; i++) {
-        const char *name = reading->set->tensors[i].name;
-        if (!is_tracked(name) && !names_one(model->parameters, model->parameter_count, name) &&
+        const char *const full = reading->set->tensors[i].name;
+        const char *const name = full + prefix;
+        if (strncmp(full, reading->statistics, prefix) == 0 && !is_tracked(name) &&
+            !names_one(model->parameters, model->parameter_count, name) &&
             !names_one(model->statistics, model->statistic_count, name))
-            return refuse_tensor(reading, STOKER_EMISMATCH, name, "not in the model");
+            return refuse_tensor(reading, STOKER_EMISMATCH, full, "not in the model");
     }
-    return refuse_tensor(reading, STOKER_EMISMATCH, "tensors", "not as many as the model has");
+    return STOKER_OK;
 }
 
 static int check_weights(const struct reading *reading)
 {
     const stoker_model *model = reading->trainer->model;
-    int rc = check_parameters(reading, model->parameters, model->parameter_count);
+    int rc =
+        check_parameters(reading, reading->parameters, model->parameters, model->parameter_count);
     if (rc == STOKER_OK)
-        rc = check_parameters(reading, model->statistics, model->statistic_count);
+        rc = check_parameters(reading, reading->statistics, model->statistics,
+                              model->statistic_count);
     return rc == STOKER_OK ? check_nothing_more(reading) : rc;
 }
 
 /* wide: a buffer for the largest tensor that is not F32. */
-static void copy_parameters(const struct stk_tensor_set *set, const stoker_model *model,
-                            const struct stk_parameter *parameters, uint32_t count, float *wide,
-                            float *arena)
+static void copy_parameters(const struct stk_tensor_set *set, const char *prefix,
+                            const stoker_model *model, const struct stk_parameter *parameters,
+                            uint32_t count, float *wide, float *arena)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const struct stk_named_tensor *tensor = stk_tensor_find(set, parameters[i].name);
+        const struct stk_named_tensor *tensor = find_tensor(set, prefix, parameters[i].name);
         const void *floats = tensor->data;
         if (tensor->dtype != STK_FILE_F32) {
             stk_read_floats(wide, tensor->data, tensor->dtype, parameters[i].elements);
@@ -137,14 +146,15 @@ static int take_wide(float **out, const struct stk_tensor_set *set, stoker_error
 }
 
 /* Copies num_batches_tracked of each BatchNorm, if the file has it. */
-static void copy_tracked(stoker_trainer *trainer, const struct stk_tensor_set *set)
+static void copy_tracked(stoker_trainer *trainer, const struct stk_tensor_set *set,
+                         const char *prefix)
 {
     const stoker_model *model = trainer->model;
     uint32_t count = 0;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         if (model->layers[i].kind != STK_BATCH_NORM)
             continue;
-        const struct stk_tracked_name name = stk_tracked_name(&model->layers[i]);
+        const struct stk_tensor_name name = stk_tracked_name(prefix, &model->layers[i]);
         const struct stk_named_tensor *tensor = stk_tensor_find(set, name.text);
         uint64_t batches;
         if (tensor != NULL && tensor->dtype == STK_FILE_I64 && tensor->bytes == sizeof(batches)) {
@@ -156,10 +166,11 @@ static void copy_tracked(stoker_trainer *trainer, const struct stk_tensor_set *s
 }
 
 /* averages_too: restarts the moving average of the weights from them. */
-static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *set,
-                        bool averages_too, stoker_error *error)
+static int copy_weights(stoker_trainer *trainer, const struct reading *from, bool averages_too,
+                        stoker_error *error)
 {
     const stoker_model *model = trainer->model;
+    const struct stk_tensor_set *const set = from->set;
     struct stk_view parameters;
     struct stk_view statistics = STK_VIEW_CLOSED;
     float *wide;
@@ -171,9 +182,11 @@ static int copy_weights(stoker_trainer *trainer, const struct stk_tensor_set *se
         rc = stk_gather_blank(&statistics, trainer, STK_ARENA_STATISTICS, error);
     if (rc != STOKER_OK)
         goto close;
-    copy_parameters(set, model, model->parameters, model->parameter_count, wide, parameters.floats);
-    copy_parameters(set, model, model->statistics, model->statistic_count, wide, statistics.floats);
-    copy_tracked(trainer, set);
+    copy_parameters(set, from->parameters, model, model->parameters, model->parameter_count, wide,
+                    parameters.floats);
+    copy_parameters(set, from->statistics, model, model->statistics, model->statistic_count, wide,
+                    statistics.floats);
+    copy_tracked(trainer, set, from->statistics);
     for (uint32_t s = 0; s < trainer->stage_count; s++)
         trainer->stage[s]->half_weights_from = NULL;
     rc = stk_gather_store(&parameters, trainer, STK_ARENA_PARAMETERS, error);
@@ -196,7 +209,7 @@ static const struct stk_named_tensor *find_row(const struct reading *reading, co
 {
     const struct stk_named_tensor *tensor = stk_tensor_find(reading->set, name);
     if (tensor == NULL)
-        *rc = refuse_tensor(reading, STOKER_EMISMATCH, name, "missing in the state");
+        *rc = refuse_tensor(reading, STOKER_EMISMATCH, name, "missing in the file");
     else if (tensor->dtype != dtype || tensor->rank != 1 || tensor->shape[0] != length)
         *rc = refuse_tensor(reading, STOKER_EMISMATCH, name, "wrong type or length");
     else
@@ -216,7 +229,7 @@ static int check_counters(const struct reading *reading, struct stk_progress *pr
     struct stk_counters counters;
     int rc = STOKER_OK;
     const struct stk_named_tensor *tensor =
-        find_row(reading, STK_NAME_COUNTERS, STK_FILE_U64, STK_COUNTERS, &rc);
+        find_row(reading, STK_NAME_COUNTERS, STK_FILE_I64, STK_COUNTERS, &rc);
     if (tensor == NULL)
         return rc;
     memcpy(&counters, tensor->data, sizeof(counters));
@@ -233,16 +246,17 @@ static int check_arenas(const struct reading *reading, const struct stk_progress
     const stoker_trainer *trainer = reading->trainer;
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
-        rc = check_arena(reading, stk_state_arena_name(i));
+        rc = check_arena(reading, stk_state_arena_name(i).text);
     if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
-        rc = check_arena(reading, STK_NAME_EMA);
+        rc = check_parameters(reading, STK_PREFIX_EMA, trainer->model->parameters,
+                              trainer->model->parameter_count);
     if (rc == STOKER_OK && progress->group_passes > 0)
         rc = check_arena(reading, STK_NAME_GRADIENTS);
     return rc;
 }
 
-/* The rate of some schedules depends on the length of the run: refuses another length. Another kind
- * of schedule is the caller's choice. */
+/* The rate of some schedules depends on the length of the run: refuses another length. Another
+ * kind of schedule is the caller's choice. */
 static int check_schedule(const struct reading *reading)
 {
     const struct stk_schedule_note ours = stk_schedule_note(&reading->trainer->settings.schedule);
@@ -274,9 +288,9 @@ static int check_state(const struct reading *reading, struct stk_progress *progr
         rc = check_counters(reading, progress);
     if (rc == STOKER_OK)
         rc = check_arenas(reading, progress);
-    *loader = NULL;
-    if (rc == STOKER_OK && stk_tensor_find(reading->set, STK_NAME_LOADER) != NULL)
-        *loader = find_row(reading, STK_NAME_LOADER, STK_FILE_U8, sizeof(stoker_state), &rc);
+    *loader = stk_tensor_find(reading->set, STK_NAME_LOADER);
+    if (rc == STOKER_OK && *loader != NULL)
+        (void)find_row(reading, STK_NAME_LOADER, STK_FILE_U8, (*loader)->bytes, &rc);
     return rc;
 }
 
@@ -286,14 +300,34 @@ static int copy_arena(stoker_trainer *trainer, const struct stk_tensor_set *set,
     return stk_gather_write(trainer, which, stk_tensor_find(set, name)->data, error);
 }
 
+static int copy_averages(stoker_trainer *trainer, const struct stk_tensor_set *set,
+                         stoker_error *error)
+{
+    const stoker_model *const model = trainer->model;
+    struct stk_view view;
+    float *wide;
+    int rc = take_wide(&wide, set, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = stk_gather_blank(&view, trainer, STK_ARENA_EMA, error);
+    if (rc == STOKER_OK) {
+        copy_parameters(set, STK_PREFIX_EMA, model, model->parameters, model->parameter_count, wide,
+                        view.floats);
+        rc = stk_gather_store(&view, trainer, STK_ARENA_EMA, error);
+        stk_view_close(&view);
+    }
+    stk_free(wide);
+    return rc;
+}
+
 static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
                       const struct stk_progress *progress, stoker_error *error)
 {
     int rc = STOKER_OK;
     for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
-        rc = copy_arena(trainer, set, stk_state_arena_name(i), STK_ARENA_STATE + i, error);
+        rc = copy_arena(trainer, set, stk_state_arena_name(i).text, STK_ARENA_STATE + i, error);
     if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
-        rc = copy_arena(trainer, set, STK_NAME_EMA, STK_ARENA_EMA, error);
+        rc = copy_averages(trainer, set, error);
     if (rc == STOKER_OK && progress->group_passes > 0)
         rc = copy_arena(trainer, set, STK_NAME_GRADIENTS, STK_ARENA_GRADIENTS, error);
     if (rc != STOKER_OK)
@@ -304,124 +338,135 @@ static int copy_state(stoker_trainer *trainer, const struct stk_tensor_set *set,
 
 /* ---- public calls ---------------------------------------------------------------- */
 
-static int load_open(stoker_trainer *trainer, const struct stk_checkpoint *checkpoint,
-                     const char *path, stoker_state *loader, bool *has_loader, stoker_error *error)
+/* The loader's state: where the caller wants it, and what a checkpoint has. */
+struct loaded {
+    void *state; /* NULL: nowhere */
+    size_t capacity;
+    uint64_t size; /* 0 = it has none */
+};
+
+static int load_open(stoker_trainer *trainer, const struct stk_tensor_set *set, const char *path,
+                     struct loaded *loaded, stoker_error *error)
 {
-    struct reading reading = {
-        .trainer = trainer, .path = path, .set = &checkpoint->weights.set, .error = error
-    };
+    const struct reading reading = { .trainer = trainer,
+                                     .path = path,
+                                     .set = set,
+                                     .parameters = STK_PREFIX_MODEL,
+                                     .statistics = STK_PREFIX_MODEL,
+                                     .error = error };
     struct stk_progress progress = trainer->progress;
-    const struct stk_named_tensor *loader_tensor = NULL;
-    if (!checkpoint->has_state)
+    const struct stk_named_tensor *loader = NULL;
+    if (stk_tensor_find(set, STK_NAME_COUNTERS) == NULL)
         return refuse_tensor(&reading, STOKER_EMISMATCH, "checkpoint",
                              "has weights only, no state to continue from");
     int rc = check_weights(&reading);
+    if (rc == STOKER_OK)
+        rc = check_state(&reading, &progress, &loader);
     if (rc != STOKER_OK)
         return rc;
-    reading.set = &checkpoint->state.set;
-    rc = check_state(&reading, &progress, &loader_tensor);
-    if (rc != STOKER_OK)
-        return rc;
+    loaded->size = loader == NULL ? 0 : loader->bytes;
+    if (loaded->state != NULL && loaded->capacity < loaded->size)
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "load: the loader's state has %llu bytes, capacity is %zu",
+                                 (unsigned long long)loaded->size, loaded->capacity);
     rc = stk_trainer_drain(trainer, error);
     for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
         rc = stk_stage_refill(trainer->stage[s], error); /* the file may have gradients */
     if (rc == STOKER_OK)
-        rc = copy_weights(trainer, &checkpoint->weights.set, false, error);
+        rc = copy_weights(trainer, &reading, false, error);
     if (rc == STOKER_OK)
-        rc = copy_state(trainer, &checkpoint->state.set, &progress, error);
+        rc = copy_state(trainer, set, &progress, error);
     if (rc != STOKER_OK)
         return rc;
-    copy_tracked(trainer, &checkpoint->weights.set); /* after the passes of the state */
-    if (loader != NULL && loader_tensor != NULL)
-        memcpy(loader->bytes, loader_tensor->data, sizeof(loader->bytes));
-    if (has_loader != NULL)
-        *has_loader = loader_tensor != NULL;
+    copy_tracked(trainer, set, STK_PREFIX_MODEL); /* after the passes of the state */
+    if (loaded->state != NULL && loader != NULL)
+        memcpy(loaded->state, loader->data, loaded->size);
     return STOKER_OK;
 }
-
-/* The loader's state that a checkpoint has, if any. */
-struct loaded {
-    stoker_state loader;
-    bool has_loader;
-};
 
 static int load(stoker_trainer *trainer, const char *path, struct loaded *loaded,
                 stoker_error *error)
 {
-    struct stk_checkpoint checkpoint;
-    int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WHOLE, error);
+    struct stk_safetensors file;
+    int rc = stk_safetensors_open(&file, path, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = load_open(trainer, &checkpoint, path, &loaded->loader, &loaded->has_loader, error);
-    stk_checkpoint_close(&checkpoint);
+    rc = load_open(trainer, &file.set, path, loaded, error);
+    stk_safetensors_close(&file);
     return rc;
 }
 
-/* The others take what rank 0 has read. */
+/* Give the others the loader's state. A rank without room takes part. */
+static int share_loader(stoker_trainer *trainer, struct loaded *loaded, stoker_error *error)
+{
+    uint8_t piece[256];
+    uint64_t sizes[2] = { loaded->size, loaded->state == NULL ? 0 : loaded->size };
+    int rc = stk_trainer_share_bytes(trainer, sizes, sizeof(sizes), error);
+    loaded->size = sizes[0];
+    for (uint64_t at = 0; at < sizes[1] && rc == STOKER_OK; at += sizeof(piece)) {
+        const uint64_t left = sizes[1] - at;
+        const size_t bytes = left < sizeof(piece) ? left : sizeof(piece);
+        uint8_t *const place = loaded->state != NULL && loaded->capacity >= at + bytes
+                                   ? (uint8_t *)loaded->state + at
+                                   : piece;
+        rc = stk_trainer_share_bytes(trainer, place, bytes, error);
+    }
+    return rc;
+}
+
+/* The others continue from what rank 0 has read. */
 static int share(stoker_trainer *trainer, int rc, struct loaded *loaded, stoker_error *error)
 {
     rc = stk_trainer_meet(trainer, STK_MEET_LOAD, rc, error);
     if (rc == STOKER_OK)
         rc = stk_trainer_share_state(trainer, error);
-    return rc == STOKER_OK ? stk_trainer_share_bytes(trainer, loaded, sizeof(*loaded), error) : rc;
+    return rc == STOKER_OK && stk_trainer_has_peers(trainer) ? share_loader(trainer, loaded, error)
+                                                             : rc;
 }
 
-int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
-                        bool *has_loader, stoker_error *error)
+int stoker_trainer_load(stoker_trainer *trainer, const char *path, void *state, size_t capacity,
+                        size_t *size, stoker_error *error)
 {
-    struct loaded loaded = { .has_loader = false };
+    struct loaded loaded = { .state = state, .capacity = capacity };
     if (trainer == NULL || path == NULL)
         return stk_refuse_option(error, STOKER_EINVAL, "load: trainer or path is NULL");
     int rc = trainer->peers->rank == 0 ? load(trainer, path, &loaded, error) : STOKER_OK;
     rc = share(trainer, rc, &loaded, error);
-    if (rc != STOKER_OK)
-        return rc;
-    if (loader != NULL && loaded.has_loader)
-        *loader = loaded.loader;
-    if (has_loader != NULL)
-        *has_loader = loaded.has_loader;
-    return STOKER_OK;
-}
-
-/* The averages of the state become the weights, which were copied before. */
-static int copy_averages(stoker_trainer *trainer, const struct stk_tensor_set *state,
-                         stoker_error *error)
-{
-    int rc = copy_arena(trainer, state, STK_NAME_EMA, STK_ARENA_PARAMETERS, error);
-    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
-        rc = copy_arena(trainer, state, STK_NAME_EMA, STK_ARENA_EMA, error);
+    if (size != NULL && (rc == STOKER_OK || rc == STOKER_EINVAL))
+        *size = loaded.size;
     return rc;
 }
 
 static int load_weights(stoker_trainer *trainer, const char *path, bool averages,
                         stoker_error *error)
 {
-    struct stk_checkpoint checkpoint;
-    int rc = stk_checkpoint_open(
-        &checkpoint, path, averages ? STK_CHECKPOINT_WHOLE : STK_CHECKPOINT_WEIGHTS_ONLY, error);
+    struct stk_safetensors file;
+    int rc = stk_safetensors_open(&file, path, error);
     if (rc != STOKER_OK)
         return rc;
-    struct reading reading = {
-        .trainer = trainer, .path = path, .set = &checkpoint.weights.set, .error = error
-    };
+    /* A file of another program has the model alone, and no prefixes. */
+    const bool ours = stk_tensor_find(&file.set, STK_NAME_COUNTERS) != NULL;
+    const struct reading reading = { .trainer = trainer,
+                                     .path = path,
+                                     .set = &file.set,
+                                     .parameters = averages ? STK_PREFIX_EMA
+                                                   : ours   ? STK_PREFIX_MODEL
+                                                            : "",
+                                     .statistics = ours ? STK_PREFIX_MODEL : "",
+                                     .error = error };
     rc = check_weights(&reading);
-    reading.set = &checkpoint.state.set;
-    if (rc == STOKER_OK && averages)
-        rc = check_arena(&reading, STK_NAME_EMA);
     if (rc == STOKER_OK)
         rc = stk_trainer_drain(trainer, error);
     if (rc == STOKER_OK)
-        rc = copy_weights(trainer, &checkpoint.weights.set, true, error);
-    if (rc == STOKER_OK && averages)
-        rc = copy_averages(trainer, &checkpoint.state.set, error);
-    stk_checkpoint_close(&checkpoint);
+        rc = copy_weights(trainer, &reading, true, error);
+    stk_safetensors_close(&file);
     return rc;
 }
 
 static int load_weights_together(stoker_trainer *trainer, const char *path, bool averages,
                                  stoker_error *error)
 {
-    struct loaded nothing = { .has_loader = false };
+    struct loaded nothing = { .state = NULL };
     const int rc =
         trainer->peers->rank == 0 ? load_weights(trainer, path, averages, error) : STOKER_OK;
     return share(trainer, rc, &nothing, error);

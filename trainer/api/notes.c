@@ -5,8 +5,8 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 #include "trainer/api/trainer.h"
-#include "trainer/files/checkpoint.h"
 #include "trainer/files/json.h"
+#include "trainer/files/safetensors.h"
 
 static const char own_keys[] = "stoker.";
 
@@ -80,16 +80,16 @@ void stk_notes_free(struct stk_notes *notes)
 int stoker_trainer_read_notes(const char *path, stoker_note_function *take, void *user,
                               stoker_error *error)
 {
-    struct stk_checkpoint checkpoint;
+    struct stk_safetensors file;
     if (path == NULL || take == NULL)
         return stk_refuse_option(error, STOKER_EINVAL, "read_notes: an argument is NULL");
-    const int rc = stk_checkpoint_open(&checkpoint, path, STK_CHECKPOINT_WEIGHTS_ONLY, error);
+    const int rc = stk_safetensors_open(&file, path, error);
     if (rc != STOKER_OK)
         return rc;
-    const struct stk_tensor_set *const set = &checkpoint.weights.set;
+    const struct stk_tensor_set *const set = &file.set;
     for (uint32_t i = 0; i < set->note_count; i++)
         if (!is_own(set->notes[i].key))
             take(user, set->notes[i].key, set->notes[i].value);
-    stk_checkpoint_close(&checkpoint);
+    stk_safetensors_close(&file);
     return STOKER_OK;
 }

@@ -1,246 +1,240 @@
-/* save.c - a trainer as two sets of tensors: weights for any program, and the state that continuing
- * needs.
- *
- *   weights   conv1.weight, conv1.bias, bn1.running_mean, bn1.num_batches_tracked, ...   PyTorch's
- *   averages  the same, with the moving average of each parameter in its place
- *   state     counters | optimizer.0, ... | ema | gradients (of a group under way) | loader
- *
- * The arenas of the state are written as they are in memory. */
+/* save.c - a trainer as one set of tensors: checkpoint.h. */
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
-#include "trainer/api/checkpoint_names.h"
+#include "loader/base/output_file.h"
+#include "trainer/api/checkpoint.h"
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/peers.h"
-#include "trainer/files/checkpoint.h"
+#include "trainer/files/safetensors.h"
 #include "trainer/model/torch_layout.h"
 
-/* The weights, in file order. */
-struct weights {
+enum { ARENAS_MAX = STK_STATE_ARENAS_MAX + 1, STATE_TENSORS_MAX = ARENAS_MAX + 2 };
+
+/* ---- names ----------------------------------------------------------------------- */
+
+struct stk_tensor_name stk_state_arena_name(uint32_t index)
+{
+    struct stk_tensor_name name;
+    (void)snprintf(name.text, sizeof(name.text), "state.optimizer.%u", index);
+    return name;
+}
+
+struct stk_tensor_name stk_tracked_name(const char *prefix, const struct stk_layer *layer)
+{
+    struct stk_tensor_name name;
+    (void)snprintf(name.text, sizeof(name.text), "%s%s.num_batches_tracked", prefix, layer->name);
+    return name;
+}
+
+struct stk_schedule_note stk_schedule_note(const struct stk_schedule *schedule)
+{
+    struct stk_schedule_note note = { "" };
+    const bool one_cycle = schedule->kind == STK_SCHEDULE_ONE_CYCLE;
+    if (one_cycle || schedule->kind == STK_SCHEDULE_COSINE)
+        (void)snprintf(note.text, sizeof(note.text), "%s, %" PRIu64 " updates",
+                       one_cycle ? "one-cycle" : "cosine", schedule->total_updates);
+    return note;
+}
+
+/* ---- the set --------------------------------------------------------------------- */
+
+/* The tensors, in file order, and what they point to. It must not move. */
+struct saving {
+    const stoker_trainer *trainer;
     struct stk_named_tensor *tensors;
+    struct stk_tensor_name *names; /* one for each tensor */
     uint32_t count;
-    float *floats; /* the data of all of them */
-    struct stk_tracked_name *tracked;
+    float *floats;    /* model and averages, in the layout of the file */
     int64_t *batches; /* num_batches_tracked of each BatchNorm */
-};
-
-static void add_parameters(struct weights *weights, const stoker_model *model,
-                           const struct stk_parameter *parameters, uint32_t count,
-                           const float *arena, float **to)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct stk_parameter *parameter = &parameters[i];
-        struct stk_named_tensor *tensor = &weights->tensors[weights->count++];
-        *tensor = (struct stk_named_tensor){ .name = parameter->name,
-                                             .dtype = STK_FILE_F32,
-                                             .rank = parameter->rank,
-                                             .data = *to,
-                                             .bytes = parameter->elements * sizeof(float) };
-        for (uint32_t axis = 0; axis < parameter->rank; axis++)
-            tensor->shape[axis] = parameter->torch_shape[axis];
-        stk_layout_to_file(model, parameter, arena + parameter->offset, *to);
-        *to += parameter->elements;
-    }
-}
-
-static void add_tracked(struct weights *weights, const stoker_trainer *trainer)
-{
-    const stoker_model *model = trainer->model;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        if (model->layers[i].kind != STK_BATCH_NORM)
-            continue;
-        weights->tracked[count] = stk_tracked_name(&model->layers[i]);
-        weights->batches[count] =
-            (int64_t)(trainer->batches_before[count] + trainer->progress.passes);
-        weights->tensors[weights->count++] =
-            (struct stk_named_tensor){ .name = weights->tracked[count].text,
-                                       .dtype = STK_FILE_I64,
-                                       .data = &weights->batches[count],
-                                       .bytes = sizeof(weights->batches[count]) };
-        count++;
-    }
-}
-
-static void weights_free(struct weights *weights)
-{
-    stk_free(weights->tensors);
-    stk_free(weights->floats);
-    stk_free(weights->tracked);
-    stk_free(weights->batches);
-}
-
-/* Adds the tensors of both arenas, in the layout of the file. */
-static int add_arenas(struct weights *weights, const stoker_trainer *trainer,
-                      enum stk_arena parameters, stoker_error *error)
-{
-    const stoker_model *model = trainer->model;
-    float *to = weights->floats;
-    struct stk_view view;
-    int rc = stk_gather_read(&view, trainer, parameters, error);
-    if (rc != STOKER_OK)
-        return rc;
-    add_parameters(weights, model, model->parameters, model->parameter_count, view.floats, &to);
-    stk_view_close(&view);
-    rc = stk_gather_read(&view, trainer, STK_ARENA_STATISTICS, error);
-    if (rc != STOKER_OK)
-        return rc;
-    add_parameters(weights, model, model->statistics, model->statistic_count, view.floats, &to);
-    stk_view_close(&view);
-    return STOKER_OK;
-}
-
-static int check_finite(const struct weights *weights, uint64_t floats, stoker_error *error)
-{
-    for (uint64_t i = 0; i < floats; i++)
-        if (!isfinite(weights->floats[i]))
-            return stk_refuse_option(error, STOKER_EDIVERGED,
-                                     "training diverged: a weight is %g, so nothing was saved",
-                                     (double)weights->floats[i]);
-    return STOKER_OK;
-}
-
-/* Gathers the weights, or their averages (parameters = STK_ARENA_EMA). weights must not move:
- * tensors point into it. On failure nothing is left to free. */
-static int weights_gather(struct weights *weights, const stoker_trainer *trainer,
-                          enum stk_arena parameters, stoker_error *error)
-{
-    const stoker_model *model = trainer->model;
-    uint64_t floats = model->parameter_elements;
-    for (uint32_t i = 0; i < model->statistic_count; i++)
-        floats += model->statistics[i].elements;
-    /* A BatchNorm has two statistics and one count of passes. */
-    const uint32_t tracked = model->statistic_count / 2;
-    const uint32_t tensors = model->parameter_count + model->statistic_count + tracked;
-    *weights = (struct weights){ .count = 0 };
-    weights->tensors = stk_calloc(tensors, sizeof(*weights->tensors));
-    weights->floats = stk_calloc(floats, sizeof(*weights->floats));
-    weights->tracked = stk_calloc(tracked + 1, sizeof(*weights->tracked));
-    weights->batches = stk_calloc(tracked + 1, sizeof(*weights->batches));
-    if (weights->tensors == NULL || weights->floats == NULL || weights->tracked == NULL ||
-        weights->batches == NULL) {
-        weights_free(weights);
-        return stk_refuse_option(error, STOKER_ENOMEM, "save: a copy of the weights");
-    }
-    int rc = add_arenas(weights, trainer, parameters, error);
-    if (rc == STOKER_OK)
-        rc = check_finite(weights, floats, error);
-    if (rc != STOKER_OK) {
-        weights_free(weights);
-        return rc;
-    }
-    add_tracked(weights, trainer);
-    return STOKER_OK;
-}
-
-enum { STATE_ARENAS_MAX = STK_STATE_ARENAS_MAX + 2, STATE_TENSORS_MAX = STATE_ARENAS_MAX + 2 };
-
-struct state {
-    struct stk_named_tensor tensors[STATE_TENSORS_MAX];
-    uint32_t count;
     struct stk_counters counters;
-    struct stk_note notes[2];
+    struct stk_view views[ARENAS_MAX];
+    uint32_t view_count;
+    struct stk_note notes[STK_TRAINER_NOTES_MAX + 2];
     uint32_t note_count;
     struct stk_schedule_note schedule;
-    struct stk_view views[STATE_ARENAS_MAX];
-    uint32_t view_count;
 };
 
-static void state_add(struct state *state, const char *name, enum stk_file_dtype dtype,
-                      uint64_t length, const void *data)
+static struct stk_named_tensor *add_tensor(struct saving *saving, const char *prefix,
+                                           const char *name, enum stk_file_dtype dtype,
+                                           uint64_t length, const void *data)
 {
-    state->tensors[state->count++] =
-        (struct stk_named_tensor){ .name = name,
-                                   .dtype = dtype,
-                                   .rank = 1,
-                                   .shape = { length },
-                                   .data = data,
-                                   .bytes = length * stk_file_dtype_bytes(dtype) };
+    struct stk_tensor_name *const full = &saving->names[saving->count];
+    struct stk_named_tensor *const tensor = &saving->tensors[saving->count++];
+    (void)snprintf(full->text, sizeof(full->text), "%s%s", prefix, name);
+    *tensor = (struct stk_named_tensor){ .name = full->text,
+                                         .dtype = dtype,
+                                         .rank = 1,
+                                         .shape = { length },
+                                         .data = data,
+                                         .bytes = length * stk_file_dtype_bytes(dtype) };
+    return tensor;
 }
 
-static void state_close(struct state *state)
+/* Add the arena's parameters or statistics, in PyTorch's layout; *to is where their floats go. */
+static int add_parameters(struct saving *saving, const char *prefix, enum stk_arena which,
+                          float **to, stoker_error *error)
 {
-    for (uint32_t i = 0; i < state->view_count; i++)
-        stk_view_close(&state->views[i]);
-}
-
-static int state_add_arena(struct state *state, const stoker_trainer *trainer, const char *name,
-                           enum stk_arena which, stoker_error *error)
-{
-    struct stk_view *view = &state->views[state->view_count];
-    int rc = stk_gather_read(view, trainer, which, error);
+    const stoker_model *const model = saving->trainer->model;
+    const bool statistics = which == STK_ARENA_STATISTICS;
+    const struct stk_parameter *const parameters =
+        statistics ? model->statistics : model->parameters;
+    struct stk_view view;
+    const int rc = stk_gather_read(&view, saving->trainer, which, error);
     if (rc != STOKER_OK)
         return rc;
-    state->view_count++;
-    state_add(state, name, STK_FILE_F32, trainer->model->parameter_floats, view->floats);
+    for (uint32_t i = 0; i < (statistics ? model->statistic_count : model->parameter_count); i++) {
+        const struct stk_parameter *const parameter = &parameters[i];
+        struct stk_named_tensor *const tensor =
+            add_tensor(saving, prefix, parameter->name, STK_FILE_F32, parameter->elements, *to);
+        tensor->rank = parameter->rank;
+        for (uint32_t axis = 0; axis < parameter->rank; axis++)
+            tensor->shape[axis] = parameter->torch_shape[axis];
+        stk_layout_to_file(model, parameter, view.floats + parameter->offset, *to);
+        *to += parameter->elements;
+    }
+    stk_view_close(&view);
     return STOKER_OK;
 }
 
-static int state_add_arenas(struct state *state, const stoker_trainer *trainer, stoker_error *error)
+static void add_tracked(struct saving *saving)
 {
-    int rc = STOKER_OK;
-    for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
-        rc = state_add_arena(state, trainer, stk_state_arena_name(i), STK_ARENA_STATE + i, error);
-    if (rc == STOKER_OK && trainer->settings.ema_decay > 0)
-        rc = state_add_arena(state, trainer, STK_NAME_EMA, STK_ARENA_EMA, error);
-    if (rc == STOKER_OK && trainer->progress.group_passes > 0)
-        rc = state_add_arena(state, trainer, STK_NAME_GRADIENTS, STK_ARENA_GRADIENTS, error);
-    return rc;
+    const stoker_trainer *const trainer = saving->trainer;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < trainer->model->layer_count; i++) {
+        const struct stk_layer *const layer = &trainer->model->layers[i];
+        if (layer->kind != STK_BATCH_NORM)
+            continue;
+        int64_t *const batches = &saving->batches[count];
+        *batches = (int64_t)(trainer->batches_before[count++] + trainer->progress.passes);
+        add_tensor(saving, "", stk_tracked_name(STK_PREFIX_MODEL, layer).text, STK_FILE_I64, 1,
+                   batches)
+            ->rank = 0;
+    }
 }
 
-/* state must not move: tensors point into it. The caller closes it, after a failure too. */
-static int state_gather(struct state *state, const stoker_trainer *trainer,
-                        const stoker_state *loader, stoker_error *error)
+static int check_finite(const float *from, const float *end, stoker_error *error)
 {
-    memset(state, 0, sizeof(*state));
-    state->counters = stk_counters_write(&trainer->progress);
-    state_add(state, STK_NAME_COUNTERS, STK_FILE_U64, STK_COUNTERS, state->counters.value);
-    int rc = state_add_arenas(state, trainer, error);
-    if (loader != NULL)
-        state_add(state, STK_NAME_LOADER, STK_FILE_U8, sizeof(loader->bytes), loader->bytes);
-    state->schedule = stk_schedule_note(&trainer->settings.schedule);
-    state->notes[state->note_count++] =
-        (struct stk_note){ .key = STK_NOTE_OPTIMIZER,
-                           .value = stk_optimizer_name(trainer->settings.rule.optimizer) };
-    if (state->schedule.text[0] != '\0')
-        state->notes[state->note_count++] =
-            (struct stk_note){ .key = STK_NOTE_SCHEDULE, .value = state->schedule.text };
-    return rc;
+    for (; from < end; from++)
+        if (!isfinite(*from))
+            return stk_refuse_option(error, STOKER_EDIVERGED,
+                                     "training diverged: a weight is %g, so nothing was saved",
+                                     (double)*from);
+    return STOKER_OK;
 }
 
-static struct stk_tensor_set set_of(const struct weights *weights, const stoker_trainer *trainer)
+static int add_model(struct saving *saving, stoker_error *error)
 {
-    return (struct stk_tensor_set){ .tensors = weights->tensors,
-                                    .tensor_count = weights->count,
-                                    .notes = trainer->notes.note,
-                                    .note_count = trainer->notes.count };
-}
-
-/* Gathers the state and saves everything. */
-static int save_gathered(const stoker_trainer *trainer, const char *path,
-                         const stoker_state *loader, const struct weights *weights,
-                         const struct weights *averages, stoker_error *error)
-{
-    struct state state;
-    int rc = state_gather(&state, trainer, loader, error);
-    const struct stk_tensor_set weights_set = set_of(weights, trainer);
-    const struct stk_tensor_set averages_set = set_of(averages, trainer);
-    const struct stk_tensor_set state_set = { .tensors = state.tensors,
-                                              .tensor_count = state.count,
-                                              .notes = state.notes,
-                                              .note_count = state.note_count };
+    float *to = saving->floats;
+    int rc = add_parameters(saving, STK_PREFIX_MODEL, STK_ARENA_PARAMETERS, &to, error);
     if (rc == STOKER_OK)
-        rc = stk_checkpoint_save(path, &weights_set, averages->count > 0 ? &averages_set : NULL,
-                                 &state_set, error);
-    state_close(&state);
+        rc = add_parameters(saving, STK_PREFIX_MODEL, STK_ARENA_STATISTICS, &to, error);
+    if (rc == STOKER_OK && saving->trainer->settings.ema_decay > 0)
+        rc = add_parameters(saving, STK_PREFIX_EMA, STK_ARENA_EMA, &to, error);
+    if (rc == STOKER_OK)
+        rc = check_finite(saving->floats, to, error);
+    add_tracked(saving);
     return rc;
 }
 
-/* Of a group under way rank 0 then has the gradients of all ranks, and the others none: their sum
- * stays. */
+static int add_arena(struct saving *saving, const char *name, enum stk_arena which,
+                     stoker_error *error)
+{
+    struct stk_view *const view = &saving->views[saving->view_count];
+    const int rc = stk_gather_read(view, saving->trainer, which, error);
+    if (rc != STOKER_OK)
+        return rc;
+    saving->view_count++;
+    (void)add_tensor(saving, "", name, STK_FILE_F32, saving->trainer->model->parameter_floats,
+                     view->floats);
+    return STOKER_OK;
+}
+
+static int add_state(struct saving *saving, const void *loader, size_t loader_bytes,
+                     stoker_error *error)
+{
+    const stoker_trainer *const trainer = saving->trainer;
+    int rc = STOKER_OK;
+    saving->counters = stk_counters_write(&trainer->progress);
+    (void)add_tensor(saving, "", STK_NAME_COUNTERS, STK_FILE_I64, STK_COUNTERS,
+                     saving->counters.value);
+    for (uint32_t i = 0; i < trainer->state_count && rc == STOKER_OK; i++)
+        rc = add_arena(saving, stk_state_arena_name(i).text, STK_ARENA_STATE + i, error);
+    if (rc == STOKER_OK && trainer->progress.group_passes > 0)
+        rc = add_arena(saving, STK_NAME_GRADIENTS, STK_ARENA_GRADIENTS, error);
+    if (loader_bytes > 0)
+        (void)add_tensor(saving, "", STK_NAME_LOADER, STK_FILE_U8, loader_bytes, loader);
+    return rc;
+}
+
+static void add_notes(struct saving *saving)
+{
+    const stoker_trainer *const trainer = saving->trainer;
+    saving->notes[saving->note_count++] =
+        (struct stk_note){ STK_NOTE_OPTIMIZER,
+                           stk_optimizer_name(trainer->settings.rule.optimizer) };
+    saving->schedule = stk_schedule_note(&trainer->settings.schedule);
+    if (saving->schedule.text[0] != '\0')
+        saving->notes[saving->note_count++] =
+            (struct stk_note){ STK_NOTE_SCHEDULE, saving->schedule.text };
+    for (uint32_t i = 0; i < trainer->notes.count; i++)
+        saving->notes[saving->note_count++] = trainer->notes.note[i];
+}
+
+static int take_memory(struct saving *saving, stoker_error *error)
+{
+    const stoker_model *const model = saving->trainer->model;
+    const uint64_t averages = saving->trainer->settings.ema_decay > 0 ? 1 : 0;
+    const uint32_t tracked = model->statistic_count / 2; /* a BatchNorm has two statistics */
+    const uint64_t tensors = model->parameter_count * (1 + averages) + model->statistic_count +
+                             tracked + STATE_TENSORS_MAX;
+    uint64_t floats = model->parameter_elements * (1 + averages);
+    for (uint32_t i = 0; i < model->statistic_count; i++)
+        floats += model->statistics[i].elements;
+    saving->tensors = stk_calloc(tensors, sizeof(*saving->tensors));
+    saving->names = stk_calloc(tensors, sizeof(*saving->names));
+    saving->floats = stk_calloc(floats, sizeof(*saving->floats));
+    saving->batches = stk_calloc(tracked + 1, sizeof(*saving->batches));
+    return saving->tensors != NULL && saving->names != NULL && saving->floats != NULL &&
+                   saving->batches != NULL
+               ? STOKER_OK
+               : stk_refuse_option(error, STOKER_ENOMEM, "save: a copy of the weights");
+}
+
+/* ---- the file -------------------------------------------------------------------- */
+
+static int write_file(const char *path, const struct stk_tensor_set *set, stoker_error *error)
+{
+    struct stk_place place = { .path = path,
+                               .offset = STOKER_NO_OFFSET,
+                               .sample = STOKER_NO_SAMPLE };
+    struct stk_output output = STK_OUTPUT_CLOSED;
+    if (stk_output_is_in_place(path))
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPEN, &place,
+                             "a checkpoint must be a regular file");
+    place.os_errno = stk_output_open(&output, path);
+    if (place.os_errno != 0)
+        return stk_error_set(error, stk_error_from_errno(place.os_errno), STOKER_STAGE_OPEN, &place,
+                             "open for writing");
+    const int rc = stk_safetensors_write(output.fd, path, set, error);
+    if (rc != STOKER_OK) {
+        stk_output_drop(&output);
+        return rc;
+    }
+    place.os_errno = stk_output_commit(&output);
+    return place.os_errno == 0 ? STOKER_OK
+                               : stk_error_set(error, stk_error_from_errno(place.os_errno),
+                                               STOKER_STAGE_TRANSFER, &place, "fsync and rename");
+}
+
+/* Of a group under way rank 0 then has the gradients of all ranks, and the others none: their
+ * sum stays. */
 static int gather_group(stoker_trainer *trainer, stoker_error *error)
 {
     if (trainer->progress.group_passes == 0 || !stk_trainer_has_peers(trainer))
@@ -250,37 +244,45 @@ static int gather_group(stoker_trainer *trainer, stoker_error *error)
         trainer, rc == STOKER_OK ? stk_trainer_clear_gradients(trainer, error) : rc, error);
 }
 
-static int save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
+static int save(stoker_trainer *trainer, const char *path, const void *loader, size_t loader_bytes,
                 stoker_error *error)
 {
-    struct weights weights;
-    struct weights averages = { .count = 0 };
+    struct saving saving = { .trainer = trainer };
     int rc = stk_trainer_sync(trainer, error);
     if (rc == STOKER_OK)
-        rc = weights_gather(&weights, trainer, STK_ARENA_PARAMETERS, error);
-    if (rc != STOKER_OK)
-        return rc;
-    if (trainer->settings.ema_decay > 0)
-        rc = weights_gather(&averages, trainer, STK_ARENA_EMA, error);
+        rc = take_memory(&saving, error);
+    if (rc == STOKER_OK)
+        rc = add_model(&saving, error);
+    if (rc == STOKER_OK)
+        rc = add_state(&saving, loader, loader_bytes, error);
     if (rc == STOKER_OK) {
-        rc = save_gathered(trainer, path, loader, &weights, &averages, error);
-        weights_free(&averages);
+        add_notes(&saving);
+        const struct stk_tensor_set set = { .tensors = saving.tensors,
+                                            .tensor_count = saving.count,
+                                            .notes = saving.notes,
+                                            .note_count = saving.note_count };
+        rc = write_file(path, &set, error);
     }
-    weights_free(&weights);
+    for (uint32_t i = 0; i < saving.view_count; i++)
+        stk_view_close(&saving.views[i]);
+    stk_free(saving.tensors);
+    stk_free(saving.names);
+    stk_free(saving.floats);
+    stk_free(saving.batches);
     return rc;
 }
 
-int stoker_trainer_save(stoker_trainer *trainer, const char *path, const stoker_state *loader,
+int stoker_trainer_save(stoker_trainer *trainer, const char *path, const void *state, size_t size,
                         stoker_error *error)
 {
-    if (trainer == NULL || path == NULL)
-        return stk_refuse_option(error, STOKER_EINVAL, "save: trainer or path is NULL");
+    if (trainer == NULL || path == NULL || (state == NULL && size > 0))
+        return stk_refuse_option(error, STOKER_EINVAL, "save: trainer, path or state is NULL");
     int rc = stk_trainer_meet_to_read(trainer, error);
     if (rc == STOKER_OK)
         rc = gather_group(trainer, error);
     if (rc != STOKER_OK)
         return rc;
     if (trainer->peers->rank == 0)
-        rc = save(trainer, path, loader, error);
+        rc = save(trainer, path, state, size, error);
     return stk_trainer_meet(trainer, STK_MEET_SAVE, rc, error);
 }

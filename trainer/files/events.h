@@ -28,8 +28,8 @@ struct stk_events {
     uint8_t buffer[STK_EVENTS_BUFFER_BYTES];
 };
 
-/* Creates events.out.tfevents.TIME.HOST in the directory, which is created with its parents if missing.
- * wall_time_s: seconds since 1970. first_step > 0: the run continues after that step. */
+/* Creates events.out.tfevents.TIME.HOST in the directory, which is created with its parents if
+ * missing. wall_time_s: seconds since 1970. first_step > 0: the run continues after that step. */
 int stk_events_open(struct stk_events *events, const char *directory, double wall_time_s,
                     uint64_t first_step, stoker_error *error);
 

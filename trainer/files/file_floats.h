@@ -1,4 +1,5 @@
-/* file_floats.h - converts numbers of a file to floats: F32 as they are, F16, BF16 and F64 converted. */
+/* file_floats.h - converts numbers of a file to floats: F32 as they are, F16, BF16 and F64
+ * converted. */
 #ifndef STK_TRAINER_FILE_FLOATS_H
 #define STK_TRAINER_FILE_FLOATS_H
 

@@ -89,7 +89,8 @@ bool stk_json_number(struct stk_json *json, uint64_t *out)
 
 /* ---- strings -------------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 character at text, 1..4, or 0 if there is none. Reads at most size (>= 1) bytes. */
+/* Bytes of the UTF-8 character at text, 1..4, or 0 if there is none. Reads at most size (>= 1)
+ * bytes. */
 static size_t utf8_length(const char *text, size_t size)
 {
     char character[5] = "";

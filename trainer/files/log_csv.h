@@ -17,13 +17,15 @@ struct stk_log_csv {
     int fd;
 };
 
-/* first_step 0: a new file. Else continues the file, or creates it: rows after first_step are dropped, and a last row
- * that was cut off. A device or FIFO is always a new file. Names have no comma, quote or end of line. STOKER_EMISMATCH:
- * the file has other columns. A FIFO that nothing reads is an error (errno ENXIO), not a wait. */
+/* first_step 0: a new file. Else continues the file, or creates it: rows after first_step are
+ * dropped, and a last row that was cut off. A device or FIFO is always a new file. Names have no
+ * comma, quote or end of line. STOKER_EMISMATCH: the file has other columns. A FIFO that nothing
+ * reads is an error (errno ENXIO), not a wait. */
 int stk_log_csv_open(struct stk_log_csv *log, const char *path, const char *const *columns,
                      uint32_t column_count, uint64_t first_step, stoker_error *error);
 
-/* Writes one row to the file. Bit N of given: values[N] is a number, or "nan" or "inf"; else the field is empty. */
+/* Writes one row to the file. Bit N of given: values[N] is a number, or "nan" or "inf"; else the
+ * field is empty. */
 int stk_log_csv_row(struct stk_log_csv *log, uint64_t step, const double *values, uint32_t given,
                     stoker_error *error);
 

@@ -9,12 +9,13 @@
  *   {"__metadata__": {"stoker.crc32c": "89abcdef", KEY: VALUE, ...},
  *    NAME: {"dtype": "F32", "shape": [6, 4], "data_offsets": [0, 96]}, ...}
  *
- * The checksum covers the whole file, with zeros in place of its own eight digits. A file without one
- * was written by another program and is not checked.
+ * The checksum covers the whole file, with zeros in place of its own eight digits. A file without
+ * one was written by another program and is not checked.
  *
- * Reading is strict: JSON of exactly that shape, known types, unique names, offsets that cover the rest
- * of the file without a hole or an overlap. Sizes are compared with that of the file before they are
- * used, so a hostile file takes no more memory than its own bytes and the list of its tensors.
+ * Reading is strict: JSON of exactly that shape, known types, unique names, offsets that cover the
+ * rest of the file without a hole or an overlap. Sizes are compared with that of the file before
+ * they are used, so a hostile file takes no more memory than its own bytes and the list of its
+ * tensors.
  */
 #ifndef STK_TRAINER_SAFETENSORS_H
 #define STK_TRAINER_SAFETENSORS_H
@@ -37,8 +38,9 @@ struct stk_safetensors {
 };
 
 /* Reads and checks the whole file. On success the caller closes *out; on failure it is empty.
- * STOKER_ENOENT, EACCES, EISDIR, ENOTSUP (not a regular file), EIO, ETRUNCATED, EOVERSIZE, EFORMAT,
- * ECORRUPT (checksum), ELIMIT (header over 100 MB, too many tensors, larger than the memory), ENOMEM. */
+ * STOKER_ENOENT, EACCES, EISDIR, ENOTSUP (not a regular file), EIO, ETRUNCATED, EOVERSIZE,
+ * EFORMAT, ECORRUPT (checksum), ELIMIT (header over 100 MB, too many tensors, larger than the
+ * memory), ENOMEM. */
 int stk_safetensors_open(struct stk_safetensors *out, const char *path, stoker_error *error);
 void stk_safetensors_close(struct stk_safetensors *file); /* may be empty */
 

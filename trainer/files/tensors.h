@@ -42,13 +42,14 @@ struct stk_named_tensor {
     enum stk_file_dtype dtype;
     uint32_t rank; /* 0..STK_TENSOR_RANK_MAX; 0 = one scalar */
     uint64_t shape[STK_TENSOR_RANK_MAX];
-    /* Little-endian, row-major. In a set that was read its address may be unaligned: copy it out. */
+    /* Little-endian, row-major. In a set that was read its address may be unaligned: copy it
+     * out. */
     const void *data;
     uint64_t bytes; /* size of data; a writer uses shape and dtype instead */
 };
 
 struct stk_note {
-    const char *key; /* UTF-8, unique in its set; to be written: not starting with "stoker." */
+    const char *key; /* UTF-8, unique in its set */
     const char *value;
 };
 

@@ -5,7 +5,8 @@
 #include "trainer/peers/mpi.h"
 #include "trainer/peers/threads.h"
 
-/* torchrun starts processes that know each other's address, but no MPI; mpirun may pass its variables on, too. */
+/* torchrun starts processes that know each other's address, but no MPI; mpirun may pass its
+ * variables on, too. */
 static bool brings_mpi(const stoker_ranks *ranks)
 {
     return ranks->launcher != STOKER_LAUNCHER_TORCHRUN ||

@@ -160,7 +160,8 @@ static int duplicate(struct stk_mpi_peers *p, struct stk_mpi_communicator **out,
 {
     struct stk_mpi_communicator *made = NULL;
     struct stk_mpi_request request = { 0 };
-    /* Not of all processes again: what a failure leaves half done is confined to p->communicator. */
+    /* Not of all processes again: what a failure leaves half done is confined to
+     * p->communicator. */
     const int code = p->mpi->duplicate(p->communicator, &made, &request);
     if (code != 0)
         return stk_mpi_failed(p, code, "MPI_Comm_idup", error);

@@ -1,11 +1,12 @@
-/* mpi_functions.h - what the trainer calls of MPI, without an MPI type: the table that libstoker_mpi.so exports.
+/* mpi_functions.h - what the trainer calls of MPI, without an MPI type: the table that
+ * libstoker_mpi.so exports.
  *
  *   libstoker_trainer.so ──dlopen──▶ libstoker_mpi.so ──linked──▶ libmpi
  *   peers/mpi.c          table       peers/plugin/mpi.c           Open MPI, MPICH, ...
  *
- * The binary interfaces of MPI libraries differ, so only the plugin is compiled with one. All communication is
- * non-blocking: it is begun, then tested until it is done. One thread calls at a time. Functions return 0 or MPI's
- * code, whose text is error_text(). */
+ * The binary interfaces of MPI libraries differ, so only the plugin is compiled with one. All
+ * communication is non-blocking: it is begun, then tested until it is done. One thread calls at
+ * a time. Functions return 0 or MPI's code, whose text is error_text(). */
 #ifndef STK_TRAINER_PEERS_MPI_FUNCTIONS_H
 #define STK_TRAINER_PEERS_MPI_FUNCTIONS_H
 
@@ -23,7 +24,8 @@ struct stk_mpi_request {
 
 struct stk_mpi_communicator;
 
-/* Part r of an array, for each rank r: count[r] floats from at[r]. Must stay until the request is done. */
+/* Part r of an array, for each rank r: count[r] floats from at[r]. Must stay until the request
+ * is done. */
 struct stk_mpi_parts {
     int *count, *at;
 };
@@ -33,20 +35,23 @@ enum { STK_MPI_TEXT_BYTES = 256, STK_MPI_ANY_RANK = -1 };
 struct stk_mpi_functions {
     uint32_t version; /* STK_MPI_TABLE_VERSION */
 
-    /* Starts MPI, unless it runs, and reports the place of this process. MPI is finished when the program exits, unless
-     * some communicator was abandoned. */
+    /* Starts MPI, unless it runs, and reports the place of this process. MPI is finished when
+     * the program exits, unless some communicator was abandoned. */
     int (*start)(uint32_t *rank, uint32_t *world_size);
     /* The name and version of the library, one line. */
     void (*describe)(char text[STK_MPI_TEXT_BYTES]);
     void (*error_text)(int code, char text[STK_MPI_TEXT_BYTES]);
 
-    /* Begins a communicator of the same processes as `from` (NULL: all); collective. Test the request before its use. */
+    /* Begins a communicator of the same processes as `from` (NULL: all); collective. Test the
+     * request before its use. */
     int (*duplicate)(struct stk_mpi_communicator *from, struct stk_mpi_communicator **out,
                      struct stk_mpi_request *request);
-    /* Frees it: collective, after all that was begun is done; or abandons it, with what is still under way. */
+    /* Frees it: collective, after all that was begun is done; or abandons it, with what is still
+     * under way. */
     int (*release)(struct stk_mpi_communicator *communicator, bool abandon);
 
-    /* Memory for what is sent and received; NULL: out of memory. Abandoned communicators keep theirs. */
+    /* Memory for what is sent and received; NULL: out of memory. Abandoned communicators keep
+     * theirs. */
     void *(*allocate)(size_t bytes);
     void (*free)(void *memory);
 

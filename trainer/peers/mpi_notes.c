@@ -1,4 +1,5 @@
-/* mpi_notes.c - see mpi_peers.h: what ranks send each other beside sums, and finding out which of them does not come. */
+/* mpi_notes.c - see mpi_peers.h: what ranks send each other beside sums, and finding out which
+ * of them does not come. */
 #include "trainer/peers/mpi_peers.h"
 
 #include <sched.h>

@@ -8,9 +8,10 @@
  *
  * Each calls those below it.
  *
- * Notes are the only messages that no collective call expects. A rank that fails sends one to each other rank. A rank
- * that has waited too long calls the roll: it sends a note to each rank and listens; a rank that waits answers with its
- * own, and the ranks that were not heard are named. A rank that computes, hangs, is stopped or is gone does not answer. */
+ * Notes are the only messages that no collective call expects. A rank that fails sends one to
+ * each other rank. A rank that has waited too long calls the roll: it sends a note to each rank
+ * and listens; a rank that waits answers with its own, and the ranks that were not heard are
+ * named. A rank that computes, hangs, is stopped or is gone does not answer. */
 #ifndef STK_TRAINER_MPI_PEERS_H
 #define STK_TRAINER_MPI_PEERS_H
 
@@ -29,21 +30,24 @@ struct stk_note {
 
 enum stk_slot_state { STK_SLOT_FREE, STK_SLOT_SUMS, STK_SLOT_EXCHANGES, STK_SLOT_GATHERS };
 
-/* A slice of an array on its way. Collective calls of one communicator must begin in the same order on all ranks: a slot
- * goes through its own in a fixed order, and slices take the slots in turns.
+/* A slice of an array on its way. Collective calls of one communicator must begin in the same
+ * order on all ranks: a slot goes through its own in a fixed order, and slices take the slots in
+ * turns.
  *
  *   FREE ──▶ SUMS ────────────────────▶ FREE        MPI adds, in an order of its own
  *   FREE ──▶ EXCHANGES ──▶ GATHERS ──▶ FREE        each rank adds one part, in the order of ranks
  *
- * MPI reads and writes the caller's array: after a failure it may do so for as long as the process lives. */
+ * MPI reads and writes the caller's array: after a failure it may do so for as long as the
+ * process lives. */
 struct stk_slot {
     struct stk_mpi_communicator *communicator;
     struct stk_mpi_request request;
     enum stk_slot_state state;
     float *at; /* the slice, in the caller's array */
     uint64_t count;
-    /* EXCHANGES, GATHERS: the slice in parts, of which rank r adds part r; the parts that this rank sends, and those that it
-     * receives: in `received`, which has room for received_floats. SUMS: the sum is there. */
+    /* EXCHANGES, GATHERS: the slice in parts, of which rank r adds part r; the parts that this
+     * rank sends, and those that it receives: in `received`, which has room for received_floats.
+     * SUMS: the sum is there. */
     struct stk_mpi_parts parts, sent_parts, received_parts;
     float *received; /* memory of MPI, and so are the parts' numbers */
 };
@@ -72,7 +76,8 @@ static inline struct stk_mpi_peers *stk_mpi_peers_of(struct stk_peers *peers)
     return (struct stk_mpi_peers *)peers;
 }
 
-/* mpi_notes.c. Each that returns an int returns STOKER_EPEER if the run has ended, with *error = the first cause. */
+/* mpi_notes.c. Each that returns an int returns STOKER_EPEER if the run has ended, with *error =
+ * the first cause. */
 
 #define STK_NS_PER_MS UINT64_C(1000000)
 
@@ -84,8 +89,8 @@ void stk_mpi_tell_failed(struct stk_peers *peers, int code, const char *text);
 /* Reads a note that has come, without waiting. what: this rank waits for it, or where it is. */
 int stk_mpi_hear(struct stk_mpi_peers *p, const char *what, stoker_error *error);
 int stk_mpi_listen(struct stk_mpi_peers *p, stoker_error *error); /* between two calls */
-/* Ends the run and names the ranks that do not answer. caller: the rank that has called the roll first; this one, if its
- * own time is up. */
+/* Ends the run and names the ranks that do not answer. caller: the rank that has called the roll
+ * first; this one, if its own time is up. */
 int stk_mpi_call_roll(struct stk_mpi_peers *p, const char *what, uint32_t caller,
                       stoker_error *error);
 /* One turn of a wait, 0, 1, ...: other processes may need this CPU. */

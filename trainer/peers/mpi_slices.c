@@ -4,8 +4,9 @@
  *   rank 1's slice   | part 0 | part 1 |          part 0 ──▶ received by rank 0
  *                                                 then the sums go to all, in place
  *
- * MPI_Iallreduce of Open MPI 4 sends all floats to one rank, which adds them alone, if there are less than four ranks or
- * the sum is in place; so sums of many ranks are made in other memory, and copied. */
+ * MPI_Iallreduce of Open MPI 4 sends all floats to one rank, which adds them alone, if there are
+ * less than four ranks or the sum is in place; so sums of many ranks are made in other memory,
+ * and copied. */
 #include "trainer/peers/mpi_peers.h"
 
 #include <string.h>

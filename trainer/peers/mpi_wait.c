@@ -1,4 +1,5 @@
-/* mpi_wait.c - see mpi_peers.h: waiting for requests and slices, while notes are heard and slices move on. */
+/* mpi_wait.c - see mpi_peers.h: waiting for requests and slices, while notes are heard and
+ * slices move on. */
 #include "trainer/peers/mpi_peers.h"
 
 #include "loader/base/clock.h"

@@ -1,7 +1,8 @@
-/* nccl_functions.h - what is called of NCCL 2.14 and later, and the types of these functions as nccl.h has them; a test
- * compares them with it, if it is there. So no build needs NCCL.
+/* nccl_functions.h - what is called of NCCL 2.14 and later, and the types of these functions as
+ * nccl.h has them; a test compares them with it, if it is there. So no build needs NCCL.
  *
- * libnccl.so.2 is loaded by name when several ranks train on GPUs; STOKER_NCCL names another file. */
+ * libnccl.so.2 is loaded by name when several ranks train on GPUs; STOKER_NCCL names another
+ * file. */
 #ifndef STK_TRAINER_PEERS_NCCL_FUNCTIONS_H
 #define STK_TRAINER_PEERS_NCCL_FUNCTIONS_H
 

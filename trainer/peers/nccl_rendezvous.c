@@ -16,7 +16,8 @@
 
 enum { HELLO_MS = 1000, RETRY_US = 50000, TEXT_BYTES = STK_WORD_TEXT_BYTES };
 
-/* In `meeting` of rank 0's answer: a socket of this node that finds no listener may connect to itself, and read its hello. */
+/* In `meeting` of rank 0's answer: a socket of this node that finds no listener may connect to
+ * itself, and read its hello. */
 enum { ANSWER = 0x616b7473 };
 
 struct hello {

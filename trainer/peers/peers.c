@@ -48,8 +48,8 @@ static bool same_meeting(const struct stk_word *all, uint32_t world_size)
     return true;
 }
 
-/* The first rank that cannot continue; else, if ranks came for different things, the first that leaves, or that differs from
- * rank 0; else world_size. */
+/* The first rank that cannot continue; else, if ranks came for different things, the first that
+ * leaves, or that differs from rank 0; else world_size. */
 static uint32_t find_odd(const struct stk_word *all, uint32_t world_size)
 {
     for (uint32_t r = 0; r < world_size; r++)

@@ -2,9 +2,10 @@
  *
  *   create ─▶ join ─▶ broadcast weights ─▶ { agree, all_reduce ... finish, agree } ... ─▶ leave
  *
- * Every rank makes the same calls in the same order. Each call of agree() names its meeting, so a rank that does
- * something else is found, not waited for. A call that fails, or a rank that does not come within the time-out, ends
- * the run on every rank that is alive: all later calls return that first error.
+ * Every rank makes the same calls in the same order. Each call of agree() names its meeting, so
+ * a rank that does something else is found, not waited for. A call that fails, or a rank that
+ * does not come within the time-out, ends the run on every rank that is alive: all later calls
+ * return that first error.
  *
  *   none      this process alone
  *   mpi       host memory, by MPI: mpi.h
@@ -36,7 +37,8 @@ enum stk_meeting {
     STK_MEETINGS
 };
 
-/* What a rank says at a meeting. All ranks are of one kind of machine: it is sent as it lies in memory. */
+/* What a rank says at a meeting. All ranks are of one kind of machine: it is sent as it lies in
+ * memory. */
 enum { STK_WORD_NUMBERS = 4, STK_WORD_TEXT_BYTES = 200 };
 struct stk_word {
     uint32_t meeting; /* an stk_meeting */
@@ -50,15 +52,17 @@ struct stk_peers;
 
 struct stk_peers_ops {
     const char *name;
-    /* Frees everything. If nothing has failed, it first waits for the others; a time-out is not reported. */
+    /* Frees everything. If nothing has failed, it first waits for the others; a time-out is not
+     * reported. */
     void (*leave)(struct stk_peers *peers);
 
-    /* Gathers `bytes` (1..gather_bytes_max) of each rank: *all has world_size pieces, in the order of ranks, in memory of
-     * peers, until the next call. */
+    /* Gathers `bytes` (1..gather_bytes_max) of each rank: *all has world_size pieces, in the
+     * order of ranks, in memory of peers, until the next call. */
     int (*gather)(struct stk_peers *peers, const void *mine, size_t bytes, const void **all,
                   stoker_error *error);
-    /* Begins the sum of an array over all ranks, in place. The array belongs to peers until finish() succeeds: see
-     * holds_arrays. If deterministic, each element is added in the order of ranks. NULL: GPUs sum by themselves. */
+    /* Begins the sum of an array over all ranks, in place. The array belongs to peers until
+     * finish() succeeds: see holds_arrays. If deterministic, each element is added in the order
+     * of ranks. NULL: GPUs sum by themselves. */
     int (*all_reduce)(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
     /* True if all_reduce() would begin without waiting for an earlier one; NULL: it always does. */
     bool (*has_room)(const struct stk_peers *peers);
@@ -68,8 +72,9 @@ struct stk_peers_ops {
     int (*finish)(struct stk_peers *peers, stoker_error *error);
     /* Copies rank 0's bytes to all. */
     int (*broadcast)(struct stk_peers *peers, void *memory, size_t bytes, stoker_error *error);
-    /* Reports to the others, without waiting, that this rank cannot continue. Their call under way then returns STOKER_EPEER with
-     * the text. Once; later calls here return STOKER_EPEER too. */
+    /* Reports to the others, without waiting, that this rank cannot continue. Their call under
+     * way then returns STOKER_EPEER with the text. Once; later calls here return STOKER_EPEER
+     * too. */
     void (*failed)(struct stk_peers *peers, int code, const char *text);
 };
 
@@ -79,8 +84,8 @@ struct stk_peers {
     uint32_t rank, world_size;
     size_t gather_bytes_max;
     bool threads; /* the ranks are threads of this process */
-    /* After a failure: arrays of all_reduce() may be read and written for as long as the process lives, so they must never
-     * be freed. */
+    /* After a failure: arrays of all_reduce() may be read and written for as long as the process
+     * lives, so they must never be freed. */
     bool holds_arrays;
 };
 
@@ -90,8 +95,8 @@ struct stk_peers_options {
     bool deterministic;  /* sums in the order of ranks */
     uint32_t timeout_ms; /* for a rank that does not come, > 0 */
     uint64_t floats_max; /* most floats of an all_reduce: sizes its memory */
-    /* mpi: most ranks that exchange parts of an array and add them, as all do if deterministic. More use MPI's own sum, with
-     * fewer messages. STK_PARTS_RANKS_MAX. */
+    /* mpi: most ranks that exchange parts of an array and add them, as all do if deterministic.
+     * More use MPI's own sum, with fewer messages. STK_PARTS_RANKS_MAX. */
     uint32_t parts_ranks_max;
     /* STOKER_PEERS_THREADS: borrowed, until the rank has left. */
     struct stoker_peer_group *group;
@@ -101,8 +106,9 @@ struct stk_peers_options {
 /* A run of one process. STOKER_ENOMEM. */
 int stk_peers_alone(struct stk_peers **out, stoker_error *error);
 
-/* One word of each rank; *all as gather(). Unless every word has this meeting and code 0: an error that names the first
- * rank that differs, on every rank alike. The rank whose code it was keeps its own error. STOKER_EPEER. */
+/* One word of each rank; *all as gather(). Unless every word has this meeting and code 0: an
+ * error that names the first rank that differs, on every rank alike. The rank whose code it was
+ * keeps its own error. STOKER_EPEER. */
 int stk_peers_agree(struct stk_peers *peers, const struct stk_word *mine,
                     const struct stk_word **all, stoker_error *error);
 

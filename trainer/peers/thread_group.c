@@ -1,4 +1,5 @@
-/* thread_group.c - see threads.h: which threads belong together, and how long their circle lives. */
+/* thread_group.c - see threads.h: which threads belong together, and how long their circle
+ * lives. */
 #include "trainer/peers/threads.h"
 
 #include <assert.h>
@@ -95,8 +96,8 @@ void stk_group_free(struct stoker_peer_group *group)
     stk_free(group);
 }
 
-/* A rank creates its next trainer after its last one has met the others: if not, this is another thread. One rank meets
- * nobody. The group's lock is held. */
+/* A rank creates its next trainer after its last one has met the others: if not, this is another
+ * thread. One rank meets nobody. The group's lock is held. */
 static struct stk_circle *find_twin(const struct stoker_peer_group *group, uint32_t rank)
 {
     struct stk_circle *twin = NULL;
@@ -113,7 +114,8 @@ static struct stk_circle *find_twin(const struct stoker_peer_group *group, uint3
     return twin;
 }
 
-/* The rank's next circle, which it has joined then; NULL: out of memory. The group's lock is held. */
+/* The rank's next circle, which it has joined then; NULL: out of memory. The group's lock is
+ * held. */
 static struct stk_circle *take(struct stoker_peer_group *group, uint32_t rank)
 {
     struct stk_circle *circle = group->circles;

@@ -1,8 +1,8 @@
 /* threads.c - see threads.h: meetings of a circle, sums and broadcasts.
  *
- * A rank that has come leaves the meeting only with all others, or with an error. Once all have come, each does its share of the
- * work, whatever fails elsewhere: that takes a bounded time, so the wait for its end needs no time-out, and no rank frees an
- * array that another still reads. */
+ * A rank that has come leaves the meeting only with all others, or with an error. Once all have
+ * come, each does its share of the work, whatever fails elsewhere: that takes a bounded time, so
+ * the wait for its end needs no time-out, and no rank frees an array that another still reads. */
 #include "trainer/peers/threads.h"
 
 #include <assert.h>
@@ -241,7 +241,8 @@ static void end_work(struct stk_circle *circle)
 
 /* ---- gather, broadcast ----------------------------------------------------------- */
 
-/* A row is written again two gathers later: at the one between, every rank has come, and no longer reads it. */
+/* A row is written again two gathers later: at the one between, every rank has come, and no
+ * longer reads it. */
 static int gather(struct stk_peers *peers, const void *mine, size_t bytes, const void **all,
                   stoker_error *error)
 {

@@ -1,4 +1,5 @@
-/* threads.h - peers that are threads of one process: they read each other's memory, so nothing is sent.
+/* threads.h - peers that are threads of one process: they read each other's memory, so nothing
+ * is sent.
  *
  *   group    what the caller creates: world_size ranks, whose threads create and destroy trainers
  *   circle   the ranks of one trainer: the n-th that each rank creates. The first to come makes it, the last to go frees it
@@ -6,8 +7,8 @@
  *   come ─▶ wait ─▶ all are here ─▶ work on each other's memory ─▶ wait until all have done so      sums, broadcasts
  *                       └─▶ read what each has written down                                          gathers
  *
- * Each rank adds one part of an array, in the order of ranks, and writes the sum into everybody's: the cores share the work, and
- * the bits do not depend on which rank comes first. */
+ * Each rank adds one part of an array, in the order of ranks, and writes the sum into
+ * everybody's: the cores share the work, and the bits do not depend on which rank comes first. */
 #ifndef STK_TRAINER_PEERS_THREADS_H
 #define STK_TRAINER_PEERS_THREADS_H
 
@@ -26,8 +27,8 @@ struct stk_thread_array {
     uint64_t count;
 };
 
-/* One rank in a circle; guarded by the circle's lock. What it has come with is read without it by ranks that work: it
- * does not change before all of them have done so. */
+/* One rank in a circle; guarded by the circle's lock. What it has come with is read without it
+ * by ranks that work: it does not change before all of them have done so. */
 struct stk_thread_rank {
     bool joined, left;
     bool here;    /* waits for the others */
@@ -83,8 +84,8 @@ void stk_circle_break(struct stk_circle *circle, uint32_t from, const char *text
 
 /* threads.c */
 
-/* Joins the next trainer of options->group; does not wait. Sums are in the order of ranks, deterministic or not. As
- * stk_group_join(). */
+/* Joins the next trainer of options->group; does not wait. Sums are in the order of ranks,
+ * deterministic or not. As stk_group_join(). */
 int stk_threads_join(struct stk_peers **out, const struct stk_peers_options *options,
                      stoker_error *error);
 

@@ -237,8 +237,8 @@ static int save(struct run *run)
 {
     if (stoker_loader_state(run->loader, &run->result->state) != STOKER_OK)
         return STOKER_OK; /* forked: the next call of the loader reports it */
-    const int rc =
-        stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state, run->error);
+    const int rc = stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state,
+                                       sizeof(run->result->state), run->error);
     if (rc == STOKER_OK)
         run->result->saved_at = stoker_trainer_updates(run->fit->trainer);
     return rc;

@@ -91,7 +91,7 @@ static int make_trainer(struct one_rank *rank)
 static int load(struct one_rank *rank)
 {
     const struct arguments *arguments = &rank->arguments;
-    bool has_loader = false;
+    size_t size = 0;
     const char *weights = arguments->weights;
     if (weights == NULL && arguments->action == ACTION_EVALUATE)
         weights = arguments->load;
@@ -101,9 +101,9 @@ static int load(struct one_rank *rank)
         return stoker_trainer_load_weights(rank->trainer, weights, &rank->error);
     if (arguments->load == NULL)
         return STOKER_OK;
-    int rc = stoker_trainer_load(rank->trainer, arguments->load, &rank->resume, &has_loader,
-                                 &rank->error);
-    if (rc == STOKER_OK && has_loader)
+    int rc = stoker_trainer_load(rank->trainer, arguments->load, &rank->resume,
+                                 sizeof(rank->resume), &size, &rank->error);
+    if (rc == STOKER_OK && size > 0)
         rank->settings.loading.resume = &rank->resume;
     return rc;
 }
@@ -172,7 +172,8 @@ static void show_result(const struct one_rank *rank, const struct fit_result *re
 
 static int save_to(struct one_rank *rank, const char *path, const struct fit_result *result)
 {
-    return stoker_trainer_save(rank->trainer, path, &result->state, &rank->error);
+    return stoker_trainer_save(rank->trainer, path, &result->state, sizeof(result->state),
+                               &rank->error);
 }
 
 static int end_interrupted(struct one_rank *rank, const struct fit_result *result)

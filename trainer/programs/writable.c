@@ -18,8 +18,7 @@ int writable_check_checkpoint(const char *path, stoker_error *error)
 {
     if (path != NULL && stk_output_is_in_place(path))
         return refuse(path, STOKER_EINVAL, 0,
-                      "it is not a regular file, and a checkpoint is two files side by side",
-                      error);
+                      "it is not a regular file, which a checkpoint must be", error);
     const int os_errno = path == NULL ? 0 : stk_output_check(path);
     return os_errno == 0 ? STOKER_OK
                          : refuse(path, STOKER_EIO, os_errno, stk_output_reason(os_errno), error);

@@ -1,7 +1,8 @@
-/* test_rendezvous.c - ranks that are threads meet by nccl_rendezvous.h: at every place that variables can name, among strangers,
- * and while calls of the system fail. Nobody waits beyond the time-out, and an error says which rank is missing or refused.
+/* test_rendezvous.c - ranks that are threads meet by nccl_rendezvous.h: at every place that
+ * variables can name, among strangers, and while calls of the system fail. Nobody waits beyond
+ * the time-out, and an error says which rank is missing or refused.
  *
- *   library ──▶ secure_getenv(), socket(), ... of this program ──▶ what the case wants, or the system */
+ *   library ──▶ secure_getenv(), socket(), ... of this program ──▶ what a case wants, or libc */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -422,7 +423,8 @@ static uint32_t open_files(void)
     return count;
 }
 
-/* Each call of one rank fails once: both end in time, and agree unless the failure was the last thing to happen. */
+/* Each call of one rank fails once: both end in time, and agree unless the failure was the last
+ * thing to happen. */
 static void each_call_fails(uint32_t victim, bool interrupted)
 {
     const uint32_t files = open_files();

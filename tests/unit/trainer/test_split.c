@@ -289,12 +289,12 @@ CleanTest(trainer_split, checkpoints_are_those_of_one_device)
         trainers[t] = trainer_of(model, options[t]);
         (void)snprintf(paths[t], sizeof(paths[t]), "%s/%d", folder, t);
         train(trainers[t], 0, 8, &told);
-        cr_assert_eq(stoker_trainer_save(trainers[t], paths[t], NULL, NULL), STOKER_OK);
+        cr_assert_eq(stoker_trainer_save(trainers[t], paths[t], NULL, 0, NULL), STOKER_OK);
     }
     for (int t = 0; t < 2; t++) {
         stoker_error error = { .code = 0 };
         stoker_trainer *other = trainer_of(model, options[1 - t]);
-        cr_assert_eq(stoker_trainer_load(other, paths[t], NULL, NULL, &error), STOKER_OK, "%s",
+        cr_assert_eq(stoker_trainer_load(other, paths[t], NULL, 0, NULL, &error), STOKER_OK, "%s",
                      error.message);
         train(other, 8, PASSES, &told);
         train(trainers[t], 8, PASSES, &told);

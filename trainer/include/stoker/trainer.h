@@ -370,26 +370,26 @@ STOKER_API const char *stoker_trainer_backend(const stoker_trainer *trainer);
 STOKER_API struct CUstream_st *stoker_trainer_stream(const stoker_trainer *trainer);
 STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
 
-/* Save everything needed to continue: the weights in path (safetensors, PyTorch's names and layouts), and beside it a
- * file with optimiser state, counters and, if loader is not NULL, the loader's state; path names that file. With
- * ema_decay > 0 the averaged weights and the running statistics are saved too: "model.safetensors" has
- * "model.ema.safetensors". PyTorch loads either. Atomic: after a crash path holds the old checkpoint or the new one.
- * A loader whose mix changed its weights has no such state: stoker_loader_state() returns STOKER_ESTATE.
+/* Save everything needed to continue in one safetensors file: "model.NAME" for each weight and statistic, with
+ * PyTorch's names and layouts; with ema_decay > 0 "ema.NAME" for the averaged weights; "state.*" for the optimizer,
+ * counters and, if size > 0, the loader's state, as stoker_loader_state_write() writes it. Atomic: after a crash path
+ * holds the old checkpoint or the new one.
  * Between two passes of an update the sum of their gradients is saved, too. Another number of ranks makes the passes that are
  * missing; if it does not divide the number of those made, the update is up to world_size - 1 batches short.
- * STOKER_EDIVERGED: a weight is NaN or infinite; nothing was written. All ranks, of which rank 0 writes; the others wait, and
- * return its error as STOKER_EPEER. */
-STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path,
-                                   const stoker_state *loader, stoker_error *error);
-/* Continue from a checkpoint: the rest of the run is the same to the bit. *loader, if not NULL, receives the value for
- * the loader's options.resume, and *has_loader reports if there was one. On failure nothing has changed, except with
- * EDEVICE. STOKER_ENOENT, EFORMAT, ETRUNCATED, ELIMIT, EDEVICE, EMISMATCH (another model: the message names the tensor;
- * or another total_updates with COSINE or ONE_CYCLE, which would change the rate). All ranks, of which rank 0 reads: the
- * number of ranks may differ from that of the run that saved. */
-STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, stoker_state *loader,
-                                   bool *has_loader, stoker_error *error);
-/* Load only weights, running statistics and num_batches_tracked from a safetensors file with the model's names, such as
- * one saved by PyTorch. Tensors may be F32, F16, BF16 or F64. The moving average of the weights restarts from them; the
+ * STOKER_EDIVERGED: a weight is NaN or infinite; nothing was written. STOKER_EINVAL: path is a device or FIFO. All ranks,
+ * of which rank 0 writes; the others wait, and return its error as STOKER_EPEER. */
+STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path, const void *state,
+                                   size_t size, stoker_error *error);
+/* Continue from a checkpoint: the rest of the run is the same to the bit. `state`, unless NULL, receives the loader's state,
+ * for its options.resume_bytes, and *size, unless NULL, its bytes; 0: the checkpoint has none. If `capacity` is less:
+ * STOKER_EINVAL, and *size is set. On failure nothing has changed, except with EDEVICE. STOKER_ENOENT, EFORMAT,
+ * ETRUNCATED, ECORRUPT, ELIMIT, EDEVICE, EMISMATCH (another model: the message names the tensor; or another total_updates
+ * with COSINE or ONE_CYCLE, which would change the rate). All ranks, with one capacity, of which rank 0 reads: the number
+ * of ranks may differ from that of the run that saved. */
+STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, void *state,
+                                   size_t capacity, size_t *size, stoker_error *error);
+/* Load only weights, running statistics and num_batches_tracked from a checkpoint, or from a safetensors file
+ * with the model's names, such as one saved by PyTorch. Tensors may be F32, F16, BF16 or F64. The moving average of the weights restarts from them; the
  * optimiser's state is kept. All ranks, of which rank 0 reads. */
 STOKER_API int stoker_trainer_load_weights(stoker_trainer *trainer, const char *path,
                                            stoker_error *error);
@@ -398,7 +398,7 @@ STOKER_API int stoker_trainer_load_averages(stoker_trainer *trainer, const char 
                                             stoker_error *error);
 
 /* Set a note: a string for the run that continues, such as the name of the network or of the data. Saves write notes
- * into the header of the weights ("__metadata__"); a load does not set them. A key that is set again has the new value.
+ * into the header of the file ("__metadata__"); a load does not set them. A key that is set again has the new value.
  * Both strings are copied. Key: 1..63 bytes, not starting with "stoker."; value: 0..8191 bytes; both UTF-8; at most 32
  * notes. STOKER_EINVAL, ELIMIT, ENOMEM. */
 STOKER_API int stoker_trainer_set_note(stoker_trainer *trainer, const char *key, const char *value,

@@ -1,7 +1,8 @@
-/* mpi.c - libstoker_mpi.so: the functions of mpi_functions.h, by the MPI that it was compiled with.
+/* mpi.c - libstoker_mpi.so: the functions of mpi_functions.h, by the MPI that it was compiled
+ * with.
  *
- * The communicator of all processes is duplicated, so that a program's own messages never meet ours. Errors are
- * returned, not fatal. */
+ * The communicator of all processes is duplicated, so that a program's own messages never meet
+ * ours. Errors are returned, not fatal. */
 #include "trainer/peers/mpi_functions.h"
 
 #include <dlfcn.h>
@@ -34,8 +35,8 @@ static MPI_Request kept(const struct stk_mpi_request *request)
     return out;
 }
 
-/* MPI's components look for its symbols in the program, and a library that dlopen() loads hides them: Open MPI 3 and
- * earlier then fail. This makes them visible. */
+/* MPI's components look for its symbols in the program, and a library that dlopen() loads hides
+ * them: Open MPI 3 and earlier then fail. This makes them visible. */
 static void show_symbols(void)
 {
     Dl_info info;

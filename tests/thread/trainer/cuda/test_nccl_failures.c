@@ -1,5 +1,6 @@
-/* test_nccl_failures.c - ranks with stand-in GPUs, of which one fails, is slow, leaves or cannot capture: nobody waits for
- * ever, and every rank learns which it was, if a channel is left that can say so.
+/* test_nccl_failures.c - ranks with stand-in GPUs, of which one fails, is slow, leaves or cannot
+ * capture: nobody waits for ever, and every rank learns which it was, if a channel is left that
+ * can say so.
  *
  *   words by threads   always
  *   words by NCCL      as torchrun's processes: unless NCCL itself or a GPU has failed; then the others end at the time-out */
@@ -159,7 +160,8 @@ static bool captured_nothing(void)
     return true;
 }
 
-/* One that fails while it is captured ends the capture. The last calls end the run, when all is done. */
+/* One that fails while it is captured ends the capture. The last calls end the run, when all is
+ * done. */
 static void each_call_fails(uint32_t failing)
 {
     uint64_t calls = 0;
@@ -207,8 +209,8 @@ static void each_operation_fails(void)
     an_operation_fails(operations / 2, STK_NCCL_REMOTE_ERROR, "remote process exited");
 }
 
-/* On the rank that makes it. Nobody has to wait for the time-out, which no message then mentions. Most calls are looks at a
- * stream, so every few calls will do. */
+/* On the rank that makes it. Nobody has to wait for the time-out, which no message then
+ * mentions. Most calls are looks at a stream, so every few calls will do. */
 static void each_call_of_cuda_fails(uint64_t step)
 {
     begin();
@@ -225,7 +227,8 @@ static void each_call_of_cuda_fails(uint64_t step)
     }
 }
 
-/* What fails is NCCL's, which carries the words too: both ranks end, and the one that failed says why. */
+/* What fails is NCCL's, which carries the words too: both ranks end, and the one that failed
+ * says why. */
 static void each_call_fails_without_other_words(uint32_t failing)
 {
     begin();

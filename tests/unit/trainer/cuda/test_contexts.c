@@ -30,8 +30,8 @@ static void whole_life(const stoker_model *model, stoker_trainer_options options
     cr_assert_eq(stoker_trainer_predict(trainer, batch_of(0, BATCH)->images.data, BATCH, outputs),
                  STOKER_OK);
     expect_untouched("evaluate");
-    cr_assert_eq(stoker_trainer_save(trainer, path, NULL, NULL), STOKER_OK);
-    cr_assert_eq(stoker_trainer_load(trainer, path, NULL, NULL, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_save(trainer, path, NULL, 0, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_load(trainer, path, NULL, 0, NULL, NULL), STOKER_OK);
     expect_untouched("checkpoint");
     (void)stoker_trainer_memory_table(trainer, table, sizeof(table));
     stoker_trainer_destroy(&trainer);

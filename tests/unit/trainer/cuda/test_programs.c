@@ -12,6 +12,7 @@
 #include "support/cuda_all_host_kernels.h"
 #include "support/standin_cudnn/standin_cudnn.h"
 #include "support/standin_nccl/standin_nccl.h"
+#include "trainer/files/safetensors.h"
 #include "trainer/programs/session.h"
 
 enum { ARGUMENTS_MAX = 32, WEIGHTS_MAX = 2000000 };
@@ -50,18 +51,22 @@ static int mnist(const char *words)
     return session_run(&kind, argc, argv);
 }
 
-/* The weights of the file, as many as there are: behind the header, whose length comes first. */
+/* The weights of the checkpoint, in the order of names. Returns their number. */
 static uint64_t read_weights(float *weights)
 {
-    uint64_t header = 0;
-    FILE *file = fopen(path, "rb");
-    cr_assert_not_null(file);
-    cr_assert_eq(fread(&header, sizeof(header), 1, file), 1);
-    cr_assert_eq(fseek(file, (long)header, SEEK_CUR), 0);
-    const uint64_t count = fread(weights, sizeof(*weights), WEIGHTS_MAX, file);
-    (void)fclose(file);
+    struct stk_safetensors file;
+    uint64_t count = 0;
+    cr_assert_eq(stk_safetensors_open(&file, path, NULL), STOKER_OK);
+    for (uint32_t i = 0; i < file.set.tensor_count; i++) {
+        const struct stk_named_tensor *const tensor = &file.set.tensors[i];
+        if (strncmp(tensor->name, "model.", 6) != 0 || tensor->dtype != STK_FILE_F32)
+            continue;
+        cr_assert_lt(count + tensor->bytes / sizeof(*weights), WEIGHTS_MAX);
+        memcpy(weights + count, tensor->data, tensor->bytes);
+        count += tensor->bytes / sizeof(*weights);
+    }
+    stk_safetensors_close(&file);
     cr_assert_gt(count, 1000);
-    cr_assert_lt(count, WEIGHTS_MAX);
     return count;
 }
 

@@ -295,8 +295,8 @@ CleanTest(trainer_cuda_split, checkpoints_move)
         stoker_error error = { .code = 0 };
         for (uint64_t i = 0; i < 5; i++)
             step(a, i, BATCH);
-        cr_assert_eq(stoker_trainer_save(a, path, NULL, NULL), STOKER_OK);
-        cr_assert_eq(stoker_trainer_load(b, path, NULL, NULL, &error), STOKER_OK, "%s",
+        cr_assert_eq(stoker_trainer_save(a, path, NULL, 0, NULL), STOKER_OK);
+        cr_assert_eq(stoker_trainer_load(b, path, NULL, 0, NULL, &error), STOKER_OK, "%s",
                      error.message);
         for (uint64_t i = 5; i < 9; i++) {
             step(a, i, BATCH);

@@ -265,8 +265,9 @@ Test(trainer_cuda_step, batches_may_lie_on_the_device)
 static void save_and_load(const char *path, stoker_trainer *from, stoker_trainer *to)
 {
     stoker_error error = { .code = 0 };
-    cr_assert_eq(stoker_trainer_save(from, path, NULL, &error), STOKER_OK, "%s", error.message);
-    cr_assert_eq(stoker_trainer_load(to, path, NULL, NULL, &error), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_save(from, path, NULL, 0, &error), STOKER_OK, "%s", error.message);
+    cr_assert_eq(stoker_trainer_load(to, path, NULL, 0, NULL, &error), STOKER_OK, "%s",
+                 error.message);
 }
 
 /* In the middle of a group. cuda -> ref -> cuda: the same as if nothing had been saved. */

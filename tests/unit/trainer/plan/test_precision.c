@@ -425,8 +425,8 @@ static void check_stored_weights(const struct way *way)
     check_half_weights(trainer, trainer->stage[0]->arenas.parameters);
 
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
-    cr_assert_eq(stoker_trainer_save(trainer, path, NULL, NULL), STOKER_OK);
-    cr_assert_eq(stoker_trainer_load(other, path, NULL, NULL, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_save(trainer, path, NULL, 0, NULL), STOKER_OK);
+    cr_assert_eq(stoker_trainer_load(other, path, NULL, 0, NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(other, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(stoker_trainer_step(trainer, fill(&data), NULL), STOKER_OK);
     cr_assert_eq(memcmp(trainer->stage[0]->arenas.parameters, other->stage[0]->arenas.parameters,

@@ -4,8 +4,8 @@
  *                                event           event                 event
  *   second stream                   └─ sum of slice 0 ─┴─ sum of slice 1 ─ ┘
  *
- * All sums are queued on the second stream, in one order on all ranks; events tie it to the first, also while both are
- * captured. The device must be current. */
+ * All sums are queued on the second stream, in one order on all ranks; events tie it to the
+ * first, also while both are captured. The device must be current. */
 #ifndef STK_TRAINER_BACKEND_CUDA_RANKS_H
 #define STK_TRAINER_BACKEND_CUDA_RANKS_H
 
@@ -21,8 +21,8 @@ struct stk_cuda_ranks {
     /* On the device. `statistics` is as the arena of statistics. */
     uint64_t statistic_floats;
     const float *statistics; /* the arena, of the pass under way */
-    /* The statistics of this rank's batch, and [ranks][statistic_floats] of all; with sync_batch_norm `found` is what the
-     * running statistics were when the pass began. */
+    /* The statistics of this rank's batch, and [ranks][statistic_floats] of all; with
+     * sync_batch_norm `found` is what the running statistics were when the pass began. */
     float *found, *gathered;
     float *momenta; /* one for each statistic */
     double *sums_of_layer;
@@ -33,8 +33,8 @@ int stk_cuda_ranks_join(struct stk_backend *backend, struct stk_device_sums *sum
                         const stoker_model *model, bool sync_batch_norm, stoker_error *error);
 void stk_cuda_ranks_close(struct stk_backend *backend); /* after a drain */
 
-/* Queue the sum over all ranks of what the stream has computed so far. The results are there for what is queued after
- * stk_cuda_ranks_wait(). */
+/* Queue the sum over all ranks of what the stream has computed so far. The results are there for
+ * what is queued after stk_cuda_ranks_wait(). */
 int stk_cuda_ranks_sum(struct stk_backend *backend, void *numbers, uint64_t count,
                        stoker_dtype dtype, stoker_error *error);
 int stk_cuda_ranks_wait(struct stk_backend *backend, stoker_error *error);
