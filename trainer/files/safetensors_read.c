@@ -58,12 +58,6 @@ static struct stk_place at(const char *path, uint64_t offset)
     return place;
 }
 
-static int refuse(const struct reading *r, int code, uint64_t offset, const char *what)
-{
-    const struct stk_place place = at(r->path, offset);
-    return stk_error_set(r->error, code, STOKER_STAGE_READ, &place, "%s", what);
-}
-
 /* ---- the header ----------------------------------------------------------------- */
 
 static bool refuse_limit(struct reading *r, const char *why)
@@ -241,7 +235,8 @@ static int take_lists(struct reading *r, struct stk_safetensors *out)
     const size_t tensor_bytes = r->tensor_capacity * sizeof(r->tensors[0]);
     out->lists = stk_calloc(1, tensor_bytes + r->note_capacity * sizeof(r->notes[0]) + 1);
     if (out->lists == NULL)
-        return refuse(r, STOKER_ENOMEM, STOKER_NO_OFFSET, "the list of tensors");
+        return stk_refuse_file(r->error, STOKER_ENOMEM, r->path, STOKER_NO_OFFSET,
+                               "the list of tensors");
     r->tensors = out->lists;
     r->notes = (struct stk_note *)(void *)((uint8_t *)out->lists + tensor_bytes);
     return STOKER_OK;
@@ -285,7 +280,8 @@ static int check_cover(struct reading *r)
         end = begin + r->tensors[i].bytes;
     }
     if (end < r->size)
-        return refuse(r, STOKER_EOVERSIZE, end, "bytes that belong to no tensor");
+        return stk_refuse_file(r->error, STOKER_EOVERSIZE, r->path, end,
+                               "bytes that belong to no tensor");
     return STOKER_OK;
 }
 
@@ -301,13 +297,13 @@ static int check_names(struct reading *r)
     qsort(r->notes, r->note_count, sizeof(r->notes[0]), by_key);
     for (uint32_t i = 1; i < r->note_count; i++)
         if (strcmp(r->notes[i - 1].key, r->notes[i].key) == 0)
-            return refuse(r, STOKER_EFORMAT, STK_LENGTH_BYTES,
-                          "a key of __metadata__ is there twice");
+            return stk_refuse_file(r->error, STOKER_EFORMAT, r->path, STK_LENGTH_BYTES,
+                                   "a key of __metadata__ is there twice");
     /* A damaged key must not disable the checksum. */
     for (uint32_t i = 0; i < r->note_count && !r->has_crc; i++)
         if (strncmp(r->notes[i].key, STK_OWN_KEYS, strlen(STK_OWN_KEYS)) == 0)
-            return refuse(r, STOKER_EFORMAT, STK_LENGTH_BYTES,
-                          "keys of ours, but the checksum is not at its place");
+            return stk_refuse_file(r->error, STOKER_EFORMAT, r->path, STK_LENGTH_BYTES,
+                                   "keys of ours, but the checksum is not at its place");
     return STOKER_OK;
 }
 
@@ -319,11 +315,13 @@ static int check_length(struct reading *r)
     assert(r->bytes != NULL);
     const uint64_t header_bytes = stk_load_le64(r->bytes);
     if (header_bytes > STK_SAFETENSORS_HEADER_MAX)
-        return refuse(r, STOKER_ELIMIT, 0, "a header of more than 100 MB, or another format");
+        return stk_refuse_file(r->error, STOKER_ELIMIT, r->path, 0,
+                               "a header of more than 100 MB, or another format");
     if (header_bytes > r->size - STK_LENGTH_BYTES)
-        return refuse(r, STOKER_ETRUNCATED, r->size, "the file ends inside its header");
+        return stk_refuse_file(r->error, STOKER_ETRUNCATED, r->path, r->size,
+                               "the file ends inside its header");
     if (header_bytes < 2)
-        return refuse(r, STOKER_EFORMAT, 0, "an empty header");
+        return stk_refuse_file(r->error, STOKER_EFORMAT, r->path, 0, "an empty header");
     r->data_at = STK_LENGTH_BYTES + header_bytes;
     return STOKER_OK;
 }
@@ -351,12 +349,14 @@ static int parse_header(struct reading *r, struct stk_safetensors *out)
                                  .size = r->data_at - STK_LENGTH_BYTES };
     r->code = STOKER_EFORMAT;
     if (r->json.text[0] != '{')
-        return refuse(r, STOKER_EFORMAT, STK_LENGTH_BYTES, "the header does not begin with '{'");
+        return stk_refuse_file(r->error, STOKER_EFORMAT, r->path, STK_LENGTH_BYTES,
+                               "the header does not begin with '{'");
     int rc = take_lists(r, out);
     if (rc != STOKER_OK)
         return rc;
     if (!parse_entries(r))
-        return refuse(r, r->code, STK_LENGTH_BYTES + r->json.at, r->json.why);
+        return stk_refuse_file(r->error, r->code, r->path, STK_LENGTH_BYTES + r->json.at, "%s",
+                               r->json.why);
     rc = check_cover(r);
     if (rc == STOKER_OK)
         rc = check_names(r);
@@ -386,10 +386,11 @@ static int check_sum(const struct reading *r)
 static int take_memory(struct reading *r, struct stk_safetensors *out)
 {
     if (r->size < STK_LENGTH_BYTES)
-        return refuse(r, STOKER_ETRUNCATED, r->size,
-                      "the file ends inside the length of its header");
+        return stk_refuse_file(r->error, STOKER_ETRUNCATED, r->path, r->size,
+                               "the file ends inside the length of its header");
     if (stk_region_map(&out->memory, r->size) != 0)
-        return refuse(r, STOKER_ENOMEM, STOKER_NO_OFFSET, "the bytes of the file");
+        return stk_refuse_file(r->error, STOKER_ENOMEM, r->path, STOKER_NO_OFFSET,
+                               "the bytes of the file");
     r->bytes = out->memory.base;
     out->size = r->size;
     return STOKER_OK;
@@ -412,7 +413,8 @@ static int read_all(struct reading *r, struct stk_safetensors *out, int fd)
     if (rc == STOKER_OK)
         rc = parse_header(r, out);
     if (rc == STOKER_OK && r->size > UNASKED_BYTES && r->size > stk_memory_available())
-        rc = refuse(r, STOKER_ELIMIT, STOKER_NO_OFFSET, "the file is larger than the memory");
+        rc = stk_refuse_file(r->error, STOKER_ELIMIT, r->path, STOKER_NO_OFFSET,
+                             "the file is larger than the memory");
     if (rc == STOKER_OK)
         rc = read_part(r, fd, r->data_at, r->size);
     return rc == STOKER_OK ? check_sum(r) : rc;
@@ -438,7 +440,8 @@ static int open_file(struct reading *r, int *fd)
     if (S_ISDIR(status.st_mode))
         return system_failure(r, EISDIR, "open");
     if (!S_ISREG(status.st_mode))
-        return refuse(r, STOKER_ENOTSUP, STOKER_NO_OFFSET, "not a regular file");
+        return stk_refuse_file(r->error, STOKER_ENOTSUP, r->path, STOKER_NO_OFFSET,
+                               "not a regular file");
     r->size = (uint64_t)status.st_size;
     return STOKER_OK;
 }

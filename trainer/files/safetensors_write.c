@@ -39,29 +39,24 @@ static const char *twice(const char **names, uint32_t count)
     return NULL;
 }
 
-static int refuse(const char *path, stoker_error *error, int code, const char *what,
-                  const char *name)
-{
-    struct stk_place place = STK_NOWHERE;
-    place.path = path;
-    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &place, "%s \"%.64s\"", what, name);
-}
-
 static int check_each(const char *path, const struct stk_tensor_set *set, stoker_error *error)
 {
     for (uint32_t i = 0; i < set->tensor_count; i++) {
         const struct stk_named_tensor *tensor = &set->tensors[i];
         if (!stk_is_utf8(tensor->name) || strcmp(tensor->name, STK_METADATA_NAME) == 0)
-            return refuse(path, error, STOKER_EINVAL, "the name of a tensor,", tensor->name);
+            return stk_refuse_file(error, STOKER_EINVAL, path, STOKER_NO_OFFSET,
+                                   "the name of a tensor, \"%.64s\"", tensor->name);
         if ((unsigned)tensor->dtype >= STK_FILE_DTYPE_COUNT || tensor->rank > STK_TENSOR_RANK_MAX ||
             stk_tensor_bytes(tensor) == UINT64_MAX)
-            return refuse(path, error, STOKER_EINVAL, "type or shape of tensor", tensor->name);
+            return stk_refuse_file(error, STOKER_EINVAL, path, STOKER_NO_OFFSET,
+                                   "type or shape of tensor \"%.64s\"", tensor->name);
     }
     for (uint32_t i = 0; i < set->note_count; i++) {
         const struct stk_note *note = &set->notes[i];
         if (!stk_is_utf8(note->key) || !stk_is_utf8(note->value) ||
             strcmp(note->key, STK_CHECKSUM_KEY) == 0 || strcmp(note->key, STK_FORMAT_KEY) == 0)
-            return refuse(path, error, STOKER_EINVAL, "the note", note->key);
+            return stk_refuse_file(error, STOKER_EINVAL, path, STOKER_NO_OFFSET,
+                                   "the note \"%.64s\"", note->key);
     }
     return STOKER_OK;
 }
@@ -69,14 +64,15 @@ static int check_each(const char *path, const struct stk_tensor_set *set, stoker
 static int check_set(const char *path, const struct stk_tensor_set *set, stoker_error *error)
 {
     if (set->tensor_count > STK_TENSORS_MAX || set->note_count > STK_NOTES_MAX - 2)
-        return refuse(path, error, STOKER_ELIMIT, "too many tensors or notes in", path);
+        return stk_refuse_file(error, STOKER_ELIMIT, path, STOKER_NO_OFFSET,
+                               "too many tensors or notes");
     int rc = check_each(path, set, error);
     if (rc != STOKER_OK)
         return rc;
     const uint32_t most = set->tensor_count > set->note_count ? set->tensor_count : set->note_count;
     const char **names = stk_calloc(most + 1U, sizeof(names[0]));
     if (names == NULL)
-        return refuse(path, error, STOKER_ENOMEM, "the names of", path);
+        return stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET, "the list of names");
     for (uint32_t i = 0; i < set->tensor_count; i++)
         names[i] = set->tensors[i].name;
     const char *found = twice(names, set->tensor_count);
@@ -86,7 +82,8 @@ static int check_set(const char *path, const struct stk_tensor_set *set, stoker_
         found = twice(names, set->note_count);
     }
     if (found != NULL)
-        rc = refuse(path, error, STOKER_EINVAL, "there is twice", found);
+        rc = stk_refuse_file(error, STOKER_EINVAL, path, STOKER_NO_OFFSET,
+                             "there is twice \"%.64s\"", found);
     stk_free(names);
     return rc;
 }
@@ -194,10 +191,11 @@ static int make_header(struct text *header, const char *path, const struct stk_t
     put_header(header, set);
     const size_t bytes = header->used;
     if (bytes - STK_LENGTH_BYTES > STK_SAFETENSORS_HEADER_MAX || !fits(set))
-        return refuse(path, error, STOKER_ELIMIT, "too much for one file,", path);
+        return stk_refuse_file(error, STOKER_ELIMIT, path, STOKER_NO_OFFSET,
+                               "too much for one file");
     header->to = stk_calloc(1, bytes);
     if (header->to == NULL)
-        return refuse(path, error, STOKER_ENOMEM, "the header of", path);
+        return stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET, "the header");
     header->used = 0;
     put_header(header, set);
     assert(header->used == bytes);

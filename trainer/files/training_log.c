@@ -43,12 +43,6 @@ static double wall_time_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static int refuse(stoker_error *error, int code, const char *what)
-{
-    const struct stk_place nowhere = STK_NOWHERE;
-    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "%s", what);
-}
-
 static bool name_fits(const char *name)
 {
     const size_t length = name == NULL ? 0 : strlen(name);
@@ -60,10 +54,10 @@ static int copy_names(struct names *to, const char *const *names, uint32_t count
                       stoker_error *error)
 {
     if (count > STOKER_TRAINING_LOG_NAMES_MAX || (count > 0 && names == NULL))
-        return refuse(error, STOKER_EINVAL, "columns");
+        return stk_refuse_option(error, STOKER_EINVAL, "columns");
     for (uint32_t i = 0; i < count; i++) {
         if (!name_fits(names[i]))
-            return refuse(error, STOKER_EINVAL, "the name of a column");
+            return stk_refuse_option(error, STOKER_EINVAL, "the name of a column");
         memcpy(to->text[i], names[i], strlen(names[i]) + 1);
     }
     to->count = count;
@@ -73,7 +67,7 @@ static int copy_names(struct names *to, const char *const *names, uint32_t count
 static int copy_path(char to[PATH_BYTES], const char *path, stoker_error *error)
 {
     if (path != NULL && strlen(path) >= PATH_BYTES)
-        return refuse(error, STOKER_EINVAL, "the path is too long");
+        return stk_refuse_option(error, STOKER_EINVAL, "the path is too long");
     if (path != NULL)
         memcpy(to, path, strlen(path) + 1);
     return STOKER_OK;
@@ -138,13 +132,14 @@ int stoker_training_log_open(stoker_training_log **out, const stoker_training_lo
     if (out == NULL || given == NULL ||
         !stk_struct_fits(given, STK_SIZE_UP_TO(stoker_training_log_options, first_step),
                          sizeof(*given)))
-        return refuse(error, STOKER_EINVAL,
-                      "the log: start from STOKER_TRAINING_LOG_OPTIONS_INIT; what lies beyond the "
-                      "struct of this version must be 0");
+        return stk_refuse_option(
+            error, STOKER_EINVAL,
+            "the log: start from STOKER_TRAINING_LOG_OPTIONS_INIT; what lies beyond the "
+            "struct of this version must be 0");
     stk_struct_read(&read, sizeof(read), given, given->struct_size);
     stoker_training_log *log = stk_calloc(1, sizeof(*log));
     if (log == NULL)
-        return refuse(error, STOKER_ENOMEM, "the log");
+        return stk_refuse_option(error, STOKER_ENOMEM, "the log");
     int rc = copy_options(log, options, error);
     if (rc == STOKER_OK)
         rc = open_files(log, options, error);

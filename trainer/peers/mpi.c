@@ -9,8 +9,6 @@
 #include "loader/base/library.h"
 #include "loader/base/memory.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 enum {
     GATHERED_BYTES = 1 << 20
 }; /* most in one gather, all ranks together; more if a word needs it */
@@ -24,15 +22,16 @@ int stk_mpi_load(const struct stk_mpi_functions **out, stoker_error *error)
     const char *why = "";
     void *const library = stk_library_open("STOKER_MPI", "libstoker_mpi.so", &why);
     if (library == NULL || !stk_library_fill(library, &row, 1, &found, &why))
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                             "several ranks need libstoker_mpi.so, which a build with MPI makes "
-                             "(STOKER_MPI names another file): %.200s",
-                             why);
+        return stk_refuse_option(
+            error, STOKER_ENOTSUP,
+            "several ranks need libstoker_mpi.so, which a build with MPI makes "
+            "(STOKER_MPI names another file): %.200s",
+            why);
     *out = found.get();
     if ((*out)->version != STK_MPI_TABLE_VERSION)
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                             "libstoker_mpi.so has interface %u, this library needs %d",
-                             (*out)->version, STK_MPI_TABLE_VERSION);
+        return stk_refuse_option(error, STOKER_ENOTSUP,
+                                 "libstoker_mpi.so has interface %u, this library needs %d",
+                                 (*out)->version, STK_MPI_TABLE_VERSION);
     return STOKER_OK;
 }
 
@@ -150,9 +149,9 @@ static int await_first(struct stk_mpi_peers *p, struct stk_mpi_request *request,
     if (code != 0)
         return stk_mpi_failed(p, code, "MPI_Test", error);
     return done ? STOKER_OK
-                : stk_error_set(error, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                                "only some of %u ranks created a trainer within %u ms",
-                                p->peers.world_size, p->options.timeout_ms);
+                : stk_refuse_option(error, STOKER_EPEER,
+                                    "only some of %u ranks created a trainer within %u ms",
+                                    p->peers.world_size, p->options.timeout_ms);
 }
 
 static int duplicate(struct stk_mpi_peers *p, struct stk_mpi_communicator **out,
@@ -185,16 +184,17 @@ static int start(struct stk_mpi_peers *p, uint32_t expected_size, stoker_error *
         return STOKER_OK;
     char library[STK_MPI_TEXT_BYTES];
     p->mpi->describe(library);
-    return stk_error_set(error, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                         "%u processes were started, but %s sees %u: start them with the mpirun of "
-                         "that library, or srun --mpi=pmix",
-                         expected_size, library, world_size);
+    return stk_refuse_option(
+        error, STOKER_EPEER,
+        "%u processes were started, but %s sees %u: start them with the mpirun of "
+        "that library, or srun --mpi=pmix",
+        expected_size, library, world_size);
 }
 
 static int no_memory(const struct stk_mpi_peers *p, stoker_error *error)
 {
-    return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                         "memory to talk to %u ranks", p->peers.world_size);
+    return stk_refuse_option(error, STOKER_ENOMEM, "memory to talk to %u ranks",
+                             p->peers.world_size);
 }
 
 static int take_notes(struct stk_mpi_peers *p, stoker_error *error)
@@ -257,7 +257,7 @@ int stk_mpi_join(struct stk_peers **out, const struct stk_mpi_functions *mpi,
 {
     struct stk_mpi_peers *const p = stk_calloc(1, sizeof(*p));
     if (p == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "peers");
+        return stk_refuse_option(error, STOKER_ENOMEM, "peers");
     p->peers.ops = &ops;
     p->mpi = mpi;
     p->options = *options;

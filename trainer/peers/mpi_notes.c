@@ -10,8 +10,6 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 enum {
     YIELDS = 2000,       /* turns of a wait before it sleeps */
     SLEEP_NS = 50000,    /* between two looks */
@@ -83,7 +81,7 @@ void stk_mpi_tell_failed(struct stk_peers *peers, int code, const char *text)
     stoker_error cause;
     if (p->broken)
         return;
-    (void)stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "%s", text);
+    (void)stk_refuse_option(&cause, STOKER_EPEER, "%s", text);
     (void)breaks(p, &cause, NULL);
     send_notes(p, STK_NOTE_FAILED, code, text);
     push_notes(p);
@@ -96,8 +94,7 @@ int stk_mpi_failed(struct stk_mpi_peers *p, int code, const char *what, stoker_e
     stoker_error cause;
     p->mpi->error_text(code, text);
     (void)snprintf(message, sizeof(message), "%s failed: %.150s", what, text);
-    (void)stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "rank %u: %s",
-                        p->peers.rank, message);
+    (void)stk_refuse_option(&cause, STOKER_EPEER, "rank %u: %s", p->peers.rank, message);
     if (p->broken || p->communicator == NULL)
         return breaks(p, &cause, error);
     const int rc = breaks(p, &cause, error);
@@ -163,8 +160,7 @@ static bool all_heard(const struct stk_mpi_peers *p)
 static int take_failure(struct stk_mpi_peers *p, const struct stk_note *note, stoker_error *error)
 {
     stoker_error cause;
-    (void)stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "rank %u: %s",
-                        note->from, note->text);
+    (void)stk_refuse_option(&cause, STOKER_EPEER, "rank %u: %s", note->from, note->text);
     return breaks(p, &cause, error);
 }
 
@@ -175,18 +171,19 @@ static int conclude(struct stk_mpi_peers *p, const char *what, bool late, uint32
     stoker_error cause;
     if (!all_heard(p)) {
         list_missing(p, missing, sizeof(missing));
-        (void)stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                            "%s did not come within %u ms (%s): stopped, slow or gone", missing,
-                            p->options.timeout_ms, what);
+        (void)stk_refuse_option(&cause, STOKER_EPEER,
+                                "%s did not come within %u ms (%s): stopped, slow or gone", missing,
+                                p->options.timeout_ms, what);
     } else if (late) {
-        (void)stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                            "rank %u gave up after %u ms, before this rank %u came (%s)", caller,
-                            p->options.timeout_ms, p->peers.rank, what);
+        (void)stk_refuse_option(&cause, STOKER_EPEER,
+                                "rank %u gave up after %u ms, before this rank %u came (%s)",
+                                caller, p->options.timeout_ms, p->peers.rank, what);
     } else {
-        (void)stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                            "every rank answers, but %s did not end within %u ms: the ranks wait "
-                            "for different things",
-                            what, p->options.timeout_ms);
+        (void)stk_refuse_option(
+            &cause, STOKER_EPEER,
+            "every rank answers, but %s did not end within %u ms: the ranks wait "
+            "for different things",
+            what, p->options.timeout_ms);
     }
     return breaks(p, &cause, error);
 }

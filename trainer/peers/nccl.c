@@ -11,8 +11,6 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 enum {
     YIELDS = 200,    /* turns of a wait before it sleeps */
     SLEEP_NS = 20000 /* between two looks */
@@ -82,8 +80,7 @@ static bool await_explanation(struct nccl *n, stoker_error *cause)
 static int fails(struct nccl *n, const char *text, stoker_error *error)
 {
     stoker_error cause;
-    (void)stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "rank %u: %s",
-                        n->sums.rank, text);
+    (void)stk_refuse_option(&cause, STOKER_EPEER, "rank %u: %s", n->sums.rank, text);
     const bool first = !n->broken;
     const int rc = breaks(n, &cause, error);
     if (first)
@@ -103,8 +100,8 @@ static int failed(struct nccl *n, int result, const char *what, stoker_error *er
     char text[STK_WORD_TEXT_BYTES];
     stoker_error cause = { .message = "" };
     if (n->sums.capturing && state_of(n) == STK_NCCL_SUCCESS)
-        return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere, "%s: %s", what,
-                             n->call.ncclGetErrorString(result));
+        return stk_refuse_option(error, STOKER_EDEVICE, "%s: %s", what,
+                                 n->call.ncclGetErrorString(result));
     const bool remote = result == STK_NCCL_REMOTE_ERROR || result == STK_NCCL_SYSTEM_ERROR;
     if (remote ? await_explanation(n, &cause) : hear(n, &cause))
         return breaks(n, &cause, error);
@@ -213,8 +210,8 @@ static int agree_capture(struct stk_device_sums *sums, bool captured, bool *all_
         const bool first = *all_captured && all[r].number[0] == 0;
         *all_captured = *all_captured && all[r].number[0] == 1;
         if (first && captured)
-            (void)stk_error_set(why, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
-                                "rank %u: %.*s", r, STK_WORD_TEXT_BYTES - 1, all[r].text);
+            (void)stk_refuse_option(why, STOKER_EDEVICE, "rank %u: %.*s", r,
+                                    STK_WORD_TEXT_BYTES - 1, all[r].text);
     }
     return STOKER_OK;
 }
@@ -254,15 +251,14 @@ static int compare(const struct stk_word *all, uint32_t ranks, stoker_error *err
     for (uint32_t r = 1; r < ranks; r++) {
         for (uint32_t other = 0; other < r; other++)
             if (same_device(&all[r], &all[other]))
-                return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                                     "ranks %u and %u have one GPU (cuda:%u and cuda:%u): start at "
-                                     "most as many ranks on a node as it has GPUs",
-                                     other, r, (unsigned)all[other].number[2],
-                                     (unsigned)all[r].number[2]);
+                return stk_refuse_option(
+                    error, STOKER_EINVAL,
+                    "ranks %u and %u have one GPU (cuda:%u and cuda:%u): start at "
+                    "most as many ranks on a node as it has GPUs",
+                    other, r, (unsigned)all[other].number[2], (unsigned)all[r].number[2]);
         if (all[r].number[3] != all[0].number[3])
-            return stk_error_set(error, STOKER_EMISMATCH, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "rank %u has NCCL %u, rank 0 has %u", r,
-                                 (unsigned)all[r].number[3], (unsigned)all[0].number[3]);
+            return stk_refuse_option(error, STOKER_EMISMATCH, "rank %u has NCCL %u, rank 0 has %u",
+                                     r, (unsigned)all[r].number[3], (unsigned)all[0].number[3]);
     }
     return STOKER_OK;
 }
@@ -276,9 +272,8 @@ static int make_id(struct nccl *n, struct stk_nccl_id *id, stoker_error *error)
     if (result == STK_NCCL_SUCCESS)
         return STOKER_OK;
     const char *const last = n->call.ncclGetLastError(NULL);
-    return stk_error_set(error, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                         "ncclGetUniqueId failed: %.60s: %.90s", n->call.ncclGetErrorString(result),
-                         last == NULL ? "" : last);
+    return stk_refuse_option(error, STOKER_EPEER, "ncclGetUniqueId failed: %.60s: %.90s",
+                             n->call.ncclGetErrorString(result), last == NULL ? "" : last);
 }
 
 static int start(struct nccl *n, const struct stk_nccl_id *id, stoker_error *error)
@@ -328,7 +323,7 @@ int stk_nccl_join(struct stk_device_sums **out, struct stk_peers *words,
     struct nccl none = { .words = words };
     struct nccl *const n = made == NULL ? &none : made;
     if (made == NULL && rc == STOKER_OK)
-        rc = stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "NCCL");
+        rc = stk_refuse_option(error, STOKER_ENOMEM, "NCCL");
     n->sums =
         (struct stk_device_sums){ .ops = &ops, .rank = words->rank, .ranks = words->world_size };
     n->words = words;

@@ -6,14 +6,13 @@
 #include "loader/base/error.h"
 #include "loader/base/library.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 static int missing(const char *why, stoker_error *error)
 {
-    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                         "several ranks on GPUs need NCCL 2.14 or later, libnccl.so.2 (STOKER_NCCL "
-                         "names another file): %.200s",
-                         why);
+    return stk_refuse_option(
+        error, STOKER_ENOTSUP,
+        "several ranks on GPUs need NCCL 2.14 or later, libnccl.so.2 (STOKER_NCCL "
+        "names another file): %.200s",
+        why);
 }
 
 /* 2.10 and later: 21403 is 2.14.3; before: 2708 is 2.7.8. */
@@ -21,10 +20,11 @@ static int too_old(int version, stoker_error *error)
 {
     const int major = version >= 10000 ? version / 10000 : version / 1000;
     const int minor = version >= 10000 ? version / 100 % 100 : version / 100 % 10;
-    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &nowhere,
-                         "several ranks on GPUs need NCCL 2.14 or later, libnccl.so.2 is %d.%d.%d "
-                         "(STOKER_NCCL names another file)",
-                         major, minor, version % 100);
+    return stk_refuse_option(
+        error, STOKER_ENOTSUP,
+        "several ranks on GPUs need NCCL 2.14 or later, libnccl.so.2 is %d.%d.%d "
+        "(STOKER_NCCL names another file)",
+        major, minor, version % 100);
 }
 
 int stk_nccl_load(struct stk_nccl_functions *out, stoker_error *error)

@@ -183,10 +183,9 @@ static int visit(const struct rendezvous *r, struct stk_word *verdict, stoker_er
         if (answered)
             return STOKER_OK;
         if (fd >= 0)
-            (void)stk_error_set(error, STOKER_EPEER, STOKER_STAGE_OPTIONS,
-                                &(struct stk_place)STK_NOWHERE,
-                                "rank 0 at %s port %s did not answer within %u ms", r->host,
-                                r->port, r->timeout_ms);
+            (void)stk_refuse_option(error, STOKER_EPEER,
+                                    "rank 0 at %s port %s did not answer within %u ms", r->host,
+                                    r->port, r->timeout_ms);
         if (stk_now_ns() >= r->end_ns)
             return STOKER_EPEER;
         (void)usleep(RETRY_US);
@@ -209,8 +208,8 @@ static int read_variables(struct rendezvous *r, bool one_node, stoker_error *err
         *ours != '\0' ? strtoul(ours, NULL, 10) : strtoul(text_of("MASTER_PORT"), NULL, 10) + 1;
     if ((*host == '\0' && !one_node) || strlen(host) >= sizeof(r->host) || port < 2 ||
         port > UINT16_MAX)
-        return stk_error_set(
-            error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
+        return stk_refuse_option(
+            error, STOKER_EINVAL,
             "rank %u of %u looks for rank 0: expected its host in MASTER_ADDR (\"%s\") and a port "
             "in STOKER_PORT (\"%s\") or MASTER_PORT (\"%s\")",
             r->mine.rank, r->mine.world_size, host, ours, text_of("MASTER_PORT"));
@@ -239,14 +238,12 @@ int stk_nccl_rendezvous(const stoker_ranks *ranks, uint32_t timeout_ms, const st
         return rc;
     r.files = stk_calloc(world_size, sizeof(*r.files));
     if (r.files == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "meeting %u ranks", world_size);
+        return stk_refuse_option(error, STOKER_ENOMEM, "meeting %u ranks", world_size);
     memset(r.files, -1, world_size * sizeof(*r.files));
     rc = ranks->rank == 0 ? gather(&r, &verdict, &cause) : visit(&r, &verdict, &cause);
     stk_free(r.files);
     if (rc == STOKER_OK && verdict.code != STOKER_OK)
-        rc = stk_error_set(&cause, STOKER_EPEER, STOKER_STAGE_OPTIONS,
-                           &(struct stk_place)STK_NOWHERE, "%.*s", TEXT_BYTES - 1, verdict.text);
+        rc = stk_refuse_option(&cause, STOKER_EPEER, "%.*s", TEXT_BYTES - 1, verdict.text);
     if (rc != STOKER_OK && error != NULL)
         *error = cause;
     return rc;

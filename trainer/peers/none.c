@@ -63,8 +63,7 @@ int stk_peers_alone(struct stk_peers **out, stoker_error *error)
 {
     struct stk_peers *const peers = stk_calloc(1, sizeof(*peers));
     if (peers == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "peers");
+        return stk_refuse_option(error, STOKER_ENOMEM, "peers");
     *peers = (struct stk_peers){ .ops = &ops, .world_size = 1, .gather_bytes_max = SIZE_MAX };
     *out = peers;
     return STOKER_OK;

@@ -6,8 +6,6 @@
 
 #include "loader/base/error.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 static const char *const purposes[STK_MEETINGS] = {
     [STK_MEET_CREATE] = "create a trainer",
     [STK_MEET_COMPARE] = "compare loaders",
@@ -71,16 +69,16 @@ static int tell(const struct stk_peers *peers, const struct stk_word *all, uint3
 {
     const struct stk_word *const word = &all[odd];
     if (word->code == STOKER_OK && word->meeting == STK_MEET_LEAVE)
-        return stk_error_set(error, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                             "rank %u has ended, while rank %u wanted to %s", odd, peers->rank,
-                             purpose(all[peers->rank].meeting));
+        return stk_refuse_option(error, STOKER_EPEER,
+                                 "rank %u has ended, while rank %u wanted to %s", odd, peers->rank,
+                                 purpose(all[peers->rank].meeting));
     if (word->code == STOKER_OK)
-        return stk_error_set(
-            error, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
+        return stk_refuse_option(
+            error, STOKER_EPEER,
             "rank %u came to %s, rank 0 to %s: every rank must make the same calls", odd,
             purpose(word->meeting), purpose(all[0].meeting));
-    return stk_error_set(error, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "rank %u: %.*s", odd,
-                         STK_WORD_TEXT_BYTES - 1, word->text);
+    return stk_refuse_option(error, STOKER_EPEER, "rank %u: %.*s", odd, STK_WORD_TEXT_BYTES - 1,
+                             word->text);
 }
 
 int stk_peers_agree(struct stk_peers *peers, const struct stk_word *mine,

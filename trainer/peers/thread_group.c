@@ -8,8 +8,6 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 enum {
     GATHERED_BYTES = 1 << 20
 }; /* most in one gather, all ranks together; more if a word needs it */
@@ -77,8 +75,7 @@ int stk_group_create(struct stoker_peer_group **out, uint32_t world_size, stoker
     struct stoker_peer_group *const group =
         stk_calloc(1, sizeof(*group) + world_size * sizeof(group->joins[0]));
     if (group == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "a group of %u ranks", world_size);
+        return stk_refuse_option(error, STOKER_ENOMEM, "a group of %u ranks", world_size);
     group->world_size = world_size;
     (void)pthread_mutex_init(&group->lock, NULL);
     *out = group;
@@ -143,7 +140,7 @@ static int refuse_twin(struct stk_circle *circle, uint32_t rank, stoker_error *e
     (void)pthread_mutex_lock(&circle->lock);
     stk_circle_break(circle, rank, text);
     (void)pthread_mutex_unlock(&circle->lock);
-    return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere, "%s", text);
+    return stk_refuse_option(error, STOKER_EINVAL, "%s", text);
 }
 
 int stk_group_join(struct stoker_peer_group *group, uint32_t rank, struct stk_circle **out,
@@ -156,8 +153,7 @@ int stk_group_join(struct stoker_peer_group *group, uint32_t rank, struct stk_ci
     int rc = twin != NULL ? refuse_twin(twin, rank, error) : STOKER_OK;
     (void)pthread_mutex_unlock(&group->lock);
     if (twin == NULL && circle == NULL)
-        rc = stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                           "memory to meet %u ranks", group->world_size);
+        rc = stk_refuse_option(error, STOKER_ENOMEM, "memory to meet %u ranks", group->world_size);
     if (rc == STOKER_OK)
         *out = circle;
     return rc;

@@ -15,8 +15,6 @@
 #include "loader/base/memory.h"
 #include "loader/base/thread.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 enum {
     SPINS = 4000,     /* some tens of microseconds: less than to sleep and wake */
     NAMED_MAX = 8,    /* ranks in a message */
@@ -75,17 +73,16 @@ static void describe(struct thread_peers *p, const char *what)
     char missing[160];
     stoker_error *const cause = &p->cause;
     if (!c->timed_out) {
-        (void)stk_error_set(cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "rank %u: %s",
-                            c->from, c->text);
+        (void)stk_refuse_option(cause, STOKER_EPEER, "rank %u: %s", c->from, c->text);
     } else if (c->rank[p->peers.rank].missing) {
-        (void)stk_error_set(cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                            "rank %u gave up after %u ms, before this rank %u came (%s)", c->from,
-                            c->timeout_ms, p->peers.rank, what);
+        (void)stk_refuse_option(cause, STOKER_EPEER,
+                                "rank %u gave up after %u ms, before this rank %u came (%s)",
+                                c->from, c->timeout_ms, p->peers.rank, what);
     } else {
         list_missing(c, missing, sizeof(missing));
-        (void)stk_error_set(cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere,
-                            "%s did not come within %u ms (%s): stopped, slow or gone", missing,
-                            c->timeout_ms, c->text);
+        (void)stk_refuse_option(cause, STOKER_EPEER,
+                                "%s did not come within %u ms (%s): stopped, slow or gone", missing,
+                                c->timeout_ms, c->text);
     }
 }
 
@@ -112,7 +109,7 @@ static void tell_failed(struct stk_peers *peers, int code, const char *text)
     if (p->failed)
         return;
     p->failed = true;
-    (void)stk_error_set(&p->cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "%s", text);
+    (void)stk_refuse_option(&p->cause, STOKER_EPEER, "%s", text);
     (void)pthread_mutex_lock(&p->circle->lock);
     stk_circle_break(p->circle, peers->rank, text);
     (void)pthread_mutex_unlock(&p->circle->lock);
@@ -389,7 +386,7 @@ int stk_threads_join(struct stk_peers **out, const struct stk_peers_options *opt
     struct stoker_peer_group *const group = options->group;
     struct thread_peers *const p = stk_calloc(1, sizeof(*p));
     if (p == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "peers");
+        return stk_refuse_option(error, STOKER_ENOMEM, "peers");
     const int rc = stk_group_join(group, options->group_rank, &p->circle, error);
     if (rc != STOKER_OK) {
         stk_free(p);

@@ -4,8 +4,6 @@
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* ---- joining --------------------------------------------------------------------- */
 
 static int make_streams(struct stk_backend *backend, struct stk_cuda_ranks *ranks,
@@ -41,7 +39,7 @@ static int fill_momenta(struct stk_backend *backend, const stoker_model *model, 
     const uint64_t bytes = model->statistic_floats * sizeof(float);
     float *const momenta = stk_calloc(model->statistic_floats, sizeof(*momenta));
     if (momenta == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "statistics");
+        return stk_refuse_option(error, STOKER_ENOMEM, "statistics");
     for (uint32_t i = 0; i < model->statistic_count; i++) {
         const struct stk_parameter *const statistic = &model->statistics[i];
         for (uint64_t at = 0; at < statistic->elements; at++)
@@ -82,7 +80,7 @@ int stk_cuda_ranks_join(struct stk_backend *backend, struct stk_device_sums *sum
     int before;
     struct stk_cuda_ranks *const ranks = stk_calloc(1, sizeof(*ranks));
     if (ranks == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere, "ranks");
+        return stk_refuse_option(error, STOKER_ENOMEM, "ranks");
     ranks->sync_batch_norm = sync_batch_norm;
     backend->ranks = ranks;
     backend->sums = sums;

@@ -13,8 +13,6 @@
 #include "trainer/peers/nccl.h"
 #include "trainer/peers/nccl_rendezvous.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 enum { FAREWELL_MS = 1000, LOOK_NS = 100000 };
 
 struct words {
@@ -78,9 +76,8 @@ static void failed(struct stk_peers *peers, int code, const char *text)
     if (w->broken)
         return;
     w->broken = true;
-    (void)stk_error_set(&w->cause, STOKER_EPEER, STOKER_STAGE_OPTIONS, &nowhere, "rank %u: %s",
-                        peers->rank, text);
-    (void)snprintf(word.text, sizeof(word.text), "%s", text);
+    (void)stk_refuse_option(&w->cause, STOKER_EPEER, "rank %u: %s", peers->rank, text);
+    (void)snprintf(word.text, sizeof(word.text), "%.*s", STK_WORD_TEXT_BYTES - 1, text);
     w->says_farewell = w->sums != NULL && exchange(w, &word, false, NULL) == STOKER_OK;
 }
 
@@ -217,8 +214,8 @@ int stk_cuda_words_join(struct stk_peers **out, const stoker_ranks *ranks, uint3
     if (w == NULL || met == NULL) {
         stk_free(w);
         stk_free(met);
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "memory to talk to %u ranks", ranks->world_size);
+        return stk_refuse_option(error, STOKER_ENOMEM, "memory to talk to %u ranks",
+                                 ranks->world_size);
     }
     w->peers = (struct stk_peers){ .ops = &ops,
                                    .rank = ranks->rank,
