@@ -31,12 +31,9 @@ static size_t stride_of(const stoker_loader *loader, stoker_cache kind)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
     const struct stk_field_plan *plan = &pipeline->field_plan;
-    const bool encoded = kind == STOKER_CACHE_ENCODED;
-    if (plan->several)
-        return encoded
-                   ? (pipeline->encoded_bytes_max > 0 ? plan->part_bytes : 0) * pipeline->part_count
-                   : plan->record_bytes;
-    return encoded ? pipeline->encoded_bytes_max : stk_cache_choice_row_bytes(loader);
+    if (kind != STOKER_CACHE_ENCODED)
+        return plan->record_bytes;
+    return pipeline->encoded_bytes_max > 0 ? plan->part_bytes * pipeline->part_count : 0;
 }
 
 /* A cache of this kind for all samples. */
@@ -55,7 +52,8 @@ static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cac
         .stride_bytes = stride_of(loader, kind),
         .block_rows = block_rows,
         .whole_places = pipeline->dataset->info.dense,
-        .has_gaps = pipeline->field_plan.several,
+        .has_gaps = kind == STOKER_CACHE_ENCODED ? pipeline->part_count > 1
+                                                 : pipeline->field_plan.record_has_gaps,
     };
 }
 

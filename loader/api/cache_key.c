@@ -41,8 +41,8 @@ static void add_rows(struct stk_identity *identity, const stoker_loader *loader,
     stk_identity_add(identity,
                      resized ? (uint64_t)framing->resize_height << 32 | framing->resize_width : 0);
     stk_identity_add(identity, resized ? (uint64_t)loader->options.transform.decode_scale : 0);
-    stk_identity_add(identity, plan->several ? plan->part_bytes : 0);
-    for (uint32_t i = 0; plan->several && i < pipeline->dataset->info.field_count; i++)
+    stk_identity_add(identity, plan->part_bytes);
+    for (uint32_t i = 0; i < pipeline->dataset->info.field_count; i++)
         stk_identity_add(identity, plan->record_at[i]);
 }
 

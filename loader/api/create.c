@@ -58,23 +58,24 @@ static enum stk_source source_of(const stoker_extent *extent)
 }
 
 /* For choices that only affect speed, sample 0 represents all samples, and the slowest of its parts the sample. */
-static int look_at_samples(stoker_loader *loader, stoker_error *error)
+static int look_at_samples(stoker_loader *loader, struct stk_part_facts *each, stoker_error *error)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
     const stoker_dataset_info *info = &dataset->info;
     struct stk_pipeline_facts *facts = &loader->facts;
     stoker_part parts[STOKER_FIELDS_MAX];
     int rc = stoker_dataset_locate(dataset, 0, parts, error);
-    facts->several = stk_dataset_has_several(dataset);
     facts->source = STK_SOURCE_MEMORY;
-    facts->bytes_are_rows = true;
     for (uint32_t i = 0; rc == 0 && i < info->part_count; i++) {
         const stoker_codec *codec = parts[i].codec;
-        const enum stk_source source = source_of(&parts[i].extent);
-        if (facts->source == STK_SOURCE_MEMORY || source == STK_SOURCE_FILES)
-            facts->source = source;
+        each[i] = (struct stk_part_facts){
+            .source = source_of(&parts[i].extent),
+            .has_codec = codec != NULL,
+            .bytes_are_row = codec == NULL || codec->bytes_are_row,
+        };
+        if (facts->source == STK_SOURCE_MEMORY || each[i].source == STK_SOURCE_FILES)
+            facts->source = each[i].source;
         facts->has_codec = facts->has_codec || codec != NULL;
-        facts->bytes_are_rows = facts->bytes_are_rows && (codec == NULL || codec->bytes_are_row);
         facts->decodes_runs = info->part_count == 1 && stk_codecs_can_decode_run(codec);
         rc = check_stamps(dataset, &parts[i], error);
     }
@@ -91,15 +92,28 @@ static int look_at_samples(stoker_loader *loader, stoker_error *error)
 }
 
 /* drawn: what is done to images, on whichever side of the bus; NULL = nothing. Masks take it on the host. */
-static int plan_fields(stoker_loader *loader, const struct stk_framing *drawn)
+static int plan_fields(stoker_loader *loader, const struct stk_part_facts *parts,
+                       const struct stk_framing *drawn)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
+    struct stk_field_plan *plan = &pipeline->field_plan;
+    const struct stk_field_plan_options options = {
+        .dataset = pipeline->dataset,
+        .sizes = loader->outputs.sizes,
+        .outputs = loader->outputs.each,
+        .parts = parts,
+        .first_is_copied = loader->facts.copies && !loader->facts.transforms,
+        .cached_bytes = stk_cache_choice_row_bytes(loader),
+        .framing = drawn,
+    };
     pipeline->part_count = pipeline->dataset->info.part_count;
-    const int rc =
-        stk_field_plan_init(&pipeline->field_plan, pipeline->dataset, loader->outputs.sizes,
-                            loader->outputs.each, stk_cache_choice_row_bytes(loader), drawn);
-    pipeline->field_plan.masks_differ =
-        pipeline->field_plan.masks != NULL && loader->facts.any_size;
+    const int rc = stk_field_plan_init(plan, &options);
+    plan->masks_differ = plan->masks != NULL && loader->facts.any_size;
+    if (pipeline->dataset->ops->make != NULL)
+        loader->facts.route = STK_ROUTE_READ_DECODE;
+    for (uint32_t i = 0; rc == 0 && i < pipeline->part_count; i++)
+        if (plan->parts[i].route > loader->facts.route)
+            loader->facts.route = plan->parts[i].route;
     return rc;
 }
 
@@ -385,10 +399,11 @@ static int make_pipeline(stoker_loader *loader, struct stk_kept_cache *kept, sto
     loader->pipeline.finish = &loader->outputs.finish;
     if (rc == 0)
         rc = make_mixing(loader, error);
+    struct stk_part_facts parts[STOKER_FIELDS_MAX];
     if (rc == 0)
-        rc = look_at_samples(loader, error);
+        rc = look_at_samples(loader, parts, error);
     if (rc == 0)
-        rc = plan_fields(loader, transforms ? &drawn : NULL);
+        rc = plan_fields(loader, parts, transforms ? &drawn : NULL);
     if (rc == 0)
         rc = stk_decode_choice_make(loader, &framing, error);
     if (rc == 0)

@@ -413,6 +413,15 @@ static int keep_rows(stoker_loader *loader, const struct division *division)
     return 0;
 }
 
+/* Returns true if a field beside field 0 has a part: it would be kept, too. */
+static bool has_parts_beside(const stoker_dataset *dataset)
+{
+    for (uint32_t i = 1; i < dataset->info.field_count; i++)
+        if (dataset->fields[i].info.part != STOKER_NO_PART)
+            return true;
+    return false;
+}
+
 /* Returns true if the rows cannot be kept, whatever they look like: cache_reason is set. */
 static bool keeps_nothing(stoker_loader *loader, const struct stk_framing *framing)
 {
@@ -424,7 +433,7 @@ static bool keeps_nothing(stoker_loader *loader, const struct stk_framing *frami
         why = "hooks work on finished rows, on the host";
     else if (dataset->info.part_count == 0)
         why = "samples have no parts: values() or make() fills them each time";
-    else if (stk_mixing_wanted(&loader->options.mixing) && stk_dataset_has_several(dataset))
+    else if (stk_mixing_wanted(&loader->options.mixing) && has_parts_beside(dataset))
         why = "mixing takes labels and masks on the host";
     else if (loader->facts.transforms && has_masks(loader) && is_random(framing))
         why = "masks take random crops and flips on the host";

@@ -38,9 +38,8 @@ uint32_t stk_sizing_span_rows(const stoker_loader *loader)
     /* Rows that are decoded once and gathered from then on count as gathered, and so do those that are decoded in runs. */
     const bool decodes = pipeline->plan.decodes && !pipeline->plan.runs_decode &&
                          !stk_pipeline_may_become_resident(pipeline);
-    /* The row as stored; with several fields, the delivered row at its greatest lengths. */
-    const size_t row_bytes = pipeline->field_plan.several ? pipeline->field_plan.row_bytes
-                                                          : pipeline->dataset->row_bytes;
+    const struct stk_field_plan *plan = &pipeline->field_plan;
+    const size_t row_bytes = plan->stored_bytes > 0 ? plan->stored_bytes : plan->row_bytes;
     const uint64_t rows = (decodes ? SPAN_BYTES_DECODED : SPAN_BYTES_RAW) / row_bytes;
     const uint32_t most = loader->options.batch_size < STK_SPAN_ROWS_MAX
                               ? loader->options.batch_size

@@ -12,6 +12,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory.h"
+#include "loader/dataset/format.h"
 
 /* ---- answers of the callbacks --------------------------------------------------- */
 
@@ -124,6 +125,8 @@ static int fill_in(stoker_dataset *dataset, const stoker_dataset_ops *ops, stoke
         rc = check_parts(dataset, error);
     if (rc != STOKER_OK)
         return rc;
+    if (dataset->info.rows != NULL)
+        dataset->part_rows = &dataset->info.rows;
     rc = stk_stamps_take(&dataset->stamps, dataset->ops, dataset->self, dataset->info.file_count);
     return rc < 0 ? refuse_set(error, rc, dataset->ops->name, "dataset create") : STOKER_OK;
 }
@@ -146,6 +149,11 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
     stk_dataset_free_fields(dataset);
     stk_free(dataset);
     return rc;
+}
+
+void stk_dataset_set_part_rows(stoker_dataset *dataset, const void *const *rows)
+{
+    dataset->part_rows = rows;
 }
 
 stoker_dataset *stoker_dataset_share(stoker_dataset *dataset)

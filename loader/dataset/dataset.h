@@ -47,6 +47,9 @@ struct stoker_dataset {
     /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views
      * (stoker/views.h); NULL = all have the same weight. Returns 0 or a stoker_err < 0. */
     int (*weights)(const void *self, const uint64_t *ids, uint32_t count, double *out);
+    /* [info.part_count] raw parts in memory: see stk_dataset_set_part_rows(). NULL = locate() says
+     * where they are. Set by create if info.rows is. */
+    const void *const *part_rows;
     bool cheap_rows;                /* see stk_format; of a view: all its sources have it */
     const struct stk_mix_plan *mix; /* sampler/mix.h; set by the view. NULL = one source */
     size_t row_bytes;               /* fields[0].bytes, >= 1 */

@@ -33,6 +33,10 @@ struct stk_format {
 
 extern const struct stk_format *const stk_formats[]; /* ends with NULL */
 
+/* Let loaders find the rows of a data set whose parts are all raw and in memory without a call: part
+ * p of sample i is at rows[p] + i x its bytes. `rows` must stay until the data set is destroyed. */
+void stk_dataset_set_part_rows(stoker_dataset *dataset, const void *const *rows);
+
 /* Opens a spec as its format does. */
 typedef int stk_open_plain(stoker_dataset **out, const char *spec,
                            const stoker_dataset_options *options, stoker_error *error);

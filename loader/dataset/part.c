@@ -10,37 +10,50 @@
 #include "loader/codec/refuse.h"
 
 /* A raw field that varies is its part's only one, so all bytes are its own. */
-static int copy_varying(const struct stk_field *field, const stoker_encoded *in, stoker_row *row,
-                        stoker_error *said)
+static int measure_varying(const struct stk_field *field, size_t size, stoker_row *row,
+                           stoker_error *said)
 {
-    if (in->size > row->bytes_max)
+    if (size > field->bytes)
         return stk_refuse(said, STOKER_ELIMIT, "field \"%s\": %zu bytes, at most %zu",
-                          field->info.name, in->size, row->bytes_max);
-    if (in->size % field->entry_bytes != 0)
+                          field->info.name, size, field->bytes);
+    if (size % field->entry_bytes != 0)
         return stk_refuse(said, STOKER_EFORMAT, "field \"%s\": %zu bytes are no multiple of %zu",
-                          field->info.name, in->size, field->entry_bytes);
-    if (in->size > 0)
-        memcpy(row->data, in->bytes, in->size);
-    row->length = in->size / field->entry_bytes;
+                          field->info.name, size, field->entry_bytes);
+    row->length = size / field->entry_bytes;
     return 0;
 }
 
-static int copy_raw(const struct stk_field *fields, uint32_t count, const stoker_encoded *in,
+int stk_part_raw(const stoker_dataset *dataset, uint32_t part, const void *bytes, size_t size,
+                 stoker_row *rows, stoker_error *said)
+{
+    const struct stk_part_fields own = dataset->part_fields[part];
+    uint8_t *at = (uint8_t *)bytes; /* the caller only reads them */
+    size_t expected = 0;
+    for (uint32_t i = own.first; i < own.first + own.count; i++) {
+        rows[i].data = at + expected;
+        if (dataset->fields[i].info.varies)
+            return measure_varying(&dataset->fields[i], size, &rows[i], said);
+        expected += dataset->fields[i].bytes;
+    }
+    return size == expected
+               ? 0
+               : stk_refuse(said, STOKER_EFORMAT, "%zu bytes for a row of %zu", size, expected);
+}
+
+static int copy_raw(const stoker_dataset *dataset, uint32_t part, const stoker_encoded *in,
                     stoker_row *rows, stoker_error *said)
 {
-    if (fields[0].info.varies)
-        return copy_varying(&fields[0], in, &rows[0], said);
-    size_t expected = 0;
-    for (uint32_t i = 0; i < count; i++)
-        expected += fields[i].bytes;
-    if (in->size != expected)
-        return stk_refuse(said, STOKER_EFORMAT, "%zu bytes for a row of %zu", in->size, expected);
-    const uint8_t *from = in->bytes;
-    for (uint32_t i = 0; i < count; i++) {
-        memcpy(rows[i].data, from, fields[i].bytes);
-        from += fields[i].bytes;
+    const struct stk_part_fields own = dataset->part_fields[part];
+    stoker_row from[STOKER_FIELDS_MAX];
+    const int rc = stk_part_raw(dataset, part, in->bytes, in->size, from, said);
+    for (uint32_t i = own.first; rc == 0 && i < own.first + own.count; i++) {
+        const struct stk_field *field = &dataset->fields[i];
+        if (in->size > 0)
+            memcpy(rows[i].data, from[i].data, field->info.varies ? in->size : field->bytes);
+        if (field->info.varies)
+            rows[i].length = from[i].length;
     }
-    return 0;
+    return rc;
 }
 
 /* Returns 0 if the codec kept within the room that it was given. */
@@ -173,7 +186,7 @@ int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_c
     const struct stk_field *fields = &dataset->fields[own.first];
     stoker_row *first = &rows[own.first];
     if (codec == NULL)
-        return copy_raw(fields, own.count, in, first, said);
+        return copy_raw(dataset, part, in, rows, said);
     const char *call = "decode()";
     int rc;
     if (own.count == 1 && !fields[0].info.varies) {

@@ -1,11 +1,9 @@
 /* cache_fill.h - writes the cache: the only place that does.
  *
- *   raw samples in files     a read fills the block of neighbours directly        aim ─▶ commit_read | cancel
- *   whole files              read to other memory first, then copied              copy
- *   decoded rows, images     made in their place                                  begin ─▶ commit | cancel
- *   several fields or parts  a record of all, made part by part                   begin_record ─▶ commit | cancel
+ *   begin ─▶ read or make the record's parts in its place ─▶ commit | cancel
  *
- * Only verified bytes are cached. */
+ * If samples lie side by side in a file, one read brings in a block of neighbours (widen). Only
+ * verified bytes are cached. */
 #ifndef STK_PIPELINE_CACHE_FILL_H
 #define STK_PIPELINE_CACHE_FILL_H
 
@@ -15,28 +13,16 @@
 #include "loader/pipeline/pipeline.h"
 #include "loader/pipeline/span.h"
 
-/* Returns true if the bytes of a sample are its row: not decoded, but perhaps verified. */
-static inline bool stk_sample_is_row(const stoker_part *sample)
-{
-    return sample->codec == NULL || sample->codec->bytes_are_row;
-}
+/* Begin the record of a row's sample: sets span->records[row], which stays NULL if the cache does
+ * not take it. */
+void stk_cache_fill_begin(struct stk_pipeline *pipeline, struct stk_span *span, uint32_t row);
 
-/* Let the read fill the cache block of its sample: one read for all rows of the block. Returns false if the cache
- * does not take it. */
-bool stk_cache_fill_aim(struct stk_pipeline *pipeline, struct stk_read_order *order);
+/* Let a read of a part into its record read the whole block. */
+void stk_cache_fill_widen(const struct stk_pipeline *pipeline, struct stk_read_order *order);
 
-/* Publish the block of a sample that such a read has filled, or drop it. */
-void stk_cache_fill_commit_read(struct stk_pipeline *pipeline, const struct stk_completion *done);
-void stk_cache_fill_cancel(struct stk_pipeline *pipeline, uint64_t id);
-
-/* Copy the verified bytes of a whole file that was read to other memory, if they fit. */
-void stk_cache_fill_copy(struct stk_pipeline *pipeline, const struct stk_completion *done);
-
-/* The place of a decoded row, to be made there and then committed or cancelled. NULL: the cache does not take it. */
-uint8_t *stk_cache_fill_begin(struct stk_pipeline *pipeline, uint64_t batch, uint64_t id);
-void stk_cache_fill_commit(struct stk_pipeline *pipeline, uint64_t id);
-
-/* The record of a sample of several fields or parts, ENCODED or DECODED. The same. */
-uint8_t *stk_cache_fill_begin_record(struct stk_pipeline *pipeline, uint64_t batch, uint64_t id);
+/* Publish the record of a row, or drop it, if there is one: sets span->records[row] to NULL. No
+ * read into the record may be under way. */
+void stk_cache_fill_commit(struct stk_pipeline *pipeline, struct stk_span *span, uint32_t row);
+void stk_cache_fill_cancel(struct stk_pipeline *pipeline, struct stk_span *span, uint32_t row);
 
 #endif

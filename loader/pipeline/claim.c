@@ -41,6 +41,13 @@ static size_t count_rows(const struct stk_claimer *claimer)
     return rows;
 }
 
+/* Lists of addresses in a span, each with room for its rows and for the first rows of the next
+ * span. */
+static size_t source_lists(const struct stk_claimer *claimer)
+{
+    return claimer->pipeline->part_count > 0 ? claimer->pipeline->part_count : 1;
+}
+
 /* Give each span its share of the arrays. */
 static void share_out_rows(struct stk_claimer *claimer)
 {
@@ -50,8 +57,8 @@ static void share_out_rows(struct stk_claimer *claimer)
         struct stk_span *span = &claimer->spans[i];
         span->capacity = span_capacity(claimer->pipeline, i);
         span->part_count = part_count;
-        /* Room for a span's rows and for the first rows of the next. */
-        span->sources = claimer->sources + rows + (size_t)i * STK_AHEAD_ROWS_MAX;
+        span->sources =
+            claimer->sources + source_lists(claimer) * (rows + (size_t)i * STK_AHEAD_ROWS_MAX);
         span->samples = claimer->samples + rows * part_count;
         span->attempts = claimer->attempts + rows;
         span->parts_left = claimer->parts_left + rows;
@@ -78,7 +85,7 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
     claimer->spans = stk_calloc(claimer->span_count, sizeof(claimer->spans[0]));
     const size_t rows = claimer->row_count = count_rows(claimer);
     const size_t sources = rows + (size_t)claimer->span_count * STK_AHEAD_ROWS_MAX;
-    claimer->sources = stk_calloc(sources, sizeof(claimer->sources[0]));
+    claimer->sources = stk_calloc(source_lists(claimer) * sources, sizeof(claimer->sources[0]));
     claimer->samples = stk_calloc(rows * pipeline->part_count + 1, sizeof(claimer->samples[0]));
     claimer->attempts = stk_calloc(rows, sizeof(claimer->attempts[0]));
     claimer->parts_left = stk_calloc(rows, sizeof(claimer->parts_left[0]));

@@ -88,24 +88,22 @@ static bool may_decode(const struct stk_decode_lane *lane, const stoker_image_he
            size <= decode->file_bytes - lane->used_bytes;
 }
 
-bool stk_decode_lane_add(struct stk_decode_lane *lane, const struct stk_lane_image *image,
+bool stk_decode_lane_add(struct stk_decode_lane *lane, const struct stk_part_ref *ref,
                          const stoker_image_header *header, bool keeps)
 {
-    if (!may_decode(lane, header, image->size))
+    if (!may_decode(lane, header, ref->size))
         return false;
     assert(lane->count < STK_BATCH_DECODER_IMAGES_MAX);
     struct stk_lane_image *taken = &lane->images[lane->count];
-    *taken = *image;
-    taken->height = header->height;
-    taken->width = header->width;
-    taken->decoded = false;
+    *taken =
+        (struct stk_lane_image){ .ref = *ref, .height = header->height, .width = header->width };
     if (!keeps) {
         uint8_t *to = (uint8_t *)lane->memory.base + lane->used_bytes;
-        memcpy(to, image->bytes, image->size);
-        taken->bytes = to;
-        lane->used_bytes += image->size;
+        memcpy(to, ref->bytes, ref->size);
+        taken->ref.bytes = to;
+        lane->used_bytes += ref->size;
     }
-    lane->ids[lane->count++] = *stk_span_id(image->span, image->row);
+    lane->ids[lane->count++] = stk_ref_id(ref);
     return true;
 }
 
@@ -131,8 +129,8 @@ static uint32_t choose(struct stk_decode_lane *lane, uint32_t first)
         const struct stk_lane_image *image = &lane->images[first + count];
         if (count > 0 && at + bytes_of(lane, image) > lane->decode->pixel_bytes)
             break;
-        lane->files[count++] = (struct stk_batch_file){ .bytes = image->bytes,
-                                                        .size = image->size,
+        lane->files[count++] = (struct stk_batch_file){ .bytes = image->ref.bytes,
+                                                        .size = image->ref.size,
                                                         .pixels = lane->pixels + at,
                                                         .height = image->height,
                                                         .width = image->width,
@@ -147,8 +145,8 @@ static int transform(struct stk_decode_lane *lane, uint32_t i, const void *pixel
 {
     const struct stk_device_decode *decode = lane->decode;
     const struct stk_lane_image *image = &lane->images[i];
-    const struct stk_span *span = image->span;
-    const int32_t place = (int32_t)(span->first_row + image->row);
+    const struct stk_span *span = image->ref.span;
+    const int32_t place = (int32_t)(span->first_row + image->ref.row);
     struct stk_launch_steps *steps = &lane->steps;
     const struct stk_launch_rows rows = {
         .images = pixels,
@@ -183,17 +181,18 @@ static void take(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
     struct stk_device_decode *decode = lane->decode;
     for (uint32_t i = first; i < first + count; i++) {
         struct stk_lane_image *image = &lane->images[i];
-        const uint32_t row = image->span->first_row + image->row;
+        const uint32_t row = image->ref.span->first_row + image->ref.row;
         image->decoded = lane->files[i - first].decoded;
         if (!image->decoded)
             continue;
-        stk_device_decode_places(decode, image->span->batch)[row] = (int32_t)row;
+        stk_device_decode_places(decode, image->ref.span->batch)[row] = (int32_t)row;
         atomic_fetch_add_explicit(&decode->images, 1U, memory_order_relaxed);
-        atomic_fetch_add_explicit(&decode->file_bytes_sent, image->size, memory_order_relaxed);
+        atomic_fetch_add_explicit(&decode->file_bytes_sent, image->ref.size, memory_order_relaxed);
     }
 }
 
-/* Decode and transform images that have room at once. Whatever fails, nothing is in progress afterwards. */
+/* Decode and transform images that have room at once. Whatever fails, nothing is in progress
+ * afterwards. */
 static int run_some(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
 {
     struct stk_device *device = lane->decode->device;

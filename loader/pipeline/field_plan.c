@@ -7,27 +7,31 @@
 
 enum { RECORD_ALIGN = 64, LENGTH_BYTES = 64, SLACK_BYTES = 64 };
 
-bool stk_dataset_has_several(const stoker_dataset *dataset)
-{
-    return dataset->info.part_count != 1 || dataset->part_fields[0].first != 0 ||
-           dataset->part_fields[0].count != 1 || dataset->fields[0].info.varies;
-}
-
 static size_t align(size_t bytes)
 {
     return (bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
 }
 
-/* A length lies in a cache line of its own before a field that varies; a vector that a kernel reads or writes too
- * much lies behind each field. */
+/* Returns true if the decoded record of a sample is the row of its only field. */
+static bool has_bare_record(const stoker_dataset *dataset)
+{
+    uint32_t fields = 0;
+    for (uint32_t i = 0; i < dataset->info.field_count; i++) {
+        const stoker_field_info *info = &dataset->fields[i].info;
+        if (info->part != STOKER_NO_PART && (info->varies || fields++ > 0))
+            return false;
+    }
+    return fields == 1;
+}
+
+/* A length lies in a cache line of its own before a field that varies; a vector that a kernel
+ * reads or writes too much lies behind each field. */
 static void add_to_record(struct stk_field_plan *plan, uint32_t index,
                           const struct stk_field *field, size_t bytes)
 {
-    if (field->info.part == STOKER_NO_PART)
-        return;
     plan->record_bytes += field->info.varies ? LENGTH_BYTES : 0;
     plan->record_at[index] = plan->record_bytes;
-    plan->record_bytes += align(bytes) + SLACK_BYTES;
+    plan->record_bytes += plan->record_has_gaps ? align(bytes) + SLACK_BYTES : bytes;
 }
 
 static size_t greater(size_t a, size_t b)
@@ -70,32 +74,60 @@ static int plan_masks(struct stk_field_plan *plan, const stoker_dataset *dataset
     return 0;
 }
 
-int stk_field_plan_init(struct stk_field_plan *plan, const stoker_dataset *dataset,
-                        const struct stk_field_size *sizes, const struct stk_output *outputs,
-                        size_t cached_bytes, const struct stk_framing *framing)
+static void plan_part(struct stk_field_plan *plan, const struct stk_field_plan_options *options,
+                      uint32_t index)
 {
-    const uint32_t count = dataset->info.field_count;
+    struct stk_part_plan *part = &plan->parts[index];
+    const stoker_dataset *dataset = options->dataset;
+    struct stk_part_facts facts = options->parts[index];
+    part->own = dataset->part_fields[index];
+    for (uint32_t i = part->own.first; i < part->own.first + part->own.count; i++) {
+        if (dataset->fields[i].info.varies || part->raw_bytes == SIZE_MAX)
+            part->raw_bytes = SIZE_MAX;
+        else
+            part->raw_bytes += dataset->fields[i].bytes;
+    }
+    const uint32_t first = part->own.first;
+    facts.as_stored = part->own.count == 1 && part->raw_bytes != SIZE_MAX &&
+                      !stk_field_is_mask(plan, first) && (first > 0 || options->first_is_copied);
+    part->route = stk_part_route(&facts);
+}
+
+int stk_field_plan_init(struct stk_field_plan *plan, const struct stk_field_plan_options *options)
+{
+    const stoker_dataset *dataset = options->dataset;
+    const stoker_dataset_info *info = &dataset->info;
+    const uint32_t count = info->field_count;
     *plan = (struct stk_field_plan){
-        .several = stk_dataset_has_several(dataset),
-        .part_bytes = align(dataset->info.encoded_bytes_max),
+        .record_has_gaps = !has_bare_record(dataset),
+        .part_bytes =
+            info->part_count == 1 ? info->encoded_bytes_max : align(info->encoded_bytes_max),
     };
+    plan->parts = stk_calloc((size_t)info->part_count + 1, sizeof(plan->parts[0]));
     plan->record_at = stk_calloc(count, sizeof(plan->record_at[0]));
-    if (plan->record_at == NULL)
+    if (plan->parts == NULL || plan->record_at == NULL)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
         const struct stk_field *field = &dataset->fields[i];
-        const size_t cached = i == 0 && cached_bytes > field->bytes ? cached_bytes : field->bytes;
-        if (sizes[i].row_bytes > SIZE_MAX / 4 || cached > SIZE_MAX / 4 ||
+        const size_t cached = i == 0 ? options->cached_bytes : field->bytes;
+        if (options->sizes[i].row_bytes > SIZE_MAX / 4 || cached > SIZE_MAX / 4 ||
             plan->row_bytes > SIZE_MAX / 4 || plan->record_bytes > SIZE_MAX / 4)
             return STOKER_ELIMIT;
-        plan->row_bytes += sizes[i].row_bytes;
+        plan->row_bytes += options->sizes[i].row_bytes;
+        if (field->info.part == STOKER_NO_PART)
+            continue;
+        plan->stored_bytes += field->bytes;
         add_to_record(plan, i, field, cached);
     }
-    return plan_masks(plan, dataset, outputs, framing);
+    const int rc = plan_masks(plan, dataset, options->outputs, options->framing);
+    for (uint32_t i = 0; i < info->part_count && rc == 0; i++)
+        plan_part(plan, options, i);
+    return rc;
 }
 
 void stk_field_plan_destroy(struct stk_field_plan *plan)
 {
+    stk_free(plan->parts);
     stk_free(plan->record_at);
     stk_free(plan->masks);
     *plan = (struct stk_field_plan){ 0 };

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "loader/pipeline/cache_fill.h"
-
 static uint8_t *row_at(const struct stk_pipeline *pipeline, const struct stk_span *span,
                        uint32_t row)
 {
@@ -103,16 +101,21 @@ static void describe(const struct stk_row_maker *maker, const struct stk_decodin
         stk_ledger_add(&maker->ledger->regions, 1);
 }
 
-int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
-                         const stoker_codec *codec, const stoker_encoded *encoded, uint8_t *to,
+/* Not the id that the codec gets: a view's codec may know the sample by another one. */
+static struct draw draw_of(const struct stk_row_maker *maker, const struct stk_part_ref *ref)
+{
+    return (struct draw){ maker->pipeline, ref->span->epoch, stk_ref_id(ref) };
+}
+
+int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref *ref, uint8_t *to,
                          struct stk_image *image, stoker_error *said)
 {
-    const struct stk_pipeline *pipeline = maker->pipeline;
-    /* Not encoded->sample: a view's codec may know the sample by another id. */
-    const struct draw draw = { pipeline, span->epoch, *stk_span_id(span, row) };
-    struct stk_decoding decoding = decoding_of(pipeline, &draw, to);
-    *image = stk_image_row_stored(pipeline, to);
-    const int rc = stk_codecs_decode(&maker->codecs, codec, encoded, &decoding, said);
+    const struct draw draw = draw_of(maker, ref);
+    const stoker_encoded encoded = stk_ref_encoded(ref);
+    struct stk_decoding decoding = decoding_of(maker->pipeline, &draw, to);
+    *image = stk_image_row_stored(maker->pipeline, to);
+    const int rc =
+        stk_codecs_decode(&maker->codecs, stk_ref_part(ref)->codec, &encoded, &decoding, said);
     if (rc == 0)
         describe(maker, &decoding, to, image);
     return rc;
@@ -124,17 +127,15 @@ bool stk_image_row_has_parts(const struct stk_row_maker *maker, const stoker_cod
     return stk_codecs_has_parts(codec, &decoding);
 }
 
-int stk_image_row_decode_fields(struct stk_row_maker *maker, const struct stk_span *span,
-                                uint32_t row, const stoker_codec *codec,
-                                const stoker_encoded *encoded, uint32_t count,
-                                struct stk_image *image, stoker_error *said)
+int stk_image_row_decode_fields(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                                uint32_t count, struct stk_image *image, stoker_error *said)
 {
-    const struct stk_pipeline *pipeline = maker->pipeline;
-    const struct draw draw = { pipeline, span->epoch, *stk_span_id(span, row) };
-    struct stk_decoding decoding = decoding_of(pipeline, &draw, NULL);
+    const struct draw draw = draw_of(maker, ref);
+    const stoker_encoded encoded = stk_ref_encoded(ref);
+    struct stk_decoding decoding = decoding_of(maker->pipeline, &draw, NULL);
     maker->rows[0].data = maker->image;
-    const int rc = stk_codecs_decode_fields(&maker->codecs, codec, encoded, &decoding, maker->rows,
-                                            count, said);
+    const int rc = stk_codecs_decode_fields(&maker->codecs, stk_ref_part(ref)->codec, &encoded,
+                                            &decoding, maker->rows, count, said);
     if (rc == 0)
         describe(maker, &decoding, maker->image, image);
     return rc;
@@ -157,18 +158,19 @@ void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *spa
         pipeline->convert.rows(&pipeline->convert, &pixels, 1, 0, to);
 }
 
-void stk_image_rows_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t ahead)
+void stk_image_rows_write(struct stk_row_maker *maker, const struct stk_span *span,
+                          const void *const *rows, uint32_t ahead)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     if (pipeline->plan.finish != STK_FINISH_TRANSFORM) {
-        pipeline->convert.rows(&pipeline->convert, span->sources, span->rows, ahead,
+        pipeline->convert.rows(&pipeline->convert, rows, span->rows, ahead,
                                row_at(pipeline, span, 0));
         return;
     }
-    const struct stk_image image = stk_image_row_cached(pipeline, span->sources[0]);
-    stk_transform_rows(&pipeline->transform, maker->transform, span->sources, image.height,
-                       image.width, span->rows, ahead, span->epoch,
-                       &span->slot->ids[span->first_row], row_at(pipeline, span, 0));
+    const struct stk_image image = stk_image_row_cached(pipeline, rows[0]);
+    stk_transform_rows(&pipeline->transform, maker->transform, rows, image.height, image.width,
+                       span->rows, ahead, span->epoch, stk_span_id(span, 0),
+                       row_at(pipeline, span, 0));
 }
 
 bool stk_image_row_keep(struct stk_row_maker *maker, struct stk_image *image, uint8_t *to)
@@ -182,13 +184,4 @@ bool stk_image_row_keep(struct stk_row_maker *maker, struct stk_image *image, ui
         memcpy(to, image->pixels, pipeline->dataset->row_bytes);
     *image = stk_image_row_cached(pipeline, to);
     return true;
-}
-
-void stk_image_row_cache(struct stk_row_maker *maker, const struct stk_span *span, uint64_t id,
-                         struct stk_image *image)
-{
-    struct stk_pipeline *pipeline = maker->pipeline;
-    uint8_t *to = fits(pipeline, image) ? stk_cache_fill_begin(pipeline, span->batch, id) : NULL;
-    if (to != NULL && stk_image_row_keep(maker, image, to))
-        stk_cache_fill_commit(pipeline, id);
 }

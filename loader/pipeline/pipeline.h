@@ -1,8 +1,8 @@
 /* pipeline.h - what all workers of one loader share, and the path of one row through it.
  *
- *   ticket ─▶ span ─▶ sample ids ─▶ located ─┬─ resident ──────────────────┐
- *                                            ├─ made from its id ─▶ decode ─┼─▶ convert ─▶ row of the slot
- *                                            └─ read ─▶ decode ─────────────┘
+ *   ticket ─▶ span ─▶ ids ─▶ located ─┬─ resident ───────────────────┐
+ *                                     ├─ made from its id ─▶ decode ─┼─▶ convert ─▶ row of the slot
+ *                                     └─ read ─▶ decode ─────────────┘
  *
  * In each worker, calls go one way:
  *
@@ -39,8 +39,6 @@
 #include "loader/pipeline/slots.h"
 #include "loader/sampler/sampler.h"
 
-enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
-
 struct stk_pipeline {
     const stoker_dataset *dataset;
     const struct stk_finishing *finish; /* what is done to complete slots */
@@ -70,8 +68,9 @@ struct stk_pipeline {
     struct stk_messages messages;         /* shared */
 
     _Atomic uint32_t active_workers; /* workers with an index >= this rest; written by the tuner */
-    /* Bytes without a checksum were read from an open file, or were missing there, since the consumer last checked the
-     * files. Set after the read, cleared before the check: relaxed, since the batch with the row is published later. */
+    /* Bytes without a checksum were read from an open file, or were missing there, since the
+     * consumer last checked the files. Set after the read, cleared before the check: relaxed,
+     * since the batch with the row is published later. */
     _Atomic bool reads_unchecked;
     _Atomic uint32_t pread_workers; /* workers whose own ring failed */
 };
@@ -82,7 +81,8 @@ static inline uint8_t *stk_pipeline_row(const struct stk_pipeline *pipeline,
     return slot->images + (size_t)row * pipeline->convert.to_bytes;
 }
 
-/* Returns true if the consumer mixes the batch of a slot whose rows are all done: some of them are skipped. */
+/* Returns true if the consumer mixes the batch of a slot whose rows are all done: some of them
+ * are skipped. */
 static inline bool stk_mixing_is_left(const struct stk_pipeline *pipeline,
                                       const struct stk_slot *slot)
 {
@@ -90,19 +90,18 @@ static inline bool stk_mixing_is_left(const struct stk_pipeline *pipeline,
            atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0;
 }
 
-/* Returns true if the cache holds only rows of field 0. Sample 0 is no evidence: a data set may mix raw and encoded
- * samples, and a raw one may have a wrong size. */
-static inline bool stk_pipeline_caches_rows(const struct stk_pipeline *pipeline)
+/* Returns true if the cache holds decoded records (field_plan.h). Rows that lie side by side in a
+ * file are the same as stored and decoded. */
+static inline bool stk_pipeline_caches_records(const struct stk_pipeline *pipeline)
 {
-    return !pipeline->field_plan.several &&
-           (pipeline->cache.kind == STOKER_CACHE_DECODED ||
-            (pipeline->cache.kind == STOKER_CACHE_ENCODED && pipeline->dataset->info.dense));
+    return pipeline->cache.kind == STOKER_CACHE_DECODED ||
+           (pipeline->cache.kind == STOKER_CACHE_ENCODED && pipeline->dataset->info.dense);
 }
 
-/* Returns true if all samples may become cached rows, after which nothing is read. */
+/* Returns true if all samples may become cached records, after which nothing is read. */
 static inline bool stk_pipeline_may_become_resident(const struct stk_pipeline *pipeline)
 {
-    return pipeline->device_cache.on || (stk_pipeline_caches_rows(pipeline) &&
+    return pipeline->device_cache.on || (stk_pipeline_caches_records(pipeline) &&
                                          pipeline->cache.capacity == pipeline->dataset->info.count);
 }
 
@@ -111,11 +110,12 @@ static inline bool stk_pipeline_is_resident(const struct stk_pipeline *pipeline)
 {
     return pipeline->encoded_bytes_max == 0 ||
            stk_device_cache_holds_all(&pipeline->device_cache) ||
-           (stk_pipeline_caches_rows(pipeline) &&
+           (stk_pipeline_caches_records(pipeline) &&
             stk_cache_holds_all(&pipeline->cache, pipeline->dataset->info.count));
 }
 
-/* Let the consumer check the files that unverified bytes came from, or did not: what is missing may have been cut off. */
+/* Let the consumer check the files that unverified bytes came from, or did not: what is missing
+ * may have been cut off. */
 static inline void stk_pipeline_note_unchecked(struct stk_pipeline *pipeline,
                                                const stoker_codec *codec)
 {

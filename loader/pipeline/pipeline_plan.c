@@ -31,16 +31,11 @@ static enum stk_finish finish_of(const struct stk_pipeline_facts *facts)
     return facts->copies ? STK_FINISH_COPY : STK_FINISH_CONVERT;
 }
 
-static enum stk_route route_of(const struct stk_pipeline_facts *facts)
+enum stk_route stk_part_route(const struct stk_part_facts *part)
 {
-    if (facts->several)
-        return STK_ROUTE_FIELDS;
-    if (!facts->has_files && !facts->has_codec)
+    if (part->source == STK_SOURCE_MEMORY && !part->has_codec)
         return STK_ROUTE_GATHER;
-    if (facts->any_size || cached_of(facts) == STK_CACHED_RESIZED)
-        return STK_ROUTE_DECODE_APART;
-    return facts->bytes_are_rows && finish_of(facts) == STK_FINISH_COPY ? STK_ROUTE_READ_IN_PLACE
-                                                                        : STK_ROUTE_READ_DECODE;
+    return part->bytes_are_row && part->as_stored ? STK_ROUTE_READ_IN_PLACE : STK_ROUTE_READ_DECODE;
 }
 
 /* A cache takes samples one by one, or in blocks of its own. */
@@ -52,7 +47,7 @@ static bool has_runs(const struct stk_pipeline_facts *facts)
 struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts *facts)
 {
     return (struct stk_pipeline_plan){
-        .route = route_of(facts),
+        .route = facts->route,
         .source = facts->source,
         .finish = finish_of(facts),
         .cached = cached_of(facts),
@@ -70,18 +65,13 @@ struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts 
 
 void stk_pipeline_plan_print(const struct stk_pipeline_plan *plan, char *text, size_t text_bytes)
 {
-    static const char *const routes[] = { "gather", "read_in_place", "read_decode", "decode_apart",
-                                          "fields" };
+    static const char *const routes[] = { "gather", "read_in_place", "read_decode" };
     static const char *const sources[] = { "in memory", "read", "made from ids" };
     static const char *const finishes[] = { "copied", "converted", "transformed" };
     static const char *const cached[] = { "", "; cache: samples as stored", "; cache: decoded rows",
                                           "; cache: images after resize",
                                           "; cache: in GPU memory" };
-    const char *decoded = "";
-    if (plan->route == STK_ROUTE_DECODE_APART)
-        decoded = ", decoded to the worker's memory";
-    else if (plan->decodes)
-        decoded = ", decoded";
     (void)snprintf(text, text_bytes, "%s: %s%s, %s into the batch%s", routes[plan->route],
-                   sources[plan->source], decoded, finishes[plan->finish], cached[plan->cached]);
+                   sources[plan->source], plan->decodes ? ", decoded" : "", finishes[plan->finish],
+                   cached[plan->cached]);
 }

@@ -1,15 +1,13 @@
-/* pipeline_plan.h - chooses, once per loader, how rows get from where they are stored into the batch.
+/* pipeline_plan.h - chooses, once per loader, how rows get from storage into the batch.
  *
  *   facts: data set, options, cache ──stk_pipeline_plan_make, pure──▶ plan, constant from then on
  *
- *   GATHER          memory ─────────────────────────────▶ convert ─▶ row of the slot
+ *   GATHER          memory ─▶ transform, convert ─▶ rows of the slot, a span at a time
  *   READ_IN_PLACE   file ──read──▶ row of the slot
- *   READ_DECODE     file, memory or id ─▶ decode, convert ─────────▶ row of the slot
- *   DECODE_APART    file, memory or id ─▶ decode ─▶ worker's memory ─▶ transform ─▶ row of the slot
- *   FIELDS          each part, by one of these ways ─▶ rows of its fields
+ *   READ_DECODE     file, memory or id ─▶ decode ─▶ transform, convert ─▶ row of the slot
  *
- * A route says what the rows usually need: a data set may mix raw and encoded samples, in memory and in files, and
- * row.c handles each sample by what it is.
+ * Each part of a sample has a route. It says what the part usually needs: a data set may mix raw
+ * and encoded samples, in memory and in files, and row.c handles each sample by what it is.
  */
 #ifndef STK_PIPELINE_PLAN_H
 #define STK_PIPELINE_PLAN_H
@@ -18,17 +16,14 @@
 #include <stddef.h>
 #include <stoker/loader.h>
 
+/* The slowest last. */
 enum stk_route {
-    STK_ROUTE_GATHER,        /* all rows are in memory as stored */
-    STK_ROUTE_READ_IN_PLACE, /* raw rows, delivered as they are stored */
-    STK_ROUTE_READ_DECODE,   /* each decoder writes where the row, or its cached copy, belongs */
-    STK_ROUTE_DECODE_APART,  /* images of any size, or cached after they are resized */
-    /* Samples of several fields or parts. None of the others fits: each part fills the rows of its own fields, one may
-     * be made in place and the next one apart, and the row is done when all are. */
-    STK_ROUTE_FIELDS
+    STK_ROUTE_GATHER,        /* in memory as stored */
+    STK_ROUTE_READ_IN_PLACE, /* raw, and delivered as stored */
+    STK_ROUTE_READ_DECODE    /* decoded, converted or transformed on its way */
 };
 
-/* Where sample 0 is, which represents all. */
+/* Where a part of sample 0 is, which represents all. */
 enum stk_source { STK_SOURCE_MEMORY, STK_SOURCE_FILES, STK_SOURCE_IDS };
 
 /* From a decoded row to the row of the slot. */
@@ -50,15 +45,23 @@ enum stk_reader_rule {
     STK_READER_OWN    /* the caller's own: no other reader may replace it */
 };
 
-struct stk_pipeline_facts {
+struct stk_part_facts {
     enum stk_source source;
-    bool several;        /* samples have several fields or parts, or a field that varies */
-    bool has_codec;      /* sample 0 has one */
-    bool bytes_are_rows; /* sample 0 has none, or one that only verifies */
-    bool has_files;      /* samples may be in files */
-    bool any_size;       /* images may differ in size, and are resized */
-    bool crops;          /* images of one size, of which a crop on the host leaves a part */
-    bool transforms;     /* on the host */
+    bool has_codec;
+    bool bytes_are_row; /* it has no codec, or one that only verifies */
+    /* It fills one field, of one length, which is delivered as stored: its bytes may be read or
+     * decoded in their row. */
+    bool as_stored;
+};
+
+struct stk_pipeline_facts {
+    enum stk_source source; /* the slowest part's */
+    enum stk_route route;   /* the slowest part's */
+    bool has_codec;         /* a part of sample 0 has one */
+    bool has_files;         /* samples may be in files */
+    bool any_size;          /* images may differ in size, and are resized */
+    bool crops;             /* images of one size, of which a crop on the host leaves a part */
+    bool transforms;        /* on the host */
     bool resizes_exactly;
     bool copies;   /* convert only copies: rows may be made in place */
     bool in_order; /* ids follow each other in a batch, so that neighbours may be read together */
@@ -70,9 +73,9 @@ struct stk_pipeline_facts {
 };
 
 struct stk_pipeline_plan {
-    enum stk_route route;
+    enum stk_route route; /* the slowest part's */
     enum stk_source source;
-    enum stk_finish finish;
+    enum stk_finish finish; /* field 0's */
     enum stk_cached cached;
     enum stk_reader_rule reader;
     bool decodes;   /* time is spent in codecs, unless rows are resident */
@@ -84,8 +87,11 @@ struct stk_pipeline_plan {
     bool runs_decode; /* the codec does them in one call, and little more than copy */
 };
 
-/* Returns true if a cache of decoded images holds them after resize: all resized to one size, and not yet random. */
+/* Returns true if a cache of decoded images holds them after resize: all resized to one size, and
+ * not yet random. */
 bool stk_pipeline_keeps_resized(const struct stk_pipeline_facts *facts);
+
+enum stk_route stk_part_route(const struct stk_part_facts *part);
 
 struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts *facts);
 
@@ -95,7 +101,8 @@ static inline bool stk_pipeline_plan_rereads(const struct stk_pipeline_plan *pla
     return plan->has_files && plan->cached == STK_CACHED_NOTHING;
 }
 
-/* The plan in words: "read_decode: read, decoded, converted into the batch; cache: decoded rows". */
+/* The plan in words: "read_decode: read, decoded, converted into the batch; cache: decoded
+ * rows". */
 void stk_pipeline_plan_print(const struct stk_pipeline_plan *plan, char *text, size_t text_bytes);
 
 #endif

@@ -11,13 +11,6 @@
 #include "loader/pipeline/field_rows.h"
 #include "loader/pipeline/hook_calls.h"
 #include "loader/pipeline/image_row.h"
-#include "loader/pipeline/span_rows.h"
-
-static uint8_t *slot_row(const struct stk_row_maker *maker, const struct stk_span *span,
-                         uint32_t row)
-{
-    return stk_pipeline_row(maker->pipeline, span->slot, span->first_row + row);
-}
 
 /* ---- parts that are complete, or failed ---- */
 
@@ -51,40 +44,24 @@ static enum stk_row_step complete(struct stk_row_maker *maker, struct stk_span *
     return settle(maker, span, row, 0, &error, said.message);
 }
 
-/* Publish the record that a row's parts have filled, or drop it. */
-static void end_record(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
-                       bool complete)
+/* The last part of a row that is being cached, or whose parts may have failed, or may not fit
+ * each other: settle it. */
+static enum stk_row_step check_row(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
-    const uint64_t id = *stk_span_id(span, row);
-    if (span->records[row] != NULL && complete)
-        stk_cache_fill_commit(maker->pipeline, id);
-    else if (span->records[row] != NULL)
-        stk_cache_fill_cancel(maker->pipeline, id);
-    span->records[row] = NULL;
-}
-
-/* The parts of a row do not fit each other. */
-static enum stk_row_step disagree(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                                  uint32_t part, int code, const stoker_error *said)
-{
-    const struct stk_place place = stk_bad_row_place(maker, span, row, part);
-    stoker_error error;
-    (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, "%s", said->message);
-    return settle(maker, span, row, part, &error, said->message);
-}
-
-/* The last part of a row of several: settle it. */
-static enum stk_row_step end_row(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
-{
-    struct stk_failed_row *failed = maker->failed_count == 0 ? NULL : failed_row(maker, span, row);
-    stoker_error said;
-    uint32_t part = 0;
+    struct stk_failed_row *failed = maker->failed_count > 0 ? failed_row(maker, span, row) : NULL;
+    stoker_error said, error;
+    uint32_t part;
     const int rc = failed == NULL ? stk_field_rows_check_sizes(maker, span, row, &part, &said) : 0;
-    end_record(maker, span, row, failed == NULL && rc == 0);
-    if (rc < 0)
-        return disagree(maker, span, row, part, rc, &said);
-    if (failed == NULL)
+    if (failed == NULL && rc == 0) {
+        stk_cache_fill_commit(maker->pipeline, span, row);
         return complete(maker, span, row);
+    }
+    stk_cache_fill_cancel(maker->pipeline, span, row);
+    if (rc < 0) {
+        const struct stk_place place = stk_bad_row_place(maker, span, row, part);
+        (void)stk_error_set(&error, rc, STOKER_STAGE_DECODE, &place, "%s", said.message);
+        return settle(maker, span, row, part, &error, said.message);
+    }
     failed->span = NULL;
     failed->row = 0;
     maker->failed_count--;
@@ -94,210 +71,125 @@ static enum stk_row_step end_row(struct stk_row_maker *maker, struct stk_span *s
 /* One part more needs nothing any more. */
 static enum stk_row_step end_part(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
-    if (!maker->pipeline->field_plan.several)
-        return complete(maker, span, row);
-    return --span->parts_left[row] > 0 ? STK_ROW_READ : end_row(maker, span, row);
+    if (--span->parts_left[row] > 0)
+        return STK_ROW_READ;
+    return span->records[row] != NULL || span->part_sizes != NULL || maker->failed_count > 0
+               ? check_row(maker, span, row)
+               : complete(maker, span, row);
 }
 
 /* A part failed: settle that when the last of the row's reads has ended. */
-static enum stk_row_step fail(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                              uint32_t part, const stoker_error *error, const char *what)
+static enum stk_row_step fail(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                              const stoker_error *error, const char *what)
 {
-    if (!maker->pipeline->field_plan.several)
-        return settle(maker, span, row, part, error, what);
-    struct stk_failed_row *failed = failed_row(maker, span, row);
+    struct stk_span *span = ref->span;
+    struct stk_failed_row *failed = failed_row(maker, span, ref->row);
+    if (failed == NULL && span->parts_left[ref->row] == 1) {
+        stk_cache_fill_cancel(maker->pipeline, span, ref->row);
+        return settle(maker, span, ref->row, ref->part, error, what);
+    }
     if (failed == NULL) {
         failed = failed_row(maker, NULL, 0);
         assert(failed != NULL);
         failed->part = UINT32_MAX;
         maker->failed_count++;
     }
-    if (part < failed->part) {
+    if (ref->part < failed->part) {
         failed->span = span;
-        failed->row = row;
-        failed->part = part;
+        failed->row = ref->row;
+        failed->part = ref->part;
         failed->error = *error;
         (void)snprintf(failed->what, sizeof(failed->what), "%s", what);
     }
-    return end_part(maker, span, row);
+    return end_part(maker, span, ref->row);
 }
 
-/* With several fields, name the first one that the part fills; `code` is the reason if nothing is
- * said. */
-static void describe_part(const struct stk_row_maker *maker, uint32_t part, int code,
-                          const char *said, char *what, size_t what_bytes)
+/* A part is bad, or cannot be read. If the sample has other fields with a part, name the first
+ * field of this one; `code` is the reason if nothing is said. */
+static enum stk_row_step fail_at(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                                 int code, stoker_stage stage, const struct stk_place *place,
+                                 const char *said)
 {
     const stoker_dataset *dataset = maker->pipeline->dataset;
-    const bool named = !maker->pipeline->field_plan.several || strncmp(said, "field ", 6) == 0;
-    if (named)
-        (void)snprintf(what, what_bytes, "%s", said);
+    const struct stk_part_fields own = dataset->part_fields[ref->part];
+    char what[STK_DETAIL_BYTES];
+    stoker_error error;
+    if ((dataset->info.part_count == 1 && own.count == 1) || strncmp(said, "field ", 6) == 0)
+        (void)snprintf(what, sizeof(what), "%s", said);
     else
-        (void)snprintf(what, what_bytes, "field \"%s\": %s",
-                       dataset->fields[dataset->part_fields[part].first].info.name,
+        (void)snprintf(what, sizeof(what), "field \"%s\": %s", dataset->fields[own.first].info.name,
                        said[0] != '\0' ? said : stoker_strerror(code));
+    (void)stk_error_set(&error, code, stage, place, what[0] != '\0' ? "%s" : NULL, what);
+    return fail(maker, ref, &error, what);
 }
 
 /* Complete the codec's message with the location. */
-static enum stk_row_step decode_failed(struct stk_row_maker *maker, struct stk_span *span,
-                                       uint32_t row, uint32_t part, int code,
-                                       const stoker_error *said)
+static enum stk_row_step decode_failed(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                                       int code, const stoker_error *said)
 {
-    const struct stk_place place = stk_bad_row_place(maker, span, row, part);
-    char what[STK_DETAIL_BYTES];
-    stoker_error error;
-    describe_part(maker, part, code, said->message, what, sizeof(what));
-    (void)stk_error_set(&error, code, STOKER_STAGE_DECODE, &place, what[0] ? "%s" : NULL, what);
-    return fail(maker, span, row, part, &error, what);
+    const struct stk_place place = stk_bad_row_place(maker, ref->span, ref->row, ref->part);
+    return fail_at(maker, ref, code, STOKER_STAGE_DECODE, &place, said->message);
 }
 
 /* ---- bytes to rows ---- */
 
-static stoker_encoded encoded_of(const struct stk_span *span, uint32_t row, uint32_t part,
-                                 const uint8_t *bytes, size_t size)
-{
-    const stoker_part *sample = stk_span_part(span, row, part);
-    return (stoker_encoded){ .bytes = bytes,
-                             .size = size,
-                             .sample = stk_codec_id(sample, *stk_span_id(span, row)),
-                             .tag = sample->tag };
-}
-
-/* Decode to the worker's own memory, then cache and write the image. */
-static int decode_apart(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                        const stoker_codec *codec, const stoker_encoded *encoded,
-                        stoker_error *said)
-{
-    struct stk_image image;
-    int rc = stk_image_row_decode(maker, span, row, codec, encoded, maker->image, &image, said);
-    if (rc < 0)
-        return rc;
-    stk_image_row_cache(maker, span, *stk_span_id(span, row), &image);
-    stk_image_row_write(maker, span, row, &image);
-    return 0;
-}
-
-/* Decode straight to the final place: the cache or the slot. */
-static int decode_in_place(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                           const stoker_codec *codec, const stoker_encoded *encoded,
-                           stoker_error *said)
-{
-    struct stk_pipeline *pipeline = maker->pipeline;
-    const uint64_t id = *stk_span_id(span, row);
-    uint8_t *cached = stk_cache_fill_begin(pipeline, span->batch, id);
-    uint8_t *to = cached;
-    if (to == NULL)
-        to = pipeline->plan.finish == STK_FINISH_COPY ? slot_row(maker, span, row) : maker->image;
-    struct stk_image image;
-    int rc = stk_image_row_decode(maker, span, row, codec, encoded, to, &image, said);
-    if (cached != NULL && rc < 0)
-        stk_cache_fill_cancel(pipeline, id);
-    else if (cached != NULL)
-        stk_cache_fill_commit(pipeline, id);
-    if (rc == 0 && to != slot_row(maker, span, row))
-        stk_image_row_write(maker, span, row, &image);
-    return rc;
-}
-
-/* Write a raw row. Returns 0 or the error, with its message in *said. */
-static int write_raw(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                     const uint8_t *bytes, size_t size, stoker_error *said)
+/* The row of the first field of a part. */
+static uint8_t *first_row(const struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
-    if (size != pipeline->dataset->row_bytes) {
-        (void)snprintf(said->message, sizeof(said->message), "%zu bytes, but a row has %zu", size,
-                       pipeline->dataset->row_bytes);
-        return STOKER_EFORMAT;
-    }
-    if (bytes == slot_row(maker, span, row)) /* it was read straight into the row */
-        return 0;
-    struct stk_image image = stk_image_row_stored(pipeline, bytes);
-    if (pipeline->plan.cached == STK_CACHED_RESIZED)
-        stk_image_row_cache(maker, span, *stk_span_id(span, row), &image);
-    stk_image_row_write(maker, span, row, &image);
-    return 0;
+    const uint32_t field = pipeline->field_plan.parts[ref->part].own.first;
+    return stk_slot_field_row(&pipeline->slots.fields.each[field], ref->span->slot->images,
+                              ref->span->first_row + ref->row);
 }
 
-/* Make the fields of one part of several. */
-static int make_fields(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                       uint32_t part, const stoker_encoded *encoded, stoker_error *said)
+/* The row of a part whose bytes are delivered as they are stored, or NULL. */
+static uint8_t *row_as_stored(const struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
-    const bool decoded = maker->pipeline->plan.cached != STK_CACHED_ENCODED;
-    uint8_t *record = decoded ? span->records[row] : NULL;
-    const int rc = stk_field_rows_make(maker, span, row, part, encoded, &record, said);
-    if (rc == 0 && decoded && record == NULL)
-        end_record(maker, span, row, false);
-    return rc;
-}
-
-/* ---- images that a GPU decodes ---- */
-
-/* Returns true if the part's image may be decoded elsewhere, and fills field 0 alone. */
-static bool is_image_file(const struct stk_row_maker *maker, const struct stk_span *span,
-                          uint32_t row, uint32_t part)
-{
-    const stoker_dataset *dataset = maker->pipeline->dataset;
-    const stoker_codec *codec = stk_span_part(span, row, part)->codec;
-    const struct stk_part_fields own = dataset->part_fields[part];
-    return maker->lane != NULL && stk_codecs_can_inspect(codec) && own.first == 0 && own.count == 1;
-}
-
-/* Let the image wait in the worker's lane, if it is one for the GPU. *taken: it does, or it is bad, which is then the result. */
-static int take_image(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                      uint32_t part, const stoker_encoded *encoded, bool *taken, stoker_error *said)
-{
-    const stoker_part *sample = stk_span_part(span, row, part);
-    stoker_image_header header;
-    *taken = false;
-    if (!is_image_file(maker, span, row, part))
-        return 0;
-    const int rc = stk_codecs_inspect(sample->codec, encoded, &header, said);
-    const struct stk_lane_image image = {
-        .span = span,
-        .row = row,
-        .part = part,
-        .bytes = encoded->bytes,
-        .size = encoded->size,
-    };
-    *taken =
-        rc < 0 || stk_decode_lane_add(maker->lane, &image, &header, sample->extent.memory != NULL);
-    if (rc == 0 && *taken && span->part_sizes != NULL)
-        span->part_sizes[(size_t)row * span->part_count + part] =
-            (stoker_size){ header.height, header.width };
-    return rc;
+    const struct stk_part_plan *plan = &maker->pipeline->field_plan.parts[ref->part];
+    return stk_part_is_as_stored(plan, stk_ref_part(ref)) ? first_row(maker, ref) : NULL;
 }
 
 /* Complete a part from its verified bytes, on the CPU. */
-static enum stk_row_step finish_here(struct stk_row_maker *maker, struct stk_span *span,
-                                     uint32_t row, uint32_t part, const uint8_t *bytes, size_t size)
+static enum stk_row_step finish_here(struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
-    const stoker_part *sample = stk_span_part(span, row, part);
-    const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
+    const struct stk_part_plan *plan = &maker->pipeline->field_plan.parts[ref->part];
+    if (plan->route == STK_ROUTE_READ_IN_PLACE && ref->bytes == first_row(maker, ref) &&
+        ref->span->records[ref->row] == NULL)
+        return end_part(maker, ref->span, ref->row); /* it was read there */
     stoker_error said;
     stk_error_clear(&said);
-    int rc;
-    if (maker->pipeline->field_plan.several)
-        rc = make_fields(maker, span, row, part, &encoded, &said);
-    else if (stk_sample_is_row(sample))
-        rc = write_raw(maker, span, row, bytes, size, &said);
-    else if (maker->pipeline->plan.route == STK_ROUTE_DECODE_APART)
-        rc = decode_apart(maker, span, row, sample->codec, &encoded, &said);
-    else
-        rc = decode_in_place(maker, span, row, sample->codec, &encoded, &said);
-    return rc < 0 ? decode_failed(maker, span, row, part, rc, &said) : end_part(maker, span, row);
+    const int rc = stk_field_rows_make(maker, ref, &said);
+    return rc < 0 ? decode_failed(maker, ref, rc, &said) : end_part(maker, ref->span, ref->row);
 }
 
-/* Complete a part from its verified bytes, or leave it to the GPU. */
-static enum stk_row_step finish(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                                uint32_t part, const uint8_t *bytes, size_t size)
+/* Let an image wait in the worker's lane, if it is one for the GPU, else decode it here. */
+static enum stk_row_step queue_image(struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
-    const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
-    bool taken;
+    const stoker_part *sample = stk_ref_part(ref);
+    const stoker_encoded encoded = stk_ref_encoded(ref);
+    const struct stk_span *span = ref->span;
+    stoker_image_header header;
     stoker_error said;
     stk_error_clear(&said);
-    const int rc = take_image(maker, span, row, part, &encoded, &taken, &said);
+    const int rc = stk_codecs_inspect(sample->codec, &encoded, &header, &said);
     if (rc < 0)
-        return decode_failed(maker, span, row, part, rc, &said);
-    return taken ? STK_ROW_READ : finish_here(maker, span, row, part, bytes, size);
+        return decode_failed(maker, ref, rc, &said);
+    if (!stk_decode_lane_add(maker->lane, ref, &header, sample->extent.memory != NULL))
+        return finish_here(maker, ref);
+    if (span->part_sizes != NULL)
+        span->part_sizes[(size_t)ref->row * span->part_count + ref->part] =
+            (stoker_size){ header.height, header.width };
+    return STK_ROW_READ;
+}
+
+/* Complete a part from its verified bytes, or leave it to the GPU, which makes field 0 alone. */
+static enum stk_row_step finish(struct stk_row_maker *maker, const struct stk_part_ref *ref)
+{
+    const struct stk_part_fields own = maker->pipeline->field_plan.parts[ref->part].own;
+    return maker->lane != NULL && own.first == 0 && own.count == 1 &&
+                   stk_codecs_can_inspect(stk_ref_part(ref)->codec)
+               ? queue_image(maker, ref)
+               : finish_here(maker, ref);
 }
 
 uint32_t stk_row_decode(struct stk_row_maker *maker)
@@ -314,13 +206,13 @@ enum stk_row_step stk_row_decoded(struct stk_row_maker *maker, uint32_t index,
 {
     const struct stk_lane_image *image = &maker->lane->images[index];
     const char *failure = stk_device_failure(maker->lane->decode->device);
-    *span = image->span;
-    *row = image->row;
+    *span = image->ref.span;
+    *row = image->ref.row;
     maker->order_count = 0;
     if (image->decoded)
         return end_part(maker, *span, *row);
     if (failure == NULL) /* the GPU cannot decode it: the CPU does, or knows what is wrong */
-        return finish_here(maker, *span, *row, image->part, image->bytes, image->size);
+        return finish_here(maker, &image->ref);
     const struct stk_place nowhere = STK_NOWHERE;
     stoker_error error;
     (void)stk_error_set(&error, STOKER_EDEVICE, STOKER_STAGE_TRANSFER, &nowhere, "%s", failure);
@@ -328,27 +220,16 @@ enum stk_row_step stk_row_decoded(struct stk_row_maker *maker, uint32_t index,
     return end_part(maker, *span, *row);
 }
 
-/* Verify the bytes of a part, if its codec can, before they are cached or decoded; into: copy them there meanwhile. */
-static int verify(const struct stk_span *span, uint32_t row, uint32_t part, const uint8_t *bytes,
-                  size_t size, uint8_t *into, stoker_error *said)
+/* Verify the bytes of a part, if its codec can, before they are cached or decoded; into: copy
+ * them there meanwhile. */
+static int verify(const struct stk_part_ref *ref, uint8_t *into, stoker_error *said)
 {
-    const stoker_codec *codec = stk_span_part(span, row, part)->codec;
+    const stoker_codec *codec = stk_ref_part(ref)->codec;
     if (codec == NULL || codec->verify == NULL)
         return 0;
-    const stoker_encoded encoded = encoded_of(span, row, part, bytes, size);
+    const stoker_encoded encoded = stk_ref_encoded(ref);
     stk_error_clear(said);
     return stk_codecs_verify(codec, &encoded, into, said);
-}
-
-/* Returns true if a part in memory is copied to its row while it is verified. */
-static bool is_verified_into(const struct stk_row_maker *maker, const struct stk_span *span,
-                             uint32_t row, uint32_t part)
-{
-    const struct stk_pipeline *pipeline = maker->pipeline;
-    const stoker_part *sample = stk_span_part(span, row, part);
-    return !pipeline->field_plan.several && pipeline->plan.finish == STK_FINISH_COPY &&
-           sample->extent.bytes == pipeline->dataset->row_bytes &&
-           stk_codecs_can_verify_into(sample->codec);
 }
 
 /* ---- reads ---- */
@@ -361,21 +242,6 @@ static bool is_announced(const struct stk_pipeline *pipeline, const stoker_exten
                 ? extent->file < info->file_count
                 : info->has_paths && (info->directory != STOKER_DIRECTORY_OF_FILE ||
                                       extent->file < info->file_count));
-}
-
-static enum stk_row_step order_alone(struct stk_row_maker *maker, struct stk_span *span,
-                                     uint32_t row, uint32_t part, uint8_t *to)
-{
-    const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
-    maker->orders[maker->order_count++] = (struct stk_read_order){
-        .span = span,
-        .row = row,
-        .part = part,
-        .to = to,
-        .offset = extent->offset,
-        .bytes = extent->bytes,
-    };
-    return STK_ROW_READ;
 }
 
 /* The extent names what describe() did not announce: fill in *what and return the code. */
@@ -400,175 +266,150 @@ static int refuse_extent(const struct stk_pipeline *pipeline, const stoker_exten
 }
 
 /* The part cannot be read. */
-static enum stk_row_step refuse_order(struct stk_row_maker *maker, struct stk_span *span,
-                                      uint32_t row, uint32_t part)
+static enum stk_row_step refuse_order(struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
-    const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
-    struct stk_place place = stk_bad_row_place(maker, span, row, part);
+    const stoker_extent *extent = &stk_ref_part(ref)->extent;
+    struct stk_place place = stk_bad_row_place(maker, ref->span, ref->row, ref->part);
     char what[STK_DETAIL_BYTES];
     stoker_error error;
     const int code = refuse_extent(maker->pipeline, extent, what, sizeof(what));
     if (extent->path == NULL)
         place.offset = extent->offset;
     (void)stk_error_set(&error, code, STOKER_STAGE_LOCATE, &place, "%s", what);
-    return fail(maker, span, row, part, &error, what);
+    return fail(maker, ref, &error, what);
 }
 
-/* Order the read of a part: into the cache if it takes it, into the row if it is delivered as stored, else to memory
- * of fetch, which alone has room for the extra byte of a whole file. */
-static enum stk_row_step order(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                               uint32_t part)
+/* A part's place in the encoded record of its sample, which is being cached, or NULL. */
+static uint8_t *record_place(const struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
-    struct stk_pipeline *pipeline = maker->pipeline;
-    const stoker_part *sample = stk_span_part(span, row, part);
-    const bool whole = sample->extent.path != NULL;
-    if (!maker->may_read || !is_announced(pipeline, &sample->extent))
-        return refuse_order(maker, span, row, part);
-    struct stk_read_order *into = &maker->orders[maker->order_count];
-    *into = (struct stk_read_order){ .span = span, .row = row, .part = part };
-    if (pipeline->field_plan.several)
-        return order_alone(maker, span, row, part, NULL);
-    if (!whole && stk_cache_fill_aim(pipeline, into)) {
-        maker->order_count++;
-        return STK_ROW_READ;
-    }
-    const bool in_place = pipeline->plan.finish == STK_FINISH_COPY && !whole &&
-                          stk_sample_is_row(sample) &&
-                          sample->extent.bytes == pipeline->dataset->row_bytes;
-    return order_alone(maker, span, row, part, in_place ? slot_row(maker, span, row) : NULL);
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    uint8_t *record = ref->span->records[ref->row];
+    return record == NULL || pipeline->plan.cached != STK_CACHED_ENCODED
+               ? NULL
+               : record + ref->part * pipeline->field_plan.part_bytes;
+}
+
+/* Where a part is read to: its place in the cache, its row, or NULL: memory of fetch, which alone
+ * has room for the extra byte of a whole file. */
+static uint8_t *place_to_read(const struct stk_row_maker *maker, const struct stk_part_ref *ref)
+{
+    const struct stk_field_plan *plan = &maker->pipeline->field_plan;
+    const stoker_part *sample = stk_ref_part(ref);
+    uint8_t *record = ref->span->records[ref->row];
+    if (sample->extent.path != NULL)
+        return NULL;
+    if (record == NULL)
+        return row_as_stored(maker, ref);
+    const bool bare = maker->pipeline->plan.cached == STK_CACHED_DECODED &&
+                      !plan->record_has_gaps && stk_part_is_row(sample) &&
+                      sample->extent.bytes == plan->record_bytes;
+    return bare ? record : record_place(maker, ref);
+}
+
+/* Order the read of a part to `to`. */
+static enum stk_row_step order_to(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                                  uint8_t *to)
+{
+    const stoker_extent *extent = &stk_ref_part(ref)->extent;
+    struct stk_read_order *order = &maker->orders[maker->order_count++];
+    *order = (struct stk_read_order){
+        .span = ref->span,
+        .row = ref->row,
+        .part = ref->part,
+        .to = to,
+        .offset = extent->offset,
+        .bytes = extent->bytes,
+    };
+    if (to != NULL && to == ref->span->records[ref->row] && maker->pipeline->cache.block_rows > 1)
+        stk_cache_fill_widen(maker->pipeline, order);
+    return STK_ROW_READ;
+}
+
+static enum stk_row_step order(struct stk_row_maker *maker, const struct stk_part_ref *ref)
+{
+    if (!maker->may_read || !is_announced(maker->pipeline, &stk_ref_part(ref)->extent))
+        return refuse_order(maker, ref);
+    return order_to(maker, ref, place_to_read(maker, ref));
 }
 
 /* The read failed: read the row of a block alone, or give it up. */
-static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct stk_completion *done)
+static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                                     const struct stk_completion *done)
 {
-    struct stk_span *span = done->span;
-    const uint32_t row = done->row;
-    const stoker_part *part = stk_span_part(span, row, done->part);
+    const stoker_part *part = stk_ref_part(ref);
     if (part->extent.path == NULL)
         stk_pipeline_note_unchecked(maker->pipeline, part->codec);
-    if (done->block_rows > 0)
-        stk_cache_fill_cancel(maker->pipeline, *stk_span_id(span, row));
-    if (done->alone_may_work)
-        return order_alone(maker, span, row, done->part, NULL);
-    struct stk_place place = stk_bad_row_place(maker, span, row, done->part);
+    if (done->alone_may_work) {
+        stk_cache_fill_cancel(maker->pipeline, ref->span, ref->row);
+        return order_to(maker, ref, NULL);
+    }
+    struct stk_place place = stk_bad_row_place(maker, ref->span, ref->row, ref->part);
     if (place.offset != STOKER_NO_OFFSET)
         place.offset = done->offset;
     place.os_errno = done->os_errno;
-    char what[STK_DETAIL_BYTES];
-    stoker_error error;
-    describe_part(maker, done->part, done->code, done->what, what, sizeof(what));
-    (void)stk_error_set(&error, done->code, STOKER_STAGE_READ, &place,
-                        what[0] != '\0' ? "%s" : NULL, what);
     if (!done->nothing_is_read)
-        return fail(maker, span, row, done->part, &error, what);
-    stk_bad_row_lose(span, row, &error); /* whatever the policy */
-    return end_part(maker, span, row);
-}
-
-/* Copy a part's verified bytes to the record of the sample, if it is being cached as stored. */
-static void keep_encoded(const struct stk_pipeline *pipeline, const struct stk_completion *done)
-{
-    uint8_t *record = done->span->records[done->row];
-    if (pipeline->plan.cached == STK_CACHED_ENCODED && record != NULL)
-        memcpy(record + done->part * pipeline->field_plan.part_bytes, done->bytes, done->size);
+        return fail_at(maker, ref, done->code, STOKER_STAGE_READ, &place, done->what);
+    stoker_error error;
+    (void)stk_error_set(&error, done->code, STOKER_STAGE_READ, &place,
+                        done->what[0] != '\0' ? "%s" : NULL, done->what);
+    stk_cache_fill_cancel(maker->pipeline, ref->span, ref->row);
+    stk_bad_row_lose(ref->span, ref->row, &error); /* whatever the policy */
+    return end_part(maker, ref->span, ref->row);
 }
 
 enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_completion *done)
 {
-    struct stk_pipeline *pipeline = maker->pipeline;
     struct stk_span *span = done->span;
-    const uint32_t row = done->row;
-    const stoker_part *sample = stk_span_part(span, row, done->part);
-    const uint64_t id = *stk_span_id(span, row);
+    const stoker_part *sample = stk_span_part(span, done->row, done->part);
+    /* Of a block the row's own bytes. */
+    const struct stk_part_ref ref = {
+        .span = span,
+        .row = done->row,
+        .part = done->part,
+        .bytes = done->block_rows > 0 ? span->records[done->row] : done->bytes,
+        .size = sample->extent.bytes,
+    };
     maker->order_count = 0;
     if (done->code < 0)
-        return read_failed(maker, done);
-
-    const bool whole = sample->extent.path != NULL;
-    const uint8_t *bytes = done->block_rows > 0 ? stk_cache_row(&pipeline->cache, id) : done->bytes;
-    if (!whole)
-        stk_pipeline_note_unchecked(pipeline, sample->codec);
+        return read_failed(maker, &ref, done);
+    if (sample->extent.path == NULL)
+        stk_pipeline_note_unchecked(maker->pipeline, sample->codec);
     stoker_error said;
-    const int rc = verify(span, row, done->part, bytes, sample->extent.bytes, NULL, &said);
-    if (rc < 0) {
-        if (done->block_rows > 0)
-            stk_cache_fill_cancel(pipeline, id);
-        return decode_failed(maker, span, row, done->part, rc, &said);
-    }
-    if (pipeline->field_plan.several)
-        keep_encoded(pipeline, done);
-    else if (done->block_rows > 0)
-        stk_cache_fill_commit_read(pipeline, done);
-    else if (whole)
-        stk_cache_fill_copy(pipeline, done);
-    return finish(maker, span, row, done->part, bytes, sample->extent.bytes);
+    const int rc = verify(&ref, NULL, &said);
+    if (rc < 0)
+        return decode_failed(maker, &ref, rc, &said);
+    uint8_t *place = record_place(maker, &ref);
+    if (place != NULL && place != ref.bytes)
+        memcpy(place, ref.bytes, ref.size);
+    return finish(maker, &ref);
 }
 
 /* ---- the start of a row ---- */
 
-/* Returns true if the GPU holds a row, and marks it. */
-static bool is_on_device(const struct stk_pipeline *pipeline, const struct stk_span *span,
-                         uint32_t row)
-{
-    const bool held = stk_device_cache_holds(&pipeline->device_cache, *stk_span_id(span, row));
-    if (held)
-        span->slot->fresh[span->first_row + row] = 0;
-    return held;
-}
-
-/* Complete a row that is in memory as it is needed. Returns false if it is not. */
-static bool take_resident(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
-{
-    const struct stk_pipeline *pipeline = maker->pipeline;
-    const uint64_t id = *stk_span_id(span, row);
-    if (!is_on_device(pipeline, span, row)) {
-        const uint8_t *decoded = stk_span_row_in_memory(pipeline, stk_span_part(span, row, 0), id);
-        if (decoded == NULL)
-            return false;
-        const struct stk_image image = stk_image_row_cached(pipeline, decoded);
-        stk_image_row_write(maker, span, row, &image);
-    }
-    stk_ledger_add(&maker->ledger->cache_hits, 1);
-    return true;
-}
-
+/* Begin a part; record: what the cache holds of the sample as stored, or NULL. */
 static enum stk_row_step begin_part(struct stk_row_maker *maker, struct stk_span *span,
-                                    uint32_t row, uint32_t part)
-{
-    const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
-    if (extent->memory == NULL && extent->bytes > 0)
-        return order(maker, span, row, part);
-    stoker_error said;
-    uint8_t *into = is_verified_into(maker, span, row, part) ? slot_row(maker, span, row) : NULL;
-    const int rc = verify(span, row, part, extent->memory, extent->bytes, into, &said);
-    return rc < 0 ? decode_failed(maker, span, row, part, rc, &said)
-                  : finish(maker, span, row, part, into != NULL ? into : extent->memory,
-                           extent->bytes);
-}
-
-/* The sample as stored if the cache holds it, else NULL. */
-static const uint8_t *held_encoded(const struct stk_row_maker *maker, uint64_t id)
-{
-    const struct stk_pipeline *pipeline = maker->pipeline;
-    if (pipeline->plan.cached != STK_CACHED_ENCODED)
-        return NULL;
-    const uint8_t *held = stk_cache_find(&pipeline->cache, id);
-    if (held != NULL)
-        stk_ledger_add(&maker->ledger->cache_hits, 1);
-    return held;
-}
-
-/* ---- rows of several fields or parts ---- */
-
-/* Begin a part whose bytes are in the sample's encoded record. */
-static enum stk_row_step begin_held(struct stk_row_maker *maker, struct stk_span *span,
                                     uint32_t row, uint32_t part, const uint8_t *record)
 {
     const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
-    if (extent->memory != NULL || extent->bytes == 0)
-        return begin_part(maker, span, row, part);
-    return finish(maker, span, row, part, record + part * maker->pipeline->field_plan.part_bytes,
-                  extent->bytes);
+    const bool in_file = extent->memory == NULL && extent->bytes > 0;
+    struct stk_part_ref ref = {
+        .span = span, .row = row, .part = part, .bytes = extent->memory, .size = extent->bytes
+    };
+    if (in_file && record == NULL)
+        return order(maker, &ref);
+    if (in_file) { /* verified when it was cached */
+        ref.bytes = record + part * maker->pipeline->field_plan.part_bytes;
+        return finish(maker, &ref);
+    }
+    stoker_error said;
+    uint8_t *into =
+        stk_codecs_can_verify_into(stk_ref_part(&ref)->codec) ? row_as_stored(maker, &ref) : NULL;
+    const int rc = verify(&ref, into, &said);
+    if (rc < 0)
+        return decode_failed(maker, &ref, rc, &said);
+    if (into != NULL)
+        ref.bytes = into;
+    return finish(maker, &ref);
 }
 
 /* A sample that its data set makes. */
@@ -576,6 +417,7 @@ static enum stk_row_step begin_made(struct stk_row_maker *maker, struct stk_span
                                     uint32_t row)
 {
     stoker_error said;
+    stk_pipeline_note_unchecked(maker->pipeline, NULL); /* it may read files */
     const int rc = stk_field_rows_call_make(maker, span, row, &said);
     if (rc == 0)
         return complete(maker, span, row);
@@ -593,50 +435,52 @@ static enum stk_row_step begin_made(struct stk_row_maker *maker, struct stk_span
     return STK_ROW_DONE;
 }
 
-static enum stk_row_step begin_several(struct stk_row_maker *maker, struct stk_span *span,
-                                       uint32_t row)
+/* Returns true if the GPU holds a row, and marks it. */
+static bool is_on_device(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                         uint32_t row)
+{
+    const bool held = stk_device_cache_holds(&pipeline->device_cache, *stk_span_id(span, row));
+    if (held)
+        span->slot->fresh[span->first_row + row] = 0;
+    return held;
+}
+
+/* Complete a row that a cache holds as it is needed. Returns false if it does not; *record: the
+ * sample as stored if the cache holds that, else its record is begun, if the cache takes it. */
+static bool take_cached(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                        const uint8_t **record)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
     const uint64_t id = *stk_span_id(span, row);
-    if (pipeline->dataset->ops->make != NULL) {
-        stk_pipeline_note_unchecked(pipeline, NULL); /* it may read files */
-        return begin_made(maker, span, row);
-    }
-    if (span->part_count == 0)
-        return complete(maker, span, row);
-    if (is_on_device(pipeline, span, row)) {
+    bool complete = is_on_device(pipeline, span, row);
+    const uint8_t *held = complete ? NULL : stk_cache_find(&pipeline->cache, id);
+    if (complete || held != NULL)
         stk_ledger_add(&maker->ledger->cache_hits, 1);
-        return complete(maker, span, row);
+    else
+        stk_cache_fill_begin(pipeline, span, row);
+    if (held == NULL || !stk_pipeline_caches_records(pipeline)) {
+        *record = held;
+        return complete;
     }
-    if (pipeline->cache.kind == STOKER_CACHE_DECODED &&
-        stk_cache_find(&pipeline->cache, id) != NULL) {
-        stk_ledger_add(&maker->ledger->cache_hits, 1);
-        stk_field_rows_write(maker, span, row, stk_cache_row(&pipeline->cache, id));
-        return complete(maker, span, row);
-    }
-    const uint8_t *held = held_encoded(maker, id);
-    span->records[row] =
-        held != NULL ? NULL : stk_cache_fill_begin_record(pipeline, span->batch, id);
-    span->parts_left[row] = (uint8_t)span->part_count;
-    enum stk_row_step step = STK_ROW_READ;
-    for (uint32_t part = 0; part < span->part_count; part++)
-        step = held != NULL ? begin_held(maker, span, row, part, held)
-                            : begin_part(maker, span, row, part);
-    return maker->order_count > 0 ? STK_ROW_READ : step;
+    for (uint32_t i = 0; i < pipeline->dataset->info.field_count; i++)
+        if (pipeline->dataset->fields[i].info.part != STOKER_NO_PART)
+            stk_field_rows_write(maker, span, row, i, held + pipeline->field_plan.record_at[i]);
+    return true;
 }
 
 enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
-    const struct stk_pipeline *pipeline = maker->pipeline;
+    struct stk_pipeline *pipeline = maker->pipeline;
+    const uint8_t *record = NULL;
     maker->order_count = 0;
-    if (pipeline->field_plan.several)
-        return begin_several(maker, span, row);
-    if (take_resident(maker, span, row))
+    if (pipeline->dataset->ops->make != NULL)
+        return begin_made(maker, span, row);
+    if (span->part_count == 0 ||
+        (pipeline->plan.cached != STK_CACHED_NOTHING && take_cached(maker, span, row, &record)))
         return complete(maker, span, row);
-    const stoker_extent *extent = &stk_span_part(span, row, 0)->extent;
-    const uint64_t id = *stk_span_id(span, row);
-    const uint8_t *held =
-        extent->memory == NULL && extent->bytes > 0 ? held_encoded(maker, id) : NULL;
-    return held != NULL ? finish(maker, span, row, 0, held, *stk_cache_size(&pipeline->cache, id))
-                        : begin_part(maker, span, row, 0);
+    span->parts_left[row] = (uint8_t)span->part_count;
+    enum stk_row_step step = STK_ROW_READ;
+    for (uint32_t part = 0; part < span->part_count; part++)
+        step = begin_part(maker, span, row, part, record);
+    return maker->order_count > 0 ? STK_ROW_READ : step;
 }

@@ -3,8 +3,8 @@
 
 #include "loader/base/memory.h"
 
-/* Apart from the memory of reads, which a ring may page-lock: most of what is reserved for the largest image is
- * never touched. */
+/* Apart from the memory of reads, which a ring may page-lock: most of what is reserved for the
+ * largest image is never touched. */
 static int map_scratch(struct stk_row_maker *maker)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
@@ -35,11 +35,11 @@ int stk_row_maker_init(struct stk_row_maker *maker, struct stk_pipeline *pipelin
         .pipeline = pipeline,
         .ledger = ledger,
         .may_read = reads && pipeline->plan.has_files,
-        /* A row fails at once unless a read of it is under way, or its image waits for the GPU. */
-        .failed_max = pipeline->field_plan.several
-                          ? pipeline->read_depth + parts + 1 +
-                                (pipeline->decode.on ? STK_BATCH_DECODER_IMAGES_MAX : 0)
-                          : 0,
+        /* A row fails at once unless a read of another part is under way, or its image waits for
+         * the GPU. */
+        .failed_max = parts > 1 ? pipeline->read_depth + parts + 1 +
+                                      (pipeline->decode.on ? STK_BATCH_DECODER_IMAGES_MAX : 0)
+                                : 0,
     };
     maker->orders = stk_calloc((size_t)parts + 1, sizeof(maker->orders[0]));
     maker->rows = stk_calloc(pipeline->dataset->info.field_count, sizeof(maker->rows[0]));

@@ -1,4 +1,5 @@
-/* row_maker.h - what one worker needs to make rows: scratches of codecs and transforms, one decoded image, orders. */
+/* row_maker.h - what one worker needs to make rows: scratches of codecs and transforms, one
+ * decoded image, orders. */
 #ifndef STK_PIPELINE_ROW_MAKER_H
 #define STK_PIPELINE_ROW_MAKER_H
 
@@ -26,7 +27,8 @@ struct stk_row_maker {
     bool may_read;
     bool in_next; /* used by the consumer inside next(), which may be interrupted */
     struct stk_codecs codecs;
-    /* The transform's scratch and an image; only as many pages as the largest image needs are touched. */
+    /* The transform's scratch and an image; only as many pages as the largest image needs are
+     * touched. */
     struct stk_region scratch;
     void *transform; /* scratch of the transform plan, inside scratch */
     uint8_t *image;  /* one decoded row or image, inside scratch */
@@ -38,12 +40,13 @@ struct stk_row_maker {
     /* Reads that the row that was begun or continued last needs now. */
     struct stk_read_order *orders; /* [part_count] */
     uint32_t order_count;
-    struct stk_failed_row *failed; /* [failed_max]; NULL with one part and field */
+    struct stk_failed_row *failed; /* [failed_max]; NULL with one part */
     uint32_t failed_max;
     uint32_t failed_count; /* in use; 0 nearly always, so that good rows need not look */
 };
 
-/* Allocate the memory. Without `reads` no row may be read. Returns 0 or STOKER_ENOMEM; destroy either way. */
+/* Allocate the memory. Without `reads` no row may be read. Returns 0 or STOKER_ENOMEM; destroy
+ * either way. */
 int stk_row_maker_init(struct stk_row_maker *maker, struct stk_pipeline *pipeline,
                        struct stk_ledger_entry *ledger, bool reads);
 void stk_row_maker_destroy(struct stk_row_maker *maker); /* all zero is allowed */

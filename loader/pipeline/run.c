@@ -14,7 +14,8 @@ static uint64_t place_of(const stoker_extent *extent)
     return extent->memory != NULL ? (uint64_t)(uintptr_t)extent->memory : extent->offset;
 }
 
-/* Number of rows of the run that starts at a row, at most `most`; 1 = it starts none. Sets the distance between them. */
+/* Number of rows of the run that starts at a row, at most `most`; 1 = it starts none. Sets the
+ * distance between them. */
 static uint32_t count_rows(const struct stk_span *span, uint32_t row, uint32_t most, uint64_t *step)
 {
     const stoker_part *first = stk_span_part(span, row, 0); /* the only part of each row */
@@ -44,7 +45,8 @@ static uint32_t count_rows(const struct stk_span *span, uint32_t row, uint32_t m
 
 /* ---- decoding ---- */
 
-/* Returns true if all fields of a run are made by one call, without anything left to do row by row. */
+/* Returns true if all fields of a run are made by one call, without anything left to do row by
+ * row. */
 static bool is_decoded_at_once(const struct stk_pipeline *pipeline, const stoker_codec *codec)
 {
     const struct stk_part_fields own = pipeline->dataset->part_fields[0];
@@ -93,13 +95,17 @@ static stoker_run run_of(const struct stk_span *span, uint32_t row, const uint8_
 
 /* ---- reading ---- */
 
-/* Returns true if the rows are delivered as they lie there: they are read straight to the slot. */
-static bool is_in_place(const struct stk_pipeline *pipeline, const stoker_part *sample,
-                        uint64_t step)
+/* Returns the first row's place if the rows are delivered as they lie there: they are read
+ * straight to the slot. */
+static uint8_t *place_of_rows(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                              uint32_t row, uint64_t step)
 {
-    return !pipeline->field_plan.several && pipeline->plan.finish == STK_FINISH_COPY &&
-           stk_sample_is_row(sample) && sample->extent.bytes == pipeline->dataset->row_bytes &&
-           step == sample->extent.bytes && pipeline->convert.to_bytes == step;
+    const struct stk_part_plan *plan = &pipeline->field_plan.parts[0];
+    const struct stk_slot_field *field = &pipeline->slots.fields.each[plan->own.first];
+    return stk_part_is_as_stored(plan, stk_span_part(span, row, 0)) && step == plan->raw_bytes &&
+                   field->stride_bytes == step
+               ? stk_slot_field_row(field, span->slot->images, span->first_row + row)
+               : NULL;
 }
 
 static bool may_be_read(const struct stk_row_maker *maker, const stoker_extent *extent)
@@ -122,18 +128,14 @@ static void expect_rows(const struct stk_span *span, uint32_t row, uint32_t rows
 static enum stk_run_step order_run(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                                    struct stk_read_order *order)
 {
-    const stoker_part *sample = stk_span_part(span, row, 0);
-    const stoker_extent *extent = &sample->extent;
+    const stoker_extent *extent = &stk_span_part(span, row, 0)->extent;
     const uint64_t step = order->run_step;
     const uint64_t most = (STK_RUN_BYTES_MAX - extent->bytes) / step + 1;
     const uint32_t rows = order->run_rows < most ? order->run_rows : (uint32_t)most;
-    uint8_t *to = is_in_place(maker->pipeline, sample, step)
-                      ? stk_pipeline_row(maker->pipeline, span->slot, span->first_row + row)
-                      : NULL;
     *order = (struct stk_read_order){
         .span = span,
         .row = row,
-        .to = to,
+        .to = place_of_rows(maker->pipeline, span, row, step),
         .offset = extent->offset,
         .bytes = (uint32_t)((rows - 1) * step) + extent->bytes,
         .run_rows = rows,

@@ -1,7 +1,7 @@
-/* run.h - rows of a span whose samples lie side by side: one read for all, and one decode if their codec can.
+/* run.h - rows whose samples lie side by side: one read for all, and one decode if the codec can.
  *
- *   bytes   | row 0 ......|              each as long as the others, at equal distances; they may overlap, as windows of tokens
- *                     | row 1 ......|    with targets do
+ *   bytes   | row 0 ......|              equally long, at equal distances;
+ *                     | row 1 ......|    they may overlap, as windows of tokens do
  *                               | row 2 ......|
  *
  *   begin ──┬─▶ NONE   the row is no part of a run: stk_row_begin()
@@ -21,12 +21,14 @@
 
 enum stk_run_step { STK_RUN_NONE, STK_RUN_DONE, STK_RUN_READ, STK_RUN_ALONE };
 
-/* Begin the run that starts at a row of a located span that is not resident. order->run_rows is the number of its rows, the
- * rest of *order is set for READ; order->to is NULL if it needs memory of fetch. */
+/* Begin the run that starts at a row of a located span that is not resident. order->run_rows is
+ * the number of its rows, the rest of *order is set for READ; order->to is NULL if it needs
+ * memory of fetch. */
 enum stk_run_step stk_run_begin(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                                 struct stk_read_order *order);
 
-/* Continue a run with the read that has ended. DONE, ALONE, or NONE: take() each row with stk_run_row(). */
+/* Continue a run with the read that has ended. DONE, ALONE, or NONE: take() each row with
+ * stk_run_row(). */
 enum stk_run_step stk_run_take(struct stk_row_maker *maker, const struct stk_completion *done);
 
 /* The completion of row `i` of a run, as if it had been read alone. */

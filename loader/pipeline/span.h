@@ -1,8 +1,9 @@
-/* span.h - a run of rows of one batch that one worker fills, and what its loop passes between row and fetch.
+/* span.h - rows of one batch that one worker fills, and what its loop passes between row and fetch.
  *
- *   worker ──▶ claim ──▶ span: ids ──▶ row ──▶ where the parts are, orders ──▶ fetch ──▶ completions ──▶ row
+ *   worker ──▶ claim ──▶ span: ids ──▶ row ──▶ orders ──▶ fetch ──▶ completions ──▶ row
  *
- * A sample has part_count parts, each an extent that is read and decoded for itself. A span belongs to one worker.
+ * A sample has part_count parts, each an extent that is read and decoded for itself. A span
+ * belongs to one worker.
  */
 #ifndef STK_PIPELINE_SPAN_H
 #define STK_PIPELINE_SPAN_H
@@ -11,15 +12,19 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
+#include "loader/dataset/dataset.h"
 #include "loader/pipeline/bad_samples.h"
 #include "loader/pipeline/slots.h"
+
+enum { STK_SPAN_ROWS_MAX = 512, STK_AHEAD_ROWS_MAX = 16 };
 
 /* Some of the rows of a ticket, in progress. */
 struct stk_span {
     bool active;
-    bool resident;     /* every row is in memory as stored, at sources[]; samples[] is unused */
-    bool on_device;    /* resident in GPU memory: nothing to do on the host */
-    uint32_t capacity; /* rows that fit */
+    bool resident;          /* every row is in memory, at sources[]; samples[] is unused */
+    bool from_cache;        /* resident: sources[] are records of the cache, not parts as stored */
+    bool on_device;         /* resident in GPU memory: nothing to do on the host */
+    uint32_t capacity;      /* rows that fit */
     uint32_t ticket_shares; /* shares of the ticket that the span holds */
     uint64_t batch;
     struct stk_slot *slot;
@@ -27,20 +32,27 @@ struct stk_span {
     uint64_t position;  /* position of row first_row in the epoch */
     uint32_t first_row; /* its first row's number in the batch */
     uint32_t rows;
-    uint32_t part_count;  /* parts of each sample */
-    uint32_t started;     /* rows started, in order */
-    uint32_t left;        /* rows not complete yet */
-    const void **sources; /* resident: address of each row, then of the next span's first */
+    uint32_t part_count; /* parts of each sample */
+    uint32_t started;    /* rows started, in order */
+    uint32_t left;       /* rows not complete yet */
+    /* resident: stk_span_sources() */
+    const void **sources;
     stoker_part *samples; /* not resident: [row x part_count + part], where each part is */
     uint8_t *attempts;    /* substitutes tried, per row */
     stoker_size *sizes;   /* each row's image before the transforms; NULL without a row hook */
-    /* Samples of several fields or parts: parts not complete yet, and the record that is being cached or NULL, per
-     * row. */
-    uint8_t *parts_left;
-    /* [row x part_count + part] size of each image or mask as stored; NULL unless masks differ in size. */
+    uint8_t *parts_left;  /* parts not complete yet, per row */
+    /* [row x part_count + part] size of each image or mask as stored; NULL unless masks differ in
+     * size. */
     stoker_size *part_sizes;
-    uint8_t **records;
+    uint8_t **records; /* per row, the sample's record in the cache while it is filled, or NULL */
 };
+
+/* The addresses of a part in all rows of a resident span, then in the first rows of the next
+ * span. With from_cache part 0 has the records, and the other parts have none. */
+static inline const void **stk_span_sources(const struct stk_span *span, uint32_t part)
+{
+    return span->sources + (size_t)part * (span->capacity + STK_AHEAD_ROWS_MAX);
+}
 
 static inline stoker_part *stk_span_part(const struct stk_span *span, uint32_t row, uint32_t part)
 {
@@ -50,6 +62,35 @@ static inline stoker_part *stk_span_part(const struct stk_span *span, uint32_t r
 static inline uint64_t *stk_span_id(const struct stk_span *span, uint32_t row)
 {
     return &span->slot->ids[span->first_row + row];
+}
+
+/* One part of a row. */
+struct stk_part_ref {
+    struct stk_span *span;
+    uint32_t row; /* in the span */
+    uint32_t part;
+    const uint8_t *bytes; /* as stored; NULL until they are in memory */
+    size_t size;
+};
+
+static inline const stoker_part *stk_ref_part(const struct stk_part_ref *ref)
+{
+    return stk_span_part(ref->span, ref->row, ref->part);
+}
+
+static inline uint64_t stk_ref_id(const struct stk_part_ref *ref)
+{
+    return *stk_span_id(ref->span, ref->row);
+}
+
+/* What a codec gets of a part whose bytes are in memory. */
+static inline stoker_encoded stk_ref_encoded(const struct stk_part_ref *ref)
+{
+    const stoker_part *part = stk_ref_part(ref);
+    return (stoker_encoded){ .bytes = ref->bytes,
+                             .size = ref->size,
+                             .sample = stk_codec_id(part, stk_ref_id(ref)),
+                             .tag = part->tag };
 }
 
 /* A read that row asks for. */

@@ -93,9 +93,8 @@ typedef struct stoker_stats {
     uint64_t lent_bytes;
     uint64_t lent_bytes_max; /* their budget; 0 = none was needed yet */
     char lent_reason[192];   /* why the last batch that was kept got none; "" if it did */
-    /* How rows get into the batch: "gather: in memory, converted into the batch"; "read_in_place:
-     * ...", "read_decode: ...", "decode_apart: ..."; "fields: ..." if a sample has several fields
-     * or a part that varies; chosen at create. */
+    /* How rows get into the batch, by the slowest of their parts: "gather: in memory, converted into the batch",
+     * "read_in_place: ..." or "read_decode: ..."; chosen at create. */
     char route[128];
     uint64_t regions; /* images of which only the part was decoded that the row needs */
     /* Loaders of living processes that share the cache, this one included; 0 = it is not shared. Counting takes some

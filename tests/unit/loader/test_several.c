@@ -127,7 +127,7 @@ CleanTest(several, a_cache_is_read_once_and_the_route_is_named)
             if (rc == STOKER_OK)
                 stoker_batch_release(&batch);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-        cr_assert_eq(memcmp(stats.route, "fields: read, decoded", 21), 0, "%s", stats.route);
+        cr_assert_eq(memcmp(stats.route, "read_decode: read, decoded", 26), 0, "%s", stats.route);
         uint64_t parts = 0;
         for (uint64_t id = 0; id < SEVERAL_COUNT; id++)
             parts += several_words(id) > 0 ? 3 : 2;
