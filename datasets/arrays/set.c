@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "loader/dataset/format.h"
+
 enum { ROWS_AHEAD = 4 }; /* rows prefetched while values are gathered */
 
 static bool is_integer(stoker_dtype dtype)
@@ -235,6 +237,7 @@ void stk_array_set_free(struct stk_array_set *set)
         stk_region_unmap(&set->regions[i]);
     stk_free(set->regions);
     stk_free(set->sources);
+    stk_free(set->part_rows);
     stk_free(set->arrays);
     stk_free(set);
 }
@@ -257,9 +260,36 @@ void stk_array_set_plan(struct stk_array_set *set, bool beside)
     }
 }
 
+/* Let a loader find the rows of several parts without a call, if all are raw and in memory. */
+static void publish_rows(stoker_dataset *dataset, struct stk_array_set *set)
+{
+    const void *rows[STOKER_FIELDS_MAX];
+    for (uint32_t i = 0; i < set->array_count; i++) {
+        const struct stk_array *array = &set->arrays[i];
+        if (array->part == STOKER_NO_PART)
+            continue;
+        if (array->memory == NULL || array->offsets != NULL || array->codec != NULL)
+            return;
+        rows[array->part] = array->memory;
+    }
+    if (set->part_count < 2)
+        return;
+    set->part_rows = stk_calloc(set->part_count, sizeof(rows[0]));
+    if (set->part_rows == NULL)
+        return; /* locate() reports them */
+    memcpy(set->part_rows, rows, set->part_count * sizeof(rows[0]));
+    stk_dataset_set_part_rows(dataset, set->part_rows);
+}
+
 int stk_array_set_make(stoker_dataset **out, struct stk_array_set *set,
                        const stoker_dataset_ops *ops, stoker_error *error)
 {
+    stoker_dataset *dataset = NULL;
     stk_array_set_plan(set, false);
-    return stoker_dataset_create(out, ops, set, error);
+    const int rc = stoker_dataset_create(&dataset, ops, set, error);
+    if (rc != STOKER_OK)
+        return rc;
+    publish_rows(dataset, set);
+    *out = dataset;
+    return STOKER_OK;
 }

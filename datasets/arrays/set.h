@@ -41,6 +41,7 @@ struct stk_array_set {
     struct stk_array *arrays; /* [array_count] */
     uint32_t array_count;
     uint32_t part_count;        /* set by stk_array_set_make */
+    const void **part_rows;     /* [part_count] see stk_dataset_set_part_rows(); may be NULL */
     struct stk_source *sources; /* [source_count]; paths are freed with them */
     uint32_t source_count;
     struct stk_region *regions;     /* [array_count]: memory that the set owns; may be NULL */

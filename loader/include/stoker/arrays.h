@@ -67,8 +67,8 @@ STOKER_API int stoker_arrays_options_init_sized(stoker_arrays_options *out, size
  * are not copied, and must not change while the data set is open. An array "label" of one integer of up to 32 bits
  * per sample becomes int64, as the labels of all data sets are; every other array keeps its type. options may be NULL.
  *
- * The fastest order is: the largest array first, then what is small. If only arrays[0] is an image, a mask or of varying
- * length, or none is, a loader gathers its rows without a call per sample.
+ * The fastest order is: the largest array first, then what is small. A loader gathers the rows of all arrays without a call
+ * per sample, unless one varies in length.
  *
  * Errors: STOKER_EINVAL (an argument, shape, name or offset is invalid; the message names the array), STOKER_EEMPTY,
  * STOKER_ELIMIT (one sample of an array has more than 1 GiB), STOKER_ENOMEM. On failure *out is untouched. */
