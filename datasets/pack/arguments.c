@@ -27,7 +27,7 @@ static const char *const form_names[] = { "shards", "folder", "tar" };
 static const struct cli_option rows[] = {
     { .help = "Options" },
     { "codec", 0, CLI_WORD, AT(codec), 0, 0, "NAME", codecs,
-      .help = "keep: PNG and JPEG files as they are, all else raw in shards and PNG elsewhere; "
+      .help = "keep: image files as they are, all else raw in shards and PNG elsewhere; "
               "raw: rows; lz4, zstd: compressed rows, raw if that is smaller; "
               "png: lossless; jpeg: lossy. raw, lz4 and zstd go with shards only",
       .unset = "keep for shards, png for folder and tar" },
@@ -37,7 +37,7 @@ static const struct cli_option rows[] = {
       .help = "of --codec lz4, 1 to 12, or zstd, 1 to 19: a higher one packs slower and smaller",
       .unset = "9" },
     { "workers", 0, CLI_COUNT32, AT(workers), 1, 256, "N", NULL,
-      .help = "threads that read, and threads that encode", .unset = "one per CPU" },
+      .help = "threads that read and encode", .unset = "one per CPU" },
     { "shard-samples", 0, CLI_COUNT64, AT(shard_samples), 1, 0x1p53, "N", NULL,
       .help = "samples of SOURCE in each shard but the last", .unset = "256 MiB of rows" },
     { "split", 0, CLI_TEXT, AT(split), 0, 0, "NAME", NULL, .help = "the part of SOURCE to pack",
@@ -68,7 +68,7 @@ void pack_help(void)
     (void)fputs(
         "usage: stoker-pack [OPTION...] SOURCE TARGET\n"
         "\n"
-        "Read a data set through the loader and write it in another form.\n"
+        "Read a data set and write it in another form.\n"
         "\n"
         "SOURCE is a data set: mnist:DIR, folder:DIR, csv:FILE?label=COLUMN, ...\n"
         "TARGET is one of\n"

@@ -7,7 +7,7 @@
 
 enum pack_form { PACK_SHARDS, PACK_FOLDER, PACK_TAR };
 
-/* How samples are stored. KEEP: PNG and JPEG files as they are, all else as the form stores it. */
+/* How samples are stored. KEEP: image files as they are, all else as the form stores it. */
 enum pack_codec { PACK_KEEP, PACK_RAW, PACK_LZ4, PACK_PNG, PACK_JPEG, PACK_ZSTD, PACK_DEFAULT };
 
 enum pack_action { PACK_RUN, PACK_HELP, PACK_VERSION, PACK_MISUSED };

@@ -137,6 +137,46 @@ CleanTest(shards, fields_are_read_as_described)
     stk_directory_remove(&directory);
 }
 
+/* A word is a number of any type. */
+CleanTest(shards, words_have_any_type)
+{
+    static const struct {
+        stoker_dtype dtype;
+        uint8_t bytes;
+        uint64_t word;
+        bool fits;
+    } cases[] = { { STOKER_DTYPE_UINT8, 1, 0xFE, true },
+                  { STOKER_DTYPE_UINT8, 1, 0x100, false },
+                  { STOKER_DTYPE_INT16, 2, 0x8001, true },
+                  { STOKER_DTYPE_INT32, 4, 0x80000001, true },
+                  { STOKER_DTYPE_FLOAT32, 4, 0x1BF800000, false },
+                  { STOKER_DTYPE_FLOAT64, 8, 0xBFF8000000000000, true } };
+    const struct stk_directory directory = stk_directory_make();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct stk_shard_image image;
+        uint8_t due[8];
+        stk_store_le64(due, cases[i].word);
+        stk_shard_image_make(&image, 0, 1, COUNT, 1);
+        stk_store_le64(image.at + 80, 0); /* no names */
+        stk_store_le32(image.at + FIELD(1) + 72, 0);
+        memcpy(image.at + FIELD(1), "score", 5);
+        image.at[FIELD(1) + 65] = (uint8_t)cases[i].dtype;
+        memcpy(stk_shard_image_label(&image, 2), due, sizeof(due));
+        stk_shard_image_seal(&image);
+        stk_shard_image_write(&image, &directory, "a.stk");
+        if (!cases[i].fits) {
+            open_bad(&directory, STOKER_EFORMAT, "cannot have");
+            continue;
+        }
+        stoker_dataset *dataset = open_good(&directory, "");
+        struct stk_fields_of sample = stk_fields_read(dataset, 2);
+        stk_fields_check(dataset, &sample, "score", due, 0, cases[i].bytes);
+        stk_fields_free(&sample);
+        stoker_dataset_close(&dataset);
+    }
+    stk_directory_remove(&directory);
+}
+
 CleanTest(shards, a_sample_is_located_without_memory_or_search)
 {
     const struct stk_directory directory = make_set(1);
