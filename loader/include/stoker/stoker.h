@@ -1,17 +1,33 @@
-/* stoker/stoker.h - keeps one accelerator fed with training batches: includes all of the loader's headers but cuda.h.
+/* stoker/stoker.h - keeps one accelerator fed with training batches: includes all of the loader's
+ * headers but cuda.h.
  *
- *   dataset -> sampler -> reader -> decoder -> slot -> transfer -> consumer
- *   extents    order      io_uring  raw, ...   pinned  stream      (you)
+ * Six calls are enough:
  *
- * Lifetime  create, then { next, release } per batch, then destroy.
- * Threads   One consumer thread per loader; stoker_loader_stats() from any thread.
- * Errors    0 done, > 0 a normal stop, < 0 an enum stoker_err. Outputs are written only on 0. The library never
- *           prints, exits or touches signals.
+ *   stoker_dataset_open(&dataset, "mnist:data/mnist", NULL, &error);           dataset.h
+ *   stoker_loader_create(&loader, dataset, &options, &error);                  loader.h, options.h
+ *   while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {       loader.h, batch.h
+ *       train(batch.images.data, batch.labels.data, batch.count);
+ *       stoker_batch_release(&batch);
+ *   }
+ *   stoker_loader_destroy(&loader);
+ *   stoker_dataset_close(&dataset);
+ *
+ * The other headers, by subject:
+ *
+ *   data         arrays.h files.h views.h mix.h    memory, named files, parts and joins of data sets, mixes
+ *   samples      field.h tensor.h transform.h mixing.h
+ *   your code    hook.h codec.h reader.h rng.h     rows and batches, formats, storage, random numbers
+ *   distributed  ranks.h cuda.h dlpack.h
+ *   diagnostics  error.h stats.h trace.h version.h
+ *
+ * Errors    0 done, > 0 a normal stop, < 0 an enum stoker_err. Outputs are written only on 0. The
+ *           library never prints, exits or touches signals.
  */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
 #include <stoker/arrays.h>
+#include <stoker/batch.h>
 #include <stoker/codec.h>
 #include <stoker/dataset.h>
 #include <stoker/dlpack.h>
@@ -23,6 +39,7 @@
 #include <stoker/loader.h>
 #include <stoker/mix.h>
 #include <stoker/mixing.h>
+#include <stoker/options.h>
 #include <stoker/ranks.h>
 #include <stoker/reader.h>
 #include <stoker/rng.h>

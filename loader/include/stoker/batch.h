@@ -1,0 +1,67 @@
+/* stoker/batch.h - a batch: its fields, and how to return it.
+ *
+ *   next() ──▶ lent: read and write its rows ──▶ release: the workers refill its memory
+ */
+#ifndef STOKER_BATCH_H
+#define STOKER_BATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/export.h>
+#include <stoker/field.h>
+#include <stoker/options.h>
+#include <stoker/tensor.h>
+
+STOKER_BEGIN_DECLS
+
+struct stoker_loader;
+
+/* One batch, borrowed from the loader until it is released. Start from STOKER_BATCH_INIT. */
+typedef struct stoker_batch {
+    size_t struct_size; /* set by STOKER_BATCH_INIT; kept by next and release */
+    /* [count, ...]; shape as the data set's or after options.transform; in options.layout */
+    stoker_tensor images;
+    stoker_tensor labels; /* [count]; dtype NONE and data NULL if there are no labels */
+    /* All fields in the data set's order, then those of options.mixing; stoker_batch_field() finds
+     * one by name. images are the values of field 0, labels those of the field "label" if it is one
+     * int64 or float32 per sample. */
+    const stoker_field *fields;
+    uint32_t field_count;
+    const uint64_t *ids; /* [count] sample ids, in host memory */
+    /* Samples: batch_size, or fewer in an epoch's last batch and after skips. May be 0 there, since
+     * all ranks get the same number of batches. */
+    uint32_t count;
+    /* The last `padded` samples were added by options.last PAD or EVEN: the epoch holds them at
+     * another position, too. */
+    uint32_t padded;
+    uint64_t epoch; /* 0, 1, ... */
+    /* Index in the epoch, 0 .. batches_per_epoch - 1. Continues after a resume; if batch or world
+     * size changed, it is chosen so that the epoch's last batch has the last index. */
+    uint64_t index;
+    stoker_device device;         /* where images and labels lie; never AUTO */
+    uint32_t device_index;        /* the GPU; 0 on the CPU */
+    const uint64_t *device_ids;   /* [count] the ids again, where images lie */
+    struct stoker_loader *loader; /* private */
+    void *lease;                  /* private */
+    uint64_t turn;                /* private */
+} stoker_batch;
+
+#define STOKER_BATCH_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_batch))
+
+STOKER_MAKER(stoker_batch, STOKER_BATCH_DEFAULTS)
+#define STOKER_BATCH_INIT STOKER_INITIALIZER(stoker_batch, STOKER_BATCH_DEFAULTS)
+STOKER_API int stoker_batch_init_sized(stoker_batch *out, size_t struct_size);
+
+/* The field of a batch with that name, valid until the batch is released; NULL if there is none, if
+ * the batch is not lent, and for NULL. Any thread. */
+STOKER_API const stoker_field *stoker_batch_field(const stoker_batch *batch, const char *name);
+
+/* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed except for
+ * struct_size. Batches may be released in any order. NULL and a released or empty batch are
+ * allowed. A batch on a GPU is released as by stoker_batch_release_on() (stoker/cuda.h), with the
+ * stream that last waited for it, or the default stream if none did. Consumer thread; any thread if
+ * options.on_lent is WAIT or GROW. */
+STOKER_API void stoker_batch_release(stoker_batch *batch);
+
+STOKER_END_DECLS
+#endif

@@ -1,0 +1,463 @@
+/* stoker/options.h - what a loader can be asked for.
+ *
+ *   stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+ *   options.batch_size = 256;
+ *   options.shuffle = true;
+ *
+ * Most programs set only the first group of stoker_loader_options. The rest tunes itself or stays
+ * off.
+ */
+#ifndef STOKER_OPTIONS_H
+#define STOKER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stoker/error.h>
+#include <stoker/field.h>
+#include <stoker/hook.h>
+#include <stoker/mixing.h>
+#include <stoker/reader.h>
+#include <stoker/tensor.h>
+#include <stoker/transform.h>
+
+STOKER_BEGIN_DECLS
+
+enum {
+    STOKER_WORKERS_AUTO = -1, /* tuned while running */
+    STOKER_WORKERS_MAX = 256,
+    STOKER_BATCH_MAX = 65536,
+    STOKER_PREFETCH_MAX = 64,
+    STOKER_READ_DEPTH_MAX = 1024,
+    STOKER_BATCH_WINDOW_MAX = 1 << 20,
+    STOKER_DEVICE_INDEX_MAX = 1024,
+    STOKER_CHANNELS_MAX = 64 /* for a mean and std per channel, or for layout NCHW */
+};
+
+/* Values that let the library choose, or that set no limit. */
+#define STOKER_EPOCHS_ENDLESS  UINT64_MAX
+#define STOKER_BYTES_AUTO      UINT64_MAX
+#define STOKER_PREFETCH_AUTO   UINT32_MAX
+#define STOKER_READ_DEPTH_AUTO UINT32_MAX
+#define STOKER_SCALE_AUTO      3.402823466e+38F /* the largest float */
+#define STOKER_NO_LIMIT        UINT64_MAX       /* in max_bad_samples */
+#define STOKER_RANK_AUTO       UINT32_MAX       /* in rank */
+#define STOKER_LENGTH_AUTO     UINT64_MAX       /* in stoker_order.length */
+
+typedef enum stoker_switch {
+    STOKER_SWITCH_AUTO = 0,
+    STOKER_SWITCH_ON = 1,
+    STOKER_SWITCH_OFF = 2
+} stoker_switch;
+
+/* ---- the last batch, ranks and the order ---- */
+
+/* What happens to the last batch of an epoch if the samples do not fill it. Ranks that share an
+ * epoch always get the same number of batches. */
+typedef enum stoker_last {
+    /* Deliver it short: batch.count is smaller, and may differ between ranks, down to 0: see
+     * EVEN. */
+    STOKER_LAST_SHORT = 0,
+    /* Drop it on every rank: fewer than batch_size x world_size samples per epoch. */
+    STOKER_LAST_DROP = 1,
+    /* Pad it with the first samples of the same epoch, in its order: position p holds the sample of
+     * position p modulo the number of samples. Every rank gets equally many full batches.
+     * batch.padded counts the added samples, which come last in the batch. */
+    STOKER_LAST_PAD = 2,
+    /* Pad it the same way, but only until every rank has as many samples as rank 0. With
+     * DEAL_POSITIONS that adds at most world_size - 1 samples, as PyTorch's DistributedSampler
+     * does. No rank gets an empty batch, whose mean loss would be NaN. With batch_values_max a rank
+     * without a batch gets another rank's, all of it padded. With one rank it equals SHORT. */
+    STOKER_LAST_EVEN = 3
+} stoker_last;
+
+/* How ranks divide a global batch, the next batch_size x world_size positions of the epoch. Neither
+ * the samples of a global batch nor the number of batches depend on it. */
+typedef enum stoker_deal {
+    /* Rank r takes every world_size-th position, starting with the r-th. An incomplete last global
+     * batch is divided equally: the ranks' shares differ by at most one sample. */
+    STOKER_DEAL_POSITIONS = 0,
+    /* Rank r takes the r-th batch_size positions. Row by row, the ranks' batches are those that one
+     * rank with the same batch_size takes one after the other: N ranks make the same passes as one
+     * rank that accumulates the gradients of N batches. With LAST_SHORT the last ranks may get no
+     * samples of an incomplete last global batch. */
+    STOKER_DEAL_BATCHES = 1
+} stoker_deal;
+
+/* Which samples an epoch holds. Every kind is a pure function of (seed, epoch, position): it does
+ * not depend on workers, ranks share its positions, and it resumes. */
+typedef enum stoker_order_kind {
+    /* By options.shuffle. false: 0, 1, 2, ...; true: a permutation that differs in each epoch, or,
+     * if the data set has weights, as WEIGHTED. */
+    STOKER_ORDER_DEFAULT = 0,
+    STOKER_ORDER_WEIGHTED = 1, /* drawn with replacement, id i with probability weights[i] / sum */
+    STOKER_ORDER_OWN = 2,      /* your function `ids` */
+    STOKER_ORDER_UNIFORM = 3   /* drawn with replacement, all alike: without a table of weights */
+} stoker_order_kind;
+
+/* An order beyond `shuffle`, which WEIGHTED and OWN ignore. Start from STOKER_ORDER_INIT.
+ *
+ * A resume token holds a hash of kind, length, weights, name and fingerprint; create refuses it
+ * with another order. Random transforms are a function of (seed, epoch, sample id): a sample that
+ * is drawn twice in an epoch is transformed the same way both times. */
+typedef struct stoker_order {
+    size_t struct_size; /* set by STOKER_ORDER_INIT; checked by create */
+    stoker_order_kind kind;
+    /* Positions in an epoch, 1..2^62; only for orders that are not a permutation. Default
+     * STOKER_LENGTH_AUTO = the number of samples. */
+    uint64_t length;
+    /* WEIGHTED: one per sample, finite and >= 0, sum > 0. Read by create, which makes a table of 16
+     * bytes per sample. Every machine draws the same ids. NULL (default) = the data set's
+     * weights. */
+    const double *weights;
+    uint64_t weight_count; /* values in weights: the number of samples; default 0 = none */
+    /* OWN: set ids_out[i] to the sample at position + i x stride of the epoch, for i < count; each
+     * below the number of samples. It must be a pure function of its arguments. Workers call it,
+     * several at a time, for a few dozen to a few hundred rows per call. It may block, but then its
+     * batches wait. An error (< 0; text in error->message) or an id that does not exist ends the
+     * run. */
+    int (*ids)(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
+               uint64_t *ids_out, stoker_error *error);
+    void *self; /* passed to ids; must outlive the loader. Default NULL */
+    /* OWN: identify `ids` in a resume token: a name, and a number that changes with its parameters.
+     * Read by create. Default NULL and 0: nothing. */
+    const char *name;
+    uint64_t fingerprint;
+} stoker_order;
+
+#define STOKER_ORDER_DEFAULTS                                                                      \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_order))                                              \
+    STOKER_DEFAULT(length, STOKER_LENGTH_AUTO)
+
+STOKER_MAKER(stoker_order, STOKER_ORDER_DEFAULTS)
+#define STOKER_ORDER_INIT STOKER_INITIALIZER(stoker_order, STOKER_ORDER_DEFAULTS)
+STOKER_API int stoker_order_init_sized(stoker_order *out, size_t struct_size);
+
+/* A position in the order: a token to store beside a checkpoint, the same bytes on every machine.
+ * It does not depend on workers, prefetch or cache; batch size, world size and options.deal may
+ * differ on resume.
+ *
+ * It counts the positions of the epoch that all ranks together have consumed, so after the same
+ * number of batches it is the same on every rank. A resume divides the remaining positions into
+ * global batches, even if batch_size x world_size does not divide their number: every sample still
+ * comes once. While that product stays the same, so do the samples of each global batch.
+ *
+ * It holds a fingerprint of the data set: format, count, element type and shape;
+ * stoker_dataset_info.fingerprint; names (relative to the data set's root) and sizes of the files;
+ * and for up to 65,536 evenly spread samples the label, the location of the bytes and, in shards,
+ * the checksum. Another data set is refused with STOKER_ESTATE; a moved or copied one is accepted.
+ * No file is read, so new bytes in a file of the same name and size are noticed only in shards. */
+typedef struct stoker_state {
+    uint8_t bytes[64];
+} stoker_state;
+
+/* ---- memory and devices ---- */
+
+/* What stays in memory after its first use. */
+typedef enum stoker_cache {
+    /* On a GPU: DEVICE if possible and if it fits in cache_bytes. Else DECODED if it fits, else
+     * ENCODED if it fits, else NONE. NONE also where a copy does not pay: for token files (tokens:,
+     * documents:, packed:), whose rows cost about as much to copy as to read from the page cache;
+     * for raw rows that overlap or repeat in their files, so that the cache would exceed the files;
+     * and if epochs is 1, the order is a permutation and the cache is not shared.
+     * stats.cache_reason reports the choice. */
+    STOKER_CACHE_AUTO = 0,
+    STOKER_CACHE_NONE = 1,    /* read every sample every time */
+    STOKER_CACHE_ENCODED = 2, /* samples as stored; as many as fit, never evicted */
+    STOKER_CACHE_DECODED = 3, /* decoded rows; as many as fit, never evicted */
+    /* All fields that are read from a part, in GPU memory: uint8 images as they cross the bus,
+     * other fields as delivered. The first batch that holds a sample copies its rows; later batches
+     * are gathered, transformed and converted on the GPU, and only ids and what values() makes
+     * cross the bus. create fails if impossible: EDEVICE on the CPU, ENOMEM if the rows do not fit,
+     * ENOTSUP if a field varies in length, with hooks, for samples without parts, for masks of
+     * images that are cropped or flipped at random, and for images that the GPU cannot convert. */
+    STOKER_CACHE_DEVICE = 4
+} stoker_cache;
+
+/* What next() does when the slot of the next batch is still lent. Every batch that you hold, and
+ * every released batch with live DLPack tensors, occupies a slot of the ring (on a GPU: a buffer of
+ * its memory). */
+typedef enum stoker_on_lent {
+    /* BUSY; but GROW, without its wait, if a DLPack tensor was made of the lent batch. */
+    STOKER_ON_LENT_AUTO = 0,
+    STOKER_ON_LENT_BUSY = 1, /* return STOKER_BUSY at once */
+    /* Wait for a release or the last deleter of a DLPack tensor, in any thread; STOKER_BUSY at the
+     * timeout. */
+    STOKER_ON_LENT_WAIT = 2,
+    /* Leave the batch where it is and give its slot other memory: nothing is copied. The memory is
+     * allocated on demand, page-locked like the slots (GPU memory on a GPU), reused once its batch
+     * is returned, and freed by destroy. Pages that no batch of a whole epoch used are given back,
+     * unless page-locked or on a GPU. WAIT if lent_bytes_max is used up or an allocation fails;
+     * stats.lent_reason says which. */
+    STOKER_ON_LENT_GROW = 3
+} stoker_on_lent;
+
+/* Where batches are delivered. On a GPU, images and labels lie in its memory, which the host cannot
+ * read; see stoker/cuda.h. */
+typedef enum stoker_device {
+    /* The device that the environment variable STOKER_DEVICE names (cpu, cuda, cuda:1), else the
+     * first GPU, else the CPU. stats.device and device_reason report the choice. */
+    STOKER_DEVICE_AUTO = 0,
+    STOKER_DEVICE_CPU = 1,
+    STOKER_DEVICE_CUDA = 2,     /* GPU options.device_index; an error if there is none */
+    STOKER_DEVICE_CUDA_HOST = 3 /* page-locked host memory; the caller issues the copy */
+} stoker_device;
+
+/* Where JPEG files are decoded. */
+typedef enum stoker_decode {
+    STOKER_DECODE_CPU = 0,    /* by the workers */
+    STOKER_DECODE_DEVICE = 1, /* by the GPU; create fails if that is impossible */
+    STOKER_DECODE_AUTO = 2    /* by the GPU if possible; stats.decode_reason says why not */
+} stoker_decode;
+
+/* ---- bad samples and messages ---- */
+
+/* What happens to a sample that cannot be read or decoded. */
+typedef enum stoker_on_bad {
+    STOKER_ON_BAD_FAIL = 0, /* next returns the sample's error */
+    /* Deliver the batch without it: batch.count is smaller. An epoch without a single good sample
+     * ends the run with STOKER_EBADSAMPLES instead of its last batch. If ranks share epochs,
+     * world_size epochs of this rank must be barren: another rank may have had the good ones. */
+    STOKER_ON_BAD_SKIP = 1,
+    /* Replace it by another sample, drawn from (seed, epoch, position); in a mix, of the same
+     * source. */
+    STOKER_ON_BAD_SUBSTITUTE = 2
+} stoker_on_bad;
+
+/* How much a message of options.on_log matters. Later versions may add levels above WARNING. */
+typedef enum stoker_log_level {
+    STOKER_LOG_INFO = 0,   /* what the library chose, and why */
+    STOKER_LOG_WARNING = 1 /* it got less than was asked for, or continues without something */
+} stoker_log_level;
+
+/* ---- all options ---- */
+
+/* Start from STOKER_LOADER_OPTIONS_INIT and change what you need. A 0 within a field's range is
+ * that number; outside of it, it is refused with STOKER_EINVAL. */
+typedef struct stoker_loader_options {
+    size_t struct_size; /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
+
+    /* ---- what most programs set ---- */
+
+    /* Samples per batch and rank, 1..65536; a maximum with batch_values_max. An epoch that is
+     * shorter is one short batch. Default 64. */
+    uint32_t batch_size;
+    bool shuffle;     /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
+    stoker_last last; /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
+    uint64_t epochs;  /* epochs until STOKER_FINISHED, 1..2^64 - 2; default STOKER_EPOCHS_ENDLESS */
+    uint64_t seed;    /* of the order and of all random transforms; default 0 */
+    /* Element type of images, or of field 0. FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a
+     * wider integer type (uint16 to int32, int64, ...) keeps the values, without transform. Default
+     * NONE = as stored. */
+    stoker_dtype dtype;
+
+    /* ---- reading and memory ---- */
+
+    /* Worker threads, 1..256; 0 = all work is done in next(). Default STOKER_WORKERS_AUTO: start
+     * with one per CPU and tune the number while the consumer waits, up to one per CPU; if samples
+     * are read or decoded and the workers leave CPU time unused, up to four per CPU, at most 32 (or
+     * one per CPU, if that is more). If the data set is in memory and the caller mostly waits,
+     * next() also does a worker's share. stoker/ranks.h says how processes and ranks of a node
+     * divide its CPUs. */
+    int32_t num_workers;
+    /* Slots in the ring, for batches ahead and lent, 2..64; default STOKER_PREFETCH_AUTO */
+    uint32_t prefetch_batches;
+    uint32_t read_depth; /* reads in flight per worker, 1..1024; default STOKER_READ_DEPTH_AUTO */
+    stoker_cache cache;  /* default STOKER_CACHE_AUTO */
+    /* Most bytes for the cache and its tables; GPU memory with DEVICE. Default STOKER_BYTES_AUTO =
+     * half of what the machine and control groups leave at create, divided by the job's processes
+     * on this node (stoker/ranks.h), less what other loaders of this process reserved; with DEVICE,
+     * half of the free GPU memory. */
+    uint64_t cache_bytes;
+    /* Share one cache between all loaders of a job on this node that read the same files in the
+     * same form, of any process: each sample is read, decoded and kept once. Required are equal
+     * files, positions of samples, fields, `resize` and kind of cache; an equal user, PID namespace
+     * and user namespace (both sides check); and equal launcher variables (TORCHELASTIC_RUN_ID,
+     * MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID). Loaders that differ
+     * have a cache each. Up to 250 share one at a time, those that were killed included.
+     * cache_bytes is then the budget of the shared cache; the first loader's counts, and AUTO does
+     * not divide it by processes.
+     *
+     * The memory has no name in a file system and is freed when the last process ends, however it
+     * ends. A killed process harms nobody. A loader compares a checksum before it first uses what
+     * another process loaded, and reads changed samples from the files; later changes are not
+     * noticed. Impossible for samples outside of files, with `reader`, and with DEVICE. ON: create
+     * fails if impossible. Default AUTO: on if the launcher's variables name several processes on
+     * this node; stats.share_reason reports the choice. */
+    stoker_switch share_cache;
+    /* What happens to batches that you keep. With WAIT and GROW any thread may release a batch, one
+     * thread per batch. Workers refill its slot at once; on a GPU its buffer is refilled after the
+     * next call of next(). Default STOKER_ON_LENT_AUTO. */
+    stoker_on_lent on_lent;
+    /* Most bytes that GROW allocates for kept batches; GPU memory on a GPU. Default
+     * STOKER_BYTES_AUTO = an eighth of the memory available when the first batch is kept; in host
+     * memory divided by the job's processes on this node. */
+    uint64_t lent_bytes_max;
+
+    /* ---- device ---- */
+
+    stoker_device device; /* default STOKER_DEVICE_CPU */
+    /* GPU for STOKER_DEVICE_CUDA and _CUDA_HOST, as CUDA counts, 0..1023; default 0 */
+    uint32_t device_index;
+    /* Page-lock the slots. ON: create fails if impossible. Default AUTO: ON for a GPU, else OFF. */
+    stoker_switch pin_memory;
+    /* true: copy batches to the GPU ahead; next() returns before the copy is done; see
+     * stoker_batch_wait_on(). false: next() copies the batch and waits. Ignored on the CPU. Default
+     * true. */
+    bool non_blocking;
+    /* On a GPU: copy uint8 rows with 1 to 4 channels as stored; the GPU applies transforms, type,
+     * scale, mean, std and layout, with the same bits as the CPU. Images that differ in size are
+     * resized or transformed on the CPU first. ON: create fails if impossible. OFF: the CPU does
+     * everything. Default AUTO: if possible and no more bytes are copied that way;
+     * stats.converts_on_device reports the choice. */
+    stoker_switch convert_on_device;
+    /* For batches on a GPU: workers read files and check their structure; the GPU decodes them with
+     * NVIDIA's nvImageCodec, loaded by name (STOKER_NVIMGCODEC names a file), and transforms them.
+     * Only the bytes of the files cross the bus. Applies to common JPEG files (gray or YCbCr, with
+     * as many channels as the rows) of data sets whose codec has inspect() (stoker/codec.h: folder,
+     * tar and shards). The CPU decodes all other images, and those that the GPU refuses; it finds
+     * out what is wrong with them, and on_bad_sample applies.
+     *
+     * Pixels differ from the CPU's by a few levels: the inverse transform is another one. Damage
+     * within the coded data that the GPU's decoder does not notice is delivered; the checksums of
+     * shards find it before. Samples are cached as stored, or with cache DEVICE in GPU memory.
+     * Impossible with cache DECODED, hooks, types other than uint8 with 1 or 3 channels,
+     * decode_scale FAST, an image that shares its part with other fields, and `mixing` unless the
+     * GPU converts rows. Errors: STOKER_EDEVICE (no GPU, or no library), STOKER_ENOTSUP. Default
+     * STOKER_DECODE_CPU. */
+    stoker_decode decode;
+
+    /* ---- images and fields ---- */
+
+    stoker_layout layout; /* axis order of images: NHWC (default) or NCHW */
+    /* float32, float16 and bfloat16 get value * scale; any finite number but 0. Other types accept
+     * only
+     * 1. Default STOKER_SCALE_AUTO = 1/255 for uint8 data, else 1. */
+    float scale;
+    /* subtracted after scale, per channel; NULL (default) = 0. Copied by
+     * create */
+    const float *mean;
+    /* divides after mean, per channel, > 0; NULL (default) = 1. Copied by
+     * create */
+    const float *std;
+    /* Values in mean and in std: 1 for all channels, or one per channel; default 0 = none */
+    uint32_t mean_count;
+    /* For uint8 images with 1 to 4 channels; default none. The cache holds the result of all steps
+     * before the random ones. DECODED, if the CPU transforms: images after `resize`; without it,
+     * decoded images of the data set's size. AUTO chooses ENCODED if sizes may differ and `resize`
+     * is not set. DEVICE: the same, or finished images if sizes differ and nothing is random. */
+    stoker_transform transform;
+    stoker_mixing mixing; /* mixup and cutmix within a batch: see stoker/mixing.h; default none */
+    /* Options of single fields, by name; other fields keep the defaults. Copied by create. Default
+     * NULL, 0. */
+    const stoker_field_options *fields;
+    uint32_t field_count;
+    /* Most values of a batch, for example tokens: the lengths of its samples in the first field
+     * that varies, as the batch holds them: with padding, if that field is padded (rows x the
+     * longest, rounded up). A batch then has as many samples as fit, up to batch_size, the capacity
+     * of its memory. At least the longest sample's length. Default 0 = no limit: all batches have
+     * batch_size samples.
+     *
+     * Batches are planned in windows of batch_window positions of the order. Padded rows: samples
+     * of about the same length share a batch, and the batches of a window come in random order.
+     * Other rows keep their order. Nothing is left out. A batch is a function of seed, epoch and
+     * window, and rank r of w takes batches r, r + w, ...: all ranks have equally many; with
+     * LAST_SHORT some may get an empty last one (LAST_EVEN: never), and `deal` is ignored. A run
+     * resumes on another number of ranks with the same sequence of batches; batch_size,
+     * batch_values_max, batch_window and the field's form must be the same.
+     *
+     * Every rank plans the batches of all ranks, in one thread, while its other workers wait.
+     * stoker_dataset_lengths() must know the lengths. The number of batches of an epoch is unknown
+     * before its end, so stoker_loader_batches_per_epoch() is 0, and batch.index counts from 0
+     * after a resume. A substitute for a bad sample may be longer than it. Not with LAST_PAD. In a
+     * mix (stoker/mix.h) windows keep the shares, batches need not. */
+    uint64_t batch_values_max;
+    /* Positions per window, 1..2^20. A larger one needs less padding, and mixes lengths less over
+     * an epoch. Default 8192. */
+    uint32_t batch_window;
+
+    /* ---- order, ranks and resuming ---- */
+
+    /* Draw samples by weight, or in an order of your own. Read by create. Default NULL =
+     * `shuffle`. */
+    const stoker_order *order;
+    /* This process's share of every epoch, < world_size; default 0. STOKER_RANK_AUTO: rank and
+     * world_size are those of stoker_ranks_from_environment(), and world_size must be 1 or the
+     * same. */
+    uint32_t rank;
+    uint32_t world_size; /* processes that share the epochs, 1..2^20; default 1 */
+    /* Which samples of a global batch this rank takes; the same on all ranks. Ignored with one
+     * rank. May differ on resume. Default STOKER_DEAL_POSITIONS. */
+    stoker_deal deal;
+    /* For ranks that are threads of one process: the index of this one, < local_world_size, and
+     * their number, 1..2^20. Threads and automatic sizes of this loader then use that share of the
+     * process's CPUs and memory. Default 0 and 0: processes that a launcher started share them, as
+     * stoker_ranks_from_environment() finds. */
+    uint32_t local_rank;
+    uint32_t local_world_size;
+    const stoker_state *resume; /* continue after this state; NULL (default) = from the start */
+    /* Instead of `resume`: what stoker_loader_state_write() wrote, and its size. Read by create.
+     * Default NULL, 0. */
+    const void *resume_bytes;
+    size_t resume_byte_count;
+
+    /* ---- bad samples and diagnostics ---- */
+
+    stoker_on_bad on_bad_sample; /* default STOKER_ON_BAD_FAIL */
+    /* More bad samples than this end the run with STOKER_EBADSAMPLES; 0 = the first one does. A
+     * sample that is bad in several epochs counts once; every loader, also a resumed one, counts
+     * from 0. Unused with FAIL. Default STOKER_NO_LIMIT. */
+    uint64_t max_bad_samples;
+    /* Events per thread to record for stoker_loader_trace(), 40 bytes each, 0..2^24, rounded up to
+     * a power of two; allocated by create. Default 0. */
+    uint32_t trace_events;
+    /* Receive messages, one line of printable text each, valid during the call: the device, the
+     * reader and the cache that were chosen, and why; what was not available (io_uring,
+     * page-locking, memory for a cache or for kept batches, open files); samples that were skipped
+     * or substituted, with path and offset: the first ten, then the 20th, the 40th and so on. Calls
+     * return errors; they are not logged. The library itself never prints.
+     *
+     * Called in the thread that calls create or next(), before they return, never in a worker.
+     * Messages of workers wait there, up to 32; a further one counts those that were lost. It must
+     * not call functions of this loader but stats and interrupt. Default NULL = none. */
+    void (*on_log)(void *self, stoker_log_level level, const char *message);
+    void *log_self; /* passed to on_log; default NULL */
+
+    /* ---- your own code ---- */
+
+    /* Your own reader, which then delivers every byte: see stoker/reader.h. NULL (default) = the
+     * one that the environment variable STOKER_READER names (uring, pread), else io_uring if it
+     * works here, else pread. */
+    const stoker_reader *reader;
+    /* Your code on each row, and on each complete batch: see stoker/hook.h. Copied by create; what
+     * they point to must outlive the loader. Default NULL = none. */
+    const stoker_row_hook *row_hook;
+    const stoker_batch_hook *batch_hook;
+} stoker_loader_options;
+
+#define STOKER_LOADER_OPTIONS_DEFAULTS                                                             \
+    STOKER_DEFAULT(struct_size, sizeof(stoker_loader_options))                                     \
+    STOKER_DEFAULT(batch_size, 64)                                                                 \
+    STOKER_DEFAULT(epochs, STOKER_EPOCHS_ENDLESS)                                                  \
+    STOKER_DEFAULT(num_workers, STOKER_WORKERS_AUTO)                                               \
+    STOKER_DEFAULT(prefetch_batches, STOKER_PREFETCH_AUTO)                                         \
+    STOKER_DEFAULT(read_depth, STOKER_READ_DEPTH_AUTO)                                             \
+    STOKER_DEFAULT(cache_bytes, STOKER_BYTES_AUTO)                                                 \
+    STOKER_DEFAULT(lent_bytes_max, STOKER_BYTES_AUTO)                                              \
+    STOKER_DEFAULT(device, STOKER_DEVICE_CPU)                                                      \
+    STOKER_DEFAULT(non_blocking, true)                                                             \
+    STOKER_DEFAULT(scale, STOKER_SCALE_AUTO)                                                       \
+    STOKER_DEFAULT(transform, STOKER_TRANSFORM_INIT)                                               \
+    STOKER_DEFAULT(mixing.probability, 1.0F)                                                       \
+    STOKER_DEFAULT(mixing.cutmix_share, 0.5F)                                                      \
+    STOKER_DEFAULT(batch_window, 8192)                                                             \
+    STOKER_DEFAULT(world_size, 1)                                                                  \
+    STOKER_DEFAULT(max_bad_samples, STOKER_NO_LIMIT)
+
+STOKER_MAKER(stoker_loader_options, STOKER_LOADER_OPTIONS_DEFAULTS)
+#define STOKER_LOADER_OPTIONS_INIT                                                                 \
+    STOKER_INITIALIZER(stoker_loader_options, STOKER_LOADER_OPTIONS_DEFAULTS)
+STOKER_API int stoker_loader_options_init_sized(stoker_loader_options *out, size_t struct_size);
+
+STOKER_END_DECLS
+#endif
