@@ -483,24 +483,6 @@ CleanTest(views, a_set_may_have_several_owners)
     cr_assert_eq(stoker_dataset_fingerprint(NULL), 0);
 }
 
-/* A data set that a stuck read still uses is leaked with all that it wraps. */
-Test(views, a_leaked_view_keeps_what_it_wraps)
-{
-    struct counted_set set = { 0 };
-    stoker_dataset *inner = NULL;
-    cr_assert_eq(stoker_dataset_create(&inner, &counted_ops, &set, NULL), STOKER_OK);
-    stoker_dataset *view = concat_of(inner, inner);
-    static stoker_dataset *leaked; /* reachable: a leak by contract */
-    leaked = view;
-    stk_dataset_leak(view);
-    stoker_dataset_close(&view);
-    cr_assert_null(view);
-    stoker_dataset_close(&inner);
-    cr_assert_eq(set.destroyed, 0);
-    cr_assert_not_null(leaked);
-    stk_test_check_lost();
-}
-
 /* ---- what is refused --------------------------------------------------------------------- */
 
 static stoker_error error;

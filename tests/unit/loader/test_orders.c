@@ -322,12 +322,6 @@ CleanTest(orders, that_make_no_sense_are_refused)
             .length = (UINT64_C(1) << 62) + 1 },
           STOKER_ELIMIT,
           "2^62" },
-        { { .struct_size = sizeof(stoker_order),
-            .kind = STOKER_ORDER_OWN,
-            .ids = backwards,
-            .length = 7 },
-          STOKER_EBATCH,
-          "batch_size 8" },
     };
     stoker_loader *loader = NULL;
     stoker_error error;
@@ -338,6 +332,12 @@ CleanTest(orders, that_make_no_sense_are_refused)
         cr_assert_not_null(strstr(error.message, cases[i].words), "%s", error.message);
     }
     stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_UNIFORM;
+    order.length = 7; /* shorter than a batch of 8 */
+    stoker_loader_options whole = order_options(&order);
+    whole.last = STOKER_LAST_DROP;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &whole, &error), STOKER_EBATCH);
+    order = (stoker_order)STOKER_ORDER_INIT;
     order.kind = STOKER_ORDER_WEIGHTED;
     order.weights = weights;
     order.weight_count = SAMPLES - 1;
