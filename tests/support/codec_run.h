@@ -62,29 +62,4 @@ static inline int stk_codec_run(struct stk_codec_run *run, const uint8_t *bytes,
     return rc;
 }
 
-/* Make a codec and a scratch until no allocation of theirs fails any more; returns how many attempts it took.
- * make() is what creates the codec with the test's options. */
-static inline uint64_t stk_codec_fail_allocations(int (*make)(stoker_codec **out),
-                                                  void (*destroy)(stoker_codec **codec))
-{
-    uint64_t nth = 0;
-    bool done = false;
-    while (!done) {
-        stk_fault_arm(STK_FAULT_MEMORY, ++nth);
-        cr_assert_lt(nth, 20);
-        stoker_codec *codec = NULL;
-        void *scratch = NULL;
-        int rc = make(&codec);
-        if (rc == STOKER_OK)
-            rc = codec->open(codec->self, &scratch);
-        done = !stk_fault_disarm();
-        cr_assert_eq(rc, done ? STOKER_OK : STOKER_ENOMEM);
-        if (scratch != NULL)
-            codec->close(codec->self, scratch);
-        destroy(&codec);
-        cr_assert_eq(stk_fault_live_bytes(), 0);
-    }
-    return nth;
-}
-
 #endif

@@ -340,31 +340,6 @@ CleanTest(codec_png, an_unknown_filter_type_is_refused)
     cr_assert_not(stk_png_unfilter_best()(&image, out));
 }
 
-CleanTest(codec_png, a_probe_reports_the_shape)
-{
-    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-        paint(&kinds[k], 5, 9, false, PNG_FILTER_NONE);
-        struct stk_image_shape shape = { 0 };
-        stoker_error error = { 0 };
-        cr_assert_eq(stk_codec_png_probe(file.at, STK_PNG_PROBE_BYTES, NULL, &shape, &error),
-                     STOKER_OK);
-        cr_assert_eq(shape.height, 5);
-        cr_assert_eq(shape.width, 9);
-        const uint32_t own = stk_picture_channels(&picture);
-        cr_assert_eq(shape.channels, kinds[k].colour == PNG_COLOR_TYPE_PALETTE ? 3
-                                     : own == 2                                ? 4
-                                                                               : own);
-        for (size_t size = 0; size < STK_PNG_PROBE_BYTES; size++)
-            cr_assert_eq(stk_codec_png_probe(file.at, size, NULL, &shape, NULL), STOKER_ETRUNCATED);
-        cr_assert(stk_kind_of_bytes(file.at, file.size) == STK_SHARD_PNG);
-        cr_assert_not(stk_kind_of_bytes(file.at, 7) == STK_SHARD_PNG);
-    }
-    file.at[1] = 'p';
-    struct stk_image_shape shape = { 0 };
-    cr_assert_eq(stk_codec_png_probe(file.at, file.size, NULL, &shape, NULL), STOKER_EMAGIC);
-    cr_assert_not(stk_kind_of_bytes(file.at, file.size) == STK_SHARD_PNG);
-}
-
 CleanTest(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
 {
     paint(&kinds[3], 5, 9, false, PNG_FILTER_NONE);
@@ -384,36 +359,13 @@ CleanTest(codec_png, a_probe_believes_no_header_with_a_flipped_bit)
     cr_assert_eq(shape.height, 1);
 }
 
-CleanTest(codec_png, a_file_of_another_size_is_refused)
+CleanTest(codec_png, more_pixels_than_can_be_counted_are_refused)
 {
-    paint(&kinds[3], 6, 7, false, PNG_FILTER_NONE);
-    struct stk_image_run decoder = open_decoder(7, 6, 1, false);
-    cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_EFORMAT);
-    cr_assert_not_null(strstr(decoder.run.error.message, "6 x 7"));
-    stk_image_run_close(&decoder);
-}
-
-CleanTest(codec_png, shapes_out_of_range_are_refused)
-{
-    stk_image_kind_refuses_shapes(&stk_image_png);
     stoker_codec *codec = NULL;
-    const struct stk_image_options wide = { .shape = { 1U << 31, 1, 1 } };
-    cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &wide), STOKER_EINVAL);
     const struct stk_image_options large = { .shape = { 1U << 30, 1U << 30, 4 },
                                              .limits = { .pixels_max = UINT64_MAX } };
     cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &large), STOKER_ELIMIT);
     cr_assert_null(codec);
-}
-
-static int make_small(stoker_codec **out)
-{
-    const struct stk_image_options options = { .shape = { 8, 8, 3 } };
-    return stk_image_codec_create(out, &stk_image_png, &options);
-}
-
-CleanTest(codec_png, each_allocation_may_fail)
-{
-    cr_assert_geq(stk_codec_fail_allocations(make_small, stk_image_codec_destroy), 4);
 }
 
 #endif
