@@ -8,7 +8,7 @@
 
 #include "datasets/image_survey.h"
 #include "datasets/parameters.h"
-#include "loader/codec/image_decoder.h"
+#include "loader/codec/images/image_decoder.h"
 
 struct stk_opening {
     const char *format;     /* "folder": for messages */

@@ -15,7 +15,7 @@
 #include "datasets/shards/known.h"
 #include "datasets/shards/layout.h"
 #include "loader/base/crc32c.h"
-#include "loader/codec/image_decoder.h"
+#include "loader/codec/images/image_decoder.h"
 
 struct stk_shard_decoder {
     struct stk_shard_field field;

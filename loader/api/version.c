@@ -3,7 +3,7 @@
 #include <stoker/version.h>
 
 #include "kernels/transform/launch.h"
-#include "loader/codec/image_decoder.h"
+#include "loader/codec/images/image_decoder.h"
 #include "loader/codec/lz4.h"
 #include "loader/codec/zstd.h"
 

@@ -5,7 +5,7 @@
  *   input  [how:1] image     how: channels of a row
  */
 #include "fuzz/codec_input.h"
-#include "loader/codec/image_decoder.h"
+#include "loader/codec/images/image_decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

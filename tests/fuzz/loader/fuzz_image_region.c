@@ -5,7 +5,7 @@
  *   how    lowest bits: channels of a row and smallest scale
  */
 #include "fuzz/codec_input.h"
-#include "loader/codec/image_decoder.h"
+#include "loader/codec/images/image_decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -13,7 +13,7 @@ static struct stk_image_kind png, jpeg, webp; /* as built, but present only if a
 #define stk_image_png  png
 #define stk_image_jpeg jpeg
 #define stk_image_webp webp
-#include "loader/codec/image_decoder.c"
+#include "loader/codec/images/image_decoder.c"
 #undef stk_image_png
 #undef stk_image_jpeg
 #undef stk_image_webp

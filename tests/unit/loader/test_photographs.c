@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "loader/codec/image_decoder.h"
+#include "loader/codec/images/image_decoder.h"
 #include "loader/dataset/dataset.h"
 #include "support/leaks.h"
 #include "support/planned_transform.h"

@@ -1,5 +1,5 @@
 /* image_decoder.c - see image_decoder.h. */
-#include "loader/codec/image_decoder.h"
+#include "loader/codec/images/image_decoder.h"
 
 #include "loader/base/memory.h"
 #include "loader/codec/jpeg/jpeg.h"
