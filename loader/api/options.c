@@ -361,7 +361,7 @@ static int check_hooks(const stoker_loader_options *options, stoker_error *error
 
 static const stoker_loader_options defaults = STOKER_LOADER_OPTIONS_INIT;
 
-#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_loader_options, mixing)
+#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_loader_options, row_hook)
 
 /* Fields missing in an older, shorter struct keep their defaults. */
 static int copy_given(stoker_loader_options *options, const stoker_loader_options *given,

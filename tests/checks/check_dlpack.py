@@ -38,11 +38,11 @@ class Options(ctypes.Structure):
     """stoker_loader_options as far as this check sets it; the rest keeps its defaults."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("batch_size", ctypes.c_uint32),
                 ("shuffle", ctypes.c_bool), ("last", ctypes.c_int), ("epochs", ctypes.c_uint64),
-                ("seed", ctypes.c_uint64), ("num_workers", ctypes.c_int32), ("dtype", ctypes.c_int),
-                ("prefetch_batches", ctypes.c_uint32), ("read_depth", ctypes.c_uint32),
-                ("reader", ctypes.c_void_p), ("cache", ctypes.c_int), ("cache_bytes", ctypes.c_uint64),
-                ("share_cache", ctypes.c_int), ("on_lent", ctypes.c_int), ("lent_bytes_max", ctypes.c_uint64), ("device", ctypes.c_int),
-                ("device_index", ctypes.c_uint32), ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool),
+                ("seed", ctypes.c_uint64), ("dtype", ctypes.c_int), ("num_workers", ctypes.c_int32),
+                ("prefetch_batches", ctypes.c_uint32), ("read_depth", ctypes.c_uint32), ("cache", ctypes.c_int),
+                ("cache_bytes", ctypes.c_uint64), ("share_cache", ctypes.c_int), ("on_lent", ctypes.c_int),
+                ("lent_bytes_max", ctypes.c_uint64), ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
+                ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool),
                 ("rest", ctypes.c_uint8 * 4096)]
 
 
@@ -50,7 +50,7 @@ def default_options(library, **changes):
     """The smallest struct that the library accepts is that of its first version."""
     options = Options()
     init = library.stoker_loader_options_init_sized
-    init.argtypes, init.restype = [ctypes.c_void_p, ctypes.c_size_t], None
+    init.argtypes, init.restype = [ctypes.c_void_p, ctypes.c_size_t], ctypes.c_int
     for size in range(Options.rest.offset, ctypes.sizeof(Options)):
         init(ctypes.byref(options), size)
         if options.struct_size == size:

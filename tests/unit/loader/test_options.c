@@ -186,7 +186,7 @@ CleanTest(options, drop_last_must_leave_something)
 CleanTest(options, struct_size_gives_the_version)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
-    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, mixing);
+    const size_t first = STK_SIZE_UP_TO(stoker_loader_options, row_hook);
     const size_t sizes[] = { 0, 1, sizeof(size_t), first - 1, STK_STRUCT_BYTES_MAX + 1, SIZE_MAX };
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         stoker_loader *loader = NULL;
