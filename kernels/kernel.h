@@ -1,4 +1,4 @@
-/* kernel.h - a GPU kernel: its name in the fatbin, its arguments, its grid, and its host version in plain C. */
+/* kernel.h - a GPU kernel: its name in the fatbin, its arguments and its grid. */
 #ifndef STK_KERNELS_KERNEL_H
 #define STK_KERNELS_KERNEL_H
 
@@ -21,8 +21,6 @@ struct stk_fatbin_targets {
 struct stk_kernel {
     const char *name;
     size_t arguments_bytes; /* size of its argument struct */
-    /* The whole launch in plain C, from the same struct with host pointers. */
-    void (*run_on_host)(const void *arguments);
     struct stk_launch_grid (*grid)(const void *arguments);
 };
 

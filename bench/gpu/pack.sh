@@ -58,6 +58,9 @@ for program in "${programs[@]}" "${tests[@]/#/tests/}"; do
     install -D "build/pack/$program" "$to/build/$program"
     strip "$to/build/$program"
 done
+for module in build/pack/tests/cuda_threads/lib*.so; do # the kernels' source for tests on the CPU, if there is a C++ compiler
+    [ ! -e "$module" ] || install -D "$module" "$to/${module/pack\/}"
+done
 install -D "$(realpath build/pack-shared/loader/libstoker.so)" "$to/build/loader/libstoker.so"
 strip --strip-unneeded "$to/build/loader/libstoker.so"
 

@@ -1,6 +1,6 @@
 /* arguments.h - the arguments of the kernels of a training step: one struct per kernel, by value.
  *
- * Compiled by nvcc for the kernel and as C for its host version. A kernel's name ends in _f32, _f16 or
+ * Compiled by nvcc and as C. A kernel's name ends in _f32, _f16 or
  * _bf16, the type T in which its images and gradients are stored; sums are float32 or wider. Pointers are
  * device memory. Images are NHWC.
  *
@@ -107,8 +107,8 @@ struct stk_train_mse {
 
 /* ---- update ------------------------------------------------------------------------------------ */
 
-/* gradient_norm: writes the sum of squares and the finiteness of T gradients to state. Differs from the host version's sum by
- * rounding: by 1e-12 of it at most. The gradients are aligned to 16 bytes. */
+/* gradient_norm: writes the sum of squares and the finiteness of T gradients to state. The sum is exact but for a
+ * rounding error of 1e-12 of it at most. The gradients are aligned to 16 bytes. */
 struct stk_train_norm {
     const void *gradients;
     uint64_t count;

@@ -1,5 +1,5 @@
 /* channel_sums.cu - per-channel sums over all pixels: the gradient of a bias, BatchNorm's moments,
- * and the gradients of its gamma and beta. Host version: channel_sums.c.
+ * and the gradients of its gamma and beta.
  *
  *            32 channels, or all if there are fewer
  *          ┌────────────┐

@@ -1,4 +1,4 @@
-/* dropout.cu - dropout with the mask that every back end draws. Host version: dropout.c.
+/* dropout.cu - dropout with the mask that every back end draws.
  *
  * A thread takes eight adjacent elements, and draws the counter of as many at a distance of eight (dropout.h). So eight adjacent
  * threads draw what they need together, and exchange it:

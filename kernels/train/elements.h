@@ -1,4 +1,4 @@
-/* elements.h - the arithmetic of one element, shared by kernels and their host versions.
+/* elements.h - the arithmetic of one element, which kernels and their grids share.
  *
  * Additions, products, quotients and square roots only, each rounded to float and never fused: an
  * optimiser's step has the same bits on every device. The formulas are those of trainer/update/, which

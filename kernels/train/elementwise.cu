@@ -1,5 +1,4 @@
-/* elementwise.cu - elementwise kernels, eight elements per thread. Host version:
- * elementwise.c. */
+/* elementwise.cu - elementwise kernels, eight elements per thread. */
 #include "kernels/train/packs.cuh"
 
 template <class T> static __device__ __forceinline__ void cast(const stk_train_cast &a)

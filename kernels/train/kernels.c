@@ -5,7 +5,7 @@
 
 #include "kernels/train/dropout.h"
 #include "kernels/train/elements.h"
-#include "kernels/train/host_kernels.h"
+#include "kernels/train/train.h"
 
 enum {
     THREADS = STK_LAUNCH_THREADS,
@@ -202,17 +202,17 @@ static struct stk_launch_grid bias_grid(const void *arguments)
 
 /* One kernel in three storage types. */
 #define IN_EACH_TYPE(name, arguments, grid)                                                        \
-    { #name "_f32", sizeof(struct arguments), name##_f32, grid },                                  \
-        { #name "_f16", sizeof(struct arguments), name##_f16, grid },                              \
+    { #name "_f32", sizeof(struct arguments), grid },                                              \
+        { #name "_f16", sizeof(struct arguments), grid },                                          \
     {                                                                                              \
-#name "_bf16", sizeof(struct arguments), name##_bf16, grid                                 \
+#name "_bf16", sizeof(struct arguments), grid                                              \
     }
 
 const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_softmax_cross_entropy, stk_train_cross_entropy, cross_entropy_grid),
     IN_EACH_TYPE(stk_train_mse, stk_train_mse, mse_grid),
     IN_EACH_TYPE(stk_train_gradient_norm, stk_train_norm, norm_grid),
-    { "stk_train_prepare", sizeof(struct stk_train_prepare), stk_train_prepare, one_block },
+    { "stk_train_prepare", sizeof(struct stk_train_prepare), one_block },
     IN_EACH_TYPE(stk_train_update, stk_train_update, update_grid),
     IN_EACH_TYPE(stk_train_cast, stk_train_cast, cast_grid),
     IN_EACH_TYPE(stk_train_add_gradient, stk_train_add_gradient, add_gradient_grid),
@@ -228,10 +228,8 @@ const struct stk_kernel stk_train_kernels[] = {
     IN_EACH_TYPE(stk_train_batch_norm, stk_train_batch_norm, batch_norm_grid),
     IN_EACH_TYPE(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments_grid),
     IN_EACH_TYPE(stk_train_batch_norm_sums, stk_train_batch_norm_sums, sums_grid),
-    { "stk_train_batch_norm_finish", sizeof(struct stk_train_batch_norm_finish),
-      stk_train_batch_norm_finish, finish_grid },
-    { "stk_train_move_statistics", sizeof(struct stk_train_move_statistics),
-      stk_train_move_statistics, move_grid },
+    { "stk_train_batch_norm_finish", sizeof(struct stk_train_batch_norm_finish), finish_grid },
+    { "stk_train_move_statistics", sizeof(struct stk_train_move_statistics), move_grid },
     IN_EACH_TYPE(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward,
                  backward_sums_grid),
     IN_EACH_TYPE(stk_train_batch_norm_backward, stk_train_batch_norm_backward,

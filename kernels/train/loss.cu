@@ -1,5 +1,4 @@
-/* loss.cu - softmax cross-entropy and mean squared error: loss and gradient in one pass. Host version:
- * loss.c. */
+/* loss.cu - softmax cross-entropy and mean squared error: loss and gradient in one pass. */
 #include "kernels/train/device.cuh"
 
 /* A lane's running maximum, its sum of exp(x - maximum) (Milakov, Gimelshein, "Online normalizer calculation for

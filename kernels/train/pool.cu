@@ -1,4 +1,4 @@
-/* pool.cu - maximum and average over windows, forward and backward. Host version: pool.c.
+/* pool.cu - maximum and average over windows, forward and backward.
  *
  * A thread takes WIDTH adjacent channels, 16 bytes, or one if c is no multiple of that. Forward, it takes one window. Backward, it
  * takes a tile of stride x stride inputs, which begins where a window does: finding the tile's place takes divisions, finding those

@@ -1,11 +1,5 @@
-/* train.h - the kernels of a training step: names, grids, and host versions.
- *
- *   arguments.h   their arguments
- *   *.cu          the kernels; nvcc makes one fat binary of them, loaded by name
- *   *.c           the host kernels: the same in plain C, for any grid
- *
- * A host kernel does its kernel's whole launch on host memory. So a step can be tested without a GPU: a
- * stand-in for the CUDA runtime finds the host kernels by name. */
+/* train.h - the kernels of a training step: names and grids. arguments.h has their arguments, the .cu files their code, which
+ * nvcc compiles into one fat binary. */
 #ifndef STK_KERNELS_TRAIN_H
 #define STK_KERNELS_TRAIN_H
 

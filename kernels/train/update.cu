@@ -1,5 +1,5 @@
 /* update.cu - the norm and finiteness of the gradients, the factors of a step, and the step over whole
- * arenas. Host version: update.c. */
+ * arenas. */
 #include "kernels/train/packs.cuh"
 
 /* The sum of the squares of eight elements, but for overflow and underflow. Products of 16-bit numbers are exact. */

@@ -1,4 +1,4 @@
-/* launch.c - the table of the transform kernels, their host versions and grids. */
+/* launch.c - the table of the transform kernels, and their grids. */
 #include "kernels/transform/launch.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static inline void stk_store_chunk(uint8_t *at, const uint32_t *words, uint32_t 
 #include "kernels/transform/launch_crop_body.h"
 #include "kernels/transform/launch_mix.h"
 
-/* ---- host kernels: one block after the other --------------------------------------- */
+/* ---- grids ----------------------------------------------------------------------- */
 
 static uint32_t pixels_of(const struct stk_launch_batch *batch)
 {
@@ -50,14 +50,6 @@ static uint32_t coordinates_of(const struct stk_launch_batch *batch)
     return batch->framing.out_height + batch->framing.out_width;
 }
 
-static void keep_on_host(const void *arguments)
-{
-    const struct stk_keep_launch *launch = arguments;
-    for (uint32_t k = 0; k < launch->batch.count; k++)
-        for (uint32_t i = 0; i < stored_pixels_of(&launch->batch); i++)
-            stk_keep_thread(launch, k, i);
-}
-
 /* Blocks of one sample. */
 static uint32_t row_blocks_of(const struct stk_rows_launch *launch)
 {
@@ -69,101 +61,12 @@ static uint32_t row_blocks_of(const struct stk_rows_launch *launch)
     return launch->field_count * (uint32_t)pieces;
 }
 
-static void rows_on_host(const void *arguments)
-{
-    const struct stk_rows_launch *launch = arguments;
-    for (uint32_t k = 0; k < launch->batch.count; k++)
-        for (uint32_t block = 0; block < row_blocks_of(launch); block++)
-            for (uint32_t thread = 0; thread < STK_LAUNCH_THREADS; thread++)
-                stk_rows_thread(launch, k, block, thread);
-}
-
-static void rectangles_on_host(const void *arguments)
-{
-    const struct stk_launch_batch *batch =
-        &((const struct stk_rectangles_launch *)arguments)->batch;
-    for (uint32_t k = 0; k < batch->count; k++)
-        stk_rectangles_thread(batch, k);
-}
-
-static void taps_on_host(const void *arguments)
-{
-    const struct stk_launch_batch *batch = &((const struct stk_taps_launch *)arguments)->batch;
-    for (uint32_t k = 0; k < batch->count; k++) {
-        struct stk_frame frame;
-        stk_launch_draw(batch, k, &frame);
-        for (uint32_t i = 0; i < coordinates_of(batch); i++)
-            stk_taps_thread(batch, &frame, k, i);
-    }
-}
-
-static void resize_on_host(const void *arguments)
-{
-    const struct stk_launch_batch *batch = &((const struct stk_resize_launch *)arguments)->batch;
-    for (uint32_t k = 0; k < batch->count; k++) {
-        struct stk_frame frame;
-        stk_launch_draw(batch, k, &frame);
-        for (uint32_t i = 0; i < pixels_of(batch); i++)
-            stk_resize_thread(batch, &frame, k, i);
-    }
-}
-
-static inline void crop_on_host(const struct stk_crop_launch *launch, int type, int planes)
-{
-    const uint32_t pack = stk_crop_pack(launch, type, planes), channels = launch->batch.channels;
-    for (uint32_t k = 0; k < launch->batch.count; k++) {
-        struct stk_crop_view view;
-        stk_crop_draw(&launch->batch, k, &view);
-        for (uint32_t i = 0; i < stk_crop_packs(launch, pack); i++) {
-            const uint32_t y = stk_crop_line(launch, i * pack);
-            const uint32_t x = i * pack - y * launch->batch.framing.out_width;
-            uint32_t words[STK_CROP_WORDS_MAX];
-            if (pack == 0) {
-                stk_crop_pixel(launch, &view, k, i, type, planes);
-                continue;
-            }
-            stk_crop_make(launch, &view, y, x, type, planes, channels, pack, words);
-            stk_crop_store_pack(launch, k, i * pack, type, planes, channels, pack, words);
-        }
-    }
-}
-
-static void draw_on_host(const void *arguments)
-{
-    const struct stk_retouch_launch *launch = arguments;
-    for (uint32_t k = 0; k < launch->batch.count; k++)
-        stk_retouch_thread(launch, k);
-}
-
-static void gray_on_host(const void *arguments)
-{
-    const struct stk_retouch_launch *launch = arguments;
-    for (uint32_t k = 0; k < launch->batch.count; k++) {
-        uint64_t sum = 0;
-        for (uint32_t thread = 0; thread < STK_LAUNCH_THREADS; thread++)
-            sum += stk_gray_thread(launch, k, thread);
-        launch->means[k] = stk_colour_mean(sum, stk_retouch_pixels(launch));
-    }
-}
-
 /* X(name) for every kernel with one thread a pixel of a retouched image. */
 #define RETOUCH_KERNELS(X)                                                                         \
     X(stk_rotate)                                                                                  \
     X(stk_colour)                                                                                  \
     X(stk_blur_along)                                                                              \
     X(stk_blur_across)
-
-#define DEFINE_RETOUCH_KERNEL(name)                                                                \
-    static void name##_on_host(const void *arguments)                                              \
-    {                                                                                              \
-        const struct stk_retouch_launch *launch = arguments;                                       \
-        for (uint32_t k = 0; k < launch->batch.count; k++)                                         \
-            for (uint32_t i = 0; i < stk_retouch_pixels(launch); i++)                              \
-                name##_thread(launch, k, i);                                                       \
-    }
-RETOUCH_KERNELS(DEFINE_RETOUCH_KERNEL)
-
-/* ---- launching ------------------------------------------------------------------ */
 
 static struct stk_launch_grid grid_for(const struct stk_launch_batch *batch, uint32_t threads)
 {
@@ -239,16 +142,12 @@ static struct stk_launch_grid grid_of_crop(const struct stk_crop_launch *launch,
     X(stk_crop_u8_nhwc, STK_STORE_U8, 0)                                                           \
     X(stk_crop_u8_nchw, STK_STORE_U8, 1)
 
-#define DEFINE_HOST_KERNEL(name, type, planes)                                                     \
-    static void name##_on_host(const void *arguments)                                              \
-    {                                                                                              \
-        crop_on_host(arguments, type, planes);                                                     \
-    }                                                                                              \
+#define DEFINE_GRID(name, type, planes)                                                            \
     static struct stk_launch_grid name##_grid(const void *arguments)                               \
     {                                                                                              \
         return grid_of_crop(arguments, type, planes);                                              \
     }
-CROP_KERNELS(DEFINE_HOST_KERNEL)
+CROP_KERNELS(DEFINE_GRID)
 
 static_assert(offsetof(struct stk_retouch_launch, batch) == 0, "the batch comes first");
 static_assert(offsetof(struct stk_keep_launch, batch) == 0, "the batch comes first");
@@ -259,27 +158,23 @@ static_assert(offsetof(struct stk_resize_launch, batch) == 0, "the batch comes f
 static_assert(offsetof(struct stk_crop_launch, batch) == 0, "the batch comes first");
 
 const struct stk_kernel stk_kernels[] = {
-#define ROW_OF_TABLE(name, type, planes)                                                           \
-    { #name, sizeof(struct stk_crop_launch), name##_on_host, name##_grid },
+#define ROW_OF_TABLE(name, type, planes) { #name, sizeof(struct stk_crop_launch), name##_grid },
     CROP_KERNELS(ROW_OF_TABLE)
 #undef ROW_OF_TABLE
-        { "stk_rectangles", sizeof(struct stk_rectangles_launch), rectangles_on_host,
-          grid_of_rectangles },
-    { "stk_taps", sizeof(struct stk_taps_launch), taps_on_host, grid_of_coordinates },
-    { "stk_resize", sizeof(struct stk_resize_launch), resize_on_host, grid_of_pixels },
-    { "stk_keep", sizeof(struct stk_keep_launch), keep_on_host, grid_of_stored_pixels },
-    { "stk_rows", sizeof(struct stk_rows_launch), rows_on_host, grid_of_rows },
-    { "stk_retouch", sizeof(struct stk_retouch_launch), draw_on_host, grid_of_samples },
-    { "stk_gray", sizeof(struct stk_retouch_launch), gray_on_host, grid_of_blocks },
-#define ROW_OF_TABLE(name)                                                                         \
-    { #name, sizeof(struct stk_retouch_launch), name##_on_host, grid_of_pixels },
+        { "stk_rectangles", sizeof(struct stk_rectangles_launch), grid_of_rectangles },
+    { "stk_taps", sizeof(struct stk_taps_launch), grid_of_coordinates },
+    { "stk_resize", sizeof(struct stk_resize_launch), grid_of_pixels },
+    { "stk_keep", sizeof(struct stk_keep_launch), grid_of_stored_pixels },
+    { "stk_rows", sizeof(struct stk_rows_launch), grid_of_rows },
+    { "stk_retouch", sizeof(struct stk_retouch_launch), grid_of_samples },
+    { "stk_gray", sizeof(struct stk_retouch_launch), grid_of_blocks },
+#define ROW_OF_TABLE(name) { #name, sizeof(struct stk_retouch_launch), grid_of_pixels },
     RETOUCH_KERNELS(ROW_OF_TABLE)
 #undef ROW_OF_TABLE
-#define ROW_OF_TABLE(name, type)                                                                   \
-    { #name, sizeof(struct stk_mixup_launch), name##_on_host, stk_mixup_grid },
+#define ROW_OF_TABLE(name, type) { #name, sizeof(struct stk_mixup_launch), stk_mixup_grid },
         STK_MIXUP_KERNELS(ROW_OF_TABLE)
 #undef ROW_OF_TABLE
-            { "stk_cutmix", sizeof(struct stk_cutmix_launch), stk_cutmix_on_host, stk_cutmix_grid },
+            { "stk_cutmix", sizeof(struct stk_cutmix_launch), stk_cutmix_grid },
     { .name = NULL },
 };
 

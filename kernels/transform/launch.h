@@ -12,8 +12,8 @@
  *   ─▶ stk_crop_TYPE_LAYOUT ──▶ rows;       before them stk_retouch draws what is done to each image
  *
  * A kernel's only argument is a struct of plain data, by value, with device pointers. The device draws, from
- * the sample ids. A kernel's host version in plain C takes the same struct with host pointers, so that launches
- * can be tested without a GPU. Kernels, host kernels and stk_transform_row() give the same bits.
+ * the sample ids. Kernels and
+ * stk_transform_row() give the same bits.
  *
  * Compiled as C and by nvcc.
  */

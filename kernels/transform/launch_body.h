@@ -1,4 +1,4 @@
-/* launch_body.h - the work of one thread of each kernel, for nvcc and for the host kernels.
+/* launch_body.h - the work of one thread of each kernel, compiled by nvcc.
  *
  * The including file defines how a float is stored as a half: stk_store_f16(), stk_store_bf16().
  *

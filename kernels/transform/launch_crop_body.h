@@ -1,4 +1,4 @@
-/* launch_crop_body.h - the work of the crops on a GPU, for nvcc and for the host kernels.
+/* launch_crop_body.h - the work of the crops on a GPU, for nvcc, and in C for their grids.
  *
  *   sample k ─▶ view: what the output shows of it           one thread draws it for a block's part of the sample
  *   pack i of adjacent pixels of a line ─▶ bytes ─▶ converted ─▶ 32-bit words ─▶ chunks of 4, 8 or 16 bytes, stored at once

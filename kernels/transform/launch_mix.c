@@ -1,45 +1,5 @@
-/* launch_mix.c - the host versions of the mixing kernels, their grids and arguments (launch_mix.h). */
+/* launch_mix.c - the grids and arguments of the mixing kernels (launch_mix.h). */
 #include "kernels/transform/launch_mix.h"
-
-#include "kernels/float16.h"
-
-static inline float stk_load_f16(const uint16_t *at)
-{
-    return float_of_float16(*at);
-}
-
-static inline float stk_load_bf16(const uint16_t *at)
-{
-    return float_of_bfloat16(*at);
-}
-
-static inline void stk_store_f16(uint16_t *at, float value)
-{
-    *at = float16_of_float(value);
-}
-
-static inline void stk_store_bf16(uint16_t *at, float value)
-{
-    *at = bfloat16_of_float(value);
-}
-
-#include "kernels/transform/launch_mix_body.h"
-
-#define DEFINE_HOST_KERNEL(name, type)                                                             \
-    void name##_on_host(const void *arguments)                                                     \
-    {                                                                                              \
-        const struct stk_mixup_launch *launch = arguments;                                         \
-        for (uint64_t i = 0; i < launch->elements; i++)                                            \
-            stk_mixup_thread(launch, i, type);                                                     \
-    }
-STK_MIXUP_KERNELS(DEFINE_HOST_KERNEL)
-
-void stk_cutmix_on_host(const void *arguments)
-{
-    const struct stk_cutmix_launch *launch = arguments;
-    for (uint64_t i = 0; i < stk_cutmix_units(launch); i++)
-        stk_cutmix_thread(launch, i);
-}
 
 /* At least one block: an empty box has no thread with work. */
 static struct stk_launch_grid grid_of(uint64_t threads)

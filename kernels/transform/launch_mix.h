@@ -31,6 +31,12 @@ struct stk_cutmix_launch {
     uint32_t unit_bytes;
 };
 
+/* Units of the box in a row. */
+STK_RNG uint64_t stk_cutmix_units(const struct stk_cutmix_launch *launch)
+{
+    return launch->box.run_bytes / launch->unit_bytes * launch->box.lines * launch->box.planes;
+}
+
 #ifndef __CUDACC__
 
 /* Fills in a launch; on_device: the rows, which the host may be unable to touch. */
@@ -50,10 +56,6 @@ const char *stk_mixup_kernel_name(enum stk_mix_type type);
     X(stk_mixup_f32, STK_MIX_F32)
 
 /* For the table of kernels (launch.c). */
-#define STK_DECLARE_MIXUP(name, type) void name##_on_host(const void *arguments);
-STK_MIXUP_KERNELS(STK_DECLARE_MIXUP)
-#undef STK_DECLARE_MIXUP
-void stk_cutmix_on_host(const void *arguments);
 struct stk_launch_grid stk_mixup_grid(const void *arguments);
 struct stk_launch_grid stk_cutmix_grid(const void *arguments);
 

@@ -1,4 +1,4 @@
-/* launch_mix_body.h - the work of one thread of the mixing kernels (launch_mix.h), for nvcc and for the host kernels.
+/* launch_mix_body.h - the work of one thread of the mixing kernels (launch_mix.h), for nvcc.
  *
  * The including file defines stk_load_f16(), stk_load_bf16(), stk_store_f16() and stk_store_bf16().
  */
@@ -87,12 +87,6 @@ STK_RNG void stk_mix_put_unit(uint8_t *at, uint32_t bytes, uint32_t unit)
         *(uint16_t *)(void *)at = (uint16_t)unit;
     else
         *at = (uint8_t)unit;
-}
-
-/* Units of the box in a row. */
-STK_RNG uint64_t stk_cutmix_units(const struct stk_cutmix_launch *launch)
-{
-    return launch->box.run_bytes / launch->unit_bytes * launch->box.lines * launch->box.planes;
 }
 
 STK_RNG void stk_cutmix_thread(const struct stk_cutmix_launch *launch, uint64_t i)

@@ -2,7 +2,7 @@
  * check_torchrun.sh. */
 #include <stdlib.h>
 
-#include "support/cuda_all_host_kernels.h"
+#include "support/cuda_kernels.h"
 
 /* Before main(). */
 __attribute__((constructor)) static void install_gpus(void)
@@ -10,5 +10,5 @@ __attribute__((constructor)) static void install_gpus(void)
     const char *const gpus = getenv("STANDIN_GPUS");
     standin_cuda_reset(gpus == NULL ? 1 : atoi(gpus));
     standin_cuda_delay(0);
-    stk_cuda_use_all_host_kernels();
+    standin_cuda_use_kernels();
 }

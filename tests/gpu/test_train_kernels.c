@@ -1,7 +1,7 @@
-/* test_train_kernels.c - every kernel of a training step on a GPU against its host version: the launches that run from the kernels'
+/* test_train_kernels.c - every kernel of a training step on a GPU against its source in order on the CPU: the launches that run from the kernels'
  * source elsewhere (tests/unit/kernels/threads), in each storage type.
  *
- *   case ──▶ copy for the host ──▶ host version ───────────────────────────────────────────┐
+ *   case ──▶ copy for the host ──▶ source, in order ──────────────────────────────────────────┐
  *      └───▶ guard | buffer | guard | buffer | guard ──▶ GPU ──▶ kernel ──▶ read back ──────┴─▶ the same bits, or nearly
  *
  * What may differ: sums in another order, exp, log and pow. No guard may change.
@@ -43,7 +43,7 @@ static void settle_state(const struct kernel_buffer *b)
 {
     struct stk_train_state found, wanted;
     memcpy(&found, b->by_kernel, sizeof(found));
-    memcpy(&wanted, b->by_host, sizeof(wanted));
+    memcpy(&wanted, b->in_order, sizeof(wanted));
     take_near(&found.gradient_norm, wanted.gradient_norm);
     float *const factors = (float *)&found.factors;
     for (size_t i = 0; i < sizeof(found.factors) / sizeof(float); i++)
@@ -124,7 +124,7 @@ static void launch(struct kernel_case *c)
     size_t offsets[KERNEL_BUFFERS_MAX];
     const size_t bytes = place(c, arguments, offsets);
     stk_gpu_copy(&gpu.cuda, gpu.device, gpu.host, bytes, cudaMemcpyHostToDevice);
-    stk_gpu_launch(&gpu.cuda, gpu.library, kernel_case_host(c), arguments);
+    stk_gpu_launch(&gpu.cuda, gpu.library, kernel_case_kernel(c), arguments);
     stk_gpu_copy(&gpu.cuda, gpu.host, gpu.device, bytes, cudaMemcpyDeviceToHost);
     take(c, offsets);
     for (size_t i = 0; i < bytes; i++)
@@ -149,15 +149,15 @@ static bool left_out(const struct kernel_case *c)
 
 static void check(struct kernel_case *c)
 {
-    _Alignas(16) unsigned char by_kernel[KERNEL_ARGUMENTS_MAX], by_host[KERNEL_ARGUMENTS_MAX];
+    _Alignas(16) unsigned char by_kernel[KERNEL_ARGUMENTS_MAX], in_order[KERNEL_ARGUMENTS_MAX];
     struct kernel_differences found = { 0 };
     if (left_out(c)) {
         kernel_case_end(c);
         return;
     }
     kernel_case_place(c, true, by_kernel);
-    kernel_case_place(c, false, by_host);
-    kernel_case_host(c)->run_on_host(by_host);
+    kernel_case_place(c, false, in_order);
+    run_kernel(kernel_case_kernel(c), in_order);
     launch(c);
     gpu.launches++;
     allow_differences(c);
@@ -202,7 +202,7 @@ int main(int count, char **words)
     each_channel_case(check);
     each_dropout_case(check);
     check_all_seen();
-    printf("%u launches in 3 types: %u not as their host versions\n", gpu.launches, gpu.failures);
+    printf("%u launches in 3 types: %u not as on the CPU\n", gpu.launches, gpu.failures);
     CHECK(gpu.cuda.cudaFree(gpu.device) == cudaSuccess);
     free(gpu.host);
     return gpu.failures == 0 ? 0 : 1;

@@ -1,4 +1,4 @@
-/* test_transform.c - the transform kernels on a GPU give the bits of their host versions.
+/* test_transform.c - the transform kernels on a GPU give the bits of their source on the CPU.
  *
  * Method: the cases of transform_cases.h with 1 to 4 channels, each type and layout; images gathered by id or in
  * order, and kept by id for later batches, as are rows of other fields. Exits 77 with the reason if there is no GPU, runtime or fatbin.
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "first_gpu.h"
+#include "support/kernel_source.h"
 #include "support/transform_cases.h"
 
 enum { SAMPLES = 5, IMAGES = 7, BYTES_MAX = 1 << 20 };
@@ -44,14 +45,14 @@ static void run_on_gpu(struct gpu *gpu, struct stk_launch_steps *steps, struct s
     }
 }
 
-static void run_on_host(struct stk_launch_steps *steps, const struct stk_launch_rows *rows)
+static void run_on_cpu(struct stk_launch_steps *steps, const struct stk_launch_rows *rows)
 {
     static _Alignas(256) unsigned char scratch[BYTES_MAX];
     CHECK(steps->scratch_bytes <= BYTES_MAX);
     stk_launch_steps_place(steps, scratch, SAMPLES);
     stk_launch_steps_take(steps, rows);
     for (uint32_t i = 0; i < steps->count; i++)
-        steps->kernels[i]->run_on_host(steps->arguments[i]);
+        run_kernel(steps->kernels[i], steps->arguments[i]);
 }
 
 static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_t channels,
@@ -74,7 +75,7 @@ static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_
                                           .out = expected,
                                           .count = SAMPLES,
                                           .epoch = 2 };
-    run_on_host(&steps, &rows);
+    run_on_cpu(&steps, &rows);
     copy(gpu, gpu->images, images, image_bytes, cudaMemcpyHostToDevice);
     run_on_gpu(gpu, &steps, rows);
     copy(gpu, found, gpu->out, row_bytes, cudaMemcpyDeviceToHost);
@@ -104,7 +105,7 @@ static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_
         images[i] = (unsigned char)(stk_mix64(i) >> 32);
     memset(expected, 0xA5, kept_bytes);
     copy(gpu, gpu->out, expected, kept_bytes, cudaMemcpyHostToDevice);
-    stk_kernel_named("stk_keep")->run_on_host(&launch);
+    run_kernel(stk_kernel_named("stk_keep"), &launch);
 
     copy(gpu, gpu->images, images, kept_bytes, cudaMemcpyHostToDevice);
     copy(gpu, gpu->ids, ids, sizeof(ids), cudaMemcpyHostToDevice);
@@ -151,7 +152,7 @@ static void check_rows(struct gpu *gpu)
     copy(gpu, gpu->out, kept, kept_bytes, cudaMemcpyHostToDevice);
     copy(gpu, gpu->ids, ids, sizeof(ids), cudaMemcpyHostToDevice);
     copy(gpu, gpu->scratch, fresh, sizeof(fresh), cudaMemcpyHostToDevice);
-    stk_kernel_named("stk_rows")->run_on_host(&launch);
+    run_kernel(stk_kernel_named("stk_rows"), &launch);
     launch.batch.ids = gpu->ids;
     launch.fresh = gpu->scratch;
     for (int f = 0; f < FIELDS; f++) {
@@ -194,7 +195,7 @@ int main(void)
             }
             check_keep(&gpu, &transform_cases[i], channels);
         }
-    printf("%d cases, 4 types, 2 layouts, 1 to 4 channels: the bits of the host kernels\n",
+    printf("%d cases, 4 types, 2 layouts, 1 to 4 channels: the bits of their source on the CPU\n",
            (int)TRANSFORM_CASES);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* channel_kernel_cases.h - launches of the training kernels that work by channel: sums of a bias, BatchNorm on one GPU and on
- * several. All have the bits of their host versions.
+ * several. All give the same bits in any order.
  */
 #ifndef STK_TEST_CHANNEL_KERNEL_CASES_H
 #define STK_TEST_CHANNEL_KERNEL_CASES_H

@@ -6,14 +6,14 @@
 
 #include <criterion/criterion.h>
 
-#include "cuda_host_kernels.h"
+#include "cuda_kernels.h"
 #include "cuda_run.h"
 #include "leaks.h"
 
 static inline void stk_cuda_bits_begin(int devices)
 {
     standin_cuda_reset(devices);
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static inline void stk_cuda_bits_finish(void)

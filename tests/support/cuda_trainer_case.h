@@ -1,12 +1,12 @@
 /* cuda_trainer_case.h - a small network of every operation but convolutions and linear layers, batches for
- * it, and trainers that are compared to the bit. On the stand-in runtime, kernels replaced by their host versions.
+ * it, and trainers that are compared to the bit. On the stand-in runtime, kernels run from their source.
  */
 #ifndef STK_TEST_CUDA_TRAINER_CASE_H
 #define STK_TEST_CUDA_TRAINER_CASE_H
 
 #include "plan_models.h"
 
-#include "cuda_train_host_kernels.h"
+#include "cuda_kernels.h"
 #include "leaks.h"
 #include "opened_trainer.h"
 #include "trainer/api/trainer.h"
@@ -22,7 +22,7 @@ static inline void begin(void)
 {
     standin_cuda_reset(2);
     standin_cuda_delay(5);
-    stk_cuda_use_train_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 /* Trainers are gone by then. */

@@ -1,10 +1,10 @@
-/* kernel_case.h - one launch of a kernel with memory of its own, for the kernel and for its host version, and how the two compare.
+/* kernel_case.h - one launch of a kernel with memory of its own, run twice, and how the two compare.
  *
- *   arguments: a struct with holes ──▶ a copy for each side ──▶ kernel        ──┐
- *   buffers: what fills the holes ───▶ a copy for each side ──▶ host version  ──┴─▶ the same bits, or nearly
+ *   arguments: a struct with holes ──▶ a copy for each side ──▶ kernel             ──┐
+ *   buffers: what fills the holes ───▶ a copy for each side ──▶ its source in order ─┴─▶ the same bits, or nearly
  *
  * Buffers have exactly the bytes that the kernel may use. The kernel runs on fibers (kernel_case_on_threads.h) or on a GPU
- * (tests/gpu). A plain program defines STK_TEST_PLAIN first.
+ * (tests/gpu); its source in order is kernel_source.h. tests/unit/kernels/source compares that with the CPU's code. A plain program defines STK_TEST_PLAIN first.
  */
 #ifndef STK_TEST_KERNEL_CASE_H
 #define STK_TEST_KERNEL_CASE_H
@@ -24,6 +24,7 @@
 #include "kernels/train/train.h"
 #include "kernels/transform/launch.h"
 #include "loader/base/rng.h"
+#include "support/kernel_source.h"
 
 enum kernel_number { NUMBER_F32, NUMBER_F16, NUMBER_BF16, NUMBER_F64, NUMBER_BYTE };
 enum kernel_role {
@@ -44,7 +45,7 @@ struct kernel_buffer {
     double loose;
     /* Of bytes: where a double lies that may differ by `loose`, relative to itself. */
     size_t loose_at;
-    unsigned char *begin, *by_kernel, *by_host;
+    unsigned char *begin, *by_kernel, *in_order;
 };
 
 enum { KERNEL_BUFFERS_MAX = 72, KERNEL_ARGUMENTS_MAX = 1536 };
@@ -181,7 +182,7 @@ static inline void kernel_case_end(struct kernel_case *c)
 
 /* ---- running ------------------------------------------------------------------------------------- */
 
-static inline const struct stk_kernel *kernel_case_host(const struct kernel_case *c)
+static inline const struct stk_kernel *kernel_case_kernel(const struct kernel_case *c)
 {
     const struct stk_kernel *kernel = stk_train_kernel_named(c->name);
     kernel = kernel != NULL ? kernel : stk_kernel_named(c->name);
@@ -199,12 +200,12 @@ static inline void kernel_case_place(struct kernel_case *c, bool kernel, unsigne
         const size_t bytes = b->count * kernel_number_bytes(b->number);
         unsigned char *at;
         if (b->alias >= 0) {
-            at = kernel ? c->buffers[b->alias].by_kernel : c->buffers[b->alias].by_host;
+            at = kernel ? c->buffers[b->alias].by_kernel : c->buffers[b->alias].in_order;
         } else {
             at = malloc(bytes > 0 ? bytes : 1);
             cr_assert_not_null(at);
             memcpy(at, b->begin, bytes);
-            *(kernel ? &b->by_kernel : &b->by_host) = at;
+            *(kernel ? &b->by_kernel : &b->in_order) = at;
         }
         memcpy(arguments + b->hole, &at, sizeof(at));
     }
@@ -215,7 +216,7 @@ static inline void kernel_case_release(struct kernel_case *c)
     for (int i = 0; i < c->count; i++)
         if (c->buffers[i].alias < 0) {
             free(c->buffers[i].by_kernel);
-            free(c->buffers[i].by_host);
+            free(c->buffers[i].in_order);
         }
 }
 
@@ -226,17 +227,17 @@ static inline void kernel_case_differs(struct kernel_differences *found,
                                        size_t i)
 {
     if (found->count++ == 0)
-        (void)snprintf(found->first, sizeof(found->first),
-                       "%s [%s] %s[%zu]: kernel %.9g, host version %.9g", c->name, c->label,
-                       b->name, i, kernel_get(b, b->by_kernel, i), kernel_get(b, b->by_host, i));
+        (void)snprintf(found->first, sizeof(found->first), "%s [%s] %s[%zu]: %.9g, in order %.9g",
+                       c->name, c->label, b->name, i, kernel_get(b, b->by_kernel, i),
+                       kernel_get(b, b->in_order, i));
 }
 
-/* The largest finite number of what the host version made. */
+/* The largest finite number of what the source made in order. */
 static inline double kernel_scale(const struct kernel_buffer *b)
 {
     double scale = 0;
     for (size_t i = 0; i < b->count; i++) {
-        const double value = fabs(kernel_get(b, b->by_host, i));
+        const double value = fabs(kernel_get(b, b->in_order, i));
         scale = isfinite(value) && value > scale ? value : scale;
     }
     return scale;
@@ -249,7 +250,7 @@ static inline void kernel_case_settle(const struct kernel_buffer *b)
     if (b->number != NUMBER_BYTE || b->loose <= 0)
         return;
     memcpy(&found, b->by_kernel + b->loose_at, sizeof(found));
-    memcpy(&expected, b->by_host + b->loose_at, sizeof(expected));
+    memcpy(&expected, b->in_order + b->loose_at, sizeof(expected));
     if (fabs(found - expected) <= b->loose * fabs(expected) || (isnan(found) && isnan(expected)))
         memcpy(b->by_kernel + b->loose_at, &expected, sizeof(expected));
 }
@@ -263,14 +264,14 @@ static inline void kernel_case_compare(struct kernel_differences *found,
         if (b->alias >= 0 || b->role == ROLE_SCRATCH)
             continue;
         kernel_case_settle(b);
-        if (memcmp(b->by_kernel, b->by_host, b->count * bytes) == 0)
+        if (memcmp(b->by_kernel, b->in_order, b->count * bytes) == 0)
             continue;
         const double scale = kernel_scale(b);
         for (size_t i = 0; i < b->count; i++) {
-            if (memcmp(b->by_kernel + i * bytes, b->by_host + i * bytes, bytes) == 0)
+            if (memcmp(b->by_kernel + i * bytes, b->in_order + i * bytes, bytes) == 0)
                 continue;
             const double made = kernel_get(b, b->by_kernel, i);
-            const double expected = kernel_get(b, b->by_host, i);
+            const double expected = kernel_get(b, b->in_order, i);
             const bool near =
                 (isnan(made) && isnan(expected)) || fabs(made - expected) <= b->loose * scale;
             if (b->number == NUMBER_BYTE || !near) /* NaN differs from every number */

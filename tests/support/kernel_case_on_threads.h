@@ -1,4 +1,4 @@
-/* kernel_case_on_threads.h - runs a case (kernel_case.h) from the kernel's source (cuda_threads.h) and by its host version. */
+/* kernel_case_on_threads.h - runs a case (kernel_case.h) from the kernel's source (cuda_threads.h) watched, and once more in order (kernel_source.h). */
 #ifndef STK_TEST_KERNEL_CASE_ON_THREADS_H
 #define STK_TEST_KERNEL_CASE_ON_THREADS_H
 
@@ -54,7 +54,7 @@ static inline void kernel_case_launch(struct kernel_case *c, const struct kernel
     const struct cuda_threads_module *module = cuda_threads_open(path);
     cr_assert_not_null(module, "%s", dlerror());
     cr_assert(cuda_threads_has(module, c->name), "%s", c->name);
-    struct stk_launch_grid grid = kernel_case_host(c)->grid(arguments);
+    struct stk_launch_grid grid = kernel_case_kernel(c)->grid(arguments);
     kernel_case_reduce(c, run->blocks_max, &grid);
     const struct cuda_threads_launch launch = { .kernel = c->name,
                                                 .arguments = arguments,
@@ -74,12 +74,12 @@ static inline void kernel_case_launch(struct kernel_case *c, const struct kernel
 static inline void kernel_case_run(struct kernel_case *c, const struct kernel_run *run,
                                    struct kernel_verdict *verdict)
 {
-    _Alignas(16) unsigned char by_kernel[KERNEL_ARGUMENTS_MAX], by_host[KERNEL_ARGUMENTS_MAX];
+    _Alignas(16) unsigned char by_kernel[KERNEL_ARGUMENTS_MAX], in_order[KERNEL_ARGUMENTS_MAX];
     struct kernel_differences found = { 0 };
     *verdict = (struct kernel_verdict){ 0 };
     kernel_case_place(c, true, by_kernel);
-    kernel_case_place(c, false, by_host);
-    kernel_case_host(c)->run_on_host(by_host);
+    kernel_case_place(c, false, in_order);
+    run_kernel(kernel_case_kernel(c), in_order);
     kernel_case_launch(c, run, by_kernel, &verdict->report);
     kernel_case_compare(&found, c);
     verdict->differences = found.count;

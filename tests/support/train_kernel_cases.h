@@ -1,7 +1,7 @@
 /* train_kernel_cases.h - launches of every kernel of a training step: sizes around each limit of its loops, and options.
  *
- * Losses and the norm of gradients are added in another order than by the host versions, and use exp and log: nearly equal.
- * All else has their bits.
+ * Losses and the norm of gradients are added in another order by other grids, and a GPU has its own exp and log: nearly equal. All else
+ * has the same bits.
  */
 #ifndef STK_TEST_TRAIN_KERNEL_CASES_H
 #define STK_TEST_TRAIN_KERNEL_CASES_H

@@ -1,5 +1,5 @@
 /* transform_kernel_cases.h - launches of every kernel of the transforms: the cases of transform_cases.h, each step with what the
- * host versions of the steps before it made.
+ * steps before it made.
  */
 #ifndef STK_TEST_TRANSFORM_KERNEL_CASES_H
 #define STK_TEST_TRANSFORM_KERNEL_CASES_H
@@ -75,7 +75,7 @@ static inline bool step_writes(const char *kernel, const char *array, bool turne
     return strcmp(array, "out") == 0;
 }
 
-/* The case of one step, before its host version has run. Two pointers may be the same array: it comes in once. */
+/* The case of one step, before it has run. Two pointers may be the same array: it comes in once. */
 static inline struct kernel_case *step_case(const struct stk_launch_steps *steps, uint32_t step,
                                             size_t image_bytes, bool gather)
 {
@@ -137,7 +137,7 @@ static inline void each_step_case(kernel_case_fn *visit, const struct transform_
     for (uint32_t i = 0; i < steps.count; i++) {
         struct kernel_case *c = step_case(&steps, i, image_bytes, gather);
         kernel_case_label(c, "%s, %u channels", it->name, channels);
-        steps.kernels[i]->run_on_host(steps.arguments[i]);
+        run_kernel(steps.kernels[i], steps.arguments[i]);
         visit(c);
     }
     free(images);

@@ -1,4 +1,4 @@
-/* spin.cu - see spin.h. The host version is in spin.c. */
+/* spin.cu - see spin.h. */
 #include "bench/loaderbench/device/spin.h"
 
 static __device__ uint64_t now_ns()

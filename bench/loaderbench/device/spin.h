@@ -23,8 +23,6 @@ struct bench_spin {
 #ifndef __CUDACC__
 /* The kernel as a fat binary of *bytes bytes; NULL in a build without nvcc. */
 const void *bench_spin_fatbin(size_t *bytes);
-/* The same in plain C with host pointers, which tests run in its place. */
-void bench_spin_on_host(const struct bench_spin *spin);
 #endif
 
 #endif

@@ -148,6 +148,23 @@ static void note(const char *at, size_t bytes, bool write, bool atomic, const vo
     }
 }
 
+void ct_access_atomic(const char *at, size_t bytes, const void *code)
+{
+    note(at, bytes, true, true, code);
+}
+
+void cuda_atomic(void *at, size_t bytes)
+{
+    if (!ct_watched())
+        return;
+    ct_access_atomic(at, bytes, __builtin_return_address(0));
+    ct_order_atomic(at, bytes);
+}
+
+/* ---- the compiler's hooks: not beside a sanitizer, whose runtime has them -------------------------------- */
+
+#ifndef CT_UNWATCHED
+
 static void access_by_kernel(const void *memory, size_t bytes, bool write, const void *code)
 {
     const char *at = memory;
@@ -159,19 +176,6 @@ static void access_by_kernel(const void *memory, size_t bytes, bool write, const
         ct_random() % ct.launch->interrupt_every == 0)
         ct_pause(CT_READY, NULL);
 }
-
-void ct_access_atomic(const char *at, size_t bytes, const void *code)
-{
-    note(at, bytes, true, true, code);
-}
-
-void cuda_atomic(void *at, size_t bytes)
-{
-    ct_access_atomic(at, bytes, __builtin_return_address(0));
-    ct_order_atomic(at, bytes);
-}
-
-/* ---- the compiler's hooks ------------------------------------------------------------------------ */
 
 #define READS(memory, bytes)  access_by_kernel(memory, bytes, false, __builtin_return_address(0))
 #define WRITES(memory, bytes) access_by_kernel(memory, bytes, true, __builtin_return_address(0))
@@ -243,6 +247,13 @@ void __tsan_func_exit(void)
 void __tsan_init(void)
 {
 }
+
+#else
+
+#define READS(memory, bytes)  (void)(memory)
+#define WRITES(memory, bytes) (void)(memory)
+
+#endif
 
 /* What a module calls as memcpy() and so on (ld --wrap). */
 void *__wrap_memcpy(void *to, const void *from, size_t bytes);

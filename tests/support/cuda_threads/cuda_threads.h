@@ -38,6 +38,7 @@ extern "C" {
 /* One kernel: `call` passes a copy of the struct to the kernel, in the running thread. */
 struct cuda_threads_kernel {
     const char *name; /* NULL ends the table */
+    size_t arguments_bytes;
     void (*call)(const void *arguments);
 };
 
@@ -106,7 +107,8 @@ struct cuda_threads_launch {
     uint32_t threads; /* threads per block, 1..1024 */
     const struct cuda_threads_memory *memory;
     size_t memory_count;
-    /* Looks up memory that is not listed. Returns false if there is none. NULL = all is listed. */
+    /* Looks up memory that is not listed. Returns false if there is none. NULL = all is listed, or, if the list is empty, no access is
+     * watched. */
     bool (*find)(const void *address, struct cuda_threads_memory *out);
     uint64_t seed; /* 0 = blocks and threads in order */
     /* A thread is interrupted at one access in N, at random; 0 = never. */

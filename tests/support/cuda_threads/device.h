@@ -122,11 +122,12 @@ __attribute__((no_sanitize("thread"))) static void cuda_call(const void *argumen
 }
 template <auto kernel> struct cuda_caller;
 template <class Arguments, void (*kernel)(Arguments)> struct cuda_caller<kernel> {
+    static constexpr size_t bytes = sizeof(Arguments);
     static constexpr void (*call)(const void *) = cuda_call<Arguments, kernel>;
 };
 #define CUDA_KERNEL(name)                                                                          \
     {                                                                                              \
-#name, cuda_caller < name> ::call                                                          \
+#name, cuda_caller < name> ::bytes, cuda_caller < name> ::call                             \
     }
 
 // The linker's, of this module alone.

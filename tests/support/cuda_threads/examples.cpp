@@ -269,7 +269,7 @@ static const cuda_threads_kernel kernels[] = {
     CUDA_KERNEL(source_not_in_the_mask),
     CUDA_KERNEL(lanes_missing),
     CUDA_KERNEL(masks_differ),
-    { nullptr, nullptr },
+    {},
 };
 
 CUDA_MODULE(kernels)

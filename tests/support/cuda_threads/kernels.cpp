@@ -1,5 +1,5 @@
-// kernels.cpp - the source of all kernels as a module for cuda_threads.h. A test compares its table with that of the host
-// versions, so a new kernel needs a row here.
+// kernels.cpp - the source of all kernels as a module for cuda_threads.h. A test compares its table with the library's,
+// so a new kernel needs a row here.
 #include "device.h"
 
 #include "kernels/train/train.cu"
@@ -57,7 +57,7 @@ static const cuda_threads_kernel kernels[] = {
     CUDA_KERNEL(stk_mixup_bf16),
     CUDA_KERNEL(stk_mixup_f32),
     CUDA_KERNEL(stk_cutmix),
-    { nullptr, nullptr },
+    {},
 };
 
 CUDA_MODULE(kernels)

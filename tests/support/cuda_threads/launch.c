@@ -1,5 +1,7 @@
 /* launch.c - the scheduler: blocks one after the other, and the threads of a block in turns.
  *
+ * A stack runs threads one after the other until one waits: that one keeps the stack, and the next begins on another.
+ *
  *            ┌─────────────────────────────── barrier or shuffle complete ────────┐
  *            ▼                                                                    │
  *   CT_READY ──▶ runs ──▶ CT_AT_BARRIER, CT_AT_SHUFFLE ──▶ (nobody is ready) ─────┤
@@ -32,6 +34,8 @@ uint64_t ct_random(void)
 void ct_reach(const struct cuda_site *site)
 {
     struct cuda_threads_report *report = ct.report;
+    if (!ct_watched())
+        return;
     for (uint32_t i = 0; i < report->site_count; i++)
         if (report->sites[i]->number == site->number)
             return;
@@ -57,39 +61,66 @@ void ct_end_launch(void)
     abort(); /* nobody resumes it */
 }
 
-static void thread_body(void)
-{
-    ct.call(ct.launch->arguments);
-    ct_pause(CT_ENDED, NULL);
-    abort();
-}
-
-/* Stacks lie in one mapping, each above a page that cannot be touched. They stay for later launches. */
-static void make_stacks(void)
+/* Stacks lie in one mapping and stay for later launches. */
+static char *stack_number(uint32_t i)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), each = CT_STACK_BYTES + page;
-    if (ct.threads[0].stack != NULL)
-        return;
-    char *all = mmap(NULL, CT_THREADS_MAX * each, PROT_READ | PROT_WRITE,
+    if (ct.stacks != NULL)
+        return ct.stacks + i * each + page;
+    ct.stacks = mmap(NULL, CT_THREADS_MAX * each, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (all == MAP_FAILED)
+    if (ct.stacks == MAP_FAILED)
         abort();
-    for (size_t i = 0; i < CT_THREADS_MAX; i++) {
-        if (mprotect(all + i * each, page, PROT_NONE) != 0)
+    for (size_t k = 0; k < CT_THREADS_MAX; k++)
+        if (mprotect(ct.stacks + k * each, page, PROT_NONE) != 0)
             abort();
-        ct.threads[i].stack = all + i * each + page;
-    }
+    return ct.stacks + i * each + page;
 }
 
-static void resume(struct ct_thread *thread)
+static void begin_slice(struct ct_thread *thread)
 {
     ct.running = thread;
     ct.slice++;
     ct.report->switches++;
     cuda_now = &thread->where;
+}
+
+/* The body of a fiber: runs threads that have not begun, until one waits. */
+static void run_threads(void)
+{
+    for (;;) {
+        struct ct_thread *const self = ct.running;
+        ct.call(ct.launch->arguments);
+        ct_settle_writes();
+        self->state = CT_ENDED;
+        ct.live--;
+        if (ct.begun == ct.thread_count || ct.ended)
+            break;
+        begin_slice(&ct.threads[ct.order[ct.begun++]]);
+        ct.running->stack = self->stack;
+    }
+    ct_fiber_switch(&ct.running->fiber, &ct.scheduler);
+    abort(); /* nobody resumes it */
+}
+
+/* Runs each thread of the block until it waits. */
+static void begin_threads(void)
+{
+    static struct ct_fiber fiber;
+    for (uint32_t i = 0; ct.begun < ct.thread_count && !ct.ended; i++) {
+        begin_slice(&ct.threads[ct.order[ct.begun++]]);
+        ct.running->stack = stack_number(i);
+        ct_fiber_start(&fiber, ct.running->stack, CT_STACK_BYTES, run_threads);
+        ct_fiber_switch(&ct.scheduler, &fiber);
+    }
+    ct.running = NULL;
+}
+
+static void resume(struct ct_thread *thread)
+{
+    begin_slice(thread);
     ct_fiber_switch(&ct.scheduler, &thread->fiber);
     ct.running = NULL;
-    ct.live -= thread->state == CT_ENDED;
 }
 
 /* ---- blocks -------------------------------------------------------------------------------------- */
@@ -97,11 +128,13 @@ static void resume(struct ct_thread *thread)
 static void begin_block(uint32_t block)
 {
     const struct cuda_threads_launch *launch = ct.launch;
-    memset(ct.module->shared, 0xFF, (size_t)(ct.module->shared_end - ct.module->shared));
+    if (ct_watched())
+        memset(ct.module->shared, 0xFF, (size_t)(ct.module->shared_end - ct.module->shared));
     ct.block_slice = ++ct.slice;
     ct.epoch = 0;
     ct.epoch_slices[0] = ct.slice;
     ct.live = ct.thread_count;
+    ct.begun = 0;
     ct_order_begin_block();
     for (uint32_t i = 0; i < ct.thread_count; i++) {
         struct ct_thread *thread = &ct.threads[i];
@@ -111,7 +144,6 @@ static void begin_block(uint32_t block)
                                              { launch->grid_x, launch->grid_y, 1 } };
         thread->state = CT_READY;
         thread->fence_slice = thread->fence_slice_before = thread->fence_epoch = 0;
-        ct_fiber_start(&thread->fiber, thread->stack, CT_STACK_BYTES, thread_body);
     }
 }
 
@@ -129,6 +161,11 @@ static bool run_ready(uint32_t *order)
 {
     bool ran = false;
     shuffle_order(order, ct.thread_count);
+    ct.order = order;
+    if (ct.begun == 0) {
+        begin_threads();
+        return true;
+    }
     for (uint32_t i = 0; i < ct.thread_count && !ct.ended; i++)
         if (ct.threads[order[i]].state == CT_READY) {
             resume(&ct.threads[order[i]]);
@@ -183,7 +220,6 @@ static void begin_launch(const struct cuda_threads_module *module,
         ct.slice = 0;
     }
     ct.launch_slice = ++ct.slice;
-    make_stacks();
     ct_regions_begin();
     ct_order_begin_launch();
 }

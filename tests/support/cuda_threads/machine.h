@@ -28,7 +28,7 @@ enum ct_state { CT_READY, CT_AT_BARRIER, CT_AT_SHUFFLE, CT_ENDED };
 
 struct ct_thread {
     struct ct_fiber fiber;
-    char *stack;
+    char *stack; /* that it runs on */
     struct cuda_where where;
     enum ct_state state;
     const struct cuda_site *site; /* where it waits */
@@ -46,6 +46,9 @@ struct ct_machine {
     struct cuda_threads_report *report;
     void (*call)(const void *arguments);
     struct ct_fiber scheduler;
+    char *stacks;          /* CT_THREADS_MAX, each above a page that cannot be touched */
+    const uint32_t *order; /* the order of threads in this turn */
+    uint32_t begun;        /* threads of the block, in that order */
     struct ct_thread threads[CT_THREADS_MAX];
     struct ct_thread *running; /* NULL = no kernel runs */
     uint32_t thread_count, live;
@@ -58,6 +61,11 @@ struct ct_machine {
 };
 
 extern struct ct_machine ct; /* guarded by launch.c's lock */
+
+static inline bool ct_watched(void)
+{
+    return ct.launch->memory_count > 0 || ct.launch->find != NULL;
+}
 
 static inline uint32_t ct_self(void)
 {

@@ -1,4 +1,4 @@
-/* source.c - launches run the kernels' own source, if a module of it is named by STOKER_TEST_KERNEL_SOURCE.
+/* source.c - launches run the kernels' own source, from a module of it.
  *
  * The module brings the runtime that runs it (libcuda_threads), so the stand-in links neither. A kernel may touch device memory
  * only, each allocation up to its end.
@@ -15,31 +15,46 @@
 typedef uint32_t run_fn(const struct cuda_threads_module *, const struct cuda_threads_launch *,
                         struct cuda_threads_report *);
 
+enum { KERNELS_MAX = 160 };
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static const struct cuda_threads_module *module; /* NULL = none is named */
+static const struct cuda_threads_module *module;
 static run_fn *run;
+static bool watched;
+static struct standin_cuda_kernel kernels[KERNELS_MAX + 1];
 
 static void open_module(void)
 {
     const char *path = getenv("STOKER_TEST_KERNEL_SOURCE");
-    if (path == NULL)
-        return;
+    watched = path != NULL;
+    path = watched ? path : STANDIN_KERNELS;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *found = library == NULL ? NULL : dlsym(library, "cuda_threads_run");
     if (found == NULL) {
-        fprintf(stderr, "STOKER_TEST_KERNEL_SOURCE: %s\n", dlerror());
+        fprintf(stderr, "the kernels of the stand-in: %s\n", dlerror());
         abort();
     }
     memcpy(&run, &found, sizeof(run));
     module = dlsym(library, "cuda_threads_module");
+    for (size_t i = 0; i < KERNELS_MAX && module->kernels[i].name != NULL; i++)
+        kernels[i] = (struct standin_cuda_kernel){ module->kernels[i].name,
+                                                   module->kernels[i].arguments_bytes, NULL };
 }
 
-static bool has(const char *kernel)
+void standin_cuda_use_kernels(void)
 {
-    const struct cuda_threads_kernel *k = module->kernels;
-    while (k->name != NULL && strcmp(k->name, kernel) != 0)
-        k++;
-    return k->name != NULL;
+    (void)pthread_once(&once, open_module);
+    standin_cuda_kernels(kernels);
+}
+
+void standin_cuda_add_kernel(const struct standin_cuda_kernel *kernel)
+{
+    size_t count = 0;
+    while (kernels[count].name != NULL)
+        count++;
+    if (count == KERNELS_MAX)
+        abort();
+    kernels[count] = *kernel;
 }
 
 static bool find(const void *address, struct cuda_threads_memory *out)
@@ -73,14 +88,19 @@ static void end_with(const struct cuda_threads_report *report)
     abort();
 }
 
-bool standin_source_run(const struct standin_operation *operation)
+_Thread_local const struct standin_operation *standin_launch;
+
+void standin_cuda_run_source(void)
+{
+    standin_source_run(standin_launch);
+}
+
+void standin_source_run(const struct standin_operation *operation)
 {
     enum { INTERRUPT_EVERY = 256 };
     static _Atomic uint64_t seeds;
     const struct standin_cuda_kernel *kernel = operation->kernel;
     (void)pthread_once(&once, open_module);
-    if (module == NULL || !has(kernel->name))
-        return false;
     unsigned char *argument = malloc(kernel->argument_bytes);
     struct cuda_threads_report *report = malloc(sizeof(*report));
     if (argument == NULL || report == NULL)
@@ -93,13 +113,13 @@ bool standin_source_run(const struct standin_operation *operation)
                                                 .grid_x = operation->grid_x,
                                                 .grid_y = operation->grid_y,
                                                 .threads = operation->threads,
-                                                .find = find,
-                                                .seed = 1 + atomic_fetch_add(&seeds, 1U),
-                                                .interrupt_every = INTERRUPT_EVERY,
+                                                .find = watched ? find : NULL,
+                                                .seed =
+                                                    watched ? 1 + atomic_fetch_add(&seeds, 1U) : 0,
+                                                .interrupt_every = watched ? INTERRUPT_EVERY : 0,
                                                 .equal_writes = keeps(kernel->name) };
     if (run(module, &launch, report) > 0)
         end_with(report);
     free(argument);
     free(report);
-    return true;
 }

@@ -10,9 +10,8 @@
  *            meanwhile fails and ends the capture, also if CUDA's manual leaves it open. In a launched graph each
  *            captured stream is a thread again
  *
- *   kernels  a table of functions by name (standin_cuda_kernels): their versions in plain C. If STOKER_TEST_KERNEL_SOURCE names a
- *            module (cuda_threads/cuda_threads.h), kernels that it has run from their own source instead; a finding there is
- *            printed, and ends the program
+ *   kernels  the source of the kernels, on fibers (cuda_threads/cuda_threads.h), or a test's own functions by name. With
+ *            STOKER_TEST_KERNEL_SOURCE=MODULE the module watches each access, and a finding is printed and ends the program
  *
  * It replaces libcudart by having its soname: in a program that links it, it is already loaded when the loader asks for
  * the runtime. It is compiled like the program, so that ThreadSanitizer sees a write to a slot that a copy reads.
@@ -109,14 +108,20 @@ uint64_t standin_cuda_strays(void); /* memory freed or unlocked while another de
 int64_t standin_cuda_live(
     void); /* streams, events, graphs, allocations and page-locked ranges that exist */
 
-/* Functions that run in place of the kernels of every library, by name, with a copy of the kernel's one argument, a
- * struct. The list ends with a NULL name. NULL = no kernels. */
+/* The kernels of every library, by name. `run` gets a copy of the kernel's one argument, a struct; NULL = the kernel's source
+ * runs. The list ends with a NULL name. NULL = no kernels. */
 struct standin_cuda_kernel {
     const char *name;
     size_t argument_bytes;
     void (*run)(const struct standin_cuda_kernel *kernel, void *argument);
 };
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
+/* All kernels of the module that STOKER_TEST_KERNEL_SOURCE names, or else of the one that was built with the stand-in. */
+void standin_cuda_use_kernels(void);
+/* In a function of the table: runs the source of the launched kernel. */
+void standin_cuda_run_source(void);
+/* Adds one to them. */
+void standin_cuda_add_kernel(const struct standin_cuda_kernel *kernel);
 enum { STANDIN_PRIORITY_GREATEST = -5 };
 int standin_cuda_launch_priority(void); /* the priority of the latest stream that got a kernel */
 uint64_t standin_cuda_launches(void);   /* kernels; those of a graph when it is launched */

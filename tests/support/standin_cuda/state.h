@@ -103,8 +103,10 @@ bool standin_view_range(const void *address, void **view, size_t *bytes);
 
 struct standin_operation;
 
-/* Runs a launch from the kernel's source. Returns false if its host version is to run. */
-bool standin_source_run(const struct standin_operation *operation);
+/* Runs a launch from the kernel's source. */
+/* The launch that runs in this thread. */
+extern _Thread_local const struct standin_operation *standin_launch;
+void standin_source_run(const struct standin_operation *operation);
 
 /* ---- stream.c ---- */
 

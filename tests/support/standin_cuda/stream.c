@@ -236,7 +236,10 @@ static void touch(const struct standin_operation *operation)
     else if (operation->kind == STANDIN_COPY)
         memcpy(operation->to, operation->from, operation->bytes);
     else if (operation->kind == STANDIN_LAUNCH) {
-        if (!standin_source_run(operation))
+        standin_launch = operation;
+        if (operation->kernel->run == NULL)
+            standin_source_run(operation);
+        else
             operation->kernel->run(operation->kernel, operation->argument);
     } else
         memset(operation->to, operation->value, operation->bytes);

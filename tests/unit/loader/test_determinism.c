@@ -14,7 +14,7 @@
 #include "support/settings.h"
 #include "support/subjects.h"
 #ifdef STOKER_TEST_STANDIN_CUDA
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #endif
 
@@ -29,7 +29,7 @@ static void gpu_begin(void)
 {
     standin_cuda_reset(1);
     standin_cuda_delay(20);
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     cr_assert(stk_cuda_consumer_init(&consumer, 0));
 }
 

@@ -8,7 +8,7 @@
 #include "loader/api/loader.h"
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 
@@ -119,7 +119,7 @@ CleanTest(cuda_calls, each_fails_once_and_for_good)
             sweep(options, before);
         }
     const bool built = stk_cuda_kernels_built();
-    stk_cuda_use_host_kernels(); /* and with kernels behind the copies */
+    standin_cuda_use_kernels(); /* and with kernels behind the copies */
     options.dtype = STOKER_DTYPE_FLOAT32;
     options.convert_on_device = built ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
     sweep(options, before);
@@ -164,7 +164,7 @@ CleanTest(cuda_calls, each_allocation_of_create_fails_once)
     options.num_workers = 2;
     options.reader = &stk_reader_pread; /* which has no other to go to */
     fail_each_allocation(options, before);
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     options.cache = STOKER_CACHE_DEVICE;
     if (stk_cuda_kernels_built())
         fail_each_allocation(options, before);
@@ -188,7 +188,7 @@ CleanTest(cuda_calls, each_fails_while_fields_are_kept)
     arrays[1].dtype = STOKER_DTYPE_INT64;
     cr_assert_eq(stoker_dataset_from_arrays(&set.dataset, arrays, 2, 24, NULL, NULL), STOKER_OK);
     const int64_t before = stk_fault_live_bytes();
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     options.device = STOKER_DEVICE_CUDA;
     options.batch_size = 12;
     options.prefetch_batches = 4;

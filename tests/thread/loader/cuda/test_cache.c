@@ -1,7 +1,7 @@
 /* test_cache.c - rows kept in GPU memory while several workers make batches, under ThreadSanitizer:
  * one marks a row as held, another skips it for that reason. Bad samples included.
  */
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_walk.h"
 #include "support/made_set.h"
 
@@ -34,7 +34,7 @@ int main(void)
         printf("no nvcc here: no kernels in the library\n");
         return SKIP;
     }
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     set = (struct stk_made_set){ .count = SAMPLES, .row_bytes = 45, .kind_of = kind_of };
     CHECK(stk_made_set_open(&set));
     stk_cuda_walk(step, 24);

@@ -1,6 +1,6 @@
 /* test_nccl.c - ranks that are threads with a stand-in GPU each, and sum by the stand-in NCCL: the numbers of one rank.
  * Streams are threads, so ThreadSanitizer sees a sum that no event orders. */
-#include "support/cuda_train_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/rank_threads.h"
 #include "support/rank_train_cases.h"
 #include "support/standin_nccl/standin_nccl.h"
@@ -14,7 +14,7 @@ static void begin(uint32_t gpus)
     standin_nccl_reset();
     standin_cuda_reset((int)gpus);
     standin_cuda_delay(5);
-    stk_cuda_use_train_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static void end(void)

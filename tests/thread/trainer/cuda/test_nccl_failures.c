@@ -4,7 +4,7 @@
  *
  *   words by threads   always
  *   words by NCCL      as torchrun's processes: unless NCCL itself or a GPU has failed; then the others end at the time-out */
-#include "support/cuda_train_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/rank_threads.h"
 #include "support/standin_nccl/standin_nccl.h"
 #include "trainer/peers/nccl_functions.h"
@@ -47,7 +47,7 @@ static void begin(void)
     standin_nccl_reset();
     standin_cuda_reset(RANKS);
     standin_cuda_delay(5);
-    stk_cuda_use_train_host_kernels();
+    standin_cuda_use_kernels();
     memset(results, 0, sizeof(results));
     memset(leaves, 0, sizeof(leaves));
     for (uint32_t r = 0; r < RANKS; r++)

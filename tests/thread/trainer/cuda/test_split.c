@@ -1,7 +1,7 @@
 /* test_split.c - two stages of which one is a GPU, or both, on the stand-in runtime, for
  * ThreadSanitizer: its streams are threads, so a copy that no event orders is a race that it sees.
  */
-#include "support/cuda_train_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/rewritten_batch.h"
 #include "support/thread_check.h"
 
@@ -30,7 +30,7 @@ static void train(const stoker_model *model, const char *backend, uint32_t accum
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     standin_cuda_reset(2);
     standin_cuda_delay(40);
-    stk_cuda_use_train_host_kernels();
+    standin_cuda_use_kernels();
     options.backend = backend;
     options.split = 2;
     options.threads = 2;

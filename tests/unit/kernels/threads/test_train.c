@@ -1,4 +1,4 @@
-/* test_train.c - the source of every training kernel, on fibers: nothing is found, and the host version's numbers come out.
+/* test_train.c - the source of every training kernel, on fibers: nothing is found, and the numbers of the same source in order come out.
  *
  * Each case runs in order with the kernel's own grid, then in a random order with interruptions and fewer blocks.
  */

@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/image_folder.h"
 #include "support/leaks.h"
@@ -30,7 +30,7 @@ static void begin(void)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     begin_without_kernels();
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static void finish(void)

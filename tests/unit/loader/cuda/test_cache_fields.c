@@ -5,7 +5,7 @@
 
 #include <stoker/arrays.h>
 
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
@@ -154,7 +154,7 @@ static void begin(void)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     begin_without_kernels();
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static void close_set(void)

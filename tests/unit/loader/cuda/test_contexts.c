@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "loader/api/dlpack_layout.h"
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 
@@ -115,7 +115,7 @@ Test(cuda_contexts, work_on_one_gpu_initialises_no_other)
     if (!stk_cuda_kernels_built())
         return;
     standin_cuda_reset(2);
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     options.dtype = STOKER_DTYPE_FLOAT32;
     options.convert_on_device = STOKER_SWITCH_ON;
     options.cache = STOKER_CACHE_DEVICE;

@@ -7,7 +7,7 @@
 #include "loader/api/dlpack_layout.h"
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/kept_batches.h"
 #include "support/leaks.h"
 
@@ -144,7 +144,7 @@ Test(kept, converted_on_the_gpu_and_gathered_there)
 {
     if (!stk_cuda_kernels_built())
         return;
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     stoker_loader_options options = options_of(STOKER_DEVICE_CUDA, STOKER_ON_LENT_GROW);
     options.dtype = STOKER_DTYPE_FLOAT32;
     options.convert_on_device = STOKER_SWITCH_ON;

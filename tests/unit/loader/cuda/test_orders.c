@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 
@@ -19,7 +19,7 @@ static void begin(void)
     standin_cuda_kernels(NULL);
     standin_cuda_delay(30);
     cr_assert(stk_file_set_make(&set, SAMPLES, 4, 5, 3));
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static void finish(void)

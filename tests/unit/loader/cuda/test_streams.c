@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "loader/api/loader.h"
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 
@@ -40,11 +40,13 @@ TestSuite(cuda_streams, .init = begin, .fini = finish);
 
 static void run_behind_gate(const struct standin_cuda_kernel *kernel, void *argument)
 {
+    (void)kernel;
+    (void)argument;
     pthread_mutex_lock(&lock);
     while (!gate_is_open)
         pthread_cond_wait(&opened, &lock);
     pthread_mutex_unlock(&lock);
-    stk_cuda_run_host_kernel(kernel, argument);
+    standin_cuda_run_source();
     atomic_fetch_add(&ended, 1U);
 }
 
@@ -148,7 +150,7 @@ Test(cuda_streams, kernels_come_first_on_the_gpu)
     if (!stk_cuda_kernels_built())
         return;
     const stoker_loader_options options = converting();
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     cr_assert_eq(stk_cuda_run(set.dataset, &options, 100, &found), STOKER_FINISHED);
     cr_assert_gt(standin_cuda_launches(), 0);
     cr_assert_eq(standin_cuda_launch_priority(), STANDIN_PRIORITY_GREATEST);

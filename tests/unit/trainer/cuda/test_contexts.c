@@ -82,7 +82,7 @@ CleanTest(trainer_cuda_contexts, nor_does_half_a_network)
     (void)close(file);
     begin();
     standin_cuda_reset(3);
-    stk_cuda_use_train_host_kernels();
+    standin_cuda_use_kernels();
     stoker_trainer_options options = options_of("cuda:1,cuda:2");
     options.split = 6;
     whole_life(model, options, path);

@@ -3,7 +3,7 @@
  */
 #include "support/trainer_golden_runs.h"
 
-#include "support/cuda_train_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/leaks.h"
 
 CleanTest(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)
@@ -13,7 +13,7 @@ CleanTest(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)
             continue; /* the large network once: all is plain loops here */
         standin_cuda_reset(1);
         standin_cuda_delay(0);
-        stk_cuda_use_train_host_kernels();
+        standin_cuda_use_kernels();
         golden_train(&golden_runs[i], "cuda");
         cr_assert_gt(standin_cuda_graph_launches(), 15);
     }

@@ -7,7 +7,7 @@
 #include "support/plan_models.h"
 
 #include "loader/base/fault.h"
-#include "support/cuda_all_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/leaks.h"
 #include "trainer/api/trainer.h"
 #include "trainer/stage/view.h"
@@ -27,7 +27,7 @@ static void begin(void)
 {
     standin_cuda_reset(1);
     standin_cuda_delay(5);
-    stk_cuda_use_all_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static stoker_model *network(void)

@@ -13,7 +13,7 @@
 #include "kernels/float16.h"
 #include "loader/base/fault.h"
 #include "loader/base/rng.h"
-#include "support/cuda_train_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/leaks.h"
 #include "support/standin_cublaslt/standin_cublaslt.h"
 #include "support/standin_cuda/standin_cuda.h"
@@ -51,8 +51,7 @@ static int launch(void *context, const struct stk_kernel *kernel, const void *ar
     (void)error;
     const ptrdiff_t index = kernel - stk_train_kernels;
     cr_assert(index >= 0 && index < KERNELS_MAX);
-    kernels[index] = (struct standin_cuda_kernel){ kernel->name, kernel->arguments_bytes,
-                                                   stk_cuda_run_train_host_kernel };
+    kernels[index] = (struct standin_cuda_kernel){ kernel->name, kernel->arguments_bytes, NULL };
     const struct stk_launch_grid grid = kernel->grid(arguments);
     const dim3 blocks = { grid.x, grid.y, 1 };
     const dim3 threads = { STK_LAUNCH_THREADS, 1, 1 };

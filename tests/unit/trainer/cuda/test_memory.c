@@ -4,7 +4,7 @@
  */
 #include "support/plan_models.h"
 
-#include "support/cuda_train_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/leaks.h"
 #include "support/opened_trainer.h"
 #include "trainer/api/trainer.h"
@@ -46,7 +46,7 @@ static void begin(uint64_t memory_bytes)
 {
     standin_cuda_reset(1);
     standin_cuda_memory(memory_bytes);
-    stk_cuda_use_train_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 /* What a trainer takes on a GPU that has enough. */

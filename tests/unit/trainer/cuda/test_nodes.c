@@ -4,7 +4,7 @@
  * Compared with tests/golden/step_nodes.txt; on a difference the whole table is printed as that file should be. Libraries count
  * one node a call here; on a GPU some of their calls take more.
  */
-#include "support/cuda_train_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/leaks.h"
 #include "support/opened_trainer.h"
 #include "trainer/programs/networks.h"
@@ -142,7 +142,7 @@ CleanTest(trainer_cuda_nodes, of_a_step_are_as_many_as_the_table_has)
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         standin_cuda_reset(1);
         standin_cuda_delay(0);
-        stk_cuda_use_train_host_kernels();
+        standin_cuda_use_kernels();
         count_passes(found, steps[i].preset, steps[i].precision, steps[i].passes);
     }
     read_golden(expected);

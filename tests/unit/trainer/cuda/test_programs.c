@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/cuda_all_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/standin_cudnn/standin_cudnn.h"
 #include "support/standin_nccl/standin_nccl.h"
 #include "trainer/files/safetensors.h"
@@ -47,7 +47,7 @@ static int mnist(const char *words)
         argv[argc++] = word;
     standin_cuda_reset(gpus);
     standin_cuda_delay(0);
-    stk_cuda_use_all_host_kernels();
+    standin_cuda_use_kernels();
     return session_run(&kind, argc, argv);
 }
 
@@ -215,7 +215,7 @@ Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
     standin_cuda_reset(1);
     standin_cuda_delay(0);
     standin_cuda_can_capture(false);
-    stk_cuda_use_all_host_kernels();
+    standin_cuda_use_kernels();
     run_steps("4", "4");
     cr_assert_eq(standin_cuda_graph_launches(), 0);
     cr_assert_not_null(
@@ -230,7 +230,7 @@ Test(trainer_cuda_programs, engines_that_were_replaced_are_named)
     char text[2000];
     standin_cuda_reset(1);
     standin_cuda_delay(0);
-    stk_cuda_use_all_host_kernels();
+    standin_cuda_use_kernels();
     standin_cudnn_fail((struct standin_cudnn_failing){ .candidates = 1 });
     run_steps("2", "1");
     cr_assert_not_null(strstr(complaints(text, sizeof(text)),

@@ -1,7 +1,7 @@
 /* test_step.c - the `cuda` back end through the stand-in runtime: its steps are those of
  * `ref`, the host waits for none of them, checkpoints move, and no failure leaves anything behind.
  *
- * Kernels are replaced by their host versions in plain C.
+ * Kernels run from their source.
  */
 #include "support/cuda_trainer_case.h"
 

@@ -5,7 +5,7 @@
 
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/jpeg_set.h"
 #include "support/leaks.h"
@@ -51,7 +51,7 @@ static void begin(void)
     standin_cuda_reset(1);
     standin_cuda_delay(20);
     standin_nvimgcodec_reset();
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     cr_assert(stk_cuda_consumer_init(&consumer, 0));
     run = (struct stk_run){ 0 };
 }

@@ -1,7 +1,7 @@
 /* test_decode.c - workers that let a GPU decode, under ThreadSanitizer: lanes of several workers, late decoding, bad images, few
  * slots; no file or row that is written while the GPU reads it.
  */
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_walk.h"
 #include "support/jpeg_set.h"
 #include "support/standin_nvimgcodec/standin_nvimgcodec.h"
@@ -20,7 +20,7 @@ static void step(uint64_t seed)
     standin_nvimgcodec_reset();
     if (seed % 5 == 3)
         standin_nvimgcodec_fail_image(seed, 7);
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
     /* The walk compares with a run on the CPU, of which it only changes the device. */
     stoker_loader_options host = options;
     static struct stk_run expected, found; /* too large for a stack */

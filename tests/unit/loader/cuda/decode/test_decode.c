@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/fault.h"
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/jpeg_set.h"
 #include "support/leaks.h"
@@ -22,7 +22,7 @@ static void begin(void)
     standin_cuda_reset(2);
     standin_cuda_delay(30);
     standin_nvimgcodec_reset();
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static void end(void)

@@ -1,7 +1,7 @@
 /* test_formats.c - JPEG files in archives and shards, beside other fields, other files and raw records, decoded on a GPU. */
 #include <criterion/criterion.h>
 
-#include "support/cuda_host_kernels.h"
+#include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/jpeg_set.h"
 #include "support/leaks.h"
@@ -18,7 +18,7 @@ static void begin(void)
     standin_cuda_reset(1);
     standin_cuda_delay(30);
     standin_nvimgcodec_reset();
-    stk_cuda_use_host_kernels();
+    standin_cuda_use_kernels();
 }
 
 static void end(void)

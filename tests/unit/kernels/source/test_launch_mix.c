@@ -1,4 +1,4 @@
-/* test_launch_mix.c - the host versions of the mixing kernels give the bits of stk_mixup_rows() and stk_cutmix_rows(), and
+/* test_launch_mix.c - the mixing kernels give the bits of stk_mixup_rows() and stk_cutmix_rows(), and
  * their grids cover all threads.
  */
 #include "kernels/transform/launch_mix.h"
@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "kernels/transform/launch.h"
+#include "support/kernel_source.h"
 #include "support/leaks.h"
 #include "support/pages.h"
 
@@ -42,7 +43,7 @@ static void check_mixup(enum stk_mix_type type, uint32_t rows, size_t elements, 
     cr_assert_eq(kernel->arguments_bytes, sizeof(launch));
     cr_assert_eq(kernel->grid(&launch).x, (elements + 255) / 256);
     cr_assert_eq(kernel->grid(&launch).y, 1);
-    kernel->run_on_host(&launch);
+    run_kernel(kernel, &launch);
     stk_mixup_rows(type, &wanted, elements, steps);
     expect_equal(&all, at, expected, bytes);
     pages_close(&pages);
@@ -75,7 +76,7 @@ static void check_cutmix(const struct stk_mix_box *box, uint32_t unit_bytes, uin
     cr_assert_eq(launch.unit_bytes, unit_bytes);
     const size_t units = box->run_bytes / unit_bytes * box->lines * box->planes;
     cr_assert_eq(kernel->grid(&launch).x, units > 0 ? (units + 255) / 256 : 1);
-    kernel->run_on_host(&launch);
+    run_kernel(kernel, &launch);
     stk_cutmix_rows(&wanted, box);
     expect_equal(&all, at, expected, bytes);
     pages_close(&pages);

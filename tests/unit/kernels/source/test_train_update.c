@@ -1,9 +1,8 @@
-/* test_kernels_update.c - the host versions of the update's kernels step as the trainer's optimisers do, to the bit;
- * and what they do where the gradient is narrow, too long or not finite.
- */
+/* test_train_update.c - the source of the update's kernels steps as the trainer's optimizers do, to the bit; and what they do if a
+ * gradient is narrow, too long or not finite. */
 #include "support/leaks.h"
 #include "support/optimizer_rows.h"
-#include "support/train_host_kernel.h"
+#include "support/train_kernel.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/update.h"
 
@@ -32,7 +31,7 @@ static struct stk_train_rule rule_of(const struct stk_optimizer_row *c)
 
 /* Weights, their moments and their moving average. */
 struct weights {
-    float weight[WEIGHTS], moment[STK_TRAIN_STATE_MAX][WEIGHTS], ema[WEIGHTS];
+    _Alignas(16) float weight[WEIGHTS], moment[STK_TRAIN_STATE_MAX][WEIGHTS], ema[WEIGHTS];
 };
 
 static const float rates[] = { 0.1F, 0.05F, 0.025F };
@@ -55,7 +54,7 @@ static void step_trainer(struct weights *w, const struct stk_update_rule *rule, 
     stk_update_range(&update, 0, WEIGHTS);
 }
 
-static void step_on_host(struct weights *w, const struct stk_train_rule *rule,
+static void step_kernels(struct weights *w, const struct stk_train_rule *rule,
                          struct stk_train_state *state, const char *type, const float *g,
                          void *half_weights)
 {
@@ -89,7 +88,7 @@ CleanTest(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers
         for (int step = 0; step < STEPS; step++) {
             float g[WEIGHTS];
             fill(g, WEIGHTS, (uint64_t)step + 2);
-            step_on_host(&ours, &rule, &state, "_f32", g, NULL);
+            step_kernels(&ours, &rule, &state, "_f32", g, NULL);
             step_trainer(&theirs, &optimizer_rows[o].rule, g, step, 1.0F / 256);
             cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s, step %d",
                          optimizer_rows[o].name, step);
@@ -111,7 +110,7 @@ CleanTest(train_kernels_update, float32_weights_leave_a_rounded_copy)
             fill(ours.weight, WEIGHTS, 1);
             theirs = ours;
             fill(g, WEIGHTS, 2);
-            step_on_host(&ours, &rule, &state, narrow[half], g, half_weights);
+            step_kernels(&ours, &rule, &state, narrow[half], g, half_weights);
             step_trainer(&theirs, &optimizer_rows[o].rule, g, 0, 1);
             cr_assert_eq(memcmp(&ours, &theirs, sizeof(ours)), 0, "%s", optimizer_rows[o].name);
             check_rounded(half_weights, ours.weight, WEIGHTS, half, optimizer_rows[o].name);
@@ -128,7 +127,7 @@ CleanTest(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the
     uint32_t ticket = 0;
     double sums[STK_TRAIN_PARTIALS_MAX];
     uint32_t finite[STK_TRAIN_PARTIALS_MAX];
-    float g[WEIGHTS];
+    _Alignas(16) float g[WEIGHTS];
     fill(w.weight, WEIGHTS, 1);
     uint64_t used = 0;
     for (int step = 0; step < 2 * STK_LOSS_SCALE_GOOD_UPDATES + 40; step++) {
@@ -145,7 +144,7 @@ CleanTest(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the
         run("gradient_norm", "_f32", &norm);
         cr_assert_eq(state.finite != 0, good);
         before = w;
-        step_on_host(&w, &rule, &state, "_f32", g, NULL);
+        step_kernels(&w, &rule, &state, "_f32", g, NULL);
         const bool take = stk_loss_scale_take(&scale, good);
         used += take;
         cr_assert_eq(state.use != 0, take);
@@ -159,7 +158,7 @@ CleanTest(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the
 
 CleanTest(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
 {
-    float g[WEIGHTS];
+    _Alignas(16) float g[WEIGHTS];
     uint32_t ticket = 0;
     double sums[STK_TRAIN_PARTIALS_MAX];
     uint32_t finite[STK_TRAIN_PARTIALS_MAX];

@@ -1,7 +1,7 @@
-/* train_host_kernel.h - runs the host version of a training kernel on made-up numbers, for tests that
+/* train_kernel.h - runs the source of a training kernel on made-up numbers, for tests that
  * compare it with `ref`. */
-#ifndef STK_TEST_TRAIN_HOST_KERNEL_H
-#define STK_TEST_TRAIN_HOST_KERNEL_H
+#ifndef STK_TEST_TRAIN_KERNEL_H
+#define STK_TEST_TRAIN_KERNEL_H
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "kernels/float16.h"
 #include "kernels/train/train.h"
 #include "loader/base/rng.h"
+#include "support/kernel_source.h"
 
 /* Values in -1..1 that look random and are the same everywhere. */
 static inline void fill(float *values, size_t count, uint64_t seed)
@@ -24,9 +25,7 @@ static inline void run(const char *name, const char *type, const void *arguments
     (void)snprintf(whole, sizeof(whole), "stk_train_%s%s", name, type);
     const struct stk_kernel *const kernel = stk_train_kernel_named(whole);
     cr_assert_not_null(kernel, "%s", whole);
-    const struct stk_launch_grid grid = kernel->grid(arguments);
-    cr_assert(grid.x >= 1 && grid.y >= 1, "%s", whole);
-    kernel->run_on_host(arguments);
+    run_kernel(kernel, arguments);
 }
 
 /* ---- 16-bit storage -------------------------------------------------------------------------- */

@@ -1,11 +1,10 @@
-/* test_kernels.c - the host versions of the training kernels against the trainer's own oracle; those of the update
- * are in test_kernels_update.c.
+/* test_train.c - the source of the training kernels against the trainer's `ref` back end.
  *
- * In float32 a host kernel is held against `ref`; in the 16-bit types against itself: what it writes must be what its
- * float32 form makes of the same inputs, rounded once. */
+ * In float32 a kernel is compared with `ref`; in the 16-bit types with itself: it must write what its float32 form makes of the
+ * same inputs, rounded once. */
 #include "kernels/float16.h"
 #include "support/leaks.h"
-#include "support/train_host_kernel.h"
+#include "support/train_kernel.h"
 #include "trainer/backend/ref/operations.h"
 
 #include <criterion/criterion.h>
@@ -21,9 +20,9 @@ enum { MANY = 1 << 14 };
 
 static void check_loss(uint32_t rows, uint32_t classes, float smoothing)
 {
-    static float x[MANY], dx[MANY], wanted[MANY];
-    static uint16_t x16[MANY];
-    int64_t labels[64];
+    static _Alignas(16) float x[MANY], dx[MANY], wanted[MANY];
+    static _Alignas(16) uint16_t x16[MANY];
+    _Alignas(16) int64_t labels[64];
     const size_t count = (size_t)rows * classes;
     const struct stk_layer layer = { .in = { 1, 1, 1, classes }, .rate = smoothing };
     const struct stk_pass pass = { .gradient_scale = 1.0F / 64 };
@@ -81,10 +80,10 @@ CleanTest(train_kernels, cross_entropy_is_that_of_ref)
     check_loss(5, 33, 0);
 }
 
-/* The loss of one row of ref and of the host kernel. */
+/* The loss of one row of ref and of the kernel. */
 static void losses_of_row(const float *x, uint32_t classes, double *expected, double *found)
 {
-    float wanted[64], dx[64];
+    _Alignas(16) float wanted[64], dx[64];
     const int64_t label = 1;
     const struct stk_layer layer = { .in = { 1, 1, 1, classes } };
     const struct stk_pass pass = { .gradient_scale = 1 };
@@ -135,9 +134,9 @@ CleanTest(train_kernels, cross_entropy_of_what_is_not_finite)
 
 CleanTest(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make_none)
 {
-    float x[3 * 4] = { 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 0, 5 };
-    float plain[12];
-    float scaled[12];
+    _Alignas(16) float x[3 * 4] = { 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 0, 5 };
+    _Alignas(16) float plain[12];
+    _Alignas(16) float scaled[12];
     const int64_t labels[3] = { -1, 4, 3 };
     double partial_loss[4];
     uint32_t partial_counts[8];
@@ -213,8 +212,9 @@ static struct stk_train_window window_of(const struct stk_layer *l)
 
 static void check_max_pool(const struct pool_case *c)
 {
-    static float x[MANY], y[MANY], wanted[MANY], dy[MANY], dx[MANY];
-    static uint16_t places[MANY], wanted_places[MANY], x16[MANY], y16[MANY], dy16[MANY], dx16[MANY];
+    static _Alignas(16) float x[MANY], y[MANY], wanted[MANY], dy[MANY], dx[MANY];
+    static _Alignas(16) uint16_t places[MANY], wanted_places[MANY], x16[MANY], y16[MANY],
+        dy16[MANY], dx16[MANY];
     const struct stk_layer layer = pool_layer(c);
     const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
     const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
@@ -268,8 +268,8 @@ static void check_max_pool(const struct pool_case *c)
 
 static void check_avg_pool(const struct pool_case *c)
 {
-    static float x[MANY], y[MANY], wanted[MANY];
-    static uint16_t x16[MANY], y16[MANY];
+    static _Alignas(16) float x[MANY], y[MANY], wanted[MANY];
+    static _Alignas(16) uint16_t x16[MANY], y16[MANY];
     const struct stk_layer layer = pool_layer(c);
     const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
     const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
@@ -311,10 +311,10 @@ CleanTest(train_kernels, pools_are_those_of_ref)
 CleanTest(train_kernels, dropout_drops_what_every_back_end_drops)
 {
     enum { ELEMENTS = 333, ALL = SAMPLES * ELEMENTS };
-    float x[ALL];
-    float y[ALL];
-    float wanted[ALL];
-    uint16_t x16[ALL];
+    _Alignas(16) float x[ALL];
+    _Alignas(16) float y[ALL];
+    _Alignas(16) float wanted[ALL];
+    _Alignas(16) uint16_t x16[ALL];
     const struct stk_layer layer = { .rate = 0.25F };
     const struct stk_pass pass = { .first_sample = 11, .step = 5, .seed = 9 };
     const struct stk_operands o = { .layer = &layer,
@@ -360,10 +360,11 @@ enum { CHANNELS = 37, PIXELS = 200, IMAGE = PIXELS * CHANNELS };
 
 /* A layer's operands, and what `ref` makes of them. */
 static struct {
-    float x[IMAGE], y[IMAGE], wanted[IMAGE];
-    uint16_t x16[IMAGE];
-    float gamma[CHANNELS], beta[CHANNELS], running_mean[CHANNELS], running_var[CHANNELS];
-    float aux[2 * CHANNELS]; /* mean, 1 / deviation */
+    _Alignas(16) float x[IMAGE], y[IMAGE], wanted[IMAGE];
+    _Alignas(16) uint16_t x16[IMAGE];
+    _Alignas(16) float gamma[CHANNELS], beta[CHANNELS], running_mean[CHANNELS],
+        running_var[CHANNELS];
+    _Alignas(16) float aux[2 * CHANNELS]; /* mean, 1 / deviation */
 } norm;
 
 static void norm_by_ref(stk_ref_op *pass)
@@ -446,9 +447,9 @@ CleanTest(train_kernels, batch_norm_of_16_bits_may_write_over_its_input)
 
 CleanTest(train_kernels, a_bias_gets_the_sum_over_all_pixels)
 {
-    static float dy[2 * IMAGE]; /* the second half must not be read */
-    static uint16_t dy16[2 * IMAGE];
-    static float partial_sums[STK_TRAIN_PARTIALS_MAX * CHANNELS];
+    static _Alignas(16) float dy[2 * IMAGE]; /* the second half must not be read */
+    static _Alignas(16) uint16_t dy16[2 * IMAGE];
+    static _Alignas(16) float partial_sums[STK_TRAIN_PARTIALS_MAX * CHANNELS];
     uint32_t tickets[2] = { 0 };
     fill(dy, 2 * IMAGE, 4);
     const uint32_t chunks[] = { 1, 7, PIXELS, STK_TRAIN_PARTIALS_MAX };
@@ -484,7 +485,7 @@ CleanTest(train_kernels, the_table_names_each_kernel_once)
 {
     for (const struct stk_kernel *a = stk_train_kernels; a->name != NULL; a++) {
         cr_assert_eq(stk_train_kernel_named(a->name), a, "%s", a->name);
-        cr_assert(a->run_on_host != NULL && a->grid != NULL && a->arguments_bytes > 0);
+        cr_assert(a->grid != NULL && a->arguments_bytes > 0);
         cr_assert_leq(a->arguments_bytes, 4096, "what a kernel may be given");
     }
     cr_assert_null(stk_train_kernel_named("stk_train_nothing"));

@@ -1,4 +1,4 @@
-/* test_launch.c - host kernels give the bits of stk_transform_row(), and the table is complete.
+/* test_launch.c - the kernels give the bits of stk_transform_row(), and the table is complete.
  *
  * Method: the cases of transform_cases.h, in batches whose images are gathered or in order, with
  * scratch of exactly the required size.
@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "support/kernel_source.h"
 #include "support/leaks.h"
 #include "support/pages.h"
 #include "support/transform_cases.h"
@@ -21,8 +22,8 @@ struct arena {
 };
 
 /* Runs all steps with scratch of exactly the required size. */
-static void run_on_host(struct stk_launch_steps *steps, const struct stk_launch_rows *rows,
-                        struct arena *arena)
+static void run_steps(struct stk_launch_steps *steps, const struct stk_launch_rows *rows,
+                      struct arena *arena)
 {
     unsigned char *scratch = NULL;
     if (steps->scratch_bytes > 0) {
@@ -32,7 +33,7 @@ static void run_on_host(struct stk_launch_steps *steps, const struct stk_launch_
     }
     stk_launch_steps_take(steps, rows);
     for (uint32_t i = 0; i < steps->count; i++)
-        steps->kernels[i]->run_on_host(steps->arguments[i]);
+        run_kernel(steps->kernels[i], steps->arguments[i]);
     if (scratch != NULL)
         pages_check(scratch);
     pages_check(rows->out);
@@ -57,7 +58,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
                                           .out = pages_take(&arena->out, SAMPLES * row_bytes),
                                           .count = SAMPLES,
                                           .epoch = EPOCH };
-    run_on_host(&steps, &rows, arena);
+    run_steps(&steps, &rows, arena);
     unsigned char *expected = pages_take(&arena->expected, row_bytes);
     const size_t scratch_bytes = (stk_transform_scratch_bytes(&made.plan) + 63) / 64 * 64;
     unsigned char *scratch = pages_take(&arena->scratch, scratch_bytes);
@@ -73,7 +74,7 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     }
 }
 
-CleanTest(launch, host_kernels_give_the_bits_of_the_rows)
+CleanTest(launch, kernels_give_the_bits_of_the_rows)
 {
     static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
                                           STOKER_DTYPE_BFLOAT16, STOKER_DTYPE_UINT8 };
@@ -112,7 +113,7 @@ CleanTest(launch, fresh_rows_are_kept_at_the_places_of_their_ids)
                                                        .channels = CHANNELS },
                                             .fresh = fresh,
                                             .kept = kept };
-    stk_kernel_named("stk_keep")->run_on_host(&launch);
+    run_kernel(stk_kernel_named("stk_keep"), &launch);
     for (size_t k = 0; k < SAMPLES; k++)
         if (fresh[k] != 0)
             memcpy(expected + ids[k] * ROW, images + k * ROW, ROW);
@@ -140,7 +141,7 @@ CleanTest(launch, rows_of_fields_are_kept_or_taken)
         memcpy(before[f], launch.fields[f].rows, rows);
         memcpy(before[f] + rows, launch.fields[f].kept, kept);
     }
-    stk_kernel_named("stk_rows")->run_on_host(&launch);
+    run_kernel(stk_kernel_named("stk_rows"), &launch);
     for (int f = 0; f < FIELDS; f++) {
         const size_t bytes = lengths[f];
         const uint8_t *rows = before[f], *kept = before[f] + SAMPLES * bytes;

@@ -1,13 +1,10 @@
-/* test_kernels_elementwise.c - host versions of the kernels that treat elements or channels alike, against `ref`.
- *
- * In float32 a host kernel is held against `ref`; in the 16-bit types against itself: what it writes must be
- * what its float32 form makes of the same inputs, rounded once. Counts are no multiples of the
- * eight elements that a thread takes. */
+/* test_train_elementwise.c - the source of the kernels that treat elements or channels alike against `ref`, as in test_train.c.
+ * Counts are no multiples of the eight elements of a thread. */
 #include <assert.h>
 #include <math.h>
 
 #include "support/leaks.h"
-#include "support/train_host_kernel.h"
+#include "support/train_kernel.h"
 #include "trainer/backend/ref/operations.h"
 
 enum { COUNT = 1003, CHANNELS = 17, SAMPLES = 59 };
@@ -16,8 +13,8 @@ static_assert(COUNT == CHANNELS * SAMPLES, "each sample has one place");
 /* ---- elementwise ------------------------------------------------------------------------------- */
 
 struct elementwise {
-    float x[COUNT], x2[COUNT], y[COUNT], wanted[COUNT];
-    uint16_t x16[COUNT], x216[COUNT];
+    _Alignas(16) float x[COUNT], x2[COUNT], y[COUNT], wanted[COUNT];
+    _Alignas(16) uint16_t x16[COUNT], x216[COUNT];
 };
 
 static void begin(struct elementwise *e)
@@ -207,11 +204,11 @@ CleanTest(train_elementwise, mean_squared_error_is_that_of_ref)
 /* One layer of BatchNorm over SAMPLES x 1 x 1 pixels. `wanted` is what ref makes of the same. */
 struct norm {
     struct elementwise e;
-    float dy[COUNT], dx[COUNT], wanted_dx[COUNT];
-    uint16_t dy16[COUNT];
-    float gamma[CHANNELS], beta[CHANNELS], aux[2 * CHANNELS], wanted_aux[2 * CHANNELS];
-    float running[4][CHANNELS], grads[4][CHANNELS], sums[2 * CHANNELS];
-    float partial_sums[STK_TRAIN_PARTIALS_MAX * 2 * CHANNELS];
+    _Alignas(16) float dy[COUNT], dx[COUNT], wanted_dx[COUNT];
+    _Alignas(16) uint16_t dy16[COUNT];
+    _Alignas(16) float gamma[CHANNELS], beta[CHANNELS], aux[2 * CHANNELS], wanted_aux[2 * CHANNELS];
+    _Alignas(16) float running[4][CHANNELS], grads[4][CHANNELS], sums[2 * CHANNELS];
+    _Alignas(16) float partial_sums[STK_TRAIN_PARTIALS_MAX * 2 * CHANNELS];
     uint32_t tickets[1];
 };
 
@@ -387,9 +384,9 @@ CleanTest(train_elementwise, an_output_made_again_is_rounded_before_its_sign_cou
     const float tiny = 0x1p-30F;
     const uint16_t x16 = 0;
     uint16_t dy16 = float16_of_float(1);
-    float grads[2] = { 0, 0 };
-    float sums[2];
-    float partial_sums[2];
+    _Alignas(16) float grads[2] = { 0, 0 };
+    _Alignas(16) float sums[2];
+    _Alignas(16) float partial_sums[2];
     uint32_t ticket = 0;
     const struct stk_train_batch_norm_backward a = { .x = &x16,
                                                      .dy = &dy16,
