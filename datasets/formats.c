@@ -1,4 +1,4 @@
-/* formats.c - the table of formats, in the order in which they are asked to recognise a path. */
+/* formats.c - the table of formats, in the order in which they are asked to recognize a path. */
 #include "datasets/formats.h"
 
 #include <stddef.h>

@@ -138,9 +138,9 @@ static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct survey *surv
     char sizes[2 * (NAME_BYTES + 32) + 32];
     char one[NAME_BYTES + 32];
     char other[NAME_BYTES + 32];
-    const char *colours = counts->gray == counts->sound ? "gray"
-                          : counts->gray == 0           ? "colour"
-                                                        : "gray and colour";
+    const char *colors = counts->gray == counts->sound ? "gray"
+                         : counts->gray == 0           ? "color"
+                                                       : "gray and color";
     if (counts->other == NULL) {
         (void)snprintf(sizes, sizeof(sizes), "%ux%u", counts->first->shape.height,
                        counts->first->shape.width);
@@ -151,7 +151,7 @@ static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct survey *surv
     }
     (void)snprintf(text, STK_SURVEY_TEXT_BYTES,
                    "%" PRIu64 " of %" PRIu64 " image headers read: %s, %s", counts->sound,
-                   survey->set->count, sizes, colours);
+                   survey->set->count, sizes, colors);
     stk_printable(text);
 }
 

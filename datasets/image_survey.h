@@ -46,7 +46,7 @@ int stk_image_survey(struct stk_image_survey *out, const struct stk_survey_set *
 /* The shape of a row, and how it was chosen. */
 struct stk_image_row {
     struct stk_image_shape shape;
-    bool gray_found;   /* one channel because all images read were gray: refuse a colour image */
+    bool gray_found;   /* one channel because all images read were gray: refuse a color image */
     bool sizes_differ; /* the images read have several sizes, and none was asked for */
     char text[STK_SURVEY_TEXT_BYTES]; /* the survey's; "" = no survey */
 };

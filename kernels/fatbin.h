@@ -1,5 +1,5 @@
-/* fatbin.h - defines a function that returns the fatbin which nvcc wrote, or NULL in a build without nvcc; and one that returns
- * what it was compiled for. */
+/* fatbin.h - defines a function that returns the fatbin which nvcc wrote, or NULL in a build
+ * without nvcc; and one that returns what it was compiled for. */
 #ifndef STK_KERNELS_FATBIN_H
 #define STK_KERNELS_FATBIN_H
 

@@ -6,7 +6,7 @@
 #
 #   DIR/run            run this there
 #   DIR/build/         programs that need only the C library, and libstoker.so for Python
-#   DIR/lib/           libcudart, which NVIDIA's licence lets programs carry; one that is there is taken before it
+#   DIR/lib/           libcudart, which NVIDIA's license lets programs carry; one that is there is taken before it
 #   DIR/bench/         the steps, the report, the peers
 #   DIR/data/mnist/    MNIST, if it is in $STOKER_DATA or data
 #

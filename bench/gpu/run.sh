@@ -267,7 +267,7 @@ run_sanitizer() {
             fi
         done
     done
-    # initcheck does not understand how libraries initialise memory: memcheck only.
+    # initcheck does not understand how libraries initialize memory: memcheck only.
     if [ -x "$tests/gpu_trainer" ]; then
         step sanitize-memcheck-trainer 900 "$checker" --tool memcheck --error-exitcode 9 "$tests/gpu_trainer" quick
     fi

@@ -78,7 +78,7 @@ static void append_transform(char *text, size_t size, const stoker_transform *tr
     append_size(text, size, "resize", transform->resize);
     append_number(text, size, "transform.resize_shorter", transform->resize_shorter);
     append_size(text, size, "random_resized_crop", transform->random_resized_crop);
-    append_size(text, size, "centre_crop", transform->centre_crop);
+    append_size(text, size, "center_crop", transform->center_crop);
     append_size(text, size, "random_crop", transform->random_crop);
     append_number(text, size, "transform.pad", transform->pad);
     append_number(text, size, "transform.cutout", transform->cutout);

@@ -1,4 +1,5 @@
-/* arguments.c - from argv to what the user wants: the option table, then what the options mean together. */
+/* arguments.c - from argv to what the user wants: the option table, then what the options mean
+ * together. */
 #include "bench/loaderbench/arguments.h"
 
 #include "kernels/transform/transform.h"

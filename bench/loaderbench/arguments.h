@@ -77,8 +77,8 @@ struct bench_arguments {
     const char *beside; /* file with the same experiment of another loader; NULL = none */
 };
 
-/* Reads the command line. On STOKER_EINVAL message has one line. Prints nothing. Strings in *out point
- * into argv. cpus: number of CPUs for the default list of workers. */
+/* Reads the command line. On STOKER_EINVAL message has one line. Prints nothing. Strings in *out
+ * point into argv. cpus: number of CPUs for the default list of workers. */
 int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *argv, uint32_t cpus,
                           char message[CLI_MESSAGE_BYTES]);
 

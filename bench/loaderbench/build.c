@@ -1,4 +1,5 @@
-/* build.c - the commit and the compiler of this build. Only this file is recompiled for a new commit. */
+/* build.c - the commit and the compiler of this build. Only this file is recompiled for a new
+ * commit. */
 #include "bench/loaderbench/machine.h"
 
 #include <bench_commit.h> /* commit.cmake writes it */

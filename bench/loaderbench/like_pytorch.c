@@ -9,8 +9,8 @@
  *               pass
  *       print("Finish with: {} second, num_workers={}".format(...))
  *
- * On a GPU every batch is delivered there. Below the lines comes the effect of pinning, with that on
- * another loader (--beside).
+ * On a GPU every batch is delivered there. Below the lines comes the effect of pinning, with that
+ * on another loader (--beside).
  */
 #include "bench/loaderbench/like_pytorch.h"
 #include "bench/loaderbench/cell/consumer.h"
@@ -71,8 +71,8 @@ static double gain_of(const struct bench_pinning_row *row)
     return row->seconds[BENCH_PINNING_OFF] / row->seconds[BENCH_PINNING_ON];
 }
 
-/* The median over all workers of pageable time / pinned time: above 1 pinning gains, below 1 it costs. NaN =
- * nothing to compare. */
+/* The median over all workers of pageable time / pinned time: above 1 pinning gains, below 1 it
+ * costs. NaN = nothing to compare. */
 static double median_gain(const struct bench_pinning *pinning)
 {
     double gains[BENCH_PINNING_ROWS_MAX];

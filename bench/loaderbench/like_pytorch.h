@@ -18,11 +18,12 @@ struct bench_pinning {
     uint32_t count;
 };
 
-/* Reads another loader's times from `path`; NULL reads nothing. Errors are printed to standard error. */
+/* Reads another loader's times from `path`; NULL reads nothing. Errors are printed to standard
+ * error. */
 int bench_like_pytorch_beside(const char *path, struct bench_pinning *beside);
 
-/* Prints "Finish with: S second, num_workers=W" lines. beside: the other loader's times, or NULL. Returns
- * the exit status. */
+/* Prints "Finish with: S second, num_workers=W" lines. beside: the other loader's times, or NULL.
+ * Returns the exit status. */
 int bench_like_pytorch(const struct bench_bench *bench, const struct bench_pinning *beside,
                        FILE *file);
 

@@ -122,8 +122,8 @@ void bench_machine_moment(const struct bench_machine *machine, char out[BENCH_MO
              machine->host, load, machine->commit, machine->compiler);
 }
 
-/* "/dev/vda ext4" for the mount of a file: the device number "major:minor" is the third word of a line of
- * mountinfo; type and source follow " - ". */
+/* "/dev/vda ext4" for the mount of a file: the device number "major:minor" is the third word of a
+ * line of mountinfo; type and source follow " - ". */
 static void find_disk(const char *path, char *out, size_t size)
 {
     struct stat about;

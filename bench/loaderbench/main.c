@@ -1,6 +1,7 @@
 /* main.c - loaderbench: measures the loader and its ceilings.
  *
- * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 130 interrupted.
+ * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 130
+ * interrupted.
  */
 #include "bench/loaderbench/arguments.h"
 #include "bench/loaderbench/like_pytorch.h"
@@ -17,8 +18,8 @@
 
 enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Memory for the rows of the gather ceiling, beside the loader's own copy: a quarter of the machine's, at
- * most 1 GiB. Larger sets are represented by a part. */
+/* Memory for the rows of the gather ceiling, beside the loader's own copy: a quarter of the
+ * machine's, at most 1 GiB. Larger sets are represented by a part. */
 static uint64_t rows_budget(uint64_t memory_bytes)
 {
     uint64_t quarter = memory_bytes / 4;
@@ -239,8 +240,8 @@ static int run_alone(struct bench_arguments *arguments, int argc, char *const *a
     stoker_error error = { 0 };
     stoker_dataset *dataset = NULL;
     bench_sleep_sharply();
-    /* Return large blocks to the system when freed; otherwise those of one cell count as memory of the
-     * next. */
+    /* Return large blocks to the system when freed; otherwise those of one cell count as memory of
+     * the next. */
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
     bench_machine_describe(&machine, argc, argv);
     machine.ranks = bench_ranks_count(ranks);

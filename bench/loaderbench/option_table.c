@@ -196,7 +196,7 @@ static const struct cli_option rows[] = {
       .help = "the shorter side, the longer in proportion; a crop must follow" },
     { "random-resized-crop", 0, CLI_OTHER, AT(transform.random_resized_crop), 0, 0, "SIZE", NULL,
       .help = "a random rectangle, resized to SIZE", .read = read_size },
-    { "centre-crop", 0, CLI_OTHER, AT(transform.centre_crop), 0, 0, "SIZE", NULL,
+    { "center-crop", 0, CLI_OTHER, AT(transform.center_crop), 0, 0, "SIZE", NULL,
       .help = "the middle", .read = read_size },
     { "random-crop", 0, CLI_OTHER, AT(transform.random_crop), 0, 0, "SIZE", NULL,
       .help = "a random place, --pad pixels around the image included", .read = read_size },

@@ -2,9 +2,10 @@
  *
  *   join ─▶ { meet ... } ─▶ leave
  *
- * Every rank measures the same cells in the same order. Before and after whatever is timed all ranks meet: each sends a
- * word to all others. So they begin together, and each can add up what all of them did. A rank that is at another
- * meeting, or comes to none, ends the measuring on all ranks, and is named.
+ * Every rank measures the same cells in the same order. Before and after whatever is timed all
+ * ranks meet: each sends a word to all others. So they begin together, and each can add up what all
+ * of them did. A rank that is at another meeting, or comes to none, ends the measuring on all
+ * ranks, and is named.
  */
 #ifndef BENCH_RANKS_H
 #define BENCH_RANKS_H
@@ -45,10 +46,12 @@ struct bench_ranks {
     char why[BENCH_RANKS_WHY_BYTES]; /* the rank that ended the measuring; "" = none did */
 };
 
-/* Read the launcher's variables and wait for the other ranks, if there are any. False: *why is set. */
+/* Read the launcher's variables and wait for the other ranks, if there are any. False: *why is
+ * set. */
 bool bench_ranks_join(struct bench_ranks *ranks, uint32_t timeout_s);
 
-/* CPUs that this rank may use: those that the launcher has bound it to, or its share of all of the node's. */
+/* CPUs that this rank may use: those that the launcher has bound it to, or its share of all of the
+ * node's. */
 uint32_t bench_ranks_cpus(void);
 
 /* Number of ranks, >= 1. */
@@ -62,20 +65,23 @@ static inline bool bench_ranks_several(const struct bench_ranks *ranks)
     return ranks->place.world_size > 1;
 }
 
-/* Send `mine`, whose turn is filled in, and get the words of all ranks, valid until the next meeting. With one process
- * nothing is sent. Returns STOKER_OK; BENCH_INTERRUPTED if a rank was interrupted; STOKER_EPEER, with *why, if a rank is
- * elsewhere or does not come. After both, this process is interrupted as by Ctrl-C, and meets no more. */
+/* Send `mine`, whose turn is filled in, and get the words of all ranks, valid until the next
+ * meeting. With one process nothing is sent. Returns STOKER_OK; BENCH_INTERRUPTED if a rank was
+ * interrupted; STOKER_EPEER, with *why, if a rank is elsewhere or does not come. After both, this
+ * process is interrupted as by Ctrl-C, and meets no more. */
 int bench_ranks_meet(struct bench_ranks *ranks, struct bench_word *mine,
                      const struct bench_word **all);
 
-/* The words of a meeting have one code. Else: as after a failed meeting; *why names the first rank that failed. */
+/* The words of a meeting have one code. Else: as after a failed meeting; *why names the first rank
+ * that failed. */
 int bench_ranks_agree(struct bench_ranks *ranks, const struct bench_word *mine,
                       const struct bench_word *all);
 
 /* End the measuring here as after a failed meeting; *why is set. Returns STOKER_EPEER. */
 int bench_ranks_stop(struct bench_ranks *ranks);
 
-/* The others learn that this rank will measure no more: code 0, BENCH_INTERRUPTED or an error with its text. */
+/* The others learn that this rank will measure no more: code 0, BENCH_INTERRUPTED or an error with
+ * its text. */
 void bench_ranks_end(struct bench_ranks *ranks, int code, const char *text);
 
 /* Wait for the others and leave. */

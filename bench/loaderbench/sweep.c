@@ -1,8 +1,8 @@
 /* sweep.c - measures every combination of the lists.
  *
- * Cells with the same type and batch size form a group, whose question is: what do more workers, pinning
- * and copying ahead change? All cells of a group are begun, then repeated in turn: on a machine whose
- * speed drifts, only what is measured close together can be compared.
+ * Cells with the same type and batch size form a group, whose question is: what do more workers,
+ * pinning and copying ahead change? All cells of a group are begun, then repeated in turn: on a
+ * machine whose speed drifts, only what is measured close together can be compared.
  *
  *   begin a, begin b, ...  { repeat a, repeat b, ... } x repeats   end a, end b, ...   rows
  *
@@ -127,8 +127,8 @@ static void print_rows(struct sweep *sweep)
         sweep->form->cell(sweep->sheet, &sweep->cells[sweep->printed]);
 }
 
-/* memcpy does not depend on the cell; it is measured once per round, under the same conditions as the
- * cells: on one thread, and on all CPUs. */
+/* memcpy does not depend on the cell; it is measured once per round, under the same conditions as
+ * the cells: on one thread, and on all CPUs. */
 static int measure_memcpy(struct bench_bench *bench)
 {
     const uint32_t most = bench->cpus < BENCH_THREADS_MAX ? bench->cpus : BENCH_THREADS_MAX;
@@ -196,8 +196,8 @@ static void finish_group(struct sweep *sweep, struct group *group)
     print_rows(sweep);
 }
 
-/* Begins one cell. If it fails because others of the group hold what it needs (locked memory, say), it is
- * tried again alone. */
+/* Begins one cell. If it fails because others of the group hold what it needs (locked memory, say),
+ * it is tried again alone. */
 static void join_group(struct sweep *sweep, struct group *group, const struct bench_choice *choice,
                        struct bench_cell *cell)
 {

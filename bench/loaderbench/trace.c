@@ -39,7 +39,8 @@ static bool grow_events(struct bench_trace_run *run, size_t most)
     return true;
 }
 
-/* Takes what the threads recorded. Without room here it stays in their rings, which drop and count. */
+/* Takes what the threads recorded. Without room here it stays in their rings, which drop and
+ * count. */
 static int take_events(struct bench_trace_run *run, stoker_loader *loader, size_t most)
 {
     stoker_trace trace = STOKER_TRACE_INIT;

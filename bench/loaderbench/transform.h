@@ -1,7 +1,7 @@
 /* transform.h - the transforms of a run, and the row that they must make of each sample.
  *
- * Independent of the loader: images are located and decoded through the public data set and codec, and
- * transformed by the plain reference.
+ * Independent of the loader: images are located and decoded through the public data set and codec,
+ * and transformed by the plain reference.
  */
 #ifndef BENCH_TRANSFORM_H
 #define BENCH_TRANSFORM_H
@@ -24,14 +24,16 @@ struct bench_transform {
     size_t encoded_bytes;
 };
 
-/* options: those of the loader, its dtype resolved or not. STOKER_EINVAL, STOKER_ETYPE (the transforms
- * do not suit the data set; reason in why), STOKER_ENOMEM; on failure there is nothing to destroy. */
+/* options: those of the loader, its dtype resolved or not. STOKER_EINVAL, STOKER_ETYPE (the
+ * transforms do not suit the data set; reason in why), STOKER_ENOMEM; on failure there is nothing
+ * to destroy. */
 int bench_transform_create(struct bench_transform *out, const stoker_dataset *dataset,
                            const stoker_loader_options *options, char why[STK_TRANSFORM_WHY_BYTES]);
 void bench_transform_destroy(struct bench_transform *transform);
 
-/* Decodes what the row of in->sample needs in that epoch, as a loader without a cache does: a part of the image, perhaps
- * scaled, if the codec can. scratch: of open_any(). pixels have STK_IMAGE_SLACK_BYTES more than pixels_bytes. */
+/* Decodes what the row of in->sample needs in that epoch, as a loader without a cache does: a part
+ * of the image, perhaps scaled, if the codec can. scratch: of open_any(). pixels have
+ * STK_IMAGE_SLACK_BYTES more than pixels_bytes. */
 int bench_transform_decode(const struct stk_transform_plan *plan, const stoker_codec *codec,
                            void *scratch, const stoker_encoded *in, uint64_t epoch, void *pixels,
                            size_t pixels_bytes, struct stk_image *image);

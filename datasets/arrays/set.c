@@ -248,7 +248,7 @@ static bool has_values(const struct stk_array_set *set, uint32_t index, bool bes
 {
     const struct stk_array *array = &set->arrays[index];
     return (index > 0 || beside) && array->memory != NULL && array->offsets == NULL &&
-           array->codec == NULL && array->kind == STOKER_FIELD_ARRAY;
+           array->codec == NULL && array->kind == STOKER_FIELD_KIND_ARRAY;
 }
 
 void stk_array_set_plan(struct stk_array_set *set, bool beside)

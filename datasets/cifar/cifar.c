@@ -361,7 +361,7 @@ static int open_cifar(stoker_dataset **out, const char *rest, const stoker_datas
 }
 
 /* A directory with the files of one of them, as long as records are. */
-static bool recognise_cifar(const char *path)
+static bool recognize_cifar(const char *path)
 {
     for (size_t i = CIFAR10; i <= CIFAR100_FINE; i++) {
         const off_t record_bytes = kinds[i].label_bytes + PIXEL_BYTES;
@@ -375,4 +375,4 @@ static bool recognise_cifar(const char *path)
 
 const struct stk_format stk_format_cifar = { .name = "cifar",
                                              .open = open_cifar,
-                                             .recognise = recognise_cifar };
+                                             .recognize = recognize_cifar };

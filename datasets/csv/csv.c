@@ -566,7 +566,7 @@ static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* A regular file whose name ends like one. */
-static bool recognise_csv(const char *path)
+static bool recognize_csv(const char *path)
 {
     struct stat status;
     const char *dot = strrchr(path, '.');
@@ -576,4 +576,4 @@ static bool recognise_csv(const char *path)
 
 const struct stk_format stk_format_csv = { .name = "csv",
                                            .open = open_csv,
-                                           .recognise = recognise_csv };
+                                           .recognize = recognize_csv };

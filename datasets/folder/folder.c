@@ -26,7 +26,7 @@
 
 enum {
     ROW_BYTES_MAX = 1 << 30,
-    LOOK_FOLDERS = 256, /* entries read to recognise a plain path */
+    LOOK_FOLDERS = 256, /* entries read to recognize a plain path */
     LOOK_FILES = 64
 };
 
@@ -392,7 +392,7 @@ static bool holds_images(int parent, const char *name)
 }
 
 /* Returns true for a folder with images in one of its first subfolders. */
-static bool recognise_folder(const char *path)
+static bool recognize_folder(const char *path)
 {
     DIR *stream = opendir(path);
     bool found = false;
@@ -410,4 +410,4 @@ static bool recognise_folder(const char *path)
 
 const struct stk_format stk_format_folder = { .name = "folder",
                                               .open = open_folder,
-                                              .recognise = recognise_folder };
+                                              .recognize = recognize_folder };

@@ -90,7 +90,7 @@ static int describe_field(const void *self, uint32_t number, stoker_field_info *
     const struct field *field = &pairs->fields[number];
     *out = (stoker_field_info){ .struct_size = sizeof(*out),
                                 .name = "key",
-                                .kind = STOKER_FIELD_BYTES,
+                                .kind = STOKER_FIELD_KIND_BYTES,
                                 .dtype = STOKER_DTYPE_UINT8,
                                 .rank = 1,
                                 .shape = { pairs->key_max },
@@ -104,11 +104,11 @@ static int describe_field(const void *self, uint32_t number, stoker_field_info *
         return STOKER_OK;
     out->varies = false;
     if (field->use == USE_ARRAY) {
-        out->kind = STOKER_FIELD_ARRAY;
+        out->kind = STOKER_FIELD_KIND_ARRAY;
         stk_npy_shape_describe(&field->shape, out);
         return STOKER_OK;
     }
-    out->kind = field->use == USE_MASK ? STOKER_FIELD_MASK : STOKER_FIELD_IMAGE;
+    out->kind = field->use == USE_MASK ? STOKER_FIELD_KIND_MASK : STOKER_FIELD_KIND_IMAGE;
     out->rank = 3;
     out->shape[0] = field->row.shape.height;
     out->shape[1] = field->row.shape.width;

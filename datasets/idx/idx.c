@@ -301,7 +301,7 @@ static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* Returns true for a file that starts like IDX, or like gzip, which no other format uses. */
-static bool recognise_idx(const char *path)
+static bool recognize_idx(const char *path)
 {
     struct stk_source source;
     if (stk_source_open(&source, path, NULL) != STOKER_OK)
@@ -399,7 +399,7 @@ static int open_mnist(stoker_dataset **out, const char *rest, const stoker_datas
 }
 
 /* A directory with the images of either half. */
-static bool recognise_mnist(const char *path)
+static bool recognize_mnist(const char *path)
 {
     char found[PATH_MAX];
     return find_spelling(found, path, &(struct mnist_part){ "train", "images", "idx3" }) == 0 ||
@@ -408,8 +408,8 @@ static bool recognise_mnist(const char *path)
 
 const struct stk_format stk_format_idx = { .name = "idx",
                                            .open = open_idx,
-                                           .recognise = recognise_idx };
+                                           .recognize = recognize_idx };
 
 const struct stk_format stk_format_mnist = { .name = "mnist",
                                              .open = open_mnist,
-                                             .recognise = recognise_mnist };
+                                             .recognize = recognize_mnist };

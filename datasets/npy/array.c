@@ -29,10 +29,10 @@ static void choose_kind(struct stk_array *array, bool first)
     if (array->dtype != STOKER_DTYPE_UINT8 || !pixels)
         return;
     if (begins_with(array->name, "mask") || begins_with(array->name, "seg"))
-        array->kind = STOKER_FIELD_MASK;
+        array->kind = STOKER_FIELD_KIND_MASK;
     else if (first || begins_with(array->name, "image"))
-        array->kind = STOKER_FIELD_IMAGE;
-    if (array->kind != STOKER_FIELD_ARRAY && two)
+        array->kind = STOKER_FIELD_KIND_IMAGE;
+    if (array->kind != STOKER_FIELD_KIND_ARRAY && two)
         array->shape[array->rank++] = 1;
 }
 
@@ -202,8 +202,8 @@ int stk_npy_take(struct stk_array *out, struct stk_region *region, const struct 
     choose_kind(out, wish->first);
     if (out->name[0] == '\0')
         (void)snprintf(out->name, sizeof(out->name), "%s",
-                       out->kind == STOKER_FIELD_IMAGE ? "image" : "row");
-    const bool small = !wish->first && out->kind == STOKER_FIELD_ARRAY &&
+                       out->kind == STOKER_FIELD_KIND_IMAGE ? "image" : "row");
+    const bool small = !wish->first && out->kind == STOKER_FIELD_KIND_ARRAY &&
                        header->row_bytes <= COPIED_BYTES_MAX && input->bytes <= wish->max_bytes;
     if (input->memory != NULL) {
         use_memory(out, input, header);

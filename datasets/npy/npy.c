@@ -153,7 +153,7 @@ static int open_npy(stoker_dataset **out, const char *rest, const stoker_dataset
     return rc == STOKER_OK ? open_set(out, &opening, rest) : rc;
 }
 
-static bool recognise_npy(const char *path)
+static bool recognize_npy(const char *path)
 {
     struct stk_source source;
     uint8_t begin[8] = { 0 };
@@ -168,4 +168,4 @@ static bool recognise_npy(const char *path)
 
 const struct stk_format stk_format_npy = { .name = "npy",
                                            .open = open_npy,
-                                           .recognise = recognise_npy };
+                                           .recognize = recognize_npy };

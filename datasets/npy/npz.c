@@ -263,7 +263,7 @@ static int open_npz(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* A zip file whose name ends like one. */
-static bool recognise_npz(const char *path)
+static bool recognize_npz(const char *path)
 {
     struct stk_source source;
     uint8_t begin[4] = { 0 };
@@ -280,4 +280,4 @@ static bool recognise_npz(const char *path)
 
 const struct stk_format stk_format_npz = { .name = "npz",
                                            .open = open_npz,
-                                           .recognise = recognise_npz };
+                                           .recognize = recognize_npz };

@@ -82,7 +82,7 @@ static const char *encode_pixels(const struct pack_arguments *arguments,
     const struct pack_pixels pixels = { .height = (uint32_t)field->shape[0],
                                         .width = (uint32_t)field->shape[1],
                                         .channels = (uint32_t)field->shape[2] };
-    const bool jpeg = arguments->codec == PACK_JPEG && field->kind == STOKER_FIELD_IMAGE;
+    const bool jpeg = arguments->codec == PACK_JPEG && field->kind == STOKER_FIELD_KIND_IMAGE;
     const char *why = jpeg ? pack_jpeg(&pixels, arguments->quality, piece->bytes, &piece->room)
                            : pack_png(&pixels, piece->bytes, &piece->room);
     piece->bytes = piece->room.at;
@@ -110,7 +110,7 @@ static void encode(const struct pack_plan *plan, struct pack_item *item, uint32_
         why = encode_pixels(arguments, field, piece);
     else if (shards)
         why = encode_elements(arguments, field->varies, piece);
-    else if (field->kind == STOKER_FIELD_ARRAY)
+    else if (field->kind == STOKER_FIELD_KIND_ARRAY)
         why = pack_npy(field, row->length, piece);
     if (why != NULL)
         (void)snprintf(item->failed, sizeof(item->failed), "field \"%s\": %s", field->name, why);

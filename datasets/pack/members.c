@@ -33,7 +33,7 @@ bool pack_members_is_class(const struct stk_shard_field *field)
 bool pack_members_by_class(const struct pack_plan *plan)
 {
     const struct stk_shard_field *field = plan->fields;
-    return plan->arguments->form == PACK_FOLDER && field[0].kind == STOKER_FIELD_IMAGE &&
+    return plan->arguments->form == PACK_FOLDER && field[0].kind == STOKER_FIELD_KIND_IMAGE &&
            strcmp(field[0].name, "image") == 0 &&
            (plan->info->field_count == 1 ||
             (plan->info->field_count == 2 && pack_members_is_class(&field[1]) &&
@@ -43,16 +43,16 @@ bool pack_members_by_class(const struct pack_plan *plan)
 bool pack_members_is_key(const struct pack_plan *plan, uint32_t number)
 {
     const struct stk_shard_field *field = &plan->fields[number];
-    return strcmp(field->name, "key") == 0 && field->kind == STOKER_FIELD_BYTES;
+    return strcmp(field->name, "key") == 0 && field->kind == STOKER_FIELD_KIND_BYTES;
 }
 
 /* Returns true if it is the first image, whose members have no name. */
 static bool is_first_image(const struct pack_plan *plan, uint32_t number)
 {
     for (uint32_t i = 0; i < number; i++)
-        if (plan->fields[i].kind == STOKER_FIELD_IMAGE)
+        if (plan->fields[i].kind == STOKER_FIELD_KIND_IMAGE)
             return false;
-    return plan->fields[number].kind == STOKER_FIELD_IMAGE;
+    return plan->fields[number].kind == STOKER_FIELD_KIND_IMAGE;
 }
 
 static bool ends_with(const char *name, const char *end)
@@ -62,7 +62,7 @@ static bool ends_with(const char *name, const char *end)
     return length >= bytes && strcasecmp(name + length - bytes, end) == 0;
 }
 
-/* As tar: recognises masks: by the end of the name. */
+/* As tar: recognizes masks: by the end of the name. */
 static bool sounds_like_mask(const char *name)
 {
     return ends_with(name, "seg") || ends_with(name, "mask");
@@ -109,7 +109,7 @@ static const char *type_of(const struct pack_plan *plan, const struct pack_item 
     const struct pack_piece *piece = &item->pieces[field->part];
     if (stk_shard_is_pixels(field))
         return stk_kinds[piece->codec].extensions[0];
-    if (field->kind == STOKER_FIELD_ARRAY)
+    if (field->kind == STOKER_FIELD_KIND_ARRAY)
         return "npy";
     return ends_with(field->name, "json") ? "json" : is_text(piece) ? "txt" : "bin";
 }
@@ -121,7 +121,7 @@ static void write_extension(const struct pack_plan *plan, uint32_t number, const
     const struct stk_shard_field *field = &plan->fields[number];
     const bool bare = is_first_image(plan, number) || pack_members_is_class(field) ||
                       (!stk_shard_is_pixels(field) && strcmp(field->name, type) == 0);
-    const bool marked = field->kind == STOKER_FIELD_MASK && !sounds_like_mask(field->name);
+    const bool marked = field->kind == STOKER_FIELD_KIND_MASK && !sounds_like_mask(field->name);
     if (bare)
         (void)snprintf(to, bytes, "%s", type);
     else
@@ -148,11 +148,11 @@ static void write_alternatives(const struct pack_plan *plan, uint32_t number,
     static const char *const of_json[] = { "json", NULL };
     static const char *const of_bytes[] = { "txt", "bin", NULL };
     const struct stk_shard_field *field = &plan->fields[number];
-    const char *const *type = stk_shard_is_pixels(field)          ? of_pixels
-                              : pack_members_is_class(field)      ? of_labels
-                              : field->kind != STOKER_FIELD_BYTES ? of_arrays
-                              : ends_with(field->name, "json")    ? of_json
-                                                                  : of_bytes;
+    const char *const *type = stk_shard_is_pixels(field)               ? of_pixels
+                              : pack_members_is_class(field)           ? of_labels
+                              : field->kind != STOKER_FIELD_KIND_BYTES ? of_arrays
+                              : ends_with(field->name, "json")         ? of_json
+                                                                       : of_bytes;
     const bool kept = plan->arguments->codec == PACK_KEEP;
     size_t used = 0;
     for (uint32_t codec = 0, kinds = 0; codec < STK_SHARD_CODECS; codec++)
@@ -161,7 +161,7 @@ static void write_alternatives(const struct pack_plan *plan, uint32_t number,
     to[0] = '\0';
     for (; *type != NULL; type++) {
         char one[STOKER_FIELD_NAME_BYTES + 16];
-        const bool jpeg = strcmp(*type, "jpg") == 0 && field->kind == STOKER_FIELD_IMAGE &&
+        const bool jpeg = strcmp(*type, "jpg") == 0 && field->kind == STOKER_FIELD_KIND_IMAGE &&
                           plan->arguments->codec == PACK_JPEG;
         if (stk_shard_is_pixels(field) && !kept && strcmp(*type, "png") != 0 && !jpeg)
             continue; /* not written */
@@ -178,7 +178,7 @@ static const char *unsuitable_in_archive(const struct pack_plan *plan, uint32_t 
     char own[ALTERNATIVES_BYTES];
     char other[ALTERNATIVES_BYTES];
     const struct stk_shard_field *field = &plan->fields[number];
-    if (field->kind == STOKER_FIELD_IMAGE && !is_first_image(plan, number) &&
+    if (field->kind == STOKER_FIELD_KIND_IMAGE && !is_first_image(plan, number) &&
         sounds_like_mask(field->name))
         return "an image whose name ends like a mask's: an archive would make it one";
     write_alternatives(plan, number, own);
@@ -195,7 +195,7 @@ static const char *unsuitable_in_archive(const struct pack_plan *plan, uint32_t 
 static const char *unsuitable_in_folder(const struct stk_shard_field *field)
 {
     const bool mask = strncmp(field->name, "mask", 4) == 0 || strncmp(field->name, "seg", 3) == 0;
-    if (stk_shard_is_pixels(field) && mask != (field->kind == STOKER_FIELD_MASK))
+    if (stk_shard_is_pixels(field) && mask != (field->kind == STOKER_FIELD_KIND_MASK))
         return "in folders the name of a mask, and of no image, begins with mask or seg";
     return field->name[0] == '.' ? "a field's name begins with a dot" : NULL;
 }
@@ -205,13 +205,13 @@ static const char *unsuitable_field(const struct pack_plan *plan, uint32_t numbe
     const struct stk_shard_field *field = &plan->fields[number];
     const uint64_t channels = field->shape[2];
     const bool kept = plan->arguments->codec == PACK_KEEP && field->sizes_differ;
-    if (field->kind == STOKER_FIELD_ARRAY && !pack_npy_has(field->dtype))
+    if (field->kind == STOKER_FIELD_KIND_ARRAY && !pack_npy_has(field->dtype))
         return "NPY files have no bfloat16";
     if (stk_shard_is_pixels(field) && !kept &&
         (field->dtype != STOKER_DTYPE_UINT8 || field->rank != 3 ||
          (channels != 1 && channels != 3 && channels != 4)))
         return "an image that no file can hold: 8 bits and 1, 3 or 4 channels";
-    if (field->kind == STOKER_FIELD_MASK && channels != 1)
+    if (field->kind == STOKER_FIELD_KIND_MASK && channels != 1)
         return "a mask of several channels";
     return in_archive(plan) ? unsuitable_in_archive(plan, number) : unsuitable_in_folder(field);
 }
@@ -314,7 +314,7 @@ static void put_shape(struct text *text, const struct pack_plan *plan, const cha
         pixels = pixels == NULL ? field : pixels;
         one_size = one_size && !field->sizes_differ && field->shape[0] == pixels->shape[0] &&
                    field->shape[1] == pixels->shape[1];
-        if (field->kind == STOKER_FIELD_IMAGE) {
+        if (field->kind == STOKER_FIELD_KIND_IMAGE) {
             image = image == NULL ? field : image;
             one_depth = one_depth && field->shape[2] == image->shape[2];
         }

@@ -28,13 +28,13 @@ static void flush(png_structp png)
 static bool write_file(png_structp png, png_infop info, const struct pack_pixels *pixels,
                        const uint8_t *row, struct pack_room *room)
 {
-    const int colour = pixels->channels == 1   ? PNG_COLOR_TYPE_GRAY
-                       : pixels->channels == 3 ? PNG_COLOR_TYPE_RGB
-                                               : PNG_COLOR_TYPE_RGBA;
+    const int color = pixels->channels == 1   ? PNG_COLOR_TYPE_GRAY
+                      : pixels->channels == 3 ? PNG_COLOR_TYPE_RGB
+                                              : PNG_COLOR_TYPE_RGBA;
     if (setjmp(png_jmpbuf(png)) != 0)
         return false;
     png_set_write_fn(png, room, append, flush);
-    png_set_IHDR(png, info, pixels->width, pixels->height, 8, colour, PNG_INTERLACE_NONE,
+    png_set_IHDR(png, info, pixels->width, pixels->height, 8, color, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
     for (uint32_t y = 0; y < pixels->height; y++)

@@ -52,7 +52,7 @@ static void describe_fields(struct pack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->info->field_count; i++) {
         const stoker_field_info *from = stoker_dataset_field(plan->source, i);
-        const bool word = i > 0 && from->rank == 0 && from->kind == STOKER_FIELD_ARRAY;
+        const bool word = i > 0 && from->rank == 0 && from->kind == STOKER_FIELD_KIND_ARRAY;
         struct stk_shard_field *field = &plan->fields[i];
         *field = (struct stk_shard_field){ .kind = from->kind,
                                            .dtype = from->dtype,
@@ -154,7 +154,7 @@ static const char *unsuitable_field(const struct pack_arguments *arguments,
         field->shape[1] > INT32_MAX ||
         (field->shape[2] != 1 && field->shape[2] != 3 && field->shape[2] != 4))
         return "images that no file can hold: 8 bits and 1, 3 or 4 channels";
-    return arguments->codec == PACK_JPEG && field->kind == STOKER_FIELD_IMAGE &&
+    return arguments->codec == PACK_JPEG && field->kind == STOKER_FIELD_KIND_IMAGE &&
                    field->shape[2] == 4
                ? "JPEG has no fourth channel"
                : NULL;

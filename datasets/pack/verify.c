@@ -116,7 +116,7 @@ static const char *difference(struct side *source, uint64_t id, struct side *tar
     const uint32_t count = stoker_dataset_get_info(source->dataset)->field_count;
     for (uint32_t f = 0; f < count; f++) {
         const stoker_field_info *field = stoker_dataset_field(source->dataset, f);
-        if (lossy && field->kind == STOKER_FIELD_IMAGE)
+        if (lossy && field->kind == STOKER_FIELD_KIND_IMAGE)
             continue;
         if (!same_field(source, id, target, there, f))
             return field->name;

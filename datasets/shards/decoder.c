@@ -178,7 +178,7 @@ static int make_image(struct stk_shard_decoder *decoder, uint64_t pixels_max, bo
                    .channels = (uint32_t)field->shape[2] },
         .any_pixels_max = any ? pixels_max : 0,
         .warnings_fail = warnings_fail,
-        .mask = field->kind == STOKER_FIELD_MASK,
+        .mask = field->kind == STOKER_FIELD_KIND_MASK,
     };
     const int rc = stk_image_decoder_init(&decoder->image, &options);
     decoder->files.open = open_file;

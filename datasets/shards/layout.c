@@ -89,7 +89,7 @@ uint64_t stk_shard_entry_bytes(const struct stk_shard_field *field)
 
 bool stk_shard_is_pixels(const struct stk_shard_field *field)
 {
-    return field->kind == STOKER_FIELD_IMAGE || field->kind == STOKER_FIELD_MASK;
+    return field->kind == STOKER_FIELD_KIND_IMAGE || field->kind == STOKER_FIELD_KIND_MASK;
 }
 
 uint64_t stk_shard_parts_at(const struct stk_shard_header *header)
@@ -263,7 +263,7 @@ static const char *wrong_in_field(const struct stk_shard_field *field,
         return "the shape of a field";
     if (!word && field->part >= header->part_count)
         return "a field of a part that is not there";
-    if (word && (field->rank != 0 || field->kind != STOKER_FIELD_ARRAY))
+    if (word && (field->rank != 0 || field->kind != STOKER_FIELD_KIND_ARRAY))
         return "a word that is more than one number";
     if (field->class_count > STK_SHARD_CLASSES_MAX)
         return "the classes of a field";

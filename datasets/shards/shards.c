@@ -9,7 +9,7 @@
 #include "loader/base/fault.h"
 
 enum {
-    LOOK_FILES = 64,  /* entries read to recognise a plain path */
+    LOOK_FILES = 64,  /* entries read to recognize a plain path */
     RECORDS_AHEAD = 8 /* samples whose index entries are prefetched: an index fits no cache */
 };
 
@@ -273,7 +273,7 @@ static int open_shards(stoker_dataset **out, const char *rest,
 }
 
 /* Returns true for a folder with a shard among its first entries. */
-static bool recognise_shards(const char *path)
+static bool recognize_shards(const char *path)
 {
     DIR *stream = opendir(path);
     bool found = false;
@@ -288,4 +288,4 @@ static bool recognise_shards(const char *path)
 
 const struct stk_format stk_format_shards = { .name = "shards",
                                               .open = open_shards,
-                                              .recognise = recognise_shards };
+                                              .recognize = recognize_shards };

@@ -136,7 +136,7 @@ struct piece {
     int32_t half_per_radius;  /* 65536 / (2 x radius) */
 };
 
-/* How far a pixel's centre is from the piece. Round ends need a root; the tangent of
+/* How far a pixel's center is from the piece. Round ends need a root; the tangent of
  * the root at `radius` is exact where it matters, at the edge of the ink. */
 static int32_t distance(const struct piece *piece, int32_t radius, int32_t x, int32_t y)
 {
@@ -161,14 +161,14 @@ static void ink_piece(const struct canvas *canvas, struct point from, struct poi
     int32_t dy = to.y - from.y;
     int32_t length = root_of((uint32_t)(dx * dx) + (uint32_t)(dy * dy));
     if (length == 0)
-        return; /* its neighbours cover it */
+        return; /* its neighbors cover it */
     const struct piece piece = { .from = from,
                                  .to = to,
                                  .length = length,
                                  .along_x = dx * ONE / length,
                                  .along_y = dy * ONE / length,
                                  .half_per_radius = 65536 / (2 * canvas->radius) };
-    /* A pixel takes ink if its centre is nearer than radius + half a pixel. */
+    /* A pixel takes ink if its center is nearer than radius + half a pixel. */
     const int32_t reach = canvas->radius;
     const int32_t last = canvas->size - 1;
     const int32_t left = larger((lesser(from.x, to.x) - reach) / PIXEL, 0);
@@ -236,8 +236,8 @@ static void place_glyph(struct stk_draws *draws, const struct glyph *glyph, int3
     const int32_t turn = stk_draw_between(draws, -800, 800);
     const int32_t slant = stk_draw_between(draws, -600, 1100); /* most people lean right */
     const int32_t shift = size * PIXEL * 2 / REFERENCE_SIZE;
-    const int32_t centre_x = size * PIXEL / 2 + stk_draw_between(draws, -shift, shift);
-    const int32_t centre_y = size * PIXEL / 2 + stk_draw_between(draws, -shift, shift);
+    const int32_t center_x = size * PIXEL / 2 + stk_draw_between(draws, -shift, shift);
+    const int32_t center_y = size * PIXEL / 2 + stk_draw_between(draws, -shift, shift);
     /* A glyph 2 x 60 high takes 20 of 28 pixels; wobble is in 1/16 of its unit. */
     const int64_t unit =
         (int64_t)size * PIXEL * 20 * ONE / (REFERENCE_SIZE * 2 * GLYPH_HALF_HEIGHT * 16);
@@ -249,8 +249,8 @@ static void place_glyph(struct stk_draws *draws, const struct glyph *glyph, int3
         int64_t leaning = x - y * slant / ONE;
         int64_t turned_x = leaning - y * turn / ONE;
         int64_t turned_y = y + leaning * turn / ONE;
-        out[i].x = centre_x + (int32_t)(turned_x * unit / ONE);
-        out[i].y = centre_y + (int32_t)(turned_y * unit / ONE);
+        out[i].x = center_x + (int32_t)(turned_x * unit / ONE);
+        out[i].y = center_y + (int32_t)(turned_y * unit / ONE);
     }
 }
 

@@ -1,4 +1,4 @@
-/* pictures.c - "synth:pictures?count=1000&seed=0&size=256": colour images that compress like
+/* pictures.c - "synth:pictures?count=1000&seed=0&size=256": color images that compress like
  * photographs.
  *
  *   (seed, split, id) -> waves of six octaves -> shapes -> noise of a sensor
@@ -60,19 +60,18 @@ static void add_wave_row(uint64_t wave, int32_t y, int32_t grid, int32_t weight,
 }
 
 /* All octaves of one row: each has half the grid of the one before and almost its weight. Light is
- * common to the three colours, but for what the two coarsest add to each. */
+ * common to the three colors, but for what the two coarsest add to each. */
 static void draw_wave_row(uint64_t wave, int32_t y, int32_t size, int32_t *levels)
 {
-    for (int32_t colour = 0; colour < CHANNELS; colour++) {
+    for (int32_t color = 0; color < CHANNELS; color++) {
         int32_t grid = size / 2;
         int32_t weight = 160;
         for (int32_t octave = 0; octave < OCTAVES && grid > 1;
              octave++, grid /= 2, weight = weight * 6 / 7) {
             const uint64_t own = wave + (uint64_t)(1 + octave) * 64;
-            add_wave_row(own, y, grid, weight, size, levels + colour);
+            add_wave_row(own, y, grid, weight, size, levels + color);
             if (octave < 2)
-                add_wave_row(own + 1 + (uint64_t)colour, y, grid, weight / 2, size,
-                             levels + colour);
+                add_wave_row(own + 1 + (uint64_t)color, y, grid, weight / 2, size, levels + color);
         }
     }
 }
@@ -80,11 +79,11 @@ static void draw_wave_row(uint64_t wave, int32_t y, int32_t size, int32_t *level
 /* ---- shapes --------------------------------------------------------------------- */
 
 struct shape {
-    int32_t x, y;         /* centre, pixels */
+    int32_t x, y;         /* center, pixels */
     int32_t across, down; /* half of them */
     bool round;
-    int32_t slope;            /* levels it changes by from pixel to pixel, downwards */
-    int32_t colour[CHANNELS]; /* levels in the middle */
+    int32_t slope;           /* levels it changes by from pixel to pixel, downwards */
+    int32_t color[CHANNELS]; /* levels in the middle */
 };
 
 static void draw_shapes(struct stk_draws *draws, int32_t size, struct shape *shapes, uint32_t count)
@@ -97,8 +96,8 @@ static void draw_shapes(struct stk_draws *draws, int32_t size, struct shape *sha
         shape->down = stk_draw_between(draws, size / 16, size / 5);
         shape->round = stk_draw_between(draws, 0, 1) == 1;
         shape->slope = stk_draw_between(draws, -64, 64);
-        for (int32_t colour = 0; colour < CHANNELS; colour++)
-            shape->colour[colour] = stk_draw_between(draws, 20 * LEVEL, 235 * LEVEL);
+        for (int32_t color = 0; color < CHANNELS; color++)
+            shape->color[color] = stk_draw_between(draws, 20 * LEVEL, 235 * LEVEL);
     }
 }
 
@@ -119,8 +118,8 @@ static void cover_row(const struct shape *shape, int32_t y, int32_t size, int32_
     if (y < shape->y - shape->down || y > shape->y + shape->down)
         return;
     for (int32_t x = 0; x < size; x++)
-        for (int32_t colour = 0; covers(shape, x, y) && colour < CHANNELS; colour++)
-            levels[x * CHANNELS + colour] = shape->colour[colour] + (y - shape->y) * shape->slope;
+        for (int32_t color = 0; covers(shape, x, y) && color < CHANNELS; color++)
+            levels[x * CHANNELS + color] = shape->color[color] + (y - shape->y) * shape->slope;
 }
 
 /* ---- noise ---------------------------------------------------------------------- */

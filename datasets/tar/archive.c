@@ -358,10 +358,10 @@ static int shown_key(const struct stk_tar_group *group)
 static int take_group(struct stk_tar_part *part, struct stk_tar_group *group, bool last)
 {
     const struct stk_tar_wish *wish = part->wish;
-    const bool labelled = group->label_at != STK_TAR_NONE;
+    const bool labeled = group->label_at != STK_TAR_NONE;
     const uint32_t missing = missing_field(part, group);
     const char *key = part->groups.keys + group->key;
-    if (last && (missing < wish->field_count || (wish->takes_labels && !labelled))) {
+    if (last && (missing < wish->field_count || (wish->takes_labels && !labeled))) {
         part->counts.cut_samples++;
         return STOKER_OK;
     }
@@ -372,18 +372,18 @@ static int take_group(struct stk_tar_part *part, struct stk_tar_group *group, bo
         part->counts.imageless++;
         return STOKER_OK;
     }
-    if (!labelled && wish->needs_labels)
+    if (!labeled && wish->needs_labels)
         return FAIL(part, STOKER_EMISMATCH, STOKER_NO_OFFSET, "tar: %.*s has no .cls",
                     shown_key(group), key);
-    if (!labelled && part->unlabelled == 0)
-        (void)snprintf(part->first_unlabelled, sizeof(part->first_unlabelled), "%.*s",
+    if (!labeled && part->unlabeled == 0)
+        (void)snprintf(part->first_unlabeled, sizeof(part->first_unlabeled), "%.*s",
                        shown_key(group), key);
-    part->labelled += labelled ? 1 : 0;
-    part->unlabelled += labelled ? 0 : 1;
+    part->labeled += labeled ? 1 : 0;
+    part->unlabeled += labeled ? 0 : 1;
     const int rc = append_sample(part, group);
-    if (rc == STOKER_OK && part->labelled > 0 && part->unlabelled > 0)
+    if (rc == STOKER_OK && part->labeled > 0 && part->unlabeled > 0)
         return FAIL(part, STOKER_EMISMATCH, STOKER_NO_OFFSET,
-                    "tar: some samples have a .cls, but %s has none", part->first_unlabelled);
+                    "tar: some samples have a .cls, but %s has none", part->first_unlabeled);
     return rc;
 }
 

@@ -23,9 +23,9 @@ struct stk_tar_part {
     char first_array[STK_TAR_FIELDS_MAX][STK_TAR_SHOWN_BYTES + 1];
     uint64_t bytes; /* taken by samples and what belongs to them */
     struct stk_tar_counts counts;
-    uint64_t labelled; /* samples with and without a label */
-    uint64_t unlabelled;
-    char first_unlabelled[STK_TAR_SHOWN_BYTES + 1];
+    uint64_t labeled; /* samples with and without a label */
+    uint64_t unlabeled;
+    char first_unlabeled[STK_TAR_SHOWN_BYTES + 1];
 
     const struct stk_source *source; /* the current archive */
     uint32_t number;

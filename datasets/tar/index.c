@@ -156,8 +156,8 @@ static bool add_shapes(struct stk_tar_index *index, const struct scan *scan,
 static bool add_up(struct stk_tar_index *index, const struct scan *scan,
                    const struct stk_tar_wish *wish)
 {
-    uint64_t labelled = 0;
-    uint64_t unlabelled = 0;
+    uint64_t labeled = 0;
+    uint64_t unlabeled = 0;
     uint64_t keys_bytes = 0;
     const uint64_t sample_bytes = sizeof(index->samples[0]) +
                                   (wish->field_count - 1) * sizeof(index->more[0]) +
@@ -166,13 +166,13 @@ static bool add_up(struct stk_tar_index *index, const struct scan *scan,
         const struct stk_tar_part *part = &scan->parts[i];
         index->count += part->count;
         keys_bytes += part->keys_bytes;
-        labelled += part->labelled;
-        unlabelled += part->unlabelled;
+        labeled += part->labeled;
+        unlabeled += part->unlabeled;
         add_counts(&index->counts, &part->counts);
     }
-    index->has_labels = labelled > 0;
+    index->has_labels = labeled > 0;
     return index->count > 0 && index->counts.members <= wish->entries_max &&
-           (labelled == 0 || unlabelled == 0) && keys_bytes <= wish->bytes_max &&
+           (labeled == 0 || unlabeled == 0) && keys_bytes <= wish->bytes_max &&
            index->count <= (wish->bytes_max - keys_bytes) / sample_bytes &&
            add_shapes(index, scan, wish);
 }
@@ -306,7 +306,7 @@ static int index_in_order(struct stk_tar_index *index, const struct stk_name_lis
     index->key_ends = part.key_ends;
     memcpy(index->shapes, part.shapes, sizeof(index->shapes));
     index->counts = part.counts;
-    index->has_labels = part.labelled > 0;
+    index->has_labels = part.labeled > 0;
     part.samples = NULL; /* they are the index's now */
     part.more = NULL;
     part.keys = NULL;

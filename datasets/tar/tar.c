@@ -84,7 +84,8 @@ static int describe_field(const void *self, uint32_t number, stoker_field_info *
     switch (field->member.use) {
     case STK_MEMBER_IMAGE:
     case STK_MEMBER_MASK:
-        out->kind = field->member.use == STK_MEMBER_MASK ? STOKER_FIELD_MASK : STOKER_FIELD_IMAGE;
+        out->kind =
+            field->member.use == STK_MEMBER_MASK ? STOKER_FIELD_KIND_MASK : STOKER_FIELD_KIND_IMAGE;
         out->rank = 3;
         out->shape[0] = field->row.shape.height;
         out->shape[1] = field->row.shape.width;
@@ -100,7 +101,7 @@ static int describe_field(const void *self, uint32_t number, stoker_field_info *
         out->class_count = tar->class_count;
         break;
     default:
-        out->kind = STOKER_FIELD_BYTES;
+        out->kind = STOKER_FIELD_KIND_BYTES;
         out->rank = 1;
         out->shape[0] = field->length_max;
         out->varies = true;
@@ -434,7 +435,7 @@ static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* Returns true for a file that starts with a tar header. */
-static bool recognise_tar(const char *path)
+static bool recognize_tar(const char *path)
 {
     struct stk_source source;
     uint8_t block[STK_TAR_BLOCK_BYTES];
@@ -449,4 +450,4 @@ static bool recognise_tar(const char *path)
 
 const struct stk_format stk_format_tar = { .name = "tar",
                                            .open = open_tar,
-                                           .recognise = recognise_tar };
+                                           .recognize = recognize_tar };

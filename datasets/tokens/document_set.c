@@ -52,7 +52,7 @@ static int describe_field(const void *self, uint32_t field, stoker_field_info *o
     (void)field;
     *out = (stoker_field_info){ .struct_size = sizeof(*out),
                                 .name = "tokens",
-                                .kind = STOKER_FIELD_ARRAY,
+                                .kind = STOKER_FIELD_KIND_ARRAY,
                                 .dtype = set->tokens.dtype,
                                 .rank = 1,
                                 .shape = { set->longest },

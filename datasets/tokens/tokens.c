@@ -122,7 +122,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     const uint32_t bytes = (uint32_t)stk_window_tokens(&set->window) * width;
     const stoker_codec *codec = stk_window_is_raw(&set->window) ? NULL : &set->window.codec;
     uint32_t file = 0;
-    for (uint32_t i = 0; i < count; i++) { /* neighbours mostly lie in one file */
+    for (uint32_t i = 0; i < count; i++) { /* neighbors mostly lie in one file */
         assert(ids[i] < set->count);
         if (ids[i] - set->spans[file].first >= set->spans[file].count)
             file = span_of(set, ids[i]);

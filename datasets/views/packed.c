@@ -161,7 +161,7 @@ static int check_packing(const stoker_packing *packing, const struct stk_view_ma
     if (packing->block > STK_PACKED_DOCUMENTS_MAX)
         return stk_view_refuse(making, STOKER_EINVAL,
                                "block is %" PRIu64 ", but must be 0..2^32 - 1", packing->block);
-    if ((unsigned)packing->long_documents > STOKER_LONG_CROP)
+    if ((unsigned)packing->long_documents > STOKER_PACKING_LONG_CROP)
         return stk_view_refuse(making, STOKER_EINVAL,
                                "long_documents %d is not REFUSE, SPLIT or CROP",
                                (int)packing->long_documents);
@@ -177,7 +177,7 @@ static int check_packing(const stoker_packing *packing, const struct stk_view_ma
 
 static const char *long_text(stoker_long_documents how)
 {
-    return how == STOKER_LONG_CROP ? "cropped" : "split";
+    return how == STOKER_PACKING_LONG_CROP ? "cropped" : "split";
 }
 
 /* "1000000 documents packed into 312345 rows of 2048, 0.42 % padding, 17 longer ones split" */

@@ -60,7 +60,7 @@ void stk_packed_describe_field(const struct stk_packed *packed, uint32_t bit,
     const bool is_tokens = bit <= STOKER_PACKED_TARGETS;
     *out = (stoker_field_info){ .struct_size = sizeof(*out),
                                 .name = names[__builtin_ctz(bit)],
-                                .kind = STOKER_FIELD_ARRAY,
+                                .kind = STOKER_FIELD_KIND_ARRAY,
                                 .dtype = is_tokens ? packed->dtype : STOKER_DTYPE_INT32,
                                 .rank = bit == STOKER_PACKED_MAX_SEQLEN ? 0 : 1,
                                 .varies = bit == STOKER_PACKED_CU_SEQLENS,

@@ -49,7 +49,7 @@ struct survey {
 
 static uint64_t items_of(const struct stk_packed_task *task, uint64_t length)
 {
-    if (length > task->row_length && task->long_documents == STOKER_LONG_SPLIT)
+    if (length > task->row_length && task->long_documents == STOKER_PACKING_LONG_SPLIT)
         return (length - 1) / task->row_length + 1;
     return length > 0 ? 1 : 0;
 }
@@ -62,7 +62,7 @@ static int survey_one(void *context, uint64_t document, uint64_t length)
     const bool too_long = length > task->row_length;
     struct stk_place place = STK_NOWHERE;
     place.sample = document;
-    if (too_long && task->long_documents == STOKER_LONG_REFUSE)
+    if (too_long && task->long_documents == STOKER_PACKING_LONG_REFUSE)
         return stk_error_set(survey->error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
                              "packed: the document has %" PRIu64
                              " elements, a row %u; split or crop long ones (long=split, long=crop)",
@@ -76,7 +76,7 @@ static int survey_one(void *context, uint64_t document, uint64_t length)
     rows->long_count += too_long;
     rows->empty_count += length == 0;
     rows->tokens +=
-        too_long && task->long_documents == STOKER_LONG_CROP ? task->row_length : length;
+        too_long && task->long_documents == STOKER_PACKING_LONG_CROP ? task->row_length : length;
     return STOKER_OK;
 }
 

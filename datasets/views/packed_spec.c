@@ -27,9 +27,9 @@ struct word {
     uint32_t value;
 };
 
-static const struct word ways[] = { { "refuse", STOKER_LONG_REFUSE },
-                                    { "split", STOKER_LONG_SPLIT },
-                                    { "crop", STOKER_LONG_CROP } };
+static const struct word ways[] = { { "refuse", STOKER_PACKING_LONG_REFUSE },
+                                    { "split", STOKER_PACKING_LONG_SPLIT },
+                                    { "crop", STOKER_PACKING_LONG_CROP } };
 
 static const struct word field_names[] = {
     { "tokens", STOKER_PACKED_TOKENS },        { "inputs", STOKER_PACKED_INPUTS },

@@ -44,8 +44,8 @@ static ALWAYS_INLINE size_t fetched_elements(size_t count, struct pair pair)
     return count < most ? count : most;
 }
 
-/* Converts a row with one factor and bias in blocks, each of which prefetches as much of a later row:
- * prefetching a whole row at once would fill the miss queue and block the loads. */
+/* Converts a row with one factor and bias in blocks, each of which prefetches as much of a later
+ * row: prefetching a whole row at once would fill the miss queue and block the loads. */
 static ALWAYS_INLINE void convert_uniform(const struct stk_convert_plan *plan,
                                           const unsigned char *in, unsigned char *out,
                                           const unsigned char *later, struct pair pair)

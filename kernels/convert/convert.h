@@ -1,9 +1,9 @@
 /* convert.h - converts rows as stored into rows as trained on: type, scale, layout.
  *
- * A plan is made once per loader; running it allocates nothing and is safe from any
- * number of threads. The result is defined to the bit and the same on every CPU:  y = fmaf((float)x, scale / std[c], -mean[c] / std[c]),  the two
- * factors computed in double and rounded once to float; float16 and bfloat16 are
- * y rounded to nearest, ties to even. Equal types are copied; equal float types
+ * A plan is made once per loader; running it allocates nothing and is safe from any number of
+ * threads. The result is defined to the bit and the same on every CPU: y = fmaf((float)x, scale /
+ * std[c], -mean[c] / std[c]), the two factors computed in double and rounded once to float; float16
+ * and bfloat16 are y rounded to nearest, ties to even. Equal types are copied; equal float types
  * (FLOAT64 excepted) are converted if scale, mean or std change values.
  */
 #ifndef STK_KERNELS_CONVERT_H
@@ -22,8 +22,8 @@ enum { STK_TABLE_CHANNELS_MAX = 4 }; /* most channels that have lookup tables */
 
 struct stk_convert_options {
     stoker_dtype from;
-    /* equal to from; FLOAT32, FLOAT16 or BFLOAT16; or, channels last, a wider integer type: scale, mean and std are
-     * then unused */
+    /* equal to from; FLOAT32, FLOAT16 or BFLOAT16; or, channels last, a wider integer type: scale,
+     * mean and std are then unused */
     stoker_dtype to;
     stoker_layout layout; /* the output's; the input is channels-last */
     size_t elements;      /* per row: height x width x channels, >= 1 */

@@ -1,4 +1,4 @@
-/* elements.c - see elements.h. One loop per pair of types, which the compiler vectorises. */
+/* elements.c - see elements.h. One loop per pair of types, which the compiler vectorizes. */
 #include "kernels/convert/elements.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* lanes_neon.h - sixteen floats in four NEON registers. Every 64-bit ARM has NEON with fused multiply-adds and conversions of
- * float16.
+/* lanes_neon.h - sixteen floats in four NEON registers. Every 64-bit ARM has NEON with fused
+ * multiply-adds and conversions of float16.
  */
 #ifndef STK_KERNELS_CONVERT_LANES_NEON_H
 #define STK_KERNELS_CONVERT_LANES_NEON_H
@@ -43,7 +43,8 @@ static inline lanes lanes_of_signed_words(int16x8_t low, int16x8_t high)
     };
 }
 
-/* One table look-up widens four bytes, where extending takes two steps: an index past the table gives 0. */
+/* One table look-up widens four bytes, where extending takes two steps: an index past the table
+ * gives 0. */
 static inline float32x4_t four_of_bytes(uint8x16_t bytes, uint32_t first)
 {
     const uint32_t none = 0xffffff00;
@@ -94,7 +95,8 @@ static inline lanes lanes_from_i32(const unsigned char *at)
                       four_from_i32(at + 48) } };
 }
 
-/* Scalar: vectors have only the conversion to double, after which a second one would round again. */
+/* Scalar: vectors have only the conversion to double, after which a second one would round
+ * again. */
 static inline lanes lanes_from_i64(const unsigned char *at)
 {
     int64_t whole[LANES];

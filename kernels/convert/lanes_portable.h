@@ -1,6 +1,6 @@
 /* lanes_portable.h - one lane in plain C, for CPUs without a variant of their own.
  *
- * The compiler vectorises it if the target has a fused multiply-add (all 64-bit ARM).
+ * The compiler vectorizes it if the target has a fused multiply-add (all 64-bit ARM).
  */
 #ifndef STK_KERNELS_CONVERT_LANES_PORTABLE_H
 #define STK_KERNELS_CONVERT_LANES_PORTABLE_H

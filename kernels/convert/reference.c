@@ -41,7 +41,8 @@ static float load_element(stoker_dtype dtype, const unsigned char *at)
     }
 }
 
-/* A wider integer of the same value: in little-endian order the sign fills the bytes that are added. */
+/* A wider integer of the same value: in little-endian order the sign fills the bytes that are
+ * added. */
 static void widen_element(stoker_dtype from, const unsigned char *at, size_t from_bytes,
                           unsigned char *to, size_t to_bytes)
 {

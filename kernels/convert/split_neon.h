@@ -1,4 +1,5 @@
-/* split_neon.h - splits sixteen pixels of three or four bytes into planes: a load that separates them. */
+/* split_neon.h - splits sixteen pixels of three or four bytes into planes: a load that separates
+ * them. */
 #ifndef STK_KERNELS_CONVERT_SPLIT_NEON_H
 #define STK_KERNELS_CONVERT_SPLIT_NEON_H
 

@@ -1,12 +1,12 @@
 /* arguments.h - the arguments of the kernels of a training step: one struct per kernel, by value.
  *
- * Compiled by nvcc and as C. A kernel's name ends in _f32, _f16 or
- * _bf16, the type T in which its images and gradients are stored; sums are float32 or wider. Pointers are
- * device memory. Images are NHWC.
+ * Compiled by nvcc and as C. A kernel's name ends in _f32, _f16 or _bf16, the type T in which its
+ * images and gradients are stored; sums are float32 or wider. Pointers are device memory. Images
+ * are NHWC.
  *
- * Sums that several blocks share are added in a fixed order: each block writes its partial sum, and the last
- * block to increment `ticket` adds them all up and resets the ticket to 0. So two runs give the same bits
- * without a second launch. */
+ * Sums that several blocks share are added in a fixed order: each block writes its partial sum, and
+ * the last block to increment `ticket` adds them all up and resets the ticket to 0. So two runs
+ * give the same bits without a second launch. */
 #ifndef STK_KERNELS_TRAIN_ARGUMENTS_H
 #define STK_KERNELS_TRAIN_ARGUMENTS_H
 
@@ -18,7 +18,7 @@ enum {
     STK_TRAIN_STATE_MAX = 3
 };
 
-/* ---- numbers of the step that live on the device ----------------------------------------------- */
+/* ---- numbers of the step that live on the device --------------------------------------------- */
 
 /* Added up by the losses since the host last cleared it. */
 struct stk_train_metrics {
@@ -43,7 +43,7 @@ enum stk_train_loop {
     STK_TRAIN_LOOPS
 };
 
-/* The optimiser's settings, fixed for a run. A loop ignores the fields that it does not use. */
+/* The optimizer's settings, fixed for a run. A loop ignores the fields that it does not use. */
 struct stk_train_rule {
     uint32_t loop; /* enum stk_train_loop */
     float momentum, dampening, epsilon, weight_decay, lr_decay;
@@ -75,7 +75,7 @@ struct stk_train_state {
     struct stk_train_factors factors;
 };
 
-/* ---- loss -------------------------------------------------------------------------------------- */
+/* ---- loss ------------------------------------------------------------------------------------ */
 
 /* softmax_cross_entropy: up to 32 lanes of a warp share a row. x and dx are T [rows][classes]. */
 struct stk_train_cross_entropy {
@@ -105,10 +105,10 @@ struct stk_train_mse {
     uint32_t *ticket;                    /* 0 before the first launch */
 };
 
-/* ---- update ------------------------------------------------------------------------------------ */
+/* ---- update ---------------------------------------------------------------------------------- */
 
-/* gradient_norm: writes the sum of squares and the finiteness of T gradients to state. The sum is exact but for a
- * rounding error of 1e-12 of it at most. The gradients are aligned to 16 bytes. */
+/* gradient_norm: writes the sum of squares and the finiteness of T gradients to state. The sum is
+ * exact but for a rounding error of 1e-12 of it at most. The gradients are aligned to 16 bytes. */
 struct stk_train_norm {
     const void *gradients;
     uint64_t count;
@@ -124,8 +124,8 @@ struct stk_train_other {
     uint32_t finite;
 };
 
-/* prepare: one thread, no storage types. Computes the factors from norm, rule and step; updates the loss scale and
- * the step. */
+/* prepare: one thread, no storage types. Computes the factors from norm, rule and step; updates the
+ * loss scale and the step. */
 struct stk_train_prepare {
     struct stk_train_rule rule;
     struct stk_train_state *state;
@@ -162,7 +162,7 @@ struct stk_train_add_gradient {
     uint32_t write; /* sum = gradient */
 };
 
-/* ---- layers ------------------------------------------------------------------------------------ */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 /* Inputs and outputs have fewer than 2^31 elements each, and are aligned to 16 bytes. */
 struct stk_train_window {
@@ -192,7 +192,8 @@ struct stk_train_add {
     uint64_t count;
 };
 
-/* bias_relu: y = max(y + bias, 0), if no library does it in an epilogue. Both are aligned to 16 bytes. */
+/* bias_relu: y = max(y + bias, 0), if no library does it in an epilogue. Both are aligned to 16
+ * bytes. */
 struct stk_train_bias_relu {
     void *y;          /* T [count / c][c] */
     const void *bias; /* T [c]; NULL = none */
@@ -200,8 +201,8 @@ struct stk_train_bias_relu {
     uint32_t c, relu;
 };
 
-/* max_pool_forward: one thread per 16 bytes of outputs. The position of the maximum in its window, in row order, takes
- * one byte, or two if a window has more than 256. */
+/* max_pool_forward: one thread per 16 bytes of outputs. The position of the maximum in its window,
+ * in row order, takes one byte, or two if a window has more than 256. */
 struct stk_train_max_pool {
     struct stk_train_window window;
     const void *x;
@@ -210,7 +211,8 @@ struct stk_train_max_pool {
     uint32_t relu; /* then y = max(y, 0) */
 };
 
-/* max_pool_backward: a thread takes stk_train_tile_side()^2 inputs, and reads the windows that cover them. */
+/* max_pool_backward: a thread takes stk_train_tile_side()^2 inputs, and reads the windows that
+ * cover them. */
 struct stk_train_max_pool_backward {
     struct stk_train_window window;
     const void *dy;
@@ -226,7 +228,8 @@ struct stk_train_avg_pool {
     void *y;
 };
 
-/* dropout: forward and backward; y may be x. A thread takes eight elements, at once if `elements` is a multiple of eight. */
+/* dropout: forward and backward; y may be x. A thread takes eight elements, at once if `elements`
+ * is a multiple of eight. */
 struct stk_train_dropout {
     const void *x;
     void *y;
@@ -238,8 +241,9 @@ struct stk_train_dropout {
     uint64_t step;
 };
 
-/* batch_norm: y = (x - mean) inverse gamma + beta, then max(y, 0). y may be x. A thread keeps to 16 bytes of adjacent channels;
- * images and [c] are aligned to 16 bytes. If inverse is NULL, the running variance is given instead. */
+/* batch_norm: y = (x - mean) inverse gamma + beta, then max(y, 0). y may be x. A thread keeps to 16
+ * bytes of adjacent channels; images and [c] are aligned to 16 bytes. If inverse is NULL, the
+ * running variance is given instead. */
 struct stk_train_batch_norm {
     const void *x;
     void *y;
@@ -249,8 +253,9 @@ struct stk_train_batch_norm {
     float epsilon;                                         /* with variance */
 };
 
-/* batch_norm_moments: mean and 1 / sqrt(variance + epsilon) of each channel of the images.
- * Blocks of 32 channels x `chunks`. x, as all images of the kernels that sum by channel, is aligned to 16 bytes. */
+/* batch_norm_moments: mean and 1 / sqrt(variance + epsilon) of each channel of the images. Blocks
+ * of 32 channels x `chunks`. x, as all images of the kernels that sum by channel, is aligned to 16
+ * bytes. */
 struct stk_train_batch_norm_moments {
     const void *x; /* T [pixels][c] */
     uint64_t pixels;
@@ -262,8 +267,8 @@ struct stk_train_batch_norm_moments {
     uint32_t *tickets;                 /* [(c + 31) / 32] */
 };
 
-/* Of several GPUs together, instead of batch_norm_moments: batch_norm_sums on each, the sum over all of `sums`, then
- * batch_norm_finish. Blocks of batch_norm_sums as of batch_norm_moments. */
+/* Of several GPUs together, instead of batch_norm_moments: batch_norm_sums on each, the sum over
+ * all of `sums`, then batch_norm_finish. Blocks of batch_norm_sums as of batch_norm_moments. */
 struct stk_train_batch_norm_sums {
     const void *x;      /* T [pixels][c] */
     const float *shift; /* [c]; the same on all GPUs, close to the mean */
@@ -285,7 +290,8 @@ struct stk_train_batch_norm_finish {
     float *running_mean, *running_var; /* updated, with the unbiased variance; NULL = not updated */
 };
 
-/* move_statistics: running statistics by those of each GPU's batch, in the order of ranks. No storage types. */
+/* move_statistics: running statistics by those of each GPU's batch, in the order of ranks. No
+ * storage types. */
 struct stk_train_move_statistics {
     float *running;
     const float *found;   /* [ranks][count]; NaN = that GPU had no batch */
@@ -294,8 +300,8 @@ struct stk_train_move_statistics {
     uint32_t ranks;
 };
 
-/* batch_norm_backward_sums, then batch_norm_backward: gradients of gamma and beta, then of x. Of several GPUs together,
- * `sums_of_all` is added up over them between the two. */
+/* batch_norm_backward_sums, then batch_norm_backward: gradients of gamma and beta, then of x. Of
+ * several GPUs together, `sums_of_all` is added up over them between the two. */
 struct stk_train_batch_norm_backward {
     const void *x, *dy; /* T [pixels][c] */
     const void *y;      /* relu: dy counts where y > 0; NULL = y is recomputed from x */

@@ -1,13 +1,15 @@
-/* batch_norm.cu - BatchNorm with known statistics, the gradient of its input, and statistics of several GPUs. Host versions:
- * batch_norm.c, channel_sums.c.
+/* batch_norm.cu - BatchNorm with known statistics, the gradient of its input, and statistics of
+ * several GPUs. Host versions: batch_norm.c, channel_sums.c.
  *
  *   block   all channels, or 256 x WIDTH of them, by as many pixels at once as it has threads left
- *   thread  keeps to WIDTH adjacent channels, whose parameters are in its registers, and goes from pixel to pixel */
+ *   thread  keeps to WIDTH adjacent channels, whose parameters are in its registers, and goes from
+ *           pixel to pixel */
 #include "kernels/train/batch_norm.cuh"
 #include "kernels/train/device.cuh"
 
-/* Calls visit(c, first, step) in each thread with the first of its WIDTH channels, its first pixel and the distance to the next,
- * once for each 256 x WIDTH channels. before(c, channels) is called first, with the channels of the block. */
+/* Calls visit(c, first, step) in each thread with the first of its WIDTH channels, its first pixel
+ * and the distance to the next, once for each 256 x WIDTH channels. before(c, channels) is called
+ * first, with the channels of the block. */
 template <int WIDTH, class Before, class Visit>
 static __device__ __forceinline__ void each_channel(uint32_t c, const Before &before,
                                                     const Visit &visit)
@@ -58,7 +60,7 @@ static __device__ __forceinline__ void batch_norm_of(const stk_train_batch_norm 
             load_wide<WIDTH>(x + (uint64_t)pixel * a.c + c, value);
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
-                value[i] = stk_train_normalise(value[i], mean[i], inverse[i], gamma[i], beta[i]);
+                value[i] = stk_train_normalize(value[i], mean[i], inverse[i], gamma[i], beta[i]);
                 value[i] = a.relu != 0 && value[i] < 0 ? 0 : value[i];
             }
             store_wide<WIDTH>(y + (uint64_t)pixel * a.c + c, value);

@@ -1,10 +1,12 @@
-/* batch_norm.cuh - shared by the two kernels of BatchNorm's backward: sums by channel, then the gradient of x. */
+/* batch_norm.cuh - shared by the two kernels of BatchNorm's backward: sums by channel, then the
+ * gradient of x. */
 #ifndef STK_KERNELS_TRAIN_BATCH_NORM_CUH
 #define STK_KERNELS_TRAIN_BATCH_NORM_CUH
 
 #include "kernels/train/device.cuh"
 
-/* What BatchNorm's backward knows of WIDTH channels: gradients that ReLU let pass, and x normalised. */
+/* What BatchNorm's backward knows of WIDTH channels: gradients that ReLU let pass, and x
+ * normalized. */
 template <class T, int WIDTH> struct norm_channels {
     const T *x, *dy, *y;
     bool relu;
@@ -31,7 +33,7 @@ template <class T, int WIDTH> struct norm_channels {
             hat[i] = (value[i] - mean[i]) * inverse[i];
             if (relu && y == nullptr)
                 out[i] = rounded(
-                    stk_train_normalise(value[i], mean[i], inverse[i], gamma[i], beta[i]), x);
+                    stk_train_normalize(value[i], mean[i], inverse[i], gamma[i], beta[i]), x);
             if (relu)
                 passed[i] = out[i] > 0 ? passed[i] : 0;
         }

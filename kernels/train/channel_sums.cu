@@ -5,7 +5,8 @@
  *          ┌────────────┐
  *   chunk  │ a thread   │ x rows: each thread adds up WIDTH adjacent channels of every rows-th pixel
  *          │ has WIDTH  │
- *          └────────────┘ then rows are added in pairs; the last block adds up the chunks with all its threads */
+ *          └────────────┘ then rows are added in pairs; the last block adds up the chunks with all its
+ * threads */
 #include "kernels/train/batch_norm.cuh"
 #include "kernels/train/device.cuh"
 
@@ -19,8 +20,8 @@ struct extent {
 
 typedef float shared_row[STK_LAUNCH_THREADS];
 
-/* Adds up `count` rows of `columns` threads in pairs: row r takes row r + half, for half = 128, 64, ..., 1. The result is in
- * row 0. `shared` has VALUES rows. */
+/* Adds up `count` rows of `columns` threads in pairs: row r takes row r + half, for half = 128, 64,
+ * ..., 1. The result is in row 0. `shared` has VALUES rows. */
 template <int VALUES, class Join>
 static __device__ __forceinline__ void join_rows(float *values, shared_row *shared,
                                                  uint32_t columns, uint32_t count, const Join &join)
@@ -46,8 +47,9 @@ static __device__ __forceinline__ void join_rows(float *values, shared_row *shar
     }
 }
 
-/* Adds a chunk's Terms::SUMS terms per pixel into partial_sums, [chunks][SUMS][c]. `terms` is made of `a` and the first of WIDTH
- * channels; terms.add(at, sums) adds those of the elements from `at`. */
+/* Adds a chunk's Terms::SUMS terms per pixel into partial_sums, [chunks][SUMS][c]. `terms` is made
+ * of `a` and the first of WIDTH channels; terms.add(at, sums) adds those of the elements from
+ * `at`. */
 template <class Terms, int WIDTH, class Arguments>
 static __device__ __forceinline__ void sum_chunk(const Arguments &a, const extent &e,
                                                  shared_row *shared)
@@ -78,8 +80,8 @@ static __device__ __forceinline__ void sum_chunk(const Arguments &a, const exten
                 sum[i];
 }
 
-/* Adds up all chunks of the block's channels, as many chunks at once as there are threads. Returns true in one thread per channel,
- * which gets the sums of channel `c`. */
+/* Adds up all chunks of the block's channels, as many chunks at once as there are threads. Returns
+ * true in one thread per channel, which gets the sums of channel `c`. */
 template <int SUMS>
 static __device__ __forceinline__ bool sum_of_chunks(const extent &e, const float *partial_sums,
                                                      shared_row *shared, uint32_t *c,
@@ -116,8 +118,8 @@ static __device__ __forceinline__ bool sum_of_chunks(const extent &e, const floa
     return part == 0;
 }
 
-/* Returns true in one thread per channel of the last block of a group of channels: it gets the sums of channel `c` over all
- * pixels. */
+/* Returns true in one thread per channel of the last block of a group of channels: it gets the sums
+ * of channel `c` over all pixels. */
 template <template <class, int> class Terms, class T, class Arguments>
 static __device__ __forceinline__ bool sum_pixels(const Arguments &a, uint32_t *c,
                                                   stk_train_sum *sums)
@@ -134,7 +136,7 @@ static __device__ __forceinline__ bool sum_pixels(const Arguments &a, uint32_t *
            sum_of_chunks<SUMS>(e, a.partial_sums, shared, c, sums);
 }
 
-/* ---- bias --------------------------------------------------------------------------------------- */
+/* ---- bias ------------------------------------------------------------------------------------ */
 
 template <class T, int WIDTH> struct bias_terms {
     enum { SUMS = 1 };
@@ -163,7 +165,7 @@ static __device__ __forceinline__ void bias_gradient(const stk_train_bias_gradie
         stk_train_add_to(&a.bias_grad[c], stk_train_sum_float(&sum), a.write);
 }
 
-/* ---- BatchNorm ---------------------------------------------------------------------------------- */
+/* ---- BatchNorm ------------------------------------------------------------------------------- */
 
 /* The sums of x - shift and of its square. */
 template <class T, int WIDTH> struct moment_terms {

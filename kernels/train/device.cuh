@@ -1,4 +1,5 @@
-/* device.cuh - shared by the kernels: storage types, sums of a block, and detection of the last block. */
+/* device.cuh - shared by the kernels: storage types, sums of a block, and detection of the last
+ * block. */
 #ifndef STK_KERNELS_TRAIN_DEVICE_CUH
 #define STK_KERNELS_TRAIN_DEVICE_CUH
 
@@ -6,7 +7,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-/* ---- storage: T in memory, float in registers -------------------------------------------------- */
+/* ---- storage: T in memory, float in registers ------------------------------------------------ */
 
 static __device__ __forceinline__ float load(const float *p, uint64_t i)
 {
@@ -33,7 +34,7 @@ static __device__ __forceinline__ void store(__nv_bfloat16 *p, uint64_t i, float
     p[i] = __float2bfloat16_rn(v);
 }
 
-/* ---- eight adjacent elements, aligned to 16 bytes ----------------------------------------------- */
+/* ---- eight adjacent elements, aligned to 16 bytes -------------------------------------------- */
 
 static __device__ __forceinline__ void load_pack(const float *p, float *v)
 {
@@ -84,7 +85,7 @@ static __device__ __forceinline__ void store_pack(__nv_bfloat16 *p, const float 
     *(uint4 *)p = pack.whole;
 }
 
-/* ---- WIDTH adjacent elements: 1, or as many as 16 bytes hold, aligned to that -------------------- */
+/* ---- WIDTH adjacent elements: 1, or as many as 16 bytes hold, aligned to that ---------------- */
 
 template <class T> struct widest {
     enum { WIDTH = 16 / sizeof(T) };
@@ -130,7 +131,7 @@ template <int WIDTH> static __device__ __forceinline__ void load_channels(const 
         load_wide<WIDTH == 1 ? 1 : 4>(p + i, v + i);
 }
 
-/* ---- eight elements, the last ones perhaps beyond the end --------------------------------------- */
+/* ---- eight elements, the last ones perhaps beyond the end ------------------------------------ */
 
 /* Loads elements [first, first + PACK); those beyond `count` are 0. */
 template <class T>
@@ -212,7 +213,7 @@ static __device__ __forceinline__ uint32_t element_stride_32(void)
     return gridDim.x * blockDim.x;
 }
 
-/* ---- sums in a fixed order --------------------------------------------------------------------- */
+/* ---- sums in a fixed order ------------------------------------------------------------------- */
 
 template <class V> static __device__ __forceinline__ V warp_sum(V value)
 {
@@ -238,8 +239,8 @@ template <class V> static __device__ __forceinline__ V block_sum(V value, V *sha
     return value;
 }
 
-/* Returns true in the last of `blocks` blocks to call this; its threads then see all earlier writes of the
- * others. `flag` is shared by the block. */
+/* Returns true in the last of `blocks` blocks to call this; its threads then see all earlier writes
+ * of the others. `flag` is shared by the block. */
 static __device__ __forceinline__ bool is_last_block(uint32_t *ticket, uint32_t blocks,
                                                      uint32_t *flag)
 {

@@ -1,7 +1,7 @@
 /* dropout.cu - dropout with the mask that every back end draws.
  *
- * A thread takes eight adjacent elements, and draws the counter of as many at a distance of eight (dropout.h). So eight adjacent
- * threads draw what they need together, and exchange it:
+ * A thread takes eight adjacent elements, and draws the counter of as many at a distance of eight
+ * (dropout.h). So eight adjacent threads draw what they need together, and exchange it:
  *
  *              half 0 1 2 ... 7                       element 0 1 2 ... 7
  *   counter 0       a b c     h      exchange_bits   pack 0   a i q
@@ -10,7 +10,8 @@
 #include "kernels/train/dropout.h"
 #include "kernels/train/packs.cuh"
 
-/* Bit h of lane l of eight adjacent lanes becomes bit l of lane h. All lanes of the warp take part. */
+/* Bit h of lane l of eight adjacent lanes becomes bit l of lane h. All lanes of the warp take
+ * part. */
 static __device__ __forceinline__ uint32_t exchange_bits(uint32_t bits)
 {
     uint32_t kept = 0x0F; /* by the lower lane of a pair; the upper one keeps the others */
@@ -68,7 +69,8 @@ template <class T> static __device__ __forceinline__ void dropout(const stk_trai
     const uint64_t counter_step = element_stride() % counters;
     uint64_t sample = first_element() / counters;
     uint64_t counter = first_element() % counters;
-    /* Whole warps continue, since their lanes exchange bits: as long as the first lane has a sample. */
+    /* Whole warps continue, since their lanes exchange bits: as long as the first lane has a
+     * sample. */
     for (uint64_t warp = first_element() - threadIdx.x % 32; warp < counters * a.samples;
          warp += element_stride()) {
         const uint32_t dropped = exchange_bits(dropped_bits(a, key, sample, counter));

@@ -1,7 +1,7 @@
 /* dropout.h - the mask of dropout, a pure function of (seed, step, layer, sample, element).
  *
- * An element takes sixteen random bits, 64 elements eight Philox counters. The bits are assigned so that eight
- * lanes, one per counter, deliver them in order without a shuffle:
+ * An element takes sixteen random bits, 64 elements eight Philox counters. The bits are assigned so
+ * that eight lanes, one per counter, deliver them in order without a shuffle:
  *
  *   element 64 g + 8 h + lane   has half h (0..7) of counter 8 g + lane
  *   half 2 w is the low and half 2 w + 1 the high 16 bits of word w */

@@ -1,8 +1,8 @@
 /* elements.h - the arithmetic of one element, which kernels and their grids share.
  *
  * Additions, products, quotients and square roots only, each rounded to float and never fused: an
- * optimiser's step has the same bits on every device. The formulas are those of trainer/update/, which
- * names their sources. */
+ * optimizer's step has the same bits on every device. The formulas are those of trainer/update/,
+ * which names their sources. */
 #ifndef STK_KERNELS_TRAIN_ELEMENTS_H
 #define STK_KERNELS_TRAIN_ELEMENTS_H
 
@@ -31,7 +31,7 @@ STK_ELEMENT void stk_train_add_to(float *sum, float value, uint32_t write)
     *sum = write != 0 ? value : *sum + value;
 }
 
-/* ---- loss scale: as trainer/update/loss_scale.h ------------------------------------------------- */
+/* ---- loss scale: as trainer/update/loss_scale.h ---------------------------------------------- */
 
 #define STK_TRAIN_SCALE_MIN  0x1p-14F
 #define STK_TRAIN_SCALE_MAX  0x1p24F
@@ -56,7 +56,7 @@ STK_ELEMENT bool stk_train_take(struct stk_train_state *state, bool finite, bool
     return true;
 }
 
-/* ---- factors of one update ---------------------------------------------------------------------- */
+/* ---- factors of one update ------------------------------------------------------------------- */
 
 STK_ELEMENT void stk_train_adam_factors(struct stk_train_factors *f,
                                         const struct stk_train_rule *rule, float rate, double step)
@@ -81,7 +81,8 @@ STK_ELEMENT void stk_train_asgd_factors(struct stk_train_factors *f,
     f->add1 = (float)(averaged > 1 ? 1 / averaged : 1);
 }
 
-/* step: 1 for the first update. Powers come last, behind what is simply stored: on a GPU few registers outlast them. */
+/* step: 1 for the first update. Powers come last, behind what is simply stored: on a GPU few
+ * registers outlast them. */
 STK_ELEMENT void stk_train_find_factors(struct stk_train_factors *f,
                                         const struct stk_train_rule *rule, float rate,
                                         uint64_t step)
@@ -125,8 +126,8 @@ STK_ELEMENT double stk_train_mean_factor(float loss_scale, uint64_t samples)
     return 1 / ((double)loss_scale * (double)(samples > 0 ? samples : 1));
 }
 
-/* That factor, reduced if the mean's norm exceeds the limit, as in torch.nn.utils.clip_grad_norm_. Not finite if
- * the norm is not. */
+/* That factor, reduced if the mean's norm exceeds the limit, as in torch.nn.utils.clip_grad_norm_.
+ * Not finite if the norm is not. */
 STK_ELEMENT float stk_train_gradient_factor(const struct stk_train_rule *rule, double mean_factor,
                                             double norm)
 {
@@ -154,7 +155,7 @@ STK_ELEMENT void stk_train_prepare_state(const struct stk_train_prepare *a)
     stk_train_find_factors(&s->factors, &a->rule, rate, s->step);
 }
 
-/* ---- one weight ---------------------------------------------------------------------------------- */
+/* ---- one weight ------------------------------------------------------------------------------ */
 
 /* The values of a weight that one step reads and writes. */
 struct stk_train_weight {
@@ -262,11 +263,12 @@ STK_ELEMENT uint32_t stk_train_moments(uint32_t loop)
     }
 }
 
-/* ---- sums over pixels, by channel ------------------------------------------------------------------ */
+/* ---- sums over pixels, by channel ------------------------------------------------------------ */
 
 enum { STK_TRAIN_SUM_CHANNELS = 32 /* most channels of a block that sums by channel */ };
 
-/* Adjacent channels that a thread loads at once: as many as 16 bytes hold, if c is a multiple of that. */
+/* Adjacent channels that a thread loads at once: as many as 16 bytes hold, if c is a multiple of
+ * that. */
 STK_ELEMENT uint32_t stk_train_width(uint32_t c, uint32_t bytes_each)
 {
     return c % (16 / bytes_each) == 0 ? 16 / bytes_each : 1;
@@ -279,8 +281,8 @@ STK_ELEMENT uint32_t stk_train_group_channels(uint32_t c, uint32_t group)
     return left < STK_TRAIN_SUM_CHANNELS ? left : STK_TRAIN_SUM_CHANNELS;
 }
 
-/* A sum of many floats as two of them, high + low, which keep twice the digits (Knuth, TAOCP 2, 4.2.2, theorem B). GPUs for
- * graphics and inference add doubles 64 times slower than floats. */
+/* A sum of many floats as two of them, high + low, which keep twice the digits (Knuth, TAOCP 2,
+ * 4.2.2, theorem B). GPUs for graphics and inference add doubles 64 times slower than floats. */
 struct stk_train_sum {
     float high, low;
 };
@@ -309,9 +311,10 @@ STK_ELEMENT float stk_train_sum_float(const struct stk_train_sum *sum)
     return isfinite(sum->high) ? sum->high + sum->low : sum->high;
 }
 
-/* ---- loss ----------------------------------------------------------------------------------------- */
+/* ---- loss ------------------------------------------------------------------------------------ */
 
-/* Adjacent lanes of a warp that share a row of logits: a power of two, for about four classes each. */
+/* Adjacent lanes of a warp that share a row of logits: a power of two, for about four classes
+ * each. */
 STK_ELEMENT uint32_t stk_train_row_lanes(uint32_t classes)
 {
     uint32_t lanes = 1;
@@ -320,7 +323,7 @@ STK_ELEMENT uint32_t stk_train_row_lanes(uint32_t classes)
     return lanes;
 }
 
-/* ---- BatchNorm ------------------------------------------------------------------------------------ */
+/* ---- BatchNorm ------------------------------------------------------------------------------- */
 
 STK_ELEMENT float stk_train_inverse(float variance, float epsilon)
 {
@@ -378,19 +381,19 @@ STK_ELEMENT void stk_train_move_by_all(const struct stk_train_move_statistics *a
 }
 
 /* As trainer/backend/common/batch_norm.h. */
-STK_ELEMENT float stk_train_normalise(float x, float mean, float inverse, float gamma, float beta)
+STK_ELEMENT float stk_train_normalize(float x, float mean, float inverse, float gamma, float beta)
 {
     return (x - mean) * (inverse * gamma) + beta;
 }
 
-/* The gradient of x, from the sums over all pixels. hat: x, normalised. */
+/* The gradient of x, from the sums over all pixels. hat: x, normalized. */
 STK_ELEMENT float stk_train_norm_gradient(float dy, float hat, float gamma_inverse, float beta_sum,
                                           float gamma_sum, float pixels)
 {
     return gamma_inverse * (dy - (beta_sum + hat * gamma_sum) / pixels);
 }
 
-/* ---- windows -------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 /* Outputs whose windows cover `at` along one axis: [first, end). */
 struct stk_train_range {
@@ -419,14 +422,15 @@ STK_ELEMENT struct stk_train_range stk_train_inside(uint32_t at, uint32_t kernel
     return range;
 }
 
-/* Tiles of `stride` positions along one axis, of those that begin where windows do: as many as have a position in the image. */
+/* Tiles of `stride` positions along one axis, of those that begin where windows do: as many as have
+ * a position in the image. */
 STK_ELEMENT uint32_t stk_train_tiles(uint32_t extent, uint32_t stride, uint32_t padding)
 {
     return (extent + padding - 1) / stride - padding / stride + 1;
 }
 
-/* Inputs along one axis of a tile that a thread of the maximum's backward takes: the stride, or 2 for windows of 3 x 3 at every
- * input, which share most of their windows. */
+/* Inputs along one axis of a tile that a thread of the maximum's backward takes: the stride, or 2
+ * for windows of 3 x 3 at every input, which share most of their windows. */
 STK_ELEMENT uint32_t stk_train_tile_side(const struct stk_train_window *w, uint32_t axis)
 {
     const bool dense =

@@ -81,8 +81,8 @@ static struct stk_launch_grid add_grid(const void *arguments)
     return packs_grid(((const struct stk_train_add *)arguments)->count);
 }
 
-/* One thread per pack of channels of `places` places. The packs of 16 bits are twice as wide as these: half the threads have
- * nothing to do. */
+/* One thread per pack of channels of `places` places. The packs of 16 bits are twice as wide as
+ * these: half the threads have nothing to do. */
 static struct stk_launch_grid pool_grid(uint64_t places, const struct stk_train_window *w)
 {
     const uint32_t packs = w->c / stk_train_width(w->c, sizeof(float));
@@ -120,8 +120,8 @@ static struct stk_launch_grid avg_pool_backward_grid(const void *arguments)
     return pool_backward_grid(&((const struct stk_train_avg_pool *)arguments)->window);
 }
 
-/* A thread per eight elements if these are enough blocks for every GPU; beyond that, at least `each` elements a block, for what a
- * thread and a block do once. */
+/* A thread per eight elements if these are enough blocks for every GPU; beyond that, at least
+ * `each` elements a block, for what a thread and a block do once. */
 static struct stk_launch_grid repeated_grid(uint64_t count, uint64_t each)
 {
     enum { BLOCKS = 1024, LEAST = THREADS * STK_TRAIN_PACK, ENOUGH = THREADS * 32 };

@@ -1,8 +1,8 @@
 /* loss.cu - softmax cross-entropy and mean squared error: loss and gradient in one pass. */
 #include "kernels/train/device.cuh"
 
-/* A lane's running maximum, its sum of exp(x - maximum) (Milakov, Gimelshein, "Online normalizer calculation for
- * softmax", 2018), and the first class with the maximum. */
+/* A lane's running maximum, its sum of exp(x - maximum) (Milakov, Gimelshein, "Online normalizer
+ * calculation for softmax", 2018), and the first class with the maximum. */
 struct running {
     float largest, sum;
     uint32_t best;
@@ -19,7 +19,8 @@ static __device__ __forceinline__ void take(running *r, float x, uint32_t i)
     }
 }
 
-/* Merges two lanes' values; of equal maxima the lower class wins. A lane without a class has sum 0; a NaN stays. */
+/* Merges two lanes' values; of equal maxima the lower class wins. A lane without a class has sum 0;
+ * a NaN stays. */
 static __device__ __forceinline__ void join(running *r, const running &other)
 {
     if (other.largest > r->largest || (other.largest == r->largest && other.best < r->best)) {

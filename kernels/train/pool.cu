@@ -1,8 +1,9 @@
 /* pool.cu - maximum and average over windows, forward and backward.
  *
- * A thread takes WIDTH adjacent channels, 16 bytes, or one if c is no multiple of that. Forward, it takes one window. Backward, it
- * takes a tile of stride x stride inputs, which begins where a window does: finding the tile's place takes divisions, finding those
- * of its inputs does not. Each input gathers from the windows that cover it: no atomics, and a fixed order of additions. Common
+ * A thread takes WIDTH adjacent channels, 16 bytes, or one if c is no multiple of that. Forward, it
+ * takes one window. Backward, it takes a tile of stride x stride inputs, which begins where a
+ * window does: finding the tile's place takes divisions, finding those of its inputs does not. Each
+ * input gathers from the windows that cover it: no atomics, and a fixed order of additions. Common
  * windows (2 x 2, 3 x 3) have code of their own, in which a tile loads each window once. */
 #include "kernels/train/device.cuh"
 
@@ -36,9 +37,10 @@ static __device__ __forceinline__ uint32_t output_at(const stk_train_window &w, 
     return ((p.n * w.out_h + oh) * w.out_w + ow) * w.c + p.c;
 }
 
-/* ---- forward ------------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------- */
 
-/* Calls take(r, s, at) for each place of the window at output p inside the image; `at` is its element. */
+/* Calls take(r, s, at) for each place of the window at output p inside the image; `at` is its
+ * element. */
 template <class Take>
 static __device__ __forceinline__ void each_place(const stk_train_window &w, const position &p,
                                                   const Take &take)
@@ -61,7 +63,8 @@ static __device__ __forceinline__ void each_place(const stk_train_window &w, con
     }
 }
 
-/* Stores the places of the maxima of outputs at, at + 1, ... Places of two bytes, which are rare, are not packed. */
+/* Stores the places of the maxima of outputs at, at + 1, ... Places of two bytes, which are rare,
+ * are not packed. */
 template <int WIDTH>
 static __device__ __forceinline__ void store_places(void *places, uint32_t at,
                                                     const uint32_t *place, bool wide)
@@ -138,7 +141,7 @@ static __device__ __forceinline__ void avg_pool_of(const stk_train_avg_pool &a)
     }
 }
 
-/* ---- backward ----------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* Where an input lies in no window, and a window without a maximum. */
 enum : uint32_t { OUTSIDE = 0xFFFFFFFFU, NOWHERE = 0xFFFFFFFEU };
@@ -232,7 +235,8 @@ static __device__ __forceinline__ void each_input(const stk_train_window &w, con
     }
 }
 
-/* Windows do not overlap: all inputs of a tile lie in the window that begins with it, or in none. */
+/* Windows do not overlap: all inputs of a tile lie in the window that begins with it, or in
+ * none. */
 template <class Window, class T, int WIDTH, class Arguments>
 static __device__ __forceinline__ void tile_of_one(const Arguments &a, T *dx, const position &p)
 {
@@ -250,7 +254,8 @@ static __device__ __forceinline__ void tile_of_one(const Arguments &a, T *dx, co
     });
 }
 
-/* The windows that cover place `r` of tile `tile` along one axis; the last one begins with the tile. */
+/* The windows that cover place `r` of tile `tile` along one axis; the last one begins with the
+ * tile. */
 static __device__ __forceinline__ stk_train_range covering(uint32_t tile, uint32_t r,
                                                            uint32_t kernel, uint32_t before,
                                                            uint32_t rest, uint32_t outputs)
@@ -318,11 +323,12 @@ static __device__ __forceinline__ void each_tile_of_any(const Arguments &a, T *d
                   [&](const position &p) { tile_of_several<Window, T, WIDTH>(a, dx, p); });
 }
 
-/* ---- backward, windows that the compiler knows: SIDE x SIDE places at a distance of STRIDE, which divides TILE ---- */
+/* ---- backward, windows that the compiler knows: SIDE x SIDE at STRIDE, which divides TILE ---- */
 
 enum : int { TILE = 2 /* stk_train_tile_side() */ };
 
-/* Adds a window to the inputs of a tile that it covers; (row, column): the place of the tile's first input in the window. */
+/* Adds a window to the inputs of a tile that it covers; (row, column): the place of the tile's
+ * first input in the window. */
 template <int SIDE, int WIDTH, class Window>
 static __device__ __forceinline__ void add_known(const Window &window, int row, int column,
                                                  float (&sum)[TILE][TILE][WIDTH])
@@ -381,7 +387,7 @@ static __device__ __forceinline__ void each_tile_of_known(const Arguments &a, T 
               [&](const position &p) { tile_of_known<Window, T, WIDTH, SIDE, STRIDE>(a, dx, p); });
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------ */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* Returns true if threads take WIDTH channels. */
 template <class T> static __device__ __forceinline__ bool takes_packs(const stk_train_window &w)
@@ -445,7 +451,8 @@ static __device__ __forceinline__ void avg_pool_backward(const stk_train_avg_poo
 }
 
 STK_KERNEL(stk_train_max_pool_forward, stk_train_max_pool, max_pool_forward)
-/* With 4 blocks of a multiprocessor, 64 registers a thread: left to itself the compiler takes 40 on some GPUs, and spills. */
+/* With 4 blocks of a multiprocessor, 64 registers a thread: left to itself the compiler takes 40 on
+ * some GPUs, and spills. */
 STK_KERNEL_BOUNDED(stk_train_max_pool_backward, stk_train_max_pool_backward, max_pool_backward,
                    STK_LAUNCH_THREADS, 4)
 STK_KERNEL(stk_train_avg_pool_forward, stk_train_avg_pool, avg_pool_forward)

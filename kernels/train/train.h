@@ -1,5 +1,5 @@
-/* train.h - the kernels of a training step: names and grids. arguments.h has their arguments, the .cu files their code, which
- * nvcc compiles into one fat binary. */
+/* train.h - the kernels of a training step: names and grids. arguments.h has their arguments, the
+ * .cu files their code, which nvcc compiles into one fat binary. */
 #ifndef STK_KERNELS_TRAIN_H
 #define STK_KERNELS_TRAIN_H
 
@@ -13,7 +13,8 @@ extern const struct stk_kernel stk_train_kernels[];
 /* Returns the kernel of that name, or NULL. */
 const struct stk_kernel *stk_train_kernel_named(const char *name);
 
-/* Returns kernel `name`, such as "stk_train_relu", for storage in FLOAT32, FLOAT16 or BFLOAT16. It must exist. */
+/* Returns kernel `name`, such as "stk_train_relu", for storage in FLOAT32, FLOAT16 or BFLOAT16. It
+ * must exist. */
 const struct stk_kernel *stk_train_kernel_in(const char *name, stoker_dtype dtype);
 
 /* Returns all kernels as a fatbin, or NULL in a build without nvcc. */

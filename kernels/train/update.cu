@@ -1,8 +1,9 @@
-/* update.cu - the norm and finiteness of the gradients, the factors of a step, and the step over whole
- * arenas. */
+/* update.cu - the norm and finiteness of the gradients, the factors of a step, and the step over
+ * whole arenas. */
 #include "kernels/train/packs.cuh"
 
-/* The sum of the squares of eight elements, but for overflow and underflow. Products of 16-bit numbers are exact. */
+/* The sum of the squares of eight elements, but for overflow and underflow. Products of 16-bit
+ * numbers are exact. */
 template <class T>
 static __device__ __forceinline__ stk_train_sum pack_squares(const float *g, const T *)
 {
@@ -42,8 +43,9 @@ static __device__ __forceinline__ void add_squares(const T *gradients, uint64_t 
     }
 }
 
-/* Many GPUs have few units for doubles: a pack is summed as a pair of floats, if nothing overflowed and if what underflowed
- * (squares below 2^-126, by 2^-149 each) is beyond the digits of its sum. */
+/* Many GPUs have few units for doubles: a pack is summed as a pair of floats, if nothing overflowed
+ * and if what underflowed (squares below 2^-126, by 2^-149 each) is beyond the digits of its
+ * sum. */
 template <class T>
 static __device__ __forceinline__ squares_seen each_square(const stk_train_norm &a)
 {

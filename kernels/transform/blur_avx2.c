@@ -1,5 +1,5 @@
-/* blur_avx2.c - sums of weighted lines, sixteen elements at once: pmaddwd multiplies and adds the two taps at the same
- * distance from the centre.
+/* blur_avx2.c - sums of weighted lines, sixteen elements at once: pmaddwd multiplies and adds the
+ * two taps at the same distance from the center.
  */
 #include "kernels/transform/variants.h"
 
@@ -20,10 +20,10 @@ struct sums {
 static inline struct sums sum_lanes(const int16_t *const *lines, const int32_t *weights,
                                     uint32_t reach, size_t at)
 {
-    const __m256i centre = load(lines[reach] + at), zero = _mm256_setzero_si256();
+    const __m256i center = load(lines[reach] + at), zero = _mm256_setzero_si256();
     const __m256i first = _mm256_set1_epi32(weights[0]); /* beside it: 0 */
-    struct sums sums = { _mm256_madd_epi16(_mm256_unpacklo_epi16(centre, zero), first),
-                         _mm256_madd_epi16(_mm256_unpackhi_epi16(centre, zero), first) };
+    struct sums sums = { _mm256_madd_epi16(_mm256_unpacklo_epi16(center, zero), first),
+                         _mm256_madd_epi16(_mm256_unpackhi_epi16(center, zero), first) };
     for (uint32_t tap = 1; tap <= reach; tap++) {
         const __m256i before = load(lines[reach - tap] + at), after = load(lines[reach + tap] + at);
         const __m256i weight = _mm256_set1_epi16((int16_t)weights[tap]);

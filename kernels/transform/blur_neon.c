@@ -1,4 +1,5 @@
-/* blur_neon.c - sums of weighted lines for 64-bit ARM, eight elements at once in two registers, which keep the sums of all taps. */
+/* blur_neon.c - sums of weighted lines for 64-bit ARM, eight elements at once in two registers,
+ * which keep the sums of all taps. */
 #include "kernels/transform/variants.h"
 
 #include <arm_neon.h>

@@ -20,7 +20,8 @@ static struct place place_of(const struct stk_transform_plan *plan)
     return (struct place){ width * plan->channels, plan->channels, 1 };
 }
 
-/* Returns the source of the output's pixel x in the line at `line` (NULL: a line of fill), or the fill. */
+/* Returns the source of the output's pixel x in the line at `line` (NULL: a line of fill), or the
+ * fill. */
 static const uint8_t *source_of(const struct stk_transform_plan *plan, const struct stk_crop *crop,
                                 const uint8_t *line, int32_t y, int32_t x)
 {

@@ -1,4 +1,5 @@
-/* draw_avx2.c - draws the words of frames, four rows at a time: stk_philox() (loader/base/rng.h) in 64-bit lanes.
+/* draw_avx2.c - draws the words of frames, four rows at a time: stk_philox() (loader/base/rng.h) in
+ * 64-bit lanes.
  *
  *   │ row 0: word c, rest │ row 1: word c, rest │ row 2 │ row 3 │    four of these, c = 0..3
  *
@@ -46,7 +47,8 @@ static inline void draw_four(const struct keys *keys, uint64_t epoch, const uint
         c2 = _mm256_xor_si256(_mm256_srli_epi64(even, 32), c3_key);
         c3 = even;
     }
-    /* Joins words 0 and 1 of each row in one vector, 2 and 3 in the other, then stores row by row. */
+    /* Joins words 0 and 1 of each row in one vector, 2 and 3 in the other, then stores row by
+     * row. */
     const __m256i first = _mm256_blend_epi32(c0, _mm256_slli_epi64(c1, 32), 0xaa);
     const __m256i second = _mm256_blend_epi32(c2, _mm256_slli_epi64(c3, 32), 0xaa);
     const __m256i rows_0_2 = _mm256_unpacklo_epi64(first, second);

@@ -12,7 +12,7 @@
  * IEEE 754 defines to the bit; contraction is off in both.
  *
  * Draws are Philox of (seed, epoch, sample): block 0 holds the position of a crop (words 0, 1), the
- * flip (top bit of word 2), and the square's centre (word 3, and word 2 without that bit). Blocks 1
+ * flip (top bit of word 2), and the square's center (word 3, and word 2 without that bit). Blocks 1
  * to 10 are the attempts at a random rectangle: its area, aspect, top and left.
  */
 #ifndef STK_KERNELS_TRANSFORM_FRAME_H
@@ -25,7 +25,7 @@
 #include "loader/base/rng.h"
 
 enum stk_resizing { STK_RESIZE_NONE, STK_RESIZE_EXACT, STK_RESIZE_SHORTER, STK_RESIZE_RANDOM };
-enum stk_cropping { STK_CROP_NONE, STK_CROP_CENTRE, STK_CROP_RANDOM };
+enum stk_cropping { STK_CROP_NONE, STK_CROP_CENTER, STK_CROP_RANDOM };
 enum { STK_FRAME_TRIES = 10 };
 
 #define STK_FRAME_STREAM UINT64_C(0x6672616D65) /* "frame": separates these draws from others */
@@ -62,7 +62,8 @@ STK_RNG uint64_t stk_frame_key(uint64_t seed)
     return stk_mix64(seed ^ STK_FRAME_STREAM);
 }
 
-/* Returns a number in 0..count-1 from a word: uniform for powers of two, else within count / 2^32. */
+/* Returns a number in 0..count-1 from a word: uniform for powers of two, else within count /
+ * 2^32. */
 STK_RNG uint32_t stk_frame_pick(uint32_t word, uint32_t count)
 {
     return (uint32_t)(((uint64_t)word * count) >> 32);
@@ -92,7 +93,7 @@ STK_RNG uint32_t stk_frame_round(double x)
     return (uint32_t)(x + 0.5);
 }
 
-/* The rectangle if no attempt fitted: the largest of an allowed aspect, centred. */
+/* The rectangle if no attempt fitted: the largest of an allowed aspect, centerd. */
 STK_RNG void stk_frame_middle(const struct stk_framing *framing, uint32_t height, uint32_t width,
                               struct stk_frame *frame)
 {
@@ -154,18 +155,18 @@ STK_RNG int32_t stk_frame_place(const struct stk_framing *framing, uint32_t word
 {
     const int32_t room = (int32_t)grid - (int32_t)out;
     if (framing->cropping ==
-        STK_CROP_CENTRE) /* room >= 0; half of it, rounded half to even as torchvision does */
+        STK_CROP_CENTER) /* room >= 0; half of it, rounded half to even as torchvision does */
         return (room + (room / 2 & 1)) / 2;
     const int32_t pad = (int32_t)framing->pad;
     return (int32_t)stk_frame_pick(word, (uint32_t)(room + 2 * pad + 1)) - pad;
 }
 
-/* Cuts from centre - side / 2 on, clipped to the output. */
-STK_RNG void stk_frame_cut(uint32_t centre, uint32_t side, uint32_t out, uint32_t *from,
+/* Cuts from center - side / 2 on, clipped to the output. */
+STK_RNG void stk_frame_cut(uint32_t center, uint32_t side, uint32_t out, uint32_t *from,
                            uint32_t *to)
 {
-    *from = centre > side / 2 ? centre - side / 2 : 0;
-    *to = centre - side / 2 + side < out ? centre - side / 2 + side : out;
+    *from = center > side / 2 ? center - side / 2 : 0;
+    *to = center - side / 2 + side < out ? center - side / 2 + side : out;
 }
 
 /* Returns true if anything is drawn from block 0. */
@@ -190,8 +191,8 @@ STK_RNG void stk_frame_whole(uint32_t height, uint32_t width, struct stk_frame *
     frame->width = width;
 }
 
-/* Sets the crop, the flip and the cutout; the grid is set. Integers only: every GPU kernel does it. draw: the
- * sample's block 0. */
+/* Sets the crop, the flip and the cutout; the grid is set. Integers only: every GPU kernel does it.
+ * draw: the sample's block 0. */
 STK_RNG void stk_frame_place_output(const struct stk_framing *framing, struct stk_random draw,
                                     struct stk_frame *frame)
 {

@@ -38,7 +38,7 @@ bool stk_transform_resizes(const stoker_transform *transform)
 
 static bool crops(const stoker_transform *transform)
 {
-    return is_set(transform->centre_crop) || is_set(transform->random_crop);
+    return is_set(transform->center_crop) || is_set(transform->random_crop);
 }
 
 static bool rotates(const stoker_transform *transform)
@@ -58,7 +58,8 @@ bool stk_transform_wanted(const stoker_transform *transform)
            transform->cutout != 0 || retouches(transform);
 }
 
-/* A range that no step uses must be its default, or 0 in a struct that was not begun with STOKER_TRANSFORM_INIT. */
+/* A range that no step uses must be its default, or 0 in a struct that was not begun with
+ * STOKER_TRANSFORM_INIT. */
 static bool differs(float low, float high, float low_default, float high_default)
 {
     return (low != 0.0F || high != 0.0F) && (low != low_default || high != high_default);
@@ -106,7 +107,7 @@ static int check_values(const stoker_transform *transform, char *why)
     if (rc == STOKER_OK)
         rc = check_size("random_resized_crop", transform->random_resized_crop, why);
     if (rc == STOKER_OK)
-        rc = check_size("centre_crop", transform->centre_crop, why);
+        rc = check_size("center_crop", transform->center_crop, why);
     if (rc == STOKER_OK)
         rc = check_size("random_crop", transform->random_crop, why);
     if (rc == STOKER_OK)
@@ -125,8 +126,8 @@ static int check_together(const stoker_transform *transform, char *why)
                           is_set(transform->random_resized_crop);
     if (resizings > 1)
         return refuse(why, "resize, resize_shorter and random_resized_crop: at most one of them");
-    if (is_set(transform->centre_crop) && is_set(transform->random_crop))
-        return refuse(why, "centre_crop and random_crop: at most one of them");
+    if (is_set(transform->center_crop) && is_set(transform->random_crop))
+        return refuse(why, "center_crop and random_crop: at most one of them");
     if (transform->decode_scale != STOKER_DECODE_SCALE_EXACT &&
         transform->decode_scale != STOKER_DECODE_SCALE_FAST)
         return refuse(why, "decode_scale %d is none of the enumerators",
@@ -200,7 +201,7 @@ static int take_cropping(struct stk_framing *framing, const stoker_transform *tr
 {
     const bool random = is_set(transform->random_crop);
     framing->cropping = random                           ? STK_CROP_RANDOM
-                        : is_set(transform->centre_crop) ? STK_CROP_CENTRE
+                        : is_set(transform->center_crop) ? STK_CROP_CENTER
                                                          : STK_CROP_NONE;
     framing->pad = transform->pad;
     if (framing->cropping == STK_CROP_NONE) {
@@ -208,45 +209,43 @@ static int take_cropping(struct stk_framing *framing, const stoker_transform *tr
         framing->out_width = grid.width;
         return STOKER_OK;
     }
-    const stoker_size out = random ? transform->random_crop : transform->centre_crop;
+    const stoker_size out = random ? transform->random_crop : transform->center_crop;
     framing->out_height = out.height;
     framing->out_width = out.width;
     if (out.height > grid.height + 2 * framing->pad || out.width > grid.width + 2 * framing->pad)
         return refuse(why,
                       "%s %" PRIu32 " x %" PRIu32 " of images of %" PRIu32 " x %" PRIu32
                       " with a pad of %" PRIu32,
-                      random ? "random_crop" : "centre_crop", out.height, out.width, grid.height,
+                      random ? "random_crop" : "center_crop", out.height, out.width, grid.height,
                       grid.width, framing->pad);
     return STOKER_OK;
 }
 
-static int take_colour(struct stk_retouching *retouching, enum stk_colour_step step, float amount,
-                       const char *name, char *why)
+static int take_color(struct stk_retouching *retouching, enum stk_color_step step, float amount,
+                      const char *name, char *why)
 {
-    const bool is_hue = step == STK_COLOUR_HUE;
+    const bool is_hue = step == STK_COLOR_HUE;
     const float most = is_hue ? HUE_MAX : FACTOR_MAX;
     if (!(amount >= 0.0F && amount <= most))
         return refuse(why, "%s %g is not in 0..%g", name, (double)amount, (double)most);
     if (amount == 0.0F)
         return STOKER_OK;
-    retouching->colours |= 1U << step;
+    retouching->colors |= 1U << step;
     retouching->least[step] = is_hue ? -amount : amount < 1.0F ? 1.0F - amount : 0.0F;
     retouching->most[step] = is_hue ? amount : 1.0F + amount;
     return STOKER_OK;
 }
 
-static int take_colours(struct stk_retouching *retouching, const stoker_transform *transform,
-                        char *why)
+static int take_colors(struct stk_retouching *retouching, const stoker_transform *transform,
+                       char *why)
 {
-    int rc =
-        take_colour(retouching, STK_COLOUR_BRIGHTNESS, transform->brightness, "brightness", why);
+    int rc = take_color(retouching, STK_COLOR_BRIGHTNESS, transform->brightness, "brightness", why);
     if (rc == STOKER_OK)
-        rc = take_colour(retouching, STK_COLOUR_CONTRAST, transform->contrast, "contrast", why);
+        rc = take_color(retouching, STK_COLOR_CONTRAST, transform->contrast, "contrast", why);
     if (rc == STOKER_OK)
-        rc = take_colour(retouching, STK_COLOUR_SATURATION, transform->saturation, "saturation",
-                         why);
+        rc = take_color(retouching, STK_COLOR_SATURATION, transform->saturation, "saturation", why);
     if (rc == STOKER_OK)
-        rc = take_colour(retouching, STK_COLOUR_HUE, transform->hue, "hue", why);
+        rc = take_color(retouching, STK_COLOR_HUE, transform->hue, "hue", why);
     return rc;
 }
 
@@ -285,7 +284,7 @@ static int take_retouching(struct stk_retouching *retouching, const stoker_trans
                            uint64_t seed, char *why)
 {
     *retouching = (struct stk_retouching){ .key = stk_rng_key(seed, STK_RNG_OWN(STK_RNG_RETOUCH)) };
-    int rc = take_colours(retouching, transform, why);
+    int rc = take_colors(retouching, transform, why);
     if (rc == STOKER_OK)
         rc = take_rotation(retouching, transform, why);
     return rc == STOKER_OK ? take_blur(retouching, transform, why) : rc;

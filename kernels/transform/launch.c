@@ -30,8 +30,8 @@ static inline void stk_store_chunk(uint8_t *at, const uint32_t *words, uint32_t 
     memcpy(at, words, bytes);
 }
 
+#include "kernels/transform/launch_blend.h"
 #include "kernels/transform/launch_crop_body.h"
-#include "kernels/transform/launch_mix.h"
 
 /* ---- grids ----------------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ static uint32_t row_blocks_of(const struct stk_rows_launch *launch)
 /* X(name) for every kernel with one thread a pixel of a retouched image. */
 #define RETOUCH_KERNELS(X)                                                                         \
     X(stk_rotate)                                                                                  \
-    X(stk_colour)                                                                                  \
+    X(stk_color)                                                                                   \
     X(stk_blur_along)                                                                              \
     X(stk_blur_across)
 
@@ -196,8 +196,8 @@ const struct stk_kernel *stk_kernel_crop(const struct stk_transform_plan *plan)
     return &stk_kernels[2 * (unsigned)type + (convert->layout == STOKER_LAYOUT_NCHW)];
 }
 
-/* Rounded up: exact for all pixels below 2^31 (Granlund and Montgomery, "Division by invariant integers using
- * multiplication", PLDI 1994). */
+/* Rounded up: exact for all pixels below 2^31 (Granlund and Montgomery, "Division by invariant
+ * integers using multiplication", PLDI 1994). */
 static void set_width_inverse(struct stk_crop_launch *launch)
 {
     const uint32_t width = launch->batch.framing.out_width;

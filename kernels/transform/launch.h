@@ -6,14 +6,13 @@
  *   images ──▶ stk_taps: weights ──▶ stk_resize: uint8 ──┐
  *         └──────────────────────────────────────────────┴─▶ stk_crop_TYPE_LAYOUT ──▶ rows
  *
- * With rotation, colours or blur:
+ * With rotation, colors or blur:
  *
- *   ─▶ stk_crop_u8_nhwc: bytes ─▶ stk_rotate ─▶ stk_gray: mean ─▶ stk_colour ─▶ stk_blur_along ─▶ stk_blur_across
+ *   ─▶ stk_crop_u8_nhwc: bytes ─▶ stk_rotate ─▶ stk_gray: mean ─▶ stk_color ─▶ stk_blur_along ─▶ stk_blur_across
  *   ─▶ stk_crop_TYPE_LAYOUT ──▶ rows;       before them stk_retouch draws what is done to each image
  *
- * A kernel's only argument is a struct of plain data, by value, with device pointers. The device draws, from
- * the sample ids. Kernels and
- * stk_transform_row() give the same bits.
+ * A kernel's only argument is a struct of plain data, by value, with device pointers. The device
+ * draws, from the sample ids. Kernels and stk_transform_row() give the same bits.
  *
  * Compiled as C and by nvcc.
  */
@@ -60,8 +59,8 @@ struct stk_launch_batch {
 /* Samples of a block of stk_rectangles, one a thread: few, to spread the work over the GPU. */
 enum { STK_RECTANGLES_SAMPLES = 32 };
 
-/* "stk_rectangles": draws the random rectangle of each sample. The only kernel that needs double precision for it: GPUs
- * for graphics have little. Comes before all others. */
+/* "stk_rectangles": draws the random rectangle of each sample. The only kernel that needs double
+ * precision for it: GPUs for graphics have little. Comes before all others. */
 struct stk_rectangles_launch {
     struct stk_launch_batch batch;
 };
@@ -83,7 +82,8 @@ struct stk_keep_launch {
     uint8_t *kept;
 };
 
-/* A field's rows in a batch, and those of all samples; both at row_bytes, aligned to 8 bytes if that is a multiple of 8. */
+/* A field's rows in a batch, and those of all samples; both at row_bytes, aligned to 8 bytes if
+ * that is a multiple of 8. */
 struct stk_rows_field {
     uint8_t *rows; /* [count] */
     uint8_t *kept;
@@ -95,7 +95,8 @@ enum {
     STK_ROWS_PIECE_BYTES = 65536 /* one block copies as much of a row */
 };
 
-/* "stk_rows": copies row k of each field, if it is fresh, to place ids[k] of `kept`; else from there. */
+/* "stk_rows": copies row k of each field, if it is fresh, to place ids[k] of `kept`; else from
+ * there. */
 struct stk_rows_launch {
     struct stk_launch_batch batch; /* only its ids and count are used */
     const uint8_t *fresh;          /* [count] 1 = the row is in the batch */
@@ -119,8 +120,8 @@ STK_RNG uint32_t stk_crop_line(const struct stk_crop_launch *launch, uint32_t pi
     return (uint32_t)(((uint64_t)(2 * pixel) * launch->width_inverse) >> 32) >> launch->width_shift;
 }
 
-/* "stk_retouch", "stk_rotate", "stk_gray", "stk_colour", "stk_blur_along", "stk_blur_across": what retouch.h does to
- * images of the output's size, channels last. All of it is scratch. */
+/* "stk_retouch", "stk_rotate", "stk_gray", "stk_color", "stk_blur_along", "stk_blur_across": what
+ * retouch.h does to images of the output's size, channels last. All of it is scratch. */
 struct stk_retouch_launch {
     struct stk_launch_batch batch; /* its images, gather, size and scratch are ignored */
     struct stk_retouch *drawn;     /* [count] */
@@ -146,12 +147,13 @@ const struct stk_kernel *stk_kernel_named(const char *name);
 /* Returns the crop kernel of a plan's type and layout. */
 const struct stk_kernel *stk_kernel_crop(const struct stk_transform_plan *plan);
 
-/* Fills in what is the same for all batches of images of height x width. The caller sets epoch, ids,
- * images, count, gather, out, and rectangles, taps and resized if the plan needs them. */
+/* Fills in what is the same for all batches of images of height x width. The caller sets epoch,
+ * ids, images, count, gather, out, and rectangles, taps and resized if the plan needs them. */
 void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_plan *plan,
                    uint32_t height, uint32_t width);
 
-/* Makes a launch that shows each image as it is take it as one line, which packs of any size divide best. */
+/* Makes a launch that shows each image as it is take it as one line, which packs of any size divide
+ * best. */
 void stk_launch_take_as_lines(struct stk_crop_launch *launch);
 
 /* Returns true if the launch needs stk_taps and stk_resize before its crop. */
@@ -161,7 +163,8 @@ enum { STK_LAUNCH_STEPS_MAX = 11 };
 
 /* All launches that make a batch, in order. Points into itself: do not copy or move it. */
 struct stk_launch_steps {
-    /* stk_rectangles, stk_taps and stk_resize take it, too; crops to bytes, if images are retouched */
+    /* stk_rectangles, stk_taps and stk_resize take it, too; crops to bytes, if images are
+     * retouched */
     struct stk_crop_launch first;
     struct stk_retouch_launch retouch;
     struct stk_crop_launch last; /* writes the rows */
@@ -175,7 +178,8 @@ struct stk_launch_steps {
 void stk_launch_steps_init(struct stk_launch_steps *steps, const struct stk_transform_plan *plan,
                            uint32_t height, uint32_t width, uint32_t samples_max);
 
-/* Divides scratch_bytes of scratch, aligned to 256 bytes, among the launches. samples_max as before. */
+/* Divides scratch_bytes of scratch, aligned to 256 bytes, among the launches. samples_max as
+ * before. */
 void stk_launch_steps_place(struct stk_launch_steps *steps, void *scratch, uint32_t samples_max);
 
 /* One batch; pointers of the side that runs the kernels. */

@@ -238,7 +238,7 @@ STK_RNG uint64_t stk_retouch_at(const struct stk_retouch_launch *launch, uint32_
     return (uint64_t)k * stk_retouch_pixels(launch) * launch->batch.channels;
 }
 
-/* The image that colours and blur change in place. */
+/* The image that colors and blur change in place. */
 STK_RNG uint8_t *stk_retouch_image(const struct stk_retouch_launch *launch, uint32_t k)
 {
     return (launch->turned != 0 ? launch->turned : launch->cropped) + stk_retouch_at(launch, k);
@@ -259,36 +259,36 @@ STK_RNG void stk_rotate_thread(const struct stk_retouch_launch *launch, uint32_t
                        stk_retouch_image(launch, k) + (uint64_t)pixel * channels);
 }
 
-/* ---- stk_gray: one block a sample; stk_colour: one thread a pixel ---------------- */
+/* ---- stk_gray: one block a sample; stk_color: one thread a pixel ---------------- */
 
-struct stk_colour_pixel {
+struct stk_color_pixel {
     float red, green, blue;
 };
 
-STK_RNG struct stk_colour_pixel stk_colour_load(const struct stk_retouch_launch *launch,
-                                                const uint8_t *at)
+STK_RNG struct stk_color_pixel stk_color_load(const struct stk_retouch_launch *launch,
+                                              const uint8_t *at)
 {
-    const uint32_t colour = launch->batch.channels < 3 ? 0 : 1;
-    struct stk_colour_pixel pixel;
+    const uint32_t color = launch->batch.channels < 3 ? 0 : 1;
+    struct stk_color_pixel pixel;
     pixel.red = at[0];
-    pixel.green = at[colour];
-    pixel.blue = at[2 * colour];
+    pixel.green = at[color];
+    pixel.blue = at[2 * color];
     return pixel;
 }
 
 /* Applies the drawn steps; with until_contrast only those before the contrast. */
-STK_RNG void stk_colour_steps(const struct stk_retouch_launch *launch, uint32_t k, float mean,
-                              const int until_contrast, struct stk_colour_pixel *pixel)
+STK_RNG void stk_color_steps(const struct stk_retouch_launch *launch, uint32_t k, float mean,
+                             const int until_contrast, struct stk_color_pixel *pixel)
 {
     const struct stk_retouch *drawn = &launch->drawn[k];
     const int gray = launch->batch.channels < 3;
-    for (uint32_t i = 0; i < STK_COLOUR_STEPS; i++) {
+    for (uint32_t i = 0; i < STK_COLOR_STEPS; i++) {
         const uint32_t step = drawn->order[i];
-        if (until_contrast && step == STK_COLOUR_CONTRAST)
+        if (until_contrast && step == STK_COLOR_CONTRAST)
             return;
-        if ((launch->batch.framing.retouch.colours >> step & 1) != 0)
-            stk_colour_apply(step, drawn->amount[step], mean, gray, &pixel->red, &pixel->green,
-                             &pixel->blue);
+        if ((launch->batch.framing.retouch.colors >> step & 1) != 0)
+            stk_color_apply(step, drawn->amount[step], mean, gray, &pixel->red, &pixel->green,
+                            &pixel->blue);
     }
 }
 
@@ -299,22 +299,22 @@ STK_RNG uint64_t stk_gray_thread(const struct stk_retouch_launch *launch, uint32
     const uint32_t pixels = stk_retouch_pixels(launch);
     uint64_t sum = 0;
     for (uint32_t i = thread; i < pixels; i += STK_LAUNCH_THREADS) {
-        struct stk_colour_pixel pixel = stk_colour_load(
+        struct stk_color_pixel pixel = stk_color_load(
             launch, stk_retouch_image(launch, k) + (uint64_t)i * launch->batch.channels);
-        stk_colour_steps(launch, k, 0.0F, 1, &pixel);
+        stk_color_steps(launch, k, 0.0F, 1, &pixel);
         sum += (uint32_t)(launch->batch.channels < 3
                               ? pixel.red
-                              : stk_colour_gray(pixel.red, pixel.green, pixel.blue));
+                              : stk_color_gray(pixel.red, pixel.green, pixel.blue));
     }
     return sum;
 }
 
-STK_RNG void stk_colour_thread(const struct stk_retouch_launch *launch, uint32_t k, uint32_t i)
+STK_RNG void stk_color_thread(const struct stk_retouch_launch *launch, uint32_t k, uint32_t i)
 {
     uint8_t *at = stk_retouch_image(launch, k) + (uint64_t)i * launch->batch.channels;
-    struct stk_colour_pixel pixel = stk_colour_load(launch, at);
-    const uint32_t contrasts = launch->batch.framing.retouch.colours >> STK_COLOUR_CONTRAST & 1;
-    stk_colour_steps(launch, k, contrasts != 0 ? launch->means[k] : 0.0F, 0, &pixel);
+    struct stk_color_pixel pixel = stk_color_load(launch, at);
+    const uint32_t contrasts = launch->batch.framing.retouch.colors >> STK_COLOR_CONTRAST & 1;
+    stk_color_steps(launch, k, contrasts != 0 ? launch->means[k] : 0.0F, 0, &pixel);
     at[0] = (uint8_t)(int32_t)pixel.red;
     if (launch->batch.channels < 3)
         return;

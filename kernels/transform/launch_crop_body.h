@@ -3,8 +3,9 @@
  *   sample k ─▶ view: what the output shows of it           one thread draws it for a block's part of the sample
  *   pack i of adjacent pixels of a line ─▶ bytes ─▶ converted ─▶ 32-bit words ─▶ chunks of 4, 8 or 16 bytes, stored at once
  *
- * A pack has as many pixels as make 16 bytes of output, or four if a pixel has three channels or the channels are
- * planes; four or one if that does not divide the output's width. It lies in one line, and all its chunks are aligned.
+ * A pack has as many pixels as make 16 bytes of output, or four if a pixel has three channels or
+ * the channels are planes; four or one if that does not divide the output's width. It lies in one
+ * line, and all its chunks are aligned.
  */
 #ifndef STK_KERNELS_TRANSFORM_LAUNCH_CROP_BODY_H
 #define STK_KERNELS_TRANSFORM_LAUNCH_CROP_BODY_H
@@ -25,8 +26,8 @@ typedef uint32_t stk_crop_word;
 typedef uint32_t __attribute__((may_alias)) stk_crop_word;
 #endif
 
-/* What the output shows of a sample. Output pixel y, x is at source + first + y x line_bytes + x x step if it is
- * inside [top, bottom) x [left, right) and not in the cutout; else it is fill. */
+/* What the output shows of a sample. Output pixel y, x is at source + first + y x line_bytes + x x
+ * step if it is inside [top, bottom) x [left, right) and not in the cutout; else it is fill. */
 struct stk_crop_view {
     const uint8_t *source;
     int64_t first; /* bytes; < 0 if the output begins beside the source */
@@ -49,7 +50,8 @@ STK_RNG uint32_t stk_crop_pack_most(const int type, const int planes, const uint
     return channels == 1 ? whole : planes || channels == 3 ? 4 : whole >> channels / 2;
 }
 
-/* Pixels of a pack of this launch; 0 = a thread makes one pixel and stores its elements one by one. */
+/* Pixels of a pack of this launch; 0 = a thread makes one pixel and stores its elements one by
+ * one. */
 STK_RNG uint32_t stk_crop_pack(const struct stk_crop_launch *launch, const int type,
                                const int planes)
 {
@@ -68,7 +70,8 @@ STK_RNG uint32_t stk_crop_packs(const struct stk_crop_launch *launch, uint32_t p
     return pixels >> shift;
 }
 
-/* Returns log2 of the samples that a block makes, each with at least 32 threads: several if a sample has few packs. */
+/* Returns log2 of the samples that a block makes, each with at least 32 threads: several if a
+ * sample has few packs. */
 STK_RNG uint32_t stk_crop_samples_shift(uint32_t packs)
 {
     return packs <= STK_LAUNCH_THREADS / 8   ? 3
@@ -140,7 +143,8 @@ STK_RNG uint32_t stk_crop_element(const struct stk_crop_launch *launch, const in
     return type == STK_STORE_F32 ? stk_float_bits(value) : stk_crop_half(type, value);
 }
 
-/* Converts byte `channel` of pixel `number` of a pack and puts it into the words, which begin as zeros. */
+/* Converts byte `channel` of pixel `number` of a pack and puts it into the words, which begin as
+ * zeros. */
 STK_RNG void stk_crop_put(const struct stk_crop_launch *launch, const int type, const int planes,
                           const uint32_t channels, const uint32_t pack, const uint32_t number,
                           const uint32_t channel, uint32_t byte, uint32_t *words)
@@ -182,7 +186,8 @@ STK_RNG void stk_crop_take_bytes(const struct stk_crop_launch *launch,
     }
 }
 
-/* Makes a pack: `pack` pixels of line y from x on, in words, which have pack x channels elements. */
+/* Makes a pack: `pack` pixels of line y from x on, in words, which have pack x channels
+ * elements. */
 STK_RNG void stk_crop_make(const struct stk_crop_launch *launch, const struct stk_crop_view *view,
                            uint32_t y, uint32_t x, const int type, const int planes,
                            const uint32_t channels, const uint32_t pack, uint32_t *words)
@@ -206,7 +211,8 @@ STK_RNG void stk_crop_make(const struct stk_crop_launch *launch, const struct st
 
 /* ---- storing -------------------------------------------------------------------- */
 
-/* Bytes of a chunk: what a pack has of a plane; without planes up to 16 bytes, which divide the pack. */
+/* Bytes of a chunk: what a pack has of a plane; without planes up to 16 bytes, which divide the
+ * pack. */
 STK_RNG uint32_t stk_crop_chunk_bytes(const int type, const int planes, const uint32_t channels,
                                       const uint32_t pack)
 {

@@ -53,7 +53,7 @@ static void add(struct stk_launch_steps *steps, const struct stk_kernel *kernel,
 static void add_retouching(struct stk_launch_steps *steps)
 {
     const struct stk_retouching *retouching = &steps->retouch.batch.framing.retouch;
-    const bool contrasts = (retouching->colours >> STK_COLOUR_CONTRAST & 1) != 0;
+    const bool contrasts = (retouching->colors >> STK_COLOR_CONTRAST & 1) != 0;
     const struct {
         const char *name;
         bool wanted;
@@ -62,7 +62,7 @@ static void add_retouching(struct stk_launch_steps *steps)
         { "stk_retouch", true },
         { "stk_rotate", retouching->rotates != 0 },
         { "stk_gray", contrasts },
-        { "stk_colour", retouching->colours != 0 },
+        { "stk_color", retouching->colors != 0 },
         { "stk_blur_along", retouching->blur != 0 },
         { "stk_blur_across", retouching->blur != 0 },
     };

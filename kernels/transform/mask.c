@@ -1,4 +1,5 @@
-/* mask.c - see mask.h. The source's line of each output line, and the column of each column, are looked up once. */
+/* mask.c - see mask.h. The source's line of each output line, and the column of each column, are
+ * looked up once. */
 #include "kernels/transform/mask.h"
 
 #include <string.h>

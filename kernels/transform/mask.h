@@ -1,10 +1,11 @@
-/* mask.h - a mask takes the geometry that was drawn for its image, and nothing else: resize, crop, flip and rotation,
- * by the nearest pixel; cutout and what lies outside are filled. Colours, blur, scale and type leave it alone.
+/* mask.h - a mask takes the geometry that was drawn for its image, and nothing else: resize, crop,
+ * flip and rotation, by the nearest pixel; cutout and what lies outside are filled. Colors, blur,
+ * scale and type leave it alone.
  *
  *   output pixel ─▶ not rotated ─▶ not flipped ─▶ position in the grid ─▶ nearest pixel of the source rectangle
  *
- * Each step takes the nearest pixel of the one before, so that a mask's pixel is always one of the source's, with
- * whatever bytes it has. The mask has its image's height and width.
+ * Each step takes the nearest pixel of the one before, so that a mask's pixel is always one of the
+ * source's, with whatever bytes it has. The mask has its image's height and width.
  *
  * Compiled as C and by nvcc.
  */
@@ -32,7 +33,8 @@ STK_RNG void stk_mask_draw(const struct stk_framing *framing, uint32_t height, u
     drawn->rotation = stk_rotation_of(&retouch, framing->out_height, framing->out_width);
 }
 
-/* Returns the source's coordinate for coordinate `at` of the grid, from the rectangle's `first` on, or -1 outside. */
+/* Returns the source's coordinate for coordinate `at` of the grid, from the rectangle's `first` on,
+ * or -1 outside. */
 STK_RNG int32_t stk_mask_nearest(int32_t at, uint32_t grid, uint32_t first, uint32_t count)
 {
     if (at < 0 || at >= (int32_t)grid)
@@ -68,8 +70,8 @@ STK_RNG int stk_mask_is_cut(const struct stk_frame *frame, uint32_t y, uint32_t 
            x < frame->cut_right;
 }
 
-/* Returns the number of the source's pixel for the output's pixel (y, x), counted line by line in images of `width`
- * pixels, or -1 for fill. */
+/* Returns the number of the source's pixel for the output's pixel (y, x), counted line by line in
+ * images of `width` pixels, or -1 for fill. */
 STK_RNG int64_t stk_mask_source(const struct stk_framing *framing,
                                 const struct stk_mask_frame *drawn, uint32_t width, uint32_t y,
                                 uint32_t x)
@@ -102,16 +104,18 @@ struct stk_mask_plan {
     uint8_t fill[STK_MASK_PIXEL_BYTES_MAX];
 };
 
-/* fill: a pixel of padding, cutout and what a rotation leaves empty. Returns STOKER_ELIMIT if a pixel has no bytes or more
- * than STK_MASK_PIXEL_BYTES_MAX. */
+/* fill: a pixel of padding, cutout and what a rotation leaves empty. Returns STOKER_ELIMIT if a
+ * pixel has no bytes or more than STK_MASK_PIXEL_BYTES_MAX. */
 int stk_mask_plan_init(struct stk_mask_plan *plan, const struct stk_framing *framing,
                        uint32_t pixel_bytes, const void *fill);
 
-/* Bytes of one output: out_height x out_width pixels, and of the scratch of one thread, aligned to 4 bytes. */
+/* Bytes of one output: out_height x out_width pixels, and of the scratch of one thread, aligned to
+ * 4 bytes. */
 size_t stk_mask_bytes(const struct stk_mask_plan *plan);
 size_t stk_mask_scratch_bytes(const struct stk_mask_plan *plan);
 
-/* Writes the mask of a sample in an epoch. mask: its pixels in lines, with the height and width of the sample's image. */
+/* Writes the mask of a sample in an epoch. mask: its pixels in lines, with the height and width of
+ * the sample's image. */
 void stk_mask_row(const struct stk_mask_plan *plan, void *scratch, const struct stk_image *mask,
                   uint64_t epoch, uint64_t sample, void *out);
 

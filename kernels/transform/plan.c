@@ -12,19 +12,17 @@
 const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS_MAX + 1] = {
 #ifdef STK_KERNELS_X86
     { "avx512", stk_convert_runs_on_avx512, stk_draw_words_avx2, stk_crop_choose_avx512,
-      stk_resize_lines_avx2, stk_resize_column_avx2, stk_colour_avx2, stk_gray_avx2,
-      stk_blur_avx2 },
+      stk_resize_lines_avx2, stk_resize_column_avx2, stk_color_avx2, stk_gray_avx2, stk_blur_avx2 },
     { "avx2", stk_convert_runs_on_avx2, stk_draw_words_avx2, stk_crop_choose_avx2,
-      stk_resize_lines_avx2, stk_resize_column_avx2, stk_colour_avx2, stk_gray_avx2,
-      stk_blur_avx2 },
+      stk_resize_lines_avx2, stk_resize_column_avx2, stk_color_avx2, stk_gray_avx2, stk_blur_avx2 },
 #endif
 #ifdef STK_KERNELS_NEON
     { "neon", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_neon,
-      stk_resize_lines_neon, stk_resize_column_neon, stk_colour_baseline, stk_gray_baseline,
+      stk_resize_lines_neon, stk_resize_column_neon, stk_color_baseline, stk_gray_baseline,
       stk_blur_neon },
 #endif
     { "baseline", stk_convert_runs_anywhere, stk_draw_words_baseline, stk_crop_choose_baseline,
-      stk_resize_lines_baseline, stk_resize_column_baseline, stk_colour_baseline, stk_gray_baseline,
+      stk_resize_lines_baseline, stk_resize_column_baseline, stk_color_baseline, stk_gray_baseline,
       stk_blur_baseline },
     { .name = NULL },
 };
@@ -49,7 +47,7 @@ void stk_transform_plan_choose(struct stk_transform_plan *plan,
     plan->crop = variant->choose_crop(plan->convert, plan->channels);
     plan->resize_lines = variant->resize_lines;
     plan->resize_column = variant->resize_column;
-    plan->colour = variant->colour;
+    plan->color = variant->color;
     plan->gray = variant->gray;
     plan->blur = variant->blur;
 }

@@ -1,7 +1,7 @@
 /* reference.c - the transforms by their definition: the tests' reference.
  *
- * It works on whole images, one step and one pixel at a time, and shares only the draws and the weights of
- * taps with the fast code.
+ * It works on whole images, one step and one pixel at a time, and shares only the draws and the
+ * weights of taps with the fast code.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@ static uint8_t rounded(int64_t sum)
     return (uint8_t)(value > 255 ? 255 : value);
 }
 
-/* Where a rectangle's side lies in an image that may be scaled: pixels from `first` on, in which it begins at `offset`. */
+/* Where a rectangle's side lies in an image that may be scaled: pixels from `first` on, in which it
+ * begins at `offset`. */
 struct side {
     uint32_t first, pixels;
     double offset, size;
@@ -124,7 +125,7 @@ static const uint8_t *seen(const struct stk_transform_plan *plan, const struct s
     return at(grid, (size_t)grid_y, (size_t)grid_x);
 }
 
-/* ---- rotation, colours, blur ---------------------------------------------------- */
+/* ---- rotation, colors, blur ---------------------------------------------------- */
 
 static void crop_and_flip(const struct stk_transform_plan *plan, const struct stk_frame *frame,
                           const struct image *grid, struct image *to)
@@ -153,29 +154,29 @@ static float average_gray(const struct image *image)
     uint64_t sum = 0;
     for (size_t i = 0; i < pixels; i++) {
         const uint8_t *pixel = image->pixels + i * image->channels;
-        sum += image->channels < 3 ? pixel[0]
-                                   : (uint32_t)stk_colour_gray(pixel[0], pixel[1], pixel[2]);
+        sum +=
+            image->channels < 3 ? pixel[0] : (uint32_t)stk_color_gray(pixel[0], pixel[1], pixel[2]);
     }
-    return stk_colour_mean(sum, pixels);
+    return stk_color_mean(sum, pixels);
 }
 
 /* One step on the entire image after the other. */
-static void colour(const struct stk_retouching *retouching, const struct stk_retouch *retouch,
-                   struct image *image)
+static void color(const struct stk_retouching *retouching, const struct stk_retouch *retouch,
+                  struct image *image)
 {
     const size_t pixels = (size_t)image->height * image->width;
-    const uint32_t colours = image->channels < 3 ? 1 : 3;
-    for (uint32_t i = 0; i < STK_COLOUR_STEPS; i++) {
+    const uint32_t colors = image->channels < 3 ? 1 : 3;
+    for (uint32_t i = 0; i < STK_COLOR_STEPS; i++) {
         const uint32_t step = retouch->order[i];
         const float mean = average_gray(image);
-        for (size_t k = 0; k < pixels && (retouching->colours >> step & 1) != 0; k++) {
+        for (size_t k = 0; k < pixels && (retouching->colors >> step & 1) != 0; k++) {
             uint8_t *pixel = image->pixels + k * image->channels;
             float value[3] = { 0 };
-            for (uint32_t channel = 0; channel < colours; channel++)
+            for (uint32_t channel = 0; channel < colors; channel++)
                 value[channel] = pixel[channel];
-            stk_colour_apply(step, retouch->amount[step], mean, colours == 1, &value[0], &value[1],
-                             &value[2]);
-            for (uint32_t channel = 0; channel < colours; channel++)
+            stk_color_apply(step, retouch->amount[step], mean, colors == 1, &value[0], &value[1],
+                            &value[2]);
+            for (uint32_t channel = 0; channel < colors; channel++)
                 pixel[channel] = (uint8_t)value[channel];
         }
     }
@@ -231,7 +232,7 @@ static bool retouch_grid(const struct stk_transform_plan *plan, uint64_t epoch, 
     uncut.cut_bottom = 0;
     crop_and_flip(plan, &uncut, grid, &one);
     turn(plan, &retouch, &one, &two); /* by 0 degrees: a copy */
-    colour(retouching, &retouch, &two);
+    color(retouching, &retouch, &two);
     free(grid->pixels);
     *grid = retouch.reach > 0 ? one : two;
     if (retouch.reach > 0)

@@ -6,7 +6,8 @@
 
 #include "kernels/transform/resize.h"
 
-/* The smallest scale at which no side of the rectangle has fewer pixels than the grid; 8 unless it may be scaled. */
+/* The smallest scale at which no side of the rectangle has fewer pixels than the grid; 8 unless it
+ * may be scaled. */
 static uint32_t scale_for(const struct stk_transform_plan *plan, const struct stk_frame *frame)
 {
     if (plan->framing.scales == 0)
@@ -17,7 +18,8 @@ static uint32_t scale_for(const struct stk_transform_plan *plan, const struct st
     return most < 8 ? (uint32_t)most : 8;
 }
 
-/* Pixels of one axis, of the image's own size, that are needed at any scale from eighths / 8 on: the codec chooses one. */
+/* Pixels of one axis, of the image's own size, that are needed at any scale from eighths / 8 on:
+ * the codec chooses one. */
 static struct stk_pixel_range needs(uint32_t at, uint32_t size, uint32_t eighths, uint32_t out,
                                     uint32_t from, uint32_t count)
 {

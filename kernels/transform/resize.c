@@ -131,8 +131,8 @@ static struct line line_of(const struct stk_stretch *stretch)
     return line;
 }
 
-/* The taps of a pixel are rounded up to whole groups. If these would reach beyond the line, they begin earlier, with
- * taps of weight 0. */
+/* The taps of a pixel are rounded up to whole groups. If these would reach beyond the line, they
+ * begin earlier, with taps of weight 0. */
 static uint32_t first_read(const struct line *line, const struct stk_taps *taps)
 {
     const uint32_t width = line->groups * STK_TAPS_PER_GROUP;

@@ -47,8 +47,8 @@ struct stk_pixel_range {
     uint32_t from, to;
 };
 
-/* The pixels of a line, in the image at eighths / 8, that `count` pixels from `from` on need, if the rectangle's `size`
- * pixels from `at` on, of the image's own size, become `out`. */
+/* The pixels of a line, in the image at eighths / 8, that `count` pixels from `from` on need, if
+ * the rectangle's `size` pixels from `at` on, of the image's own size, become `out`. */
 struct stk_pixel_range stk_resizer_needs(uint32_t at, uint32_t size, uint32_t eighths, uint32_t out,
                                          uint32_t from, uint32_t count);
 
@@ -58,7 +58,8 @@ size_t stk_resizer_bytes(const struct stk_transform_plan *plan);
 void stk_resizer_init(struct stk_resizer *resizer, const struct stk_transform_plan *plan,
                       uint8_t *memory);
 
-/* The image must hold what stk_resizer_needs. Writes the window's pixels to out, line after line, and up to STK_IMAGE_SLACK_BYTES more. */
+/* The image must hold what stk_resizer_needs. Writes the window's pixels to out, line after line,
+ * and up to STK_IMAGE_SLACK_BYTES more. */
 void stk_resizer_run(struct stk_resizer *resizer, const struct stk_transform_plan *plan,
                      const struct stk_image *image, const struct stk_frame *frame,
                      const struct stk_window *window, uint8_t *out);

@@ -82,8 +82,8 @@ static ALWAYS_INLINE void store_two(uint8_t *const out[2], size_t at, __m256i by
     _mm_storeu_si128((__m128i_u *)(out[1] + at), _mm256_extracti128_si256(bytes, 1));
 }
 
-/* Stores four pixels at once, in 16 bytes of which 4 x channels count: the next four overwrite the rest, or it
- * lies in the slack. */
+/* Stores four pixels at once, in 16 bytes of which 4 x channels count: the next four overwrite the
+ * rest, or it lies in the slack. */
 static ALWAYS_INLINE void lines_of(const struct stk_axis *axis, const uint32_t channels,
                                    const uint8_t *const in[2], uint8_t *const out[2])
 {

@@ -1,4 +1,5 @@
-/* resize_neon.c - resampling for 64-bit ARM: a table look-up widens four elements to 32 bits, and a multiply-add takes them.
+/* resize_neon.c - resampling for 64-bit ARM: a table look-up widens four elements to 32 bits, and a
+ * multiply-add takes them.
  *
  *   16 bytes of the line    r g b r g b r g b r g b . . . .         four taps of three channels
  *                           └─┬─┘ └─┬─┘
@@ -86,8 +87,8 @@ static ALWAYS_INLINE void sum_pixel(const struct stk_axis *axis, uint32_t i, uin
     *second = b;
 }
 
-/* Stores four pixels at once, in 16 bytes of which 4 x channels count: the next four overwrite the rest, or it
- * lies in the slack. */
+/* Stores four pixels at once, in 16 bytes of which 4 x channels count: the next four overwrite the
+ * rest, or it lies in the slack. */
 static ALWAYS_INLINE void lines_of(const struct stk_axis *axis, const uint32_t channels,
                                    const uint8_t *const in[2], uint8_t *const out[2])
 {

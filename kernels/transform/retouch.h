@@ -1,14 +1,16 @@
-/* retouch.h - what is done to an image after crop and flip: rotation, colours, blur; the arithmetic of one pixel.
+/* retouch.h - what is done to an image after crop and flip: rotation, colors, blur; the arithmetic
+ * of one pixel.
  *
- *   cropped, flipped bytes ─▶ rotated ─▶ four colour steps, in an order drawn for the image ─▶ blurred ─▶ cutout, converted
+ *   cropped, flipped bytes ─▶ rotated ─▶ four color steps, in an order drawn for the image ─▶ blurred ─▶ cutout, converted
  *
- * Compiled as C and by nvcc, with equal bits: integers, and floats that are only added, multiplied, divided and
- * compared, without contraction. Draws are blocks 0 and 1 of the stream that stoker_rng has for the purpose
- * STK_RNG_RETOUCH (loader/base/rng.h): block 0 the order, brightness, contrast and saturation, block 1 the hue, the
- * angle and the deviation of the blur.
+ * Compiled as C and by nvcc, with equal bits: integers, and floats that are only added, multiplied,
+ * divided and compared, without contraction. Draws are blocks 0 and 1 of the stream that stoker_rng
+ * has for the purpose STK_RNG_RETOUCH (loader/base/rng.h): block 0 the order, brightness, contrast
+ * and saturation, block 1 the hue, the angle and the deviation of the blur.
  *
- * Colours: the operations of torchvision's ColorJitter on uint8 tensors, in their order and in float32, cut to whole
- * levels after each. Blur: torchvision's GaussianBlur, with weights of 14 bits, along the lines and then across them.
+ * Colors: the operations of torchvision's ColorJitter on uint8 tensors, in their order and in
+ * float32, cut to whole levels after each. Blur: torchvision's GaussianBlur, with weights of 14
+ * bits, along the lines and then across them.
  */
 #ifndef STK_KERNELS_TRANSFORM_RETOUCH_H
 #define STK_KERNELS_TRANSFORM_RETOUCH_H
@@ -18,16 +20,16 @@
 
 #include "loader/base/rng.h"
 
-enum stk_colour_step {
-    STK_COLOUR_BRIGHTNESS,
-    STK_COLOUR_CONTRAST,
-    STK_COLOUR_SATURATION,
-    STK_COLOUR_HUE,
-    STK_COLOUR_STEPS
+enum stk_color_step {
+    STK_COLOR_BRIGHTNESS,
+    STK_COLOR_CONTRAST,
+    STK_COLOR_SATURATION,
+    STK_COLOR_HUE,
+    STK_COLOR_STEPS
 };
 
 enum {
-    STK_BLUR_WEIGHTS = 32, /* the centre and one side of the largest kernel */
+    STK_BLUR_WEIGHTS = 32, /* the center and one side of the largest kernel */
     STK_BLUR_BITS = 14,    /* all weights of a kernel add up to 2^14 */
     STK_BLUR_KEPT = 7,     /* bits behind the point between the two axes */
     STK_ROTATE_BITS = 10   /* bits behind the point of a source's position */
@@ -36,8 +38,8 @@ enum {
 /* The checked options. Plain data, a part of stk_framing. */
 struct stk_retouching {
     uint64_t key;
-    float least[STK_COLOUR_STEPS], most[STK_COLOUR_STEPS]; /* factors; hue: shifts */
-    uint32_t colours;                                      /* bit k: step k is applied */
+    float least[STK_COLOR_STEPS], most[STK_COLOR_STEPS]; /* factors; hue: shifts */
+    uint32_t colors;                                     /* bit k: step k is applied */
     uint32_t rotates;
     double angle_min, angle_max; /* degrees */
     uint32_t blur;               /* side of the kernel; 0 = none */
@@ -46,16 +48,16 @@ struct stk_retouching {
 
 /* Drawn for one image. */
 struct stk_retouch {
-    uint8_t order[STK_COLOUR_STEPS]; /* all four steps; those that are not set are skipped */
-    float amount[STK_COLOUR_STEPS];  /* [step]: its factor or shift */
-    int64_t cosine, sine;            /* the angle's, in steps of 2^-32 */
-    uint32_t reach;                  /* weights besides the centre, on each side */
+    uint8_t order[STK_COLOR_STEPS]; /* all four steps; those that are not set are skipped */
+    float amount[STK_COLOR_STEPS];  /* [step]: its factor or shift */
+    int64_t cosine, sine;           /* the angle's, in steps of 2^-32 */
+    uint32_t reach;                 /* weights besides the center, on each side */
     int32_t weights[STK_BLUR_WEIGHTS];
 };
 
 STK_RNG int stk_retouching_any(const struct stk_retouching *retouching)
 {
-    return retouching->colours != 0 || retouching->rotates != 0 || retouching->blur != 0;
+    return retouching->colors != 0 || retouching->rotates != 0 || retouching->blur != 0;
 }
 
 /* ---- draws ---------------------------------------------------------------------- */
@@ -67,13 +69,13 @@ STK_RNG double stk_retouch_between(uint32_t word, double low, double high)
 }
 
 /* One of the 24 orders of the four steps, from a word. */
-STK_RNG void stk_retouch_order(uint32_t word, uint8_t order[STK_COLOUR_STEPS])
+STK_RNG void stk_retouch_order(uint32_t word, uint8_t order[STK_COLOR_STEPS])
 {
     uint32_t number = (uint32_t)(((uint64_t)word * 24) >> 32);
     uint32_t left = 0x3210; /* the steps that are left, four bits each */
-    for (uint32_t count = STK_COLOUR_STEPS; count > 0; count--) {
+    for (uint32_t count = STK_COLOR_STEPS; count > 0; count--) {
         const uint32_t shift = number % count * 4;
-        order[STK_COLOUR_STEPS - count] = (uint8_t)(left >> shift & 15);
+        order[STK_COLOR_STEPS - count] = (uint8_t)(left >> shift & 15);
         left = (left & ((1U << shift) - 1)) | (left >> (shift + 4) << shift);
         number /= count;
     }
@@ -124,7 +126,7 @@ STK_RNG double stk_retouch_exp(double x)
     return sum;
 }
 
-/* The kernel's weights. Rounding goes to the centre, so that they add up to 2^14. */
+/* The kernel's weights. Rounding goes to the center, so that they add up to 2^14. */
 STK_RNG void stk_retouch_kernel(uint32_t side, double sigma, struct stk_retouch *retouch)
 {
     const uint32_t reach = side / 2;
@@ -151,9 +153,9 @@ STK_RNG void stk_retouch_draw(const struct stk_retouching *retouching, uint64_t 
     const struct stk_random first = stk_philox(retouching->key, epoch, sample);
     const struct stk_random second = stk_philox(retouching->key + 1, epoch, sample);
     stk_retouch_order(first.word[0], retouch->order);
-    for (uint32_t step = 0; step < STK_COLOUR_STEPS; step++)
+    for (uint32_t step = 0; step < STK_COLOR_STEPS; step++)
         retouch->amount[step] = (float)stk_retouch_between(
-            step < STK_COLOUR_HUE ? first.word[1 + step] : second.word[0],
+            step < STK_COLOR_HUE ? first.word[1 + step] : second.word[0],
             (double)retouching->least[step], (double)retouching->most[step]);
     retouch->cosine = INT64_C(1) << 32;
     retouch->sine = 0;
@@ -179,49 +181,49 @@ STK_RNG double stk_retouch_angle(const struct stk_retouching *retouching, uint64
                                retouching->angle_min, retouching->angle_max);
 }
 
-/* ---- colours: channels are floats with whole values 0..255 ----------------------- */
+/* ---- colors: channels are floats with whole values 0..255 ----------------------- */
 
-STK_RNG float stk_colour_cut(float value)
+STK_RNG float stk_color_cut(float value)
 {
     const float above = value < 0.0F ? 0.0F : value;
     const float inside = above > 255.0F ? 255.0F : above;
     return (float)(int32_t)inside;
 }
 
-STK_RNG float stk_colour_gray(float red, float green, float blue)
+STK_RNG float stk_color_gray(float red, float green, float blue)
 {
     return (float)(int32_t)((0.2989F * red + 0.587F * green) + 0.114F * blue);
 }
 
 /* factor x value + (1 - factor) x other; shift is the second product. */
-STK_RNG float stk_colour_blend(float value, float factor, float shift)
+STK_RNG float stk_color_blend(float value, float factor, float shift)
 {
-    return stk_colour_cut(factor * value + shift);
+    return stk_color_cut(factor * value + shift);
 }
 
-STK_RNG float stk_colour_larger(float a, float b)
+STK_RNG float stk_color_larger(float a, float b)
 {
     return a > b ? a : b;
 }
 
-STK_RNG float stk_colour_smaller(float a, float b)
+STK_RNG float stk_color_smaller(float a, float b)
 {
     return a < b ? a : b;
 }
 
-STK_RNG float stk_colour_unit(float x)
+STK_RNG float stk_color_unit(float x)
 {
     const float above = x < 0.0F ? 0.0F : x;
     return above > 1.0F ? 1.0F : above;
 }
 
-/* Shifts the hue: to HSV and back, in units of 1/255. The selections have no branches, so that loops over pixels
- * become vectors. */
-STK_RNG void stk_colour_hue(float *red, float *green, float *blue, float shift)
+/* Shifts the hue: to HSV and back, in units of 1/255. The selections have no branches, so that
+ * loops over pixels become vectors. */
+STK_RNG void stk_color_hue(float *red, float *green, float *blue, float shift)
 {
     const float r = *red / 255.0F, g = *green / 255.0F, b = *blue / 255.0F;
-    const float most = stk_colour_larger(stk_colour_larger(r, g), b);
-    const float least = stk_colour_smaller(stk_colour_smaller(r, g), b);
+    const float most = stk_color_larger(stk_color_larger(r, g), b);
+    const float least = stk_color_smaller(stk_color_smaller(r, g), b);
     const float range = most - least;
     const float s = range / (range == 0.0F ? 1.0F : most);
     const float divisor = range == 0.0F ? 1.0F : range;
@@ -234,9 +236,9 @@ STK_RNG void stk_colour_hue(float *red, float *green, float *blue, float shift)
     const float h = (part < 0.0F ? part + 1.0F : part) * 6.0F;
     const float whole = (float)(int32_t)h;
     const float f = h - whole;
-    const float p = stk_colour_unit(most * (1.0F - s));
-    const float q = stk_colour_unit(most * (1.0F - s * f));
-    const float t = stk_colour_unit(most * (1.0F - s * (1.0F - f)));
+    const float p = stk_color_unit(most * (1.0F - s));
+    const float q = stk_color_unit(most * (1.0F - s * f));
+    const float t = stk_color_unit(most * (1.0F - s * (1.0F - f)));
     const float i = whole == 6.0F ? 0.0F : whole;
     const float out_r = i == 0.0F   ? most
                         : i == 1.0F ? q
@@ -256,31 +258,32 @@ STK_RNG void stk_colour_hue(float *red, float *green, float *blue, float shift)
     *blue = (float)(int32_t)(out_b * 255.999F);
 }
 
-/* Applies one step to a pixel. mean: average gray of the image, for the contrast. gray: the image has one
- * colour channel, which is in red. */
-STK_RNG void stk_colour_apply(uint32_t step, float amount, float mean, int gray, float *red,
-                              float *green, float *blue)
+/* Applies one step to a pixel. mean: average gray of the image, for the contrast. gray: the image
+ * has one color channel, which is in red. */
+STK_RNG void stk_color_apply(uint32_t step, float amount, float mean, int gray, float *red,
+                             float *green, float *blue)
 {
     const float rest = 1.0F - amount;
-    if (step == STK_COLOUR_HUE) {
+    if (step == STK_COLOR_HUE) {
         if (!gray)
-            stk_colour_hue(red, green, blue, amount);
+            stk_color_hue(red, green, blue, amount);
         return;
     }
-    if (step == STK_COLOUR_SATURATION && gray)
+    if (step == STK_COLOR_SATURATION && gray)
         return;
-    const float shift = step == STK_COLOUR_BRIGHTNESS ? 0.0F
-                        : step == STK_COLOUR_CONTRAST ? rest * mean
-                                                      : rest * stk_colour_gray(*red, *green, *blue);
-    *red = stk_colour_blend(*red, amount, shift);
-    *green = stk_colour_blend(*green, amount, shift);
-    *blue = stk_colour_blend(*blue, amount, shift);
+    const float shift = step == STK_COLOR_BRIGHTNESS ? 0.0F
+                        : step == STK_COLOR_CONTRAST ? rest * mean
+                                                     : rest * stk_color_gray(*red, *green, *blue);
+    *red = stk_color_blend(*red, amount, shift);
+    *green = stk_color_blend(*green, amount, shift);
+    *blue = stk_color_blend(*blue, amount, shift);
 }
 
-/* Returns the average gray from the sum over all pixels, rounded to the nearest float: (float)((double)sum / pixels) for
- * up to 2^28 pixels, whose quotients are never so near the middle of two floats that rounding twice would matter. In
- * integers, for GPUs that have little double precision. */
-STK_RNG float stk_colour_mean(uint64_t sum, uint64_t pixels)
+/* Returns the average gray from the sum over all pixels, rounded to the nearest float:
+ * (float)((double)sum / pixels) for up to 2^28 pixels, whose quotients are never so near the middle
+ * of two floats that rounding twice would matter. In integers, for GPUs that have little double
+ * precision. */
+STK_RNG float stk_color_mean(uint64_t sum, uint64_t pixels)
 {
     if (sum == 0 || pixels == 0)
         return 0.0F;
@@ -294,7 +297,8 @@ STK_RNG float stk_colour_mean(uint64_t sum, uint64_t pixels)
 
 /* ---- rotation -------------------------------------------------------------------- */
 
-/* Position in the source of the output's pixel (0, 0), and how it moves with y and x, in steps of 2^-33 pixels. */
+/* Position in the source of the output's pixel (0, 0), and how it moves with y and x, in steps of
+ * 2^-33 pixels. */
 struct stk_rotation {
     int64_t y, x, y_by_y, x_by_y, y_by_x, x_by_x;
 };
@@ -303,7 +307,7 @@ STK_RNG struct stk_rotation stk_rotation_of(const struct stk_retouch *retouch, u
                                             uint32_t width)
 {
     const int64_t from_y = 1 - (int64_t)height,
-                  from_x = 1 - (int64_t)width; /* half pixels from the centre */
+                  from_x = 1 - (int64_t)width; /* half pixels from the center */
     struct stk_rotation rotation;
     rotation.x = retouch->cosine * from_x - retouch->sine * from_y +
                  ((int64_t)width - 1) * (INT64_C(1) << 32);
@@ -360,7 +364,8 @@ STK_RNG void stk_rotation_pixel(const uint8_t *from, uint32_t height, uint32_t w
 
 /* ---- blur ------------------------------------------------------------------------ */
 
-/* A coordinate that may lie up to count - 1 beyond the edge, reflected without repeating the edge. */
+/* A coordinate that may lie up to count - 1 beyond the edge, reflected without repeating the
+ * edge. */
 STK_RNG uint32_t stk_blur_reflect(int32_t at, uint32_t count)
 {
     const int32_t last = (int32_t)count - 1;

@@ -164,24 +164,24 @@ static void turn(const struct stk_transform_plan *plan, const struct stk_retouch
     }
 }
 
-/* ---- colours -------------------------------------------------------------------- */
+/* ---- colors -------------------------------------------------------------------- */
 
-static void colour(const struct stk_transform_plan *plan, const struct stk_retouch *retouch,
-                   uint8_t *image)
+static void color(const struct stk_transform_plan *plan, const struct stk_retouch *retouch,
+                  uint8_t *image)
 {
     const size_t pixels = (size_t)plan->framing.out_height * plan->framing.out_width;
-    struct stk_colours colours = { .count = 0 };
-    memcpy(colours.amount, retouch->amount, sizeof(colours.amount));
-    for (uint32_t i = 0; i < STK_COLOUR_STEPS; i++) {
+    struct stk_colors colors = { .count = 0 };
+    memcpy(colors.amount, retouch->amount, sizeof(colors.amount));
+    for (uint32_t i = 0; i < STK_COLOR_STEPS; i++) {
         const uint8_t step = retouch->order[i];
-        if ((plan->framing.retouch.colours >> step & 1) == 0)
+        if ((plan->framing.retouch.colors >> step & 1) == 0)
             continue;
-        if (step == STK_COLOUR_CONTRAST)
-            colours.mean =
-                stk_colour_mean(plan->gray(&colours, image, pixels, plan->channels), pixels);
-        colours.steps[colours.count++] = step;
+        if (step == STK_COLOR_CONTRAST)
+            colors.mean =
+                stk_color_mean(plan->gray(&colors, image, pixels, plan->channels), pixels);
+        colors.steps[colors.count++] = step;
     }
-    plan->colour(&colours, image, pixels, plan->channels);
+    plan->color(&colors, image, pixels, plan->channels);
 }
 
 /* ---- blur ----------------------------------------------------------------------- */
@@ -247,8 +247,8 @@ void stk_retoucher_run(struct stk_retoucher *retoucher, const struct stk_transfo
         turn(plan, &retouch, image, retoucher->turned);
         image = retoucher->turned;
     }
-    if (retouching->colours != 0)
-        colour(plan, &retouch, image);
+    if (retouching->colors != 0)
+        color(plan, &retouch, image);
     if (retouching->blur != 0)
         blur(retoucher, plan, &retouch, image);
     crop->pixels = image;

@@ -1,6 +1,7 @@
-/* retoucher.h - rotates, colours and blurs a cropped image on the CPU (retouch.h has the arithmetic).
+/* retoucher.h - rotates, colors and blurs a cropped image on the CPU (retouch.h has the
+ * arithmetic).
  *
- *   crop ──copied, flipped──▶ bytes ─▶ turned ─▶ coloured in place ─▶ blurred in place ──▶ crop of all of it
+ *   crop ──copied, flipped──▶ bytes ─▶ turned ─▶ colored in place ─▶ blurred in place ──▶ crop of all of it
  *
  *   blur: line of bytes ─▶ padded line ─▶ along ─▶ ring of 2 x reach + 1 lines ─▶ across ─▶ line of bytes
  */

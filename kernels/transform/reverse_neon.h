@@ -1,5 +1,5 @@
-/* reverse_neon.h - reverses sixteen pixels of 1, 3 or 4 bytes. Pixels of 3 are separated into channels on loading, and
- * joined on storing.
+/* reverse_neon.h - reverses sixteen pixels of 1, 3 or 4 bytes. Pixels of 3 are separated into
+ * channels on loading, and joined on storing.
  */
 #ifndef STK_KERNELS_TRANSFORM_REVERSE_NEON_H
 #define STK_KERNELS_TRANSFORM_REVERSE_NEON_H

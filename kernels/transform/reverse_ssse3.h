@@ -2,8 +2,8 @@
  *
  *   3 bytes:  p0 p1 ... p15  in registers a b c   ->   p15 p14 ... p0
  *
- *   Of the first 16 output bytes 15 come from c and one from b, of the last 16 one from b and 15 from a;
- *   the middle ones come from all three. One shuffle per source puts them in order.
+ *   Of the first 16 output bytes 15 come from c and one from b, of the last 16 one from b and 15
+ *   from a; the middle ones come from all three. One shuffle per source puts them in order.
  */
 #ifndef STK_KERNELS_TRANSFORM_REVERSE_SSSE3_H
 #define STK_KERNELS_TRANSFORM_REVERSE_SSSE3_H

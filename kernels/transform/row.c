@@ -88,8 +88,8 @@ void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
     plan->crop(plan, &crop, out);
 }
 
-/* Prefetches the ends of several later rows: each may need a page walk, and the CPU runs several at once. A row's
- * other lines are prefetched while an earlier row is made. */
+/* Prefetches the ends of several later rows: each may need a page walk, and the CPU runs several at
+ * once. A row's other lines are prefetched while an earlier row is made. */
 static void touch_rows(const void *const *images, uint32_t count, size_t bytes)
 {
     for (uint32_t k = 0; k < count; k++) {
@@ -104,8 +104,8 @@ static uint32_t at_most(uint32_t value, uint32_t most)
     return value < most ? value : most;
 }
 
-/* Makes rows without resampling. A digit is so little work that everything common to the rows is computed once and
- * the frame stays in registers. */
+/* Makes rows without resampling. A digit is so little work that everything common to the rows is
+ * computed once and the frame stays in registers. */
 __attribute__((flatten)) static void crop_rows(const struct stk_transform_plan *plan,
                                                const void *const *images, uint32_t height,
                                                uint32_t width, uint32_t count, uint32_t ahead,

@@ -8,7 +8,8 @@ enum {
     ZEROS_ABOVE = -0x100, /* the low byte of a 32-bit number; vpshufb turns each 0xff into 0 */
 };
 
-/* The conversion that all shuffles of a plan share; factor, bias and fill have an entry per channel. */
+/* The conversion that all shuffles of a plan share; factor, bias and fill have an entry per
+ * channel. */
 struct conversion {
     uint32_t channels;
     bool planes;
@@ -30,8 +31,8 @@ static bool is_read(const struct conversion *conversion, int32_t byte)
     return byte >= 0 && byte < (int32_t)(STK_BLOCK_PIXELS * conversion->channels);
 }
 
-/* Returns the window of some elements; it stays in the pixels that are read. In planes all channels use the first
- * one's. */
+/* Returns the window of some elements; it stays in the pixels that are read. In planes all channels
+ * use the first one's. */
 static int32_t window_of(const struct conversion *conversion, const int32_t *bytes, uint32_t count,
                          uint32_t channel)
 {

@@ -7,9 +7,10 @@
  *   overhang 3, low side        . . . 0 1 2 3 4│5 6 7 8 ...     flipped: 4 3 2 1 0 . . .
  *                                     └── read from here on: eight pixels that the image has
  *
- * The block at a line's start or end may overhang the image. A vector reads two windows, one for its first and one
- * for its last four elements, both in the eight pixels that are read. An element outside the image is 0 and its
- * bias is what fill becomes: 0 times a factor adds nothing, and no bias is -0.
+ * The block at a line's start or end may overhang the image. A vector reads two windows, one for
+ * its first and one for its last four elements, both in the eight pixels that are read. An element
+ * outside the image is 0 and its bias is what fill becomes: 0 times a factor adds nothing, and no
+ * bias is -0.
  *
  * The plan holds them for each overhang; which of them is used differs from row to row.
  */
@@ -39,7 +40,8 @@ struct stk_shuffle {
 /* [flipped][enum stk_side][overhang in pixels; 8: all fill][number of the vector] */
 typedef struct stk_shuffle stk_shuffles[2][2][STK_BLOCK_PIXELS + 1][STOKER_TRANSFORM_CHANNELS_MAX];
 
-/* channels: 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. factor, bias and fill: one per channel. */
+/* channels: 1..STOKER_TRANSFORM_CHANNELS_MAX. planes: NCHW. factor, bias and fill: one per
+ * channel. */
 void stk_shuffles_init(stk_shuffles shuffles, uint32_t channels, bool planes, const float *factor,
                        const float *bias, const uint8_t *fill);
 

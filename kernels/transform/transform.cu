@@ -1,9 +1,10 @@
 /* transform.cu - the transforms on a GPU (launch_body.h): a block makes some pixels of one sample.
  *
- *   grid.x  pixels (or coordinates) of a sample     grid.y  samples, in steps if there are more; crops: see there
+ *   grid.x  pixels (or coordinates) of a sample grid.y samples, in steps if there are more; crops:
+ *           see there
  *
- * The first thread of a block draws the sample's frame for all of them. -fmad=false: only fmaf() fuses a
- * multiplication and an addition.
+ * The first thread of a block draws the sample's frame for all of them. -fmad=false: only fmaf()
+ * fuses a multiplication and an addition.
  */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -35,7 +36,8 @@ static __device__ inline uint32_t stk_float_bits(float value)
     return __float_as_uint(value);
 }
 
-/* Stores the first `bytes` of the words: 1, 2, 4, 8 or 16, a constant; `at` is aligned to as many. */
+/* Stores the first `bytes` of the words: 1, 2, 4, 8 or 16, a constant; `at` is aligned to as
+ * many. */
 static __device__ __forceinline__ void stk_store_chunk(uint8_t *at, const uint32_t *words,
                                                        const uint32_t bytes)
 {
@@ -51,8 +53,8 @@ static __device__ __forceinline__ void stk_store_chunk(uint8_t *at, const uint32
         *at = (uint8_t)words[0];
 }
 
+#include "kernels/transform/launch_blend_body.h"
 #include "kernels/transform/launch_crop_body.h"
-#include "kernels/transform/launch_mix_body.h"
 
 /* Runs BODY for each sample k of the batch and each i below `elements`, with the frame of sample k.
  * A parameter of the macro must not be called `count`: it would replace the member of that name. */
@@ -114,9 +116,9 @@ extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
  *
  *   grid.x  groups of samples     grid.y  packs of a sample, in steps if there are more
  *
- * A block makes some packs of one sample, or of each of 2, 4 or 8 samples that have few. The first thread of each
- * sample draws its view. No loop is around the drawing: nvcc would have every thread compute what does not change in
- * it.
+ * A block makes some packs of one sample, or of each of 2, 4 or 8 samples that have few. The first
+ * thread of each sample draws its view, outside of any loop: nvcc would have every thread compute
+ * what is constant in it.
  */
 
 enum { CROP_CHANNELS_SWAPPED = 3, THREADS_SHIFT = 8 };
@@ -144,9 +146,10 @@ static __device__ __forceinline__ void stk_load_chunk(const uint32_t *at, uint32
     }
 }
 
-/* Makes the pack that begins at `pixel`. A pack that is one chunk, or one a plane, is stored. The three chunks of a
- * pack of three channels go to `swapped`, from where the threads of a warp store adjacent ones: 12 of them one after
- * the other fill whole sectors of memory, where their own ones would lie three chunks apart. */
+/* Makes the pack that begins at `pixel`. A pack that is one chunk, or one a plane, is stored. The
+ * three chunks of a pack of three channels go to `swapped`, from where the threads of a warp store
+ * adjacent ones: 12 of them one after the other fill whole sectors of memory, where their own ones
+ * would lie three chunks apart. */
 template <int type, int planes, uint32_t channels, uint32_t pack>
 static __device__ __forceinline__ void stk_crop_one(const struct stk_crop_launch &launch,
                                                     const struct stk_crop_view &view, uint32_t k,
@@ -281,7 +284,7 @@ DEFINE_CROP(stk_crop_bf16_nchw, STK_STORE_BF16, 1)
 DEFINE_CROP(stk_crop_u8_nhwc, STK_STORE_U8, 0)
 DEFINE_CROP(stk_crop_u8_nchw, STK_STORE_U8, 1)
 
-/* ---- rotation, colours, blur ---------------------------------------------------- */
+/* ---- rotation, colors, blur ---------------------------------------------------- */
 
 /* Runs BODY for each sample k of the batch and each pixel i of its output. */
 #define FOR_EACH_PIXEL(batch, BODY)                                                                \
@@ -318,14 +321,14 @@ extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
                 sums[threadIdx.x] += sums[threadIdx.x + half];
         }
         if (threadIdx.x == 0)
-            launch.means[k] = stk_colour_mean(sums[0], stk_retouch_pixels(&launch));
+            launch.means[k] = stk_color_mean(sums[0], stk_retouch_pixels(&launch));
     }
 }
 
 extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)
-    stk_colour(const __grid_constant__ struct stk_retouch_launch launch)
+    stk_color(const __grid_constant__ struct stk_retouch_launch launch)
 {
-    FOR_EACH_PIXEL(launch.batch, stk_colour_thread(&launch, k, i))
+    FOR_EACH_PIXEL(launch.batch, stk_color_thread(&launch, k, i))
 }
 
 extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)

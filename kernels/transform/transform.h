@@ -5,13 +5,13 @@
  *                            └─ as it is ────────────────────────────────────────────┴─▶
  *         ──▶ cropped, flipped, cut out, converted in one pass ──▶ row
  *
- * With rotation, colours or blur (retouch.h) the last line becomes two passes:
+ * With rotation, colors or blur (retouch.h) the last line becomes two passes:
  *
- *         ──▶ cropped, flipped ─▶ bytes ─▶ rotated, coloured, blurred ─▶ cut out, converted ──▶ row
+ *         ──▶ cropped, flipped ─▶ bytes ─▶ rotated, colored, blurred ─▶ cut out, converted ──▶ row
  *
- * Made once: the framing (the checked options), the convert plan of the output's shape (convert.h), and
- * the transform plan on top of them. Running a plan allocates nothing; each thread has its own scratch.
- * The result is defined to the bit: the same on every CPU and on a GPU (launch.h).
+ * Made once: the framing (the checked options), the convert plan of the output's shape (convert.h),
+ * and the transform plan on top of them. Running a plan allocates nothing; each thread has its own
+ * scratch. The result is defined to the bit: the same on every CPU and on a GPU (launch.h).
  */
 #ifndef STK_KERNELS_TRANSFORM_H
 #define STK_KERNELS_TRANSFORM_H
@@ -43,9 +43,9 @@ bool stk_transform_has_ranges(const stoker_transform *transform);
 /* Returns true if images are resized, so that their sizes may differ. */
 bool stk_transform_resizes(const stoker_transform *transform);
 
-/* Checks the options and computes the output's size. height and width are the images'; with any_size
- * images have any size up to STOKER_SOURCE_SIDE_MAX. On STOKER_EINVAL, why names the option and the
- * rule that it breaks. */
+/* Checks the options and computes the output's size. height and width are the images'; with
+ * any_size images have any size up to STOKER_SOURCE_SIDE_MAX. On STOKER_EINVAL, why names the
+ * option and the rule that it breaks. */
 int stk_framing_init(struct stk_framing *framing, const stoker_transform *transform, uint64_t seed,
                      uint32_t height, uint32_t width, bool any_size,
                      char why[STK_TRANSFORM_WHY_BYTES]);
@@ -83,8 +83,8 @@ struct stk_tap_group {
     int16_t high[4], low[4]; /* weight = high x 2048 + low */
 };
 
-/* One axis of a resize: `size` eighths of a pixel, starting at `start`, become `out` pixels, of which
- * [from, from + count) are wanted. */
+/* One axis of a resize: `size` eighths of a pixel, starting at `start`, become `out` pixels, of
+ * which [from, from + count) are wanted. */
 struct stk_stretch {
     int64_t start; /* eighths, in the stored pixels; < 0 if these begin later */
     uint32_t size; /* eighths */
@@ -114,24 +114,24 @@ typedef void stk_resize_column_fn(const struct stk_tap_group *weights, uint32_t 
 typedef void stk_draw_fn(uint64_t key, uint64_t epoch, const uint64_t *samples, uint32_t count,
                          struct stk_random *words);
 
-/* Colour steps in the order in which they are applied; amount: by step. */
-struct stk_colours {
+/* Color steps in the order in which they are applied; amount: by step. */
+struct stk_colors {
     uint32_t count;
-    uint8_t steps[STK_COLOUR_STEPS];
-    float amount[STK_COLOUR_STEPS];
+    uint8_t steps[STK_COLOR_STEPS];
+    float amount[STK_COLOR_STEPS];
     float mean; /* average gray, for the contrast */
 };
 
-/* Applies colour steps to `count` pixels, in place. */
-typedef void stk_colour_fn(const struct stk_colours *colours, uint8_t *pixels, size_t count,
-                           uint32_t channels);
+/* Applies color steps to `count` pixels, in place. */
+typedef void stk_color_fn(const struct stk_colors *colors, uint8_t *pixels, size_t count,
+                          uint32_t channels);
 
 /* Returns the sum of the gray of `count` pixels after the steps. */
-typedef uint64_t stk_gray_fn(const struct stk_colours *colours, const uint8_t *pixels, size_t count,
+typedef uint64_t stk_gray_fn(const struct stk_colors *colors, const uint8_t *pixels, size_t count,
                              uint32_t channels);
 
-/* Sums 2 x reach + 1 lines of `count` elements, weights[0] in the middle: along the lines to out16, or across them to
- * out8; the other is NULL. */
+/* Sums 2 x reach + 1 lines of `count` elements, weights[0] in the middle: along the lines to out16,
+ * or across them to out8; the other is NULL. */
 typedef void stk_blur_fn(const int16_t *const *lines, const int32_t *weights, uint32_t reach,
                          size_t count, int16_t *out16, uint8_t *out8);
 
@@ -143,7 +143,7 @@ struct stk_transform_variant {
     stk_crop_fn *(*choose_crop)(const struct stk_convert_plan *convert, uint32_t channels);
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;
-    stk_colour_fn *colour;
+    stk_color_fn *color;
     stk_gray_fn *gray;
     stk_blur_fn *blur;
 };
@@ -161,7 +161,7 @@ struct stk_transform_plan {
     stk_crop_fn *crop;
     stk_resize_lines_fn *resize_lines;
     stk_resize_column_fn *resize_column;
-    stk_colour_fn *colour;
+    stk_color_fn *color;
     stk_gray_fn *gray;
     stk_blur_fn *blur;
     uint32_t height_max, width_max; /* largest source image */
@@ -174,9 +174,9 @@ struct stk_transform_plan {
     stk_shuffles shuffles;
 };
 
-/* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must outlive the
- * plan. No image may exceed height_max x width_max. Returns STOKER_EINVAL (shapes do not match) or
- * STOKER_ETYPE (not from uint8, or more than 4 channels). Any thread. */
+/* framing and fill are copied; convert, the plan for rows of the output's shape from uint8, must
+ * outlive the plan. No image may exceed height_max x width_max. Returns STOKER_EINVAL (shapes do
+ * not match) or STOKER_ETYPE (not from uint8, or more than 4 channels). Any thread. */
 int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_framing *framing,
                             const uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX],
                             const struct stk_convert_plan *convert, uint32_t channels,
@@ -189,14 +189,14 @@ void stk_transform_plan_choose(struct stk_transform_plan *plan,
 /* Bytes of the scratch of one thread, >= 1. The caller zeroes it and aligns it to 64 bytes. */
 size_t stk_transform_scratch_bytes(const struct stk_transform_plan *plan);
 
-/* Writes a sample of an epoch to out as one row of plan->convert. later: the image of a later row, to be
- * prefetched, or NULL. */
+/* Writes a sample of an epoch to out as one row of plan->convert. later: the image of a later row,
+ * to be prefetched, or NULL. */
 void stk_transform_row(const struct stk_transform_plan *plan, void *scratch,
                        const struct stk_image *image, uint64_t epoch, uint64_t sample,
                        const struct stk_image *later, void *out);
 
-/* Writes `count` consecutive rows of plan->convert to out, from images of one size; samples: their numbers.
- * images[count .. count + ahead) are only prefetched, to warm the next call. */
+/* Writes `count` consecutive rows of plan->convert to out, from images of one size; samples: their
+ * numbers. images[count .. count + ahead) are only prefetched, to warm the next call. */
 void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
                         const void *const *images, uint32_t height, uint32_t width, uint32_t count,
                         uint32_t ahead, uint64_t epoch, const uint64_t *samples, void *out);
@@ -206,8 +206,8 @@ void stk_transform_rows(const struct stk_transform_plan *plan, void *scratch,
 void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
                           const struct stk_image *image, uint8_t *out);
 
-/* Finds the part of an image of height x width that stk_transform_row needs, in pixels of the image, and the
- * smallest scale that will do, for a codec's decode_region(). */
+/* Finds the part of an image of height x width that stk_transform_row needs, in pixels of the
+ * image, and the smallest scale that will do, for a codec's decode_region(). */
 void stk_transform_region(const struct stk_transform_plan *plan, uint32_t height, uint32_t width,
                           uint64_t epoch, uint64_t sample, stoker_region *out);
 
@@ -215,8 +215,8 @@ void stk_transform_region(const struct stk_transform_plan *plan, uint32_t height
 void stk_transform_resize_region(const struct stk_transform_plan *plan, uint32_t height,
                                  uint32_t width, stoker_region *out);
 
-/* Does what stk_transform_row does by its definition, one pixel at a time: the tests' reference. Allocates;
- * returns false if memory runs out. */
+/* Does what stk_transform_row does by its definition, one pixel at a time: the tests' reference.
+ * Allocates; returns false if memory runs out. */
 bool stk_transform_row_reference(const struct stk_transform_plan *plan,
                                  const struct stk_image *image, uint64_t epoch, uint64_t sample,
                                  void *out);

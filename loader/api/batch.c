@@ -17,8 +17,8 @@ static void send_more(stoker_loader *loader)
         (void)stk_deliver_send_ahead(loader);
 }
 
-/* The batch has no user any more. Returns false if it was released before, through a copy of it: then nothing
- * happens. */
+/* The batch has no user any more. Returns false if it was released before, through a copy of it:
+ * then nothing happens. */
 static bool give_back_slot(stoker_loader *loader, struct stk_lease *lease, uint64_t turn)
 {
     if (stk_lease_turn(lease) != turn)
@@ -29,7 +29,8 @@ static bool give_back_slot(stoker_loader *loader, struct stk_lease *lease, uint6
     return true;
 }
 
-/* A stream that cannot be used is an error of one call, whose message options.on_log hears. Any thread. Returns rc. */
+/* A stream that cannot be used is an error of one call, whose message options.on_log hears. Any
+ * thread. Returns rc. */
 static int blame_stream(stoker_loader *loader, int rc, const char *why)
 {
     if (rc == STOKER_EINVAL)

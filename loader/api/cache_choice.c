@@ -79,8 +79,8 @@ static bool wants_sharing(const stoker_loader *loader)
     return asked == STOKER_SWITCH_ON || (asked == STOKER_SWITCH_AUTO && stk_local_ranks() > 1);
 }
 
-/* Returns true if the cache would take more memory than the files that its rows are copied from, since rows overlap or
- * repeat. Unknown sizes count as large enough. */
+/* Returns true if the cache would take more memory than the files that its rows are copied from,
+ * since rows overlap or repeat. Unknown sizes count as large enough. */
 static bool exceeds_files(const stoker_dataset *dataset)
 {
     uint64_t row_bytes = 0;
@@ -152,7 +152,8 @@ static uint64_t budget_of(const stoker_loader *loader, uint32_t ranks)
 
 /* ---- a cache of several loaders ---- */
 
-/* Find the shared cache of this kind, or make it unless join_only. Returns NULL, or why there is none. */
+/* Find the shared cache of this kind, or make it unless join_only. Returns NULL, or why there is
+ * none. */
 static const char *share(stoker_loader *loader, const struct stk_identity *identity,
                          stoker_cache kind, uint64_t budget, bool join_only)
 {
@@ -174,7 +175,8 @@ static const char *share(stoker_loader *loader, const struct stk_identity *ident
                : strerrordesc_np(-cache->share_error);
 }
 
-/* One that exists is taken as it is: what memory is left now says nothing, since that cache has taken some of it. */
+/* One that exists is taken as it is: what memory is left now says nothing, since that cache has
+ * taken some of it. */
 static bool finds(stoker_loader *loader, const struct stk_identity *identity)
 {
     const struct stk_pipeline_facts *facts = &loader->facts;
@@ -248,8 +250,9 @@ void stk_cache_choice_name(const stoker_loader *loader, stoker_cache kind,
     stk_cache_key(loader, &same_dataset, &cache, key);
 }
 
-/* Returns true if a cache of this loader would have that one's rows, as many of them, and be shared or not as it is. With
- * cache_bytes AUTO its size does not count: what memory is left now says nothing, since that cache has taken some of it. */
+/* Returns true if a cache of this loader would have that one's rows, as many of them, and be shared
+ * or not as it is. With cache_bytes AUTO its size does not count: what memory is left now says
+ * nothing, since that cache has taken some of it. */
 static bool would_make(const stoker_loader *loader, const struct stk_kept_cache *kept)
 {
     const stoker_loader_options *options = &loader->options;

@@ -8,7 +8,8 @@
 
 #include "loader/base/environment.h"
 
-/* Variables in which launchers name a job. Two jobs with the same data do not share: each has a budget of its own. */
+/* Variables in which launchers name a job. Two jobs with the same data do not share: each has a
+ * budget of its own. */
 static void add_job(struct stk_identity *identity)
 {
     static const char *const names[] = { "TORCHELASTIC_RUN_ID", "MASTER_ADDR",  "MASTER_PORT",
@@ -17,7 +18,8 @@ static void add_job(struct stk_identity *identity)
         stk_identity_add_text(identity, stk_environment(names[i]));
 }
 
-/* Members of a cache look each other up in /proc, by numbers that mean the same only in one PID namespace. */
+/* Members of a cache look each other up in /proc, by numbers that mean the same only in one PID
+ * namespace. */
 static bool add_namespace(struct stk_identity *identity)
 {
     struct stat status;

@@ -6,8 +6,8 @@
 #include "loader/cache/cache.h"
 #include "loader/dataset/identity.h"
 
-/* Add up what decides the bytes of the samples, and the job. Looks at every sample once. Returns NULL, or why the cache
- * cannot be shared, in words. */
+/* Add up what decides the bytes of the samples, and the job. Looks at every sample once. Returns
+ * NULL, or why the cache cannot be shared, in words. */
 const char *stk_cache_key_of_samples(const stoker_loader *loader, struct stk_identity *out);
 
 /* Write the key of a cache of these samples: equal keys mean equal bytes at equal places. */

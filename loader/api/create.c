@@ -12,13 +12,13 @@
 
 #include <stoker/stoker.h>
 
+#include "loader/api/blend.h"
 #include "loader/api/cache_choice.h"
 #include "loader/api/decode_choice.h"
 #include "loader/api/destroy.h"
 #include "loader/api/file_reader.h"
 #include "loader/api/length_choice.h"
 #include "loader/api/loader.h"
-#include "loader/api/mixing.h"
 #include "loader/api/options.h"
 #include "loader/api/order.h"
 #include "loader/api/poll.h"
@@ -57,7 +57,8 @@ static enum stk_source source_of(const stoker_extent *extent)
     return extent->bytes > 0 ? STK_SOURCE_FILES : STK_SOURCE_IDS;
 }
 
-/* For choices that only affect speed, sample 0 represents all samples, and the slowest of its parts the sample. */
+/* For choices that only affect speed, sample 0 represents all samples, and the slowest of its parts
+ * the sample. */
 static int look_at_samples(stoker_loader *loader, struct stk_part_facts *each, stoker_error *error)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
@@ -91,7 +92,8 @@ static int look_at_samples(stoker_loader *loader, struct stk_part_facts *each, s
     return rc;
 }
 
-/* drawn: what is done to images, on whichever side of the bus; NULL = nothing. Masks take it on the host. */
+/* drawn: what is done to images, on whichever side of the bus; NULL = nothing. Masks take it on the
+ * host. */
 static int plan_fields(stoker_loader *loader, const struct stk_part_facts *parts,
                        const struct stk_framing *drawn)
 {
@@ -135,7 +137,8 @@ static void make_plan(stoker_loader *loader)
     loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
 }
 
-/* Where the caller's token says to continue; stays as it is without one. Adds the changes of a mix that it carries. */
+/* Where the caller's token says to continue; stays as it is without one. Adds the changes of a mix
+ * that it carries. */
 static int read_state(stoker_loader *loader, uint64_t length, struct stk_resume *resume,
                       stoker_error *error)
 {
@@ -249,7 +252,8 @@ static int make_slots(stoker_loader *loader, stoker_error *error)
         .mark_fresh = loader->pipeline.device_cache.on,
         .keep_failures = loader->options.on_bad_sample != STOKER_ON_BAD_FAIL,
         .batches = loader->pipeline.schedule.batches,
-        /* The caller's worker counts, too. With reads the kernel fills the slots, in any core's cache. */
+        /* The caller's worker counts, too. With reads the kernel fills the slots, in any core's
+         * cache. */
         .workers = loader->threads && !rereads ? loader->worker_count + 1 : 1,
     };
     int rc = check_memory(loader, &slots, loader->pipeline.field_plan.row_bytes, error);
@@ -268,14 +272,13 @@ static int make_mixing(stoker_loader *loader, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
     char why[STK_DEVICE_WHY_BYTES] = "";
-    int rc = stk_mixing_plan(&loader->pipeline.mixing, loader, error);
+    int rc = stk_blend_plan(&loader->pipeline.blend, loader, error);
     if (rc < 0)
         return rc;
-    rc = stk_device_mixing_init(&loader->device_mixing, &loader->pipeline.mixing, loader->device,
-                                why);
+    rc = stk_device_blend_init(&loader->device_blend, &loader->pipeline.blend, loader->device, why);
     return why[0] == '\0'
                ? rc
-               : stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "mixing: %s", why);
+               : stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "blend: %s", why);
 }
 
 static int make_transfer(stoker_loader *loader, stoker_error *error)
@@ -284,7 +287,7 @@ static int make_transfer(stoker_loader *loader, stoker_error *error)
         return 0;
     int rc = stk_transfer_init(&loader->transfer, loader->device, &loader->pipeline.slots,
                                &loader->device_convert, &loader->pipeline.device_cache,
-                               &loader->device_mixing, &loader->pipeline.decode,
+                               &loader->device_blend, &loader->pipeline.decode,
                                stk_sizing_buffer_count(loader));
     const char *failure = stk_device_failure(loader->device);
     const struct stk_place nowhere = STK_NOWHERE;

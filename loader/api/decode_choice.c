@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/api/mixing.h"
+#include "loader/api/blend.h"
 #include "loader/base/error.h"
 #include "loader/pipeline/codecs.h"
 
@@ -62,8 +62,8 @@ static const char *obstacle(const stoker_loader *loader, int *code)
         return "decode_scale FAST decodes smaller images, which only the CPU does";
     if (options->cache == STOKER_CACHE_DECODED)
         return "cache DECODED holds images in host memory: use ENCODED, NONE or DEVICE";
-    if (stk_mixing_wanted(&options->mixing) && !loader->device_convert.on)
-        return "mixing takes images in host memory, unless the GPU converts them";
+    if (stk_blend_wanted(&options->blend) && !loader->device_convert.on)
+        return "blend takes images in host memory, unless the GPU converts them";
     return NULL;
 }
 

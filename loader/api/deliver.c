@@ -140,7 +140,8 @@ static int nothing_is_left(stoker_loader *loader, const struct stk_failure *fail
     return stk_deliver_fail(loader, &error);
 }
 
-/* The same if the epoch's last batch is empty, as it may be with several ranks: every sample was bad in a batch before. */
+/* The same if the epoch's last batch is empty, as it may be with several ranks: every sample was
+ * bad in a batch before. */
 static int nothing_was_left(stoker_loader *loader)
 {
     const struct stk_place nowhere = STK_NOWHERE;
@@ -152,8 +153,9 @@ static int nothing_was_left(stoker_loader *loader)
     return stk_deliver_fail(loader, &error);
 }
 
-/* Returns true if the epoch that ends with this batch, and enough epochs before it to cover as many samples as
- * the data set has, had no good sample. With several ranks an epoch holds only a part of the data set. */
+/* Returns true if the epoch that ends with this batch, and enough epochs before it to cover as many
+ * samples as the data set has, had no good sample. With several ranks an epoch holds only a part of
+ * the data set. */
 static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *place, uint32_t kept)
 {
     const stoker_loader_options *options = &loader->options;
@@ -171,9 +173,10 @@ static bool ends_barren(stoker_loader *loader, const struct stk_batch_place *pla
 
 /* ---- files that changed ---- */
 
-/* Check if rows were read from a file that has changed: before each epoch's last batch is delivered, and every
- * FILES_LOOK_NS or a hundred times the duration of a check, whichever is longer. A late check still finds a change:
- * the file stays changed, and rows from the cache are not delivered any more. */
+/* Check if rows were read from a file that has changed: before each epoch's last batch is
+ * delivered, and every FILES_LOOK_NS or a hundred times the duration of a check, whichever is
+ * longer. A late check still finds a change: the file stays changed, and rows from the cache are
+ * not delivered any more. */
 static int check_files(stoker_loader *loader, const struct stk_batch_place *place)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -214,9 +217,9 @@ static int settle(stoker_loader *loader, struct stk_slot *slot, const struct stk
             return rc;
         rows->padded -= count_skipped(slot, place->rows - place->padded, place->rows);
         rows->count = close_gaps(&loader->pipeline, slot, place->rows);
-        if (loader->pipeline.mixing.on && stk_mixing_is_left(&loader->pipeline, slot))
-            stk_mixing_slot(&loader->pipeline.mixing, &loader->pipeline.slots, slot, place,
-                            rows->count);
+        if (loader->pipeline.blend.on && stk_blend_is_left(&loader->pipeline, slot))
+            stk_blend_slot(&loader->pipeline.blend, &loader->pipeline.slots, slot, place,
+                           rows->count);
     }
     /* Otherwise an endless run over files that are all gone would skip forever. */
     if (loader->options.on_bad_sample != STOKER_ON_BAD_FAIL &&

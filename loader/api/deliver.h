@@ -3,8 +3,9 @@
  *   slot READY ─▶ rows settled ─┬─ lent ─────────────────────────────── in place
  *                               └─ copied ─▶ ... ─▶ buffer lent ─────── send, then sent
  *
- * Consumer's thread. Settling records what the workers noted and closes the gaps of skipped rows, so it
- * follows the order of the batches: only slots with nothing to settle are copied ahead of their turn.
+ * Consumer's thread. Settling records what the workers noted and closes the gaps of skipped rows,
+ * so it follows the order of the batches: only slots with nothing to settle are copied ahead of
+ * their turn.
  */
 #ifndef STK_DELIVER_H
 #define STK_DELIVER_H

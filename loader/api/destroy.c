@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <stoker/stoker.h>
 
+#include "loader/api/blend.h"
 #include "loader/api/cache_choice.h"
 #include "loader/api/length_choice.h"
 #include "loader/api/loader.h"
-#include "loader/api/mixing.h"
 #include "loader/api/poll.h"
 #include "loader/base/budget.h"
 #include "loader/base/clock.h"
@@ -57,8 +57,8 @@ void stk_loader_free(void *self)
     stk_free(loader->fields);
     stk_outputs_destroy(&loader->outputs);
     stk_length_choice_stop(loader);
-    stk_mixing_plan_destroy(&loader->pipeline.mixing);
-    stk_device_mixing_destroy(&loader->device_mixing);
+    stk_blend_plan_destroy(&loader->pipeline.blend);
+    stk_device_blend_destroy(&loader->device_blend);
     stk_slots_destroy(&loader->pipeline.slots);
     stk_field_plan_destroy(&loader->pipeline.field_plan);
     stk_device_convert_destroy(&loader->device_convert);

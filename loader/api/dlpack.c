@@ -24,7 +24,7 @@ struct stk_tensor {
 
 /* Special stream values of CUDA and of the __dlpack__ protocol. */
 #define STREAM_PER_THREAD ((uintptr_t)2)
-#define STREAM_NONE       UINTPTR_MAX /* the consumer synchronises itself */
+#define STREAM_NONE       UINTPTR_MAX /* the consumer synchronizes itself */
 
 /* Tensors of a batch: fields, offsets of fields, ids. */
 static size_t parts_of(uint32_t fields)
@@ -98,15 +98,15 @@ static bool view_of(const stoker_batch *batch, uint32_t part, stoker_tensor *vie
     const struct stk_outputs *outputs = &batch->loader->outputs;
     const stoker_field *fields = ((const struct stk_lease *)batch->lease)->fields;
     *view = (stoker_tensor){ .rank = 1, .shape = { batch->count } };
-    if (part == STOKER_PART_IDS) {
+    if (part == STOKER_TENSOR_IDS) {
         view->data = (void *)batch->device_ids;
         view->dtype = STOKER_DTYPE_UINT64;
-    } else if (part == STOKER_PART_LABELS && outputs->label != STK_NO_FIELD) {
+    } else if (part == STOKER_TENSOR_LABELS && outputs->label != STK_NO_FIELD) {
         *view = fields[outputs->label].values;
     } else if (part < outputs->count) {
         *view = fields[part].values;
-    } else if (part >= STOKER_PART_OFFSETS && part - STOKER_PART_OFFSETS < outputs->count) {
-        view->data = (void *)fields[part - STOKER_PART_OFFSETS].device_offsets;
+    } else if (part >= STOKER_TENSOR_OFFSETS && part - STOKER_TENSOR_OFFSETS < outputs->count) {
+        view->data = (void *)fields[part - STOKER_TENSOR_OFFSETS].device_offsets;
         view->dtype = STOKER_DTYPE_INT64;
         view->shape[0] = (uint64_t)batch->count + 1;
     }
@@ -117,11 +117,11 @@ static bool view_of(const stoker_batch *batch, uint32_t part, stoker_tensor *vie
 static uint32_t place_of(const stoker_batch *batch, uint32_t part)
 {
     const struct stk_outputs *outputs = &batch->loader->outputs;
-    if (part == STOKER_PART_IDS)
+    if (part == STOKER_TENSOR_IDS)
         return 2 * outputs->count;
-    if (part == STOKER_PART_LABELS)
+    if (part == STOKER_TENSOR_LABELS)
         return outputs->label;
-    return part < STOKER_PART_OFFSETS ? part : outputs->count + part - STOKER_PART_OFFSETS;
+    return part < STOKER_TENSOR_OFFSETS ? part : outputs->count + part - STOKER_TENSOR_OFFSETS;
 }
 
 static DLTensor describe(struct stk_tensor *tensor, const stoker_batch *batch,

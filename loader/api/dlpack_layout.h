@@ -1,6 +1,6 @@
 /* dlpack_layout.h - the structs of DLPack 1.x, and that of 0.x, written after its specification
- * (https://dmlc.github.io/dlpack/latest/c_api.html). Their layout is an ABI: it does not change within
- * major version 1.
+ * (https://dmlc.github.io/dlpack/latest/c_api.html). Their layout is an ABI: it does not change
+ * within major version 1.
  */
 #ifndef STK_DLPACK_LAYOUT_H
 #define STK_DLPACK_LAYOUT_H

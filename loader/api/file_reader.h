@@ -1,13 +1,16 @@
-/* file_reader.h - what reads the data set's files: the caller's reader or the best built-in one, its files, its depth. */
+/* file_reader.h - what reads the data set's files: the caller's reader or the best built-in one,
+ * its files, its depth. */
 #ifndef STK_API_FILE_READER_H
 #define STK_API_FILE_READER_H
 
 #include "loader/api/loader.h"
 
-/* What may take the place of the reader in options.reader, or of the one that the environment names. */
+/* What may take the place of the reader in options.reader, or of the one that the environment
+ * names. */
 enum stk_reader_rule stk_file_reader_rule(const stoker_reader *asked);
 
-/* Choose the reader: sets pipeline.reader, files and read_depth. Returns 0 or a stoker_err, with the cause in *error. */
+/* Choose the reader: sets pipeline.reader, files and read_depth. Returns 0 or a stoker_err, with
+ * the cause in *error. */
 int stk_file_reader_make(stoker_loader *loader, stoker_error *error);
 
 #endif

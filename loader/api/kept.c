@@ -101,7 +101,8 @@ static struct stk_lease *allocate(stoker_loader *loader)
     return buffer == NULL ? NULL : &buffer->lease;
 }
 
-/* Make the memory of one more batch and its views. The views come first, since the memory could not be freed alone. */
+/* Make the memory of one more batch and its views. The views come first, since the memory could not
+ * be freed alone. */
 static struct stk_lease *more_memory(stoker_loader *loader)
 {
     const uint32_t fields = loader->outputs.count;
@@ -195,7 +196,8 @@ static bool exchange(stoker_loader *loader, uint64_t batch, const struct stk_lea
     return true;
 }
 
-/* Before the ring is used up, so that batches are still made ahead. A budget that is used up is no error yet. */
+/* Before the ring is used up, so that batches are still made ahead. A budget that is used up is no
+ * error yet. */
 void stk_kept_look_ahead(stoker_loader *loader)
 {
     const struct stk_slots *slots = &loader->pipeline.slots;

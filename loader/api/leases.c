@@ -26,7 +26,8 @@ void stk_leases_share(struct stk_leases *leases)
     leases->shares = true;
 }
 
-/* Give back what is in the list, unless another thread has the turn: that one looks again when its turn ends. */
+/* Give back what is in the list, unless another thread has the turn: that one looks again when its
+ * turn ends. */
 static void give_back_now(struct stk_leases *leases)
 {
     while (atomic_load(&leases->returned) != NULL && pthread_mutex_trylock(&leases->turn) == 0) {
@@ -83,8 +84,8 @@ void stk_leases_add(struct stk_leases *leases, struct stk_lease *lease)
     atomic_fetch_add(&leases->out, 1U);
 }
 
-/* The last user is gone: hand the lease to the consumer's thread. Only that one takes leases from the list, and all
- * at once, so a plain exchange of its head is safe. */
+/* The last user is gone: hand the lease to the consumer's thread. Only that one takes leases from
+ * the list, and all at once, so a plain exchange of its head is safe. */
 static void put_returned(struct stk_leases *leases, struct stk_lease *lease)
 {
     struct stk_lease *head = atomic_load_explicit(&leases->returned, memory_order_relaxed);
@@ -114,8 +115,8 @@ static void put_unended(struct stk_leases *leases, struct stk_unended *unended)
     }
 }
 
-/* last: this is the last attempt, and they end in any case. The leases outlive this call: the caller counts as one that
- * is out, or nothing has ended yet. */
+/* last: this is the last attempt, and they end in any case. The leases outlive this call: the
+ * caller counts as one that is out, or nothing has ended yet. */
 static void retry(struct stk_leases *leases, bool last)
 {
     struct stk_unended *unended = atomic_exchange(&leases->unended, NULL);
@@ -145,8 +146,9 @@ static bool leave(struct stk_leases *leases)
     return atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U);
 }
 
-/* This puts the user into the list and then looks if the leases have ended; stk_leases_end() does the reverse: one of them
- * finds it. Both count as out meanwhile, so that nobody frees the leases under them. */
+/* This puts the user into the list and then looks if the leases have ended; stk_leases_end() does
+ * the reverse: one of them finds it. Both count as out meanwhile, so that nobody frees the leases
+ * under them. */
 void stk_leases_end_later(struct stk_leases *leases, struct stk_unended *unended,
                           struct stk_lease *lease, void *stream, _Atomic bool *out)
 {
@@ -177,7 +179,8 @@ bool stk_leases_end(struct stk_leases *leases)
     return leave(leases);
 }
 
-/* Returns true if the batch is not lent there any more: it was released before, through a copy of the batch. */
+/* Returns true if the batch is not lent there any more: it was released before, through a copy of
+ * the batch. */
 static bool is_over(const struct stk_lease *lease, uint64_t turn, uint32_t users)
 {
     return stk_lease_turn(lease) != turn || (users & STK_LEASE_RELEASED) != 0;

@@ -38,12 +38,12 @@ int stk_length_choice_check(const stoker_loader_options *options, const stoker_d
 static uint64_t multiple_of(const struct stk_pack *pack)
 {
     switch (pack->form) {
-    case STOKER_FORM_PACKED:
-    case STOKER_FORM_JOINED:
+    case STOKER_FIELD_FORM_PACKED:
+    case STOKER_FIELD_FORM_JOINED:
         return 0;
-    case STOKER_FORM_PADDED:
+    case STOKER_FIELD_FORM_PADDED:
         return 1;
-    case STOKER_FORM_PADDED_MULTIPLE:
+    case STOKER_FIELD_FORM_PADDED_MULTIPLE:
         return pack->multiple;
     default:
         return pack->length_max;
@@ -58,7 +58,7 @@ static struct stk_length_rule rule_of(const stoker_loader *loader)
         .values_max = loader->options.batch_values_max,
         .rows_max = loader->options.batch_size,
         .multiple = multiple_of(pack),
-        .row_min = pack->form == STOKER_FORM_PADDED_MAX ? pack->length_max : 0,
+        .row_min = pack->form == STOKER_FIELD_FORM_PADDED_MAX ? pack->length_max : 0,
     };
 }
 

@@ -28,8 +28,8 @@ enum {
 
 /* ---- waiting for the workers ---- */
 
-/* Wait for the head batch; while the caller assists, work instead of sleeping. A span that it claimed in an
- * earlier call is always finished, since it may belong to the head batch. */
+/* Wait for the head batch; while the caller assists, work instead of sleeping. A span that it
+ * claimed in an earlier call is always finished, since it may belong to the head batch. */
 static bool wait_and_assist(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->pipeline.slots;
@@ -153,7 +153,8 @@ static int next_in_place(stoker_loader *loader, stoker_batch *batch, int32_t tim
     return stk_deliver_in_place(loader, batch);
 }
 
-/* Wait on the host for the oldest copy, no longer than COPY_POLL_NS: next() may be interrupted. 0 or STOKER_EDEVICE. */
+/* Wait on the host for the oldest copy, no longer than COPY_POLL_NS: next() may be interrupted. 0
+ * or STOKER_EDEVICE. */
 static int wait_for_oldest(stoker_loader *loader, uint64_t deadline_ns, uint64_t now_ns)
 {
     const struct stk_transfer *transfer = &loader->transfer;
@@ -165,8 +166,8 @@ static int wait_for_oldest(stoker_loader *loader, uint64_t deadline_ns, uint64_t
     return done < 0 ? done : 0;
 }
 
-/* Wait for the head slot to be ready. Slots that are being copied are credits which only this thread
- * returns, so it must not sleep past the end of their copies. */
+/* Wait for the head slot to be ready. Slots that are being copied are credits which only this
+ * thread returns, so it must not sleep past the end of their copies. */
 static int wait_beside_copies(stoker_loader *loader, uint64_t deadline_ns, uint64_t *now_ns)
 {
     struct stk_slots *slots = &loader->pipeline.slots;

@@ -13,8 +13,8 @@
  *   stats.c    figures for any thread
  *   trace.c    recorded events for any thread
  *
- * pipeline/schedule and sampler/ alone decide what a batch holds; pipeline/slots and pipeline/worker
- * decide when it is made and in which thread.
+ * pipeline/schedule and sampler/ alone decide what a batch holds; pipeline/slots and
+ * pipeline/worker decide when it is made and in which thread.
  */
 #ifndef STK_LOADER_H
 #define STK_LOADER_H
@@ -47,7 +47,7 @@ struct stoker_loader {
     struct stk_device *device;
     bool on_device;                           /* batches are copied to `device` */
     struct stk_device_convert device_convert; /* all zero on the CPU */
-    struct stk_device_mixing device_mixing;
+    struct stk_device_blend device_blend;
     size_t row_bytes; /* per row as delivered */
     char convert_reason[STK_DEVICE_WHY_BYTES];
     char cache_reason[STK_DEVICE_WHY_BYTES];
@@ -57,7 +57,7 @@ struct stoker_loader {
     bool cache_needless;             /* the data set or the GPU holds the rows */
     bool cache_declined;             /* AUTO keeps no rows, whatever fits: see cache_reason */
     bool share_failed;               /* share_reason is a failure, not a consequence of options */
-    bool has_messages;               /* pipeline.messages is initialised */
+    bool has_messages;               /* pipeline.messages is initialized */
     struct stk_log log;              /* what on_log has reported */
     uint32_t slots_wanted;           /* slots without the limit by memory; 0 = given */
     struct stk_pipeline_facts facts; /* collected by create, for pipeline.plan */
@@ -71,7 +71,7 @@ struct stoker_loader {
     stoker_field *fields;       /* the ring's: kept.c hands them to its leases */
     struct stk_tensor *tensors; /* the ring's: kept.c hands them to its leases */
     struct stk_kept kept;
-    bool has_bad_samples; /* bad_samples is initialised */
+    bool has_bad_samples; /* bad_samples is initialized */
     struct stk_bad_samples bad_samples;
     stoker_file *files;
     stoker_dataset *dataset; /* shared with the caller */
@@ -126,8 +126,8 @@ struct stk_leases_owner stk_batch_owner(stoker_loader *loader, void (*last_out)(
 struct stk_tensor *stk_tensors_make(uint32_t batches, uint32_t fields);
 struct stk_tensor *stk_tensors_of(struct stk_tensor *tensors, uint32_t batch, uint32_t fields);
 
-/* Run `workers` workers from now on. A caller that assists is an extra one if a core is free, else it replaces the last
- * one. */
+/* Run `workers` workers from now on. A caller that assists is an extra one if a core is free, else
+ * it replaces the last one. */
 static inline void stk_loader_run_workers(stoker_loader *loader, uint32_t workers, bool assists)
 {
     const bool spare_core = loader->cpus > workers;

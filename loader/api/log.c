@@ -151,8 +151,9 @@ static void say_fields(const stoker_loader *loader)
     const bool planes = loader->options.layout == STOKER_LAYOUT_NCHW;
     for (uint32_t i = 1; i < dataset->info.field_count; i++) {
         const stoker_field_info *info = &dataset->fields[i].info;
-        const bool pixels = info->kind == STOKER_FIELD_IMAGE || info->kind == STOKER_FIELD_MASK;
-        if (transforms && info->kind == STOKER_FIELD_IMAGE)
+        const bool pixels =
+            info->kind == STOKER_FIELD_KIND_IMAGE || info->kind == STOKER_FIELD_KIND_MASK;
+        if (transforms && info->kind == STOKER_FIELD_KIND_IMAGE)
             stk_log_say(loader, STOKER_LOG_WARNING,
                         "transform is for field 0 and masks: the image \"%s\" stays as stored",
                         info->name);

@@ -1,6 +1,8 @@
-/* log.h - what options.on_log hears: choices that create made, and what goes wrong without ending the run.
+/* log.h - what options.on_log hears: choices that create made, and what goes wrong without ending
+ * the run.
  *
- * Consumer's thread, which is create's until the loader is made. Nothing here happens without on_log. */
+ * Consumer's thread, which is create's until the loader is made. Nothing here happens without
+ * on_log. */
 #ifndef STK_API_LOG_H
 #define STK_API_LOG_H
 
@@ -23,7 +25,8 @@ void stk_log_say(const stoker_loader *loader, stoker_log_level level, const char
 /* The loader is made: report what it chose, and what it could not have. */
 void stk_log_choices(stoker_loader *loader);
 
-/* A sample was skipped or substituted. The first ten are reported, then the 20th, the 40th and so on. */
+/* A sample was skipped or substituted. The first ten are reported, then the 20th, the 40th and so
+ * on. */
 void stk_log_bad_sample(stoker_loader *loader, const stoker_error *report);
 
 /* At the end of next(): report what has changed, and what workers say. */

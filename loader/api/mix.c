@@ -1,4 +1,5 @@
-/* mix.c - a loader of a mix: what each source has had, and other weights while it runs (stoker/mix.h). */
+/* mix.c - a loader of a mix: what each source has had, and other weights while it runs
+ * (stoker/mix.h). */
 #include <stoker/mix.h>
 
 #include <inttypes.h>
@@ -49,8 +50,9 @@ struct planned {
     uint64_t epoch, position;
 };
 
-/* The first position that no worker can have claimed: batches up to this one have a slot, or may get one before the
- * consumer takes another batch; and that is in no planned window, of which none is planned meanwhile (see stoker_loader_change_mix()). */
+/* The first position that no worker can have claimed: batches up to this one have a slot, or may
+ * get one before the consumer takes another batch; and that is in no planned window, of which none
+ * is planned meanwhile (see stoker_loader_change_mix()). */
 static uint64_t earliest_position(const stoker_loader *loader, const struct planned *planned)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;

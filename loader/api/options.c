@@ -14,7 +14,7 @@
 #include <stoker/trace.h>
 
 #include "kernels/convert/convert.h"
-#include "loader/api/mixing.h"
+#include "loader/api/blend.h"
 #include "loader/api/order.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
@@ -156,8 +156,8 @@ static int take_rank(stoker_loader_options *options, stoker_error *error)
     return rc;
 }
 
-/* Check this rank's share of an epoch. An epoch that is shorter than a batch is one short batch: then
- * batch_size becomes its length, so that no slot has rows that are never used. */
+/* Check this rank's share of an epoch. An epoch that is shorter than a batch is one short batch:
+ * then batch_size becomes its length, so that no slot has rows that are never used. */
 static int check_share(stoker_loader_options *options, const stoker_dataset *dataset,
                        stoker_error *error)
 {
@@ -199,7 +199,7 @@ static int check_share(stoker_loader_options *options, const stoker_dataset *dat
     return rc;
 }
 
-static int check_normalisation(const stoker_loader_options *options, const stoker_dataset *dataset,
+static int check_normalization(const stoker_loader_options *options, const stoker_dataset *dataset,
                                stoker_error *error)
 {
     const stoker_dataset_info *set = &dataset->info;
@@ -378,7 +378,8 @@ static int copy_given(stoker_loader_options *options, const stoker_loader_option
     return rc;
 }
 
-/* Give the choices that do not depend on the machine their values, and 0 to those that later parts make. */
+/* Give the choices that do not depend on the machine their values, and 0 to those that later parts
+ * make. */
 static void choose(stoker_loader_options *options, const stoker_dataset *dataset)
 {
     if (options->dtype == STOKER_DTYPE_NONE)
@@ -418,7 +419,7 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
     if (rc == 0)
         rc = check_types(options, dataset, error);
     if (rc == 0)
-        rc = check_normalisation(options, dataset, error);
+        rc = check_normalization(options, dataset, error);
     if (rc == 0)
         rc = check_transform(options, dataset, error);
     if (rc == 0)
@@ -426,6 +427,6 @@ int stk_options_resolve(stoker_loader_options *options, const stoker_loader_opti
     if (rc == 0)
         rc = check_hooks(options, error);
     if (rc == 0)
-        rc = stk_mixing_check(&options->mixing, error);
+        rc = stk_blend_check(&options->blend, error);
     return rc;
 }

@@ -19,7 +19,8 @@
 
 enum { CHUNK = 256, HASH_BITS = 24 };
 
-/* options->order, of an older and shorter struct with the defaults of what it lacks; without one, the default order. */
+/* options->order, of an older and shorter struct with the defaults of what it lacks; without one,
+ * the default order. */
 static stoker_order order_of(const stoker_loader_options *options)
 {
     stoker_order order = STOKER_ORDER_INIT;
@@ -140,7 +141,8 @@ static uint64_t mix_bytes(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-/* The data set's own weights are in its fingerprint. A length that is left open counts as 0, as it did before 1.0. */
+/* The data set's own weights are in its fingerprint. A length that is left open counts as 0, as it
+ * did before 1.0. */
 static uint32_t hash_of(const stoker_order *order)
 {
     const uint64_t length = order->length == STOKER_LENGTH_AUTO ? 0 : order->length;

@@ -9,11 +9,13 @@
 #include "loader/dataset/dataset.h"
 #include "loader/sampler/draws.h"
 
-/* Check options->order, which may be NULL. Returns 0, or STOKER_EINVAL or ELIMIT with *error naming the member. */
+/* Check options->order, which may be NULL. Returns 0, or STOKER_EINVAL or ELIMIT with *error naming
+ * the member. */
 int stk_order_check(const stoker_loader_options *options, const stoker_dataset *dataset,
                     stoker_error *error);
 
-/* Returns true if the order is not a permutation: by weight, or the caller's own. Of checked options. */
+/* Returns true if the order is not a permutation: by weight, or the caller's own. Of checked
+ * options. */
 bool stk_order_draws(const stoker_loader_options *options, const stoker_dataset *dataset);
 
 /* Returns true if the order is that of the data set's mix. Of checked options. */
@@ -22,8 +24,9 @@ bool stk_order_mixes(const stoker_loader_options *options, const stoker_dataset 
 /* Positions in an epoch. Of checked options. */
 uint64_t stk_order_length(const stoker_loader_options *options, const stoker_dataset *dataset);
 
-/* Make what stk_order_draws() needs; all zero if nothing. *hash becomes the 24 bits by which a token knows the order, 0
- * without options->order. Returns 0, STOKER_ENOMEM, or STOKER_EINVAL (the weights). stk_alias_free() frees it. */
+/* Make what stk_order_draws() needs; all zero if nothing. *hash becomes the 24 bits by which a
+ * token knows the order, 0 without options->order. Returns 0, STOKER_ENOMEM, or STOKER_EINVAL (the
+ * weights). stk_alias_free() frees it. */
 int stk_order_make(struct stk_draws *draws, uint32_t *hash, const stoker_loader_options *options,
                    const stoker_dataset *dataset, stoker_error *error);
 

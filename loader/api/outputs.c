@@ -12,9 +12,9 @@
 #include "loader/api/loader.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
-#include "loader/pipeline/mixing.h"
+#include "loader/pipeline/blend.h"
 
-enum { MIXED_FIELDS = 3 }; /* that options.mixing adds, at most */
+enum { MIXED_FIELDS = 3 }; /* that options.blend adds, at most */
 
 /* ---- options.fields ---- */
 
@@ -128,17 +128,18 @@ static int plan_pack(struct stk_output *output, const stoker_field_info *info,
                      const stoker_loader *loader, const stoker_field_options *given,
                      stoker_error *error)
 {
-    if ((unsigned)given->form > STOKER_FORM_JOINED)
+    if ((unsigned)given->form > STOKER_FIELD_FORM_JOINED)
         return refuse(error, STOKER_EINVAL, info->name,
                       "form %d is not PACKED, PADDED, PADDED_MULTIPLE, PADDED_MAX or JOINED",
                       (int)given->form);
-    if (!info->varies && given->form != STOKER_FORM_PACKED)
+    if (!info->varies && given->form != STOKER_FIELD_FORM_PACKED)
         return refuse(error, STOKER_EINVAL, info->name, "form %s a field that does not vary",
-                      given->form == STOKER_FORM_JOINED ? "joins" : "pads");
-    if (given->multiple != default_field.multiple && given->form != STOKER_FORM_PADDED_MULTIPLE)
+                      given->form == STOKER_FIELD_FORM_JOINED ? "joins" : "pads");
+    if (given->multiple != default_field.multiple &&
+        given->form != STOKER_FIELD_FORM_PADDED_MULTIPLE)
         return refuse(error, STOKER_EINVAL, info->name, "multiple is for form PADDED_MULTIPLE");
     if (given->pad_value != 0.0 &&
-        (given->form == STOKER_FORM_PACKED || given->form == STOKER_FORM_JOINED))
+        (given->form == STOKER_FIELD_FORM_PACKED || given->form == STOKER_FIELD_FORM_JOINED))
         return refuse(error, STOKER_EINVAL, info->name, "pad_value is for a form that pads");
     if (!info->varies)
         return 0;
@@ -153,7 +154,7 @@ static int plan_pack(struct stk_output *output, const stoker_field_info *info,
     if (!write_element(output->pack.pad, output->view.values.dtype, given->pad_value))
         return refuse(error, STOKER_EINVAL, info->name, "%s cannot hold pad_value %g",
                       stoker_dtype_name(output->view.values.dtype), given->pad_value);
-    return given->form == STOKER_FORM_JOINED ? plan_join(output, info, loader, error) : 0;
+    return given->form == STOKER_FIELD_FORM_JOINED ? plan_join(output, info, loader, error) : 0;
 }
 
 /* Shape of one sample of field `index` as delivered, in shape[1..]. */
@@ -164,7 +165,7 @@ static void plan_shape(const stoker_loader *loader, uint32_t index, stoker_tenso
     values->rank = info->rank + 1;
     memcpy(&values->shape[1], index == 0 ? delivered : info->shape,
            info->rank * sizeof(values->shape[0]));
-    if (info->kind == STOKER_FIELD_MASK && loader->facts.transforms) {
+    if (info->kind == STOKER_FIELD_KIND_MASK && loader->facts.transforms) {
         values->shape[1] = delivered[0];
         values->shape[2] = delivered[1];
     }
@@ -269,9 +270,10 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
     if (rc == 0)
         rc = plan_pack(output, info, loader, given, error);
     if (rc == 0)
-        rc = plan_fill(output, info,
-                       index > 0 && info->kind == STOKER_FIELD_MASK && loader->facts.transforms,
-                       given, error);
+        rc =
+            plan_fill(output, info,
+                      index > 0 && info->kind == STOKER_FIELD_KIND_MASK && loader->facts.transforms,
+                      given, error);
     if (rc == 0)
         rc = plan_size(output, &outputs->sizes[index]);
     if (by_rows) {
@@ -283,7 +285,7 @@ static int plan_field(struct stk_outputs *outputs, const stoker_loader *loader, 
     return rc;
 }
 
-/* ---- the fields of options.mixing ---- */
+/* ---- the fields of options.blend ---- */
 
 /* A field of one number per sample. */
 static uint32_t add_number(struct stk_outputs *outputs, const char *name, stoker_dtype dtype)
@@ -321,12 +323,12 @@ static int check_mixed(const stoker_dataset *dataset, stoker_error *error)
     for (uint32_t i = 0; i < MIXED_FIELDS; i++)
         if (stoker_dataset_find_field(dataset, names[i]) >= 0)
             return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "mixing adds a field \"%s\", which the data set has already",
+                                 "blend adds a field \"%s\", which the data set has already",
                                  names[i]);
     if (dataset->info.field_count + MIXED_FIELDS <= STOKER_FIELDS_MAX)
         return 0;
     return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                         "mixing adds %d fields to the data set's %" PRIu32 ": more than %d",
+                         "blend adds %d fields to the data set's %" PRIu32 ": more than %d",
                          MIXED_FIELDS, dataset->info.field_count, STOKER_FIELDS_MAX);
 }
 
@@ -334,7 +336,7 @@ int stk_outputs_init(struct stk_outputs *outputs, const stoker_loader *loader, s
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
     const uint32_t count = dataset->info.field_count;
-    const bool mixes = stk_mixing_wanted(&loader->options.mixing);
+    const bool mixes = stk_blend_wanted(&loader->options.blend);
     const size_t most = count + (mixes ? MIXED_FIELDS : 0);
     *outputs = (struct stk_outputs){ .count = count };
     outputs->label = dataset->label >= 0 ? (uint32_t)dataset->label : STK_NO_FIELD;

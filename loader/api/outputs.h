@@ -1,4 +1,5 @@
-/* outputs.h - the fields of a batch as the consumer sees them: types, shapes, how rows of different lengths lie.
+/* outputs.h - the fields of a batch as the consumer sees them: types, shapes, how rows of different
+ * lengths lie.
  *
  *   data set's fields ─▶ options.fields ─▶ outputs ─┬─▶ sizes of a slot's rows (pipeline/fields)
  *                                                   ├─▶ how a complete batch is finished (pipeline/finish)
@@ -17,7 +18,7 @@
 #include "loader/pipeline/lease.h"
 #include "loader/pipeline/slots.h"
 
-/* The fields of options.mixing. */
+/* The fields of options.blend. */
 struct stk_mixed_fields {
     uint32_t label_b; /* or STK_NO_FIELD */
     uint32_t partner, lambda;
@@ -34,13 +35,13 @@ struct stk_outputs {
     size_t row_bytes;              /* all fields as delivered; at most, if they vary */
 };
 
-/* Describe the fields of batches by the loader's data set and options, once the rows of field 0 are planned. Returns 0, STOKER_ENOMEM, or
- * STOKER_EINVAL or ETYPE with *error naming the option. */
+/* Describe the fields of batches by the loader's data set and options, once the rows of field 0 are
+ * planned. Returns 0, STOKER_ENOMEM, or STOKER_EINVAL or ETYPE with *error naming the option. */
 int stk_outputs_init(struct stk_outputs *outputs, const stoker_loader *loader, stoker_error *error);
 void stk_outputs_destroy(struct stk_outputs *outputs); /* all zero is allowed */
 
-/* Set the fields of a lease whose batches lie at `memory`, laid out as a slot; field 0 lies at `images`. On a device
- * `host` is the host's copy of its offsets, stk_outputs_offsets() numbers. */
+/* Set the fields of a lease whose batches lie at `memory`, laid out as a slot; field 0 lies at
+ * `images`. On a device `host` is the host's copy of its offsets, stk_outputs_offsets() numbers. */
 void stk_outputs_place(const struct stk_outputs *outputs, const struct stk_slots *slots,
                        uint8_t *memory, void *images, const int64_t *host, stoker_field *fields);
 

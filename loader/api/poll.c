@@ -8,7 +8,8 @@
 #include "loader/base/error.h"
 #include "loader/base/event.h"
 
-/* The memory of the head batch is lent: returns true if next() does not wait for another thread to return it. */
+/* The memory of the head batch is lent: returns true if next() does not wait for another thread to
+ * return it. */
 static bool goes_on_while_lent(stoker_loader *loader)
 {
     const struct stk_kept *kept = &loader->kept;
@@ -59,7 +60,8 @@ void stk_poll_update(stoker_loader *loader)
         return;
     if (!is_due(loader)) {
         stk_slots_await(slots);
-        /* Another thread that returns a batch looks at it after; is_due() then looks at what was returned. */
+        /* Another thread that returns a batch looks at it after; is_due() then looks at what was
+         * returned. */
         atomic_store(&loader->leases.waiting, is_lent(loader));
         if (!is_due(loader))
             return;

@@ -16,7 +16,8 @@ enum {
     LOOKS = 64                /* samples from which the usual length is estimated */
 };
 
-/* The mean length of the parts of LOOKS samples in files, spread evenly over the data set; the longest if there are none. */
+/* The mean length of the parts of LOOKS samples in files, spread evenly over the data set; the
+ * longest if there are none. */
 static uint64_t usual_bytes(const stoker_dataset *dataset)
 {
     const stoker_dataset_info *info = &dataset->info;

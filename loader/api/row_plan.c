@@ -9,7 +9,7 @@
 #include "kernels/transform/mask.h"
 #include "loader/api/options.h"
 #include "loader/base/error.h"
-#include "loader/pipeline/mixing.h"
+#include "loader/pipeline/blend.h"
 
 /* The form in which images cross the bus: see row_plan.h. */
 enum sent { SENT_STORED, SENT_RESIZED, SENT_MADE };
@@ -51,7 +51,7 @@ static bool has_masks(const stoker_loader *loader)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
     for (uint32_t i = 1; i < dataset->info.field_count; i++)
-        if (dataset->fields[i].info.kind == STOKER_FIELD_MASK)
+        if (dataset->fields[i].info.kind == STOKER_FIELD_KIND_MASK)
             return true;
     return false;
 }
@@ -78,7 +78,7 @@ static int check_masks(const stoker_loader *loader, stoker_error *error)
     const uint64_t *shape = dataset->info.shape;
     for (uint32_t i = 1; loader->facts.transforms && i < dataset->info.field_count; i++) {
         const struct stk_field *mask = &dataset->fields[i];
-        if (mask->info.kind != STOKER_FIELD_MASK)
+        if (mask->info.kind != STOKER_FIELD_KIND_MASK)
             continue;
         if (mask->entry_bytes / mask->info.shape[1] > STK_MASK_PIXEL_BYTES_MAX)
             return refuse_mask(mask, "has more than 32 bytes per pixel", error);
@@ -101,7 +101,7 @@ static size_t any_bytes_max(const stoker_dataset *dataset)
     size_t most = set->pixels_max * set->shape[2];
     for (uint32_t i = 1; i < set->field_count; i++) {
         const struct stk_field *field = &dataset->fields[i];
-        const bool mask = field->info.kind == STOKER_FIELD_MASK;
+        const bool mask = field->info.kind == STOKER_FIELD_KIND_MASK;
         const size_t bytes =
             mask ? set->pixels_max * (field->entry_bytes / (size_t)field->info.shape[1]) : 0;
         most = bytes > most ? bytes : most;
@@ -138,7 +138,7 @@ static size_t row_elements(const struct stk_pipeline *pipeline)
     return elements;
 }
 
-/* A row that is neither an image nor normalised by column counts as one line of pixels. */
+/* A row that is neither an image nor normalized by column counts as one line of pixels. */
 static uint32_t channels_of(const stoker_loader *loader)
 {
     const stoker_dataset_info *set = &loader->pipeline.dataset->info;
@@ -266,8 +266,9 @@ static int take_division(stoker_loader *loader, const struct division *division)
     return stk_convert_plan_init(&pipeline->convert, &bytes);
 }
 
-/* Take the first division that the device can do and that sends no more bytes than without its help. With
- * convert_on_device = ON the size does not matter, and an error of the device is reported at once. */
+/* Take the first division that the device can do and that sends no more bytes than without its
+ * help. With convert_on_device = ON the size does not matter, and an error of the device is
+ * reported at once. */
 static int share_with_device(stoker_loader *loader, struct stk_framing *framing)
 {
     const bool forced = loader->options.convert_on_device == STOKER_SWITCH_ON;
@@ -341,13 +342,13 @@ static bool divide_cached(const stoker_loader *loader, const struct stk_framing 
     return !is_random(framing) && divide(loader, framing, SENT_MADE, out);
 }
 
-/* Bytes of a row of each field in GPU memory: those that come from a part. images: of field 0, which has no other row then,
- * or 0. Returns the sum. */
+/* Bytes of a row of each field in GPU memory: those that come from a part. images: of field 0,
+ * which has no other row then, or 0. Returns the sum. */
 static size_t kept_bytes(const stoker_loader *loader, size_t images, size_t *row_bytes)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
     size_t sum = images;
-    for (uint32_t i = 0; i < loader->outputs.count; i++) { /* options.mixing adds the last ones */
+    for (uint32_t i = 0; i < loader->outputs.count; i++) { /* options.blend adds the last ones */
         const struct stk_output *output = &loader->outputs.each[i];
         const bool kept = i < dataset->info.field_count &&
                           dataset->fields[i].info.part != STOKER_NO_PART && (i > 0 || images == 0);
@@ -377,8 +378,8 @@ static int check_budget(stoker_loader *loader, size_t row_bytes, uint64_t *avail
     return STOKER_ENOMEM;
 }
 
-/* Cache the rows if all of them fit; division: of field 0, or NULL: it is kept as delivered, if it is kept. On failure
- * cache_reason is set. */
+/* Cache the rows if all of them fit; division: of field 0, or NULL: it is kept as delivered, if it
+ * is kept. On failure cache_reason is set. */
 static int keep_rows(stoker_loader *loader, const struct division *division)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -433,8 +434,8 @@ static bool keeps_nothing(stoker_loader *loader, const struct stk_framing *frami
         why = "hooks work on finished rows, on the host";
     else if (dataset->info.part_count == 0)
         why = "samples have no parts: values() or make() fills them each time";
-    else if (stk_mixing_wanted(&loader->options.mixing) && has_parts_beside(dataset))
-        why = "mixing takes labels and masks on the host";
+    else if (stk_blend_wanted(&loader->options.blend) && has_parts_beside(dataset))
+        why = "blend takes labels and masks on the host";
     else if (loader->facts.transforms && has_masks(loader) && is_random(framing))
         why = "masks take random crops and flips on the host";
     if (why != NULL)
@@ -449,8 +450,8 @@ static bool keeps_nothing(stoker_loader *loader, const struct stk_framing *frami
     return why != NULL;
 }
 
-/* Divide the work on field 0, which is kept as it crosses the bus. Returns NULL, or why not; *needed: it can then not be
- * kept at all. */
+/* Divide the work on field 0, which is kept as it crosses the bus. Returns NULL, or why not;
+ * *needed: it can then not be kept at all. */
 static const char *divide_kept(const stoker_loader *loader, const struct stk_framing *framing,
                                struct division *division, bool *needed)
 {
@@ -482,7 +483,7 @@ static int cache_on_device(stoker_loader *loader, struct stk_framing *framing)
     const char *why = divide_kept(loader, framing, &division, &needed);
     const bool divides = why == NULL;
     /* Held rows are not in the slot: only images that the GPU converts are mixed there. */
-    needed = needed || stk_mixing_wanted(&loader->options.mixing);
+    needed = needed || stk_blend_wanted(&loader->options.blend);
     if (why != NULL && needed) {
         (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason), "%s", why);
         return code;
@@ -510,7 +511,8 @@ static int plan_device_cache(stoker_loader *loader, struct stk_framing *framing,
 
 /* ---- the host's part ---- */
 
-/* Images of one size, of which the crop leaves a part. They must not exceed what the codec decodes in parts. */
+/* Images of one size, of which the crop leaves a part. They must not exceed what the codec decodes
+ * in parts. */
 static bool crops_parts(const stoker_dataset_info *set, const struct stk_framing *framing)
 {
     return framing->resizing == STK_RESIZE_NONE && framing->cropping != STK_CROP_NONE &&

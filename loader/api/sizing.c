@@ -35,7 +35,8 @@ static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 uint32_t stk_sizing_span_rows(const stoker_loader *loader)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
-    /* Rows that are decoded once and gathered from then on count as gathered, and so do those that are decoded in runs. */
+    /* Rows that are decoded once and gathered from then on count as gathered, and so do those that
+     * are decoded in runs. */
     const bool decodes = pipeline->plan.decodes && !pipeline->plan.runs_decode &&
                          !stk_pipeline_may_become_resident(pipeline);
     const struct stk_field_plan *plan = &pipeline->field_plan;
@@ -56,8 +57,8 @@ uint32_t stk_sizing_share_rows(const stoker_loader *loader)
                             : (span_rows + STK_TICKET_SHARES_MAX - 1) / STK_TICKET_SHARES_MAX;
 }
 
-/* Sets the CPUs of the workers, near the rank's GPU if possible. If the launcher's variables make no sense, or name one
- * process, all CPUs are this process's. */
+/* Sets the CPUs of the workers, near the rank's GPU if possible. If the launcher's variables make
+ * no sense, or name one process, all CPUs are this process's. */
 static void choose_cpus(stoker_loader *loader)
 {
     const stoker_loader_options *const options = &loader->options;
@@ -129,8 +130,9 @@ uint32_t stk_sizing_slot_count(stoker_loader *loader)
     if (loader->options.prefetch_batches > 0)
         return loader->options.prefetch_batches;
     const bool rereads = stk_pipeline_plan_rereads(&pipeline->plan);
-    /* One lent, one in the making, the others for reads in flight: none if samples are read in runs, ahead of which the kernel
-     * reads, and which cost so little that more slots than the core's cache holds would slow them down by a tenth. */
+    /* One lent, one in the making, the others for reads in flight: none if samples are read in
+     * runs, ahead of which the kernel reads, and which cost so little that more slots than the
+     * core's cache holds would slow them down by a tenth. */
     const bool in_flight_too = rereads && !pipeline->plan.runs_decode;
     if (!loader->threads)
         return clamp(

@@ -29,7 +29,8 @@ struct stk_resume {
     bool changed; /* changes of a mix follow the token */
 };
 
-/* The token of this data set and these options at the start of epoch 0; without the order's hash and length. */
+/* The token of this data set and these options at the start of epoch 0; without the order's hash
+ * and length. */
 struct stk_resume stk_state_start(const stoker_dataset *dataset,
                                   const stoker_loader_options *options);
 

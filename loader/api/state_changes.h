@@ -1,4 +1,5 @@
-/* state_changes.h - the state of a loader in any number of bytes: the token, and what a mix's weights changed to while it ran.
+/* state_changes.h - the state of a loader in any number of bytes: the token, and what a mix's
+ * weights changed to while it ran.
  *
  *    0  the token of state.h; without changes that is all
  *   64  magic "STKC"          68  version (1)
@@ -26,8 +27,8 @@ size_t stk_state_changes_size(const struct stk_mix *mix);
 /* Write what follows the token, which is there already. Only with changes. */
 void stk_state_changes_write(const struct stk_mix *mix, uint8_t *bytes);
 
-/* Check the bytes behind the token, and add the changes to the mix. STOKER_ESTATE: damaged, or of another mix;
- * STOKER_ENOMEM. */
+/* Check the bytes behind the token, and add the changes to the mix. STOKER_ESTATE: damaged, or of
+ * another mix; STOKER_ENOMEM. */
 int stk_state_changes_read(struct stk_mix *mix, const void *bytes, size_t size,
                            stoker_error *error);
 

@@ -130,8 +130,8 @@ static uint64_t in_proportion(uint64_t amount, uint64_t part, uint64_t whole)
     return whole == 0 ? 0 : (uint64_t)((double)amount * ((double)part / (double)whole));
 }
 
-/* CPU time of all work. The consumer's CPU time is estimated: from samples if there are no threads, else from the
- * workers' ratio of CPU time to time. */
+/* CPU time of all work. The consumer's CPU time is estimated: from samples if there are no threads,
+ * else from the workers' ratio of CPU time to time. */
 static uint64_t cpu_ns(const stoker_loader *loader)
 {
     uint64_t busy_ns = 0;

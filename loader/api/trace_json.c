@@ -3,8 +3,8 @@
  *   [ { process and thread names }, { "X" what a thread did } ..., { "C" batches ready } ...,
  *     { "b" "e" a batch is ready, is copied to a GPU, is lent } ... ]
  *
- * Written in the order of the start times. A batch counts as ready from the start of PUBLISH, before
- * it can be taken: so the count never falls below zero, even if a thread recorded late.
+ * Written in the order of the start times. A batch counts as ready from the start of PUBLISH,
+ * before it can be taken: so the count never falls below zero, even if a thread recorded late.
  *
  * The format: "Trace Event Format", Google, as read by chrome://tracing and Perfetto.
  */
@@ -181,7 +181,8 @@ static void put_batch(struct writer *writer, const stoker_trace_event *event, in
     }
 }
 
-/* Order by start time; of two events that start together the longer one is first, since it encloses the other. */
+/* Order by start time; of two events that start together the longer one is first, since it encloses
+ * the other. */
 static int compare(const void *a, const void *b)
 {
     const stoker_trace_event *left = a, *right = b;

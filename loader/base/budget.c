@@ -41,8 +41,8 @@ uint64_t stk_memory_available(void)
 
 /* ---- shared among ranks and loaders ---- */
 
-/* Pages of what loaders reserved, and in the upper bits the process that they belong to: what a child inherits
- * is not its own. */
+/* Pages of what loaders reserved, and in the upper bits the process that they belong to: what a
+ * child inherits is not its own. */
 enum { PAGE_SHIFT = 12, PAGES_BITS = 42 };
 #define PAGES_MASK ((UINT64_C(1) << PAGES_BITS) - 1)
 

@@ -13,7 +13,9 @@
 
 enum { PATH_BYTES = 1024, LINE_BYTES = 4096, STAT_BYTES = 8192 };
 
-#define NO_LIMIT     (UINT64_C(1) << 60) /* version 1 has no "none", only a number of pages near this */
+/* version 1 has no "none", only a number of pages near
+ * this */
+#define NO_LIMIT     (UINT64_C(1) << 60)
 #define MARGIN_BYTES (UINT64_C(1) << 30)
 #define MARGIN_SHARE 8
 
@@ -36,8 +38,8 @@ static bool open_lines(struct lines *lines, const char *root, const char *path)
     return lines->fd >= 0;
 }
 
-/* The next line, without its end; NULL at the end of the file. A line that is too long comes in pieces: no mount
- * of a cgroup has one, and no piece looks like one. */
+/* The next line, without its end; NULL at the end of the file. A line that is too long comes in
+ * pieces: no mount of a cgroup has one, and no piece looks like one. */
 static char *next_line(struct lines *lines)
 {
     for (;;) {
@@ -79,8 +81,9 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* A hierarchy is looked for by what its line in either file says: version 1 by one of its controllers, "" = version 2. Both are
- * found in one pass, since the kernel takes long to write these files. */
+/* A hierarchy is looked for by what its line in either file says: version 1 by one of its
+ * controllers, "" = version 2. Both are found in one pass, since the kernel takes long to write
+ * these files. */
 enum { VERSION_2, VERSION_1, VERSIONS };
 
 struct groups {
@@ -88,7 +91,8 @@ struct groups {
     bool found[VERSIONS];
 };
 
-/* "4:memory,pids:/slurm/job_7" is cut into its controllers and its path; NULL: it is no such line. */
+/* "4:memory,pids:/slurm/job_7" is cut into its controllers and its path; NULL: it is no such
+ * line. */
 static const char *cut_group(char *line, const char **controllers)
 {
     char *list = strchr(line, ':');
@@ -139,8 +143,8 @@ struct mount {
     const char *point;
 };
 
-/* "36 35 98:0 /top /sys/fs/cgroup rw,relatime shared:1 - cgroup2 none rw": the words behind the dash and both
- * paths before it. Cuts the line. */
+/* "36 35 98:0 /top /sys/fs/cgroup rw,relatime shared:1 - cgroup2 none rw": the words behind the
+ * dash and both paths before it. Cuts the line. */
 static bool parse_mount(struct mount *mount, char *line, const char *controller)
 {
     char *words[5] = { NULL };
@@ -176,7 +180,8 @@ struct folder {
     size_t top;
 };
 
-/* Where the group is beneath the mount of its hierarchy. One that lies elsewhere is the mount's own. */
+/* Where the group is beneath the mount of its hierarchy. One that lies elsewhere is the mount's
+ * own. */
 static bool place_group(struct folder *folder, const char *root, const char *group,
                         const struct mount *mount)
 {
@@ -257,7 +262,8 @@ void stk_memory_room_lower(struct stk_memory_room *room, uint64_t limit, uint64_
     room->spare = spare < room->spare ? spare : room->spare;
 }
 
-/* What a version calls its files; file pages that were used twice are half counted, as the kernel counts them. */
+/* What a version calls its files; file pages that were used twice are half counted, as the kernel
+ * counts them. */
 struct memory_names {
     const char *limits[2];
     const char *used;

@@ -1,13 +1,14 @@
 /* cgroup.h - what control groups leave to this process: memory and CPU time.
  *
- * systemd, Slurm, Docker and Kubernetes nest groups, and each may have a limit: the tightest counts.
+ * systemd, Slurm, Docker and Kubernetes nest groups, and each may have a limit: the tightest
+ * counts.
  *
  *   /proc/self/cgroup      0::/user.slice/job.scope      which group, in which hierarchy
  *   /proc/self/mountinfo   ... /sys/fs/cgroup ...        where that hierarchy's folders are
  *   /sys/fs/cgroup/user.slice/job.scope, /sys/fs/cgroup/user.slice, /sys/fs/cgroup
  *
- * Version 2 (memory.max, cpu.max) and version 1 (memory.limit_in_bytes, cpu.cfs_quota_us), also side by side.
- * Groups above a container's own are not visible. Nothing is allocated.
+ * Version 2 (memory.max, cpu.max) and version 1 (memory.limit_in_bytes, cpu.cfs_quota_us), also
+ * side by side. Groups above a container's own are not visible. Nothing is allocated.
  */
 #ifndef STK_BASE_CGROUP_H
 #define STK_BASE_CGROUP_H
@@ -22,11 +23,13 @@ struct stk_memory_room {
     uint64_t spare;
 };
 
-/* Lower *room to what is left of `limit` bytes: `used` of them are in use, `reclaimable` of these as page cache. */
+/* Lower *room to what is left of `limit` bytes: `used` of them are in use, `reclaimable` of these
+ * as page cache. */
 void stk_memory_room_lower(struct stk_memory_room *room, uint64_t limit, uint64_t used,
                            uint64_t reclaimable);
 
-/* Lower *room by every group of this process. `root` is prefixed to all paths: "", or a test's folder. */
+/* Lower *room by every group of this process. `root` is prefixed to all paths: "", or a test's
+ * folder. */
 void stk_cgroup_memory(const char *root, struct stk_memory_room *room);
 
 /* CPUs that the tightest quota pays for, rounded up, >= 1; UINT32_MAX = no quota. */

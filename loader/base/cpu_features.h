@@ -1,7 +1,8 @@
 /* cpu_features.h - the one place that asks what this CPU can do.
  *
- * Tests hide features, so that one machine runs what others would choose. Only test programs contain stk_cpu_shown
- * (tests/support/cpu_mask.c), so nothing can hide a feature from an installed library.
+ * Tests hide features, so that one machine runs what others would choose. Only test programs
+ * contain stk_cpu_shown (tests/support/cpu_mask.c), so nothing can hide a feature from an installed
+ * library.
  */
 #ifndef STK_BASE_CPU_FEATURES_H
 #define STK_BASE_CPU_FEATURES_H
@@ -47,7 +48,8 @@ static inline bool stk_cpu_has_f16c(void)
 }
 #endif
 
-/* Returns true if this CPU, and its system, have all of `features`, a constant: STK_CPU_... joined by |. */
+/* Returns true if this CPU, and its system, have all of `features`, a constant: STK_CPU_... joined
+ * by |. */
 static inline __attribute__((always_inline)) bool stk_cpu_has(uint32_t features)
 {
     if (&stk_cpu_shown != NULL && (features & ~stk_cpu_shown) != 0)

@@ -12,7 +12,8 @@ static uint32_t at_least_one(uint32_t count)
     return count < 1 ? 1 : count;
 }
 
-/* Piece `rank` of `ranks` almost equal, consecutive ones: CPUs of one socket are usually numbered in a row. */
+/* Piece `rank` of `ranks` almost equal, consecutive ones: CPUs of one socket are usually numbered
+ * in a row. */
 static cpu_set_t piece(const cpu_set_t *all, uint32_t count, uint32_t rank, uint32_t ranks)
 {
     const uint32_t first = (uint32_t)((uint64_t)count * rank / ranks);

@@ -7,8 +7,8 @@
 #include <stoker/error.h>
 #include <string.h>
 
-/* The first driver for each major version of CUDA; source: CUDA Toolkit Release Notes, table "CUDA Toolkit and
- * Minimum Required Driver Version for CUDA Minor Version Compatibility". */
+/* The first driver for each major version of CUDA; source: CUDA Toolkit Release Notes, table "CUDA
+ * Toolkit and Minimum Required Driver Version for CUDA Minor Version Compatibility". */
 static int first_driver(int cuda_major)
 {
     return cuda_major >= 13 ? 580 : 525;
@@ -60,7 +60,8 @@ union properties {
     char room[4096];
 };
 
-/* What CUDA 12 and 13 have in the same places; in 12 `clockRate` fills the gap before totalConstMem. */
+/* What CUDA 12 and 13 have in the same places; in 12 `clockRate` fills the gap before
+ * totalConstMem. */
 _Static_assert(offsetof(struct cudaDeviceProp, uuid) == 256, "of 12 and 13");
 _Static_assert(offsetof(struct cudaDeviceProp, totalGlobalMem) == 288, "of 12 and 13");
 _Static_assert(offsetof(struct cudaDeviceProp, major) == 360, "of 12 and 13");

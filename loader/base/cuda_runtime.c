@@ -53,7 +53,8 @@ bool stk_cuda_driver_function(const struct stk_cuda_runtime *runtime, const char
     return true;
 }
 
-/* CUDA 12 has two versions of it under two names; CUDA 13 has the later one under the earlier name. */
+/* CUDA 12 has two versions of it under two names; CUDA 13 has the later one under the earlier
+ * name. */
 static bool find_properties(void *library, struct stk_cuda_runtime *runtime, const char **why)
 {
     static const struct stk_function names[] = {
@@ -64,7 +65,8 @@ static bool find_properties(void *library, struct stk_cuda_runtime *runtime, con
            stk_library_fill(library, &names[1], 1, runtime, why);
 }
 
-/* In place of cudaLibraryLoadData if there is none: without a library, the other two are never called. */
+/* In place of cudaLibraryLoadData if there is none: without a library, the other two are never
+ * called. */
 static cudaError_t cannot_load(cudaLibrary_t *library, const void *code, void *jit,
                                void **jit_values, unsigned jit_count, void *options,
                                void **option_values, unsigned option_count)
@@ -113,8 +115,8 @@ static bool load(struct stk_cuda_runtime *runtime, const char *soname, const cha
     return true;
 }
 
-/* The versions of the runtime and of what the driver is for; *driver = 0: there is none. STOKER_EDEVICE if the runtime does
- * not even answer this. */
+/* The versions of the runtime and of what the driver is for; *driver = 0: there is none.
+ * STOKER_EDEVICE if the runtime does not even answer this. */
 static int read_versions(const struct stk_cuda_runtime *runtime, int *has, int *driver,
                          const char **why)
 {
@@ -166,7 +168,8 @@ cudaError_t stk_cuda_launch_kernel(const struct stk_cuda_runtime *runtime, const
                                                block.z, 0, stream, arguments, NULL);
     if (code != cudaErrorDeviceUninitialized)
         return code;
-    /* This thread has no context yet: the driver makes none, while each function of the runtime would. */
+    /* This thread has no context yet: the driver makes none, while each function of the runtime
+     * would. */
     int device = 0;
     code = runtime->cudaGetDevice(&device);
     if (code == cudaSuccess)

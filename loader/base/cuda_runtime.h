@@ -1,12 +1,13 @@
-/* cuda_runtime.h - a table of the CUDA runtime's functions, for the loader, the trainer and loaderbench.
+/* cuda_runtime.h - a table of the CUDA runtime's functions, for the loader, the trainer and
+ * loaderbench.
  *
- * The library is not linked but loaded when a GPU is first asked for: programs run where CUDA is not
- * installed, can say what is missing, and share a runtime that is already loaded. STOKER_CUDART names
- * another file than the system's, such as that of a Python wheel or a test's stand-in.
+ * The library is not linked but loaded when a GPU is first asked for: programs run where CUDA is
+ * not installed, can say what is missing, and share a runtime that is already loaded. STOKER_CUDART
+ * names another file than the system's, such as that of a Python wheel or a test's stand-in.
  *
- * Headers and libraries of CUDA 12.0 to 13.x work together in any combination: the functions in the list have one
- * signature in all of them, and the others are declared here. So the library of either major version will do: first
- * the one that the headers are of, then the other one.
+ * Headers and libraries of CUDA 12.0 to 13.x work together in any combination: the functions in the
+ * list have one signature in all of them, and the others are declared here. So the library of
+ * either major version will do: first the one that the headers are of, then the other one.
  */
 #ifndef STK_BASE_CUDA_RUNTIME_H
 #define STK_BASE_CUDA_RUNTIME_H
@@ -57,11 +58,13 @@
     X(cudaEventElapsedTime)                                                                        \
     X(cudaLaunchKernel)
 
-/* Handles of a library of kernels and of a kernel. Headers before 12.8 and 12.1 lack these types. */
+/* Handles of a library of kernels and of a kernel. Headers before 12.8 and 12.1 lack these
+ * types. */
 typedef struct CUlib_st *cudaLibrary_t;
 typedef struct CUkern_st *cudaKernel_t;
 
-/* Find a function of the driver by its name. Typed here, since no version of the headers has both without a warning. */
+/* Find a function of the driver by its name. Typed here, since no version of the headers has both
+ * without a warning. */
 typedef cudaError_t stk_cuda_entry_of(const char *name, void **function, unsigned version,
                                       unsigned long long flags,
                                       enum cudaDriverEntryPointQueryResult *found);
@@ -75,13 +78,14 @@ struct stk_cuda_runtime {
     stk_cuda_entry_of *driver_entry_of;
     stk_cuda_entry *driver_entry;
 
-    /* cudaGetDeviceProperties in the version that CUDA 12 and 13 share. Its struct differs from the built one in size
-     * and behind `minor`: see cuda_card.h. */
+    /* cudaGetDeviceProperties in the version that CUDA 12 and 13 share. Its struct differs from the
+     * built one in size and behind `minor`: see cuda_card.h. */
     cudaError_t (*device_properties)(void *properties, int device);
 
-    /* Libraries of kernels. A runtime older than 12.8 has no such functions; then these are the driver's, which has had
-     * them since 12.0, with the same arguments, handles and error numbers: cuLibraryLoadData and so on. The lists of
-     * options are empty here. If the driver does not have them either, loading returns cudaErrorNotSupported. */
+    /* Libraries of kernels. A runtime older than 12.8 has no such functions; then these are the
+     * driver's, which has had them since 12.0, with the same arguments, handles and error numbers:
+     * cuLibraryLoadData and so on. The lists of options are empty here. If the driver does not have
+     * them either, loading returns cudaErrorNotSupported. */
     cudaError_t (*cudaLibraryLoadData)(cudaLibrary_t *library, const void *code, void *jit,
                                        void **jit_values, unsigned jit_count, void *options,
                                        void **option_values, unsigned option_count);
@@ -96,14 +100,16 @@ struct stk_cuda_runtime {
 };
 #undef STK_CUDA_FIELD
 
-/* Returns true if the driver has the function, as of CUDA 12.0; then *out, a pointer to a function, points to it. */
+/* Returns true if the driver has the function, as of CUDA 12.0; then *out, a pointer to a function,
+ * points to it. */
 bool stk_cuda_driver_function(const struct stk_cuda_runtime *runtime, const char *name, void *out);
 
 /* Fills the table. Returns 0, or STOKER_EDEVICE with the reason in *why, which is valid until this
  * thread's next call. The library stays loaded until the program ends: CUDA cannot be unloaded. */
 int stk_cuda_runtime_load(struct stk_cuda_runtime *runtime, const char **why);
 
-/* Launch a kernel of cudaLibraryGetKernel, as cudaLaunchKernel does, without dynamic shared memory. */
+/* Launch a kernel of cudaLibraryGetKernel, as cudaLaunchKernel does, without dynamic shared
+ * memory. */
 cudaError_t stk_cuda_launch_kernel(const struct stk_cuda_runtime *runtime, const void *kernel,
                                    dim3 grid, dim3 block, void **arguments, cudaStream_t stream);
 

@@ -27,8 +27,8 @@ struct stk_place {
  * stk_error_set() cuts it, which marks the place by "...". */
 enum { STK_LINE_BYTES = 640 };
 
-/* Make *error say that nothing happened. Its texts are ended, not cleared: 800 bytes would cost a span
- * of small rows as much as finding them. */
+/* Make *error say that nothing happened. Its texts are ended, not cleared: 800 bytes would cost a
+ * span of small rows as much as finding them. */
 static inline void stk_error_clear(stoker_error *error)
 {
     error->code = STOKER_OK;
@@ -43,10 +43,10 @@ static inline void stk_error_clear(stoker_error *error)
 }
 
 /* Fill *error (NULL is allowed: nothing is written) and return code, so that a failure is reported
- * and returned in one line. place NULL = nowhere. The message becomes
- * "PATH: offset O: sample S: WHAT: errno text"; unknown parts are omitted. WHAT says what failed and
- * what was expected; of ENOMEM, what the memory was for. format NULL = the text of the code. Path and
- * message are made printable (printable.h): callers insert names from outside as they are. */
+ * and returned in one line. place NULL = nowhere. The message becomes "PATH: offset O: sample S:
+ * WHAT: errno text"; unknown parts are omitted. WHAT says what failed and what was expected; of
+ * ENOMEM, what the memory was for. format NULL = the text of the code. Path and message are made
+ * printable (printable.h): callers insert names from outside as they are. */
 int stk_error_set(stoker_error *error, int code, stoker_stage stage, const struct stk_place *place,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -61,8 +61,8 @@ int stk_refuse_spec(stoker_error *error, int code, const char *format, ...)
 int stk_refuse_file(stoker_error *error, int code, const char *path, uint64_t offset,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Name the file of a failure that names none: "PATH: " before its message. NULL is allowed. Returns the error's code, or
- * `code` of NULL. */
+/* Name the file of a failure that names none: "PATH: " before its message. NULL is allowed. Returns
+ * the error's code, or `code` of NULL. */
 int stk_error_add_path(stoker_error *error, int code, const char *path);
 
 /* Check what the callback `call` of the user's code returned: 0 and the errors of stoker/error.h

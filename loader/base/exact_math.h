@@ -1,7 +1,7 @@
 /* exact_math.h - logarithm and exponential with the same bits on every machine.
  *
- * libm's differ between libraries in the last bit. These use only operations that IEEE 754 defines, in a fixed
- * order; the files that include this are compiled with -ffp-contract=off.
+ * libm's differ between libraries in the last bit. These use only operations that IEEE 754 defines,
+ * in a fixed order; the files that include this are compiled with -ffp-contract=off.
  */
 #ifndef STK_BASE_EXACT_MATH_H
 #define STK_BASE_EXACT_MATH_H
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Natural logarithm of a normal x > 0, relative error below 1e-15 (absolute near x = 1). x = m 2^e with m in
- * [sqrt(1/2), sqrt(2)); log m = 2 artanh((m - 1) / (m + 1)) as a series. */
+/* Natural logarithm of a normal x > 0, relative error below 1e-15 (absolute near x = 1). x = m 2^e
+ * with m in [sqrt(1/2), sqrt(2)); log m = 2 artanh((m - 1) / (m + 1)) as a series. */
 static inline double stk_exact_log(double x)
 {
     uint64_t bits;
@@ -30,8 +30,8 @@ static inline double stk_exact_log(double x)
     return 2.0 * t * sum + (double)exponent * 0.6931471805599453;
 }
 
-/* e to the x, relative error below 1e-13; 0 below -700. x <= 700. x = k log 2 + r with |r| <= 0.35; the Taylor
- * series of r, times 2^k. */
+/* e to the x, relative error below 1e-13; 0 below -700. x <= 700. x = k log 2 + r with |r| <= 0.35;
+ * the Taylor series of r, times 2^k. */
 static inline double stk_exact_exp(double x)
 {
     if (x < -700.0)

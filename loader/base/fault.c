@@ -47,8 +47,8 @@ bool stk_fault_hit(enum stk_fault_kind kind)
     return true;
 }
 
-/* Relaxed: a count that ordered the allocating threads would hide their missing synchronisation from
- * ThreadSanitizer. The counts are read after the threads are joined. */
+/* Relaxed: a count that ordered the allocating threads would hide their missing synchronization
+ * from ThreadSanitizer. The counts are read after the threads are joined. */
 void stk_fault_count(int64_t bytes)
 {
     atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed);

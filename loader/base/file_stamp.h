@@ -1,8 +1,8 @@
 /* file_stamp.h - notices that a file may have been written to since an earlier fstat().
  *
- *   size or mtime differ                        written to
- *   ctime differs, all else is the same         written to, and mtime set back: ctime cannot be set
- *   ctime differs, and links, owner or mode     chmod, chown, a link made or removed, another file renamed over it:
+ *   size or mtime differ written to ctime differs, all else is the same written to, and mtime set
+ *   back: ctime cannot be set ctime differs, and links, owner or mode chmod, chown, a link made or
+ *   removed, another file renamed over it:
  *                                               that sets ctime, too, so it says nothing
  */
 #ifndef STK_BASE_FILE_STAMP_H

@@ -19,7 +19,8 @@ static const struct stk_place nowhere = STK_NOWHERE;
 /* In the order of stk_ranks. */
 enum { RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NUMBERS };
 
-/* NULL: no variable of one number says it. SLURM_NTASKS is also set in a batch script, which srun did not start. */
+/* NULL: no variable of one number says it. SLURM_NTASKS is also set in a batch script, which srun
+ * did not start. */
 static const char *const variables[STK_LAUNCHERS][NUMBERS] = {
     [STK_LAUNCHER_TORCHRUN] = { "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE" },
     [STK_LAUNCHER_OPEN_MPI] = { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
@@ -30,8 +31,8 @@ static const char *const variables[STK_LAUNCHERS][NUMBERS] = {
 
 /* ---- numbers ---- */
 
-/* Reads the digits at the start of `text`; strtoul would accept a sign and spaces. Returns what follows, or NULL: no
- * digit, too many, or a number above RANKS_MAX. */
+/* Reads the digits at the start of `text`; strtoul would accept a sign and spaces. Returns what
+ * follows, or NULL: no digit, too many, or a number above RANKS_MAX. */
 static const char *digits(const char *text, uint32_t *out)
 {
     size_t length = 0;
@@ -108,14 +109,16 @@ bool stk_tasks_of_node(const char *list, uint32_t node, uint32_t *out)
     return true;
 }
 
-/* srun gives each of its processes the number of processes of its step. A batch script has SLURM_PROCID, too. */
+/* srun gives each of its processes the number of processes of its step. A batch script has
+ * SLURM_PROCID, too. */
 static bool is_slurm_step(void)
 {
     return is_set(variables[STK_LAUNCHER_SLURM][WORLD_SIZE]);
 }
 
-/* Returns the tasks of this node, 0 = unknown: the step's list, or what --ntasks-per-node asked for, a number for each
- * node (some that start Slurm's jobs write a list there, too). What does not fit the step is not its own. */
+/* Returns the tasks of this node, 0 = unknown: the step's list, or what --ntasks-per-node asked
+ * for, a number for each node (some that start Slurm's jobs write a list there, too). What does not
+ * fit the step is not its own. */
 static uint32_t slurm_local_ranks(void)
 {
     const uint32_t step = number_or_0(variables[STK_LAUNCHER_SLURM][WORLD_SIZE]);
@@ -196,7 +199,8 @@ static bool is_first_node(enum stk_launcher launcher)
     return launcher == STK_LAUNCHER_TORCHRUN && node != NULL && strcmp(node, "0") == 0;
 }
 
-/* Leaves *out unchanged if the launcher did not start this process. Of rank and world_size one may be unknown. */
+/* Leaves *out unchanged if the launcher did not start this process. Of rank and world_size one may
+ * be unknown. */
 static int read_launcher(struct stk_ranks *out, enum stk_launcher launcher, stoker_error *error)
 {
     const char *const *const variable = variables[launcher];
@@ -245,7 +249,8 @@ static bool may_differ(const struct stk_ranks *found)
     return found->launcher == STK_LAUNCHER_SLURM;
 }
 
-/* Takes what the first launcher left open from one that says the same (srun --mpi=pmi2 sets both kinds). */
+/* Takes what the first launcher left open from one that says the same (srun --mpi=pmi2 sets both
+ * kinds). */
 static int join(struct stk_ranks *first, const struct stk_ranks *found, stoker_error *error)
 {
     if (found->rank != first->rank || found->world_size != first->world_size)
@@ -277,7 +282,8 @@ static int complete(const struct stk_ranks *first, const struct stk_ranks *found
                          variables[found->launcher][has_rank ? WORLD_SIZE : RANK]);
 }
 
-/* Variables of launchers that do not say how many processes there are, or in a way that is not known here. */
+/* Variables of launchers that do not say how many processes there are, or in a way that is not
+ * known here. */
 static int check_strangers(stoker_error *error)
 {
     static const char *const names[] = { "PMIX_RANK", "MV2_COMM_WORLD_RANK", "FLUX_TASK_RANK" };

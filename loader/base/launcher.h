@@ -1,4 +1,5 @@
-/* launcher.h - this process's place among those that a launcher started together, by the variables that it set.
+/* launcher.h - this process's place among those that a launcher started together, by the variables
+ * that it set.
  *
  *   for each launcher: read ─▶ in range? ─▶ the first that says rank and number, if all agree
  *
@@ -33,15 +34,16 @@ struct stk_ranks {
 /* The rules and errors of stoker_ranks_from_environment(). *out is written on success only. */
 int stk_ranks_read(struct stk_ranks *out, stoker_error *error);
 
-/* Processes of one job on this node, >= 1: what the first launcher says that gives a number in 1..2^20, whatever is wrong
- * with other variables; 1 if none does. */
+/* Processes of one job on this node, >= 1: what the first launcher says that gives a number in
+ * 1..2^20, whatever is wrong with other variables; 1 if none does. */
 uint32_t stk_local_ranks(void);
 
 enum { STK_NODE_UNKNOWN = UINT32_MAX >> 1 };
 
-/* Tasks of a node in Slurm's list, which leaves repetitions out: in "2(x3),1" nodes 0 to 2 have two tasks, node 3 has one
- * (srun(1), SLURM_TASKS_PER_NODE). A list of one entry serves for STK_NODE_UNKNOWN, too. Returns false, and leaves *out
- * alone, if the list is damaged anywhere, or does not reach `node`. */
+/* Tasks of a node in Slurm's list, which leaves repetitions out: in "2(x3),1" nodes 0 to 2 have two
+ * tasks, node 3 has one (srun(1), SLURM_TASKS_PER_NODE). A list of one entry serves for
+ * STK_NODE_UNKNOWN, too. Returns false, and leaves *out alone, if the list is damaged anywhere, or
+ * does not reach `node`. */
 bool stk_tasks_of_node(const char *list, uint32_t node, uint32_t *out);
 
 #endif

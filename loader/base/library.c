@@ -27,7 +27,8 @@ bool stk_library_fill(void *library, const struct stk_function *functions, size_
             *why = dlerror();
             return false;
         }
-        /* ISO C has no cast from an object's address to a function's; POSIX gives both the same size. */
+        /* ISO C has no cast from an object's address to a function's; POSIX gives both the same
+         * size. */
         memcpy((char *)table + functions[i].at, &address, sizeof(address));
     }
     return true;

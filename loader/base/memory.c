@@ -23,8 +23,9 @@ struct block_head {
     size_t bytes;
 };
 
-/* Heap memory of `bytes`. Large blocks are aligned to huge pages, and those that lie in them wholly are asked for: fewer
- * misses of address translation, and MPI copies from other processes page by page. */
+/* Heap memory of `bytes`. Large blocks are aligned to huge pages, and those that lie in them wholly
+ * are asked for: fewer misses of address translation, and MPI copies from other processes page by
+ * page. */
 static void *take(size_t bytes)
 {
     const bool huge = bytes >= (size_t)STK_HUGE_PAGE_BYTES;

@@ -4,8 +4,8 @@
  *   for each known word: stk_nearest_try(&nearest, word, word);
  *   message("'%s' is unknown%s", text, stk_nearest_question(question, &nearest, ""));
  *
- * Near is: no more letters inserted, left out, changed or swapped than 1 in a word of 3 to 5 letters, 2 in
- * one of 6 to 8, 3 in a longer one; case does not count.
+ * Near is: no more letters inserted, left out, changed or swapped than 1 in a word of 3 to 5
+ * letters, 2 in one of 6 to 8, 3 in a longer one; case does not count.
  */
 #ifndef STK_BASE_NEAREST_H
 #define STK_BASE_NEAREST_H
@@ -24,8 +24,8 @@ struct stk_nearest {
 /* Start with the mistyped word: `bytes` bytes at `word`, which must stay valid. */
 struct stk_nearest stk_nearest_to(const char *word, size_t bytes);
 
-/* Consider a known spelling. The answer is what to suggest for it: the same word, or another for one
- * that people type ("gpu" for "cuda"). Of equally near ones the first wins. */
+/* Consider a known spelling. The answer is what to suggest for it: the same word, or another for
+ * one that people type ("gpu" for "cuda"). Of equally near ones the first wins. */
 void stk_nearest_try(struct stk_nearest *nearest, const char *spelling, const char *answer);
 
 /* " (did you mean 'ANSWER'?)" with `before` ahead of the answer ("--"), or "". Returns out. */

@@ -14,7 +14,8 @@
 
 enum { STK_NO_NODE = -1 };
 
-/* The NUMA node of a PCI device; STK_NO_NODE if it is unknown. address: "0000:17:00.0"; root: "", or a test's folder. */
+/* The NUMA node of a PCI device; STK_NO_NODE if it is unknown. address: "0000:17:00.0"; root: "",
+ * or a test's folder. */
 int32_t stk_numa_of_pci(const char *root, const char *address);
 
 /* The CPUs of a node >= 0. False, and *out is empty, if they cannot be read. */

@@ -41,7 +41,8 @@ static int next_part(const char **path, char part[NAME_MAX + 1])
     return 0;
 }
 
-/* Open a part that is not a link (-ELOOP). With O_DIRECTORY Linux says ENOTDIR for a link, too: look again. */
+/* Open a part that is not a link (-ELOOP). With O_DIRECTORY Linux says ENOTDIR for a link, too:
+ * look again. */
 static int open_part(int directory, const char *part, int flags)
 {
     struct stat status;
@@ -55,7 +56,8 @@ static int open_part(int directory, const char *part, int flags)
     return link ? -ELOOP : -os_errno;
 }
 
-/* Without openat2: open part by part, each relative to the previous descriptor, even if that was renamed. */
+/* Without openat2: open part by part, each relative to the previous descriptor, even if that was
+ * renamed. */
 static int walk(int directory, const char *path, int flags)
 {
     char part[NAME_MAX + 1];
@@ -81,8 +83,9 @@ static int walk(int directory, const char *path, int flags)
     return rc;
 }
 
-/* Linux cannot decide whether ".." leads out if anything at all was renamed or mounted meanwhile: EAGAIN. A rename
- * takes less time than an open, so that even on a machine that renames all the time few tries are enough. */
+/* Linux cannot decide whether ".." leads out if anything at all was renamed or mounted meanwhile:
+ * EAGAIN. A rename takes less time than an open, so that even on a machine that renames all the
+ * time few tries are enough. */
 static long open_decided(int directory, const char *path, const struct open_how *how)
 {
     enum { TRIES_MAX = 100 };

@@ -61,15 +61,16 @@ static int stat_folder(const char *path, struct stat *out)
     return stat(folder[0] == '\0' ? "." : folder, out) == 0 ? 0 : errno;
 }
 
-/* Returns true if another user owns the file, and its folder is sticky and open to others, as /tmp is. */
+/* Returns true if another user owns the file, and its folder is sticky and open to others, as /tmp
+ * is. */
 static bool is_foreign(const struct stat *folder, const struct stat *about)
 {
     return (folder->st_mode & S_ISVTX) != 0 && (folder->st_mode & (S_IWGRP | S_IWOTH)) != 0 &&
            about->st_uid != geteuid() && about->st_uid != folder->st_uid;
 }
 
-/* Replace a link by what it contains; relative to the folder it lies in. fd: the link, by O_PATH, so that the one
- * that was checked is the one that is followed. Returns 0 or an errno. */
+/* Replace a link by what it contains; relative to the folder it lies in. fd: the link, by O_PATH,
+ * so that the one that was checked is the one that is followed. Returns 0 or an errno. */
 static int follow_link(int fd, char path[PATH_MAX])
 {
     char into[PATH_MAX];
@@ -84,7 +85,8 @@ static int follow_link(int fd, char path[PATH_MAX])
     return 0;
 }
 
-/* Look at what target->path names, and follow it if it is a link. Returns 0 or an errno; *more = call again. */
+/* Look at what target->path names, and follow it if it is a link. Returns 0 or an errno; *more =
+ * call again. */
 static int take_step(struct target *target, bool *more)
 {
     struct stat there, folder = { .st_mode = 0 };
@@ -219,7 +221,8 @@ int stk_output_create(const char *path, int flags, mode_t mode)
     return -1;
 }
 
-/* Create .STEM.tmp-PID-N in a folder, of a name nothing else has. Returns the descriptor or -errno. */
+/* Create .STEM.tmp-PID-N in a folder, of a name nothing else has. Returns the descriptor or
+ * -errno. */
 static int create_temporary(int folder, const char *stem, char temporary[NAME_MAX + 1])
 {
     for (int n = 0; n < NAMES_TRIED; n++) {
@@ -285,8 +288,8 @@ static int open_folder(const char *path)
     return fd < 0 && errno == EACCES ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : fd;
 }
 
-/* Give fd the owner and the mode of the regular file that it is to replace, as far as this process may,
- * unless that file is another user's in a sticky folder. */
+/* Give fd the owner and the mode of the regular file that it is to replace, as far as this process
+ * may, unless that file is another user's in a sticky folder. */
 static void keep_mode(int fd, int folder, const char *name)
 {
     struct stat about, in;

@@ -1,8 +1,8 @@
 /* printable.h - makes text from outside safe to print on a terminal.
  *
- * Names of files, members and columns come from the maker of the data set. Printed as they are, they could
- * move the cursor, retitle the window, forge a line of output, or reverse the direction of the text behind
- * them. Used only where messages, progress lines and tables are made.
+ * Names of files, members and columns come from the maker of the data set. Printed as they are,
+ * they could move the cursor, retitle the window, forge a line of output, or reverse the direction
+ * of the text behind them. Used only where messages, progress lines and tables are made.
  */
 #ifndef STK_BASE_PRINTABLE_H
 #define STK_BASE_PRINTABLE_H
@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decode the UTF-8 character at text, which ends with a 0. Returns its bytes, 1..4, and sets *code; 0 if the
- * bytes are not valid UTF-8. */
+/* Decode the UTF-8 character at text, which ends with a 0. Returns its bytes, 1..4, and sets *code;
+ * 0 if the bytes are not valid UTF-8. */
 static inline size_t stk_utf8_decode(const char *text, uint32_t *code)
 {
     static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -33,16 +33,16 @@ static inline size_t stk_utf8_decode(const char *text, uint32_t *code)
     return length;
 }
 
-/* Returns true unless the character is a control (C0, DEL, C1), a line or paragraph separator, or one that
- * changes the direction of text. */
+/* Returns true unless the character is a control (C0, DEL, C1), a line or paragraph separator, or
+ * one that changes the direction of text. */
 static inline bool stk_is_printable(uint32_t code)
 {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && (code < 0x2028 || code > 0x202e) &&
            (code < 0x2066 || code > 0x2069);
 }
 
-/* Replace each character that is not printable, and each byte that is not UTF-8, by '?'. Works in place; the
- * text becomes no longer. */
+/* Replace each character that is not printable, and each byte that is not UTF-8, by '?'. Works in
+ * place; the text becomes no longer. */
 static inline void stk_printable(char *text)
 {
     char *to = text;

@@ -2,7 +2,7 @@
  *
  * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
  * 1, 2, 3", SC 2011. No state: draw n of key k is the same from any thread.
- * The mixer is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+ * The mixer is the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
  *
  * Integers only, so that a GPU compiling the same lines draws the same words.
  */

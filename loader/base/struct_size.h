@@ -1,8 +1,9 @@
 /* struct_size.h - structs of callers that were compiled with another version of the headers.
  *
- * struct_size is the first member of every struct that can grow, and new members come last. An older caller's struct is
- * smaller: what it lacks keeps its default, and nothing is written beyond it. A newer caller's is larger: it is taken if
- * all bytes that this version does not know are 0, else refused, since they ask for something that it cannot do.
+ * struct_size is the first member of every struct that can grow, and new members come last. An
+ * older caller's struct is smaller: what it lacks keeps its default, and nothing is written beyond
+ * it. A newer caller's is larger: it is taken if all bytes that this version does not know are 0,
+ * else refused, since they ask for something that it cannot do.
  */
 #ifndef STK_STRUCT_SIZE_H
 #define STK_STRUCT_SIZE_H
@@ -11,7 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* More is no size but an uninitialised struct. */
+/* More is no size but an uninitialized struct. */
 enum { STK_STRUCT_BYTES_MAX = 4096 };
 
 /* Bytes of a struct that ends with `member`. */
@@ -23,7 +24,8 @@ static inline bool stk_struct_size_fits(size_t size, size_t first)
     return size >= first && size <= STK_STRUCT_BYTES_MAX;
 }
 
-/* Returns true if a struct that the caller has filled in, whose first member is its size, can be read. */
+/* Returns true if a struct that the caller has filled in, whose first member is its size, can be
+ * read. */
 static inline bool stk_struct_fits(const void *given, size_t first, size_t ours)
 {
     const unsigned char *bytes = given;
@@ -87,7 +89,8 @@ static inline bool stk_room_fits(union stk_room *room, size_t first, size_t ours
     return stk_struct_fits(room, first, ours);
 }
 
-/* The message that names a struct which does not fit: its name, its size, its struct_size, its INIT macro. */
+/* The message that names a struct which does not fit: its name, its size, its struct_size, its INIT
+ * macro. */
 #define STK_STRUCT_REFUSAL                                                                         \
     "%s: struct_size %zu: this version has %zu bytes, and what lies beyond them must be 0; start " \
     "from %s"

@@ -18,7 +18,8 @@ enum { STK_THREADS_TOGETHER_MAX = 16 };
 /* Threads that should share `pieces` pieces of work that half waits for storage: 1..16. */
 uint32_t stk_threads_together(uint64_t pieces);
 
-/* Run `run` in this thread and in up to count - 1 more, as many as can be started, and wait for all. */
+/* Run `run` in this thread and in up to count - 1 more, as many as can be started, and wait for
+ * all. */
 void stk_threads_run(uint32_t count, const char *name, void *(*run)(void *), void *argument);
 
 /* Sleep while *word == value, at most wait_ns (< 0 = no limit). May return early:

@@ -2,8 +2,8 @@
  *
  *   asleep ──run──▶ working ──barrier──▶ working ──▶ ... ──▶ asleep
  *
- * The caller of stk_thread_team_run is thread 0. Threads that wait spin for some tens of microseconds,
- * because the others are usually nearly there, and then sleep on a futex. */
+ * The caller of stk_thread_team_run is thread 0. Threads that wait spin for some tens of
+ * microseconds, because the others are usually nearly there, and then sleep on a futex. */
 #ifndef STK_BASE_THREAD_TEAM_H
 #define STK_BASE_THREAD_TEAM_H
 
@@ -23,7 +23,8 @@ uint32_t stk_thread_team_threads(const struct stk_thread_team *team);
 /* Calls work(argument, thread) once on every thread; returns after all calls have returned. */
 void stk_thread_team_run(struct stk_thread_team *team, stk_thread_team_work *work, void *argument);
 
-/* Inside work: waits until every thread has arrived. Writes before it are visible to all after it. */
+/* Inside work: waits until every thread has arrived. Writes before it are visible to all after
+ * it. */
 void stk_thread_team_barrier(struct stk_thread_team *team);
 
 /* Thread t of n's share of `count`: [begin, end). */

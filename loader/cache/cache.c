@@ -191,8 +191,9 @@ void stk_cache_destroy(struct stk_cache *cache)
 
 /* ---- growth ---- */
 
-/* Pause or resume, by what the machine and control groups leave. The next check is due by what was taken before
- * this one: a thread that is stopped in here for long leaves no room to the others that nobody checked. */
+/* Pause or resume, by what the machine and control groups leave. The next check is due by what was
+ * taken before this one: a thread that is stopped in here for long leaves no room to the others
+ * that nobody checked. */
 static void look(struct stk_cache *cache)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
@@ -230,7 +231,8 @@ static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
         look(cache);
 }
 
-/* Bytes that a block takes once its loading starts: all of them, unless samples are shorter than the stride. */
+/* Bytes that a block takes once its loading starts: all of them, unless samples are shorter than
+ * the stride. */
 static uint64_t bytes_begun(const struct stk_cache *cache, uint64_t id)
 {
     return cache->whole_places ? stk_cache_block_rows(cache, id) * cache->stride_bytes : 0;
@@ -267,7 +269,8 @@ static bool may_grow(struct stk_cache *cache, uint64_t id)
     return !atomic_load_explicit(&counts->paused, memory_order_relaxed);
 }
 
-/* Take a block over that a dead process was loading: nobody writes there any more. Counts it has added stay. */
+/* Take a block over that a dead process was loading: nobody writes there any more. Counts it has
+ * added stay. */
 static bool take_over(struct stk_cache *cache, uint64_t id, uint8_t state)
 {
     if (cache->share.header == NULL || state < STK_CACHE_LOADING)
@@ -311,7 +314,8 @@ static void end_loading(struct stk_cache *cache, uint64_t id)
 
 /* ---- sums of a shared cache's blocks ---- */
 
-/* The sum of bytes that may have pages without memory, which this does not take: a page of zeros adds nothing. */
+/* The sum of bytes that may have pages without memory, which this does not take: a page of zeros
+ * adds nothing. */
 static uint32_t sum_of_pages(const struct stk_cache *cache, uint64_t from, uint64_t size)
 {
     const int memory = cache->share.segment.memory;
@@ -326,7 +330,8 @@ static uint32_t sum_of_pages(const struct stk_cache *cache, uint64_t from, uint6
         for (uint64_t piece = (uint64_t)at, next; piece < stop; piece = next) {
             next = (piece / page_bytes + 1) * page_bytes;
             next = next < stop ? next : stop;
-            /* Inverted before and after, so that zeros give 0; turned, so that pages in another order differ. */
+            /* Inverted before and after, so that zeros give 0; turned, so that pages in another
+             * order differ. */
             const uint32_t part =
                 ~stk_crc32c(UINT32_MAX, rows + (piece - cache->rows_at), next - piece);
             const uint32_t turn = (uint32_t)(piece / page_bytes) % 32;

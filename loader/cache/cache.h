@@ -2,7 +2,7 @@
  *
  * Row i lies at i * stride_bytes, for every sample below the capacity that the budget
  * allows. Rows are grouped into blocks that become valid together: one row, or the
- * neighbours that one read brings in if a file holds them side by side.
+ * neighbors that one read brings in if a file holds them side by side.
  *
  *   EMPTY ──begin──▶ LOADING ──commit──▶ READY (for good)
  *     ▲                 │
@@ -10,14 +10,15 @@
  *
  * One worker owns a LOADING block; until it is READY, others read those samples from storage.
  *
- * Loaders of several processes can share a cache: segment.h, share.h. A LOADING block then names its loader (LOADING +
- * its number), and if that process has died, the next that wants the block takes it over. The loader that fills a block
- * stores a checksum beside it, which each of the others compares once, before it uses the block; a block that was
- * changed since then counts as not held, and its samples are read from storage.
+ * Loaders of several processes can share a cache: segment.h, share.h. A LOADING block then names
+ * its loader (LOADING + its number), and if that process has died, the next that wants the block
+ * takes it over. The loader that fills a block stores a checksum beside it, which each of the
+ * others compares once, before it uses the block; a block that was changed since then counts as not
+ * held, and its samples are read from storage.
  *
- * Pages are taken as rows arrive, never after a row is READY. When the machine's memory, or that of a control
- * group, runs short, the cache is paused: it keeps its rows and takes no more memory. It checks each time it
- * has grown by a fraction of what is left, and occasionally while it is paused.
+ * Pages are taken as rows arrive, never after a row is READY. When the machine's memory, or that of
+ * a control group, runs short, the cache is paused: it keeps its rows and takes no more memory. It
+ * checks each time it has grown by a fraction of what is left, and occasionally while it is paused.
  */
 #ifndef STK_CACHE_CACHE_H
 #define STK_CACHE_CACHE_H
@@ -33,7 +34,8 @@
 /* LOADING + the loader's number among those that share the cache, up to 255. */
 enum { STK_CACHE_EMPTY, STK_CACHE_READY, STK_CACHE_LOADING };
 
-/* What this loader knows about a block of a shared cache that is READY, beside STK_CACHE_EMPTY and STK_CACHE_READY. */
+/* What this loader knows about a block of a shared cache that is READY, beside STK_CACHE_EMPTY and
+ * STK_CACHE_READY. */
 enum { STK_CACHE_SPOILT = STK_CACHE_LOADING };
 
 struct stk_cache {
@@ -70,8 +72,8 @@ struct stk_cache_options {
     bool whole_places;     /* ENCODED: samples are all as long as the longest */
     bool has_gaps;    /* a sample has several parts, and those may be shorter than their places */
     const char *root; /* NULL = the real one; a test's folder. Not copied */
-    /* STK_SEGMENT_KEY_BYTES: share it with every loader that gives the same key, which must stand for the same samples,
-     * kind, stride and blocks. NULL = do not share. Not copied. */
+    /* STK_SEGMENT_KEY_BYTES: share it with every loader that gives the same key, which must stand
+     * for the same samples, kind, stride and blocks. NULL = do not share. Not copied. */
     const char *key;
     bool join_only; /* with key: do not make one (share_error -ENOENT) */
 };
@@ -79,12 +81,13 @@ struct stk_cache_options {
 /* Bytes that a cache of options->count samples takes in all; UINT64_MAX = more than there are. */
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
-/* The samples that would have a place with that budget: all of them, or whole blocks of the first ones. */
+/* The samples that would have a place with that budget: all of them, or whole blocks of the first
+ * ones. */
 uint64_t stk_cache_capacity(const struct stk_cache_options *options);
 
-/* Reserve address space; pages come later. A budget too small for one block makes kind
- * NONE. If it was to be shared and cannot be, kind is NONE, too, and
- * share_error says why: -errno, see stk_cache_share_open(). 0 or STOKER_ENOMEM; on failure all zero. */
+/* Reserve address space; pages come later. A budget too small for one block makes kind NONE. If it
+ * was to be shared and cannot be, kind is NONE, too, and share_error says why: -errno, see
+ * stk_cache_share_open(). 0 or STOKER_ENOMEM; on failure all zero. */
 int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *options);
 void stk_cache_destroy(struct stk_cache *cache); /* all zero is allowed */
 
@@ -104,7 +107,8 @@ static inline _Atomic uint8_t *stk_cache_state(const struct stk_cache *cache, ui
     return (_Atomic uint8_t *)cache->states.base + (id >> cache->block_shift);
 }
 
-/* Compare the sum of a shared cache's block, the first time that this loader wants it. Returns true if it may be used. */
+/* Compare the sum of a shared cache's block, the first time that this loader wants it. Returns true
+ * if it may be used. */
 bool stk_cache_check(const struct stk_cache *cache, uint64_t id);
 
 /* The row if it is held, else NULL. Acquire: pairs with commit, or with check. */
@@ -119,14 +123,16 @@ static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint6
     return stk_cache_row(cache, id);
 }
 
-/* Returns true if all samples of the data set are held, and checked if need be: for good, since none is ever dropped. */
+/* Returns true if all samples of the data set are held, and checked if need be: for good, since
+ * none is ever dropped. */
 static inline bool stk_cache_holds_all(const struct stk_cache *cache, uint64_t count)
 {
     return cache->capacity == count && count > 0 &&
            atomic_load_explicit(&cache->own.held_rows, memory_order_acquire) == count;
 }
 
-/* Claim the loading of id's block. False: it has no place, is held, is loaded by another, or memory is short. */
+/* Claim the loading of id's block. False: it has no place, is held, is loaded by another, or memory
+ * is short. */
 bool stk_cache_begin(struct stk_cache *cache, uint64_t id);
 
 /* The block is filled with `bytes` bytes in all: make it visible to all threads. */
@@ -135,7 +141,8 @@ void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes);
 /* Loading failed: let another try. */
 void stk_cache_cancel(struct stk_cache *cache, uint64_t id);
 
-/* What this loader was loading will not come, since its workers have ended: let others, or the next owner, load it. */
+/* What this loader was loading will not come, since its workers have ended: let others, or the next
+ * owner, load it. */
 void stk_cache_abandon(struct stk_cache *cache);
 
 /* Size of a held sample (ENCODED). Set between begin and commit. */

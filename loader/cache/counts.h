@@ -9,8 +9,8 @@
 struct stk_cache_counts {
     _Atomic bool paused;
     _Atomic uint64_t taken_bytes; /* in all pages in use */
-    /* Bytes of blocks being loaded; the kernel may not have allocated their pages yet. A process that dies while it
-     * counts can leave it too small, even below 0. */
+    /* Bytes of blocks being loaded; the kernel may not have allocated their pages yet. A process
+     * that dies while it counts can leave it too small, even below 0. */
     _Atomic int64_t coming_bytes;
     _Atomic uint64_t look_at; /* taken_bytes at which to look again */
     _Atomic uint64_t refused; /* rows turned away while paused */

@@ -16,8 +16,8 @@ struct process_status {
     uint64_t started; /* clock ticks since boot */
 };
 
-/* Reads /proc/PID/stat (proc(5)): fields 3, 20 and 22. Field 2, the name, is in parentheses and may contain any
- * character, also those. Returns false if there is no such process. */
+/* Reads /proc/PID/stat (proc(5)): fields 3, 20 and 22. Field 2, the name, is in parentheses and may
+ * contain any character, also those. Returns false if there is no such process. */
 static bool status_of(int process, struct process_status *status)
 {
     char path[32];
@@ -49,8 +49,8 @@ int stk_members_join(struct stk_members *members)
     const uint64_t word = word_of(process, own.started);
     for (int member = 0; member < STK_MEMBERS_MAX; member++) {
         uint64_t nobody = 0;
-        /* Release: pairs with the acquire in is_dead, for a loader that found the number in the cache. Acquire: pairs
-         * with leave, after which no block of the cache has this number. */
+        /* Release: pairs with the acquire in is_dead, for a loader that found the number in the
+         * cache. Acquire: pairs with leave, after which no block of the cache has this number. */
         if (atomic_compare_exchange_strong_explicit(&members->process[member], &nobody, word,
                                                     memory_order_acq_rel, memory_order_relaxed))
             return member;
@@ -74,7 +74,8 @@ bool stk_members_is_dead(const struct stk_members *members, uint32_t member)
     struct process_status status;
     if (!status_of(process, &status) || word_of(process, status.started) != word)
         return true;
-    /* Not yet waited for by its parent. If other threads outlive the first one, the process lives. */
+    /* Not yet waited for by its parent. If other threads outlive the first one, the process
+     * lives. */
     return (status.state == 'Z' || status.state == 'X') && status.threads <= 1;
 }
 

@@ -34,7 +34,8 @@ enum {
 
 /* ---- the address ---- */
 
-/* An abstract address: it starts with a NUL, lies in no folder, and is free again when its socket is closed. */
+/* An abstract address: it starts with a NUL, lies in no folder, and is free again when its socket
+ * is closed. */
 static socklen_t address_of(struct sockaddr_un *address, const char *key)
 {
     *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -74,9 +75,9 @@ static bool shares_namespace(pid_t process, const char *kind)
     return stat(path, &its) == 0 && its.st_dev == own.st_dev && its.st_ino == own.st_ino;
 }
 
-/* Returns true if the peer could as well attach to this process as a debugger does. An address is no secret, and does
- * not depend on namespaces: containers that share a network see each other's. Of a process outside of this PID namespace
- * the kernel gives the number 0. */
+/* Returns true if the peer could as well attach to this process as a debugger does. An address is
+ * no secret, and does not depend on namespaces: containers that share a network see each other's.
+ * Of a process outside of this PID namespace the kernel gives the number 0. */
 static bool is_own(int connection)
 {
     struct ucred peer = { 0 };
@@ -218,7 +219,8 @@ static int64_t sealed_bytes(int memory)
     return sealed && fstat(memory, &status) == 0 && status.st_size > 0 ? status.st_size : -EPROTO;
 }
 
-/* Returns 0 with the memory, -EAGAIN if the first process is not there yet or any more, or another -errno. */
+/* Returns 0 with the memory, -EAGAIN if the first process is not there yet or any more, or another
+ * -errno. */
 static int join(struct stk_segment *segment, const struct sockaddr_un *address, socklen_t size)
 {
     const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -5,7 +5,8 @@
 
 #include <stoker/error.h>
 
-/* Raised whenever the header or the meaning of a state changes: loaders of two versions of the library must not share. */
+/* Raised whenever the header or the meaning of a state changes: loaders of two versions of the
+ * library must not share. */
 enum { LAYOUT = 2 };
 
 #define LAYOUT_MARK                                                                                \
@@ -21,7 +22,9 @@ int stk_cache_share_map(struct stk_cache_share *share, struct stk_region *region
 {
     const uint64_t room = share->segment.bytes - share->mapped;
     if (bytes > room)
-        return STOKER_ENOMEM; /* the loader that made it has a smaller form: open has refused that */
+        /* the loader that made it has a smaller form: open has refused
+         * that */
+        return STOKER_ENOMEM;
     const int rc = stk_region_map_file(region, share->segment.memory, share->mapped, bytes);
     if (rc == 0)
         share->mapped += stk_cache_share_bytes(bytes);

@@ -1,11 +1,13 @@
 /* share.h - one cache for several loaders, of one process or of several on one node.
  *
  *   segment   | header: form, counts, members | states | sizes | sums | taken | rows |   each from a multiple of 2 MiB:
- *                                                                             what nobody touches takes no memory
+ *                                                                             what nobody touches
+ *                                                                             takes no memory
  *
- * The loader that makes the segment decides how many samples have a place. The others take that over; if anything else
- * of the form differs, they do not share. All may write, since each loads what it needs: a process that can join (segment.h)
- * could as well write to the others' own memory. Sums find bytes that were changed by mistake.
+ * The loader that makes the segment decides how many samples have a place. The others take that
+ * over; if anything else of the form differs, they do not share. All may write, since each loads
+ * what it needs: a process that can join (segment.h) could as well write to the others' own memory.
+ * Sums find bytes that were changed by mistake.
  */
 #ifndef STK_CACHE_SHARE_H
 #define STK_CACHE_SHARE_H
@@ -46,14 +48,15 @@ struct stk_cache_share {
 /* Bytes of the segment that a region of `bytes` takes. */
 uint64_t stk_cache_share_bytes(uint64_t bytes);
 
-/* Find or make the cache of `key`. data_bytes: for all regions that stk_cache_share_map() will be asked for; 0 = only
- * find it (else -ENOENT).
- * On success form->capacity is what the segment has. Returns 0 or -errno: -EPROTO: the
- * segment has another form; see also stk_segment_open() and stk_members_join(). On failure nothing is left. */
+/* Find or make the cache of `key`. data_bytes: for all regions that stk_cache_share_map() will be
+ * asked for; 0 = only find it (else -ENOENT). On success form->capacity is what the segment has.
+ * Returns 0 or -errno: -EPROTO: the segment has another form; see also stk_segment_open() and
+ * stk_members_join(). On failure nothing is left. */
 int stk_cache_share_open(struct stk_cache_share *share, const char *key,
                          struct stk_share_form *form, uint64_t data_bytes);
 
-/* Map the next `bytes` of the segment, in the same order in every loader. Returns 0 or STOKER_ENOMEM. */
+/* Map the next `bytes` of the segment, in the same order in every loader. Returns 0 or
+ * STOKER_ENOMEM. */
 int stk_cache_share_map(struct stk_cache_share *share, struct stk_region *region, size_t bytes);
 
 /* Leave it. All zero is allowed. */

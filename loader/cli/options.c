@@ -80,7 +80,8 @@ static int unknown(char message[CLI_MESSAGE_BYTES], const char *word, const stru
                         stk_nearest_question(question, &nearest, "--"));
 }
 
-/* What is wrong with an option that getopt_long() refused: found is '?', or ':' for a missing value. */
+/* What is wrong with an option that getopt_long() refused: found is '?', or ':' for a missing
+ * value. */
 static int explain_refused(char message[CLI_MESSAGE_BYTES], int found, char *const *argv,
                            const struct option *options)
 {

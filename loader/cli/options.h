@@ -1,5 +1,5 @@
-/* options.h - the options of a command line as one table: what each is called, what kind of value it takes,
- * where the value goes, and what --help says about it.
+/* options.h - the options of a command line as one table: what each is called, what kind of value
+ * it takes, where the value goes, and what --help says about it.
  *
  *   argv ──▶ cli_read_early   --help and its like, presets; nothing else, no complaints
  *        ──▶ cli_read         every option; the first mistake is one line of text
@@ -20,7 +20,8 @@ enum {
     CLI_DEFAULT_BYTES = 100
 };
 
-/* What a row reads, and what it writes at row.at. A count's row.words are accepted beside numbers. */
+/* What a row reads, and what it writes at row.at. A count's row.words are accepted beside
+ * numbers. */
 enum cli_kind {
     CLI_FLAG,    /* no value; bool */
     CLI_ACTION,  /* no value; unsigned (an enum): row.min */
@@ -72,8 +73,8 @@ struct cli_table {
     unsigned programs; /* bits of the program that reads */
 };
 
-/* Reads the rows of kind CLI_STOP and those marked early into `out`, and ignores all else, mistakes too.
- * Returns true if there was a CLI_STOP. */
+/* Reads the rows of kind CLI_STOP and those marked early into `out`, and ignores all else, mistakes
+ * too. Returns true if there was a CLI_STOP. */
 bool cli_read_early(const struct cli_table *table, void *out, int argc, char *const *argv);
 
 /* The rows that a line has. */
@@ -98,19 +99,21 @@ int cli_ranges(struct cli_list *out, const char *text, int32_t min, int32_t max,
 int cli_count(const char *text, uint64_t min, uint64_t max, uint64_t *out,
               char message[CLI_MESSAGE_BYTES]);
 
-/* For row.read: writes "'word' is not one of a, b (did you mean 'a'?)"; `known` has ", " between its words.
- * `alias` (NULL = none) is a word that means the known word `meant`. Returns STOKER_EINVAL. */
+/* For row.read: writes "'word' is not one of a, b (did you mean 'a'?)"; `known` has ", " between
+ * its words. `alias` (NULL = none) is a word that means the known word `meant`. Returns
+ * STOKER_EINVAL. */
 int cli_not_one_of(const char *word, size_t length, const char *known, const char *alias,
                    const char *meant, char message[CLI_MESSAGE_BYTES]);
 
 __attribute__((format(printf, 2, 3))) int cli_complain(char message[CLI_MESSAGE_BYTES],
                                                        const char *format, ...);
 
-/* Writes the default of a row as --help has it, "" if it has none. `values`: a struct with the defaults. */
+/* Writes the default of a row as --help has it, "" if it has none. `values`: a struct with the
+ * defaults. */
 void cli_default(char text[CLI_DEFAULT_BYTES], const struct cli_option *row, const void *values);
 
-/* Prints the rows, 80 columns wide; describe_default writes what goes into the brackets behind a row's
- * help, "" for nothing. */
+/* Prints the rows, 80 columns wide; describe_default writes what goes into the brackets behind a
+ * row's help, "" for nothing. */
 void cli_print_options(FILE *file, const struct cli_table *table,
                        void (*describe_default)(char text[2 * CLI_DEFAULT_BYTES + 40],
                                                 const struct cli_option *row));

@@ -1,5 +1,5 @@
-/* options_help.c - prints the rows of an option table, each with its default, which is what the program's
- * own defaults put there and so cannot differ from what it does. */
+/* options_help.c - prints the rows of an option table, each with its default, which is what the
+ * program's own defaults put there and so cannot differ from what it does. */
 #include "loader/cli/options.h"
 
 #include <inttypes.h>

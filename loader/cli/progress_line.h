@@ -1,4 +1,5 @@
-/* progress_line.h - one line on the terminal (standard error) that is written over; nothing elsewhere. */
+/* progress_line.h - one line on the terminal (standard error) that is written over; nothing
+ * elsewhere. */
 #ifndef STK_CLI_PROGRESS_LINE_H
 #define STK_CLI_PROGRESS_LINE_H
 

@@ -222,7 +222,8 @@ static bool read_bound(const char **at, int32_t min, int32_t max, int32_t *out)
     return true;
 }
 
-/* One part, from *at to the next comma: "auto", "4" or "4-8". Returns what is wrong with it, or NULL. */
+/* One part, from *at to the next comma: "auto", "4" or "4-8". Returns what is wrong with it, or
+ * NULL. */
 static const char *read_part(struct cli_list *list, const char **at, int32_t min, int32_t max,
                              const struct cli_word *words)
 {

@@ -97,7 +97,7 @@ static int inspect(const void *self, const stoker_encoded *in, stoker_image_head
                    stoker_error *error)
 {
     const struct stk_image_codec *codec = self;
-    *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
+    *header = (stoker_image_header){ .format = STOKER_IMAGE_FORMAT_OTHER };
     return codec->kind->inspect == NULL ? STOKER_OK
                                         : codec->kind->inspect(codec, in, header, error);
 }

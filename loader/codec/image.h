@@ -12,7 +12,7 @@
 #include "loader/codec/kinds.h"
 
 /* A row of 8-bit samples, channels last: 1 gray, 3 RGB, 4 RGBA (opaque if the file has no alpha). A
- * file of other colours is converted, one of another size refused. */
+ * file of other colors is converted, one of another size refused. */
 struct stk_image_shape {
     uint32_t height; /* pixels, >= 1 */
     uint32_t width;  /* pixels, >= 1 */
@@ -47,7 +47,8 @@ struct stk_image_options {
     /* decode_any() takes files of up to this many pixels; 0 = the codec has no decode_any(). */
     uint64_t any_pixels_max;
     bool warnings_fail; /* JPEG: warnings that jpeg.h lists are errors */
-    /* PNG, one channel: pixels are values as stored: palette indices, gray levels of any depth up to 8 bits, unscaled */
+    /* PNG, one channel: pixels are values as stored: palette indices, gray levels of any depth up
+     * to 8 bits, unscaled */
     bool values;
     bool full_only; /* PNG, JPEG: libpng, libjpeg alone: for tests and measurements */
 };
@@ -68,13 +69,14 @@ struct stk_image_room {
     stoker_region *got; /* with wanted: what is decoded; whole unless the kind narrows it */
 };
 
-/* Pixels of one axis of a region at a scale: from the first that is needed to the end of the last. */
+/* Pixels of one axis of a region at a scale: from the first that is needed to the end of the
+ * last. */
 struct stk_image_range {
     uint32_t from, to;
 };
 
-/* What `count` pixels from `at` on, of the image's own size, become at eighths / 8: every pixel that shows
- * a part of them. */
+/* What `count` pixels from `at` on, of the image's own size, become at eighths / 8: every pixel
+ * that shows a part of them. */
 static inline struct stk_image_range stk_image_range(uint32_t at, uint32_t count, uint32_t eighths)
 {
     const uint64_t end = (uint64_t)at + count;
@@ -90,9 +92,9 @@ struct stk_image_kind {
     uint32_t side_max;           /* longest side of a row */
     uint64_t any_pixels_max;     /* the largest that options may ask for */
 
-    /* Find a file's shape from its first bytes, without decoding and without the library. limits may be
-     * NULL. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED (more bytes are needed), STOKER_EFORMAT,
-     * STOKER_ELIMIT, STOKER_ECORRUPT; sets only error->message. */
+    /* Find a file's shape from its first bytes, without decoding and without the library. limits
+     * may be NULL. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED (more bytes are needed),
+     * STOKER_EFORMAT, STOKER_ELIMIT, STOKER_ECORRUPT; sets only error->message. */
     int (*probe)(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
                  struct stk_image_shape *out, stoker_error *error);
 
@@ -101,7 +103,8 @@ struct stk_image_kind {
     int (*open_any)(const void *self, void **scratch);
     void (*close)(const void *self, void *scratch);
 
-    /* Walk over the file, stk_image_accept() its size, decode: all of it, or what room->got then says. */
+    /* Walk over the file, stk_image_accept() its size, decode: all of it, or what room->got then
+     * says. */
     int (*decode)(const struct stk_image_codec *codec, void *scratch, const stoker_encoded *in,
                   const struct stk_image_room *room, stoker_error *error);
 
@@ -110,20 +113,20 @@ struct stk_image_kind {
                    stoker_image_header *header, stoker_error *error);
 };
 
-/* Make the codec of one row shape. Immutable: any number of threads may decode with it, each with its
- * own scratch. On failure *out is untouched.
- * Errors: STOKER_EINVAL (the shape), STOKER_ELIMIT (too many pixels), STOKER_ENOMEM, STOKER_ENOTSUP
- * (not in this build). decode() returns STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT,
- * STOKER_ECORRUPT, STOKER_ELIMIT or, for WebP, STOKER_ENOMEM. */
+/* Make the codec of one row shape. Immutable: any number of threads may decode with it, each with
+ * its own scratch. On failure *out is untouched. Errors: STOKER_EINVAL (the shape), STOKER_ELIMIT
+ * (too many pixels), STOKER_ENOMEM, STOKER_ENOTSUP (not in this build). decode() returns
+ * STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT, STOKER_ECORRUPT, STOKER_ELIMIT or, for WebP,
+ * STOKER_ENOMEM. */
 int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind,
                            const struct stk_image_options *options);
 
 /* Free it and set *codec to NULL. NULL and a pointer to NULL are allowed. */
 void stk_image_codec_destroy(stoker_codec **codec);
 
-/* Check the size of a file against the room; sets *shape, *room->size, and *room->got to the whole image.
- * STOKER_EFORMAT (not the row's size), STOKER_ELIMIT or STOKER_EINVAL (wanted is not in the image), with
- * error->message; error may be NULL. */
+/* Check the size of a file against the room; sets *shape, *room->size, and *room->got to the whole
+ * image. STOKER_EFORMAT (not the row's size), STOKER_ELIMIT or STOKER_EINVAL (wanted is not in the
+ * image), with error->message; error may be NULL. */
 int stk_image_accept(const struct stk_image_codec *codec, uint32_t height, uint32_t width,
                      const struct stk_image_room *room, struct stk_image_shape *shape,
                      stoker_error *error);

@@ -24,8 +24,8 @@ bool stk_lz4_present(void);
  * bytes) or this build has no LZ4. */
 size_t stk_lz4_bound(size_t row_bytes);
 
-/* Pack a row. level 0 = fast, 1..12 = slower and smaller (HC). Returns the size of the block, or 0 if
- * it does not fit in block_bytes_max. May allocate at level >= 1. */
+/* Pack a row. level 0 = fast, 1..12 = slower and smaller (HC). Returns the size of the block, or 0
+ * if it does not fit in block_bytes_max. May allocate at level >= 1. */
 size_t stk_lz4_pack(const void *row, size_t row_bytes, int level, void *block,
                     size_t block_bytes_max);
 

@@ -47,7 +47,8 @@ static void close_scratch(const void *self, void *scratch)
     (void)ZSTD_freeDCtx(scratch);
 }
 
-/* Accept exactly one frame of today's format: a build of libzstd may also know older formats, whose decoders allocate. */
+/* Accept exactly one frame of today's format: a build of libzstd may also know older formats, whose
+ * decoders allocate. */
 static const char *wrong_in_frame(const stoker_encoded *in, size_t row_bytes)
 {
     if (in->size < FRAME_MAGIC_BYTES || stk_load_le32(in->bytes) != ZSTD_MAGICNUMBER)

@@ -41,7 +41,8 @@ static void from_info(const stoker_dataset_info *info, uint32_t field, stoker_fi
     }
     *out = (stoker_field_info){ .struct_size = sizeof(*out),
                                 .name = info->is_image ? "image" : "row",
-                                .kind = info->is_image ? STOKER_FIELD_IMAGE : STOKER_FIELD_ARRAY,
+                                .kind = info->is_image ? STOKER_FIELD_KIND_IMAGE
+                                                       : STOKER_FIELD_KIND_ARRAY,
                                 .dtype = info->dtype,
                                 .rank = info->rank,
                                 .pixels_max = info->pixels_max,
@@ -126,15 +127,16 @@ static bool measure(struct stk_field *field)
 static int check_kind(const stoker_dataset *dataset, const stoker_field_info *field,
                       stoker_error *error)
 {
-    const bool pixels = field->kind == STOKER_FIELD_IMAGE || field->kind == STOKER_FIELD_MASK;
-    if (field->kind > STOKER_FIELD_BYTES)
+    const bool pixels =
+        field->kind == STOKER_FIELD_KIND_IMAGE || field->kind == STOKER_FIELD_KIND_MASK;
+    if (field->kind > STOKER_FIELD_KIND_BYTES)
         return refuse_fields(dataset, error, "field \"%s\": kind %d is unknown", field->name,
                              (int)field->kind);
     if (pixels && (field->rank != 3 || field->varies))
         return refuse_fields(
             dataset, error,
             "field \"%s\": an image or mask has three axes: height, width, channels", field->name);
-    if (field->kind == STOKER_FIELD_BYTES &&
+    if (field->kind == STOKER_FIELD_KIND_BYTES &&
         (field->rank != 1 || !field->varies || field->dtype != STOKER_DTYPE_UINT8))
         return refuse_fields(dataset, error, "field \"%s\": bytes are a varying number of uint8",
                              field->name);
@@ -218,14 +220,14 @@ static bool is_label(const stoker_field_info *field)
 }
 
 /* Fill in the members of info that are about field 0 and the label. */
-static void summarise(stoker_dataset *dataset)
+static void summarize(stoker_dataset *dataset)
 {
     stoker_dataset_info *info = &dataset->info;
     const stoker_field_info *first = &dataset->fields[0].info;
     info->dtype = first->dtype;
     info->rank = first->rank;
     memcpy(info->shape, first->shape, sizeof(info->shape));
-    info->is_image = first->kind == STOKER_FIELD_IMAGE;
+    info->is_image = first->kind == STOKER_FIELD_KIND_IMAGE;
     info->pixels_max = first->pixels_max;
     info->sizes_differ = first->sizes_differ;
     info->label_dtype = STOKER_DTYPE_NONE;
@@ -252,7 +254,7 @@ int stk_dataset_take_fields(stoker_dataset *dataset, stoker_error *error)
     if (rc == 0)
         rc = check_callbacks(dataset, error);
     if (rc == 0)
-        summarise(dataset);
+        summarize(dataset);
     return rc;
 }
 

@@ -19,7 +19,7 @@ struct stk_format {
 
     /* Returns true if a plain path looks like this format; open then receives that path.
      * NULL = no path does. */
-    bool (*recognise)(const char *path);
+    bool (*recognize)(const char *path);
 
     /* Returns true if the format itself reads parameter `key` ("split", "test", "seed", ...) of the
      * part of the spec after the colon, which views would read for any other format. NULL = it
@@ -33,8 +33,9 @@ struct stk_format {
 
 extern const struct stk_format *const stk_formats[]; /* ends with NULL */
 
-/* Let loaders find the rows of a data set whose parts are all raw and in memory without a call: part
- * p of sample i is at rows[p] + i x its bytes. `rows` must stay until the data set is destroyed. */
+/* Let loaders find the rows of a data set whose parts are all raw and in memory without a call:
+ * part p of sample i is at rows[p] + i x its bytes. `rows` must stay until the data set is
+ * destroyed. */
 void stk_dataset_set_part_rows(stoker_dataset *dataset, const void *const *rows);
 
 /* Opens a spec as its format does. */

@@ -1,7 +1,7 @@
 /* open.c - finds the format that opens a spec such as "mnist:DIR" or a plain path.
  *
  *   "word:rest"  word is a format  -> that format opens rest
- *   "path"       it exists         -> the first format that recognises it
+ *   "path"       it exists         -> the first format that recognizes it
  *   "...?test="  parameters of views, which wrap what the rest of the spec opens
  *   else                           -> STOKER_ENOENT or STOKER_ESPEC, listing what is understood
  */
@@ -31,7 +31,7 @@ static const struct stk_format *format_named(const char *spec, size_t name_bytes
 static const struct stk_format *format_of_path(const char *path)
 {
     for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {
-        if ((*at)->recognise != NULL && (*at)->recognise(path))
+        if ((*at)->recognize != NULL && (*at)->recognize(path))
             return *at;
     }
     return NULL;
@@ -77,7 +77,7 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
         return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
                              "no format (%s) is named, so this is taken for a path", known);
     return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
-                         "no format recognises this path; say which one it is: %s", known);
+                         "no format recognizes this path; say which one it is: %s", known);
 }
 
 static const stoker_dataset_options defaults = STOKER_DATASET_OPTIONS_INIT;

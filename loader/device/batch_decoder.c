@@ -60,13 +60,15 @@ int stk_batch_decoder_open(struct stk_batch_decoder *decoder,
                            const struct stk_decoding_library *library, int device, void *stream,
                            char why[STK_BATCH_DECODER_WHY_BYTES])
 {
-    /* What no back end of a GPU decodes is left to the loader's own decoders, not to the library's CPU back ends. */
+    /* What no back end of a GPU decodes is left to the loader's own decoders, not to the library's
+     * CPU back ends. */
     static const struct stk_nvimgcodec_backend of_gpu[] = { BACKEND(STK_NVIMGCODEC_HARDWARE),
                                                             BACKEND(STK_NVIMGCODEC_GPU_ONLY),
                                                             BACKEND(STK_NVIMGCODEC_HYBRID) };
     static const struct stk_nvimgcodec_backend of_cpu[] = { BACKEND(STK_NVIMGCODEC_CPU_ONLY) };
     const bool on_gpu = device >= 0;
-    /* The calling thread is a worker, of which there are several: the library needs no threads of its own. */
+    /* The calling thread is a worker, of which there are several: the library needs no threads of
+     * its own. */
     const struct stk_nvimgcodec_execution execution = {
         .head = { STK_NVIMGCODEC_EXECUTION_PARAMS, sizeof(execution), NULL },
         .max_num_cpu_threads = 1,
@@ -109,7 +111,7 @@ static struct stk_nvimgcodec_image_info info_of(const struct stk_batch_decoder *
     struct stk_nvimgcodec_image_info info;
     memset(&info, 0, sizeof(info));
     info.head = (struct stk_nvimgcodec_head){ STK_NVIMGCODEC_IMAGE_INFO, sizeof(info), NULL };
-    info.color_spec = gray ? STK_NVIMGCODEC_COLOUR_GRAY : STK_NVIMGCODEC_COLOUR_SRGB;
+    info.color_spec = gray ? STK_NVIMGCODEC_COLOR_GRAY : STK_NVIMGCODEC_COLOR_SRGB;
     info.chroma_subsampling = STK_NVIMGCODEC_SAMPLING_NONE;
     info.sample_format = gray ? STK_NVIMGCODEC_P_Y : STK_NVIMGCODEC_I_RGB;
     info.orientation.head =

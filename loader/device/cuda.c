@@ -8,8 +8,8 @@
  *                                                                                          ▼ waits
  *   consumer's stream   ...                                               kernels of batch b + buffers
  *
- * The host waits for none of it. What is current in the caller's thread is the same after each call, and no other GPU
- * than this one is initialised (base/cuda_context).
+ * The host waits for none of it. What is current in the caller's thread is the same after each
+ * call, and no other GPU than this one is initialized (base/cuda_context).
  */
 #include "loader/device/device.h"
 

@@ -31,19 +31,20 @@ static inline struct stk_gpu *stk_gpu_of(struct stk_device *device)
     return (struct stk_gpu *)device;
 }
 
-/* The error in words. It is removed from cudaGetLastError: the program would take it for its own. */
+/* The error in words. It is removed from cudaGetLastError: the program would take it for its
+ * own. */
 const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t code);
 
 /* 0, or the device has failed. */
 int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
 
-/* Make the GPU current in this thread; leave restores what the caller had. 0, or the device has failed. leave only after
- * enter returned 0. */
+/* Make the GPU current in this thread; leave restores what the caller had. 0, or the device has
+ * failed. leave only after enter returned 0. */
 int stk_gpu_enter(struct stk_gpu *gpu, int *before);
 void stk_gpu_leave(struct stk_gpu *gpu, int before);
 
-/* The copies' stream and the probe: 0, or STOKER_EDEVICE with the reason in `why`. The kernels' stream: *what names the call that failed; the
- * GPU must be current. */
+/* The copies' stream and the probe: 0, or STOKER_EDEVICE with the reason in `why`. The kernels'
+ * stream: *what names the call that failed; the GPU must be current. */
 int stk_gpu_make_streams(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES]);
 cudaError_t stk_gpu_make_kernel_stream(struct stk_gpu *gpu, const char **what);
 /* Destroy those that were made. The GPU should be current. */

@@ -1,8 +1,9 @@
-/* cuda_consumer.c - streams of the consumer wait for a batch, and mark the end of their work with it.
+/* cuda_consumer.c - streams of the consumer wait for a batch, and mark the end of their work with
+ * it.
  *
- * A stream that cannot do so is the caller's mistake and an error of that call alone: one that is recording a graph,
- * or that belongs to another GPU. The first is asked for beforehand: CUDA would end the recording with an error, or draw our
- * own streams into it.
+ * A stream that cannot do so is the caller's mistake and an error of that call alone: one that is
+ * recording a graph, or that belongs to another GPU. The first is asked for beforehand: CUDA would
+ * end the recording with an error, or draw our own streams into it.
  */
 #ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
@@ -43,7 +44,8 @@ static int refuse_capture(struct stk_gpu *gpu, cudaStream_t stream, char why[STK
     return STOKER_EINVAL;
 }
 
-/* A wait works on streams of any GPU, a mark only on this one's: so the probe, which nobody waits for. */
+/* A wait works on streams of any GPU, a mark only on this one's: so the probe, which nobody waits
+ * for. */
 int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream,
                     char why[STK_DEVICE_WHY_BYTES])
 {
@@ -63,7 +65,8 @@ int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream,
     return rc;
 }
 
-/* If the device has failed, the host waits: the memory must not be reused while the stream uses it. */
+/* If the device has failed, the host waits: the memory must not be reused while the stream uses
+ * it. */
 int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream,
                     char why[STK_DEVICE_WHY_BYTES])
 {
@@ -83,7 +86,8 @@ int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream,
     return rc;
 }
 
-/* By an event of this call alone, since cudaStreamSynchronize() spins. It waits for streams of another GPU, too. */
+/* By an event of this call alone, since cudaStreamSynchronize() spins. It waits for streams of
+ * another GPU, too. */
 static int wait_for_stream(struct stk_gpu *gpu, cudaStream_t stream, char why[STK_DEVICE_WHY_BYTES])
 {
     const struct stk_cuda_runtime *const cuda = &gpu->runtime;

@@ -1,8 +1,10 @@
-/* cuda_current.c - see cuda.h: errors in words, and the GPU as the caller's current device for the time of a call. */
+/* cuda_current.c - see cuda.h: errors in words, and the GPU as the caller's current device for the
+ * time of a call. */
 #ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
-/* The error in words. It is removed from cudaGetLastError: the program would take it for its own. */
+/* The error in words. It is removed from cudaGetLastError: the program would take it for its
+ * own. */
 const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t code)
 {
     (void)runtime->cudaGetLastError();

@@ -4,8 +4,9 @@
 
 #include <stdio.h>
 
-/* Portable: page-locked for every GPU, so that several loaders and the program may use it. This device is made
- * current for the call, which would otherwise initialise whichever device is current. */
+/* Portable: page-locked for every GPU, so that several loaders and the program may use it. This
+ * device is made current for the call, which would otherwise initialize whichever device is
+ * current. */
 int stk_gpu_pin(struct stk_device *device, struct stk_region *region,
                 char why[STK_DEVICE_WHY_BYTES])
 {

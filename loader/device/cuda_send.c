@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* The driver looks for code that fits the GPU when a kernel is first launched, which is too late for the CPU to take
- * the kernel's place. */
+/* The driver looks for code that fits the GPU when a kernel is first launched, which is too late
+ * for the CPU to take the kernel's place. */
 int stk_gpu_load(struct stk_device *device, const struct stk_device_image *image, const char *name,
                  void **kernel, char why[STK_DEVICE_WHY_BYTES])
 {

@@ -1,9 +1,9 @@
 /* cuda_streams.c - the two streams of a GPU: made, waited for at the end, destroyed.
  *
- * Kernels have a stream of their own, so that the copy of a batch does not wait for the kernels of the one before, which
- * wait for processors that training holds. They have the highest priority: of all blocks that are ready to run, theirs
- * come first, since training waits for what they make. Both are non-blocking: the legacy default stream does not
- * hold them up.
+ * Kernels have a stream of their own, so that the copy of a batch does not wait for the kernels of
+ * the one before, which wait for processors that training holds. They have the highest priority: of
+ * all blocks that are ready to run, theirs come first, since training waits for what they make.
+ * Both are non-blocking: the legacy default stream does not hold them up.
  */
 #ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
@@ -58,8 +58,8 @@ void stk_gpu_destroy_streams(struct stk_gpu *gpu)
                                 "cudaStreamDestroy");
 }
 
-/* Only a query can find out, without waiting forever, if work is still in flight. A device that answers
- * twice with an error is lost, and a lost device touches no memory. */
+/* Only a query can find out, without waiting forever, if work is still in flight. A device that
+ * answers twice with an error is lost, and a lost device touches no memory. */
 static bool drain(struct stk_gpu *gpu, cudaStream_t stream, uint64_t deadline_ns)
 {
     cudaError_t code;

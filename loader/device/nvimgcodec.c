@@ -45,7 +45,7 @@ const char *stk_nvimgcodec_words(int status)
 {
     static const char *const words[] = {
         "success",
-        "not initialised",
+        "not initialized",
         "invalid parameter",
         "bad code stream",
         "unsupported code stream",
@@ -55,7 +55,7 @@ const char *stk_nvimgcodec_words(int status)
         "internal error",
         "not supported by the library",
         "a library that it needs is missing",
-        "extension not initialised",
+        "extension not initialized",
         "extension: invalid parameter",
         "extension: bad code stream",
         "extension: unsupported code stream",

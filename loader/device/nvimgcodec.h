@@ -1,8 +1,10 @@
-/* nvimgcodec.h - what is called of nvImageCodec 0.8 and 0.9, with the types and numbers of its header nvimgcodec.h; a test
- * compares them with it, if it is there. So no build needs nvImageCodec.
+/* nvimgcodec.h - what is called of nvImageCodec 0.8 and 0.9, with the types and numbers of its
+ * header nvimgcodec.h; a test compares them with it, if it is there. So no build needs
+ * nvImageCodec.
  *
- * libnvimgcodec.so.0 is loaded by name when a GPU is to decode; STOKER_NVIMGCODEC names another file, such as that of the wheel
- * nvidia-nvimgcodec-cu12. On a GPU the library loads libnvjpeg by itself.
+ * libnvimgcodec.so.0 is loaded by name when a GPU is to decode; STOKER_NVIMGCODEC names another
+ * file, such as that of the wheel nvidia-nvimgcodec-cu12. On a GPU the library loads libnvjpeg by
+ * itself.
  */
 #ifndef STK_DEVICE_NVIMGCODEC_H
 #define STK_DEVICE_NVIMGCODEC_H
@@ -16,8 +18,8 @@ typedef struct nvimgcodecCodeStream *stk_nvimgcodec_stream;
 typedef struct nvimgcodecImage *stk_nvimgcodec_image;
 typedef struct nvimgcodecFuture *stk_nvimgcodec_future;
 
-/* Versions are 1000 x major + 100 x minor + patch. Before 0.8 a code stream was made from other arguments; a later minor
- * version may lay out its structs differently, as 0.7 did. */
+/* Versions are 1000 x major + 100 x minor + patch. Before 0.8 a code stream was made from other
+ * arguments; a later minor version may lay out its structs differently, as 0.7 did. */
 enum { STK_NVIMGCODEC_VERSION_MIN = 800, STK_NVIMGCODEC_VERSION_END = 1000 };
 
 /* Values of struct_type. */
@@ -44,8 +46,8 @@ enum {
     STK_NVIMGCODEC_SAMPLING_NONE = 0,
     STK_NVIMGCODEC_P_Y = 3,   /* sample_format: one plane of gray */
     STK_NVIMGCODEC_I_RGB = 8, /* interleaved RGB */
-    STK_NVIMGCODEC_COLOUR_SRGB = 1,
-    STK_NVIMGCODEC_COLOUR_GRAY = 2,
+    STK_NVIMGCODEC_COLOR_SRGB = 1,
+    STK_NVIMGCODEC_COLOR_GRAY = 2,
     STK_NVIMGCODEC_BUFFER_DEVICE = 1,
     STK_NVIMGCODEC_BUFFER_HOST = 2,
     STK_NVIMGCODEC_LOAD_HINT_IGNORE = 1
@@ -168,8 +170,8 @@ struct stk_nvimgcodec {
 };
 #undef STK_NVIMGCODEC_FIELD
 
-/* Load the library and fill the table. Returns 0; or STOKER_EDEVICE with the reason in `why`, if there is no library or its
- * version is another. It stays loaded until the program ends. */
+/* Load the library and fill the table. Returns 0; or STOKER_EDEVICE with the reason in `why`, if
+ * there is no library or its version is another. It stays loaded until the program ends. */
 int stk_nvimgcodec_load(struct stk_nvimgcodec *out, char *why, size_t why_bytes);
 
 /* A status of a call in words. */

@@ -1,11 +1,12 @@
-/* llmc_dataloader.h - the DataLoader of llm.c (llmc/dataloader.h of github.com/karpathy/llm.c) on top of Stoker.
+/* llmc_dataloader.h - the DataLoader of llm.c (llmc/dataloader.h of github.com/karpathy/llm.c) on
+ * top of Stoker.
  *
  *   DataLoader loader;
  *   dataloader_init(&loader, "fineweb_train_*.bin", B, T, rank, ranks, should_shuffle);
  *   dataloader_next_batch(&loader);                       loader.inputs, loader.targets: [B * T]
  *
- * Calls and members have llm.c's names; README.md says what differs. As there, an error ends the program, with a message.
- * One thread at a time uses a DataLoader.
+ * Calls and members have llm.c's names; README.md says what differs. As there, an error ends the
+ * program, with a message. One thread at a time uses a DataLoader.
  */
 #ifndef LLMC_DATALOADER_H
 #define LLMC_DATALOADER_H

@@ -1,7 +1,9 @@
-/* activity.h - classifies what the consumer did between two looks, and if that says anything about the workers.
+/* activity.h - classifies what the consumer did between two looks, and if that says anything about
+ * the workers.
  *
- * Time that the consumer spends elsewhere (an evaluation, a checkpoint) says nothing. On its return it finds the
- * ring full and lives on what was made meanwhile, which says nothing either, until it waits again.
+ * Time that the consumer spends elsewhere (an evaluation, a checkpoint) says nothing. On its return
+ * it finds the ring full and lives on what was made meanwhile, which says nothing either, until it
+ * waits again.
  *
  *            away for long, without waiting
  *   AT WORK ───────────────────────────────▶ RETURNED

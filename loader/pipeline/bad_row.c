@@ -51,7 +51,8 @@ static void note(const struct stk_row_maker *maker, const struct stk_span *span,
     slot->row_bad[at] = (uint8_t)state;
 }
 
-/* Give the row another sample. Returns false if it has had enough, or the substitute cannot be located. */
+/* Give the row another sample. Returns false if it has had enough, or the substitute cannot be
+ * located. */
 static bool substitute(struct stk_row_maker *maker, struct stk_span *span, uint32_t row)
 {
     struct stk_pipeline *pipeline = maker->pipeline;

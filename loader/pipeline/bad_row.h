@@ -17,8 +17,8 @@
 struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const struct stk_span *span,
                                    uint32_t row, uint32_t part);
 
-/* A row failed. `what`: the part of the message that a report keeps, or "". Returns true if the row has another
- * sample now, located; else it is complete. */
+/* A row failed. `what`: the part of the message that a report keeps, or "". Returns true if the row
+ * has another sample now, located; else it is complete. */
 bool stk_bad_row_settle(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
                         uint32_t part, const stoker_error *error, const char *what);
 

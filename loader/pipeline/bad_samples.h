@@ -1,10 +1,12 @@
-/* bad_samples.h - counts and reports the samples that cannot be delivered, and draws their substitutes.
+/* bad_samples.h - counts and reports the samples that cannot be delivered, and draws their
+ * substitutes.
  *
- * Workers note a failed row in its slot; the consumer files the notes when it delivers the batch. So counts,
- * reports and the point where a run ends follow the order of the batches, with any number of workers.
+ * Workers note a failed row in its slot; the consumer files the notes when it delivers the batch.
+ * So counts, reports and the point where a run ends follow the order of the batches, with any
+ * number of workers.
  *
- * A sample counts and is reported once, even if it is bad in every epoch. Its id is remembered for that while
- * there is a limit to count towards or a report to write.
+ * A sample counts and is reported once, even if it is bad in every epoch. Its id is remembered for
+ * that while there is a limit to count towards or a report to write.
  */
 #ifndef STK_PIPELINE_BAD_SAMPLES_H
 #define STK_PIPELINE_BAD_SAMPLES_H
@@ -45,15 +47,15 @@ struct stk_bad_samples {
 int stk_bad_samples_init(struct stk_bad_samples *bad, stoker_on_bad policy, uint64_t max_samples);
 void stk_bad_samples_destroy(struct stk_bad_samples *bad); /* only after a successful init */
 
-/* File a report, unless its sample has one. Returns 0, STOKER_EBADSAMPLES if the limit is exceeded, or
- * STOKER_ENOMEM. */
+/* File a report, unless its sample has one. Returns 0, STOKER_EBADSAMPLES if the limit is exceeded,
+ * or STOKER_ENOMEM. */
 int stk_bad_samples_file(struct stk_bad_samples *bad, const stoker_error *report);
 
 /* Copy report `index`; returns false past the last one. Any thread. */
 bool stk_bad_samples_report(struct stk_bad_samples *bad, uint64_t index, stoker_error *out);
 
-/* The substitute for the sample at a position, at attempt 0, 1, ...: a pure function, so every run draws
- * the same. */
+/* The substitute for the sample at a position, at attempt 0, 1, ...: a pure function, so every run
+ * draws the same. */
 uint64_t stk_bad_samples_substitute(uint64_t seed, uint64_t epoch, uint64_t position,
                                     uint32_t attempt, uint64_t count);
 

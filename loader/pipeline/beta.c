@@ -18,8 +18,8 @@ static double power(double x)
     return x > 700.0 ? INFINITY : stk_exact_exp(x);
 }
 
-/* X = u^(1 / alpha), Y = v^(1 / alpha), kept if X + Y <= 1: X / (X + Y). In logarithms, because both may be smaller
- * than any double. */
+/* X = u^(1 / alpha), Y = v^(1 / alpha), kept if X + Y <= 1: X / (X + Y). In logarithms, because
+ * both may be smaller than any double. */
 static double by_powers(stoker_rng *rng, double alpha)
 {
     for (;;) {

@@ -1,7 +1,7 @@
 /* cache_fill.c - see cache_fill.h. */
 #include "loader/pipeline/cache_fill.h"
 
-/* Returns true if a read fills whole blocks: the neighbours of a row that is verified would not
+/* Returns true if a read fills whole blocks: the neighbors of a row that is verified would not
  * be. */
 static bool fills_block(const struct stk_cache *cache, const stoker_part *part)
 {

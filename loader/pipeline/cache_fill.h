@@ -2,7 +2,7 @@
  *
  *   begin ─▶ read or make the record's parts in its place ─▶ commit | cancel
  *
- * If samples lie side by side in a file, one read brings in a block of neighbours (widen). Only
+ * If samples lie side by side in a file, one read brings in a block of neighbors (widen). Only
  * verified bytes are cached. */
 #ifndef STK_PIPELINE_CACHE_FILL_H
 #define STK_PIPELINE_CACHE_FILL_H

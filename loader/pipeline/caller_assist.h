@@ -6,8 +6,8 @@
  *    └────────────────────────────────────────────────┘
  *            it waits for less than 1/4 (its own work inside next() counts as waiting)
  *
- * Judged over windows of work (pipeline/activity). One absence of the consumer changes nothing; two without a
- * wait between them switch it off. Runs in the consumer's thread, inside next().
+ * Judged over windows of work (pipeline/activity). One absence of the consumer changes nothing; two
+ * without a wait between them switch it off. Runs in the consumer's thread, inside next().
  */
 #ifndef STK_PIPELINE_CALLER_ASSIST_H
 #define STK_PIPELINE_CALLER_ASSIST_H

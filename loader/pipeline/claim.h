@@ -1,4 +1,5 @@
-/* claim.h - which rows a worker makes next: shares of a ticket whose slot is free, and the ids of its samples.
+/* claim.h - which rows a worker makes next: shares of a ticket whose slot is free, and the ids of
+ * its samples.
  *
  *   slots, claim_affinity ──▶ piece of a ticket ──schedule──▶ batch, rows, position ──sampler──▶ ids
  *
@@ -40,18 +41,18 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
                      const struct stk_ledger_entry *ledger, uint32_t worker);
 void stk_claimer_destroy(struct stk_claimer *claimer); /* all zero is allowed */
 
-/* Take a piece of a ticket whose batch is at most last_batch, into a span that is free. Returns NULL if there is
- * none, or no span is free. */
+/* Take a piece of a ticket whose batch is at most last_batch, into a span that is free. Returns
+ * NULL if there is none, or no span is free. */
 struct stk_span *stk_claim_piece(struct stk_claimer *claimer, uint64_t last_batch,
                                  struct stk_piece *piece);
 
-/* Fill in the span: its rows, and their samples' ids, which go to the slot. Returns 0, or an error of the caller's own
- * order, and *error is filled in. */
+/* Fill in the span: its rows, and their samples' ids, which go to the slot. Returns 0, or an error
+ * of the caller's own order, and *error is filled in. */
 int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
                    const struct stk_piece *piece, stoker_error *error);
 
-/* The span's rows are complete: it is free, and its piece is counted. Returns true if it was the last piece of
- * its batch, which the caller publishes. */
+/* The span's rows are complete: it is free, and its piece is counted. Returns true if it was the
+ * last piece of its batch, which the caller publishes. */
 bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span);
 
 #endif

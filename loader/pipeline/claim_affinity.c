@@ -41,7 +41,7 @@ void stk_claim_affinity_destroy(struct stk_claim_affinity *affinity)
 struct cursor {
     uint64_t ticket;
     uint32_t at;
-    uint32_t lap; /* may wrap: only neighbouring laps are compared */
+    uint32_t lap; /* may wrap: only neighboring laps are compared */
 };
 
 static struct cursor cursor_of(const struct stk_claim_affinity *affinity, uint64_t ticket)

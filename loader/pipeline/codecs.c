@@ -56,7 +56,8 @@ static int grow(struct stk_codecs *codecs)
     return 0;
 }
 
-/* *out = the state of the codec, or an empty one for the caller to fill. Allocates if the table is half full. */
+/* *out = the state of the codec, or an empty one for the caller to fill. Allocates if the table is
+ * half full. */
 static int find_state(struct stk_codecs *codecs, const stoker_codec *codec, bool any_size,
                       struct stk_codec_state **out)
 {
@@ -285,6 +286,6 @@ bool stk_codecs_can_inspect(const stoker_codec *codec)
 int stk_codecs_inspect(const stoker_codec *codec, const stoker_encoded *encoded,
                        stoker_image_header *header, stoker_error *said)
 {
-    *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
+    *header = (stoker_image_header){ .format = STOKER_IMAGE_FORMAT_OTHER };
     return stk_callback_code(codec->inspect(codec->self, encoded, header, said), "inspect()", said);
 }

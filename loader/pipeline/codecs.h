@@ -1,7 +1,9 @@
-/* codecs.h - the calls of codecs, and the scratches of one worker, one per codec object that its samples use.
+/* codecs.h - the calls of codecs, and the scratches of one worker, one per codec object that its
+ * samples use.
  *
- * A data set may have any number of codec objects, for example one per shard: a hash table with open addressing,
- * keyed by address and kind of scratch, at most half full. Entries stay until the worker is destroyed. Not shared.
+ * A data set may have any number of codec objects, for example one per shard: a hash table with
+ * open addressing, keyed by address and kind of scratch, at most half full. Entries stay until the
+ * worker is destroyed. Not shared.
  */
 #ifndef STK_PIPELINE_CODECS_H
 #define STK_PIPELINE_CODECS_H
@@ -49,28 +51,29 @@ struct stk_decoding {
     stoker_region got; /* out: what was decoded */
 };
 
-/* Decode one part, opening the scratch at the codec's first use. Returns 0 or the error, with its message, if there
- * is one, in *said. */
+/* Decode one part, opening the scratch at the codec's first use. Returns 0 or the error, with its
+ * message, if there is one, in *said. */
 int stk_codecs_decode(struct stk_codecs *codecs, const stoker_codec *codec,
                       const stoker_encoded *encoded, struct stk_decoding *decoding,
                       stoker_error *said);
 
-/* Returns true if stk_codecs_decode_fields() can do it: the image is needed in parts, and the codec has them. */
+/* Returns true if stk_codecs_decode_fields() can do it: the image is needed in parts, and the codec
+ * has them. */
 bool stk_codecs_has_parts(const stoker_codec *codec, const struct stk_decoding *decoding);
 
-/* Decode a part that fills more fields after the image: rows[0..count). decoding->to is not used. Returns as
- * stk_codecs_decode() does. */
+/* Decode a part that fills more fields after the image: rows[0..count). decoding->to is not used.
+ * Returns as stk_codecs_decode() does. */
 int stk_codecs_decode_fields(struct stk_codecs *codecs, const stoker_codec *codec,
                              const stoker_encoded *encoded, struct stk_decoding *decoding,
                              stoker_row *rows, uint32_t count, stoker_error *said);
 
-/* Find the codec's scratch, for a caller that decodes by itself; it is opened at the codec's first use. Returns as
- * stk_codecs_decode() does. */
+/* Find the codec's scratch, for a caller that decodes by itself; it is opened at the codec's first
+ * use. Returns as stk_codecs_decode() does. */
 int stk_codecs_scratch(struct stk_codecs *codecs, const stoker_codec *codec, void **scratch,
                        stoker_error *said);
 
-/* Verify the bytes of a part, if its codec can, and copy them to `into` meanwhile, unless it is NULL. Returns as
- * stk_codecs_decode() does. */
+/* Verify the bytes of a part, if its codec can, and copy them to `into` meanwhile, unless it is
+ * NULL. Returns as stk_codecs_decode() does. */
 int stk_codecs_verify(const stoker_codec *codec, const stoker_encoded *encoded, void *into,
                       stoker_error *said);
 bool stk_codecs_can_verify_into(const stoker_codec *codec);
@@ -78,7 +81,8 @@ bool stk_codecs_can_verify_into(const stoker_codec *codec);
 /* Returns true if the codec decodes runs of samples. */
 bool stk_codecs_can_decode_run(const stoker_codec *codec);
 
-/* Inspect an image file, by a codec that can. Returns as stk_codecs_decode() does. codec: NULL = the part is a raw row. */
+/* Inspect an image file, by a codec that can. Returns as stk_codecs_decode() does. codec: NULL =
+ * the part is a raw row. */
 bool stk_codecs_can_inspect(const stoker_codec *codec);
 int stk_codecs_inspect(const stoker_codec *codec, const stoker_encoded *encoded,
                        stoker_image_header *header, stoker_error *said);

@@ -1,8 +1,8 @@
 /* consumer_cpu.h - keeps workers off the CPU that the consumer waits on.
  *
- * The scheduler places a woken thread where it last ran and may leave it there with its waker for tens of ms although
- * another CPU is idle (measured on Linux 6.18: half the throughput meanwhile). So the consumer publishes its CPU, and a
- * worker that finds itself there moves away.
+ * The scheduler places a woken thread where it last ran and may leave it there with its waker for
+ * tens of ms although another CPU is idle (measured on Linux 6.18: half the throughput meanwhile).
+ * So the consumer publishes its CPU, and a worker that finds itself there moves away.
  */
 #ifndef STK_PIPELINE_CONSUMER_CPU_H
 #define STK_PIPELINE_CONSUMER_CPU_H
@@ -17,8 +17,8 @@ struct stk_cpu_checks {
     uint64_t wait_ns; /* from that check to the one after it */
 };
 
-/* Leave the consumer's CPU, if there is a CPU for each worker beside it, and if it is time to check. If no move helps,
- * the checks become rarer. Worker's thread. */
+/* Leave the consumer's CPU, if there is a CPU for each worker beside it, and if it is time to
+ * check. If no move helps, the checks become rarer. Worker's thread. */
 void stk_consumer_cpu_leave(struct stk_cpu_checks *checks, const struct stk_pipeline *pipeline,
                             uint64_t now_ns);
 

@@ -60,10 +60,10 @@ static void sleep_until(struct stk_slots *slots, uint64_t wake_at, int64_t wait_
     atomic_store(&slots->wake_at, UINT64_MAX);
 }
 
-/* Sleep while several batches are made. With a spare core, on a timer: it costs the workers nothing,
- * while waking an idle core costs the waker 10 us; they do so only if the ring fills up first.
- * Without one, the timer would be late, since every core is busy: then a worker wakes the consumer,
- * which takes over that worker's core. */
+/* Sleep while several batches are made. With a spare core, on a timer: it costs the workers
+ * nothing, while waking an idle core costs the waker 10 us; they do so only if the ring fills up
+ * first. Without one, the timer would be late, since every core is busy: then a worker wakes the
+ * consumer, which takes over that worker's core. */
 static void sleep_for_several(struct stk_slots *slots, int64_t wait_ns)
 {
     const uint64_t wanted = several_batches(slots);
@@ -97,8 +97,8 @@ static bool spin(const struct stk_slots *slots)
     return false;
 }
 
-/* Spin for a batch that is about to come, if a core is spare. A miss means the core was busy: do not
- * spin for the next SPINS_SKIPPED waits. */
+/* Spin for a batch that is about to come, if a core is spare. A miss means the core was busy: do
+ * not spin for the next SPINS_SKIPPED waits. */
 static bool spin_long(struct stk_slots *slots, uint64_t start_ns)
 {
     if (!slots->spare_core || slots->batch_ns >= SPIN_NS)

@@ -81,7 +81,7 @@ static bool may_decode(const struct stk_decode_lane *lane, const stoker_image_he
 {
     const struct stk_device_decode *decode = lane->decode;
     const stoker_size one = decode->one_size;
-    return header->format == STOKER_IMAGE_JPEG && header->channels == decode->channels &&
+    return header->format == STOKER_IMAGE_FORMAT_JPEG && header->channels == decode->channels &&
            header->height <= decode->side_max && header->width <= decode->side_max &&
            (uint64_t)header->height * header->width * header->channels <= decode->pixel_bytes &&
            (decode->any_size || (header->height == one.height && header->width == one.width)) &&

@@ -1,4 +1,5 @@
-/* device_cache.h - rows that stay in GPU memory: batches are gathered there and cross the bus only once.
+/* device_cache.h - rows that stay in GPU memory: batches are gathered there and cross the bus only
+ * once.
  *
  *   slot ──copy──▶ buffer: | fresh rows | other fields | values, ids, flags |
  *                              │ stk_keep         ▲ stk_rows: fresh rows to the place of their id,
@@ -6,12 +7,14 @@
  *   images: | 0 | 1 | ... | count - 1 |   fields: | 0 | 1 | ... | count - 1 |
  *       └──by id: stk_crop_*──▶  | rows as delivered |
  *
- * Field 0 is kept as it crosses the bus if the GPU converts it, and other fields that come from a part as they are
- * delivered; so is field 0 if nothing on the GPU changes it. What values() makes crosses each time.
+ * Field 0 is kept as it crosses the bus if the GPU converts it, and other fields that come from a
+ * part as they are delivered; so is field 0 if nothing on the GPU changes it. What values() makes
+ * crosses each time.
  *
- * Every sample has a place. A row is fresh if the worker did not find it held and made it; it is held once the
- * consumer has put its copy on the device's stream, before everything that gathers it. If no row of a batch is fresh,
- * only values, ids and flags are copied, and no worker touches a part.
+ * Every sample has a place. A row is fresh if the worker did not find it held and made it; it is
+ * held once the consumer has put its copy on the device's stream, before everything that gathers
+ * it. If no row of a batch is fresh, only values, ids and flags are copied, and no worker touches a
+ * part.
  *
  *   EMPTY ──commit, by the consumer──▶ HELD, until destroy
  */
@@ -60,7 +63,8 @@ struct stk_device_cache {
 struct stk_device_cache_options {
     struct stk_device *device;
     uint64_t count; /* samples */
-    /* Height, width and channels of field 0 as it crosses; 0 = it is no image that the GPU converts. */
+    /* Height, width and channels of field 0 as it crosses; 0 = it is no image that the GPU
+     * converts. */
     uint32_t image_size[3];
     /* [field_count] 0 = not kept; field 0's is not looked at if it is such an image. */
     const size_t *row_bytes;
@@ -111,13 +115,14 @@ struct stk_kept_batch {
     bool any_fresh;
 };
 
-/* The launches that store the fresh rows of a batch, and bring the others of all fields but images. Returns their number.
- * Valid until the next call. */
+/* The launches that store the fresh rows of a batch, and bring the others of all fields but images.
+ * Returns their number. Valid until the next call. */
 uint32_t stk_device_cache_launches(struct stk_device_cache *cache,
                                    const struct stk_kept_batch *batch,
                                    struct stk_device_launch launches[STK_CACHE_LAUNCHES_MAX]);
 
-/* The fresh rows are on the stream: mark them held. ids and fresh are in host memory. The consumer's thread. */
+/* The fresh rows are on the stream: mark them held. ids and fresh are in host memory. The
+ * consumer's thread. */
 void stk_device_cache_commit(struct stk_device_cache *cache, const uint64_t *ids,
                              const uint8_t *fresh, uint32_t count);
 

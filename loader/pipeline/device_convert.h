@@ -3,10 +3,10 @@
  *   slot ──copy──▶ buffer: | rows as stored, labels, ids | rows as delivered |
  *                            │                             ▲
  *                            ├──────────── stk_crop_* ─────┤  cropped, flipped, painted over, converted
- *                            └─ resized, rotated, coloured, blurred in scratch, if asked for
+ *                            └─ resized, rotated, colored, blurred in scratch, if asked for
  *
- * Rows cross the bus as stored, a quarter of the bytes of float32. The kernels give the bits of the CPU
- * (kernels/transform/launch.h). All batches share one scratch: the copy stream orders them.
+ * Rows cross the bus as stored, a quarter of the bytes of float32. The kernels give the bits of the
+ * CPU (kernels/transform/launch.h). All batches share one scratch: the copy stream orders them.
  */
 #ifndef STK_PIPELINE_DEVICE_CONVERT_H
 #define STK_PIPELINE_DEVICE_CONVERT_H
@@ -39,8 +39,8 @@ struct stk_device_convert_options {
 /* Returns true if the GPU can do it: uint8 rows with 1 to 4 channels, and something changes. */
 bool stk_device_convert_fits(const struct stk_convert_plan *plan, bool transforms);
 
-/* Load the kernels, allocate the scratch. Returns 0; or STOKER_EDEVICE or STOKER_ENOTSUP, with the reason in `why`
- * and *out all zero. The device must outlive *out. */
+/* Load the kernels, allocate the scratch. Returns 0; or STOKER_EDEVICE or STOKER_ENOTSUP, with the
+ * reason in `why` and *out all zero. The device must outlive *out. */
 int stk_device_convert_init(struct stk_device_convert *out,
                             const struct stk_device_convert_options *options,
                             char why[STK_DEVICE_WHY_BYTES]);
@@ -48,8 +48,8 @@ int stk_device_convert_init(struct stk_device_convert *out,
 /* Free the scratch, which the GPU must no longer use. All zero is allowed. */
 void stk_device_convert_destroy(struct stk_device_convert *convert);
 
-/* Prepare launches[steps.count] for a batch, with device pointers, to be launched in order. Valid until the next
- * call. */
+/* Prepare launches[steps.count] for a batch, with device pointers, to be launched in order. Valid
+ * until the next call. */
 void stk_device_convert_rows(struct stk_device_convert *convert,
                              const struct stk_launch_rows *rows);
 

@@ -5,9 +5,10 @@
  *                                                                                              │                         ▼
  *   consumer  ◀── buffer of the batch ◀──────────────────────────────────────────── copy ──────┴────────── row of the ring
  *
- * The ring in GPU memory has a row for each row of the slots' field 0, in the same form: what crosses the bus of such an image are
- * the bytes of its file. `places` says for each row of a slot where it was made; with a batch it is passed on like the slot's
- * rows. A worker waits for its lane before it reports rows as done, so their pixels are there when the batch is ready.
+ * The ring in GPU memory has a row for each row of the slots' field 0, in the same form: what
+ * crosses the bus of such an image are the bytes of its file. `places` says for each row of a slot
+ * where it was made; with a batch it is passed on like the slot's rows. A worker waits for its lane
+ * before it reports rows as done, so their pixels are there when the batch is ready.
  */
 #ifndef STK_PIPELINE_DEVICE_DECODE_H
 #define STK_PIPELINE_DEVICE_DECODE_H
@@ -51,8 +52,8 @@ struct stk_device_decode {
     uint8_t *rows; /* GPU memory: [slots x batch_size] rows; NULL = none yet */
     size_t row_bytes;
     uint32_t batch_size;
-    /* [slots x batch_size] the row of `rows`, counted from the slot's first, or STK_MADE_ON_HOST. Written by the worker that
-     * makes the row, then by the consumer, as the slot's rows are. */
+    /* [slots x batch_size] the row of `rows`, counted from the slot's first, or STK_MADE_ON_HOST.
+     * Written by the worker that makes the row, then by the consumer, as the slot's rows are. */
     int32_t *places;
     uint32_t slot_count;
     _Atomic uint64_t images;          /* decoded there so far; relaxed */
@@ -72,13 +73,14 @@ struct stk_device_decode_options {
     size_t file_bytes_max; /* longest file */
 };
 
-/* Load the library and the kernels. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE or STOKER_ENOTSUP with the reason in `why`; then *out
- * is all zero. The device must outlive *out. */
+/* Load the library and the kernels. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE or STOKER_ENOTSUP
+ * with the reason in `why`; then *out is all zero. The device must outlive *out. */
 int stk_device_decode_init(struct stk_device_decode *out,
                            const struct stk_device_decode_options *options,
                            char why[STK_DEVICE_WHY_BYTES]);
 
-/* Allocate the ring for the slots. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
+/* Allocate the ring for the slots. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in
+ * `why`. */
 int stk_device_decode_make_rows(struct stk_device_decode *decode, const struct stk_slots *slots,
                                 char why[STK_DEVICE_WHY_BYTES]);
 

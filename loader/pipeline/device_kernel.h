@@ -4,8 +4,9 @@
 
 #include "loader/device/device.h"
 
-/* Load the kernel `name` into *kernel, which the device keeps until it is closed. STOKER_ENOTSUP: a build without nvcc has no
- * kernels; or what the device's load() returns. On failure `why` says so. */
+/* Load the kernel `name` into *kernel, which the device keeps until it is closed. STOKER_ENOTSUP: a
+ * build without nvcc has no kernels; or what the device's load() returns. On failure `why` says
+ * so. */
 int stk_device_kernel_load(struct stk_device *device, const char *name, void **kernel,
                            char why[STK_DEVICE_WHY_BYTES]);
 

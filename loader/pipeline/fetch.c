@@ -251,7 +251,8 @@ static bool complete(const struct stk_fetch *fetch, struct stk_completion *out)
     return true;
 }
 
-/* The completion of a read that failed for good. `what`: details beyond the code, or "". Returns true. */
+/* The completion of a read that failed for good. `what`: details beyond the code, or "". Returns
+ * true. */
 static bool fail(const struct stk_fetch *fetch, int code, int os_errno, struct stk_completion *out)
 {
     (void)complete(fetch, out);
@@ -264,7 +265,8 @@ static bool fail(const struct stk_fetch *fetch, int code, int os_errno, struct s
     return true;
 }
 
-/* The completion of a read that failed for good, with the lengths in `what` if they are the cause. Returns true. */
+/* The completion of a read that failed for good, with the lengths in `what` if they are the cause.
+ * Returns true. */
 static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
                         struct stk_completion *out)
 {
@@ -279,7 +281,8 @@ static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
     return true;
 }
 
-/* The reader reports more bytes than requested: it wrote past the buffer, or the number is wrong. */
+/* The reader reports more bytes than requested: it wrote past the buffer, or the number is
+ * wrong. */
 static bool refuse_result(const struct stk_fetch *fetch, struct stk_completion *out)
 {
     (void)fail(fetch, STOKER_EIO, 0, out);
@@ -308,7 +311,8 @@ static int code_of(const struct stk_fetch *fetch, int os_errno)
     return stray ? STOKER_EACCES : stk_error_from_errno(os_errno);
 }
 
-/* A whole file is in the scratch, with the extra byte if it grew; or a range, with the byte behind it. */
+/* A whole file is in the scratch, with the extra byte if it grew; or a range, with the byte behind
+ * it. */
 static bool finish_file(struct stk_fetch *fetch, uint32_t bytes, struct stk_completion *out)
 {
     fetch->done_bytes = bytes;
@@ -357,8 +361,8 @@ static void pause_before_retry(uint32_t retries)
         nanosleep(&(struct timespec){ .tv_nsec = wait_ns }, NULL);
 }
 
-/* Read the missing bytes again. os_errno: the cause, 0 = the read was short. The caller's own reader gets more
- * retries, since nothing else can read its bytes. */
+/* Read the missing bytes again. os_errno: the cause, 0 = the read was short. The caller's own
+ * reader gets more retries, since nothing else can read its bytes. */
 static bool try_again(struct stk_fetcher *fetcher, struct stk_fetch *fetch, int os_errno,
                       struct stk_completion *out)
 {
@@ -384,7 +388,7 @@ static bool try_again(struct stk_fetcher *fetcher, struct stk_fetch *fetch, int 
 
 static bool passes(const struct stk_fetch *fetch, int os_errno)
 {
-    /* ECANCELED: the submitting thread has ended, and io_uring cancelled its reads. */
+    /* ECANCELED: the submitting thread has ended, and io_uring canceled its reads. */
     if (os_errno == EINTR || os_errno == EAGAIN || os_errno == ECANCELED)
         return true;
     /* Descriptors become free, and a stale name is looked up again. */
@@ -429,7 +433,8 @@ static bool handle_read(struct stk_fetcher *fetcher, struct stk_fetch *fetch,
                : try_again(fetcher, fetch, 0, out); /* only 0 is the end of the file */
 }
 
-/* Rows copied since a read was queued have evicted its fetch and part from the L1 cache: prefetch them. */
+/* Rows copied since a read was queued have evicted its fetch and part from the L1 cache: prefetch
+ * them. */
 static void prefetch_two(const struct stk_fetcher *fetcher, uint32_t i)
 {
     const uint32_t count = fetcher->reaped_count;

@@ -1,4 +1,5 @@
-/* fetch.h - the reads of one worker and its ring: queue, submit, reap, and continue what came short.
+/* fetch.h - the reads of one worker and its ring: queue, submit, reap, and continue what came
+ * short.
  *
  *   FREE ──queue──▶ QUEUED ──submit──▶ IN FLIGHT ──reap, next──┬─ all bytes ─▶ completion ──give back──▶ FREE
  *                     ▲                                        ├─ failed ────▶ completion ──give back──▶ FREE
@@ -6,16 +7,17 @@
  *
  * It fills the memory that an order names and knows nothing of rows, caches and policies.
  *
- * A read without progress is retried STK_RETRIES_MAX times, more and more slowly, then once by a blocking pread, and
- * only then fails. A broken ring is replaced by pread.
+ * A read without progress is retried STK_RETRIES_MAX times, more and more slowly, then once by a
+ * blocking pread, and only then fails. A broken ring is replaced by pread.
  *
- * Only the caller's own reader, if there is one, may deliver its bytes: it alone retries and continues its reads, a
- * broken ring is replaced by another of its own, and what it does not deliver is a read error.
+ * Only the caller's own reader, if there is one, may deliver its bytes: it alone retries and
+ * continues its reads, a broken ring is replaced by another of its own, and what it does not
+ * deliver is a read error.
  *
- * A whole file is read with one byte more than it had when the data set was opened: a longer or shorter result means
- * that it changed. A short read starts again from the beginning, with blocking calls on one descriptor, so that bytes
- * of two files that had the name in turn are never mixed. If another file of the same length has the name now, it is
- * delivered: whole, or not at all.
+ * A whole file is read with one byte more than it had when the data set was opened: a longer or
+ * shorter result means that it changed. A short read starts again from the beginning, with blocking
+ * calls on one descriptor, so that bytes of two files that had the name in turn are never mixed. If
+ * another file of the same length has the name now, it is delivered: whole, or not at all.
  */
 #ifndef STK_PIPELINE_FETCH_H
 #define STK_PIPELINE_FETCH_H
@@ -30,7 +32,8 @@
 
 enum {
     STK_RETRIES_MAX = 64,
-    /* Longest read of a run: what the reader hands out at once (STK_READ_GROUP_BYTES), and the tokens behind it. */
+    /* Longest read of a run: what the reader hands out at once (STK_READ_GROUP_BYTES), and the
+     * tokens behind it. */
     STK_RUN_BYTES_MAX = (128 << 10) + 64
 };
 
@@ -63,7 +66,8 @@ struct stk_fetcher {
     uint32_t reaped_next, reaped_count; /* reaped[next..count): finished, not yet processed */
 };
 
-/* Allocate the memory; no ring yet. Without `reads` it never reads. Returns 0 or STOKER_ENOMEM; destroy either way. */
+/* Allocate the memory; no ring yet. Without `reads` it never reads. Returns 0 or STOKER_ENOMEM;
+ * destroy either way. */
 int stk_fetcher_init(struct stk_fetcher *fetcher, struct stk_pipeline *pipeline,
                      struct stk_ledger_entry *ledger, bool reads);
 void stk_fetcher_destroy(struct stk_fetcher *fetcher); /* not if stuck; all zero is allowed */
@@ -95,16 +99,16 @@ static inline bool stk_fetch_has_wide(const struct stk_fetcher *fetcher)
 /* Queue a read. There must be room. */
 void stk_fetch_queue(struct stk_fetcher *fetcher, const struct stk_read_order *order);
 
-/* Submit the queue. Returns the number of reads that the ring took. Without any ring, all reads fail: they are in
- * flight until next() has returned them. */
+/* Submit the queue. Returns the number of reads that the ring took. Without any ring, all reads
+ * fail: they are in flight until next() has returned them. */
 uint32_t stk_fetch_submit(struct stk_fetcher *fetcher);
 
-/* Wait up to wait_ns for finished reads, unless some are left; *reaped is the number that came. Returns true if
- * next() has any. */
+/* Wait up to wait_ns for finished reads, unless some are left; *reaped is the number that came.
+ * Returns true if next() has any. */
 bool stk_fetch_reap(struct stk_fetcher *fetcher, int64_t wait_ns, uint32_t *reaped);
 
-/* Take the next finished read; false if there is none. completion->span is NULL if the read continues. Otherwise it
- * is the caller's until stk_fetch_give_back(). */
+/* Take the next finished read; false if there is none. completion->span is NULL if the read
+ * continues. Otherwise it is the caller's until stk_fetch_give_back(). */
 bool stk_fetch_next(struct stk_fetcher *fetcher, struct stk_completion *completion);
 void stk_fetch_give_back(struct stk_fetcher *fetcher, struct stk_fetch *fetch);
 

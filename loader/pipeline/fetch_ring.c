@@ -7,7 +7,8 @@
 #include "loader/reader/readers.h"
 #include "loader/reader/registered.h"
 
-/* A ring that registers more holds all of it in memory; without registration only the used pages are. */
+/* A ring that registers more holds all of it in memory; without registration only the used pages
+ * are. */
 enum { FIXED_SCRATCH_BYTES = 16 << 20 };
 
 int stk_fetch_ring_open(struct stk_fetcher *fetcher, stoker_error *error)
@@ -17,8 +18,8 @@ int stk_fetch_ring_open(struct stk_fetcher *fetcher, stoker_error *error)
     if (pipeline->encoded_bytes_max == 0)
         return 0; /* nothing will ever be read */
     const bool fixed = fetcher->scratch.bytes <= FIXED_SCRATCH_BYTES;
-    /* A read into registered memory takes 5 to 20 % less of the processor. If nothing limits it, slots that are not
-     * page-locked for a GPU are registered, too. */
+    /* A read into registered memory takes 5 to 20 % less of the processor. If nothing limits it,
+     * slots that are not page-locked for a GPU are registered, too. */
     const bool straight =
         pipeline->plan.finish == STK_FINISH_COPY &&
         (slots->locked || (!stk_fetch_ring_is_own(fetcher) && stk_lock_is_unlimited()));

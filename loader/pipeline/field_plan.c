@@ -56,7 +56,7 @@ static int plan_masks(struct stk_field_plan *plan, const stoker_dataset *dataset
     uint8_t fill[STK_MASK_PIXEL_BYTES_MAX] = { 0 };
     for (uint32_t i = 1; framing != NULL && i < dataset->info.field_count; i++) {
         const struct stk_field *field = &dataset->fields[i];
-        if (field->info.kind != STOKER_FIELD_MASK)
+        if (field->info.kind != STOKER_FIELD_KIND_MASK)
             continue;
         if (plan->masks == NULL)
             plan->masks = stk_calloc(dataset->info.field_count, sizeof(plan->masks[0]));

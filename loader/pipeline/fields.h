@@ -4,8 +4,9 @@
  *   field    | row 0 | row 1 | ... | row batch_size - 1 |           at stride_bytes
  *   lengths  batch_size numbers per field that varies               beside the slot, in host memory
  *
- * Workers write rows, and the length of each row of a field that varies: its row has room for the longest, and
- * length x entry_bytes of it are in use. Once a batch is complete, pack.h brings them together and writes the offsets.
+ * Workers write rows, and the length of each row of a field that varies: its row has room for the
+ * longest, and length x entry_bytes of it are in use. Once a batch is complete, pack.h brings them
+ * together and writes the offsets.
  *
  * Constant once made.
  */
@@ -30,8 +31,8 @@ struct stk_slot_field {
     size_t stride_bytes;
     size_t entry_bytes; /* as above */
     size_t lengths_at;  /* if it varies: index of row 0 in the slot's lengths */
-    /* If it varies: batch_size + 1 offsets in the slot's memory, an int64_t each; then what stk_pack_rows() returned, and
-     * the bytes that the packed rows take. */
+    /* If it varies: batch_size + 1 offsets in the slot's memory, an int64_t each; then what
+     * stk_pack_rows() returned, and the bytes that the packed rows take. */
     size_t offsets_at;
 };
 
@@ -42,8 +43,8 @@ struct stk_slot_fields {
     size_t lengths; /* numbers per slot; 0 = no field varies */
 };
 
-/* Lay out `count` >= 1 fields for batches of batch_size rows. Returns 0 or STOKER_ENOMEM, also if the bytes of a slot
- * cannot be counted; on failure *fields is all zero. */
+/* Lay out `count` >= 1 fields for batches of batch_size rows. Returns 0 or STOKER_ENOMEM, also if
+ * the bytes of a slot cannot be counted; on failure *fields is all zero. */
 int stk_slot_fields_init(struct stk_slot_fields *fields, const struct stk_field_size *sizes,
                          uint32_t count, uint32_t batch_size);
 void stk_slot_fields_destroy(struct stk_slot_fields *fields); /* all zero is allowed */

@@ -1,4 +1,5 @@
-/* finish.h - turns a complete slot into the batch that is delivered: types of fields, packing and padding.
+/* finish.h - turns a complete slot into the batch that is delivered: types of fields, packing and
+ * padding.
  *
  *   last row done ─▶ hooks ─▶ finish ─▶ READY      by the worker that did the last row, if no row failed
  *   READY ─▶ gaps of skipped rows closed ─▶ finish   by the consumer, if some did

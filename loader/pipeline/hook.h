@@ -1,4 +1,5 @@
-/* hook.h - calls the hooks of stoker/hook.h with a worker's scratch and a generator of their own. */
+/* hook.h - calls the hooks of stoker/hook.h with a worker's scratch and a generator of their
+ * own. */
 #ifndef STK_PIPELINE_HOOK_H
 #define STK_PIPELINE_HOOK_H
 
@@ -29,7 +30,8 @@ static inline bool stk_hooks_batches(const struct stk_hooks *hooks)
     return hooks->batch.apply != NULL;
 }
 
-/* Make a worker's scratches. On failure *error names the hook; stk_hooks_close() frees what was made. */
+/* Make a worker's scratches. On failure *error names the hook; stk_hooks_close() frees what was
+ * made. */
 int stk_hooks_open(const struct stk_hooks *hooks, struct stk_hook_scratch *scratch,
                    stoker_error *error);
 void stk_hooks_close(const struct stk_hooks *hooks, struct stk_hook_scratch *scratch);

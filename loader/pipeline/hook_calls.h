@@ -12,8 +12,8 @@
 int stk_hook_row(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
                  stoker_error *said);
 
-/* Call the batch hook on a batch that is complete but not published, unless one of its rows has failed. A failure is
- * noted in the slot. */
+/* Call the batch hook on a batch that is complete but not published, unless one of its rows has
+ * failed. A failure is noted in the slot. */
 void stk_hook_batch(struct stk_row_maker *maker, uint64_t batch);
 
 #endif

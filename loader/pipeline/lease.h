@@ -5,7 +5,8 @@
  *                                 ▼
  *                               kept ──release──▶ spare ──takes the place of another kept batch──▶ in the ring
  *
- * Each slot has one; on a device, each buffer does. `users` is for any thread, all else for the consumer's.
+ * Each slot has one; on a device, each buffer does. `users` is for any thread, all else for the
+ * consumer's.
  */
 #ifndef STK_PIPELINE_LEASE_H
 #define STK_PIPELINE_LEASE_H
@@ -21,8 +22,8 @@ struct stoker_field;
 
 struct stk_lease;
 
-/* A user of a batch is gone, but its stream recorded a graph just then, so that the end of its work could not be marked: it
- * counts as a user until that succeeds. api/leases.h */
+/* A user of a batch is gone, but its stream recorded a graph just then, so that the end of its work
+ * could not be marked: it counts as a user until that succeeds. api/leases.h */
 struct stk_unended {
     struct stk_unended *next;
     struct stk_lease *lease;

@@ -65,8 +65,8 @@ static void append_advice(stoker_stats *stats)
 
 /* The limiting stage, if there is enough data.
  *
- * Without threads next() makes the batches, and the larger share of next() and the consumer's own time is the limit.
- * With threads both run at the same time, and one of them waits. */
+ * Without threads next() makes the batches, and the larger share of next() and the consumer's own
+ * time is the limit. With threads both run at the same time, and one of them waits. */
 static stoker_limit limit_of(const stoker_stats *stats)
 {
     const double stall = share(stats->stall_ns, stats->elapsed_ns);
@@ -75,7 +75,8 @@ static stoker_limit limit_of(const stoker_stats *stats)
         return STOKER_LIMIT_UNKNOWN;
     if (stall < (stats->workers > 0 ? NO_STALL : MOSTLY))
         return STOKER_LIMIT_CONSUMER;
-    /* Above 1 in all, both wait at the same time. Below, they may wait in turn: while the consumer rests, the workers do. */
+    /* Above 1 in all, both wait at the same time. Below, they may wait in turn: while the consumer
+     * rests, the workers do. */
     if (stats->workers > 0 && idle > MOSTLY && stall + idle > 1)
         return STOKER_LIMIT_HANDOVER;
     return busiest_stage(stats);

@@ -1,7 +1,7 @@
 /* ledger.h - time and counts per stage, and the verdict on what limits the loader.
  *
- * Each worker has its own entry, so counting is a plain add without a lock prefix; stats sums them up. All relaxed: a
- * sum is a snapshot that orders nothing.
+ * Each worker has its own entry, so counting is a plain add without a lock prefix; stats sums them
+ * up. All relaxed: a sum is a snapshot that orders nothing.
  */
 #ifndef STK_PIPELINE_LEDGER_H
 #define STK_PIPELINE_LEDGER_H

@@ -69,8 +69,8 @@ static void take_batch(struct stk_length_batches *self, const struct stk_length_
     record->room = stk_length_values(&self->options.rule, cut->rows, longest, record->values);
 }
 
-/* Deal the next batch of each rank; this rank's is written to the record of step `batch`. *made becomes false if the epoch
- * has no more steps. */
+/* Deal the next batch of each rank; this rank's is written to the record of step `batch`. *made
+ * becomes false if the epoch has no more steps. */
 static int deal(struct stk_length_batches *self, uint64_t batch, bool *made)
 {
     const struct stk_length_options *options = &self->options;
@@ -244,7 +244,8 @@ static int go_to(struct stk_length_batches *self, uint64_t position)
     return rc;
 }
 
-/* Deal the first step: of the epoch that is resumed, or of the next one if nothing of it is left. */
+/* Deal the first step: of the epoch that is resumed, or of the next one if nothing of it is
+ * left. */
 static int deal_very_first(struct stk_length_batches *self)
 {
     const struct stk_length_options *options = &self->options;

@@ -1,18 +1,21 @@
-/* length_batches.h - batches of a bounded number of values: which samples each holds, planned during the run.
+/* length_batches.h - batches of a bounded number of values: which samples each holds, planned
+ * during the run.
  *
  *   positions of an epoch   | window 0 | window 1 | ...          `window` positions each; the last may have fewer
  *   batches of all ranks    | 0 1 2 3 4 5 | 6 7 8 9 | ...        length_plan.h cuts each window: seed, epoch, window
  *   steps of 4 ranks        | 0 1 2 3 | 4 5 6 7 | 8 9 . . |      rank r takes the r-th batch of each; the last may lack some
  *
- * The batches do not depend on the ranks. A position in this order is a number of samples: window p / `window`, and in it the
- * batch that begins after p % `window` samples; so a resume plans one window to find its place, with any number of ranks.
+ * The batches do not depend on the ranks. A position in this order is a number of samples: window p
+ * / `window`, and in it the batch that begins after p % `window` samples; so a resume plans one
+ * window to find its place, with any number of ranks.
  *
- * A step is known to be an epoch's last once the next one is planned, so planning is one step ahead.
+ * A step is known to be an epoch's last once the next one is planned, so planning is one step
+ * ahead.
  *
  *   records  a ring of steps; record b is written before `planned` exceeds b
  *
- * Threads   Any number, once started. A step is planned by the first thread that asks for it, under `lock`; what is planned
- *           is read without it.
+ * Threads   Any number, once started. A step is planned by the first thread that asks for it, under
+ *           `lock`; what is planned is read without it.
  */
 #ifndef STK_PIPELINE_LENGTH_BATCHES_H
 #define STK_PIPELINE_LENGTH_BATCHES_H
@@ -27,7 +30,8 @@
 #include "loader/pipeline/schedule.h"
 #include "loader/sampler/sampler.h"
 
-/* Steps that may be in use at once: a ring of slots, buffers of a GPU, and those that are planned ahead. */
+/* Steps that may be in use at once: a ring of slots, buffers of a GPU, and those that are planned
+ * ahead. */
 enum { STK_LENGTH_RECORDS = 2 * STOKER_PREFETCH_MAX + 32 };
 
 struct stk_length_options {
@@ -72,14 +76,16 @@ struct stk_length_batches {
     stoker_error error; /* its cause */
 };
 
-/* Take memory and plan the first step. `self` must be all zero. Errors: STOKER_ENOMEM, STOKER_EBATCH (an epoch has no complete step), those of
- * lengths and order. stk_length_batches_free() is needed in either case. */
+/* Take memory and plan the first step. `self` must be all zero. Errors: STOKER_ENOMEM,
+ * STOKER_EBATCH (an epoch has no complete step), those of lengths and order.
+ * stk_length_batches_free() is needed in either case. */
 int stk_length_batches_start(struct stk_length_batches *self,
                              const struct stk_length_options *options, stoker_error *error);
 void stk_length_batches_free(struct stk_length_batches *self); /* all zero is allowed */
 
-/* Step `batch` of this rank, counted from the loader's first; planned if it is not yet. Steps that are fewer than
- * STK_LENGTH_RECORDS behind the last planned one may be asked for. After the last step, and after a failure: no rows. */
+/* Step `batch` of this rank, counted from the loader's first; planned if it is not yet. Steps that
+ * are fewer than STK_LENGTH_RECORDS behind the last planned one may be asked for. After the last
+ * step, and after a failure: no rows. */
 const struct stk_batch_place *stk_length_batches_at(struct stk_length_batches *self,
                                                     uint64_t batch);
 
@@ -87,8 +93,8 @@ const struct stk_batch_place *stk_length_batches_at(struct stk_length_batches *s
 const uint64_t *stk_length_batches_ids(struct stk_length_batches *self, uint64_t batch,
                                        stoker_error *error);
 
-/* Let no window be planned until stk_length_batches_let_go(). Returns the first position of *epoch that no planned window has; it may be
- * the epoch's end. */
+/* Let no window be planned until stk_length_batches_let_go(). Returns the first position of *epoch
+ * that no planned window has; it may be the epoch's end. */
 uint64_t stk_length_batches_hold(struct stk_length_batches *self, uint64_t *epoch);
 void stk_length_batches_let_go(struct stk_length_batches *self);
 

@@ -15,7 +15,7 @@ uint64_t stk_length_values(const struct stk_length_rule *rule, uint64_t rows, ui
     return rows * (padded > rule->row_min ? padded : rule->row_min);
 }
 
-/* ---- samples by falling length: radix sort, so that samples of one length keep their order ---- */
+/* ---- samples by falling length: radix sort, which keeps the order of equal lengths ---- */
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 

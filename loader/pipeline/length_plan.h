@@ -1,4 +1,5 @@
-/* length_plan.h - cuts a window of samples into batches of a bounded number of values: a pure function.
+/* length_plan.h - cuts a window of samples into batches of a bounded number of values: a pure
+ * function.
  *
  *   padded   samples by falling length | 9 9 8 | 8 7 7 | 3 3 2 2 2 | ...   rows of a batch are about as long as the longest;
  *                                         2       0        1               batches are then put in a random order
@@ -19,7 +20,8 @@ struct stk_length_rule {
     uint64_t row_min;    /* values of a padded row, even if all samples are shorter or empty */
 };
 
-/* Values that `rows` rows take whose lengths add up to `sum`, and of which the longest has `longest`. */
+/* Values that `rows` rows take whose lengths add up to `sum`, and of which the longest has
+ * `longest`. */
 uint64_t stk_length_values(const struct stk_length_rule *rule, uint64_t rows, uint64_t longest,
                            uint64_t sum);
 
@@ -29,8 +31,9 @@ struct stk_length_cut {
     uint32_t rows;
 };
 
-/* Plan `count` >= 1 samples: order[0..count) becomes their numbers, and cuts[0..batches) the batches, in the order in which
- * they come, which `key` decides. There is room for `count` numbers or cuts in each, and in `room`. Returns the number of batches. */
+/* Plan `count` >= 1 samples: order[0..count) becomes their numbers, and cuts[0..batches) the
+ * batches, in the order in which they come, which `key` decides. There is room for `count` numbers
+ * or cuts in each, and in `room`. Returns the number of batches. */
 uint32_t stk_length_plan(const struct stk_length_rule *rule, uint64_t key, const uint64_t *lengths,
                          uint32_t count, uint32_t *order, struct stk_length_cut *cuts,
                          uint32_t *room);

@@ -1,4 +1,5 @@
-/* messages.h - messages of workers to the user, kept until the consumer's thread hands it to options.on_log.
+/* messages.h - messages of workers to the user, kept until the consumer's thread hands it to
+ * options.on_log.
  *
  *   workers ── put ──▶ | message | message | ...... |  STK_MESSAGES_MAX ── take ──▶ consumer, in next()
  *                       full: counted as lost
@@ -33,7 +34,7 @@ struct stk_messages {
 };
 
 void stk_messages_init(struct stk_messages *messages, bool on);
-void stk_messages_destroy(struct stk_messages *messages); /* not initialised is not allowed */
+void stk_messages_destroy(struct stk_messages *messages); /* not initialized is not allowed */
 
 /* Returns true if somebody listens, and this is the first time. Any thread. */
 bool stk_messages_once(struct stk_messages *messages, enum stk_message_once what);

@@ -22,8 +22,8 @@ bool stk_nvtx_init(struct stk_nvtx *nvtx, const char *(*name)(stoker_trace_kind)
     *nvtx = (struct stk_nvtx){ .domain = NULL };
     if (stk_environment_refuses_code() != NULL)
         return false;
-    /* NVTX looks for a tool at the first call and then writes the table that all calls go through, unguarded:
-     * loaders that are created at the same time would race. */
+    /* NVTX looks for a tool at the first call and then writes the table that all calls go through,
+     * unguarded: loaders that are created at the same time would race. */
     static pthread_once_t looked = PTHREAD_ONCE_INIT;
     (void)pthread_once(&looked, look_for_a_tool);
     nvtxDomainHandle_t domain = nvtxDomainCreateA("stoker");

@@ -1,8 +1,9 @@
 /* pace.h - how much a worker takes at once: about 100 us of work, by how long its last rows took.
  *
- * With less, taking costs more than sharing gains; with more, the batch waits for its last worker. The first rows are
- * not timed yet, so a worker starts with one share of a ticket and at most doubles each time. Gathered rows need no
- * clock: a whole ticket of them takes no longer (sizing.h).
+ * With less, taking costs more than sharing gains; with more, the batch waits for its last worker.
+ * The first rows are not timed yet, so a worker starts with one share of a ticket and at most
+ * doubles each time. Gathered rows need no clock: a whole ticket of them takes no longer
+ * (sizing.h).
  */
 #ifndef STK_PIPELINE_PACE_H
 #define STK_PIPELINE_PACE_H
@@ -17,8 +18,8 @@ struct stk_pace {
     uint64_t busy_ns; /* their time */
 };
 
-/* Shares of share_rows rows to take next, 1..shares_max. Totals of this worker: rows made, and busy_ns not spent
- * waiting for slots. */
+/* Shares of share_rows rows to take next, 1..shares_max. Totals of this worker: rows made, and
+ * busy_ns not spent waiting for slots. */
 uint32_t stk_pace_step(struct stk_pace *pace, uint64_t rows, uint64_t busy_ns, uint32_t share_rows,
                        uint32_t shares_max);
 

@@ -13,19 +13,20 @@ static uint64_t round_up(uint64_t length, uint64_t multiple)
 
 uint64_t stk_pack_length_max(const struct stk_pack *pack)
 {
-    if (pack->form == STOKER_FORM_JOINED) /* a row's end more, and the first 0 */
+    if (pack->form == STOKER_FIELD_FORM_JOINED) /* a row's end more, and the first 0 */
         return pack->length_max + 2;
-    return pack->form == STOKER_FORM_PADDED_MULTIPLE ? round_up(pack->length_max, pack->multiple)
-                                                     : pack->length_max;
+    return pack->form == STOKER_FIELD_FORM_PADDED_MULTIPLE
+               ? round_up(pack->length_max, pack->multiple)
+               : pack->length_max;
 }
 
 /* Entries of a padded row. */
 static uint64_t padded_length(const struct stk_pack *pack, uint64_t longest)
 {
     switch (pack->form) {
-    case STOKER_FORM_PADDED:
+    case STOKER_FIELD_FORM_PADDED:
         return longest;
-    case STOKER_FORM_PADDED_MULTIPLE:
+    case STOKER_FIELD_FORM_PADDED_MULTIPLE:
         return round_up(longest, pack->multiple);
     default:
         return pack->length_max;
@@ -110,8 +111,9 @@ static void store(uint8_t *at, size_t entry_bytes, uint64_t value)
     memcpy(at, &value, entry_bytes); /* little-endian: the low bytes */
 }
 
-/* Join one row: its numbers that rise become places in the batch. Returns the entries in use, of which there were `used`. Each number
- * is read before the one in front of it is written, since that may take its place. */
+/* Join one row: its numbers that rise become places in the batch. Returns the entries in use, of
+ * which there were `used`. Each number is read before the one in front of it is written, since that
+ * may take its place. */
 static uint64_t join_row(const struct stk_pack *pack, uint8_t *base, const uint8_t *from,
                          uint64_t length, uint64_t begin, uint64_t used)
 {
@@ -139,7 +141,8 @@ static uint64_t join_rows(const struct stk_pack *pack, const struct stk_slot_fie
     uint64_t used = 1;
     offsets[0] = 0;
     for (uint32_t row = 0; row < rows; row++) {
-        /* A row's own room has two entries more than it uses, so that the rows before never reach its second number. */
+        /* A row's own room has two entries more than it uses, so that the rows before never reach
+         * its second number. */
         const uint64_t length = lengths[row] <= pack->length_max ? lengths[row] : 0;
         used = join_row(pack, base, base + row * field->stride_bytes, length,
                         row * pack->row_length, used);
@@ -156,7 +159,7 @@ uint64_t stk_pack_rows(const struct stk_pack *pack, const struct stk_slot_field 
     int64_t *offsets = (int64_t *)(void *)(memory + field->offsets_at);
     uint8_t *base = memory + field->at;
     uint64_t total = 0, longest = 0;
-    if (pack->form == STOKER_FORM_JOINED)
+    if (pack->form == STOKER_FIELD_FORM_JOINED)
         return join_rows(pack, field, memory, lengths, rows);
     offsets[0] = 0;
     for (uint32_t row = 0; row < rows; row++) {

@@ -8,7 +8,7 @@
  *
  *   worker.c ──▶ claim.c        which rows: tickets, slots, affinity; schedule, sampler
  *            ├─▶ row.c          locate, decode, transform, write    ─▶ DONE | READ | AGAIN
- *            ├─▶ run.c          the same for neighbours, together   ─▶ NONE | DONE | READ | ALONE
+ *            ├─▶ run.c          the same for neighbors, together   ─▶ NONE | DONE | READ | ALONE
  *            └─▶ fetch.c        queue, submit, reap                 ─▶ completions
  *
  * Constant while the workers run, except for the parts marked shared: their files have the rules.
@@ -27,13 +27,13 @@
 #include "loader/cache/cache.h"
 #include "loader/dataset/dataset.h"
 #include "loader/pipeline/bad_samples.h"
+#include "loader/pipeline/blend.h"
 #include "loader/pipeline/device_cache.h"
 #include "loader/pipeline/device_decode.h"
 #include "loader/pipeline/field_plan.h"
 #include "loader/pipeline/finish.h"
 #include "loader/pipeline/hook.h"
 #include "loader/pipeline/messages.h"
-#include "loader/pipeline/mixing.h"
 #include "loader/pipeline/pipeline_plan.h"
 #include "loader/pipeline/schedule.h"
 #include "loader/pipeline/slots.h"
@@ -60,7 +60,7 @@ struct stk_pipeline {
     struct stk_cpu_share cpu_share;      /* that the workers' threads keep to */
     stoker_on_bad on_bad;
     struct stk_hooks hooks;
-    struct stk_mixing_plan mixing;
+    struct stk_blend_plan blend;
     struct stk_cache cache;               /* shared */
     struct stk_device_cache device_cache; /* shared */
     struct stk_device_decode decode;      /* shared */
@@ -83,8 +83,8 @@ static inline uint8_t *stk_pipeline_row(const struct stk_pipeline *pipeline,
 
 /* Returns true if the consumer mixes the batch of a slot whose rows are all done: some of them
  * are skipped. */
-static inline bool stk_mixing_is_left(const struct stk_pipeline *pipeline,
-                                      const struct stk_slot *slot)
+static inline bool stk_blend_is_left(const struct stk_pipeline *pipeline,
+                                     const struct stk_slot *slot)
 {
     return pipeline->on_bad == STOKER_ON_BAD_SKIP &&
            atomic_load_explicit(&slot->bad_rows, memory_order_relaxed) > 0;

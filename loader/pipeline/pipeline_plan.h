@@ -64,7 +64,7 @@ struct stk_pipeline_facts {
     bool transforms;        /* on the host */
     bool resizes_exactly;
     bool copies;   /* convert only copies: rows may be made in place */
-    bool in_order; /* ids follow each other in a batch, so that neighbours may be read together */
+    bool in_order; /* ids follow each other in a batch, so that neighbors may be read together */
     bool decodes_runs;  /* sample 0 has one part, and its codec decode_run() */
     bool one_part;      /* samples have one part */
     stoker_cache cache; /* the one that was made: NONE, ENCODED, DECODED or DEVICE */

@@ -5,16 +5,17 @@
  *   batches    0 .. n0-1 | n0 .. n0+n-1 | ...        counted over all epochs
  *   epochs     first     | first + 1    | ...        a resumed first epoch may be shorter
  *
- * A global batch is the next batch_size * w positions, which w ranks divide among them. Of batch b of an epoch that
- * starts at position s, row i of rank r is position
+ * A global batch is the next batch_size * w positions, which w ranks divide among them. Of batch b
+ * of an epoch that starts at position s, row i of rank r is position
  *
  *   s + b * batch_size * w + offset + i * stride        offset         stride      batch_size 3, w 2: ranks of positions
  *   STOKER_DEAL_POSITIONS                               r              w           0 1 0 1 0 1 | 0 1 0 1 0 1
  *   STOKER_DEAL_BATCHES                                 r * batch_size 1           0 0 0 1 1 1 | 0 0 0 1 1 1
  *
- * So the union over ranks is each position once, and a global batch holds the same samples for any w that divides it.
- * With BATCHES the ranks' batches are those that one rank takes one after the other. With PAD and EVEN the
- * positions continue past the last one, and the sampler counts them from 0 again.
+ * So the union over ranks is each position once, and a global batch holds the same samples for any
+ * w that divides it. With BATCHES the ranks' batches are those that one rank takes one after the
+ * other. With PAD and EVEN the positions continue past the last one, and the sampler counts them
+ * from 0 again.
  */
 #ifndef STK_PIPELINE_SCHEDULE_H
 #define STK_PIPELINE_SCHEDULE_H
@@ -42,8 +43,9 @@ struct stk_schedule {
     uint64_t epoch_batches;  /* batches in every later epoch */
     /* In all epochs; UINT64_MAX = endless, or not known yet. */
     uint64_t batches;
-    /* Batches of a bounded number of values, planned during the run: it says what each holds, epoch_batches is 0, and
-     * first_batches 0 or 1. NULL = all batches have batch_size rows. Not owned. */
+    /* Batches of a bounded number of values, planned during the run: it says what each holds,
+     * epoch_batches is 0, and first_batches 0 or 1. NULL = all batches have batch_size rows. Not
+     * owned. */
     struct stk_length_batches *lengths;
 };
 
@@ -55,8 +57,8 @@ struct stk_batch_place {
     uint32_t rows;     /* 0..batch_size */
     uint32_t padded;   /* the last rows of them: their positions are past the epoch's end */
     bool last;         /* in its epoch */
-    /* Batches of a bounded number of values only, else 0: the position in the epoch after this batch and those of the
-     * other ranks beside it; */
+    /* Batches of a bounded number of values only, else 0: the position in the epoch after this
+     * batch and those of the other ranks beside it; */
     uint64_t after;
     uint64_t values; /* lengths of its samples together */
     uint64_t room;   /* values that they take, padded */

@@ -292,9 +292,9 @@ bool stk_slots_ready(const struct stk_slots *slots)
     return atomic_load_explicit(&slot->ready_turn, memory_order_acquire) == slots->head + 1;
 }
 
-/* Wake the workers that sleep for a credit once half of the slots that the consumer does not hold are
- * free. Slots that it holds cannot return, so they do not count: half of the whole ring might never
- * be free while it holds the other half. */
+/* Wake the workers that sleep for a credit once half of the slots that the consumer does not hold
+ * are free. Slots that it holds cannot return, so they do not count: half of the whole ring might
+ * never be free while it holds the other half. */
 static void wake_for_credits(struct stk_slots *slots)
 {
     if (++slots->credits < (slots->slot_count - slots->lent) / 2)

@@ -5,8 +5,8 @@
  *    ▲                                                              │
  *    └────────────────────────── release ───────────────────────────┘
  *
- * The consumer may be a GPU's copy stream (pipeline/transfer): then LENT is COPYING, and the slot is
- * released when its bytes are on the GPU.
+ * The consumer may be a GPU's copy stream (pipeline/transfer): then LENT is COPYING, and the slot
+ * is released when its bytes are on the GPU.
  *
  * Batch b uses slot b % slot_count. A slot has one owner in each state: none, the
  * workers that hold its spans, none, the consumer. So its bytes need no lock;
@@ -15,21 +15,23 @@
  *   free_turn == b      the slot may be filled with batch b   (release stores b + slot_count)
  *   ready_turn == b + 1 the slot holds batch b, complete      (the last span stores it)
  *
- * Free slots flow backward as credits and are the only throttle. A wake-up costs a
- * system call and a switch, so neither side is woken for each batch: consumer_wait.h decides how long
- * the consumer sleeps; the workers are woken once half of the slots that are not lent have returned as
- * credits, and always before the consumer sleeps.
+ * Free slots flow backward as credits and are the only throttle. A wake-up costs a system call and
+ * a switch, so neither side is woken for each batch: consumer_wait.h decides how long the consumer
+ * sleeps; the workers are woken once half of the slots that are not lent have returned as credits,
+ * and always before the consumer sleeps.
  *
- * A consumer that sleeps in poll() instead is woken for each batch that it waits for: the worker that publishes batch
- * `awaited` sets `event`.
+ * A consumer that sleeps in poll() instead is woken for each batch that it waits for: the worker
+ * that publishes batch `awaited` sets `event`.
  *
- * If the consumer keeps a batch and the ring comes round to its slot, the slot may exchange its memory for a spare's:
- * the batch stays where it is, outside of the ring, and the slot is free (stk_slots_exchange).
+ * If the consumer keeps a batch and the ring comes round to its slot, the slot may exchange its
+ * memory for a spare's: the batch stays where it is, outside of the ring, and the slot is free
+ * (stk_slots_exchange).
  *
- * A ticket is one span of a batch; a worker may take some of its shares. claim_affinity.h decides which of
- * the next few tickets a worker gets.
+ * A ticket is one span of a batch; a worker may take some of its shares. claim_affinity.h decides
+ * which of the next few tickets a worker gets.
  *
- * One slot's memory:   | field 0 ....... | field 1 ... | ... | ids ...... | fresh .. |  each on a cache line
+ * One slot's memory: | field 0 ....... | field 1 ... | ... | ids ...... | fresh .. | each on a
+ * cache line
  */
 #ifndef STK_PIPELINE_SLOTS_H
 #define STK_PIPELINE_SLOTS_H
@@ -69,7 +71,8 @@ struct stk_slot {
     _Alignas(STK_CACHE_LINE) _Atomic uint64_t ready_turn; /* release (last span) pairs with
                                                              acquire (next) */
 
-    /* This and all below: written at init and, while the slot is lent, by the consumer (exchange). */
+    /* This and all below: written at init and, while the slot is lent, by the consumer
+     * (exchange). */
     _Alignas(STK_CACHE_LINE) uint8_t *images; /* field 0, where the memory starts */
     void *labels;                             /* the label's field; NULL = there is none */
     uint64_t *ids;
@@ -111,8 +114,9 @@ struct stk_slots {
     uint32_t batch_size;
     uint32_t batch_spans;
     uint32_t batch_shares; /* shares in all spans of a batch */
-    /* Total number of batches; where it is only found on the way, UINT64_MAX until then. The worker that claims rows of the last
-     * batch stores it before it completes them: READY of that batch orders it for the consumer. */
+    /* Total number of batches; where it is only found on the way, UINT64_MAX until then. The worker
+     * that claims rows of the last batch stores it before it completes them: READY of that batch
+     * orders it for the consumer. */
     _Atomic uint64_t batches;
     size_t slot_bytes;
     struct stk_slot_fields fields;
@@ -182,8 +186,8 @@ enum stk_claim stk_slots_claim(struct stk_slots *slots, uint32_t worker, uint64_
 /* Sleep until a credit may be there, or stopping; at most wait_ns (< 0 = no limit). */
 void stk_slots_wait_credit(struct stk_slots *slots, int64_t wait_ns);
 
-/* Report `shares` more complete shares of the batch. Returns true if they were the last ones: then the caller sees all
- * rows, and publishes the batch. */
+/* Report `shares` more complete shares of the batch. Returns true if they were the last ones: then
+ * the caller sees all rows, and publishes the batch. */
 bool stk_slots_count_down(struct stk_slots *slots, uint64_t batch, uint32_t shares);
 void stk_slots_publish(struct stk_slots *slots, uint64_t batch);
 
@@ -219,16 +223,17 @@ static inline bool stk_slots_holds(const struct stk_slots *slots, uint64_t batch
            atomic_load_explicit(&slot->free_turn, memory_order_relaxed) == batch;
 }
 
-/* Release the slot of a delivered batch. Returns false, and does nothing, if it was released before. */
+/* Release the slot of a delivered batch. Returns false, and does nothing, if it was released
+ * before. */
 bool stk_slots_release(struct stk_slots *slots, uint64_t batch);
 
-/* Make memory for one more batch, touched, and page-locked if the slots are; destroy frees it. Returns NULL if there is
- * none, with the reason in `why`. Consumer's thread. */
+/* Make memory for one more batch, touched, and page-locked if the slots are; destroy frees it.
+ * Returns NULL if there is none, with the reason in `why`. Consumer's thread. */
 struct stk_slot_memory *stk_slots_more_memory(struct stk_slots *slots,
                                               char why[STK_DEVICE_WHY_BYTES]);
 
-/* Free the slot of a lent batch, which keeps its memory: the slot gets `memory`, in which nothing is lent. Consumer's
- * thread. */
+/* Free the slot of a lent batch, which keeps its memory: the slot gets `memory`, in which nothing
+ * is lent. Consumer's thread. */
 void stk_slots_exchange(struct stk_slots *slots, uint64_t batch, struct stk_slot_memory *memory);
 
 static inline struct stk_slot_memory *stk_slots_memory_of(struct stk_lease *lease)
@@ -236,16 +241,17 @@ static inline struct stk_slot_memory *stk_slots_memory_of(struct stk_lease *leas
     return (struct stk_slot_memory *)lease;
 }
 
-/* Sleep until another thread calls wake_consumer; at most wait_ns (< 0 = no limit). `word` is consumer_word as it was
- * before the reason to sleep was checked. */
+/* Sleep until another thread calls wake_consumer; at most wait_ns (< 0 = no limit). `word` is
+ * consumer_word as it was before the reason to sleep was checked. */
 void stk_slots_sleep(struct stk_slots *slots, uint32_t word, int64_t wait_ns);
 void stk_slots_wake_consumer(struct stk_slots *slots); /* any thread */
 
 /* Wake the workers that sleep for a credit. Any thread. */
 void stk_slots_wake_workers(struct stk_slots *slots);
 
-/* From now on the head batch sets `event`, which is clear, when it is published. Wakes the workers, since the consumer may
- * sleep elsewhere. The caller then checks if the batch is ready. Consumer's thread. */
+/* From now on the head batch sets `event`, which is clear, when it is published. Wakes the workers,
+ * since the consumer may sleep elsewhere. The caller then checks if the batch is ready. Consumer's
+ * thread. */
 void stk_slots_await(struct stk_slots *slots);
 
 /* No batch sets `event` any more; it is set. Consumer's thread. */
@@ -260,7 +266,8 @@ void stk_slots_stop(struct stk_slots *slots);
 /* Let the consumer stop waiting. Any thread, and signal handlers. */
 void stk_slots_interrupt(struct stk_slots *slots);
 
-/* Full slots waiting for a consumer that took `delivered`; an estimate while others run. Any thread. */
+/* Full slots waiting for a consumer that took `delivered`; an estimate while others run. Any
+ * thread. */
 uint32_t stk_slots_ready_count(const struct stk_slots *slots, uint64_t delivered);
 
 #endif

@@ -3,9 +3,9 @@
  *   its thread ──record──▶ | . . e e e e . . | ──take──▶ any thread, one at a time
  *                          taken ▲     ▲ recorded
  *
- * A ring has one writer and, under the lock, one reader; neither waits for the other. A full ring drops new
- * events and counts them. Without tracing and without an NVTX tool there are no rings: recording is then one
- * test of a NULL pointer.
+ * A ring has one writer and, under the lock, one reader; neither waits for the other. A full ring
+ * drops new events and counts them. Without tracing and without an NVTX tool there are no rings:
+ * recording is then one test of a NULL pointer.
  */
 #ifndef STK_PIPELINE_TRACE_H
 #define STK_PIPELINE_TRACE_H
@@ -33,11 +33,11 @@ struct stk_trace {
     uint32_t ring_count;
     struct stk_region memory; /* events of all rings */
     struct stk_nvtx nvtx;
-    pthread_mutex_t lock; /* held while taking; initialised if there are rings */
+    pthread_mutex_t lock; /* held while taking; initialized if there are rings */
 };
 
-/* Make one ring for the consumer and one per worker, each for at least `events` events; 0 = none, unless an
- * NVTX tool listens. Returns 0 or STOKER_ENOMEM. */
+/* Make one ring for the consumer and one per worker, each for at least `events` events; 0 = none,
+ * unless an NVTX tool listens. Returns 0 or STOKER_ENOMEM. */
 int stk_trace_init(struct stk_trace *trace, uint32_t workers, uint32_t events);
 void stk_trace_destroy(struct stk_trace *trace); /* all zero is allowed */
 

@@ -47,7 +47,8 @@ static bool make_buffer_events(struct stk_device *device, struct stk_buffer *buf
     return buffer->ready != NULL;
 }
 
-/* A buffer without memory on the device. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the reason in `why`. */
+/* A buffer without memory on the device. Returns 0, STOKER_ENOMEM, or STOKER_EDEVICE with the
+ * reason in `why`. */
 static int make_buffer(struct stk_transfer *transfer, struct stk_buffer **out,
                        char why[STK_DEVICE_WHY_BYTES])
 {
@@ -106,7 +107,7 @@ static int make_buffers(struct stk_transfer *transfer)
 
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
-                      struct stk_device_cache *cache, struct stk_device_mixing *mixing,
+                      struct stk_device_cache *cache, struct stk_device_blend *mixing,
                       const struct stk_device_decode *decode, uint32_t buffer_count)
 {
     assert(buffer_count >= 2); /* one is copied to while the other is lent */
@@ -115,9 +116,9 @@ int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
     transfer->slots = slots;
     transfer->convert = convert;
     transfer->cache = cache;
-    transfer->mixing = mixing;
+    transfer->blend = mixing;
     transfer->decode = decode;
-    stk_device_mixing_place(mixing, 0, images_at(transfer), convert->convert.to_bytes);
+    stk_device_blend_place(mixing, 0, images_at(transfer), convert->convert.to_bytes);
     transfer->buffer_bytes = align(slots->slot_bytes);
     if (convert->on)
         transfer->buffer_bytes += align(convert->convert.to_bytes * slots->batch_size);
@@ -224,7 +225,8 @@ static uint32_t run_of(const int32_t *places, uint32_t first, uint32_t rows)
     return count;
 }
 
-/* Collect the rows of field 0 that lie on the GPU, behind `count` pieces. Returns the number of pieces. */
+/* Collect the rows of field 0 that lie on the GPU, behind `count` pieces. Returns the number of
+ * pieces. */
 static uint32_t add_rows_within(struct stk_transfer *transfer, uint32_t count, uint64_t batch,
                                 uint8_t *memory, uint32_t rows)
 {
@@ -361,8 +363,8 @@ static uint32_t kernels_behind(const struct stk_transfer *transfer, const struct
     stk_device_convert_rows(convert, &stored);
     memcpy(launches + count, convert->launches, convert->steps.count * sizeof(launches[0]));
     count += convert->steps.count;
-    return count + stk_device_mixing_launch(transfer->mixing, memory, place, buffer->rows,
-                                            launches + count);
+    return count +
+           stk_device_blend_launch(transfer->blend, memory, place, buffer->rows, launches + count);
 }
 
 /* The host's copy of a batch's ids and offsets: its slot is refilled while the batch is lent. */

@@ -1,4 +1,5 @@
-/* transfer.h - copies full slots to the GPU, in order, and holds them there until the consumer is done.
+/* transfer.h - copies full slots to the GPU, in order, and holds them there until the consumer is
+ * done.
  *
  *   slot    FREE ─▶ FILLING ─▶ READY ──send──▶ COPYING ──retire──▶ FREE       (host memory)
  *                                │                │
@@ -7,20 +8,23 @@
  *            ▲                                                                 │
  *            └──────── the next copy waits on the GPU for the consumer's work ─┘
  *
- * Batch b is copied from slot b % slot_count to buffer b % buffer_count, all fields and ids together: in one piece,
- * unless more than 64 KiB in a row are unused, as behind the packed rows of a field that varies. A gap of 64 KiB takes
- * about as long on the bus as another copy takes to start (3 us at 20 GB/s). The event copied[b % event_count] follows the copy: the consumer's stream waits
- * for it before it uses the buffer, and the slot returns to the workers only when it is done. If kernels change the
- * rows in the buffer, they run beside the next copies, and the stream waits for the buffer's event `ready` instead; the next
- * copy into the buffer waits for that, too, since the consumer need not have used the batch. The
- * consumer's work with a buffer ends at the buffer's event `released`: the next copy into it waits
- * for that on the GPU. So the host waits for nothing.
+ * Batch b is copied from slot b % slot_count to buffer b % buffer_count, all fields and ids
+ * together: in one piece, unless more than 64 KiB in a row are unused, as behind the packed rows of
+ * a field that varies. A gap of 64 KiB takes about as long on the bus as another copy takes to
+ * start (3 us at 20 GB/s). The event copied[b % event_count] follows the copy: the consumer's
+ * stream waits for it before it uses the buffer, and the slot returns to the workers only when it
+ * is done. If kernels change the rows in the buffer, they run beside the next copies, and the
+ * stream waits for the buffer's event `ready` instead; the next copy into the buffer waits for
+ * that, too, since the consumer need not have used the batch. The consumer's work with a buffer
+ * ends at the buffer's event `released`: the next copy into it waits for that on the GPU. So the
+ * host waits for nothing.
  *
  * There are more events than slots and buffers. Before one is marked again, its batch has been
- * retired and released: batches go in order, and each needed the slot and the buffer of earlier ones.
+ * retired and released: batches go in order, and each needed the slot and the buffer of earlier
+ * ones.
  *
- * If the consumer keeps a batch and the ring comes round to its buffer, another buffer may take that one's place
- * (stk_transfer_exchange).
+ * If the consumer keeps a batch and the ring comes round to its buffer, another buffer may take
+ * that one's place (stk_transfer_exchange).
  *
  * Everything here belongs to the consumer's thread; to the workers the slot is in use.
  */
@@ -31,10 +35,10 @@
 #include <stdint.h>
 
 #include "loader/device/device.h"
+#include "loader/pipeline/device_blend.h"
 #include "loader/pipeline/device_cache.h"
 #include "loader/pipeline/device_convert.h"
 #include "loader/pipeline/device_decode.h"
-#include "loader/pipeline/device_mixing.h"
 #include "loader/pipeline/slots.h"
 #include "loader/pipeline/trace.h"
 
@@ -65,7 +69,7 @@ struct stk_transfer {
     struct stk_trace_ring *trace; /* the consumer's; NULL = no tracing */
     struct stk_device_convert *convert;
     struct stk_device_cache *cache;
-    struct stk_device_mixing *mixing;
+    struct stk_device_blend *blend;
     const struct stk_device_decode *decode; /* rows of field 0 that workers made on the GPU */
     _Atomic uint64_t copy_bytes;            /* total so far; written by the consumer, relaxed */
     size_t buffer_bytes;                    /* per buffer */
@@ -81,17 +85,18 @@ struct stk_transfer {
     uint64_t delivered;      /* batches lent so far; those up to slots->head are being copied */
 };
 
-/* Allocate device memory for buffer_count batches (>= 2) and the events; with convert->on also for the
- * converted rows; with cache->on rows are gathered on the GPU; mixing may have work there; with decode->on rows of field 0
- * may lie there already. All must outlive the transfer. Returns 0,
- * STOKER_ENOMEM or STOKER_EDEVICE (the device has the reason); on failure nothing stays allocated. */
+/* Allocate device memory for buffer_count batches (>= 2) and the events; with convert->on also for
+ * the converted rows; with cache->on rows are gathered on the GPU; mixing may have work there; with
+ * decode->on rows of field 0 may lie there already. All must outlive the transfer. Returns 0,
+ * STOKER_ENOMEM or STOKER_EDEVICE (the device has the reason); on failure nothing stays
+ * allocated. */
 int stk_transfer_init(struct stk_transfer *transfer, struct stk_device *device,
                       struct stk_slots *slots, struct stk_device_convert *convert,
-                      struct stk_device_cache *cache, struct stk_device_mixing *mixing,
+                      struct stk_device_cache *cache, struct stk_device_blend *mixing,
                       const struct stk_device_decode *decode, uint32_t buffer_count);
 
-/* Wait until deadline_ns for the copies and for the consumer's work, then free everything. Returns false if
- * the device still uses our memory, which then stays allocated. All zero is allowed. */
+/* Wait until deadline_ns for the copies and for the consumer's work, then free everything. Returns
+ * false if the device still uses our memory, which then stays allocated. All zero is allowed. */
 bool stk_transfer_destroy(struct stk_transfer *transfer, uint64_t deadline_ns);
 
 static inline struct stk_buffer *stk_transfer_buffer(const struct stk_transfer *transfer,
@@ -133,8 +138,8 @@ static inline bool stk_transfer_copying(const struct stk_transfer *transfer)
 /* Release the slots whose copies are done. Returns 0 or STOKER_EDEVICE. */
 int stk_transfer_retire(struct stk_transfer *transfer);
 
-/* Start the copy of the head slot, which is ready, has a free buffer and holds `rows` rows of the batch at that place.
- * Returns 0 or STOKER_EDEVICE. */
+/* Start the copy of the head slot, which is ready, has a free buffer and holds `rows` rows of the
+ * batch at that place. Returns 0 or STOKER_EDEVICE. */
 int stk_transfer_send(struct stk_transfer *transfer, uint32_t rows,
                       const struct stk_batch_place *place);
 
@@ -152,34 +157,35 @@ static inline bool stk_buffer_holds(const struct stk_buffer *buffer, uint64_t ba
     return buffer->lent && buffer->turn == batch;
 }
 
-/* These take a stream of the consumer: STOKER_EINVAL with the reason in `why` if that cannot be used; then nothing has
- * happened. */
+/* These take a stream of the consumer: STOKER_EINVAL with the reason in `why` if that cannot be
+ * used; then nothing has happened. */
 
 /* The stream waits until the batch that is lent in the buffer can be used. */
 int stk_transfer_wait_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
                          char why[STK_DEVICE_WHY_BYTES]);
 
-/* The consumer's work with the lent batch ends with what is on the stream now. The buffer is free unless this returns
- * STOKER_EINVAL. */
+/* The consumer's work with the lent batch ends with what is on the stream now. The buffer is free
+ * unless this returns STOKER_EINVAL. */
 int stk_transfer_release_on(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
                             char why[STK_DEVICE_WHY_BYTES]);
 
-/* Both halves of the above, for a batch that several streams use: each ends its work, after those before it,
- * and finally the buffer is free. end_work: any thread, one at a time. */
+/* Both halves of the above, for a batch that several streams use: each ends its work, after those
+ * before it, and finally the buffer is free. end_work: any thread, one at a time. */
 int stk_transfer_end_work(struct stk_transfer *transfer, struct stk_buffer *buffer, void *stream,
                           char why[STK_DEVICE_WHY_BYTES]);
 void stk_transfer_free(struct stk_transfer *transfer, struct stk_buffer *buffer);
 
-/* Announce that streams other than the consumer's, or other threads, will use the lent batch, and end their work by the
- * above. */
+/* Announce that streams other than the consumer's, or other threads, will use the lent batch, and
+ * end their work by the above. */
 void stk_transfer_share(struct stk_buffer *buffer);
 
-/* Make another buffer, outside the ring; destroy frees it. Returns NULL if there is none, with the reason in `why`. */
+/* Make another buffer, outside the ring; destroy frees it. Returns NULL if there is none, with the
+ * reason in `why`. */
 struct stk_buffer *stk_transfer_more_memory(struct stk_transfer *transfer,
                                             char why[STK_DEVICE_WHY_BYTES]);
 
-/* Let a free buffer from outside of the ring take the place of the buffer for the head slot's batch, which keeps
- * the batch that is lent in it. */
+/* Let a free buffer from outside of the ring take the place of the buffer for the head slot's
+ * batch, which keeps the batch that is lent in it. */
 void stk_transfer_exchange(struct stk_transfer *transfer, struct stk_buffer *buffer);
 
 #endif

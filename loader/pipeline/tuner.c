@@ -9,7 +9,8 @@
 enum {
     WINDOW_SPANS = 12, /* spans per worker in a window: fewer say little about the rate */
     REST_DOUBLINGS = 4,
-    /* If workers mostly wait, a trial costs little, and one that failed by a moment's noise costs much. */
+    /* If workers mostly wait, a trial costs little, and one that failed by a moment's noise costs
+     * much. */
     REST_DOUBLINGS_WAITING = 1,
     STEP_PART = 4, /* steps up are 1/N of the workers: a smaller one gains less than the noise */
     STEP_PART_DOWN = 8 /* steps down */
@@ -66,8 +67,8 @@ static uint32_t at_least_one(uint32_t count)
     return count > 0 ? count : 1;
 }
 
-/* Workers that the CPUs can feed if each uses as much CPU time as those in the window; more than CPUs if
- * they mostly wait. */
+/* Workers that the CPUs can feed if each uses as much CPU time as those in the window; more than
+ * CPUs if they mostly wait. */
 static uint32_t room(const struct stk_tuner *tuner, const struct stk_look *window)
 {
     const double fed = (double)tuner->workers * tuner->cpus * (double)window->ns;
@@ -145,8 +146,8 @@ static void accept_trial(struct stk_tuner *tuner)
     tuner->stride = least_stride(tuner);
 }
 
-/* Least rate of the trial, as a multiple of the best number's rate; worker_gain is the least gain of an
- * added worker, as a fraction of the others' average. */
+/* Least rate of the trial, as a multiple of the best number's rate; worker_gain is the least gain
+ * of an added worker, as a fraction of the others' average. */
 static double gain_wanted(const struct stk_tuner *tuner, const struct stk_look *window,
                           double worker_gain)
 {

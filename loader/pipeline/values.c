@@ -6,7 +6,8 @@
 #include "loader/dataset/part.h"
 #include "loader/pipeline/image_row.h"
 
-/* Fields that are widened later have rows of more bytes than values() writes: give each row its place. */
+/* Fields that are widened later have rows of more bytes than values() writes: give each row its
+ * place. */
 static void spread(uint8_t *rows, size_t from_bytes, size_t stride_bytes, uint32_t count)
 {
     for (uint32_t row = count; row-- > 1;)

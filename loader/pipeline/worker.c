@@ -59,8 +59,9 @@ static bool is_interrupted(const struct stk_worker *worker)
     return atomic_load_explicit(&worker->pipeline->slots.interrupted, memory_order_relaxed);
 }
 
-/* Returns true if the worker must stop between two rows: the loader is being destroyed, or the deadline of a
- * next() without threads has passed, or it was interrupted. Started rows stay started; a later call continues there. */
+/* Returns true if the worker must stop between two rows: the loader is being destroyed, or the
+ * deadline of a next() without threads has passed, or it was interrupted. Started rows stay
+ * started; a later call continues there. */
 static bool must_pause(const struct stk_worker *worker)
 {
     return atomic_load_explicit(&worker->pipeline->slots.stopping, memory_order_relaxed) ||
@@ -88,7 +89,8 @@ static void charge_making(struct stk_worker *worker, bool resident)
 
 /* ---- rows ---- */
 
-/* No other worker has a span of the batch any more. Where rows failed, the consumer closes their gaps first. */
+/* No other worker has a span of the batch any more. Where rows failed, the consumer closes their
+ * gaps first. */
 static void finish_slot(struct stk_pipeline *pipeline, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(&pipeline->slots, batch);
@@ -100,13 +102,14 @@ static void finish_slot(struct stk_pipeline *pipeline, uint64_t batch)
     slot->finished = true;
 }
 
-/* Mix a complete batch, unless skipped rows left gaps: the consumer closes them first, then mixes. */
+/* Mix a complete batch, unless skipped rows left gaps: the consumer closes them first, then
+ * mixes. */
 static void mix_slot(struct stk_pipeline *pipeline, uint64_t batch)
 {
     struct stk_slot *slot = stk_slots_of(&pipeline->slots, batch);
     const struct stk_batch_place place = stk_schedule_place(&pipeline->schedule, batch);
-    if (slot->failure_row == UINT32_MAX && !stk_mixing_is_left(pipeline, slot))
-        stk_mixing_slot(&pipeline->mixing, &pipeline->slots, slot, &place, place.rows);
+    if (slot->failure_row == UINT32_MAX && !stk_blend_is_left(pipeline, slot))
+        stk_blend_slot(&pipeline->blend, &pipeline->slots, slot, &place, place.rows);
 }
 
 static void retire(struct stk_worker *worker, struct stk_span *span)
@@ -119,7 +122,7 @@ static void retire(struct stk_worker *worker, struct stk_span *span)
         stk_trace_cancel(worker->trace);
         return;
     }
-    if (worker->pipeline->mixing.on)
+    if (worker->pipeline->blend.on)
         mix_slot(worker->pipeline, batch);
     if (stk_hooks_batches(&worker->pipeline->hooks))
         stk_hook_batch(&worker->maker, batch);
@@ -140,7 +143,8 @@ static void follow(struct stk_worker *worker, struct stk_span *span, enum stk_ro
     }
 }
 
-/* Let the GPU decode the images that wait, and continue their rows. Returns false if there were none. */
+/* Let the GPU decode the images that wait, and continue their rows. Returns false if there were
+ * none. */
 static bool decode_waiting(struct stk_worker *worker)
 {
     const uint64_t begin_ns =
@@ -164,8 +168,8 @@ static bool decode_waiting(struct stk_worker *worker)
     return true;
 }
 
-/* Begin a row; if it needs no read to find its sample bad, with its substitutes. Returns false if it must wait for a later
- * next(). */
+/* Begin a row; if it needs no read to find its sample bad, with its substitutes. Returns false if
+ * it must wait for a later next(). */
 static bool begin_row(struct stk_worker *worker, struct stk_span *span, uint32_t row)
 {
     enum stk_row_step step;
@@ -176,14 +180,16 @@ static bool begin_row(struct stk_worker *worker, struct stk_span *span, uint32_t
     return step != STK_ROW_LATER;
 }
 
-/* Returns true if another row may begin: there is room for its reads, and for its image in the GPU's queue. */
+/* Returns true if another row may begin: there is room for its reads, and for its image in the
+ * GPU's queue. */
 static bool has_room(const struct stk_worker *worker)
 {
     return stk_fetch_has_room(&worker->fetcher) && !stk_row_must_decode(&worker->maker);
 }
 
-/* Begin the rows that have to begin again, or alone, before any new row, as far as there is room for them. Otherwise reads are under
- * way, or images wait for the GPU, and what ends next leads here. */
+/* Begin the rows that have to begin again, or alone, before any new row, as far as there is room
+ * for them. Otherwise reads are under way, or images wait for the GPU, and what ends next leads
+ * here. */
 static void begin_again(struct stk_worker *worker)
 {
     while (worker->again_count > 0 && has_room(worker)) {
@@ -199,8 +205,8 @@ static void part_run(struct stk_worker *worker, struct stk_span *span, uint32_t 
         worker->again[worker->again_count++] = (struct stk_again){ span, row + i - 1 };
 }
 
-/* Begin the next row of a span, or the run that starts there. Returns false if it must wait for reads of runs to end, or for a
- * later next(). */
+/* Begin the next row of a span, or the run that starts there. Returns false if it must wait for
+ * reads of runs to end, or for a later next(). */
 static bool begin_next(struct stk_worker *worker, struct stk_span *span)
 {
     struct stk_read_order order;
@@ -239,7 +245,8 @@ static bool begin_rows(struct stk_worker *worker, struct stk_span *span)
     return span->started == span->rows;
 }
 
-/* Begin rows and trace those that were complete at once because they needed no read. Returns true if all have begun. */
+/* Begin rows and trace those that were complete at once because they needed no read. Returns true
+ * if all have begun. */
 static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 {
     const stoker_trace_kind kind = making_kind(worker, span->resident);
@@ -256,8 +263,8 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
 
 /* ---- spans ---- */
 
-/* Returns true if the worker's reads cover its share of the ring's rows. More would leave nothing for
- * workers that start later, while these rows wait for each other. */
+/* Returns true if the worker's reads cover its share of the ring's rows. More would leave nothing
+ * for workers that start later, while these rows wait for each other. */
 static bool holds_enough(const struct stk_worker *worker)
 {
     const struct stk_pipeline *pipeline = worker->pipeline;
@@ -397,8 +404,8 @@ static void take_reads(struct stk_worker *worker)
     retire_finished(worker);
 }
 
-/* Let the GPU decode what waits for it, if that is as much as it takes at once or there is nothing to read meanwhile. Returns
- * false if it did not. */
+/* Let the GPU decode what waits for it, if that is as much as it takes at once or there is nothing
+ * to read meanwhile. Returns false if it did not. */
 static bool decode_all(struct stk_worker *worker)
 {
     const bool reads = worker->fetcher.in_flight > 0 || worker->fetcher.queued > 0;
@@ -539,7 +546,8 @@ static void set_life(struct stk_worker *worker, uint32_t life)
     stk_futex_wake(&worker->life, UINT32_MAX);
 }
 
-/* Other processes of the job have the other CPUs. A thread that may not be moved runs where it is. */
+/* Other processes of the job have the other CPUs. A thread that may not be moved runs where it
+ * is. */
 static void keep_to_own_cpus(const struct stk_cpu_share *share)
 {
     if (share->keeps)

@@ -1,5 +1,5 @@
-/* worker.h - a thread with its own reader ring, and the only loop of the pipeline: claims spans, begins their rows,
- * reads what rows need, and hands them what was read.
+/* worker.h - a thread with its own reader ring, and the only loop of the pipeline: claims spans,
+ * begins their rows, reads what rows need, and hands them what was read.
  *
  *   claim spans, begin rows until the read window is full ─▶ submit as one batch
  *        ▲                                                        │
@@ -63,15 +63,17 @@ struct stk_worker {
 
 enum { STK_WORKER_STARTING, STK_WORKER_RUNNING, STK_WORKER_GONE };
 
-/* Allocate the worker's memory; no thread, no ring yet. A worker that never reads can run only while the
- * pipeline is resident. Returns 0 or STOKER_ENOMEM; on failure nothing stays allocated. */
+/* Allocate the worker's memory; no thread, no ring yet. A worker that never reads can run only
+ * while the pipeline is resident. Returns 0 or STOKER_ENOMEM; on failure nothing stays
+ * allocated. */
 int stk_worker_init(struct stk_worker *worker, struct stk_pipeline *pipeline, uint32_t index,
                     bool reads);
 
 /* Free the worker; its thread must have ended. A stuck worker's memory is never freed. */
 void stk_worker_destroy(struct stk_worker *worker);
 
-/* Returns true if its thread, or its ring, did not come back: the kernel may still write to its memory. */
+/* Returns true if its thread, or its ring, did not come back: the kernel may still write to its
+ * memory. */
 static inline bool stk_worker_is_stuck(const struct stk_worker *worker)
 {
     return worker->stuck || worker->fetcher.stuck;
@@ -81,29 +83,32 @@ static inline bool stk_worker_is_stuck(const struct stk_worker *worker)
 int stk_worker_start(struct stk_worker *worker);
 int stk_worker_wait_started(struct stk_worker *worker, stoker_error *error);
 
-/* CPU time that its thread has used, ns; 0 without a thread. A system call. Any thread, while the worker
- * is not being joined. */
+/* CPU time that its thread has used, ns; 0 without a thread. A system call. Any thread, while the
+ * worker is not being joined. */
 uint64_t stk_worker_cpu_ns(const struct stk_worker *worker);
 
-/* CPU time that its thread has used, plus the time it was ready while others had the CPUs, ns. The second
- * counts for at most four times the first: a thread that sleeps and wakes often queues for a CPU each
- * time, and needs little of it. */
+/* CPU time that its thread has used, plus the time it was ready while others had the CPUs, ns. The
+ * second counts for at most four times the first: a thread that sleeps and wakes often queues for a
+ * CPU each time, and needs little of it. */
 uint64_t stk_worker_demand_ns(const struct stk_worker *worker);
 
-/* Wait for the thread to end. Returns false if at deadline_ns it was stuck in a built-in reader's system call;
- * it is then abandoned. There is no limit while the thread runs user code (codec, data set, reader). */
+/* Wait for the thread to end. Returns false if at deadline_ns it was stuck in a built-in reader's
+ * system call; it is then abandoned. There is no limit while the thread runs user code (codec, data
+ * set, reader). */
 bool stk_worker_join(struct stk_worker *worker, uint64_t deadline_ns);
 
-/* Without a thread: work until the batch is ready. If every sample is read, reads for later batches start,
- * too, and continue after the return. Returns false if the batch is not ready by deadline_ns, which is
- * checked between rows; each call does at least one. *now_ns is the time at the call and becomes the time
- * at the return: reading the clock costs as much as several rows of MNIST, so it is read once. */
+/* Without a thread: work until the batch is ready. If every sample is read, reads for later batches
+ * start, too, and continue after the return. Returns false if the batch is not ready by
+ * deadline_ns, which is checked between rows; each call does at least one. *now_ns is the time at
+ * the call and becomes the time at the return: reading the clock costs as much as several rows of
+ * MNIST, so it is read once. */
 bool stk_worker_make_batch(struct stk_worker *worker, uint64_t batch, uint64_t deadline_ns,
                            uint64_t *now_ns);
 
-/* Do one span in the caller's thread, beside workers that have threads. Nothing may be read any more. A new span is
- * claimed only if `may_claim`. Returns false if there was none or it is not done by deadline_ns. A span claimed early
- * stays claimed, and must be done before its batch can be waited for. now_ns as above. */
+/* Do one span in the caller's thread, beside workers that have threads. Nothing may be read any
+ * more. A new span is claimed only if `may_claim`. Returns false if there was none or it is not
+ * done by deadline_ns. A span claimed early stays claimed, and must be done before its batch can be
+ * waited for. now_ns as above. */
 bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadline_ns,
                      uint64_t *now_ns);
 bool stk_worker_holds_span(const struct stk_worker *worker);

@@ -1,7 +1,7 @@
 # libstoker.cmake - the library that the package carries, or the one outside that it uses.
 set(STOKER_PYTHON_LIBSTOKER "" CACHE FILEPATH "The libstoker.so to link, instead of compiling one into the package")
 option(STOKER_PYTHON_PROGRAMS "Put loaderbench and stoker-pack into the package" ON)
-set(STOKER_PYTHON_LICENCES "" CACHE PATH "Folder of the licences of libraries that are linked statically")
+set(STOKER_PYTHON_LICENCES "" CACHE PATH "Folder of the licenses of libraries that are linked statically")
 find_package(Threads REQUIRED)
 
 if(STOKER_PYTHON_LIBSTOKER)
@@ -36,5 +36,5 @@ if(STOKER_PYTHON_PROGRAMS)
   install(TARGETS loaderbench stoker-pack RUNTIME DESTINATION stoker/bin COMPONENT python)
 endif()
 if(STOKER_PYTHON_LICENCES)
-  install(DIRECTORY "${STOKER_PYTHON_LICENCES}/" DESTINATION stoker/licences COMPONENT python)
+  install(DIRECTORY "${STOKER_PYTHON_LICENCES}/" DESTINATION stoker/licenses COMPONENT python)
 endif()

@@ -1,6 +1,6 @@
 /* chain.h - reads a whole file through io_uring: a chain of three requests, and a slot.
  *
- *            ┌─────── open failed: the read and the close are cancelled ──────┐
+ *            ┌─────── open failed: the read and the close are canceled ──────┐
  *            │                                                                ▼
  *   FREE ──▶ open ──LINK──▶ read ──HARDLINK──▶ close ──▶ all three done ──▶ FREE
  *
@@ -9,8 +9,8 @@
  *
  * The open's result counts first. If the chain breaks for another reason (the kernel may run out of
  * requests between two of them), the read finds no file and must be tried again. A slot whose close
- * failed may still hold a file, and must be emptied before it is used again: otherwise a read after a
- * failed open could deliver another file's bytes.
+ * failed may still hold a file, and must be emptied before it is used again: otherwise a read after
+ * a failed open could deliver another file's bytes.
  */
 #ifndef STK_READER_CHAIN_H
 #define STK_READER_CHAIN_H
@@ -69,15 +69,16 @@ static inline bool stk_chain_unknown(const struct stk_chain *chain)
     return opened == -EINVAL || opened == -EOPNOTSUPP || opened == -ENOSYS;
 }
 
-/* Returns true if the read failed with EAGAIN although a regular file never blocks: some file systems
- * cannot check for that, and the kernel then obeys O_NONBLOCK. */
+/* Returns true if the read failed with EAGAIN although a regular file never blocks: some file
+ * systems cannot check for that, and the kernel then obeys O_NONBLOCK. */
 static inline bool stk_chain_would_wait(const struct stk_chain *chain)
 {
     return chain->results[STK_CHAIN_OPEN] >= 0 && chain->results[STK_CHAIN_READ] == -EAGAIN;
 }
 
-/* Returns true if Linux could not decide whether ".." leads out, because something was renamed or mounted meanwhile, wherever
- * that was. An open by a call of its own is tried again until Linux can. */
+/* Returns true if Linux could not decide whether ".." leads out, because something was renamed or
+ * mounted meanwhile, wherever that was. An open by a call of its own is tried again until Linux
+ * can. */
 static inline bool stk_chain_undecided(const struct stk_chain *chain)
 {
     return chain->results[STK_CHAIN_OPEN] == -EAGAIN;

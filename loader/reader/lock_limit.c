@@ -19,7 +19,8 @@ static bool has_capability(void)
            (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK)) != 0;
 }
 
-/* In another user namespace the capability does not count. The first one maps all ids to themselves. */
+/* In another user namespace the capability does not count. The first one maps all ids to
+ * themselves. */
 static bool in_first_namespace(void)
 {
     char text[64];

@@ -1,7 +1,8 @@
 /* null.c - the reader that reads nothing: every read is complete at once.
  *
- * It writes no byte, so a run with it measures all other stages. A read of a whole file requests one byte
- * more than the file should have; the result is one less, as if the file had the expected length.
+ * It writes no byte, so a run with it measures all other stages. A read of a whole file requests
+ * one byte more than the file should have; the result is one less, as if the file had the expected
+ * length.
  */
 #include <stoker/reader.h>
 

@@ -6,12 +6,12 @@
  *
  * Reads happen in reap, one after the other in the order submitted. Without advice a disk would see
  * one request at a time: on random reads of cold files the advice makes reading five times as fast,
- * the same as io_uring's queue. It costs a system call per read, so it is given only after a read has
- * missed the page cache.
+ * the same as io_uring's queue. It costs a system call per read, so it is given only after a read
+ * has missed the page cache.
  *
- * A whole file is opened, read and closed in reap, so that at most one is open at a time. After a miss
- * of the page cache the next 16 files are opened ahead, because advice needs an open file: on cold
- * files that is five times as fast, too (four times with 8 files).
+ * A whole file is opened, read and closed in reap, so that at most one is open at a time. After a
+ * miss of the page cache the next 16 files are opened ahead, because advice needs an open file: on
+ * cold files that is five times as fast, too (four times with 8 files).
  *
  *   waiting: [ r r r r | r r r r r r ]     the first `examined` reads were looked at; the whole
  *             examined                     files among them are open, in the same order, in ahead
@@ -34,8 +34,8 @@
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
 
-/* A miss predicts more misses, also in files that are partly cached: the next ADVICE_SUBMITS submits
- * give advice. */
+/* A miss predicts more misses, also in files that are partly cached: the next ADVICE_SUBMITS
+ * submits give advice. */
 enum { ADVICE_SUBMITS = 32, AHEAD_FILES = 16 };
 
 struct pread_ring {
@@ -79,8 +79,9 @@ static int directory_of(const struct pread_ring *plain, const stoker_read *read)
     return stk_read_directory(plain->directory, plain->files, read->file);
 }
 
-/* Returns true if the page cache holds the read's bytes, judged by one byte: of a record the last, because
- * the kernel reads ahead from the record before. Also true if this system cannot report it. */
+/* Returns true if the page cache holds the read's bytes, judged by one byte: of a record the last,
+ * because the kernel reads ahead from the record before. Also true if this system cannot report
+ * it. */
 static bool is_cached(struct pread_ring *plain, const stoker_read *read)
 {
     uint8_t byte;

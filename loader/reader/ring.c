@@ -20,8 +20,8 @@ enum {
 };
 
 /* liburing maps and unmaps a ring by bare system calls, which ThreadSanitizer does not see. If one
- * thread unmaps a ring and another maps one at the same address, ThreadSanitizer reports a race, although
- * the kernel orders the two. These functions declare that order. */
+ * thread unmaps a ring and another maps one at the same address, ThreadSanitizer reports a race,
+ * although the kernel orders the two. These functions declare that order. */
 #if defined(__SANITIZE_THREAD__)
 #define STK_UNDER_TSAN 1
 #elif defined(__has_feature)
@@ -157,7 +157,8 @@ static bool knows_reads(struct stk_ring *ring)
     return known;
 }
 
-/* A chain needs a kernel that looks up the read's file after the open, not when the read is submitted. */
+/* A chain needs a kernel that looks up the read's file after the open, not when the read is
+ * submitted. */
 static bool knows_chains(const struct stk_ring *ring)
 {
 #ifdef IORING_FEAT_LINKED_FILE /* 5.18, with opens into slots since 5.15 */
@@ -203,9 +204,9 @@ static int register_table(struct stk_ring *ring, const int *fds, uint32_t files,
     return 0;
 }
 
-/* Files by index save the kernel a shared reference count: 5 % of a hot read. Optional: with a closed
- * descriptor, or more files than the limit on descriptors, the ring uses plain descriptors. That
- * limit may also leave fewer slots, or none. */
+/* Files by index save the kernel a shared reference count: 5 % of a hot read. Optional: with a
+ * closed descriptor, or more files than the limit on descriptors, the ring uses plain descriptors.
+ * That limit may also leave fewer slots, or none. */
 static int fix_files(struct stk_ring *ring, const stoker_reader_setup *setup)
 {
     const uint32_t files = setup->file_count;
@@ -241,9 +242,9 @@ static bool register_buffers(struct stk_ring *ring, const struct iovec *buffers,
     return true;
 }
 
-/* A registered buffer saves the kernel looking up its pages for each read: 4 % of a read from the page
- * cache, more of a direct one. Optional: without it reads are plain. If both buffers do not fit the
- * limit, register only the ring's own scratch. */
+/* A registered buffer saves the kernel looking up its pages for each read: 4 % of a read from the
+ * page cache, more of a direct one. Optional: without it reads are plain. If both buffers do not
+ * fit the limit, register only the ring's own scratch. */
 static void fix_buffers(struct stk_ring *ring, const stoker_reader_setup *setup)
 {
     struct iovec buffers[STK_RING_BUFFERS_MAX];

@@ -33,8 +33,9 @@ struct stk_ring {
 
 /* Open a ring for up to `setup->depth` reads at a time; its completions cannot overflow.
  *
- * Returns 0, STOKER_EREADER if the kernel or a sandbox refuses a ring (the error has os_errno, and names
- * the likely cause if it is known) or STOKER_ENOMEM. After an error there is nothing to close. */
+ * Returns 0, STOKER_EREADER if the kernel or a sandbox refuses a ring (the error has os_errno, and
+ * names the likely cause if it is known) or STOKER_ENOMEM. After an error there is nothing to
+ * close. */
 int stk_ring_open(struct stk_ring *ring, const stoker_reader_setup *setup, stoker_error *error);
 
 /* No request may be in flight. */

@@ -12,8 +12,8 @@ enum {
     STK_READ_DEPTH_MAX = 1024,
     /* A longer read ends short, so that a result always fits its int32. */
     STK_READ_BYTES_MAX = 1 << 30,
-    /* Bytes copied from the page cache before they are handed out: few enough to be still in the core's
-     * own cache when they are summed, decoded or converted. */
+    /* Bytes copied from the page cache before they are handed out: few enough to be still in the
+     * core's own cache when they are summed, decoded or converted. */
     STK_READ_GROUP_BYTES = 128 << 10
 };
 

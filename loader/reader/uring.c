@@ -8,14 +8,15 @@
  *                       └──── no slots: open, read, close by system calls, in reap ──▶ done
  *
  * A read that hits the page cache is copied while it is submitted, and its completion is in the CQ
- * at once, so hot reads cost one system call per group (STK_READ_GROUP_BYTES). The next group starts
- * when the CQ is empty, so that hot reads are handed out before others evict them from the core's cache.
- * If a group is not complete at once, some of it is on storage: then all waiting reads start.
+ * at once, so hot reads cost one system call per group (STK_READ_GROUP_BYTES). The next group
+ * starts when the CQ is empty, so that hot reads are handed out before others evict them from the
+ * core's cache. If a group is not complete at once, some of it is on storage: then all waiting
+ * reads start.
  *
- * The CQ holds the largest possible number of requests in flight, so it cannot overflow. A read whose
- * submission failed half-way, or that is in flight when the ring fails, belongs to the kernel until
- * close() has returned 0. Reads already issued to a disk cannot be cancelled: a close that times out
- * leaves the ring and its memory to the kernel for good.
+ * The CQ holds the largest possible number of requests in flight, so it cannot overflow. A read
+ * whose submission failed half-way, or that is in flight when the ring fails, belongs to the kernel
+ * until close() has returned 0. Reads already issued to a disk cannot be canceled: a close that
+ * times out leaves the ring and its memory to the kernel for good.
  */
 #include <stoker/reader.h>
 
@@ -180,9 +181,9 @@ static void set_step(struct io_uring_sqe *sqe, struct stk_chain *chain, enum stk
     io_uring_sqe_set_data(sqe, (uint8_t *)chain + step);
 }
 
-/* The flags of each request are set after its preparation, which clears them. No O_CLOEXEC: a slot is not
- * a descriptor, and the kernel refuses the flag. O_NONBLOCK: the file may have been replaced by a pipe
- * without a writer. */
+/* The flags of each request are set after its preparation, which clears them. No O_CLOEXEC: a slot
+ * is not a descriptor, and the kernel refuses the flag. O_NONBLOCK: the file may have been replaced
+ * by a pipe without a writer. */
 static void prepare_chain(struct uring *uring, stoker_read *read)
 {
     struct stk_chain *chain = uring->free_chains;
@@ -212,8 +213,8 @@ static void pause_before_retry(uint32_t attempt)
     nanosleep(&pause, NULL);
 }
 
-/* Submit the SQ to the kernel. EAGAIN (no memory for requests) and EBUSY are retried for about 0.2 s;
- * after that the ring has failed. */
+/* Submit the SQ to the kernel. EAGAIN (no memory for requests) and EBUSY are retried for about 0.2
+ * s; after that the ring has failed. */
 static int enter_submit(struct uring *uring)
 {
     uint32_t left = io_uring_sq_ready(&uring->ring.io);
@@ -270,8 +271,8 @@ static int start_waiting(struct uring *uring)
     return enter_submit(uring);
 }
 
-/* Returns true if a started read has no completion yet: then the page cache does not hold everything, and
- * storage should work on the rest while the caller does something else. */
+/* Returns true if a started read has no completion yet: then the page cache does not hold
+ * everything, and storage should work on the rest while the caller does something else. */
 static bool waits_for_storage(const struct uring *uring)
 {
     return uring->in_flight - uring->waiting.count > io_uring_cq_ready(&uring->ring.io);
@@ -415,9 +416,9 @@ static uint64_t until(int64_t wait_ns)
     return wait_ns < 0 ? UINT64_MAX : stk_now_ns() + (uint64_t)wait_ns;
 }
 
-/* Let the kernel take all possible steps of chains now. A ring that defers such work does at most 20
- * steps per call, and if the thread decoded after every few files, thread and kernel would start with
- * cold caches each time. */
+/* Let the kernel take all possible steps of chains now. A ring that defers such work does at most
+ * 20 steps per call, and if the thread decoded after every few files, thread and kernel would start
+ * with cold caches each time. */
 static void take_steps(struct uring *uring)
 {
 #ifdef IORING_SETUP_DEFER_TASKRUN
@@ -431,8 +432,8 @@ static void take_steps(struct uring *uring)
 #endif
 }
 
-/* Collect finished reads, and start whole files in the free slots. If nothing is finished, start reads until
- * one is, or all are started. */
+/* Collect finished reads, and start whole files in the free slots. If nothing is finished, start
+ * reads until one is, or all are started. */
 static int look(struct uring *uring, stoker_read **done, uint32_t max)
 {
     if (uring->ring.slot_count > 0)

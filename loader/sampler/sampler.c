@@ -34,7 +34,7 @@ static inline uint32_t add_modulo(uint32_t a, uint32_t b, uint32_t size)
 }
 
 /* All rounds over a block, then its ids. Returns how many of them are past the end. The inner loops
- * have no branches and vectorise. */
+ * have no branches and vectorize. */
 static inline __attribute__((always_inline)) uint32_t walk_block_body(
     const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left, uint32_t *right,
     uint64_t *ids)

@@ -2,7 +2,7 @@
  *
  *   position --(keyed by seed, epoch)--> sample id      a bijection on [0, count)
  *
- * A generalised Feistel network (Black and Rogaway, "Ciphers with arbitrary finite
+ * A generalized Feistel network (Black and Rogaway, "Ciphers with arbitrary finite
  * domains", CT-RSA 2002): a position is written as R * width + L with L < width and
  * R < height, width and height near sqrt(count). Each round adds a keyed hash of one
  * half to the other, modulo that half's size. width * height exceeds count by less

@@ -60,15 +60,15 @@ def png_chunk(name, body):
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
-def png(path, generator, colour, depth):
+def png(path, generator, color, depth):
     """A PNG file of random samples; 16 bits are of no concern to Pillow's writer."""
-    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]
     line_bytes = (WIDTH * samples * depth + 7) // 8
     lines = b"".join(b"\0" + generator.randbytes(line_bytes) for _ in range(HEIGHT))
-    head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, depth, colour, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, depth, color, 0, 0, 0)
     with open(path, "wb") as file:
         file.write(b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", head))
-        if colour == 3:
+        if color == 3:
             file.write(png_chunk(b"PLTE", generator.randbytes(3 << depth)))
         file.write(png_chunk(b"IDAT", zlib.compress(lines)) + png_chunk(b"IEND", b""))
 
@@ -82,8 +82,8 @@ def smooth(generator, mode, low=0, high=255):
     return small.resize((WIDTH, HEIGHT), Image.BICUBIC)
 
 
-def png_kind(colour, depth):
-    return lambda path, generator: png(path + ".png", generator, colour, depth)
+def png_kind(color, depth):
+    return lambda path, generator: png(path + ".png", generator, color, depth)
 
 
 def jpeg_kind(mode, low, high, **options):
@@ -127,7 +127,7 @@ KEEP_RGB_SINCE = (10, 2)  # an older Pillow ignores the option and stores YCC
 
 # name, writer, by how much gray, RGB and RGBA may differ (None: Pillow does something else), and the first
 # Pillow that can write the kind.
-# 16 bits: Pillow truncates where we round, and clips 16-bit gray. JPEG files of all colours store some that lie
+# 16 bits: Pillow truncates where we round, and clips 16-bit gray. JPEG files of all colors store some that lie
 # outside of RGB: their luma as stored would be up to 3 levels off.
 KINDS = [
     ("PNG gray 8", png_kind(0, 8), (0, 0, 0)),
@@ -140,9 +140,9 @@ KINDS = [
     ("PNG RGBA 8", png_kind(6, 8), (0, 0, 0)),
     ("PNG RGBA 16", png_kind(6, 16), (1, 1, 1)),
     ("JPEG gray", jpeg_kind("L", 0, 255), (0, 0, 0)),
-    ("JPEG colour 4:4:4", jpeg_kind("RGB", 0, 255, subsampling=0), (0, 0, 0)),
-    ("JPEG colour 4:2:0", jpeg_kind("RGB", 0, 255, subsampling=2), (0, 0, 0)),
-    ("JPEG colour progressive", jpeg_kind("RGB", 0, 255, progressive=True), (0, 0, 0)),
+    ("JPEG color 4:4:4", jpeg_kind("RGB", 0, 255, subsampling=0), (0, 0, 0)),
+    ("JPEG color 4:2:0", jpeg_kind("RGB", 0, 255, subsampling=2), (0, 0, 0)),
+    ("JPEG color progressive", jpeg_kind("RGB", 0, 255, progressive=True), (0, 0, 0)),
     ("JPEG with stray bytes", jpeg_with_strays, (0, 0, 0)),
     ("JPEG CMYK", cmyk, (0, 0, 0)),
     ("JPEG CMYK, not Adobe's", lambda path, generator: cmyk(path, generator, False), (0, 0, 0)),

@@ -32,8 +32,8 @@ done
 # The INIT macros, used: without a warning in each language, with one outcome.
 macros=$(cat {loader,trainer}/include/stoker/*.h | sed -nE 's/^#define (STOKER_[A-Z_]+_INIT)\b.*/\1/p' | sort -u)
 
-# initialises NAME COMPILER...: NAME.txt gets each struct, byte by byte.
-initialises() {
+# initializes NAME COMPILER...: NAME.txt gets each struct, byte by byte.
+initializes() {
     local name=$1 macro type
     shift
     {
@@ -51,9 +51,9 @@ initialises() {
     fi
 }
 
-initialises c11 "$cc" -std=c11 -x c
-initialises c++17 "$cxx" -std=c++17 -x c++
-initialises c++20 "$cxx" -std=c++20 -x c++
+initializes c11 "$cc" -std=c11 -x c
+initializes c++17 "$cxx" -std=c++17 -x c++
+initializes c++20 "$cxx" -std=c++20 -x c++
 for name in c++17 c++20; do
     cmp "$scratch/c11.txt" "$scratch/$name.txt" || fail "the defaults differ between $name and C"
 done

@@ -128,7 +128,7 @@ def project_rule(path, name):
             return "datasets/ sees " + ", ".join(DATASET_HEADERS) + " only"
         return None
     if name in ("kernels/convert/convert.h", "kernels/transform/transform.h", "kernels/transform/launch.h",
-                "kernels/transform/mask.h", "kernels/transform/mix.h", "kernels/transform/launch_mix.h"):
+                "kernels/transform/mask.h", "kernels/transform/blend.h", "kernels/transform/launch_blend.h"):
         if here in ("device", "bench") + JOINING:
             return None
         return "convert.h, transform.h and launch.h are for device/, pipeline/, api/ and bench/"

@@ -104,8 +104,8 @@ grep -q 'checksum' "$scratch/err" || fail "damage is not reported"
 spec() {
     sed -n 's/^spec //p' "$scratch/out"
 }
-labelled="tar:$scratch/fields.tar?fields=png,mask.png,boxes.npy,caption.txt,cls,__key__"
-"$hashes" "$labelled" packed 3 cpu >"$scratch/due"
+labeled="tar:$scratch/fields.tar?fields=png,mask.png,boxes.npy,caption.txt,cls,__key__"
+"$hashes" "$labeled" packed 3 cpu >"$scratch/due"
 # pack_same SOURCE TARGET OPTION...: it has the batches of the source; its spec is in $found.
 pack_same() {
     local source=$1 target=$2
@@ -118,9 +118,9 @@ pack_same() {
     cmp -s "$scratch/due" "$scratch/found" || fail "other batches: $found"
 }
 for codec in keep png; do
-    pack_same "$labelled" "tar:$scratch/$codec.tar" --codec $codec
+    pack_same "$labeled" "tar:$scratch/$codec.tar" --codec $codec
     of_tar=$found
-    pack_same "$labelled" "folder:$scratch/$codec-folder" --codec $codec --workers 1
+    pack_same "$labeled" "folder:$scratch/$codec-folder" --codec $codec --workers 1
     of_folder=$found
     pack_same "$of_folder" "tar:$scratch/$codec-again.tar" --codec $codec
     pack_same "$of_tar" "shards:$scratch/$codec-shards"
@@ -145,17 +145,17 @@ tar tf "$scratch/long.tar" >"$scratch/list"
 grep -qx "$long.text.bin" "$scratch/list" || fail "a long name is not kept"
 
 # Again: compared only. A foreign file, a lost one and another archive are refused.
-ends 0 "$labelled" "tar:$scratch/png.tar"
+ends 0 "$labeled" "tar:$scratch/png.tar"
 grep -qx 'kept_samples 300' "$scratch/out" || fail "an archive is packed twice"
-ends 0 "$labelled" "folder:$scratch/png-folder"
+ends 0 "$labeled" "folder:$scratch/png-folder"
 grep -qx 'kept_samples 300' "$scratch/out" || fail "a folder is packed twice"
 touch "$scratch/png-folder/boxes/x.npy"
-ends 1 "$labelled" "folder:$scratch/png-folder"
+ends 1 "$labeled" "folder:$scratch/png-folder"
 grep -q 'remove the others' "$scratch/err" || fail "a foreign file is not refused"
 rm "$scratch/png-folder/boxes/x.npy" "$scratch/png-folder/boxes/s0003.npy"
-ends 1 "$labelled" "folder:$scratch/png-folder"
+ends 1 "$labeled" "folder:$scratch/png-folder"
 grep -q 's0003.npy is missing' "$scratch/err" || fail "a lost file is not refused"
-ends 1 --codec keep "$labelled" "tar:$scratch/png.tar"
+ends 1 --codec keep "$labeled" "tar:$scratch/png.tar"
 grep -q 'differs from what would be packed' "$scratch/err" || fail "another archive is not refused"
 
 # A field alone keeps its name in shards, compressed or not.
@@ -174,9 +174,9 @@ done
 grep -q 'emb=' "$scratch/due" || fail "the field alone has no name"
 
 # Refused.
-ends 1 --codec keep "concat:($labelled)+($labelled)" "tar:$scratch/twice.tar"
+ends 1 --codec keep "concat:($labeled)+($labeled)" "tar:$scratch/twice.tar"
 grep -q 'sample 300: its key is that of another sample: "s0000"' "$scratch/err" || fail "a key twice is not refused"
-ends 1 --codec keep "concat:($labelled)+($labelled)" "folder:$scratch/twice"
+ends 1 --codec keep "concat:($labeled)+($labeled)" "folder:$scratch/twice"
 grep -q 'its key is not behind the one before' "$scratch/err" || fail "keys out of order are not refused"
 mv "$scratch/long/image/$long.png" "$scratch/long/image/a.b.png"
 mv "$scratch/long/text/$long.md" "$scratch/long/text/a.b.md"

@@ -37,7 +37,7 @@ site=$scratch/site
 for file in loader/python/stoker/*; do
     case $file in *.py | *.pyi | *py.typed) [ -e "$site/stoker/${file##*/}" ] || { echo "check_python: $file is not installed" >&2; exit 1; } ;; esac
 done
-grep -q '^License-File: LICENSE' "$site"/stoker-*.dist-info/METADATA || { echo "check_python: no licence" >&2; exit 1; }
+grep -q '^License-File: LICENSE' "$site"/stoker-*.dist-info/METADATA || { echo "check_python: no license" >&2; exit 1; }
 
 # Outside the tree, so that the installed package is what is tested.
 tests=$PWD/loader/python/tests

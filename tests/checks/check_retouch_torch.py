@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""check_retouch_torch.py - our colours, rotation and blur beside torchvision's, on uint8 tensors of random sizes.
+"""check_retouch_torch.py - our colors, rotation and blur beside torchvision's, on uint8 tensors of random sizes.
 
 usage: check_retouch_torch.py WRITE_RETOUCHED
 
-Holds if no byte differs by more than one level where one step is applied, or, with all four colour steps one after the
+Holds if no byte differs by more than one level where one step is applied, or, with all four color steps one after the
 other, if at most one byte in a thousand does: a level that differs is amplified by the steps behind it. Rotation is
-compared where all four neighbours lie inside the image. If no Python has torchvision, it says so and skips.
+compared where all four neighbors lie inside the image. If no Python has torchvision, it says so and skips.
 """
 import os
 import random
@@ -17,14 +17,14 @@ import find_torch  # noqa: E402
 
 ROUNDS = 40
 STEPS = ("brightness", "contrast", "saturation", "hue")
-KINDS = STEPS + ("colours", "rotation", "blur")
+KINDS = STEPS + ("colors", "rotation", "blur")
 
 
 def job(kind, generator):
     """The options of one image: brightness, contrast, saturation, hue, angle, blur, sigma."""
     options = dict.fromkeys(STEPS + ("angle", "blur", "sigma"), 0)
     for step in STEPS:
-        if kind in (step, "colours"):
+        if kind in (step, "colors"):
             options[step] = generator.choice([0.2, 0.5]) if step == "hue" else generator.choice([0.4, 1.0, 3.0])
     if kind == "rotation":
         options["angle"] = generator.choice([-170.0, -33.5, 1.0, 12.25, 45.0, 90.0, 180.0, 300.0])
@@ -98,7 +98,7 @@ def main():
                 differing += int((away > 0).sum())
                 beyond += int((away > 1).sum())
             print(f"{kind}: {total} bytes, {differing} differ, {beyond} by more than one level")
-            good = good and total > 0 and beyond <= (total // 1000 if kind == "colours" else 0)
+            good = good and total > 0 and beyond <= (total // 1000 if kind == "colors" else 0)
         program.stdin.close()
     print(f"torchvision {torchvision.__version__}, torch {torch.__version__}")
     return 0 if good else 1

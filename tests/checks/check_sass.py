@@ -13,7 +13,7 @@ import sass
 
 # Most operations in double precision, of all architectures. A kernel that has none must not be listed.
 DOUBLES = {
-    # One thread a sample draws the rectangle; rotation, colours and blur.
+    # One thread a sample draws the rectangle; rotation, colors and blur.
     "stk_rectangles": 200,
     "stk_retouch": 620,
     # One thread a coordinate computes its weights.

@@ -140,11 +140,11 @@ same rate0.safetensors rate0once.safetensors "--lr 0 changes the weights"
 "$mnist" "${small[@]}" --quiet --eval-only --load again.safetensors >alone
 [ "$(tail -n 1 alone)" = "$(tail -n 1 shown)" ] || fail "--eval-only: $(tail -n 1 alone)"
 
-# ---- the rate of a preset is its optimiser's
+# ---- the rate of a preset is its optimizer's
 "$mnist" --data "$data" --preset pytorch --optimizer adam --summary >shown
-grep -qE ' optimiser +adam, betas 0.9, 0.999$' shown || fail "adam with the rate of adadelta: $(grep optimiser shown)"
+grep -qE ' optimizer +adam, betas 0.9, 0.999$' shown || fail "adam with the rate of adadelta: $(grep optimizer shown)"
 "$mnist" --data "$data" --preset pytorch --summary >shown
-grep -qE ' optimiser +adadelta, rate 1$' shown || fail "preset pytorch: $(grep optimiser shown)"
+grep -qE ' optimizer +adadelta, rate 1$' shown || fail "preset pytorch: $(grep optimizer shown)"
 
 # ---- a schedule is not stretched
 refuses 1 "$mnist" "${small[@]}" --epochs 4 --quiet --load whole.safetensors

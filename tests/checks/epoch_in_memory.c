@@ -1,6 +1,8 @@
-/* epoch_in_memory.c - runs an epoch of a data set and prints what its cache came to, for check_memory_limit.sh.
+/* epoch_in_memory.c - runs an epoch of a data set and prints what its cache came to, for
+ * check_memory_limit.sh.
  *
- * usage: epoch_in_memory SPEC [CACHE_BYTES]     with CACHE_BYTES the cache is DECODED, else the default */
+ * usage: epoch_in_memory SPEC [CACHE_BYTES] with CACHE_BYTES the cache is DECODED, else the
+ * default */
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/stoker.h>

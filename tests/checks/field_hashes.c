@@ -1,6 +1,8 @@
-/* field_hashes.c - print a hash of every field of every batch of an epoch, to compare data sets and settings.
+/* field_hashes.c - print a hash of every field of every batch of an epoch, to compare data sets and
+ * settings.
  *
- * usage: field_hashes SPEC packed|padded WORKERS cpu|gpu      bytes of a GPU are read through STOKER_CUDART
+ * usage: field_hashes SPEC packed|padded WORKERS cpu|gpu bytes of a GPU are read through
+ * STOKER_CUDART
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -77,7 +79,7 @@ int main(int count, char **words)
         forms[form_count] = blank;
         forms[form_count].name = field->name;
         forms[form_count].pad_value = 7;
-        forms[form_count++].form = STOKER_FORM_PADDED;
+        forms[form_count++].form = STOKER_FIELD_FORM_PADDED;
     }
     options.fields = form_count == 0 ? NULL : forms;
     options.field_count = form_count;

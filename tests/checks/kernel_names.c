@@ -1,4 +1,5 @@
-/* kernel_names.c - the names of the kernels of a training step, one a line, as the table has them. */
+/* kernel_names.c - the names of the kernels of a training step, one a line, as the table has
+ * them. */
 #include <stdio.h>
 
 #include "kernels/train/train.h"

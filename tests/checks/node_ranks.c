@@ -1,16 +1,17 @@
-/* node_ranks.c - several processes of one job read one data set, and hold it once in memory. One may be killed on the way.
+/* node_ranks.c - several processes of one job read one data set, and hold it once in memory. One
+ * may be killed on the way.
  *
  *   parent ──fork──▶ ranks, with the variables of a launcher ──▶ three epochs ──▶ a report ──▶ wait
  *          ◀────────────────────── what they hold: /proc/PID/smaps ────────────────────────────┘
  *
  * usage: node_ranks SPEC RANKS [kill]     kill: rank 1 is killed after its first batch
  *
- * Rank 0 has then delivered one: its loader made the cache, and those that come after the death find it. Had the dead one
- * made it, they would share another.
+ * Rank 0 has then delivered one: its loader made the cache, and those that come after the death
+ * find it. Had the dead one made it, they would share another.
  *
- * Prints the bytes of the cache and the memory that it takes in all ranks together (PSS: a page that n processes map
- * counts as 1/n in each). Fails if a sample is missing or has other bytes in any epoch of the ranks that live, or if the
- * ranks hold more than 1.1 times the cache.
+ * Prints the bytes of the cache and the memory that it takes in all ranks together (PSS: a page
+ * that n processes map counts as 1/n in each). Fails if a sample is missing or has other bytes in
+ * any epoch of the ranks that live, or if the ranks hold more than 1.1 times the cache.
  */
 #include <signal.h>
 #include <stdbool.h>

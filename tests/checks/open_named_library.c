@@ -1,7 +1,8 @@
 /* open_named_library.c - opens the library that STOKER_CUDART names, for check_environment.sh.
  *
  * usage: STOKER_CUDART=FILE open_named_library
- * Prints whether this program has more rights than its caller, then "opened" or the reason why not. */
+ * Prints whether this program has more rights than its caller, then "opened" or the reason why
+ * not. */
 #include <stdio.h>
 #include <sys/auxv.h>
 

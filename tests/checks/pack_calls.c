@@ -142,7 +142,8 @@ __attribute__((visibility("default"))) int unlinkat(int folder, const char *name
 
 typedef size_t write_function(const void *, size_t, size_t, FILE *);
 
-/* Numbered only if one is to fail, so that the other numbers do not depend on how much is written. */
+/* Numbered only if one is to fail, so that the other numbers do not depend on how much is
+ * written. */
 __attribute__((visibility("default"))) size_t fwrite(const void *bytes, size_t size, size_t count,
                                                      FILE *stream)
 {

@@ -1,6 +1,7 @@
-/* readme_fields.c - runs the functions of README.md's section on fields over samples that make_fields.py has made.
+/* readme_fields.c - runs the functions of README.md's section on fields over samples that
+ * make_fields.py has made.
  *
- * usage: readme_fields COUNT      in the folder of the samples; exit status 0 = each saw all of them
+ * usage: readme_fields COUNT in the folder of the samples; exit status 0 = each saw all of them
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -42,7 +43,8 @@ static int check_own_data(void)
     return check("own_data", rc, last * 10 + (uint64_t)label.index, 64 * 10 + 5);
 }
 
-/* The sum of the steps of an epoch's walks: 1000 walks of 64 steps. Returns -1 if a walk is missing. */
+/* The sum of the steps of an epoch's walks: 1000 walks of 64 steps. Returns -1 if a walk is
+ * missing. */
 static double sum_walks(int32_t workers)
 {
     stoker_dataset *dataset = NULL;

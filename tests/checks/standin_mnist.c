@@ -1,5 +1,5 @@
-/* standin_mnist.c - what makes stoker-mnist a program with stand-in GPUs, as many as $STANDIN_GPUS says: see
- * check_torchrun.sh. */
+/* standin_mnist.c - what makes stoker-mnist a program with stand-in GPUs, as many as $STANDIN_GPUS
+ * says: see check_torchrun.sh. */
 #include <stdlib.h>
 
 #include "support/cuda_kernels.h"

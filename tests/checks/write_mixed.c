@@ -1,12 +1,13 @@
-/* write_mixed.c - mix what comes in, as a loader does: for check_mixing_torch.py, which repeats it.
+/* write_mixed.c - mix what comes in, as a loader does: for check_blend_torch.py, which repeats it.
  *
- * stdin: "rows channels height width mixup_alpha cutmix_alpha position\n" and the float32 pixels, planes first, again and
- * again. stdout: "lambda top left bottom right\n" (%a; the box 0 0 0 0 for mixup), and the mixed pixels.
+ * stdin: "rows channels height width mixup_alpha cutmix_alpha position\n" and the float32 pixels,
+ * planes first, again and again. stdout: "lambda top left bottom right\n" (%a; the box 0 0 0 0 for
+ * mixup), and the mixed pixels.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loader/pipeline/mixing.h"
+#include "loader/pipeline/blend.h"
 
 enum { FLOATS_MAX = 1 << 22 };
 
@@ -33,19 +34,19 @@ static void mix(const struct job *job, float *pixels)
                                          .width = job->width,
                                          .planes = job->channels,
                                          .pixel_bytes = sizeof(float) };
-    const struct stk_mixing_plan plan = { .on = true,
-                                          .options = { .mixup_alpha = job->mixup_alpha,
-                                                       .cutmix_alpha = job->cutmix_alpha,
-                                                       .probability = 1.0F },
-                                          .seed = 7,
-                                          .height = job->height,
-                                          .width = job->width };
+    const struct stk_blend_plan plan = { .on = true,
+                                         .options = { .mixup_alpha = job->mixup_alpha,
+                                                      .cutmix_alpha = job->cutmix_alpha,
+                                                      .probability = 1.0F },
+                                         .seed = 7,
+                                         .height = job->height,
+                                         .width = job->width };
     const struct stk_mix_rows rows = { .at = (uint8_t *)(void *)pixels,
                                        .stride_bytes = elements * sizeof(float),
                                        .count = job->rows };
     struct stk_mix_draw draw;
-    stk_mixing_draw(&plan, 3, job->position, job->rows, &draw);
-    const struct stk_mix_box box = stk_mixing_box(&array, &draw);
+    stk_blend_draw(&plan, 3, job->position, job->rows, &draw);
+    const struct stk_mix_box box = stk_blend_box(&array, &draw);
     if (draw.how == STK_MIXED_UP)
         stk_mixup_rows(STK_MIX_F32, &rows, elements, draw.steps);
     else

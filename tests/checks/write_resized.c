@@ -1,4 +1,5 @@
-/* write_resized.c - resize what comes in: for check_resize_pillow.py, which knows what must come out.
+/* write_resized.c - resize what comes in: for check_resize_pillow.py, which knows what must come
+ * out.
  *
  * stdin: "channels height width to_height to_width\n" and the image's bytes, again and again.
  * stdout: the bytes of each resized image.

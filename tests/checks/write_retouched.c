@@ -1,8 +1,9 @@
-/* write_retouched.c - rotate, colour and blur what comes in: for check_retouch_torch.py, which repeats it.
+/* write_retouched.c - rotate, color and blur what comes in: for check_retouch_torch.py, which
+ * repeats it.
  *
- * stdin: "channels height width sample brightness contrast saturation hue angle blur sigma\n" and the image's bytes,
- * again and again.
- * stdout: the drawn order and amounts of the four colour steps, "%d %d %d %d %a %a %a %a\n", and the bytes.
+ * stdin: "channels height width sample brightness contrast saturation hue angle blur sigma\n" and
+ * the image's bytes, again and again. stdout: the drawn order and amounts of the four color steps,
+ * "%d %d %d %d %a %a %a %a\n", and the bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -58,7 +58,8 @@ static inline int stk_fuzz_decode(struct stk_fuzz_decoder *decoder, const uint8_
     return rc;
 }
 
-/* A decoder that has decoded the bytes, and a part of them, before must give what a fresh one gives. */
+/* A decoder that has decoded the bytes, and a part of them, before must give what a fresh one
+ * gives. */
 static inline void stk_fuzz_decode_twice(const struct stk_image_kind *kind,
                                          const struct stk_image_options *options,
                                          const uint8_t *bytes, size_t size)

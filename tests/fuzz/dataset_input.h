@@ -68,8 +68,8 @@ static inline void stk_fuzz_fields(const stoker_dataset *dataset)
     }
 }
 
-/* Open the spec. What does not open must say why, and nothing may be left behind; what opens is given
- * to look_at. */
+/* Open the spec. What does not open must say why, and nothing may be left behind; what opens is
+ * given to look_at. */
 static inline void stk_fuzz_open(const char *spec, void (*look_at)(const stoker_dataset *dataset))
 {
     stoker_error error = { 0 };

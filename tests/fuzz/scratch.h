@@ -1,7 +1,7 @@
 /* scratch.h - a folder that belongs to this process, with files that an input says.
  *
- * Made at the first call and removed, with all in it, when the program ends. In memory where there is
- * /dev/shm: each input rewrites its files.
+ * Made at the first call and removed, with all in it, when the program ends. In memory where there
+ * is /dev/shm: each input rewrites its files.
  */
 #ifndef STK_FUZZ_SCRATCH_H
 #define STK_FUZZ_SCRATCH_H

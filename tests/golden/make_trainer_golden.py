@@ -17,7 +17,7 @@ MASK = (1 << 64) - 1
 
 
 def mix(x):
-    """The finaliser of SplitMix64, as in loader/base/rng.h."""
+    """The finalizer of SplitMix64, as in loader/base/rng.h."""
     x = (x + 0x9E3779B97F4A7C15) & MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
@@ -49,7 +49,7 @@ def c_array(kind, name, numbers):
 
 HEAD = "/* %s - made by tests/golden/make_trainer_golden.py with PyTorch; do not edit. */\n"
 
-# ---- optimisers: 7 weights, 10 steps -----------------------------------------------
+# ---- optimizers: 7 weights, 10 steps -----------------------------------------------
 
 WEIGHTS, STEPS = 7, 10
 OPTIMIZERS = {

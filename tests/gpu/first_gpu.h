@@ -1,4 +1,5 @@
-/* first_gpu.h - finds the first GPU, or the reason to skip; runs kernels by name and waits for them. */
+/* first_gpu.h - finds the first GPU, or the reason to skip; runs kernels by name and waits for
+ * them. */
 #ifndef STK_TEST_FIRST_GPU_H
 #define STK_TEST_FIRST_GPU_H
 

@@ -1,8 +1,9 @@
-/* test_decode.c - JPEG files decoded on a GPU by the real nvImageCodec: close to what the CPU makes of them, the CPU's own bytes where
- * the GPU does not decode, and the same bad samples.
+/* test_decode.c - JPEG files decoded on a GPU by the real nvImageCodec: close to what the CPU makes
+ * of them, the CPU's own bytes where the GPU does not decode, and the same bad samples.
  *
- * Prints how far the pixels are apart: another inverse transform and another interpolation of chroma. Exits 77 with the reason if
- * there is no GPU or no nvImageCodec. The stand-in decodes as the CPU does: every byte is then equal (argument `equal`).
+ * Prints how far the pixels are apart: another inverse transform and another interpolation of
+ * chroma. Exits 77 with the reason if there is no GPU or no nvImageCodec. The stand-in decodes as
+ * the CPU does: every byte is then equal (argument `equal`).
  */
 #include <stoker/cuda.h>
 

@@ -1,12 +1,13 @@
-/* test_loader.c - the loader with a GPU: the CPU's bytes for every setting, both rules of the buffers, and
- * DLPack tensors.
+/* test_loader.c - the loader with a GPU: the CPU's bytes for every setting, both rules of the
+ * buffers, and DLPack tensors.
  *
  *   consumer's stream   wait for batch ─▶ [ late ] ─▶ copy it to the archive ─▶ released
  *
- * The archive keeps each batch as the stream found it and is checked at the end. `late` is a kernel that spins for
- * LATE_NS, a hundred times as long as the copy of a batch, on one warp: it holds up no copy and takes no bandwidth. So a
- * slot refilled before its copy is done, or a buffer before it is released, shows as wrong bytes: with a runtime that
- * lies about events this program fails (unit.gpu.loader_slot, loader_buffer). Exits 77 with the reason if there is no GPU.
+ * The archive keeps each batch as the stream found it and is checked at the end. `late` is a kernel
+ * that spins for LATE_NS, a hundred times as long as the copy of a batch, on one warp: it holds up
+ * no copy and takes no bandwidth. So a slot refilled before its copy is done, or a buffer before it
+ * is released, shows as wrong bytes: with a runtime that lies about events this program fails
+ * (unit.gpu.loader_slot, loader_buffer). Exits 77 with the reason if there is no GPU.
  *
  *   gpu_loader [rules]      rules: only the checks with `late`
  */
@@ -125,7 +126,7 @@ static void use_tensor(struct gpu *gpu, struct archive *archive, stoker_batch *b
 {
     DLManagedTensorVersioned *images = NULL;
     const stoker_batch seen = *batch;
-    CHECK(stoker_batch_to_dlpack(batch, STOKER_PART_IMAGES, gpu->stream, &images) == STOKER_OK);
+    CHECK(stoker_batch_to_dlpack(batch, STOKER_TENSOR_IMAGES, gpu->stream, &images) == STOKER_OK);
     CHECK(images->dl_tensor.data == batch->images.data);
     CHECK(images->dl_tensor.device.device_type == kDLCUDA);
     stoker_batch_release(batch);
@@ -202,8 +203,8 @@ static stoker_loader_options settings_of(uint32_t number)
     options.non_blocking = number / 16 % 2 == 0;
     options.convert_on_device = number / 32 % 2 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF;
     options.num_workers = (int32_t)(number % 3);
-    options.mixing.mixup_alpha = number % 3 == 1 ? 0.5F : 0.0F;
-    options.mixing.cutmix_alpha = number % 5 < 2 ? 1.0F : 0.0F;
+    options.blend.mixup_alpha = number % 3 == 1 ? 0.5F : 0.0F;
+    options.blend.cutmix_alpha = number % 5 < 2 ? 1.0F : 0.0F;
     if (options.dtype != STOKER_DTYPE_NONE) {
         options.mean = mean;
         options.std = std;

@@ -1,5 +1,5 @@
-/* test_nccl.c - one rank of NCCL on a GPU: its sums are captured with the step, and change no bit of what the GPU computes
- * without them.
+/* test_nccl.c - one rank of NCCL on a GPU: its sums are captured with the step, and change no bit
+ * of what the GPU computes without them.
  *
  * Exits 77 with the reason if there is no GPU, no kernels or no NCCL, 1 if a check failed. */
 #include "support/rank_run.h"

@@ -1,5 +1,6 @@
-/* test_train_kernels.c - every kernel of a training step on a GPU against its source in order on the CPU: the launches that run from the kernels'
- * source elsewhere (tests/unit/kernels/threads), in each storage type.
+/* test_train_kernels.c - every kernel of a training step on a GPU against its source in order on
+ * the CPU: the launches that run from the kernels' source elsewhere (tests/unit/kernels/threads),
+ * in each storage type.
  *
  *   case ──▶ copy for the host ──▶ source, in order ──────────────────────────────────────────┐
  *      └───▶ guard | buffer | guard | buffer | guard ──▶ GPU ──▶ kernel ──▶ read back ──────┴─▶ the same bits, or nearly
@@ -29,7 +30,7 @@ static struct {
     unsigned launches, failures;
 } gpu;
 
-/* ---- what may differ ------------------------------------------------------------------------------ */
+/* ---- what may differ ------------------------------------------------------------------------- */
 
 static void take_near(float *found, float wanted)
 {
@@ -72,7 +73,7 @@ static void allow_differences(struct kernel_case *c)
     }
 }
 
-/* ---- a case on the GPU ---------------------------------------------------------------------------- */
+/* ---- a case on the GPU ----------------------------------------------------------------------- */
 
 static size_t buffer_bytes(const struct kernel_buffer *b)
 {

@@ -1,9 +1,9 @@
-/* test_trainer.c - the trainer on a GPU: gradients against `ref`, twenty steps against PyTorch's, recorded steps
- * against queued ones, a run against itself, its memory against the driver's count, batches that lie on the
- * GPU against the host's, a checkpoint against an uninterrupted run.
+/* test_trainer.c - the trainer on a GPU: gradients against `ref`, twenty steps against PyTorch's,
+ * recorded steps against queued ones, a run against itself, its memory against the driver's count,
+ * batches that lie on the GPU against the host's, a checkpoint against an uninterrupted run.
  *
- * Runs every check even if others fail; each prints its result. Exits 77 with the reason if there is no GPU or
- * no kernels, 1 if a check failed.
+ * Runs every check even if others fail; each prints its result. Exits 77 with the reason if there
+ * is no GPU or no kernels, 1 if a check failed.
  *
  * usage: gpu_trainer [quick]    quick: only the small network, for a stand-in or under a profiler
  */
@@ -71,7 +71,7 @@ static bool step(stoker_trainer *trainer, uint64_t key, uint32_t count, stoker_s
     return rc == STOKER_OK;
 }
 
-/* ---- gradients --------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* |a - b| / |b| */
 static double distance(const float *a, const float *b, uint64_t count)
@@ -123,7 +123,7 @@ static void check_gradients(stoker_model *model, const char *name, stoker_dtype 
     stoker_model_destroy(&model);
 }
 
-/* ---- the same bits ----------------------------------------------------------------------------------- */
+/* ---- the same bits --------------------------------------------------------------------------- */
 
 static void compare_bits(const stoker_trainer *a, const stoker_trainer *b, const char *what)
 {
@@ -151,7 +151,7 @@ static void train(stoker_trainer *trainer, uint64_t first, uint64_t steps)
 static void check_recorded(const stoker_model *model, stoker_dtype precision)
 {
     stoker_trainer_options options = options_of("cuda", precision);
-    options.optimizer = STOKER_ADADELTA;
+    options.optimizer = STOKER_OPTIMIZER_ADADELTA;
     options.metrics_interval = 100;
     stoker_trainer *first = trainer_of(model, options);
     stoker_trainer *again = trainer_of(model, options);
@@ -188,7 +188,7 @@ static void check_resume(const stoker_model *model)
     (void)snprintf(command, sizeof(command), "rm -r %s", folder);
     stoker_trainer_options options = options_of("cuda", STOKER_DTYPE_FLOAT16);
     options.accumulate = 2;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     stoker_trainer *straight = trainer_of(model, options);
     stoker_trainer *stopped = trainer_of(model, options);
     stoker_trainer *resumed = trainer_of(model, options);
@@ -210,7 +210,7 @@ static void check_resume(const stoker_model *model)
     printf("a checkpoint resumes\n");
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static uint64_t free_bytes(void)
 {
@@ -220,14 +220,14 @@ static uint64_t free_bytes(void)
     return left;
 }
 
-/* The driver counts pages, and its libraries load code on demand: so this measures the second trainer and allows
- * for some more pages. */
+/* The driver counts pages, and its libraries load code on demand: so this measures the second
+ * trainer and allows for some more pages. */
 static void check_memory(const stoker_model *model, stoker_dtype precision)
 {
     enum { PAGE = 2 * MIB, ALLOCATIONS = 12 };
     stoker_trainer_options options = options_of("cuda", precision);
     stoker_trainer_memory memory;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     stoker_trainer *first = trainer_of(model, options);
     if (first == NULL)
         return;
@@ -262,7 +262,7 @@ static void check_budget(const stoker_model *model)
 {
     stoker_trainer_options options = options_of("cuda", STOKER_DTYPE_FLOAT16);
     stoker_trainer_memory memory;
-    options.batch_size = STOKER_BATCH_SIZE_MAX;
+    options.batch_size = STOKER_BATCH_SIZE_AUTO;
     options.memory_budget = 8 * (uint64_t)MIB;
     stoker_trainer *trainer = trainer_of(model, options);
     if (trainer == NULL)
@@ -275,7 +275,7 @@ static void check_budget(const stoker_model *model)
     stoker_trainer_destroy(&trainer);
 }
 
-/* ---- batches on the GPU ------------------------------------------------------------------------------ */
+/* ---- batches on the GPU ---------------------------------------------------------------------- */
 
 static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, stoker_device device,
                       stoker_evaluation *test)
@@ -330,7 +330,7 @@ static void check_loader(const stoker_model *model)
     stoker_dataset_close(&digits);
 }
 
-/* ---- all --------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void check_small(void)
 {

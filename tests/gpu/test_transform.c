@@ -1,7 +1,8 @@
 /* test_transform.c - the transform kernels on a GPU give the bits of their source on the CPU.
  *
- * Method: the cases of transform_cases.h with 1 to 4 channels, each type and layout; images gathered by id or in
- * order, and kept by id for later batches, as are rows of other fields. Exits 77 with the reason if there is no GPU, runtime or fatbin.
+ * Method: the cases of transform_cases.h with 1 to 4 channels, each type and layout; images
+ * gathered by id or in order, and kept by id for later batches, as are rows of other fields. Exits
+ * 77 with the reason if there is no GPU, runtime or fatbin.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,8 @@ static void check_keep(struct gpu *gpu, const struct transform_case *it, uint32_
     }
 }
 
-/* Fresh rows of fields of several lengths are kept at their ids, and the others are taken from there. */
+/* Fresh rows of fields of several lengths are kept at their ids, and the others are taken from
+ * there. */
 static void check_rows(struct gpu *gpu)
 {
     static const uint64_t lengths[] = { 7, 8, 2049, 66000 };

@@ -38,7 +38,7 @@ int main(void)
     how.epochs = 1;
     how.last = STOKER_LAST_DROP;
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     if (stoker_dataset_open(&dataset, "synth:digits?count=4000", NULL, NULL) != STOKER_OK ||
         stoker_loader_create(&loader, dataset, &how, NULL) != STOKER_OK ||
         build(&model) != STOKER_OK ||

@@ -1,16 +1,18 @@
-/* test_deal.c - a few updates of a loader on each rank, and what came in each: one leg of a run that deal.sh divides among
- * several numbers of ranks.
+/* test_deal.c - a few updates of a loader on each rank, and what came in each: one leg of a run
+ * that deal.sh divides among several numbers of ranks.
  *
- *   test_deal make FOLDER             writes the data sets
- *   test_deal FOLDER NAME UPDATES     continues FOLDER/NAME.HOW.token, if there is one, for UPDATES updates, or to the
+ *   test_deal make FOLDER writes the data sets test_deal FOLDER NAME UPDATES continues
+ *   FOLDER/NAME.HOW.token, if there is one, for UPDATES updates, or to the
  *                                     end, for each HOW:
  *
  *   positions, batches                images, dealt in either way
- *   mix                               five sources of tokens, two of them packed, whose weights change while the first leg
- *                                     runs: later legs know that by the token alone
+ *   mix                               five sources of tokens, two of them packed, whose weights
+ *                                     change while the first leg runs: later legs know that by the
+ *                                     token alone
  *
- * Rank 0 adds a line for each update to FOLDER/NAME.HOW, which depends on no number of ranks: "epoch, samples, hash of the
- * set, hash of the order". The order is that of positions, so it is also checked here how batches are dealt.
+ * Rank 0 adds a line for each update to FOLDER/NAME.HOW, which depends on no number of ranks:
+ * "epoch, samples, hash of the set, hash of the order". The order is that of positions, so it is
+ * also checked here how batches are dealt.
  */
 #include <string.h>
 
@@ -208,8 +210,8 @@ static FILE *open_for(const char *path, const char *mode)
     return file;
 }
 
-/* Returns its size, 0 if there is none. All ranks read it before rank 0 writes the next: they gather what they took in
- * between. */
+/* Returns its size, 0 if there is none. All ranks read it before rank 0 writes the next: they
+ * gather what they took in between. */
 static size_t read_token(const char *path, uint8_t *state, size_t most)
 {
     FILE *const file = fopen(path, "rbe");

@@ -1,4 +1,5 @@
-/* test_failure.c - the cases of support/rank_failure_cases.h by MPI, and a process that is stopped. */
+/* test_failure.c - the cases of support/rank_failure_cases.h by MPI, and a process that is
+ * stopped. */
 #include "support/rank_failure_cases.h"
 
 #include <signal.h>
@@ -43,7 +44,8 @@ int main(void)
     gather_ranks();
     a_stopped_rank_is_named();
     gather_ranks();
-    /* mpirun ends a run in which a failed trainer leaves MPI unfinished, whatever its programs return. */
+    /* mpirun ends a run in which a failed trainer leaves MPI unfinished, whatever its programs
+     * return. */
     printf("passed\n");
     fflush(stdout);
     wait_ms(300);

@@ -1,10 +1,10 @@
-/* test_lengths.c - batches of a bounded number of values on each rank: one leg of a run that lengths.sh divides among several
- * numbers of ranks.
+/* test_lengths.c - batches of a bounded number of values on each rank: one leg of a run that
+ * lengths.sh divides among several numbers of ranks.
  *
- *   test_lengths NAME STEPS     continues NAME.token, if there is one, for STEPS steps, or to the end
+ *   test_lengths NAME STEPS continues NAME.token, if there is one, for STEPS steps, or to the end
  *
- * Rank 0 adds a line for each batch to NAME, in the order of batches: "epoch, samples, hash". All ranks make equally many steps;
- * only in an epoch's last one may a rank have no batch.
+ * Rank 0 adds a line for each batch to NAME, in the order of batches: "epoch, samples, hash". All
+ * ranks make equally many steps; only in an epoch's last one may a rank have no batch.
  */
 #include <string.h>
 
@@ -57,7 +57,7 @@ static stoker_loader *loader_of(const stoker_dataset *dataset, const stoker_stat
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
     padded.name = "tokens";
-    padded.form = STOKER_FORM_PADDED;
+    padded.form = STOKER_FIELD_FORM_PADDED;
     options.fields = &padded;
     options.field_count = 1;
     options.batch_size = 32;
@@ -108,7 +108,8 @@ static void write_lines(FILE *file, const struct taken *all)
     }
 }
 
-/* Returns true if there is one. All ranks read it before rank 0 writes the next: they gather what they took in between. */
+/* Returns true if there is one. All ranks read it before rank 0 writes the next: they gather what
+ * they took in between. */
 static bool read_token(const char *path, stoker_state *state)
 {
     FILE *const file = fopen(path, "rbe");

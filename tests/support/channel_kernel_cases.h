@@ -1,5 +1,5 @@
-/* channel_kernel_cases.h - launches of the training kernels that work by channel: sums of a bias, BatchNorm on one GPU and on
- * several. All give the same bits in any order.
+/* channel_kernel_cases.h - launches of the training kernels that work by channel: sums of a bias,
+ * BatchNorm on one GPU and on several. All give the same bits in any order.
  */
 #ifndef STK_TEST_CHANNEL_KERNEL_CASES_H
 #define STK_TEST_CHANNEL_KERNEL_CASES_H
@@ -115,7 +115,8 @@ static inline struct kernel_case *move_case(uint64_t count, uint32_t ranks)
     return c;
 }
 
-/* mode: 0 no ReLU, 1 ReLU with y recomputed and dx in place of dy, 2 ReLU with y, 3 as 0 with other GPUs. */
+/* mode: 0 no ReLU, 1 ReLU with y recomputed and dx in place of dy, 2 ReLU with y, 3 as 0 with other
+ * GPUs. */
 static inline struct kernel_case *norm_backward_case(int type, uint64_t pixels, uint32_t channels,
                                                      uint32_t chunks, int mode, bool sums)
 {

@@ -1,4 +1,5 @@
-/* comma_locale.h - a locale in which 1.5 is written 1,5, made for this process: few machines have one installed.
+/* comma_locale.h - a locale in which 1.5 is written 1,5, made for this process: few machines have
+ * one installed.
  *
  * localedef comes with libc; where it is missing a German locale may be there.
  */

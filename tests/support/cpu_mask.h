@@ -1,6 +1,7 @@
 /* cpu_mask.h - show the library fewer features than this CPU has.
  *
- * Every program that links stoker_testing reads STOKER_TEST_CPU when it starts: the name of a level, below. Unset shows all.
+ * Every program that links stoker_testing reads STOKER_TEST_CPU when it starts: the name of a
+ * level, below. Unset shows all.
  */
 #ifndef STK_TEST_CPU_MASK_H
 #define STK_TEST_CPU_MASK_H

@@ -1,5 +1,5 @@
-/* cuda_bits.h - runs onto the stand-in's GPU that must have the bits of the same run on the CPU: what tests of
- * conversion and of transforms begin, compare and end with.
+/* cuda_bits.h - runs onto the stand-in's GPU that must have the bits of the same run on the CPU:
+ * what tests of conversion and of transforms begin, compare and end with.
  */
 #ifndef STK_TEST_CUDA_BITS_H
 #define STK_TEST_CUDA_BITS_H
@@ -23,21 +23,21 @@ static inline void stk_cuda_bits_finish(void)
     stk_test_check_leaks();
 }
 
-/* Rows of that type and layout on the GPU. Those that are not bytes are normalised by channel; with 0
- * channels, only scaled. */
+/* Rows of that type and layout on the GPU. Those that are not bytes are normalized by channel; with
+ * 0 channels, only scaled. */
 static inline stoker_loader_options stk_cuda_bits_options(stoker_dtype dtype, stoker_layout layout,
                                                           uint32_t channels)
 {
     static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F, 0.1F };
     static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F, 0.6F };
-    const bool normalised = dtype != STOKER_DTYPE_UINT8 && channels > 0;
+    const bool normalized = dtype != STOKER_DTYPE_UINT8 && channels > 0;
     stoker_loader_options options = stk_small_options();
     options.device = STOKER_DEVICE_CUDA;
     options.dtype = dtype;
     options.layout = layout;
-    options.mean = normalised ? means : NULL;
-    options.std = normalised ? stds : NULL;
-    options.mean_count = normalised ? channels : 0;
+    options.mean = normalized ? means : NULL;
+    options.std = normalized ? stds : NULL;
+    options.mean_count = normalized ? channels : 0;
     return options;
 }
 

@@ -1,5 +1,6 @@
-/* cuda_run.h - whole runs of a loader onto the stand-in's GPU, by a consumer that works as a trainer
- * does: its stream waits for the batch, a kernel reads it there, and the stream gives it back.
+/* cuda_run.h - whole runs of a loader onto the stand-in's GPU, by a consumer that works as a
+ * trainer does: its stream waits for the batch, a kernel reads it there, and the stream gives it
+ * back.
  *
  * The kernel is a function that runs on the stream, late and for a random time. It hashes what
  * stk_batch_hash would on the CPU, so that runs can be compared.

@@ -1,5 +1,6 @@
-/* cuda_trainer_case.h - a small network of every operation but convolutions and linear layers, batches for
- * it, and trainers that are compared to the bit. On the stand-in runtime, kernels run from their source.
+/* cuda_trainer_case.h - a small network of every operation but convolutions and linear layers,
+ * batches for it, and trainers that are compared to the bit. On the stand-in runtime, kernels run
+ * from their source.
  */
 #ifndef STK_TEST_CUDA_TRAINER_CASE_H
 #define STK_TEST_CUDA_TRAINER_CASE_H
@@ -56,9 +57,9 @@ static inline stoker_trainer_options options_of(const char *backend)
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     options.backend = backend;
     options.batch_size = BATCH;
-    options.optimizer = STOKER_ADAMW;
+    options.optimizer = STOKER_OPTIMIZER_ADAMW;
     options.learning_rate = 0.02F;
-    options.schedule = STOKER_ONE_CYCLE;
+    options.schedule = STOKER_SCHEDULE_ONE_CYCLE;
     options.total_updates = 20;
     options.clip_norm = 0.5F;
     options.ema_decay = 0.9F;
@@ -100,7 +101,8 @@ static inline void *on_device(const void *from, size_t bytes)
     return memory;
 }
 
-/* A whole batch in the GPU's memory: images and labels are the caller's, as on_device() makes them. */
+/* A whole batch in the GPU's memory: images and labels are the caller's, as on_device() makes
+ * them. */
 static inline stoker_batch batch_on_device(const stoker_batch *batch)
 {
     stoker_batch there = *batch;

@@ -1,5 +1,6 @@
-/* cuda_walk.h - a walk over the settings of a loader onto the stand-in's GPU, for ThreadSanitizer to watch: late
- * copies, late kernels, few slots, tiny batches; each run delivers what it does on the CPU.
+/* cuda_walk.h - a walk over the settings of a loader onto the stand-in's GPU, for ThreadSanitizer
+ * to watch: late copies, late kernels, few slots, tiny batches; each run delivers what it does on
+ * the CPU.
  */
 #ifndef STK_TEST_CUDA_WALK_H
 #define STK_TEST_CUDA_WALK_H
@@ -22,8 +23,8 @@ static inline stoker_loader_options stk_cuda_walk_options(uint64_t seed)
     return options;
 }
 
-/* Copies are up to delay_us late and the consumer's kernels take up to work_us. On the CPU, rows are kept
- * as cpu_cache says. */
+/* Copies are up to delay_us late and the consumer's kernels take up to work_us. On the CPU, rows
+ * are kept as cpu_cache says. */
 static inline void stk_cuda_walk_compare(const stoker_dataset *dataset,
                                          stoker_loader_options options, uint32_t delay_us,
                                          uint32_t work_us, stoker_cache cpu_cache)
@@ -42,7 +43,8 @@ static inline void stk_cuda_walk_compare(const stoker_dataset *dataset,
     CHECK(standin_cuda_live() == 0);
 }
 
-/* One step for each of the first 7 seeds, after which the options repeat; then for more, while there is time. */
+/* One step for each of the first 7 seeds, after which the options repeat; then for more, while
+ * there is time. */
 static inline void stk_cuda_walk(void (*step)(uint64_t seed), uint64_t seeds)
 {
     const uint64_t start_ns = stk_now_ns();

@@ -53,8 +53,8 @@ enum stk_sort_form { STK_AS_PNG, STK_AS_JPEG, STK_AS_WEBP, STK_AS_RAW, STK_AS_LZ
 struct stk_sort {
     enum stk_sort_form form;
     uint32_t height, width; /* 0: each image has a size of its own */
-    uint32_t channels;      /* 1 gray, 3 colour */
-    uint8_t colour, depth;  /* PNG */
+    uint32_t channels;      /* 1 gray, 3 color */
+    uint8_t color, depth;   /* PNG */
     bool interlaced;
     int h_factor, v_factor; /* JPEG */
     bool progressive;
@@ -105,7 +105,7 @@ static inline void stk_pooled_png(struct stk_pooled *out, const struct stk_sort 
     picture = (struct stk_picture){ .width = out->width,
                                     .height = out->height,
                                     .depth = sort->depth,
-                                    .colour = sort->colour,
+                                    .color = sort->color,
                                     .interlaced = sort->interlaced,
                                     .filters = PNG_ALL_FILTERS };
     stk_picture_paint(&picture, seed);
@@ -420,7 +420,7 @@ static inline size_t stk_damaged_shard(const struct stk_damaged_set *set, uint32
     const size_t size = index + STK_DAMAGED_INDEX_ROOM;
     uint8_t *image = at + index, *label = image + 160, *entry = label + 160;
     memcpy(image, "image", 5);
-    memcpy(image + 64, (const uint8_t[3]){ STOKER_FIELD_IMAGE, STOKER_DTYPE_UINT8, 3 }, 3);
+    memcpy(image + 64, (const uint8_t[3]){ STOKER_FIELD_KIND_IMAGE, STOKER_DTYPE_UINT8, 3 }, 3);
     stk_store_le64(image + 80, set->height);
     stk_store_le64(image + 88, set->width);
     stk_store_le64(image + 96, set->channels);

@@ -1,4 +1,5 @@
-/* drawn_set.h - a data set whose make() draws all fields, as one that reads by itself would: it blocks now and then.
+/* drawn_set.h - a data set whose make() draws all fields, as one that reads by itself would: it
+ * blocks now and then.
  *
  *   "row"   8 x uint8, drawn          "text"  0..9 bytes, whose number is drawn, too          "label"  int64, the id
  */
@@ -34,7 +35,7 @@ static inline int stk_drawn_field(const void *self, uint32_t field, stoker_field
     static const stoker_field_info fields[] = {
         { .name = "row", .dtype = STOKER_DTYPE_UINT8, .rank = 1, .shape = { 8 } },
         { .name = "text",
-          .kind = STOKER_FIELD_BYTES,
+          .kind = STOKER_FIELD_KIND_BYTES,
           .dtype = STOKER_DTYPE_UINT8,
           .rank = 1,
           .shape = { STK_DRAWN_TEXT },

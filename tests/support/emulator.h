@@ -1,4 +1,5 @@
-/* emulator.h - what a kernel has and an emulator of another processor has not (qemu-user): tests of it are skipped there. */
+/* emulator.h - what a kernel has and an emulator of another processor has not (qemu-user): tests of
+ * it are skipped there. */
 #ifndef STK_TEST_EMULATOR_H
 #define STK_TEST_EMULATOR_H
 
@@ -10,8 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns true if advice about memory is accepted and not followed: pages are not wiped on fork, and none is huge. A kernel refuses
- * advice that it does not know. Such an emulator also makes up /proc/self. */
+/* Returns true if advice about memory is accepted and not followed: pages are not wiped on fork,
+ * and none is huge. A kernel refuses advice that it does not know. Such an emulator also makes up
+ * /proc/self. */
 static inline bool stk_test_is_emulated(void)
 {
     const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);

@@ -30,7 +30,8 @@ static inline void stk_put_png_chunk(struct stk_bytes *to, const char *type, con
 
 enum { STK_PNG_OF_PALETTE = 1, STK_PNG_OF_16_BITS = 2 };
 
-/* One row of `width` pixels with 1 or 3 channels: gray and RGB, palette indices, or gray of 16 bits. */
+/* One row of `width` pixels with 1 or 3 channels: gray and RGB, palette indices, or gray of 16
+ * bits. */
 static inline void stk_put_png_kind(struct stk_bytes *to, const uint8_t *pixels, uint32_t width,
                                     uint32_t channels, int kind)
 {
@@ -52,7 +53,7 @@ static inline void stk_put_png_kind(struct stk_bytes *to, const uint8_t *pixels,
                                 0, 0, 0 },
             5);
     stk_put_png_chunk(to, "IHDR", header.at, header.size);
-    if (palette) /* fewer colours than indices */
+    if (palette) /* fewer colors than indices */
         stk_put_png_chunk(to, "PLTE", (const uint8_t[6]){ 9, 8, 7, 200, 100, 50 }, 6);
 
     const uint32_t bytes = width * channels * (wide ? 2 : 1);
@@ -89,14 +90,14 @@ static inline void stk_put_png(struct stk_bytes *to, const uint8_t *pixels, uint
     stk_put_png_of(to, pixels, width, 1);
 }
 
-/* The same with colours: red is the gray, green one more, blue two more. */
+/* The same with colors: red is the gray, green one more, blue two more. */
 static inline void stk_put_png_rgb(struct stk_bytes *to, const uint8_t *pixels, uint32_t width)
 {
-    uint8_t colours[3 * 64];
+    uint8_t colors[3 * 64];
     cr_assert_leq(width, 64);
     for (uint32_t at = 0; at < 3 * width; at++)
-        colours[at] = (uint8_t)(pixels[at / 3] + at % 3);
-    stk_put_png_of(to, colours, width, 3);
+        colors[at] = (uint8_t)(pixels[at / 3] + at % 3);
+    stk_put_png_of(to, colors, width, 3);
 }
 
 /* ---- folders -------------------------------------------------------------------- */

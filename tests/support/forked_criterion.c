@@ -1,13 +1,16 @@
-/* forked_criterion.c - runs Criterion tests without Criterion's library: the same headers, another runner.
+/* forked_criterion.c - runs Criterion tests without Criterion's library: the same headers, another
+ * runner.
  *
- * Criterion starts the program again for each test, which an emulator without the kernel's help (binfmt_misc) cannot, and its
- * packages for two architectures cannot be installed together. Here each test is a fork of a process that has run nothing else:
+ * Criterion starts the program again for each test, which an emulator without the kernel's help
+ * (binfmt_misc) cannot, and its packages for two architectures cannot be installed together. Here
+ * each test is a fork of a process that has run nothing else:
  *
  *   main ─▶ for each test: fork ─▶ suite's init, test's init, test, test's fini, suite's fini ─▶ exit
  *                └─ wait: exit status, signal, and what the shared memory counted
  *
- * What tests here use of Criterion is here, and no more. Time limits of single tests are ignored: an emulator is slow, and ctest
- * limits the program. A failed assertion in a .fini counts, as the ctest rule for Criterion demands.
+ * What tests here use of Criterion is here, and no more. Time limits of single tests are ignored:
+ * an emulator is slow, and ctest limits the program. A failed assertion in a .fini counts, as the
+ * ctest rule for Criterion demands.
  */
 #include <criterion/criterion.h>
 #include <criterion/logging.h>

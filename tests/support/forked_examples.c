@@ -1,4 +1,5 @@
-/* forked_examples.c - tests that pass, fail, crash and skip in the ways that forked_criterion.c must distinguish. */
+/* forked_examples.c - tests that pass, fail, crash and skip in the ways that forked_criterion.c
+ * must distinguish. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* image_folder.h - a folder of colour PNG images, of one size or each of its own, opened as a data set. */
+/* image_folder.h - a folder of color PNG images, of one size or each of its own, opened as a data
+ * set. */
 #ifndef STK_TEST_IMAGE_FOLDER_H
 #define STK_TEST_IMAGE_FOLDER_H
 
@@ -20,7 +21,7 @@ static inline void stk_image_size(const struct stk_image_folder *images, uint64_
                                   struct stk_picture *picture)
 {
     *picture = (struct stk_picture){ .depth = 8,
-                                     .colour = PNG_COLOR_TYPE_RGB,
+                                     .color = PNG_COLOR_TYPE_RGB,
                                      .filters = PNG_ALL_FILTERS,
                                      .height = 24,
                                      .width = 32 };

@@ -28,7 +28,8 @@ static inline void stk_image_run_close(struct stk_image_run *image)
     cr_assert_null(image->codec);
 }
 
-/* Decode with a scratch that other files went through, and with a fresh one: both must do the same. */
+/* Decode with a scratch that other files went through, and with a fresh one: both must do the
+ * same. */
 static inline int stk_image_run_alike(struct stk_image_run *used, const uint8_t *bytes, size_t size)
 {
     memset(used->run.row, 0xA5, used->run.row_bytes);

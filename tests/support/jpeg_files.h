@@ -15,7 +15,7 @@
 
 struct stk_jpeg_kind {
     uint32_t height, width;
-    uint32_t channels;      /* 1 gray, 2 of no known colour, 3 colour, 4 inverted CMYK */
+    uint32_t channels;      /* 1 gray, 2 of no known color, 3 color, 4 inverted CMYK */
     bool ycck;              /* CMYK stored as YCCK */
     int h_factor, v_factor; /* sampling factors of luma: 2, 2 is 4:2:0 */
     bool progressive;
@@ -23,7 +23,7 @@ struct stk_jpeg_kind {
     bool arithmetic;
     bool no_tables;
     uint32_t restart_rows; /* MCU rows between restart markers; 0 = none */
-    const uint8_t *solid;  /* one colour for all pixels, at quality 100; NULL = a pattern */
+    const uint8_t *solid;  /* one color for all pixels, at quality 100; NULL = a pattern */
 };
 
 struct stk_jpeg_file {
@@ -101,7 +101,7 @@ static inline void stk_jpeg_expect_inks(const uint8_t inks[4], uint32_t channels
         memcpy(out, rgba, channels);
 }
 
-/* By way of CMYK, or of RGB for gray from colour. */
+/* By way of CMYK, or of RGB for gray from color. */
 static inline void stk_jpeg_expect_converted(struct jpeg_decompress_struct *decompress,
                                              uint32_t channels, uint8_t *out)
 {

@@ -1,6 +1,7 @@
-/* jpeg_set.h - a folder of JPEG files, for tests of decoding on a GPU: most are for the GPU, some only the CPU decodes, some are bad.
+/* jpeg_set.h - a folder of JPEG files, for tests of decoding on a GPU: most are for the GPU, some
+ * only the CPU decodes, some are bad.
  *
- *   id % 7 == 3   CMYK                             id % 7 == 5   gray, in a set of colours
+ *   id % 7 == 3   CMYK                             id % 7 == 5   gray, in a set of colors
  *   id % 5 == 1   progressive                      else          4:2:0, 4:2:2 or 4:4:4
  *   bad: 9        truncated    17  a marker inside of the coded data    23  text
  *

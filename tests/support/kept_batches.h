@@ -1,7 +1,8 @@
-/* kept_batches.h - every batch of an epoch, held until its end and compared with a run that holds none.
+/* kept_batches.h - every batch of an epoch, held until its end and compared with a run that holds
+ * none.
  *
- * On the stand-in's GPU each batch is hashed by a function on a stream that waited for it. Static functions, without
- * Criterion: the programs for ThreadSanitizer use them as well.
+ * On the stand-in's GPU each batch is hashed by a function on a stream that waited for it. Static
+ * functions, without Criterion: the programs for ThreadSanitizer use them as well.
  */
 #ifndef STK_TEST_KEPT_BATCHES_H
 #define STK_TEST_KEPT_BATCHES_H
@@ -18,7 +19,8 @@ struct stk_kept_run {
     uint64_t hashes[STK_KEPT_MAX];
 };
 
-/* Take batches and release none, until next returns something else than a batch or the end of an epoch. */
+/* Take batches and release none, until next returns something else than a batch or the end of an
+ * epoch. */
 static inline void stk_keep_all(stoker_loader *loader, struct stk_kept_run *run, uint32_t most)
 {
     run->rc = STOKER_OK;

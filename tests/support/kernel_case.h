@@ -1,10 +1,13 @@
-/* kernel_case.h - one launch of a kernel with memory of its own, run twice, and how the two compare.
+/* kernel_case.h - one launch of a kernel with memory of its own, run twice, and how the two
+ * compare.
  *
  *   arguments: a struct with holes ──▶ a copy for each side ──▶ kernel             ──┐
  *   buffers: what fills the holes ───▶ a copy for each side ──▶ its source in order ─┴─▶ the same bits, or nearly
  *
- * Buffers have exactly the bytes that the kernel may use. The kernel runs on fibers (kernel_case_on_threads.h) or on a GPU
- * (tests/gpu); its source in order is kernel_source.h. tests/unit/kernels/source compares that with the CPU's code. A plain program defines STK_TEST_PLAIN first.
+ * Buffers have exactly the bytes that the kernel may use. The kernel runs on fibers
+ * (kernel_case_on_threads.h) or on a GPU (tests/gpu); its source in order is kernel_source.h.
+ * tests/unit/kernels/source compares that with the CPU's code. A plain program defines
+ * STK_TEST_PLAIN first.
  */
 #ifndef STK_TEST_KERNEL_CASE_H
 #define STK_TEST_KERNEL_CASE_H
@@ -63,7 +66,7 @@ struct kernel_differences {
     char first[512];
 };
 
-/* ---- numbers ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static inline size_t kernel_number_bytes(enum kernel_number number)
 {
@@ -113,7 +116,7 @@ static inline double kernel_random(uint64_t seed, uint64_t i)
     return (double)(int32_t)(uint32_t)stk_mix64(seed * 1000003 + i) * 0x1p-31;
 }
 
-/* ---- cases --------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 /* `suffix`: the storage type's; `arguments` is copied. */
 static inline struct kernel_case *kernel_case_begin(const char *name, const char *suffix,
@@ -180,7 +183,7 @@ static inline void kernel_case_end(struct kernel_case *c)
     free(c);
 }
 
-/* ---- running ------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static inline const struct stk_kernel *kernel_case_kernel(const struct kernel_case *c)
 {
@@ -220,7 +223,7 @@ static inline void kernel_case_release(struct kernel_case *c)
         }
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static inline void kernel_case_differs(struct kernel_differences *found,
                                        const struct kernel_case *c, const struct kernel_buffer *b,

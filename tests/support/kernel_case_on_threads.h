@@ -1,4 +1,5 @@
-/* kernel_case_on_threads.h - runs a case (kernel_case.h) from the kernel's source (cuda_threads.h) watched, and once more in order (kernel_source.h). */
+/* kernel_case_on_threads.h - runs a case (kernel_case.h) from the kernel's source (cuda_threads.h)
+ * watched, and once more in order (kernel_source.h). */
 #ifndef STK_TEST_KERNEL_CASE_ON_THREADS_H
 #define STK_TEST_KERNEL_CASE_ON_THREADS_H
 
@@ -23,8 +24,8 @@ struct kernel_verdict {
     struct cuda_threads_report report;
 };
 
-/* Fewer blocks than the kernel's grid has: every thread or block then goes round again. Sums by chunks depend on their
- * grid. */
+/* Fewer blocks than the kernel's grid has: every thread or block then goes round again. Sums by
+ * chunks depend on their grid. */
 static inline void kernel_case_reduce(const struct kernel_case *c, uint32_t blocks_max,
                                       struct stk_launch_grid *grid)
 {

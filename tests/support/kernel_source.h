@@ -1,4 +1,5 @@
-/* kernel_source.h - runs a kernel's source (cuda_threads.h) over the host's memory: blocks and threads in order, unwatched. */
+/* kernel_source.h - runs a kernel's source (cuda_threads.h) over the host's memory: blocks and
+ * threads in order, unwatched. */
 #ifndef STK_TEST_KERNEL_SOURCE_H
 #define STK_TEST_KERNEL_SOURCE_H
 

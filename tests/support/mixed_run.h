@@ -1,5 +1,5 @@
-/* mixed_run.h - runs of a loader that mixes samples: hashes of its batches with the fields beside, and the same batches
- * mixed by the test itself, from a run without mixing.
+/* mixed_run.h - runs of a loader that mixes samples: hashes of its batches with the fields beside,
+ * and the same batches mixed by the test itself, from a run without mixing.
  */
 #ifndef STK_TEST_MIXED_RUN_H
 #define STK_TEST_MIXED_RUN_H

@@ -1,5 +1,6 @@
-/* one_file_set.h - a data set of 64 rows of 16 bytes in one file, where the test decides what that file is: a pipe,
- * or none at all. Its functions are those of stoker_dataset_ops; a set with more to it begins with this one.
+/* one_file_set.h - a data set of 64 rows of 16 bytes in one file, where the test decides what that
+ * file is: a pipe, or none at all. Its functions are those of stoker_dataset_ops; a set with more
+ * to it begins with this one.
  */
 #ifndef STK_TEST_ONE_FILE_SET_H
 #define STK_TEST_ONE_FILE_SET_H

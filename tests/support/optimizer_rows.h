@@ -1,5 +1,5 @@
-/* optimizer_rows.h - every optimiser, with the options that change what it does: the rule, the loop that a GPU runs
- * for it, and what PyTorch's gives after each of ten steps.
+/* optimizer_rows.h - every optimizer, with the options that change what it does: the rule, the loop
+ * that a GPU runs for it, and what PyTorch's gives after each of ten steps.
  */
 #ifndef STK_TEST_OPTIMIZER_ROWS_H
 #define STK_TEST_OPTIMIZER_ROWS_H

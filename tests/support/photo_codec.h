@@ -1,6 +1,8 @@
-/* photo_codec.h - a codec for gray images that differ in size: a byte each for height and width, then the pixels.
+/* photo_codec.h - a codec for gray images that differ in size: a byte each for height and width,
+ * then the pixels.
  *
- * What `decode` does with an image of another size than its data set's differs from test to test: each has its own. */
+ * What `decode` does with an image of another size than its data set's differs from test to test:
+ * each has its own. */
 #ifndef STK_TEST_PHOTO_CODEC_H
 #define STK_TEST_PHOTO_CODEC_H
 

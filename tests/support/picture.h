@@ -17,8 +17,8 @@ enum { STK_PICTURE_SIDE_MAX = 64, STK_FILE_BYTES_MAX = 1 << 17 };
 
 struct stk_picture {
     uint32_t width, height;
-    uint8_t depth;  /* bits */
-    uint8_t colour; /* PNG_COLOR_TYPE_... */
+    uint8_t depth; /* bits */
+    uint8_t color; /* PNG_COLOR_TYPE_... */
     bool interlaced;
     bool transparent; /* has tRNS; not with an alpha channel */
     int filters;      /* PNG_FILTER_..., or PNG_ALL_FILTERS */
@@ -34,7 +34,7 @@ struct stk_file_bytes {
 
 static inline uint32_t stk_picture_channels(const struct stk_picture *picture)
 {
-    switch (picture->colour) {
+    switch (picture->color) {
     case PNG_COLOR_TYPE_GRAY_ALPHA:
         return 2;
     case PNG_COLOR_TYPE_RGB:
@@ -102,7 +102,7 @@ static inline void stk_picture_write_tables(const struct stk_picture *picture, p
     const png_color_16 clear = {
         .gray = first[0], .red = first[0], .green = first[1], .blue = first[2]
     };
-    const bool indexed = picture->colour == PNG_COLOR_TYPE_PALETTE;
+    const bool indexed = picture->color == PNG_COLOR_TYPE_PALETTE;
     const int entries = 1 << picture->depth;
     if (indexed)
         png_set_PLTE(png, info, picture->palette, entries);
@@ -122,7 +122,7 @@ static inline void stk_picture_write(const struct stk_picture *picture, struct s
     if (setjmp(png_jmpbuf(png)) != 0)
         abort();
     png_set_write_fn(png, out, stk_picture_append, NULL);
-    png_set_IHDR(png, info, picture->width, picture->height, picture->depth, picture->colour,
+    png_set_IHDR(png, info, picture->width, picture->height, picture->depth, picture->color,
                  picture->interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, 0, 0);
     stk_picture_write_tables(picture, png, info);
     png_set_filter(png, 0, picture->filters);
@@ -144,15 +144,15 @@ struct stk_rgba {
     uint16_t at[4];
 };
 
-static inline struct stk_rgba stk_picture_colour(const struct stk_picture *picture, uint32_t y,
-                                                 uint32_t x)
+static inline struct stk_rgba stk_picture_color(const struct stk_picture *picture, uint32_t y,
+                                                uint32_t x)
 {
     const uint16_t *sample = picture->samples[y][x];
     const uint16_t full = (uint16_t)((1U << picture->depth) - 1);
     const bool clear =
         picture->transparent && memcmp(sample, picture->samples[0][0],
                                        stk_picture_channels(picture) * sizeof(sample[0])) == 0;
-    switch (picture->colour) {
+    switch (picture->color) {
     case PNG_COLOR_TYPE_GRAY:
         return (struct stk_rgba){ { sample[0], sample[0], sample[0], clear ? 0 : full } };
     case PNG_COLOR_TYPE_GRAY_ALPHA:
@@ -169,16 +169,16 @@ static inline struct stk_rgba stk_picture_colour(const struct stk_picture *pictu
     }
 }
 
-/* One pixel as a row of 1, 3 or 4 channels has it; gray from colours by Pillow's formula. */
+/* One pixel as a row of 1, 3 or 4 channels has it; gray from colors by Pillow's formula. */
 static inline void stk_picture_expect(const struct stk_picture *picture, uint32_t y, uint32_t x,
                                       uint32_t channels, uint8_t *out)
 {
-    const struct stk_rgba colour = stk_picture_colour(picture, y, x);
+    const struct stk_rgba color = stk_picture_color(picture, y, x);
     const uint32_t full =
-        picture->colour == PNG_COLOR_TYPE_PALETTE ? 255 : (1U << picture->depth) - 1;
+        picture->color == PNG_COLOR_TYPE_PALETTE ? 255 : (1U << picture->depth) - 1;
     uint8_t eight[4];
     for (int c = 0; c < 4; c++)
-        eight[c] = (uint8_t)((colour.at[c] * 255U + full / 2) / full);
+        eight[c] = (uint8_t)((color.at[c] * 255U + full / 2) / full);
     if (channels >= 3) {
         memcpy(out, eight, channels);
         return;

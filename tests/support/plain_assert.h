@@ -1,5 +1,5 @@
-/* plain_assert.h - the words of Criterion that shared headers use, for plain programs: what is asserted ends
- * the program, a failed expectation is printed and counted.
+/* plain_assert.h - the words of Criterion that shared headers use, for plain programs: what is
+ * asserted ends the program, a failed expectation is printed and counted.
  */
 #ifndef STK_TEST_PLAIN_ASSERT_H
 #define STK_TEST_PLAIN_ASSERT_H

@@ -1,4 +1,5 @@
-/* plan_models.h - networks for the tests of model and plan. A plain program defines STK_TEST_PLAIN first. */
+/* plan_models.h - networks for the tests of model and plan. A plain program defines STK_TEST_PLAIN
+ * first. */
 #ifndef STK_TEST_PLAN_MODELS_H
 #define STK_TEST_PLAN_MODELS_H
 

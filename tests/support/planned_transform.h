@@ -11,8 +11,8 @@ struct stk_planned {
     char why[STK_TRANSFORM_WHY_BYTES]; /* why it cannot be framed; else "" */
 };
 
-/* Plans for images of height x width, or up to that if sizes differ. Fills in the source type, the elements and a
- * missing scale of `convert`. Returns 0 or the error. */
+/* Plans for images of height x width, or up to that if sizes differ. Fills in the source type, the
+ * elements and a missing scale of `convert`. Returns 0 or the error. */
 static inline int stk_planned_make(struct stk_planned *planned, const stoker_transform *transform,
                                    uint64_t seed, uint32_t height, uint32_t width, bool mixed,
                                    struct stk_convert_options convert)

@@ -29,13 +29,13 @@ static inline void stk_png_add(struct stk_file_bytes *file, const char *type, co
 
 /* Signature and IHDR. */
 static inline void stk_png_begin(struct stk_file_bytes *file, uint32_t height, uint32_t width,
-                                 uint8_t depth, uint8_t colour)
+                                 uint8_t depth, uint8_t color)
 {
     uint8_t header[13] = { 0 };
     stk_png_put_be32(header, width);
     stk_png_put_be32(header + 4, height);
     header[8] = depth;
-    header[9] = colour;
+    header[9] = color;
     file->size = 0;
     stk_png_add_bytes(file, "\x89PNG\r\n\x1a\n", 8);
     stk_png_add(file, "IHDR", header, sizeof(header));

@@ -1,7 +1,8 @@
-/* polled_run.h - a loader's whole run by poll() alone: next() is called with a timeout of 0, and never waits.
+/* polled_run.h - a loader's whole run by poll() alone: next() is called with a timeout of 0, and
+ * never waits.
  *
- * A poll that lasts STK_POLL_MS is a descriptor that nobody sets: the run ends with STOKER_TIMEOUT. Without Criterion:
- * the programs for ThreadSanitizer use it as well.
+ * A poll that lasts STK_POLL_MS is a descriptor that nobody sets: the run ends with STOKER_TIMEOUT.
+ * Without Criterion: the programs for ThreadSanitizer use it as well.
  */
 #ifndef STK_TEST_POLLED_RUN_H
 #define STK_TEST_POLLED_RUN_H

@@ -1,9 +1,10 @@
-/* positions.h - which sample came at which position of which epoch, over all ranks, whatever the workers, the world and
- * the stops: one hash per position, of the sample's id and all of its fields.
+/* positions.h - which sample came at which position of which epoch, over all ranks, whatever the
+ * workers, the world and the stops: one hash per position, of the sample's id and all of its
+ * fields.
  *
  *   stk_positions_begin      nothing has come
- *   stk_positions_continue   some batches on each rank of one world, from where the last call stopped; then another
- *                            world with another batch size may continue
+ *   stk_positions_continue   some batches on each rank of one world, from where the last call
+ *                            stopped; then another world with another batch size may continue
  */
 #ifndef STK_TEST_POSITIONS_H
 #define STK_TEST_POSITIONS_H
@@ -61,7 +62,8 @@ static inline uint64_t stk_positions_of(const stoker_loader_options *options, ui
                : first + (uint64_t)row * options->world_size + options->rank;
 }
 
-/* One rank takes up to `most` batches from all->epoch, all->at on, and leaves in *epoch and *at where it stopped. */
+/* One rank takes up to `most` batches from all->epoch, all->at on, and leaves in *epoch and *at
+ * where it stopped. */
 static inline int stk_positions_take(struct stk_positions *all, stoker_loader *loader,
                                      const stoker_loader_options *options, uint32_t most,
                                      uint64_t *epoch, uint64_t *at)
@@ -106,8 +108,8 @@ static inline int stk_positions_rank(struct stk_positions *all,
     return rc;
 }
 
-/* Up to `most` batches on every rank of options->world_size, from where the last call stopped. Returns STOKER_OK,
- * STOKER_FINISHED or an error, which is in all->error. */
+/* Up to `most` batches on every rank of options->world_size, from where the last call stopped.
+ * Returns STOKER_OK, STOKER_FINISHED or an error, which is in all->error. */
 static inline int stk_positions_continue(struct stk_positions *all, stoker_loader_options options,
                                          uint32_t most)
 {

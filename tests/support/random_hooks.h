@@ -1,4 +1,5 @@
-/* random_hooks.h - a row hook and a batch hook that change every byte by random numbers, and count their calls.
+/* random_hooks.h - a row hook and a batch hook that change every byte by random numbers, and count
+ * their calls.
  *
  * Each scratch is written without a lock: two threads that share one are a data race.
  */

@@ -1,5 +1,6 @@
-/* rank_failure_cases.h - a rank that ends early, is slow or does something else: the others name it, and nobody waits for
- * ever. The ranks are processes of MPI (tests/mpi/test_failure.c) or threads (tests/thread/trainer/test_thread_ranks.c). */
+/* rank_failure_cases.h - a rank that ends early, is slow or does something else: the others name
+ * it, and nobody waits for ever. The ranks are processes of MPI (tests/mpi/test_failure.c) or
+ * threads (tests/thread/trainer/test_thread_ranks.c). */
 #ifndef STK_TEST_RANK_FAILURE_CASES_H
 #define STK_TEST_RANK_FAILURE_CASES_H
 
@@ -87,7 +88,8 @@ static inline void ranks_out_of_step_are_told(void)
     stoker_model_destroy(&model);
 }
 
-/* The last rank's loader differs in one thing; the others name it before a batch is lost or comes twice. */
+/* The last rank's loader differs in one thing; the others name it before a batch is lost or comes
+ * twice. */
 static inline void loaders_that_differ_are_told(void)
 {
     static const struct {
@@ -138,7 +140,8 @@ static inline void loaders_that_differ_are_told(void)
     stoker_model_destroy(&model);
 }
 
-/* It computes, or sleeps, far beyond the time-out; when it comes, it learns that the others have gone. */
+/* It computes, or sleeps, far beyond the time-out; when it comes, it learns that the others have
+ * gone. */
 static inline void a_slow_rank_is_named(void)
 {
     stoker_model *model = network();

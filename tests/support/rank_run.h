@@ -1,5 +1,5 @@
-/* rank_run.h - for ranks that mpirun starts, or that are threads: a small network, batches of an endless set, and arenas to
- * compare.
+/* rank_run.h - for ranks that mpirun starts, or that are threads: a small network, batches of an
+ * endless set, and arenas to compare.
  *
  * Each rank trains with the others, and alone on everybody's batches. */
 #ifndef STK_TEST_RANK_RUN_H
@@ -54,7 +54,7 @@ static inline stoker_trainer_options options_of(const char *backend)
     options.backend = every_backend != NULL ? every_backend : backend;
     options.threads = 1;
     options.batch_size = BATCH_MAX;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     options.learning_rate = 0.01F;
     options.seed = 7;
     options.peers = rank_group == NULL ? STOKER_PEERS_MPI : STOKER_PEERS_THREADS;

@@ -1,4 +1,5 @@
-/* rank_threads.h - runs a function on ranks that are threads: each finds its group and rank in rank_run.h. */
+/* rank_threads.h - runs a function on ranks that are threads: each finds its group and rank in
+ * rank_run.h. */
 #ifndef STK_TEST_RANK_THREADS_H
 #define STK_TEST_RANK_THREADS_H
 

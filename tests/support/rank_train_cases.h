@@ -1,8 +1,10 @@
-/* rank_train_cases.h - ranks that train one model: the numbers of one rank that sees every rank's batches. The ranks are
- * processes of MPI (tests/mpi/test_train.c) or threads (tests/thread/trainer/test_thread_ranks.c).
+/* rank_train_cases.h - ranks that train one model: the numbers of one rank that sees every rank's
+ * batches. The ranks are processes of MPI (tests/mpi/test_train.c) or threads
+ * (tests/thread/trainer/test_thread_ranks.c).
  *
  *   together   rank r: batch r of each pass                        deterministic: the same bits
- *   alone      batch 0, 1, ... of each pass, accumulate = ranks; with sync_batch_norm: all of them in one batch
+ *   alone      batch 0, 1, ... of each pass, accumulate = ranks; with sync_batch_norm: all of them
+ *              in one batch
  */
 #ifndef STK_TEST_RANK_TRAIN_CASES_H
 #define STK_TEST_RANK_TRAIN_CASES_H
@@ -20,7 +22,8 @@ static _Thread_local uint32_t rank;
 /* A GPU adds the losses of several passes sample by sample, in double. */
 static double loss_rounding;
 
-/* Samples of a rank in an update: the last two are uneven, and the last leaves a rank without any. */
+/* Samples of a rank in an update: the last two are uneven, and the last leaves a rank without
+ * any. */
 static inline uint32_t count_of(uint32_t update, uint32_t of)
 {
     if (update + 1 == UPDATES)
@@ -101,7 +104,7 @@ static inline double compare(stoker_trainer_options options)
     train_alone(one, 0, UPDATES, &theirs);
     double largest = difference(together, one, STK_ARENA_PARAMETERS);
     largest = fmax(largest, difference(together, one, STK_ARENA_STATISTICS));
-    if (options.optimizer == STOKER_ADAM)
+    if (options.optimizer == STOKER_OPTIMIZER_ADAM)
         largest = fmax(largest, difference(together, one, STK_ARENA_STATE));
     compare_steps(&ours, &theirs, options.deterministic ? 0 : 1e-5);
     CHECK(stoker_trainer_updates(together) == UPDATES);
@@ -129,7 +132,7 @@ static inline void the_bits_of_one_rank(void)
 static inline void rounding_alone_without_deterministic(void)
 {
     stoker_trainer_options options = options_of("cpu");
-    options.optimizer = STOKER_SGD; /* Adam's first steps follow signs */
+    options.optimizer = STOKER_OPTIMIZER_SGD; /* Adam's first steps follow signs */
     options.momentum = 0.9F;
     const double largest = compare(options);
     CHECK(largest < 1e-5);
@@ -159,8 +162,8 @@ static inline void train_in_one_batch(stoker_trainer *trainer, struct updates *u
     }
 }
 
-/* Statistics of all ranks, forward and backward: also from a rank without samples. Plans that compute BatchNorm again meet
- * again. */
+/* Statistics of all ranks, forward and backward: also from a rank without samples. Plans that
+ * compute BatchNorm again meet again. */
 static inline void statistics_of_all_ranks_are_those_of_one_batch(void)
 {
     for (uint32_t variant = 0; variant < 4; variant++) {
@@ -169,7 +172,7 @@ static inline void statistics_of_all_ranks_are_those_of_one_batch(void)
         stoker_model *model = network();
         stoker_trainer_options options = options_of(variant < 2 ? "ref" : "cpu");
         options.sync_batch_norm = true;
-        options.optimizer = STOKER_SGD;
+        options.optimizer = STOKER_OPTIMIZER_SGD;
         options.deterministic = variant == 1;
         options.threads = variant == 3 ? 2 : 1;
         options.checkpoint_segments = variant == 3 ? 3 : 0;
@@ -196,7 +199,7 @@ static inline void statistics_of_each_rank_differ(void)
     struct updates updates = { 0 };
     stoker_model *model = network();
     stoker_trainer_options options = options_of("ref");
-    options.optimizer = STOKER_SGD;
+    options.optimizer = STOKER_OPTIMIZER_SGD;
     stoker_trainer *own = trainer_of(model, &options);
     options.sync_batch_norm = true;
     stoker_trainer *together = trainer_of(model, &options);
@@ -299,7 +302,8 @@ static inline void a_failed_save_fails_everywhere(void)
 
 enum { PASSES = 3 }; /* passes of each rank in an update */
 
-/* Samples of a rank in a pass of the last update, which is short: the last rank has none in its last pass. */
+/* Samples of a rank in a pass of the last update, which is short: the last rank has none in its
+ * last pass. */
 static inline uint32_t count_in(uint32_t update, uint32_t pass, uint32_t of)
 {
     if (update + 1 < UPDATES || pass == 0)
@@ -329,7 +333,8 @@ static inline void train_groups(stoker_trainer *trainer, uint32_t begin, uint32_
     }
 }
 
-/* In host memory what a rank computes of a group is a matter of the launcher: the sums are those of one rank that makes all passes. */
+/* In host memory what a rank computes of a group is a matter of the launcher: the sums are those of
+ * one rank that makes all passes. */
 static inline void groups_of_passes_have_the_bits_of_one_rank(void)
 {
     for (uint32_t variant = 0; variant < 3; variant++) {
@@ -368,7 +373,8 @@ static inline void train_passes(stoker_trainer *trainer, uint32_t begin, uint32_
                               trainer, batch_of(&samples, first_in(0, pass, r), BATCH), NULL));
 }
 
-/* Saved by `from` after the first pass of a group, of which `to` makes the rest. One of them may be a rank alone. */
+/* Saved by `from` after the first pass of a group, of which `to` makes the rest. One of them may be
+ * a rank alone. */
 static inline void continue_group(stoker_trainer *from, stoker_trainer *to, bool one_saves,
                                   bool one_continues)
 {
@@ -390,8 +396,8 @@ static inline void continue_group(stoker_trainer *from, stoker_trainer *to, bool
     }
 }
 
-/* Ranks save and continue; one rank saves; one rank continues. GPUs sum a group once, so where it was saved is a matter of
- * rounding. */
+/* Ranks save and continue; one rank saves; one rank continues. GPUs sum a group once, so where it
+ * was saved is a matter of rounding. */
 static inline void a_group_under_way_is_continued(void)
 {
     const double rounding = every_backend == NULL ? 0 : 1e-6;
@@ -403,7 +409,7 @@ static inline void a_group_under_way_is_continued(void)
         options.deterministic = true;
         options.accumulate = PASSES;
         if (every_backend != NULL)
-            options.optimizer = STOKER_SGD; /* Adam's first steps follow signs */
+            options.optimizer = STOKER_OPTIMIZER_SGD; /* Adam's first steps follow signs */
         stoker_trainer_options single = options;
         leave_peers(&single);
         single.accumulate = PASSES * ranks;
@@ -541,7 +547,7 @@ static inline void what_ranks_cannot_do_is_refused(void)
     options.split = 3;
     refuse(&options, STOKER_EINVAL, "split");
     options = options_of("ref");
-    options.batch_size = STOKER_BATCH_SIZE_MAX;
+    options.batch_size = STOKER_BATCH_SIZE_AUTO;
     refuse(&options, STOKER_EINVAL, "batch_size");
     options = options_of("ref");
     options.backend = "ref";

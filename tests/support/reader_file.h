@@ -11,7 +11,7 @@
 
 #include "loader/base/rng.h"
 
-/* Neighbours differ, and so do the bytes a page or a power of two apart. */
+/* Neighbors differ, and so do the bytes a page or a power of two apart. */
 static inline uint8_t stk_test_byte(uint64_t offset)
 {
     return (uint8_t)(stk_mix64(offset) >> 32);

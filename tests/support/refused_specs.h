@@ -1,4 +1,5 @@
-/* refused_specs.h - what people may type that names no data set: each has its code, and nothing is opened. */
+/* refused_specs.h - what people may type that names no data set: each has its code, and nothing is
+ * opened. */
 #ifndef STK_TEST_REFUSED_SPECS_H
 #define STK_TEST_REFUSED_SPECS_H
 

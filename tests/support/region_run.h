@@ -19,7 +19,8 @@ struct stk_region_run {
     const uint8_t *bytes;
     size_t size;
     stoker_size image; /* its own size */
-    /* The whole image at 1/8 to 8/8, or NULL until it is needed; made by decode_region(), but 8/8 by decode_any(). */
+    /* The whole image at 1/8 to 8/8, or NULL until it is needed; made by decode_region(), but 8/8
+     * by decode_any(). */
     uint8_t *whole[9];
     stoker_region whole_at[9];
     uint8_t *pixels;
@@ -116,7 +117,8 @@ static inline void stk_region_check(struct stk_region_run *run, const stoker_reg
     run->pixels = pixels;
 }
 
-/* Every rectangle whose edges are multiples of `step`, or the image's; at every scale from 1 to 8 eighths if scaled. */
+/* Every rectangle whose edges are multiples of `step`, or the image's; at every scale from 1 to 8
+ * eighths if scaled. */
 static inline void stk_region_check_all(struct stk_region_run *run, uint32_t step, bool scaled)
 {
     const uint32_t height = run->image.height, width = run->image.width;
@@ -130,8 +132,8 @@ static inline void stk_region_check_all(struct stk_region_run *run, uint32_t ste
                     }
 }
 
-/* Decode a damaged file of that size whole, and parts of it: all are refused with the same code, or have the same pixels.
- * Returns the code. */
+/* Decode a damaged file of that size whole, and parts of it: all are refused with the same code, or
+ * have the same pixels. Returns the code. */
 static inline int stk_region_check_damaged(struct stk_region_run *run)
 {
     const uint32_t height = run->image.height, width = run->image.width;
@@ -162,8 +164,8 @@ static inline int stk_region_check_damaged(struct stk_region_run *run)
     return rc;
 }
 
-/* The same for every flipped bit, of which `step` - 1 of `step` are left out, that leaves the size as it is. Returns the
- * number of those that were refused. */
+/* The same for every flipped bit, of which `step` - 1 of `step` are left out, that leaves the size
+ * as it is. Returns the number of those that were refused. */
 static inline unsigned stk_region_check_flips(struct stk_region_run *run, uint8_t *bytes,
                                               size_t step)
 {

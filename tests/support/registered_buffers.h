@@ -1,4 +1,5 @@
-/* registered_buffers.h - what the io_uring rings of this process have registered, as the kernel reports. */
+/* registered_buffers.h - what the io_uring rings of this process have registered, as the kernel
+ * reports. */
 #ifndef STK_TEST_REGISTERED_BUFFERS_H
 #define STK_TEST_REGISTERED_BUFFERS_H
 

@@ -1,4 +1,5 @@
-/* resumed_runs.h - a run that stops after each of its batches, and continues in another loader with other workers. */
+/* resumed_runs.h - a run that stops after each of its batches, and continues in another loader with
+ * other workers. */
 #ifndef STK_TEST_RESUMED_RUNS_H
 #define STK_TEST_RESUMED_RUNS_H
 

@@ -1,5 +1,5 @@
-/* rewritten_batch.h - a batch in memory that is rewritten for each pass, also while the pass before is still
- * under way: a trainer that reads on after its step() races with it.
+/* rewritten_batch.h - a batch in memory that is rewritten for each pass, also while the pass before
+ * is still under way: a trainer that reads on after its step() races with it.
  */
 #ifndef STK_TEST_REWRITTEN_BATCH_H
 #define STK_TEST_REWRITTEN_BATCH_H

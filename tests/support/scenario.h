@@ -163,7 +163,8 @@ struct stk_run {
     stoker_error error; /* why create failed */
 };
 
-/* Take up to `most` batches and hash each with `hash`, each released at once; a time-out is tried again. */
+/* Take up to `most` batches and hash each with `hash`, each released at once; a time-out is tried
+ * again. */
 static inline void stk_run_hashed(stoker_loader *loader, struct stk_run *run, uint32_t most,
                                   uint64_t (*hash)(const stoker_batch *batch))
 {

@@ -38,7 +38,8 @@ static inline int stk_seccomp_refuse(long call, int os_errno)
     return stk_seccomp_install(program, sizeof(program) / sizeof(program[0]));
 }
 
-/* The same, only for calls whose argument number `argument` (from 0) has this value in its low half. */
+/* The same, only for calls whose argument number `argument` (from 0) has this value in its low
+ * half. */
 static inline int stk_seccomp_refuse_argument(long call, uint32_t argument, uint32_t value,
                                               int os_errno)
 {

@@ -1,10 +1,11 @@
 /* settings.h - 36 settings of a loader that must not change a byte of any batch.
  *
- * Any two values of any two dimensions meet in one of them: with setting = w + 4 a + 12 b, the digits w < 4, a < 3 and
- * b < 3 and sums of them are the levels of ten dimensions. test_determinism.c checks that.
+ * Any two values of any two dimensions meet in one of them: with setting = w + 4 a + 12 b, the
+ * digits w < 4, a < 3 and b < 3 and sums of them are the levels of ten dimensions.
+ * test_determinism.c checks that.
  *
- * A cache is shared if it can be: samples lie in files, the launcher's variables name several processes, and the reader is
- * not given, but named by $STOKER_READER.
+ * A cache is shared if it can be: samples lie in files, the launcher's variables name several
+ * processes, and the reader is not given, but named by $STOKER_READER.
  */
 #ifndef STK_TEST_SETTINGS_H
 #define STK_TEST_SETTINGS_H
@@ -15,7 +16,8 @@
 #include "support/reader_file.h"
 #include "support/scripted_reader.h"
 
-/* STK_SETTINGS_SHARED share the cache if they can; STK_SETTINGS_SHARED_AUTO of them by cache AUTO. */
+/* STK_SETTINGS_SHARED share the cache if they can; STK_SETTINGS_SHARED_AUTO of them by cache
+ * AUTO. */
 enum {
     STK_SETTINGS = 36,
     STK_SETTINGS_SHARED = 9,

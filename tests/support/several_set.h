@@ -108,7 +108,7 @@ static inline int several_field(const void *self, uint32_t field, stoker_field_i
 {
     static const stoker_field_info fields[SEVERAL_FIELDS] = {
         { .name = "image",
-          .kind = STOKER_FIELD_IMAGE,
+          .kind = STOKER_FIELD_KIND_IMAGE,
           .dtype = STOKER_DTYPE_UINT8,
           .rank = 3,
           .shape = { 4, 3, 2 } },
@@ -120,7 +120,7 @@ static inline int several_field(const void *self, uint32_t field, stoker_field_i
           .part = 1 },
         { .name = "box", .dtype = STOKER_DTYPE_FLOAT32, .rank = 1, .shape = { 2 }, .part = 2 },
         { .name = "text",
-          .kind = STOKER_FIELD_BYTES,
+          .kind = STOKER_FIELD_KIND_BYTES,
           .dtype = STOKER_DTYPE_UINT8,
           .rank = 1,
           .shape = { SEVERAL_TEXT },
@@ -271,7 +271,8 @@ static inline void several_remove(struct several_set *set)
 
 /* ---- batches ---- */
 
-/* A row of a field in a lent batch, whose fields that vary are packed, and its length if it varies. */
+/* A row of a field in a lent batch, whose fields that vary are packed, and its length if it
+ * varies. */
 static inline const uint8_t *stk_field_row(const stoker_batch *batch, uint32_t field, uint32_t row,
                                            uint64_t *length)
 {
@@ -287,7 +288,8 @@ static inline const uint8_t *stk_field_row(const stoker_batch *batch, uint32_t f
     return values + (size_t)shown->offsets[row] * entry_bytes;
 }
 
-/* Returns the first field of a batch that does not match, delivered as stored; SEVERAL_FIELDS = all do. */
+/* Returns the first field of a batch that does not match, delivered as stored; SEVERAL_FIELDS = all
+ * do. */
 static inline uint32_t several_wrong(const stoker_batch *batch, uint32_t first_field)
 {
     uint64_t length;

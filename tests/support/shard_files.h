@@ -123,7 +123,7 @@ static inline void stk_shard_image_put_field(struct stk_shard_image *image, uint
     field[64] = kind;
     field[65] = dtype;
     field[66] = rank;
-    field[67] = kind == STOKER_FIELD_BYTES ? 1 : 0;
+    field[67] = kind == STOKER_FIELD_KIND_BYTES ? 1 : 0;
     stk_store_le32(field + 68, part);
     stk_store_le32(field + 72, part == UINT32_MAX ? 3 : 0);
     stk_store_le64(field + 80, length);
@@ -167,7 +167,8 @@ static inline void stk_shard_image_make(struct stk_shard_image *image, uint32_t 
                                         uint32_t shards, uint32_t count, uint32_t codecs)
 {
     stk_shard_image_begin(image, number, shards, count, 1);
-    stk_shard_image_put_field(image, 0, "image", STOKER_FIELD_IMAGE, STOKER_DTYPE_UINT8, 3, 4, 0);
+    stk_shard_image_put_field(image, 0, "image", STOKER_FIELD_KIND_IMAGE, STOKER_DTYPE_UINT8, 3, 4,
+                              0);
     stk_store_le64(stk_shard_image_field(image, 0) + 88, 6);
     stk_store_le64(stk_shard_image_field(image, 0) + 96, 1);
     for (uint32_t i = 0; i < count; i++) {
@@ -190,7 +191,8 @@ static inline void stk_shard_image_make_fields(struct stk_shard_image *image, ui
 {
     stk_shard_image_begin(image, number, shards, count, 2);
     stk_shard_image_put_field(image, 0, "pair", 0, STOKER_DTYPE_INT16, 1, 2, 0);
-    stk_shard_image_put_field(image, 1, "text", STOKER_FIELD_BYTES, STOKER_DTYPE_UINT8, 1, 3, 1);
+    stk_shard_image_put_field(image, 1, "text", STOKER_FIELD_KIND_BYTES, STOKER_DTYPE_UINT8, 1, 3,
+                              1);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t sample = number * count + i;
         const int16_t pair[2] = { (int16_t)sample, (int16_t) - (int)sample };

@@ -1,5 +1,6 @@
-/* shown_batch.h - every byte of a batch, whichever device it lies on: as one hash, and as a hash per row that depends
- * neither on the other rows nor on how they lie (packed, padded, to which length).
+/* shown_batch.h - every byte of a batch, whichever device it lies on: as one hash, and as a hash
+ * per row that depends neither on the other rows nor on how they lie (packed, padded, to which
+ * length).
  */
 #ifndef STK_TEST_SHOWN_BATCH_H
 #define STK_TEST_SHOWN_BATCH_H
@@ -10,7 +11,7 @@
 struct stk_shown_batch {
     const stoker_dataset *dataset;
     stoker_batch batch;
-    stoker_field fields[STOKER_FIELDS_MAX + 16]; /* with those of options.mixing */
+    stoker_field fields[STOKER_FIELDS_MAX + 16]; /* with those of options.blend */
 };
 
 /* Waits until the batch is where it lies; replaces pointers to a device's memory. */
@@ -27,7 +28,8 @@ static inline void stk_shown_begin(struct stk_shown_batch *shown, const stoker_d
         show(shown);
 }
 
-/* Bytes of one element of axis `axis` of an array: of a row with axis 0, of an entry of it with axis 1. */
+/* Bytes of one element of axis `axis` of an array: of a row with axis 0, of an entry of it with
+ * axis 1. */
 static inline size_t stk_step_bytes(const stoker_tensor *values, uint32_t axis)
 {
     size_t bytes = stoker_dtype_bytes(values->dtype);

@@ -1,4 +1,5 @@
-/* some_batches.h - a consumer that takes some batches, keeps every third, and checks all: before a loader goes at any moment. */
+/* some_batches.h - a consumer that takes some batches, keeps every third, and checks all: before a
+ * loader goes at any moment. */
 #ifndef STK_TEST_SOME_BATCHES_H
 #define STK_TEST_SOME_BATCHES_H
 

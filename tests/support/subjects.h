@@ -65,11 +65,11 @@ static stoker_dataset *open_padded(stoker_loader_options *options)
     static stoker_field_options fields[2];
     fields[0] = fields[1] = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
     fields[0].name = "text";
-    fields[0].form = STOKER_FORM_PADDED;
+    fields[0].form = STOKER_FIELD_FORM_PADDED;
     fields[0].pad_value = 7;
     fields[0].dtype = STOKER_DTYPE_INT32;
     fields[1].name = "words";
-    fields[1].form = STOKER_FORM_PADDED_MULTIPLE;
+    fields[1].form = STOKER_FIELD_FORM_PADDED_MULTIPLE;
     fields[1].multiple = 4;
     options->fields = fields;
     options->field_count = 2;
@@ -90,9 +90,9 @@ static stoker_dataset *open_images(stoker_loader_options *options)
 /* Which samples are mixed depends on the rows of their batch. */
 static stoker_dataset *open_mixed(stoker_loader_options *options)
 {
-    options->mixing.mixup_alpha = 0.4F;
-    options->mixing.cutmix_alpha = 1.0F;
-    options->mixing.probability = 0.8F;
+    options->blend.mixup_alpha = 0.4F;
+    options->blend.cutmix_alpha = 1.0F;
+    options->blend.probability = 0.8F;
     return open_images(options);
 }
 

@@ -10,7 +10,7 @@
 #include "datasets/tar/index.h"
 #include "tar_files.h"
 
-/* What tar: without fields= wishes for, in an initialiser. */
+/* What tar: without fields= wishes for, in an initializer. */
 #define STK_ARCHIVE_IMAGES                                                                         \
     .fields = { { .extensions = "png;jpg;jpeg;webp" } }, .field_count = 1, .takes_labels = true
 

@@ -25,8 +25,8 @@ static inline void stk_check_failed(const char *file, int line, const char *what
 #endif
 #endif
 
-/* Returns true if a program started at start_ns may begin another round: 4 seconds in all where ThreadSanitizer
- * watches, 10 under an emulator, else 1. */
+/* Returns true if a program started at start_ns may begin another round: 4 seconds in all where
+ * ThreadSanitizer watches, 10 under an emulator, else 1. */
 static inline int stk_time_left(uint64_t start_ns)
 {
 #if defined(STK_TEST_TSAN)

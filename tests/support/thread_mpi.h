@@ -1,8 +1,10 @@
-/* thread_mpi.h - the functions of mpi_functions.h, for ranks that are threads of one process; each call can be made to
- * fail.
+/* thread_mpi.h - the functions of mpi_functions.h, for ranks that are threads of one process; each
+ * call can be made to fail.
  *
- *   collective call n of communicator c   one struct op, which the last rank to come completes for all
- *   message                               a copy in the list of the world, until its rank receives it
+ *   collective call n of communicator c one struct op, which the last rank to come completes for
+ *   all
+ *   message                               a copy in the list of the world, until its rank receives
+ *                                         it
  *
  * A world has its own memory, so what ranks abandon is freed with it. */
 #ifndef STK_TEST_THREAD_MPI_H

@@ -1,4 +1,5 @@
-/* token_files.h - token files of each layout: token i of a file is stk_token(seed, i), with documents in between. */
+/* token_files.h - token files of each layout: token i of a file is stk_token(seed, i), with
+ * documents in between. */
 #ifndef STK_TEST_TOKEN_FILES_H
 #define STK_TEST_TOKEN_FILES_H
 
@@ -40,7 +41,8 @@ static inline void stk_put_le64(struct stk_bytes *to, uint64_t value)
     stk_put(to, &value, sizeof(value));
 }
 
-/* The X.idx of sequences of tokens of 2 bytes. Document d has the sequences bounds[d] .. bounds[d + 1] - 1. */
+/* The X.idx of sequences of tokens of 2 bytes. Document d has the sequences bounds[d] .. bounds[d +
+ * 1] - 1. */
 static inline struct stk_bytes stk_megatron_index_of(const uint32_t *lengths, uint64_t sequences,
                                                      const uint64_t *bounds, uint64_t documents)
 {

@@ -39,8 +39,8 @@ static inline uint64_t stk_events_of_kind(const struct stk_events *all, stoker_t
     return count;
 }
 
-/* Returns true if the events of one thread are ordered by their ends, and any two are disjoint or nested.
- * `open` holds those that no later one encloses so far. */
+/* Returns true if the events of one thread are ordered by their ends, and any two are disjoint or
+ * nested. `open` holds those that no later one encloses so far. */
 static inline bool stk_events_nest(const struct stk_events *all, uint32_t thread)
 {
     static const stoker_trace_event *open[STK_EVENTS_MAX];

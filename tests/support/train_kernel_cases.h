@@ -1,7 +1,8 @@
-/* train_kernel_cases.h - launches of every kernel of a training step: sizes around each limit of its loops, and options.
+/* train_kernel_cases.h - launches of every kernel of a training step: sizes around each limit of
+ * its loops, and options.
  *
- * Losses and the norm of gradients are added in another order by other grids, and a GPU has its own exp and log: nearly equal. All else
- * has the same bits.
+ * Losses and the norm of gradients are added in another order by other grids, and a GPU has its own
+ * exp and log: nearly equal. All else has the same bits.
  */
 #ifndef STK_TEST_TRAIN_KERNEL_CASES_H
 #define STK_TEST_TRAIN_KERNEL_CASES_H
@@ -57,9 +58,10 @@ static inline void kernel_buffer_scale(struct kernel_buffer *b, double factor)
         kernel_put(b, i, kernel_get(b, b->begin, i) * factor);
 }
 
-/* ---- losses -------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
-/* mode: 0 with a gradient, 1 the loss alone, with smoothing, 2 the gradient in place of x, with bad labels. */
+/* mode: 0 with a gradient, 1 the loss alone, with smoothing, 2 the gradient in place of x, with bad
+ * labels. */
 static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, uint32_t classes,
                                                      int mode)
 {
@@ -153,7 +155,7 @@ static inline void each_loss_case(kernel_case_fn *visit)
     visit(cross_entropy_case(0, 8200, 10, 2)); /* more rows than 1024 blocks take at once */
 }
 
-/* ---- updates ------------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 /* scale: of the gradients; bad: the last one, if not 0. */
 static inline struct kernel_case *norm_case(int type, uint64_t count, double scale, double bad)
@@ -181,7 +183,8 @@ static inline struct kernel_case *norm_case(int type, uint64_t count, double sca
     return c;
 }
 
-/* mode: 0 the first step, 1 clipping and the other half's norm, 2 a loss scale that grows, 3 gradients that are not finite. */
+/* mode: 0 the first step, 1 clipping and the other half's norm, 2 a loss scale that grows, 3
+ * gradients that are not finite. */
 enum { KERNEL_RATES = 5 };
 
 static inline struct stk_train_prepare kernel_prepare(uint32_t loop, int mode)
@@ -279,9 +282,10 @@ static inline void each_update_case(kernel_case_fn *visit)
         }
 }
 
-/* ---- elementwise --------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
-/* A kernel with up to two inputs and an output; `place` = the number of the input whose memory the output has, 0 = none. */
+/* A kernel with up to two inputs and an output; `place` = the number of the input whose memory the
+ * output has, 0 = none. */
 static inline struct kernel_case *elementwise_case(const char *name, int type,
                                                    const void *arguments, size_t bytes,
                                                    const size_t holes[3], int place, uint64_t count)
@@ -368,7 +372,7 @@ static inline void each_elementwise_case(kernel_case_fn *visit)
         }
 }
 
-/* ---- pools --------------------------------------------------------------------------------------- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 static inline size_t window_inputs(const struct stk_train_window *w)
 {
@@ -469,7 +473,8 @@ static inline struct kernel_case *avg_pool_case(int type, const struct stk_train
     return c;
 }
 
-/* Windows that have code of their own, at each kind of border: with padding and without, and with inputs in no window. */
+/* Windows that have code of their own, at each kind of border: with padding and without, and with
+ * inputs in no window. */
 static const struct stk_train_window known_windows[] = {
     { 2, 7, 6, 8, 3, 3, { 2, 2 }, { 2, 2 }, { 0, 0 } },
     { 1, 5, 4, 16, 3, 3, { 2, 2 }, { 2, 2 }, { 1, 1 } },
@@ -503,7 +508,7 @@ static inline void each_pool_case(kernel_case_fn *visit)
         }
 }
 
-/* ---- dropout ------------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 static inline struct kernel_case *dropout_case(int type, uint64_t elements, uint32_t samples,
                                                int mode)

@@ -243,7 +243,7 @@ static inline void stk_case_make(struct stk_case *c, const struct stk_case_layer
     stk_case_lay_out(c);
 }
 
-/* Numbers of a fixed sequence: either sign, size 0.5 to 1, no two neighbours of a window alike. */
+/* Numbers of a fixed sequence: either sign, size 0.5 to 1, no two neighbors of a window alike. */
 static inline float stk_case_number(uint64_t seed, uint64_t index)
 {
     const uint64_t draw = stk_mix64(seed * 1000003 + index);

@@ -1,7 +1,7 @@
 /* trainer_golden_runs.h - twenty steps of two networks, and where PyTorch ends with them.
  *
- * First weights and data from the formula of make_trainer_golden.py. In double PyTorch's own losses differ
- * from those in float by up to 7e-7; here sums run in another order once more. */
+ * First weights and data from the formula of make_trainer_golden.py. In double PyTorch's own losses
+ * differ from those in float by up to 7e-7; here sums run in another order once more. */
 #ifndef STK_TEST_TRAINER_GOLDEN_RUNS_H
 #define STK_TEST_TRAINER_GOLDEN_RUNS_H
 
@@ -30,15 +30,15 @@ struct golden_run {
 };
 
 static const struct golden_run golden_runs[GOLDEN_RUNS] = {
-    { "mnist, sgd", false, STOKER_SGD, 0.01F, 0.9F, golden_mnist_sgd_losses, golden_mnist_sgd_norms,
-      golden_mnist_sgd_probes, NULL },
-    { "mnist, adadelta", false, STOKER_ADADELTA, 1.0F, 0.0F, golden_mnist_adadelta_losses,
+    { "mnist, sgd", false, STOKER_OPTIMIZER_SGD, 0.01F, 0.9F, golden_mnist_sgd_losses,
+      golden_mnist_sgd_norms, golden_mnist_sgd_probes, NULL },
+    { "mnist, adadelta", false, STOKER_OPTIMIZER_ADADELTA, 1.0F, 0.0F, golden_mnist_adadelta_losses,
       golden_mnist_adadelta_norms, golden_mnist_adadelta_probes, NULL },
-    { "residual, sgd", true, STOKER_SGD, 0.01F, 0.9F, golden_residual_sgd_losses,
+    { "residual, sgd", true, STOKER_OPTIMIZER_SGD, 0.01F, 0.9F, golden_residual_sgd_losses,
       golden_residual_sgd_norms, golden_residual_sgd_probes, golden_residual_sgd_statistics },
-    { "residual, adadelta", true, STOKER_ADADELTA, 1.0F, 0.0F, golden_residual_adadelta_losses,
-      golden_residual_adadelta_norms, golden_residual_adadelta_probes,
-      golden_residual_adadelta_statistics },
+    { "residual, adadelta", true, STOKER_OPTIMIZER_ADADELTA, 1.0F, 0.0F,
+      golden_residual_adadelta_losses, golden_residual_adadelta_norms,
+      golden_residual_adadelta_probes, golden_residual_adadelta_statistics },
 };
 
 static inline stoker_model *golden_residual(void)

@@ -1,10 +1,10 @@
-/* transform_kernel_cases.h - launches of every kernel of the transforms: the cases of transform_cases.h, each step with what the
- * steps before it made.
+/* transform_kernel_cases.h - launches of every kernel of the transforms: the cases of
+ * transform_cases.h, each step with what the steps before it made.
  */
 #ifndef STK_TEST_TRANSFORM_KERNEL_CASES_H
 #define STK_TEST_TRANSFORM_KERNEL_CASES_H
 
-#include "kernels/transform/launch_mix.h"
+#include "kernels/transform/launch_blend.h"
 #include "support/channel_kernel_cases.h"
 #include "support/transform_cases.h"
 
@@ -70,7 +70,7 @@ static inline bool step_writes(const char *kernel, const char *array, bool turne
     for (size_t i = 0; i < COUNT_OF(written); i++)
         if (strcmp(written[i][0], kernel) == 0)
             return strcmp(written[i][1], array) == 0;
-    if (strcmp(kernel, "stk_colour") == 0 || strcmp(kernel, "stk_blur_across") == 0)
+    if (strcmp(kernel, "stk_color") == 0 || strcmp(kernel, "stk_blur_across") == 0)
         return strcmp(array, turned ? "turned" : "cropped") == 0;
     return strcmp(array, "out") == 0;
 }
@@ -100,7 +100,7 @@ static inline struct kernel_case *step_case(const struct stk_launch_steps *steps
         }
         const bool writes =
             step_writes(kernel->name, arrays[i].name, steps->retouch.turned != NULL);
-        const bool changes = strcmp(kernel->name, "stk_colour") == 0;
+        const bool changes = strcmp(kernel->name, "stk_color") == 0;
         kernel_case_bytes(c, arrays[i].hole, arrays[i].name,
                           !writes   ? ROLE_IN
                           : changes ? ROLE_IN_OUT
@@ -149,7 +149,8 @@ static inline void each_transform_case(kernel_case_fn *visit)
 {
     static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
                                           STOKER_DTYPE_BFLOAT16, STOKER_DTYPE_UINT8 };
-    /* Each case in one type and layout with 1 and 3 channels, and in others with 2 and 4: together every kernel. */
+    /* Each case in one type and layout with 1 and 3 channels, and in others with 2 and 4: together
+     * every kernel. */
     for (uint32_t i = 0; i < TRANSFORM_CASES; i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
             if (channels % 2 == 1 || i % 4 == channels / 2)
@@ -162,7 +163,7 @@ static inline void each_transform_case(kernel_case_fn *visit)
                            channels > 2 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW);
 }
 
-/* ---- keeping rows -------------------------------------------------------------------------------- */
+/* ---- keeping rows ---------------------------------------------------------------------------- */
 
 static inline struct kernel_case *keep_case(uint32_t channels, uint32_t side)
 {
@@ -221,7 +222,7 @@ static inline void each_keep_case(kernel_case_fn *visit)
     visit(rows_case());
 }
 
-/* ---- mixing -------------------------------------------------------------------------------------- */
+/* ---- mixing ---------------------------------------------------------------------------------- */
 
 static inline struct kernel_case *mixup_case(enum stk_mix_type type, uint32_t count,
                                              uint64_t elements)

@@ -1,5 +1,5 @@
-/* transform_ranges.h - the ranges of STOKER_TRANSFORM_INIT, for transforms that are written as one literal: a literal that
- * began with the macro would set some members twice. */
+/* transform_ranges.h - the ranges of STOKER_TRANSFORM_INIT, for transforms that are written as one
+ * literal: a literal that began with the macro would set some members twice. */
 #ifndef STK_TEST_TRANSFORM_RANGES_H
 #define STK_TEST_TRANSFORM_RANGES_H
 

@@ -18,7 +18,7 @@ struct stk_webp_kind {
     uint32_t height, width;
     bool lossless;
     bool alpha;
-    const uint8_t *solid; /* one colour for all pixels, RGBA; NULL = a pattern */
+    const uint8_t *solid; /* one color for all pixels, RGBA; NULL = a pattern */
 };
 
 struct stk_webp_file {
@@ -49,7 +49,7 @@ static inline struct stk_webp_file stk_webp_write(const struct stk_webp_kind *ki
     WebPMemoryWriterInit(&writer);
     cr_assert(WebPConfigInit(&config) != 0 && WebPPictureInit(&picture) != 0);
     config.lossless = kind->lossless ? 1 : 0;
-    config.exact = 1; /* colours stay where alpha is 0 */
+    config.exact = 1; /* colors stay where alpha is 0 */
     config.method = 2;
     picture.use_argb = 1;
     picture.width = (int)kind->width;

@@ -87,7 +87,7 @@ static int check_place(stoker_trainer *trainer, const stoker_batch *batch)
                                  "a batch on cuda:%u: the back end is on another GPU",
                                  batch->device_index);
     if (batch->loader == NULL)
-        return STOKER_OK; /* not from a loader: the caller synchronises */
+        return STOKER_OK; /* not from a loader: the caller synchronizes */
     int rc = stoker_batch_wait_on(batch, stoker_trainer_stream(trainer));
     if (rc != STOKER_OK)
         (void)stk_refuse_option(&trainer->error, rc, "waiting for a batch on cuda:%u",

@@ -140,10 +140,10 @@ int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error)
                                  world_size);
     if (settings->ops == &stk_backend_cuda)
         stk_rank_take_device(settings, trainer->peers);
-    if (settings->batch_size == STOKER_BATCH_SIZE_MAX)
+    if (settings->batch_size == STOKER_BATCH_SIZE_AUTO)
         return stk_refuse_option(
             error, STOKER_EINVAL,
-            "batch_size = STOKER_BATCH_SIZE_MAX with %u ranks, which might choose "
+            "batch_size = STOKER_BATCH_SIZE_AUTO with %u ranks, which might choose "
             "differently: give a number",
             world_size);
     return STOKER_OK;

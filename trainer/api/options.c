@@ -53,7 +53,7 @@ static bool is_default(float value)
     return value <= STOKER_OPTIMIZER_DEFAULT && value >= STOKER_OPTIMIZER_DEFAULT;
 }
 
-/* Returns the value to check; the optimiser's default is in range. */
+/* Returns the value to check; the optimizer's default is in range. */
 static double given(float value)
 {
     return is_default(value) ? 0 : (double)value;
@@ -93,13 +93,13 @@ static int check_numbers(const stoker_trainer_options *o, stoker_error *error)
 
 static int check_counts(const stoker_trainer_options *o, stoker_error *error)
 {
-    const bool largest = o->batch_size == STOKER_BATCH_SIZE_MAX;
+    const bool largest = o->batch_size == STOKER_BATCH_SIZE_AUTO;
     const bool same = o->evaluation_batch_size == STOKER_BATCH_SIZE_SAME;
     const struct range ranges[] = {
         { "threads", o->threads == STOKER_THREADS_AUTO ? 1 : o->threads, 1, THREADS_MAX, true, true,
           "1 to 256 or STOKER_THREADS_AUTO" },
         { "batch_size", largest ? 1 : (double)o->batch_size, 1, STK_BATCH_MAX, true, true,
-          "1 to 65536 or STOKER_BATCH_SIZE_MAX" },
+          "1 to 65536 or STOKER_BATCH_SIZE_AUTO" },
         { "evaluation_batch_size", same ? 1 : (double)o->evaluation_batch_size, 1, STK_BATCH_MAX,
           true, true, "1 to 65536 or STOKER_BATCH_SIZE_SAME" },
         { "last_batch_size", o->last_batch_size, 0, STK_BATCH_MAX, true, true,
@@ -122,18 +122,19 @@ static int check_counts(const stoker_trainer_options *o, stoker_error *error)
 /* Checks combinations of options. */
 static int check_together(const stoker_trainer_options *o, stoker_error *error)
 {
-    const bool one_cycle = o->schedule == STOKER_ONE_CYCLE;
-    int rc = require(!o->nesterov || (o->optimizer == STOKER_SGD && o->momentum > 0), error,
-                     "nesterov", 1, "only STOKER_SGD with a momentum");
+    const bool one_cycle = o->schedule == STOKER_SCHEDULE_ONE_CYCLE;
+    int rc = require(!o->nesterov || (o->optimizer == STOKER_OPTIMIZER_SGD && o->momentum > 0),
+                     error, "nesterov", 1, "only STOKER_OPTIMIZER_SGD with a momentum");
     if (rc == STOKER_OK)
-        rc = require(o->total_updates >= 1 || !(one_cycle || o->schedule == STOKER_COSINE), error,
-                     "total_updates", 0, "1 and more with STOKER_COSINE and STOKER_ONE_CYCLE");
+        rc = require(o->total_updates >= 1 || !(one_cycle || o->schedule == STOKER_SCHEDULE_COSINE),
+                     error, "total_updates", 0,
+                     "1 and more with STOKER_SCHEDULE_COSINE and STOKER_SCHEDULE_ONE_CYCLE");
     if (rc == STOKER_OK)
-        rc = require(o->schedule_steps >= 1 || o->schedule != STOKER_STEP, error, "schedule_steps",
-                     0, "1 and more with STOKER_STEP");
+        rc = require(o->schedule_steps >= 1 || o->schedule != STOKER_SCHEDULE_STEP, error,
+                     "schedule_steps", 0, "1 and more with STOKER_SCHEDULE_STEP");
     if (rc == STOKER_OK)
         rc = require(o->warmup_updates == 0 || !one_cycle, error, "warmup_updates",
-                     (double)o->warmup_updates, "only 0 with STOKER_ONE_CYCLE");
+                     (double)o->warmup_updates, "only 0 with STOKER_SCHEDULE_ONE_CYCLE");
     if (rc == STOKER_OK)
         rc = require(
             o->warmup_updates == 0 || o->total_updates == 0 || o->warmup_updates < o->total_updates,
@@ -220,10 +221,10 @@ static const struct defaults {
     [STK_ADAMAX] = { 0.002, 1e-8, 0 },    [STK_ASGD] = { 0.01, 0, 0 },
 };
 
-_Static_assert((int)STOKER_SGD == (int)STK_SGD, "one order");
-_Static_assert((int)STOKER_RMSPROP == (int)STK_RMSPROP, "one order");
-_Static_assert((int)STOKER_ASGD == (int)STK_ASGD, "one order");
-_Static_assert((int)STOKER_ONE_CYCLE == (int)STK_SCHEDULE_ONE_CYCLE, "one order");
+_Static_assert((int)STOKER_OPTIMIZER_SGD == (int)STK_SGD, "one order");
+_Static_assert((int)STOKER_OPTIMIZER_RMSPROP == (int)STK_RMSPROP, "one order");
+_Static_assert((int)STOKER_OPTIMIZER_ASGD == (int)STK_ASGD, "one order");
+_Static_assert((int)STOKER_SCHEDULE_ONE_CYCLE == (int)STK_SCHEDULE_ONE_CYCLE, "one order");
 
 static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options *o)
 {
@@ -239,9 +240,9 @@ static void read_rule(struct stk_update_rule *rule, const stoker_trainer_options
         .alpha = 0.75F,
         .t0 = 1e6F,
     };
-    if (o->optimizer == STOKER_SGD || o->optimizer == STOKER_RMSPROP)
+    if (o->optimizer == STOKER_OPTIMIZER_SGD || o->optimizer == STOKER_OPTIMIZER_RMSPROP)
         rule->momentum = o->momentum;
-    if (o->optimizer == STOKER_RMSPROP || o->optimizer == STOKER_ADADELTA)
+    if (o->optimizer == STOKER_OPTIMIZER_RMSPROP || o->optimizer == STOKER_OPTIMIZER_ADADELTA)
         rule->beta1 = is_default(o->rho) ? otherwise->rho : typed_decimal(o->rho);
 }
 

@@ -56,7 +56,7 @@ struct stoker_trainer {
     double *batch_statistics;
     struct stk_gradient_sum gradient_sum; /* with peers */
     char backend_name[64];                /* "cuda"; "cpu,cuda:1" */
-    uint32_t state_count;                 /* arenas of optimiser state */
+    uint32_t state_count;                 /* arenas of optimizer state */
     /* If the device decides: updates and loss_scale as of the last read; updates queued since count
      * as made. */
     struct stk_progress progress;

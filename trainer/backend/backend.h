@@ -308,7 +308,7 @@ struct stk_backend_ops {
     /* Return the sum of squares, added in a fixed order; *finite: all values are. */
     double (*norm_squared)(struct stk_backend *backend, const float *floats, uint64_t count,
                            bool *finite);
-    /* One optimiser step over the whole arena; see update.h. */
+    /* One optimizer step over the whole arena; see update.h. */
     void (*update)(struct stk_backend *backend, const struct stk_update *update);
 };
 

@@ -28,7 +28,7 @@ enum stk_layer_kind {
     STK_ADD,
     STK_SOFTMAX_CROSS_ENTROPY,
     STK_MSE,
-    STK_CUT /* replaces the input or the loss of a stage if another device has the layers before or after it */
+    STK_CUT /* the input or the loss of a stage, if another device has the layers beside it */
 };
 
 /* One sample; rank 1: h = w = 1, c = features. Rank 2 (h, w) has c = 1. */
@@ -98,7 +98,7 @@ struct stk_shape_text {
 };
 struct stk_shape_text stk_shape_text(struct stk_shape shape);
 
-/* Initialises the arenas as PyTorch does: Conv2d and Linear uniform in +-1/sqrt(fan in), weight and
+/* Initializes the arenas as PyTorch does: Conv2d and Linear uniform in +-1/sqrt(fan in), weight and
  * bias (kaiming_uniform, a = sqrt 5); BatchNorm2d 1 and 0; statistics 0 and 1; padding 0. The
  * counter-based generator keyed by seed gives the same numbers on every machine. */
 void stk_model_initialize(const stoker_model *model, uint64_t seed, float *parameters,

@@ -2,7 +2,8 @@
  * is sent.
  *
  *   group    what the caller creates: world_size ranks, whose threads create and destroy trainers
- *   circle   the ranks of one trainer: the n-th that each rank creates. The first to come makes it, the last to go frees it
+ *   circle   the ranks of one trainer: the n-th that each rank creates. The first to come makes it,
+ *            the last to go frees it
  *
  *   come ─▶ wait ─▶ all are here ─▶ work on each other's memory ─▶ wait until all have done so      sums, broadcasts
  *                       └─▶ read what each has written down                                          gathers

@@ -26,21 +26,23 @@
  *   CONV_BACKWARD_WEIGHTS  x, dy                 -> gradients of weight and bias
  *   LINEAR_*               the same
  *   MAX_POOL_FORWARD       x -> y, aux           then y = max(y, 0) if op.relu. aux: uint8 place of the maximum
- *                                                in its window (first in row order), one byte an output;
- *                                                a window over 256 places takes uint16 (2 bytes);
- *                                                STK_NO_BUFFER if unused
+ *                                                in its window (first in row order), one byte an
+ *                                                output; a window over 256 places takes uint16 (2
+ *                                                bytes); STK_NO_BUFFER if unused
  *   MAX_POOL_BACKWARD      y, dy, aux -> dx      if op.relu, dy counts where y > 0; else y is STK_NO_BUFFER
  *   AVG_POOL_FORWARD/BACKWARD  x -> y, dy -> dx
  *   RELU_FORWARD           x -> y                may be the same buffer
  *   RELU_BACKWARD          y, dy -> dx           dx = dy where y > 0; dx may be dy's buffer
  *   BATCH_NORM_FORWARD     x -> y, aux           batch statistics; aux: mean, then 1/sqrt(var + eps),
- *                                                c floats each; running statistics updated (unbiased
- *                                                variance, as PyTorch); then max(., 0) if op.relu; y may be x
+ *                                                c floats each; running statistics updated
+ *                                                (unbiased variance, as PyTorch); then max(., 0) if
+ *                                                op.relu; y may be x
  *   BATCH_NORM_APPLY       x, aux -> y           again from aux, bit-identical to FORWARD (op.relu too)
  *   BATCH_NORM_INFER       x -> y                with running statistics; op.relu
  *   BATCH_NORM_BACKWARD    x, y, dy, aux -> dx   -> gradients of gamma, beta; if op.relu, dy counts where
  *                                                y > 0 (y may be STK_NO_BUFFER: then its sign is
- *                                                computed from x and aux, bit-identically); dx may be dy
+ *                                                computed from x and aux, bit-identically); dx may
+ *                                                be dy
  *   DROPOUT_FORWARD        x -> y                mask of (seed, step, layer, sample in step, element), kept values
  *                                                times 1 / (1 - rate); y may be x
  *   DROPOUT_BACKWARD       dy -> dx              the same mask; may be the same buffer
@@ -48,13 +50,15 @@
  *   ACCUMULATE             dy -> dx              dx += dy
  *   COPY                   dy -> dx
  *   CAST                   x -> y                copies the float32 samples, rounded to T: the first operation
- *                                                of a plan with a narrower T, and of one that pauses at a cut
- *   SOFTMAX_CROSS_ENTROPY  x -> dx               loss and correct counts; dx = gradient x gradient scale;
+ *                                                of a plan with a narrower T, and of one that
+ *                                                pauses at a cut
+ *   SOFTMAX_CROSS_ENTROPY  x -> dx loss and correct counts; dx = gradient x gradient scale;
  *                                                dx may be x; NO_BUFFER when only evaluated
  *   MSE                    x -> dx               the same
  *   CUT                    x -> dx               in place of the loss at the end of a stage: the next stage reads x
- *                          dy                    and writes dx. dy: the last operation of that next stage.
- *                                                stk_plan_cut() removes both before a back end runs the plan */
+ *                          dy                    and writes dx. dy: the last operation of that next
+ *                                                stage. stk_plan_cut() removes both before a back
+ *                                                end runs the plan */
 enum stk_op_kind {
     STK_OP_CONV_FORWARD,
     STK_OP_CONV_BACKWARD_DATA,

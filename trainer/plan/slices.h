@@ -4,7 +4,7 @@
  *   arena   | conv1 | conv2 |            fc1            | fc2 |
  *   slices  |       3       |    0    |    1    |     2       |      complete after conv1 | fc1 | fc1 | fc1
  *
- * Backward passes go from the end of the arena to its start. Neighbours that are small are one
+ * Backward passes go from the end of the arena to its start. Neighbors that are small are one
  * slice, complete when the last of them is; what is large is divided. */
 #ifndef STK_TRAINER_SLICES_H
 #define STK_TRAINER_SLICES_H

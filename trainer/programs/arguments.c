@@ -1,4 +1,5 @@
-/* arguments.c - see arguments.h. The line is read twice: for the preset, then for what changes it. */
+/* arguments.c - see arguments.h. The line is read twice: for the preset, then for what changes
+ * it. */
 #include "trainer/programs/arguments.h"
 
 #include <getopt.h>
@@ -17,12 +18,13 @@ bool arguments_give(const struct arguments *arguments, const char *name)
 
 bool optimizer_takes_betas(stoker_optimizer optimizer)
 {
-    return optimizer == STOKER_ADAM || optimizer == STOKER_ADAMW || optimizer == STOKER_ADAMAX;
+    return optimizer == STOKER_OPTIMIZER_ADAM || optimizer == STOKER_OPTIMIZER_ADAMW ||
+           optimizer == STOKER_OPTIMIZER_ADAMAX;
 }
 
 static bool takes_momentum(stoker_optimizer optimizer)
 {
-    return optimizer == STOKER_SGD || optimizer == STOKER_RMSPROP;
+    return optimizer == STOKER_OPTIMIZER_SGD || optimizer == STOKER_OPTIMIZER_RMSPROP;
 }
 
 static bool writes_files(const struct arguments *arguments)
@@ -31,7 +33,7 @@ static bool writes_files(const struct arguments *arguments)
            arguments->trace != NULL;
 }
 
-/* Rate and betas of a preset are those of its optimiser: another one has its own. */
+/* Rate and betas of a preset are those of its optimizer: another one has its own. */
 static void suit_optimizer(struct arguments *arguments, stoker_optimizer of_preset)
 {
     if (arguments->optimizer == of_preset)
@@ -74,7 +76,8 @@ static int check_together(const struct arguments *arguments, char *message)
         return cli_complain(message, "--save-every: say where to with --save");
     if ((arguments->std > 0.0) != (arguments->mean >= 0.0))
         return cli_complain(message, "--mean and --std go together");
-    if (arguments->nesterov && (arguments->optimizer != STOKER_SGD || arguments->momentum <= 0.0))
+    if (arguments->nesterov &&
+        (arguments->optimizer != STOKER_OPTIMIZER_SGD || arguments->momentum <= 0.0))
         return cli_complain(message, "--nesterov goes with --optimizer sgd and a --momentum");
     if (arguments_give(arguments, "momentum") && !takes_momentum(arguments->optimizer))
         return cli_complain(
@@ -84,14 +87,14 @@ static int check_together(const struct arguments *arguments, char *message)
         return cli_complain(message,
                             "--betas has no effect on %s: it goes with adam, adamw and adamax",
                             optimizer_name(arguments->optimizer));
-    if (arguments_give(arguments, "gamma") && arguments->schedule != STOKER_STEP)
+    if (arguments_give(arguments, "gamma") && arguments->schedule != STOKER_SCHEDULE_STEP)
         return cli_complain(message, "--gamma has no effect on %s: it goes with --schedule step",
                             schedule_name(arguments->schedule));
     if (arguments->action == ACTION_EVALUATE && writes_files(arguments))
         return cli_complain(message,
                             "--eval-only trains nothing: leave out --save, --log, --log-dir "
                             "and --trace");
-    if (arguments->schedule == STOKER_ONE_CYCLE && arguments->warmup != 0)
+    if (arguments->schedule == STOKER_SCHEDULE_ONE_CYCLE && arguments->warmup != 0)
         return cli_complain(message, "--warmup: one-cycle has a rise of its own");
     if (arguments->global_batch > 0 && arguments_give(arguments, "batch-size"))
         return cli_complain(message,

@@ -29,7 +29,8 @@ enum tf32 { TF32_OFF, TF32_ON };
 
 enum preset { PRESET_FAST, PRESET_PYTORCH, PRESET_BATCHNORM, PRESET_HOUSING };
 
-/* The command line, with the preset's defaults for what it does not give. Strings point into argv. */
+/* The command line, with the preset's defaults for what it does not give. Strings point into
+ * argv. */
 struct arguments {
     enum program program;
     struct cli_given given; /* rows of the option table; ask arguments_give() */
@@ -45,13 +46,13 @@ struct arguments {
     uint32_t epochs;
     uint64_t steps;   /* updates at most; 0 = as many as the epochs have */
     bool steps_alone; /* the line has --steps but no --epochs: as many epochs as the steps take */
-    uint32_t batch_size; /* STOKER_BATCH_SIZE_MAX = the largest that fits */
+    uint32_t batch_size; /* STOKER_BATCH_SIZE_AUTO = the largest that fits */
     uint32_t accumulate;
     uint32_t global_batch; /* samples of an update, all ranks and passes; 0 = batch_size of each */
     uint64_t seed;
 
     stoker_optimizer optimizer;
-    double learning_rate; /* STOKER_OPTIMIZER_DEFAULT = the optimiser's own */
+    double learning_rate; /* STOKER_OPTIMIZER_DEFAULT = the optimizer's own */
     double betas[2];
     double momentum;
     bool nesterov;
@@ -87,12 +88,14 @@ struct arguments {
     bool quiet;
 };
 
-/* Reads the command line. preset: for a line without --preset; NULL = the program's. STOKER_EINVAL: message
- * is one line that names the option. --help, --version and --list-devices win over everything else. */
+/* Reads the command line. preset: for a line without --preset; NULL = the program's. STOKER_EINVAL:
+ * message is one line that names the option. --help, --version and --list-devices win over
+ * everything else. */
 int arguments_parse(struct arguments *out, enum program program, const enum preset *preset,
                     int argc, char *const *argv, char message[CLI_MESSAGE_BYTES]);
 
-/* With --global-batch: sets batch_size for that many ranks. STOKER_EINVAL: it cannot be divided; message as above. */
+/* With --global-batch: sets batch_size for that many ranks. STOKER_EINVAL: it cannot be divided;
+ * message as above. */
 int arguments_divide_batch(struct arguments *arguments, uint32_t world_size,
                            char message[CLI_MESSAGE_BYTES]);
 

@@ -160,9 +160,9 @@ static int measure_columns(const stoker_dataset *train, uint64_t columns, float 
     return STOKER_OK;
 }
 
-/* Replace a table by a copy in memory whose columns have mean 0 and deviation 1 in the training rows; a column that never
- * changes becomes 0. */
-static int standardise(stoker_dataset **table, uint64_t columns, const double *mean,
+/* Replace a table by a copy in memory whose columns have mean 0 and deviation 1 in the training
+ * rows; a column that never changes becomes 0. */
+static int standardize(stoker_dataset **table, uint64_t columns, const double *mean,
                        const double *deviation, stoker_error *error)
 {
     const uint64_t count = stoker_dataset_get_info(*table)->count;
@@ -202,7 +202,7 @@ static int standardise(stoker_dataset **table, uint64_t columns, const double *m
     return STOKER_OK;
 }
 
-static int standardise_both(struct data *data, stoker_error *error)
+static int standardize_both(struct data *data, stoker_error *error)
 {
     const uint64_t columns = stoker_dataset_get_info(data->train)->shape[0];
     float *row = calloc(columns, sizeof(*row));
@@ -212,9 +212,9 @@ static int standardise_both(struct data *data, stoker_error *error)
     if (rc == STOKER_OK)
         rc = measure_columns(data->train, columns, row, mean, mean + columns, error);
     if (rc == STOKER_OK)
-        rc = standardise(&data->train, columns, mean, mean + columns, error);
+        rc = standardize(&data->train, columns, mean, mean + columns, error);
     if (rc == STOKER_OK)
-        rc = standardise(&data->test, columns, mean, mean + columns, error);
+        rc = standardize(&data->test, columns, mean, mean + columns, error);
     free(row);
     free(mean);
     return rc;
@@ -244,7 +244,7 @@ int data_open_table(struct data *out, const struct arguments *arguments, stoker_
         rc = fail(error, STOKER_ENOTSUP, "%.200s: no column to predict is named; add label=COLUMN",
                   out->spec);
     else if (info->rank == 1 && info->dtype == STOKER_DTYPE_FLOAT32)
-        rc = standardise_both(out, error);
+        rc = standardize_both(out, error);
     if (rc != STOKER_OK)
         data_close(out);
     return rc;

@@ -20,9 +20,9 @@ struct data {
  * nothing is open and *error has the reason. */
 int data_open_images(struct data *out, const struct arguments *arguments, stoker_error *error);
 
-/* Opens a table with a number to predict: --data, or the Boston housing file. Unless the spec of a CSV
- * file says otherwise, a fifth is kept for testing. The columns of a row are standardised by the training
- * rows. */
+/* Opens a table with a number to predict: --data, or the Boston housing file. Unless the spec of a
+ * CSV file says otherwise, a fifth is kept for testing. The columns of a row are standardized by
+ * the training rows. */
 int data_open_table(struct data *out, const struct arguments *arguments, stoker_error *error);
 
 void data_close(struct data *data);

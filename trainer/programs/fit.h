@@ -40,11 +40,12 @@ struct fit_result {
     uint64_t tested_at;     /* updates at the last test; 0 = none */
 };
 
-/* Runs to the end, or until Ctrl-C. On failure *error has the cause. STOKER_EDIVERGED: the loss is not finite, or
- * every update was skipped; the trainer's state must not be saved. */
+/* Runs to the end, or until Ctrl-C. On failure *error has the cause. STOKER_EDIVERGED: the loss is
+ * not finite, or every update was skipped; the trainer's state must not be saved. */
 int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error);
 
-/* STOKER_EDIVERGED and its message: `what` is NaN or infinite after `updates` updates. save may be NULL. */
+/* STOKER_EDIVERGED and its message: `what` is NaN or infinite after `updates` updates. save may be
+ * NULL. */
 int fit_diverged(const char *what, double value, uint64_t updates, const struct fit_result *result,
                  const char *save, stoker_error *error);
 

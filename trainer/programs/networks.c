@@ -45,7 +45,7 @@ static void normed_conv(stoker_model *net, const char *conv_name, const char *no
     (void)stoker_model_batch_norm(net, norm_name, NULL);
 }
 
-/* As build_fast, normalised. */
+/* As build_fast, normalized. */
 static void build_batchnorm(stoker_model *net)
 {
     normed_conv(net, "conv1", "bn1", 16);

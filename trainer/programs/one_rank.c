@@ -63,14 +63,14 @@ static int check_warmup(struct one_rank *rank)
 static int make_trainer(struct one_rank *rank)
 {
     uint32_t batch_size = rank->arguments.batch_size;
-    const bool largest = batch_size == STOKER_BATCH_SIZE_MAX;
+    const bool largest = batch_size == STOKER_BATCH_SIZE_AUTO;
     settings_make(&rank->settings, &rank->arguments, rank->data, &rank->place, batch_size);
     if (largest) {
         /* Finds the batch that fits first, since the length of the schedule depends on it. */
         stoker_trainer_options probe = rank->settings.training;
         stoker_trainer *trainer = NULL;
         stoker_trainer_memory memory;
-        probe.batch_size = STOKER_BATCH_SIZE_MAX;
+        probe.batch_size = STOKER_BATCH_SIZE_AUTO;
         int rc = stoker_trainer_create(&trainer, rank->model, &probe, &rank->error);
         if (rc != STOKER_OK)
             return rc;
@@ -136,7 +136,8 @@ static void show_tables(struct one_rank *rank)
     free(text);
 }
 
-/* Warns if a GPU's steps could not be captured or engines were replaced: it then trains more slowly. */
+/* Warns if a GPU's steps could not be captured or engines were replaced: it then trains more
+ * slowly. */
 static void show_capture(const struct one_rank *rank)
 {
     stoker_trainer_capture capture;
@@ -221,8 +222,8 @@ static int test_at_end(struct one_rank *rank, struct record *record, struct fit_
     return rc;
 }
 
-/* Ends a run that was not interrupted: tests, unless just done, then saves. A diverged state is not saved over
- * a good one. A failure to save is reported, and the test still counts. */
+/* Ends a run that was not interrupted: tests, unless just done, then saves. A diverged state is not
+ * saved over a good one. A failure to save is reported, and the test still counts. */
 static int end_run(struct one_rank *rank, struct record *record, struct fit_result *result,
                    bool *saved)
 {

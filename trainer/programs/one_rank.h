@@ -1,4 +1,5 @@
-/* one_rank.h - one rank of a run, from its trainer to its exit status. A run of one process on one device is one rank. */
+/* one_rank.h - one rank of a run, from its trainer to its exit status. A run of one process on one
+ * device is one rank. */
 #ifndef STK_PROGRAMS_ONE_RANK_H
 #define STK_PROGRAMS_ONE_RANK_H
 
@@ -33,8 +34,8 @@ void rank_take_place(struct one_rank *rank, const struct rank_place *place);
 /* Runs to the end. Returns an exit status. */
 int rank_run(struct one_rank *rank);
 
-/* Prints the cause. A thread other than rank 0 only keeps it, and so does rank 0 if it is another rank's: rank_threads_run()
- * prints each once. Returns EXIT_FAILED. */
+/* Prints the cause. A thread other than rank 0 only keeps it, and so does rank 0 if it is another
+ * rank's: rank_threads_run() prints each once. Returns EXIT_FAILED. */
 int rank_failed(struct one_rank *rank, int rc);
 
 #endif

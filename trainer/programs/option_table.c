@@ -11,22 +11,26 @@ static const struct cli_word pin_words[] = { { "auto", STOKER_SWITCH_AUTO },
                                              { "on", STOKER_SWITCH_ON },
                                              { "off", STOKER_SWITCH_OFF },
                                              { NULL, 0 } };
-static const struct cli_word optimizer_words[] = {
-    { "sgd", STOKER_SGD },         { "adam", STOKER_ADAM },       { "adamw", STOKER_ADAMW },
-    { "adagrad", STOKER_ADAGRAD }, { "rmsprop", STOKER_RMSPROP }, { "adadelta", STOKER_ADADELTA },
-    { "adamax", STOKER_ADAMAX },   { "asgd", STOKER_ASGD },       { NULL, 0 }
-};
+static const struct cli_word optimizer_words[] = { { "sgd", STOKER_OPTIMIZER_SGD },
+                                                   { "adam", STOKER_OPTIMIZER_ADAM },
+                                                   { "adamw", STOKER_OPTIMIZER_ADAMW },
+                                                   { "adagrad", STOKER_OPTIMIZER_ADAGRAD },
+                                                   { "rmsprop", STOKER_OPTIMIZER_RMSPROP },
+                                                   { "adadelta", STOKER_OPTIMIZER_ADADELTA },
+                                                   { "adamax", STOKER_OPTIMIZER_ADAMAX },
+                                                   { "asgd", STOKER_OPTIMIZER_ASGD },
+                                                   { NULL, 0 } };
 static const struct cli_word amp_words[] = {
     { "off", AMP_OFF }, { "fp16", AMP_FP16 }, { "bf16", AMP_BF16 }, { NULL, 0 }
 };
 static const struct cli_word tf32_words[] = { { "off", TF32_OFF }, { "on", TF32_ON }, { NULL, 0 } };
-static const struct cli_word schedule_words[] = { { "constant", STOKER_CONSTANT },
-                                                  { "step", STOKER_STEP },
-                                                  { "cosine", STOKER_COSINE },
-                                                  { "one-cycle", STOKER_ONE_CYCLE },
+static const struct cli_word schedule_words[] = { { "constant", STOKER_SCHEDULE_CONSTANT },
+                                                  { "step", STOKER_SCHEDULE_STEP },
+                                                  { "cosine", STOKER_SCHEDULE_COSINE },
+                                                  { "one-cycle", STOKER_SCHEDULE_ONE_CYCLE },
                                                   { NULL, 0 } };
 static const struct cli_word auto_workers[] = { { "auto", STOKER_WORKERS_AUTO }, { NULL, 0 } };
-static const struct cli_word max_batch[] = { { "max", STOKER_BATCH_SIZE_MAX }, { NULL, 0 } };
+static const struct cli_word max_batch[] = { { "max", STOKER_BATCH_SIZE_AUTO }, { NULL, 0 } };
 
 #define AT(field)   offsetof(struct arguments, field)
 #define UPDATES_MAX 1e15
@@ -72,7 +76,7 @@ static const struct cli_option rows[] = {
     { "label-smoothing", 0, CLI_REAL, AT(label_smoothing), 0, 0.999, "X", NULL, .help = "0..<1",
       .programs = MNIST },
 
-    { .help = "Optimiser" },
+    { .help = "Optimizer" },
     { "optimizer", 0, CLI_WORD, AT(optimizer), 0, 0, "NAME", optimizer_words,
       .help = "sgd, adam, adamw, adagrad, rmsprop, adadelta, adamax, asgd" },
     { "lr", 0, CLI_REAL, AT(learning_rate), 0, 1e6, "X", NULL,

@@ -28,8 +28,8 @@ int origin_read(struct origin *out, const struct arguments *arguments, stoker_er
 /* Returns true if the checkpoint has averages that --eval-only is to test. */
 bool origin_has_averages(const struct origin *origin, const struct arguments *arguments);
 
-/* Fills in what the command line does not give. *preset: to read the line with again; unchanged if it fits.
- * STOKER_EMISMATCH: the line asks for another network. */
+/* Fills in what the command line does not give. *preset: to read the line with again; unchanged if
+ * it fits. STOKER_EMISMATCH: the line asks for another network. */
 int origin_choose_preset(const struct origin *origin, const struct arguments *arguments,
                          enum preset *preset, stoker_error *error);
 void origin_adopt(const struct origin *origin, struct arguments *arguments);

@@ -1,6 +1,7 @@
 /* presets.c - see presets.h.
  *
- *   fast      234 updates, Adam with a one-cycle rate: settings after tuomaso's train_mnist_fast, and smoothed labels
+ *   fast      234 updates, Adam with a one-cycle rate: settings after tuomaso's train_mnist_fast,
+ *             and smoothed labels
  *   pytorch   those of PyTorch's examples/mnist
  *   batchnorm those of fast
  *   housing   Adam at a constant rate
@@ -25,22 +26,24 @@ static void set_fast(struct arguments *arguments)
 {
     arguments->epochs = 1;
     arguments->steps =
-        234; /* the whole batches of one epoch of MNIST: a GPU captures a step for each size of batch */
+        /* the whole batches of one epoch of MNIST: a GPU captures a step for each size of
+         * batch */
+        234;
     arguments->batch_size = 256;
-    arguments->optimizer = STOKER_ADAM;
+    arguments->optimizer = STOKER_OPTIMIZER_ADAM;
     arguments->learning_rate = 0.015;
     arguments->label_smoothing = 0.1; /* without it one epoch is not enough */
     arguments->betas[0] = 0.7;
     arguments->betas[1] = 0.9;
-    arguments->schedule = STOKER_ONE_CYCLE;
+    arguments->schedule = STOKER_SCHEDULE_ONE_CYCLE;
 }
 
 static void set_pytorch(struct arguments *arguments)
 {
     arguments->epochs = 3;
-    arguments->optimizer = STOKER_ADADELTA;
+    arguments->optimizer = STOKER_OPTIMIZER_ADADELTA;
     arguments->learning_rate = 1.0;
-    arguments->schedule = STOKER_STEP;
+    arguments->schedule = STOKER_SCHEDULE_STEP;
     arguments->gamma = 0.7;
 }
 
@@ -48,7 +51,7 @@ static void set_housing(struct arguments *arguments)
 {
     arguments->epochs = 300;
     arguments->batch_size = 128;
-    arguments->optimizer = STOKER_ADAM;
+    arguments->optimizer = STOKER_OPTIMIZER_ADAM;
     arguments->learning_rate = 0.01;
     arguments->eval_every = 50;
 }

@@ -68,7 +68,8 @@ static bool is_repeated(const struct crew *crew, uint32_t rank)
     return false;
 }
 
-/* Ranks that have failed themselves say why. If each blames another, as after a time-out, the lowest speaks for all. */
+/* Ranks that have failed themselves say why. If each blames another, as after a time-out, the
+ * lowest speaks for all. */
 static int end(const struct crew *crew)
 {
     int status = EXIT_DONE;

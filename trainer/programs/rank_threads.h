@@ -10,7 +10,8 @@
 #include "trainer/programs/device_list.h"
 #include "trainer/programs/one_rank.h"
 
-/* Runs a copy of `like` on each device. Returns the exit status: that of the rank whose error it was. */
+/* Runs a copy of `like` on each device. Returns the exit status: that of the rank whose error it
+ * was. */
 int rank_threads_run(const struct one_rank *like, const struct device_list *devices);
 
 #endif

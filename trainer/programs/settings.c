@@ -9,7 +9,8 @@
 static const float MNIST_MEAN = 0.1307F;
 static const float MNIST_STD = 0.3081F;
 
-/* Passes between two readings of the losses of a GPU, of two devices or of several ranks; each reading waits for them. */
+/* Passes between two readings of the losses of a GPU, of two devices or of several ranks; each
+ * reading waits for them. */
 enum { METRICS_INTERVAL = 16 };
 
 static const stoker_dtype precisions[] = {
@@ -24,7 +25,7 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 }
 
 /* MNIST's mean and deviation for MNIST and drawn digits; else the middle of the range. */
-static void choose_normalisation(struct settings *settings, const struct arguments *arguments,
+static void choose_normalization(struct settings *settings, const struct arguments *arguments,
                                  const struct data *data)
 {
     const char *name = stoker_dataset_name(data->train);
@@ -58,7 +59,7 @@ static void make_loading(struct settings *settings, const struct arguments *argu
     }
     loading->device = STOKER_DEVICE_CPU;
     if (stoker_dataset_get_info(data->train)->is_image) {
-        choose_normalisation(settings, arguments, data);
+        choose_normalization(settings, arguments, data);
         loading->dtype = STOKER_DTYPE_FLOAT32;
         loading->mean = &settings->mean;
         loading->std = &settings->std;
@@ -155,7 +156,7 @@ void settings_place(struct settings *settings, const struct arguments *arguments
 static void describe_schedule(char *line, size_t line_bytes, const struct arguments *arguments)
 {
     int used = snprintf(line, line_bytes, "%s", schedule_name(arguments->schedule));
-    if (arguments->schedule == STOKER_STEP)
+    if (arguments->schedule == STOKER_SCHEDULE_STEP)
         used +=
             snprintf(line + used, line_bytes - (size_t)used, ", x %g an epoch", arguments->gamma);
     if (arguments->warmup != 0)
@@ -207,7 +208,7 @@ void settings_show(const struct voice *voice, const struct settings *settings,
               arguments->accumulate * settings->place.ranks.world_size);
     show_ranks(voice, settings);
     describe_optimizer(line, sizeof(line), arguments);
-    voice_say(voice, "%-12s %s", "optimiser", line);
+    voice_say(voice, "%-12s %s", "optimizer", line);
     describe_schedule(line, sizeof(line), arguments);
     voice_say(voice, "%-12s %s", "schedule", line);
     voice_say(voice, "%-12s %" PRIu64 "%s", "seed", arguments->seed,

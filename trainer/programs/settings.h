@@ -26,12 +26,13 @@ struct settings {
     uint32_t last_batch_size; /* last batch of an epoch; 0 = like the others */
 };
 
-/* Computes the settings of the rank at this place; batch_size is the largest that the trainer may take (for --batch-size max). */
+/* Computes the settings of the rank at this place; batch_size is the largest that the trainer may
+ * take (for --batch-size max). */
 void settings_make(struct settings *out, const struct arguments *arguments, const struct data *data,
                    const struct rank_place *place, uint32_t batch_size);
 
-/* Called once the device is known: puts batches where the trainer computes, and avoids waiting for a GPU at
- * every pass. */
+/* Called once the device is known: puts batches where the trainer computes, and avoids waiting for
+ * a GPU at every pass. */
 void settings_place(struct settings *settings, const struct arguments *arguments,
                     stoker_trainer *trainer);
 

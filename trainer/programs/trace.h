@@ -20,8 +20,8 @@ struct trace {
     uint32_t batches; /* since events were last taken */
 };
 
-/* Opens path for writing (loader/base/output_file.h); NULL records nothing. On failure *error has the reason,
- * and *trace is all zero. */
+/* Opens path for writing (loader/base/output_file.h); NULL records nothing. On failure *error has
+ * the reason, and *trace is all zero. */
 int trace_open(struct trace *trace, const char *path, stoker_error *error);
 
 /* The value for the loader's option trace_events. */
@@ -33,8 +33,8 @@ void trace_step(struct trace *trace, stoker_loader *loader);
 /* Call before destroying the loader; reads the rest. */
 void trace_end(struct trace *trace, stoker_loader *loader);
 
-/* Writes the trace, with `name` above its threads, and frees it. On failure *error has the reason, and a
- * regular file is unchanged. */
+/* Writes the trace, with `name` above its threads, and frees it. On failure *error has the reason,
+ * and a regular file is unchanged. */
 int trace_close(struct trace *trace, const char *name, stoker_error *error);
 
 #endif

@@ -4,8 +4,9 @@
 
 #include <stoker/error.h>
 
-/* STOKER_OK if a checkpoint can be written at `path`, or path is NULL. Else *error has the reason; STOKER_EINVAL: it
- * is neither a regular file nor a new one. Writing may still fail later: a disk can fill up. */
+/* STOKER_OK if a checkpoint can be written at `path`, or path is NULL. Else *error has the reason;
+ * STOKER_EINVAL: it is neither a regular file nor a new one. Writing may still fail later: a disk
+ * can fill up. */
 int writable_check_checkpoint(const char *path, stoker_error *error);
 
 #endif

@@ -1,8 +1,9 @@
 /* plan_memory.c - computes the memory of a stage before any is allocated.
  *
- *   fixed     parameters | gradients | optimiser state, moving average | statistics | 16-bit parameters
- *   plans     activations: the larger of training and evaluation | workspace: both, and the training state of a device
- *             that decides
+ *   fixed     parameters | gradients | optimizer state, moving average | statistics | 16-bit
+ *             parameters
+ *   plans     activations: the larger of training and evaluation | workspace: both, and the
+ *             training state of a device that decides
  */
 #include "loader/base/budget.h"
 #include "loader/base/error.h"
@@ -103,7 +104,7 @@ static uint64_t limit_bytes(const struct stk_stage *stage)
 {
     const bool on_device = stage->ops->device != NULL;
     const uint64_t asked = stage->settings.memory_budget;
-    const bool largest_batch = stage->settings.batch_size == STOKER_BATCH_SIZE_MAX;
+    const bool largest_batch = stage->settings.batch_size == STOKER_BATCH_SIZE_AUTO;
     if (asked == 0 && !largest_batch)
         return 0;
     const uint64_t free_bytes =
@@ -126,7 +127,7 @@ static int search(struct stk_stage *stage, struct stk_plan_options *options, sto
                                        .context = stage };
     set_searching(stage, true);
     const int rc =
-        options->batch == STOKER_BATCH_SIZE_MAX
+        options->batch == STOKER_BATCH_SIZE_AUTO
             ? stk_budget_largest_batch(options, stage->model, &budget, STK_BATCH_MAX, NULL, error)
             : stk_budget_fit(options, stage->model, &budget, NULL, error);
     set_searching(stage, false);

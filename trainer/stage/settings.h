@@ -16,7 +16,7 @@ struct stk_trainer_settings {
     const struct stk_backend_ops *second_ops; /* back end of the layers after it */
     uint32_t second_device;
     uint64_t seed;
-    uint32_t batch_size;            /* STOKER_BATCH_SIZE_MAX: not chosen yet */
+    uint32_t batch_size;            /* STOKER_BATCH_SIZE_AUTO: not chosen yet */
     uint32_t evaluation_batch_size; /* 0: as batch_size */
     uint32_t last_batch_size;       /* 0 or >= batch_size: no smaller last batch */
     uint32_t accumulate;            /* passes of a group, 1..2^20 */

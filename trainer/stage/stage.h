@@ -62,7 +62,7 @@ int stk_stage_refill(struct stk_stage *stage, stoker_error *error);
  * float32. STOKER_EDEVICE. */
 int stk_stage_round_weights(struct stk_stage *stage, const float *weights, stoker_error *error);
 
-/* Rule and arenas of an optimiser step; step, rate and factor are the caller's. */
+/* Rule and arenas of an optimizer step; step, rate and factor are the caller's. */
 struct stk_update stk_stage_update_of(const struct stk_stage *stage);
 
 /* "cpu", "cuda:1" */

@@ -1,4 +1,4 @@
-/* loops.h - one optimiser step on an array, once for any processor and once for AVX2.
+/* loops.h - one optimizer step on an array, once for any processor and once for AVX2.
  *
  * The AVX2 copy has no fused multiply-add and the compiler may not form one (-ffp-contract=off),
  * so both copies, and the ends of a split array, give the same bits. */

@@ -42,8 +42,8 @@ STK_LOOP_BODY stk_loop_sgd_nesterov_body(STK_LOOP_PARAMETERS)
 }
 STK_LOOP(stk_loop_sgd_nesterov)
 
-/* torch.optim.ASGD (Polyak, Juditsky 1992):  w = (1 - lambd eta) w - eta g';  average += mu (w - average).
- * add1 is mu. */
+/* torch.optim.ASGD (Polyak, Juditsky 1992): w = (1 - lambd eta) w - eta g'; average += mu (w -
+ * average). add1 is mu. */
 STK_LOOP_BODY stk_loop_asgd_body(STK_LOOP_PARAMETERS)
 {
     (void)s1, (void)s2;

@@ -1,4 +1,4 @@
-/* update.h - one optimiser step over the parameter arena, as numbers: no pointers into a model.
+/* update.h - one optimizer step over the parameter arena, as numbers: no pointers into a model.
  *
  * Formulas and defaults are PyTorch's (torch.optim 1.13 and later), each cited where it is
  * computed. The arena is one flat array, so a step is one pass over it, and any split of it

@@ -55,8 +55,8 @@ static int prepare_material(enum bench_ceiling_kind kind, const struct bench_wor
     }
 }
 
-/* Touches every row of the ring, and takes about as long as the loader's warm-up: windows may be short,
- * and a cold ceiling would flatter the loader. */
+/* Touches every row of the ring, and takes about as long as the loader's warm-up: windows may be
+ * short, and a cold ceiling would flatter the loader. */
 static uint32_t warm_steps(const struct bench_work *work)
 {
     enum { WARM_ROWS = 60000 };

@@ -1,7 +1,7 @@
 /* ceiling.h - the best rate that this machine could reach at the loader's work.
  *
  * Each ceiling is the bare inner loop of one stage, with warm and reused buffers, on
- * as many threads as the cell has workers: no slots, no synchronisation, no consumer.
+ * as many threads as the cell has workers: no slots, no synchronization, no consumer.
  */
 #ifndef BENCH_CEILING_H
 #define BENCH_CEILING_H

@@ -1,5 +1,5 @@
-/* gpu_copy.c - how fast batches can be copied to a GPU: copies of the cell's size, queued on one stream,
- * from as many slots as the cell has.
+/* gpu_copy.c - how fast batches can be copied to a GPU: copies of the cell's size, queued on one
+ * stream, from as many slots as the cell has.
  *
  *   [ 16 copies ] mark 0   [ 16 copies ] mark 1   wait for mark 0   [ 16 copies ] ...
  *

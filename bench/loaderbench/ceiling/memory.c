@@ -1,5 +1,5 @@
-/* memory.c - work in memory alone: random rows converted into a ring, which is all that a loader does
- * with a data set in memory; and bytes copied between large blocks, counted once. */
+/* memory.c - work in memory alone: random rows converted into a ring, which is all that a loader
+ * does with a data set in memory; and bytes copied between large blocks, counted once. */
 #include "bench/loaderbench/ceiling/share.h"
 
 #include <stdlib.h>

@@ -23,8 +23,8 @@ int bench_share_create(struct bench_share *out, const struct bench_work *work, u
                        uint32_t threads);
 void bench_share_destroy(struct bench_share *share);
 
-/* Takes up to `wanted` consecutive samples of the order; returns their number, and their start in *start.
- * 0 = the pass is over. Without one_pass the order wraps around. */
+/* Takes up to `wanted` consecutive samples of the order; returns their number, and their start in
+ * *start. 0 = the pass is over. Without one_pass the order wraps around. */
 uint32_t bench_share_take(struct bench_share *share, uint32_t wanted, uint64_t *start);
 
 /* The next `rows` rows of the ring, which wraps around. rows <= ring_rows. */

@@ -57,7 +57,7 @@ static void repeat(struct run *run, uint32_t thread)
         tally->rc = warm_up(steps, state);
 
     stk_thread_team_barrier(run->team);
-    uint64_t samples = 0; /* not in the tally: its neighbours share the cache line */
+    uint64_t samples = 0; /* not in the tally: its neighbors share the cache line */
     tally->begin_ns = stk_now_ns();
     while (tally->rc == STOKER_OK) {
         int64_t done = steps->step(state);

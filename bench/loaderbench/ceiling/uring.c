@@ -1,4 +1,5 @@
-/* uring.c - the same random reads through a bare ring per thread, in the fastest mode of the kernel.
+/* uring.c - the same random reads through a bare ring per thread, in the fastest mode of the
+ * kernel.
  *
  *   free reads --prep--> submission queue --one system call--> reap all that is done --> free
  *
@@ -140,7 +141,8 @@ static int finish(struct ringer *ringer, const struct io_uring_cqe *cqe)
     return STOKER_OK;
 }
 
-/* Submits, waits for `wanted` reads and finishes all that are done. Returns their number or an error. */
+/* Submits, waits for `wanted` reads and finishes all that are done. Returns their number or an
+ * error. */
 static int64_t reap(struct ringer *ringer, uint32_t wanted)
 {
     int rc = io_uring_submit_and_wait(&ringer->ring, wanted);

@@ -66,8 +66,9 @@ void bench_run_find_fitting(struct bench_run *run, stoker_cache cache)
     run->copying = run->stats.pinned ? BENCH_CEILING_PINNED : BENCH_CEILING_PAGEABLE;
 }
 
-/* The number of threads that may work at a time: the cell's workers and, if nothing is read and a CPU
- * is free, the consumer, which helps while it waits. A loader that tunes itself may use all CPUs. */
+/* The number of threads that may work at a time: the cell's workers and, if nothing is read and a
+ * CPU is free, the consumer, which helps while it waits. A loader that tunes itself may use all
+ * CPUs. */
 static uint32_t threads_of(const struct bench_run *run)
 {
     const uint32_t cpus = run->bench->cpus;
@@ -103,8 +104,8 @@ static struct bench_work work_of(struct bench_run *run)
     return work;
 }
 
-/* The work of a loop that only reads. Encoded samples go to a separate ring, as the loader's go to its
- * scratch memory. */
+/* The work of a loop that only reads. Encoded samples go to a separate ring, as the loader's go to
+ * its scratch memory. */
 static struct bench_work reading_work_of(struct bench_run *run)
 {
     struct bench_work work = work_of(run);
@@ -125,8 +126,9 @@ static void note_ceiling(const struct bench_run *run, const struct bench_work *w
     snprintf(row->note, sizeof(row->note), "%s", available ? cold : "not available here");
 }
 
-/* Compares the loader's rate in this repeat with a ceiling measured right after it: on a machine whose
- * speed drifts, the two are comparable only in pairs. A pass over cold storage limits no other one: NaN. */
+/* Compares the loader's rate in this repeat with a ceiling measured right after it: on a machine
+ * whose speed drifts, the two are comparable only in pairs. A pass over cold storage limits no
+ * other one: NaN. */
 static double share_of(const struct bench_run *run, double ceiling)
 {
     if (run->bench->arguments->cold)
@@ -136,8 +138,8 @@ static double share_of(const struct bench_run *run, double ceiling)
     return rates->values[rates->count - 1] / ceiling;
 }
 
-/* Measures one ceiling once and adds it to the pool. If it cannot be measured here, *rate is NaN and the
- * pool gets no value. */
+/* Measures one ceiling once and adds it to the pool. If it cannot be measured here, *rate is NaN
+ * and the pool gets no value. */
 static int measure_ceiling(struct bench_run *run, enum bench_ceiling_kind kind,
                            const struct bench_work *work, double *rate)
 {
@@ -196,7 +198,8 @@ static int measure_decoding(struct bench_run *run, double *rate)
     return measure_ceiling(run, BENCH_CEILING_DECODE, &work, rate);
 }
 
-/* From encoded bytes in memory to rows; compared with decoding alone it shows the cost of transforms. */
+/* From encoded bytes in memory to rows; compared with decoding alone it shows the cost of
+ * transforms. */
 static int measure_decoded(struct bench_run *run, double *rate)
 {
     double alone = NAN;
@@ -268,8 +271,8 @@ static int measure_fitting(struct bench_run *run, double *rate)
     }
 }
 
-/* On a GPU the lower of two ceilings counts: that of the host, that of the copies. With --cold there
- * are no shares from which to name the lower one, so it is the host's. */
+/* On a GPU the lower of two ceilings counts: that of the host, that of the copies. With --cold
+ * there are no shares from which to name the lower one, so it is the host's. */
 int bench_run_ceilings(struct bench_run *run)
 {
     if (!run->bench->arguments->ceilings || !run->figure->has_fitting)

@@ -191,7 +191,8 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
     run->out->whole_epochs = run->out->whole_epochs && window->whole_epochs;
 }
 
-/* Gets a rested cell up to speed: workers wake, and the consumer finds out if it should help. *rate: samples/s. */
+/* Gets a rested cell up to speed: workers wake, and the consumer finds out if it should help.
+ * *rate: samples/s. */
 static int settle(struct bench_run *run, bool *at_end, double *rate)
 {
     const uint64_t begin_ns = stk_now_ns();
@@ -352,8 +353,8 @@ static void describe_stats(struct bench_run *run)
     snprintf(out->reader, sizeof(out->reader), "%s", stats->reads > 0 ? stats->reader : "none");
 }
 
-/* Samples are counted on delivery, hits on lookup: at the edges of a stretch the two differ. If nothing was
- * read or decoded, all came from the cache. */
+/* Samples are counted on delivery, hits on lookup: at the edges of a stretch the two differ. If
+ * nothing was read or decoded, all came from the cache. */
 static double cached_share(const struct bench_run *run)
 {
     const stoker_stats *total = &run->later.total;

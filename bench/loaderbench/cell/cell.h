@@ -37,7 +37,8 @@ struct bench_bench {
 
 enum { BENCH_CHOICE_NAME_MAX = 160 };
 
-/* "workers 2, batch 64, float32, pinned, cache auto"; on a GPU ", non_blocking, converted there". */
+/* "workers 2, batch 64, float32, pinned, cache auto"; on a GPU ", non_blocking, converted
+ * there". */
 void bench_choice_name(const struct bench_choice *choice, char out[BENCH_CHOICE_NAME_MAX]);
 
 /* The options that a program would pass. They point into bench->arguments. */
@@ -48,7 +49,8 @@ stoker_loader_options bench_cell_options(const struct bench_bench *bench,
 struct bench_run;
 
 /* Creates the loader, checks an epoch, warms up. On success the caller owns *out and ends it with
- * bench_cell_end. On failure (BENCH_INTERRUPTED is one) *cell has the reason, and *out is untouched. */
+ * bench_cell_end. On failure (BENCH_INTERRUPTED is one) *cell has the reason, and *out is
+ * untouched. */
 int bench_cell_begin(struct bench_run **out, struct bench_bench *bench,
                      const struct bench_choice *choice, struct bench_cell *cell);
 
@@ -62,8 +64,8 @@ void bench_cell_repeat(struct bench_run *run);
 double bench_cell_rate(const struct bench_run *run);
 const struct bench_choice *bench_cell_choice(const struct bench_run *run);
 
-/* Fills in the cell that begin was given, and frees the run. An interrupted cell is done if a repeat is
- * complete. */
+/* Fills in the cell that begin was given, and frees the run. An interrupted cell is done if a
+ * repeat is complete. */
 void bench_cell_end(struct bench_run *run);
 
 #endif

@@ -78,8 +78,8 @@ int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool 
     return rc == STOKER_EPOCH_END ? STOKER_OK : rc;
 }
 
-/* Consumes until the limits are met. Reading the clock costs as much as several small rows, so it is read
- * at the end of an epoch, and every few batches only if an epoch may be cut. */
+/* Consumes until the limits are met. Reading the clock costs as much as several small rows, so it
+ * is read at the end of an epoch, and every few batches only if an epoch may be cut. */
 static int consume(struct bench_consumer *consumer, const struct bench_window_limits *limits,
                    uint64_t begin_ns, struct bench_window *out, bool *at_end)
 {

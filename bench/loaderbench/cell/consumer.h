@@ -1,9 +1,9 @@
-/* consumer.h - stands in for a training program: touches each batch and releases it, or sleeps as long
- * as a step on an accelerator would take.
+/* consumer.h - stands in for a training program: touches each batch and releases it, or sleeps as
+ * long as a step on an accelerator would take.
  *
- * A sleeping step leaves the CPU to the loader, like a program that waits for its accelerator; a busy
- * one would measure how two programs share the cores. On a GPU the step is a kernel on the consumer's
- * stream (device/step.h), and the consumer does not wait.
+ * A sleeping step leaves the CPU to the loader, like a program that waits for its accelerator; a
+ * busy one would measure how two programs share the cores. On a GPU the step is a kernel on the
+ * consumer's stream (device/step.h), and the consumer does not wait.
  */
 #ifndef BENCH_CELL_CONSUMER_H
 #define BENCH_CELL_CONSUMER_H
@@ -24,8 +24,8 @@ struct bench_consumer {
     uint64_t bytes;              /* bytes of the images consumed so far */
 };
 
-/* Takes one batch. Returns what stoker_loader_next returned, STOKER_ECORRUPT if verify found an error, or
- * BENCH_INTERRUPTED. */
+/* Takes one batch. Returns what stoker_loader_next returned, STOKER_ECORRUPT if verify found an
+ * error, or BENCH_INTERRUPTED. */
 int bench_consumer_next(struct bench_consumer *consumer);
 
 /* Waits for all work on batches on a GPU. */
@@ -55,8 +55,8 @@ struct bench_window_limits {
 int bench_consumer_window(struct bench_consumer *consumer, const struct bench_window_limits *limits,
                           struct bench_window *out);
 
-/* Consumes to the end of the epoch or for `seconds`, whichever comes first, so that the pipeline fills
- * up. *epoch_end is true if the epoch ended first. */
+/* Consumes to the end of the epoch or for `seconds`, whichever comes first, so that the pipeline
+ * fills up. *epoch_end is true if the epoch ended first. */
 int bench_consumer_settle(struct bench_consumer *consumer, double seconds, bool *epoch_end);
 
 #endif

@@ -1,9 +1,10 @@
-/* first_epoch.c - the first epoch of a loader with a cache, which has to read and decode everything.
+/* first_epoch.c - the first epoch of a loader with a cache, which has to read and decode
+ * everything.
  *
  *   repeat: create | whole epoch, timed (cut as other epochs are) | destroy | its ceilings
  *
- * Separate loaders measure it before the cell's, because checking slows down the cell's own first epoch.
- * Files that fit are in the page cache: the samples have been read before.
+ * Separate loaders measure it before the cell's, because checking slows down the cell's own first
+ * epoch. Files that fit are in the page cache: the samples have been read before.
  */
 #include "bench/loaderbench/cell/run.h"
 #include "bench/loaderbench/cell/together.h"

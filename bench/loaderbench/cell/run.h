@@ -70,7 +70,8 @@ uint32_t bench_figure_shares(struct bench_figure *figure, struct bench_share_row
 int bench_run_explain(struct bench_run *run, int rc);
 int bench_run_read_stats(struct bench_run *run);
 
-/* Measures first epochs, with separate loaders, and their ceilings. Does nothing without a cache. */
+/* Measures first epochs, with separate loaders, and their ceilings. Does nothing without a
+ * cache. */
 int bench_run_first_epochs(struct bench_run *run);
 
 /* Fills in cell.first; call it last. */
@@ -89,15 +90,15 @@ int bench_run_ceilings(struct bench_run *run);
 /* Drops the file from the page cache, and notes what stayed. */
 int bench_run_evict(struct bench_run *run);
 
-/* The rate if loading cost nothing: copies a few batches and hands them to the consumer repeatedly for
- * `seconds`. On a GPU, runs the step's kernel on one batch instead. Errors: STOKER_ENOMEM and those of
- * loader and GPU. */
+/* The rate if loading cost nothing: copies a few batches and hands them to the consumer repeatedly
+ * for `seconds`. On a GPU, runs the step's kernel on one batch instead. Errors: STOKER_ENOMEM and
+ * those of loader and GPU. */
 int bench_headspace_measure(const struct bench_consumer *consumer, double seconds,
                             double *samples_per_s);
 
-/* Takes the state of `loader` two batches further (within an epoch, if epochs are long enough), resumes a
- * second loader from it and times that one from before create to its first batch. STOKER_EMISMATCH if the
- * two then deliver different samples. */
+/* Takes the state of `loader` two batches further (within an epoch, if epochs are long enough),
+ * resumes a second loader from it and times that one from before create to its first batch.
+ * STOKER_EMISMATCH if the two then deliver different samples. */
 int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_options *options,
                          stoker_loader *loader, double *resume_ms, stoker_error *error);
 

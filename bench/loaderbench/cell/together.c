@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Counts and times of a window that are summed over the ranks, as figure.c sums them over windows. */
+/* Counts and times of a window that are summed over the ranks, as figure.c sums them over
+ * windows. */
 static const size_t sums[] = {
     offsetof(stoker_stats, batches),      offsetof(stoker_stats, samples),
     offsetof(stoker_stats, bytes),        offsetof(stoker_stats, bad_samples),

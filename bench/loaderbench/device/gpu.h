@@ -1,7 +1,8 @@
 /* gpu.h - a GPU for the consumer and the ceilings: one stream, memory, copies, launches.
  *
- * The CUDA runtime is loaded, not linked (loader/base/cuda_runtime.h). The text of the first failure is
- * kept. One thread at a time; a thread other than the one that opened it calls bench_gpu_enter first.
+ * The CUDA runtime is loaded, not linked (loader/base/cuda_runtime.h). The text of the first
+ * failure is kept. One thread at a time; a thread other than the one that opened it calls
+ * bench_gpu_enter first.
  */
 #ifndef BENCH_DEVICE_GPU_H
 #define BENCH_DEVICE_GPU_H
@@ -14,8 +15,8 @@ enum { BENCH_GPU_WHY_BYTES = 192, BENCH_GPU_NAME_BYTES = 96, BENCH_GPU_EVENTS = 
 struct bench_gpu;
 struct CUstream_st;
 
-/* Opens GPU number `index` and makes it this thread's current one. STOKER_ENOMEM, or STOKER_EDEVICE with
- * the reason in `why`. */
+/* Opens GPU number `index` and makes it this thread's current one. STOKER_ENOMEM, or STOKER_EDEVICE
+ * with the reason in `why`. */
 int bench_gpu_open(struct bench_gpu **out, uint32_t index, char why[BENCH_GPU_WHY_BYTES]);
 /* Waits for the stream. NULL and a pointer to NULL are allowed. */
 void bench_gpu_close(struct bench_gpu **gpu);
@@ -42,7 +43,8 @@ int bench_gpu_mark(struct bench_gpu *gpu, uint32_t event); /* < BENCH_GPU_EVENTS
 int bench_gpu_wait(struct bench_gpu *gpu, uint32_t event);
 int bench_gpu_finish(struct bench_gpu *gpu);
 
-/* Finds a kernel that takes one struct. The image is loaded once and must be the same in every call. */
+/* Finds a kernel that takes one struct. The image is loaded once and must be the same in every
+ * call. */
 int bench_gpu_kernel(struct bench_gpu *gpu, const void *image, const char *name, void **kernel);
 /* Launches one block of it. */
 int bench_gpu_launch(struct bench_gpu *gpu, void *kernel, uint32_t threads, const void *arguments);

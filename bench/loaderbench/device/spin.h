@@ -1,6 +1,6 @@
-/* spin.h - the kernel that stands in for a training step on a GPU: it reads a little of the batch, then
- * spins until its time is over. One block of one warp, so that it takes neither copy engine nor memory
- * bandwidth from the loader.
+/* spin.h - the kernel that stands in for a training step on a GPU: it reads a little of the batch,
+ * then spins until its time is over. One block of one warp, so that it takes neither copy engine
+ * nor memory bandwidth from the loader.
  *
  * Compiled by the C compiler and by nvcc.
  */

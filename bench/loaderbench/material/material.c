@@ -29,8 +29,9 @@ static void permute(uint64_t *order, uint64_t count, uint64_t seed)
     }
 }
 
-/* The order in which ceilings visit samples: if wanted == count, all numbers below count, else some of them, which
- * may repeat; without shuffle in sequence from 0. The caller frees *out. STOKER_ENOMEM. */
+/* The order in which ceilings visit samples: if wanted == count, all numbers below count, else some
+ * of them, which may repeat; without shuffle in sequence from 0. The caller frees *out.
+ * STOKER_ENOMEM. */
 static int random_order(uint64_t **out, uint64_t count, uint64_t wanted, bool shuffle,
                         uint64_t seed)
 {
@@ -249,8 +250,8 @@ static int read_sample(const struct bench_material *material, uint64_t index, vo
     return rc;
 }
 
-/* Lays samples out in the data set's order, so that visits jump about; a randomly drawn part in the order
- * of visits. */
+/* Lays samples out in the data set's order, so that visits jump about; a randomly drawn part in the
+ * order of visits. */
 static uint64_t *lay_out(const struct bench_material *material, size_t *total)
 {
     uint64_t *places = calloc(material->count, sizeof(places[0]));

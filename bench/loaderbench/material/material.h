@@ -1,5 +1,5 @@
-/* material.h - the data that the ceilings work on, laid out once: rows, encoded samples, their places
- * in files, and the order in which they are visited.
+/* material.h - the data that the ceilings work on, laid out once: rows, encoded samples, their
+ * places in files, and the order in which they are visited.
  *
  * A data set too large for memory is represented by samples drawn at random from all of it
  * (`bounded`).
@@ -66,8 +66,8 @@ int bench_material_need_rows(struct bench_material *material, stoker_error *erro
 /* Returns true if samples can be read without the loader: from one file, or each from its own. */
 bool bench_material_is_readable(const struct bench_material *material);
 
-/* Drops the files from the page cache; *resident_share is the part that stayed, 0..1, NaN if unknown.
- * STOKER_ENOTSUP if the samples lie in no known file. */
+/* Drops the files from the page cache; *resident_share is the part that stayed, 0..1, NaN if
+ * unknown. STOKER_ENOTSUP if the samples lie in no known file. */
 int bench_material_evict(const struct bench_material *material, double *resident_share);
 
 /* Fills samples and codecs. STOKER_ENOTSUP if a sample has no codec. */

@@ -1,8 +1,9 @@
-/* source_file.c - the file in which a data set's samples lie, and files dropped from the page cache.
+/* source_file.c - the file in which a data set's samples lie, and files dropped from the page
+ * cache.
  *
- * A data set does not show its files, but a reader gets them. So a custom reader, which notes the first
- * file and otherwise is the pread reader, is put into a loader that reads one sample in this thread
- * (num_workers = 0).
+ * A data set does not show its files, but a reader gets them. So a custom reader, which notes the
+ * first file and otherwise is the pread reader, is put into a loader that reads one sample in this
+ * thread (num_workers = 0).
  */
 #include "bench/loaderbench/material/source_file.h"
 

@@ -19,7 +19,8 @@ static const char *const machine_columns[] = { "date",    "host", "commit", "com
                                                "load_1m", "cpu",  "dataset" };
 enum { MACHINE_COLUMNS = sizeof(machine_columns) / sizeof(machine_columns[0]) };
 
-/* A field by RFC 4180: quoted if it contains a comma, a quote or a line break; quotes are doubled. */
+/* A field by RFC 4180: quoted if it contains a comma, a quote or a line break; quotes are
+ * doubled. */
 static void print_text(FILE *file, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") == NULL) {

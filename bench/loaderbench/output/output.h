@@ -44,12 +44,12 @@ const struct bench_form *bench_form_of(enum bench_format format);
 /* Writes a number with three digits and k, M, G or T to out: "3.74 M"; "-" for NaN. Returns out. */
 const char *bench_short_number(char out[16], double value);
 
-/* The width of the table: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless --wide or
- * --output is given. */
+/* The width of the table: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless
+ * --wide or --output is given. */
 uint32_t bench_output_columns(const struct bench_arguments *arguments);
 
-/* Where a sheet is written: standard output or `path`. A regular file is replaced when all is written,
- * anything else is written to (loader/base/output_file.h). */
+/* Where a sheet is written: standard output or `path`. A regular file is replaced when all is
+ * written, anything else is written to (loader/base/output_file.h). */
 struct bench_target {
     FILE *file;
     const char *path; /* NULL = standard output */

@@ -5,8 +5,8 @@
  *           0  off    64  first    6.53 k ...             the epoch that reads and decodes
  *                          later    487 k ...             those that the cache serves
  *
- * A cell without a cache has one line, for all its epochs. A GPU adds two columns. CSV and JSON have
- * the values that do not fit.
+ * A cell without a cache has one line, for all its epochs. A GPU adds two columns. CSV and JSON
+ * have the values that do not fit.
  */
 #include "bench/loaderbench/machine.h"
 #include "bench/loaderbench/output/output.h"
@@ -141,7 +141,8 @@ static void print_cell_header(const struct bench_sheet *sheet, const struct benc
     fprintf(file, " %-8s %7s\n", "limit", "ceiling");
 }
 
-/* A cell that was not measured has no cache and reader: it fits any group of its device and type. */
+/* A cell that was not measured has no cache and reader: it fits any group of its device and
+ * type. */
 static void begin_group(struct bench_sheet *sheet, const struct bench_cell *row)
 {
     char group[sizeof(sheet->group)];
@@ -185,8 +186,8 @@ static uint64_t grown_bytes(const struct bench_cell *row)
     return row->rss_bytes > row->rss_base_bytes ? row->rss_bytes - row->rss_base_bytes : 0;
 }
 
-/* One kind of epoch. Values of the whole cell are in its last line, the time to the first batch in its
- * first. */
+/* One kind of epoch. Values of the whole cell are in its last line, the time to the first batch in
+ * its first. */
 struct line {
     const char *epochs;
     double samples_per_s, spread, bytes_per_s, ceiling_share;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """torch_smart.py - the best that expert use of PyTorch and numpy gives: the whole set in one uint8
-tensor, a random permutation per epoch, index_select, normalised by one multiply and one add into
-buffers allocated once. Also the set normalised before the first epoch, in four times the
+tensor, a random permutation per epoch, index_select, normalized by one multiply and one add into
+buffers allocated once. Also the set normalized before the first epoch, in four times the
 memory; and the bytes alone.
 
 "gather 1024, views" takes 1,024 rows (or a batch, if that is more) at once and hands out parts of them, so that a call's fixed cost is shared by
@@ -24,7 +24,7 @@ MEAN, STD = 0.1307, 0.3081
 SECONDS = 0.3  # least length of a repeat
 
 
-def normalised(torch, images, batch):
+def normalized(torch, images, batch):
     """One epoch of float32 batches."""
     picked = torch.empty((batch, *images.shape[1:]), dtype=torch.uint8)
     out = torch.empty(picked.shape, dtype=torch.float32)
@@ -50,26 +50,26 @@ def select_alone(torch, images, batch):
     return epoch
 
 
-def normalised_before(torch, images, batch):
-    """One epoch of float32 batches from a set normalised beforehand: four times the memory."""
+def normalized_before(torch, images, batch):
+    """One epoch of float32 batches from a set normalized beforehand: four times the memory."""
     return select_alone(torch, images.float().mul_(1 / (255 * STD)).sub_(MEAN / STD), batch)
 
 
 GROUP = 1024
 
 
-def grouped(torch, images, batch, normalise):
+def grouped(torch, images, batch, normalize):
     """Float32 batches, or batches as stored: many rows at once, handed out as views."""
     group = max(GROUP, batch) // batch * batch
     rows = torch.empty((group, *images.shape[1:]), dtype=images.dtype)
-    out = torch.empty(rows.shape, dtype=torch.float32) if normalise else rows
+    out = torch.empty(rows.shape, dtype=torch.float32) if normalize else rows
     scale, shift = 1 / (255 * STD), -MEAN / STD
 
     def epoch():
         for chosen in torch.randperm(len(images)).split(group):
             count = len(chosen)
             torch.index_select(images, 0, chosen, out=rows[:count])
-            if normalise:
+            if normalize:
                 torch.mul(rows[:count], scale, out=out[:count]).add_(shift)
             for begin in range(0, count, batch):
                 out[begin:begin + batch]  # what the training loop is given
@@ -89,7 +89,7 @@ def grouped_bytes(torch, images, batch):
 
 
 def numpy_float(torch, images, batch):
-    """numpy alone: take and normalise many rows at once, hand out views."""
+    """numpy alone: take and normalize many rows at once, hand out views."""
     import numpy
     rows = images.numpy()
     group = max(GROUP, batch) // batch * batch
@@ -136,8 +136,8 @@ def main():
     for threads in map(int, arguments.threads.split(",")):
         torch.set_num_threads(threads)
         for batch in map(int, arguments.batch_sizes.split(",")):
-            for peer, dtype, make in (("torch index_select", "float32", normalised),
-                                      ("torch normalised before", "float32", normalised_before),
+            for peer, dtype, make in (("torch index_select", "float32", normalized),
+                                      ("torch normalized before", "float32", normalized_before),
                                       ("torch gather 1024, views", "float32", grouped_float),
                                       ("torch before + views", "float32", grouped_before),
                                       ("numpy gather 1024, views", "float32", numpy_float),

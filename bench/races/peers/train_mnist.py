@@ -2,7 +2,7 @@
 """train_mnist.py - PyTorch's examples/mnist network, trained as fast as PyTorch does it on a CPU:
 the twin of `stoker-mnist --preset pytorch`.
 
-The whole set lies in one tensor, normalised beforehand, and is gathered by index_select: no
+The whole set lies in one tensor, normalized beforehand, and is gathered by index_select: no
 DataLoader, no process, no conversion. Same network, loss, Adadelta, rate 1
 times 0.7 per epoch, same batches, same count of epochs or steps.
 

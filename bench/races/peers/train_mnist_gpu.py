@@ -2,9 +2,9 @@
 """train_mnist_gpu.py - PyTorch's examples/mnist network on a GPU, trained as fast as PyTorch does it: the twin
 of `stoker-mnist --preset pytorch --device cuda`.
 
-The set lies in GPU memory, normalised beforehand, and is gathered by index_select: no
+The set lies in GPU memory, normalized beforehand, and is gathered by index_select: no
 DataLoader. Same network, loss, Adadelta, rate 1 times 0.7 per epoch, same batches. Three modes: eager; the whole
-step captured as a CUDA graph; torch.compile. In each the optimiser is PyTorch's own with
+step captured as a CUDA graph; torch.compile. In each the optimizer is PyTorch's own with
 `capturable`, and the clock starts after the first steps (compiling, capturing and warming up are left out).
 
 Prints one JSON object: samples_per_s of training alone, accuracy, how.
@@ -88,7 +88,7 @@ def train(torch, arguments, images, labels):
     else:
         for _ in range(WARM_STEPS):
             step(torch.arange(arguments.batch_size, device="cuda"))
-    with torch.no_grad():  # undo the warm-up: weights and the optimiser's sums
+    with torch.no_grad():  # undo the warm-up: weights and the optimizer's sums
         for name, value in net.state_dict().items():
             value.copy_(saved[name])
         for state in optimizer.state.values():

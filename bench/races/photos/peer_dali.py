@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""peer_dali.py - NVIDIA DALI's CPU pipeline: image_random_crop (a region decoder), resize, flip and normalise in one.
+"""peer_dali.py - NVIDIA DALI's CPU pipeline: image_random_crop (a region decoder), resize, flip and normalize in one.
 
 usage: peer_dali.py plain|antialias|png FOLDER   plain: no antialiasing, which is faster; png: digits, decoded and
-normalised only; FOLDER of files or of tars
+normalized only; FOLDER of files or of tars
 """
 import glob
 import os

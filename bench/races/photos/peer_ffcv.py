@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """peer_ffcv.py - FFCV: its own file, made of the same pixels, as JPEG at quality 90 (photographs) or raw.
 
-usage: peer_ffcv.py jpeg FOLDER   RandomResizedCropRGBImageDecoder, flip, normalise; its own layout (channels last)
+usage: peer_ffcv.py jpeg FOLDER   RandomResizedCropRGBImageDecoder, flip, normalize; its own layout (channels last)
        peer_ffcv.py raw FOLDER    images of 256 x 256 x 3 of noise, uint8, copied from its mapped file (FOLDER/raw.beton)
 """
 import os
@@ -79,9 +79,9 @@ def main():
     else:
         files = turns.files_of(arguments.folder)
         path, count = written(files), len(files)
-        normalise = NormalizeImage(numpy.array(turns.MEAN_255), numpy.array(turns.STD_255), numpy.float32)
+        normalize = NormalizeImage(numpy.array(turns.MEAN_255), numpy.array(turns.STD_255), numpy.float32)
         image = [RandomResizedCropRGBImageDecoder((turns.SIDE, turns.SIDE), scale=turns.AREA, ratio=turns.RATIO),
-                 RandomHorizontalFlip(), normalise, ToTensor(), ToTorchImage()]
+                 RandomHorizontalFlip(), normalize, ToTensor(), ToTorchImage()]
     epochs = max(1, (400000 if raw else 20000) // count)  # in one, as a short epoch would cost it its start
     loader = Loader(path, batch_size=arguments.batch_size, num_workers=arguments.threads or 2,
                     order=OrderOption.RANDOM, os_cache=True, drop_last=True, batches_ahead=BATCHES_AHEAD,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""peer_tf.py - tf.data: read, decode_and_crop_jpeg, resize (bilinear, no antialiasing, as usual there), flip, normalise.
+"""peer_tf.py - tf.data: read, decode_and_crop_jpeg, resize (bilinear, no antialiasing, as usual there), flip, normalize.
 
 Batches stay in its own layout (NHWC): a transposition would only cost it time. usage: peer_tf.py jpeg|png FOLDER
 """

@@ -3,9 +3,9 @@
 
 usage: peer_torch.py pil|io|draft|digits|digits-io FOLDER
   pil     torchvision's own: Pillow, RandomResizedCrop, RandomHorizontalFlip, ToTensor, Normalize
-  io      torchvision.io.decode_jpeg to a tensor, transforms.v2, normalised a batch at a time
+  io      torchvision.io.decode_jpeg to a tensor, transforms.v2, normalized a batch at a time
   draft   Pillow's draft mode (libjpeg decodes to 1/2, 1/4, 1/8 if the crop allows it) and resize(box=...)
-  digits, digits-io   PNG files of 28 x 28, gray, decoded by Pillow or torchvision.io and normalised
+  digits, digits-io   PNG files of 28 x 28, gray, decoded by Pillow or torchvision.io and normalized
 """
 import random
 

@@ -10,7 +10,7 @@ already there for the same numbers are kept: image N depends only on N, the seed
 
 How long a JPEG takes to decode depends on how many coefficients are not 0, which smooth or synthetic pictures lack.
 A picture here is a stack of overlapping discs and polygons whose sizes follow a power law (the "dead leaves" model, which has
-the edges and the 1/f spectrum of photographs; Lee, Mumford and Huang, 2001), each with its own colour,
+the edges and the 1/f spectrum of photographs; Lee, Mumford and Huang, 2001), each with its own color,
 texture (noise with a 1/f spectrum) and focus, under uneven light, with the noise of a sensor.
 """
 import argparse
@@ -96,8 +96,8 @@ def picture(bank, kind, random, width, height):
         draw.polygon(leaf_shape(random, width, height), fill=leaf + 1)
     which = numpy.asarray(which)
 
-    grey = 30 + 190 * random.random((LEAVES + 1, 1))
-    colours = numpy.clip(grey + 28 * random.standard_normal((LEAVES + 1, 3)), 8, 247).astype(numpy.float32)
+    gray = 30 + 190 * random.random((LEAVES + 1, 1))
+    colors = numpy.clip(gray + 28 * random.standard_normal((LEAVES + 1, 3)), 8, 247).astype(numpy.float32)
     strength = random.uniform(*TEXTURE, LEAVES + 1).astype(numpy.float32)
     kinds = random.integers(len(bank.textures), size=LEAVES + 1)
     texture = numpy.zeros((height, width), numpy.float32)
@@ -105,7 +105,7 @@ def picture(bank, kind, random, width, height):
         texture += bank.cut(random, plane, height, width) * numpy.where(kinds == number, strength, 0)[which]
     light = 1 + 0.18 * bank.cut(random, bank.light, height, width)
 
-    scene = (colours[which] + texture[..., None]) * light[..., None]
+    scene = (colors[which] + texture[..., None]) * light[..., None]
     blur = 0.3 + (0.5 if kind == "imagenet" else 1.1) * random.random()  # lens and focus
     scene = Image.fromarray(numpy.clip(scene, 0, 255).astype(numpy.uint8)).filter(ImageFilter.GaussianBlur(blur))
     seen = numpy.asarray(scene, numpy.float32)

@@ -3,13 +3,13 @@
 
 usage: race.py FOLDER [--jobs imagenet,large,imagenet-tar] [--rounds 5] [--seconds 1.5] [--output FILE]
 
-Jobs, each with its set in FOLDER/JOB: RandomResizedCrop to 224 x 224, flip, normalise, float32 (sets of photographs.py)
+Jobs, each with its set in FOLDER/JOB: RandomResizedCrop to 224 x 224, flip, normalize, float32 (sets of photographs.py)
   imagenet       1,000 files of ImageNet's sizes, batch 64
   large          64 files of 3000 x 2250, batch 16
   imagenet-tar   the files of imagenet in four tar files, batch 64
 and (sets of stoker-pack, made by run.sh)
   raw            2,000 raw images of 256 x 256 x 3 in shards, uint8 as stored, batch 64, nothing cached
-  png            60,000 PNG files of 28 x 28, normalised, float32, batch 64
+  png            60,000 PNG files of 28 x 28, normalized, float32, batch 64
 Ours delivers NCHW; others keep the layout that is cheapest for them. All read from the page cache, and keep no decoded image.
 
 Each library runs in its own process, which waits while another's turn is (turns.py). First its settings are tried, then

@@ -75,7 +75,7 @@ def random_box(random, width, height):
 
 
 def wrong_with(batch, batch_size, raw):
-    """What is wrong with a batch of normalised images, or of raw pixels; None if nothing."""
+    """What is wrong with a batch of normalized images, or of raw pixels; None if nothing."""
     import numpy
     images = numpy.asarray(batch)
     if raw:

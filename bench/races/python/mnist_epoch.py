@@ -2,7 +2,7 @@
 
 usage: mnist_epoch.py [DATASET] [--rounds N] [--batch-size N]
 
-torch's candidates: MNIST in memory as normalised float32 in a TensorDataset, with 0 and 2 workers; the same with a batch of indices per
+torch's candidates: MNIST in memory as normalized float32 in a TensorDataset, with 0 and 2 workers; the same with a batch of indices per
 item (batch_size=None and a BatchSampler), which spares the collation; and, beside the point since no DataLoader is left, a loop that
 indexes the tensor with a permutation. examples/mnist.py trains with either.
 """

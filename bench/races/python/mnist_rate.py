@@ -1,4 +1,4 @@
-"""MNIST as normalised float32, batch 64: the rate in Python beside that of loaderbench, in turn.
+"""MNIST as normalized float32, batch 64: the rate in Python beside that of loaderbench, in turn.
 
 usage: mnist_rate.py LOADERBENCH [DATASET] [--workers N] [--rounds N] [--seconds S]
 

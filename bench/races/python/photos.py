@@ -1,4 +1,4 @@
-"""1,000 JPEG files with RandomResizedCrop(224), flip and normalisation: a folder and a tar archive, beside torchvision with
+"""1,000 JPEG files with RandomResizedCrop(224), flip and normalization: a folder and a tar archive, beside torchvision with
 torch's DataLoader and webdataset, in turn.
 
 usage: photos.py [FOLDER] [--rounds N] [--size PIXELS]

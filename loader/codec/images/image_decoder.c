@@ -9,7 +9,7 @@
 
 enum {
     KINDS = STK_SHARD_CODECS,
-    PNG_COLOUR_AT = 25 /* colour type in a PNG file, 0 = gray */
+    PNG_COLOR_AT = 25 /* color type in a PNG file, 0 = gray */
 };
 
 #define UNKNOWN "neither PNG nor JPEG nor WebP"
@@ -83,40 +83,40 @@ static int choose(const struct stk_image_decoder *image, const struct scratch *s
 
 /* Returns true if the header claims more than one channel. The codec verifies the header, and
  * reports one that cannot be read. */
-static bool has_colour(const stoker_encoded *in)
+static bool has_color(const stoker_encoded *in)
 {
     struct stk_image_shape shape;
     if (stk_kind_of_bytes(in->bytes, in->size) == STK_SHARD_PNG)
-        return in->size > PNG_COLOUR_AT && in->bytes[PNG_COLOUR_AT] != 0;
+        return in->size > PNG_COLOR_AT && in->bytes[PNG_COLOR_AT] != 0;
     return stk_image_probe(in->bytes, in->size, &shape, NULL) == STOKER_OK && shape.channels != 1;
 }
 
-/* If rows are gray only because all images read were, a colour image must not silently become gray.
+/* If rows are gray only because all images read were, a color image must not silently become gray.
  * */
-static int check_colour(const struct stk_image_decoder *image, const stoker_encoded *in,
-                        stoker_error *error)
+static int check_color(const struct stk_image_decoder *image, const stoker_encoded *in,
+                       stoker_error *error)
 {
-    if ((!image->gray_found && !image->mask) || !has_colour(in))
+    if ((!image->gray_found && !image->mask) || !has_color(in))
         return STOKER_OK;
     if (image->mask)
         return stk_kind_of_bytes(in->bytes, in->size) == STK_SHARD_PNG
                    ? STOKER_OK /* has a palette, or its codec refuses it */
                    : stk_refuse(
                          error, STOKER_EFORMAT,
-                         "a mask of colours: its values must be the gray levels of one channel");
+                         "a mask of colors: its values must be the gray levels of one channel");
     return stk_refuse(
         error, STOKER_EFORMAT,
-        "a colour image, but the set was opened as gray, like the images read at open: "
+        "a color image, but the set was opened as gray, like the images read at open: "
         "channels=3 in the spec makes all rows RGB, channels=1 all gray");
 }
 
-/* choose(), and refuse a file of colours where there must be none. */
+/* choose(), and refuse a file of colors where there must be none. */
 static int begin(const struct stk_image_decoder *image, const struct scratch *scratch,
                  const stoker_encoded *in, const stoker_codec **codec, void **own,
                  stoker_error *error)
 {
     const int rc = choose(image, scratch, in, codec, own, error);
-    return rc == STOKER_OK ? check_colour(image, in, error) : rc;
+    return rc == STOKER_OK ? check_color(image, in, error) : rc;
 }
 
 static int decode(const void *self, void *at, const stoker_encoded *in, void *row, size_t row_bytes,

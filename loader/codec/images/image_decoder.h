@@ -1,4 +1,4 @@
-/* image_decoder.h - the codec of PNG, JPEG and WebP files. A file's kind is recognised by its first
+/* image_decoder.h - the codec of PNG, JPEG and WebP files. A file's kind is recognized by its first
  * bytes, not by its name.
  */
 #ifndef STK_CODEC_IMAGE_DECODER_H
@@ -18,7 +18,7 @@ struct stk_image_decoder {
     stoker_codec codec;
     stoker_codec *of[STK_SHARD_CODECS]; /* NULL: not an image file, or not in this build */
     bool gray_found;                    /* see stk_image_row */
-    bool mask;                          /* rows are values of one channel: colours are refused */
+    bool mask;                          /* rows are values of one channel: colors are refused */
 };
 
 struct stk_image_decoder_options {
@@ -27,7 +27,7 @@ struct stk_image_decoder_options {
                                      decode_any() */
     bool warnings_fail;           /* a decoder's warnings are errors */
     bool gray_found;              /* see stk_image_row */
-    bool mask; /* values as stored: palette indices, gray levels unscaled; refuse colours */
+    bool mask; /* values as stored: palette indices, gray levels unscaled; refuse colors */
 };
 
 /* Make the codec for rows of one shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP

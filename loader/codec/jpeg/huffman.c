@@ -169,7 +169,8 @@ static bool is_at_end(struct stk_jpeg_huffman *h)
 
 /* ---- blocks ---- */
 
-/* The length of the code that begins these 16 bits, which has more than LOOK, and its symbol above; 0 = there is none. */
+/* The length of the code that begins these 16 bits, which has more than LOOK, and its symbol above;
+ * 0 = there is none. */
 static uint32_t find_long_code(const struct stk_jpeg_code *code, int32_t look)
 {
     for (uint32_t length = LOOK + 1; length <= 16; length++)
@@ -211,7 +212,8 @@ INLINE bool take_dc(struct stk_jpeg_bits *b, const struct stk_jpeg_code *code, i
     return true;
 }
 
-/* Read the other coefficients of a block, and store them if they are needed. Returns false at a bad code. */
+/* Read the other coefficients of a block, and store them if they are needed. Returns false at a bad
+ * code. */
 INLINE bool take_ac(struct stk_jpeg_bits *b, const struct stk_jpeg_code *code, JCOEF *to,
                     bool keeps)
 {
@@ -333,7 +335,8 @@ static boolean decode_mcu(j_decompress_ptr decompress, JBLOCKROW *blocks)
 
 /* ---- a library that is not trusted yet ---- */
 
-/* Returns true for memory that libjpeg has allocated for this image: all of that is in the arena. */
+/* Returns true for memory that libjpeg has allocated for this image: all of that is in the
+ * arena. */
 static bool is_allocated(j_decompress_ptr decompress, const void *at, size_t bytes)
 {
     const struct stk_jpeg_arena *arena = decompress->client_data;

@@ -1,14 +1,15 @@
 /* huffman.h - reads the coefficients of a baseline JPEG in place of libjpeg's decoder.
  *
- * Reading codes takes two thirds of the time of a photograph. This decoder finds a code, its run and its value in
- * one lookup, reads from bytes without stuffing, and only skips the codes of blocks that are not needed. Everything
- * else stays libjpeg's. It takes the place of a method of libjpeg's entropy decoder, an inner table that no header
- * declares: in libjpeg-turbo 1.5 to 3.1 the method is its second member. So each worker first tries it on a small image
- * (jpeg.c), and until is_trusted it checks the table and all arguments before it uses them. A library that fails keeps its
- * own decoder.
+ * Reading codes takes two thirds of the time of a photograph. This decoder finds a code, its run
+ * and its value in one lookup, reads from bytes without stuffing, and only skips the codes of
+ * blocks that are not needed. Everything else stays libjpeg's. It takes the place of a method of
+ * libjpeg's entropy decoder, an inner table that no header declares: in libjpeg-turbo 1.5 to 3.1
+ * the method is its second member. So each worker first tries it on a small image (jpeg.c), and
+ * until is_trusted it checks the table and all arguments before it uses them. A library that fails
+ * keeps its own decoder.
  *
- * It declines at anything unusual (a bad code, a missing or wrong marker, stray bytes): the caller then begins again
- * with libjpeg alone, whose verdict counts.
+ * It declines at anything unusual (a bad code, a missing or wrong marker, stray bytes): the caller
+ * then begins again with libjpeg alone, whose verdict counts.
  */
 #ifndef STK_CODEC_JPEG_HUFFMAN_H
 #define STK_CODEC_JPEG_HUFFMAN_H
@@ -29,7 +30,8 @@ enum {
         STK_JPEG_MCU_BYTES_MAX + 16 /* read before a missing end is noticed */
 };
 
-/* Bits in a word, the next one on top; below `count` of them it holds some of the following ones, too. */
+/* Bits in a word, the next one on top; below `count` of them it holds some of the following ones,
+ * too. */
 struct stk_jpeg_bits {
     uint64_t word;
     uint32_t count;
@@ -75,7 +77,8 @@ struct stk_jpeg_huffman {
     uint8_t window[STK_JPEG_WINDOW_BYTES + STK_JPEG_WINDOW_SLACK_BYTES];
 };
 
-/* Take over an image that jpeg_start_decompress() has begun, if it is of a kind that this decoder reads. Returns true if so. */
+/* Take over an image that jpeg_start_decompress() has begun, if it is of a kind that this decoder
+ * reads. Returns true if so. */
 bool stk_jpeg_huffman_begin(struct stk_jpeg_huffman *huffman, j_decompress_ptr decompress);
 
 /* Only these columns of MCUs are needed, both included. */

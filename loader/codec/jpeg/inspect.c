@@ -24,7 +24,7 @@ enum {
     FACTOR_MAX = 4
 };
 
-/* What decides how components become colours: libjpeg's default_decompress_parms(). */
+/* What decides how components become colors: libjpeg's default_decompress_parms(). */
 struct seen {
     bool jfif, adobe;
     uint8_t transform; /* Adobe's */
@@ -104,10 +104,10 @@ int stk_jpeg_inspect(const struct stk_image_codec *codec, const stoker_encoded *
     const struct seen seen = look(in->bytes, in->size);
     const bool huffman = seen.frame >= SOF0 && seen.frame <= SOF2;
     const bool gray = walk.components == 1 && channels == 1;
-    const bool colour = walk.components == 3 && channels == 3 && is_ycc(&seen) && is_common(&seen);
-    *header = (stoker_image_header){ .format = STOKER_IMAGE_OTHER };
-    if (huffman && (gray || colour) && !codec->options.warnings_fail)
-        *header = (stoker_image_header){ .format = STOKER_IMAGE_JPEG,
+    const bool color = walk.components == 3 && channels == 3 && is_ycc(&seen) && is_common(&seen);
+    *header = (stoker_image_header){ .format = STOKER_IMAGE_FORMAT_OTHER };
+    if (huffman && (gray || color) && !codec->options.warnings_fail)
+        *header = (stoker_image_header){ .format = STOKER_IMAGE_FORMAT_JPEG,
                                          .height = walk.height,
                                          .width = walk.width,
                                          .channels = channels };

@@ -5,8 +5,8 @@
  *                 ▼                          ▼
  *               error                      error
  *
- * Each worker has one decompress object for all files. Tables of the previous file are dropped, or a
- * row of a file without tables would depend on the order of decoding.
+ * Each worker has one decompress object for all files. Tables of the previous file are dropped, or
+ * a row of a file without tables would depend on the order of decoding.
  */
 #include "loader/codec/jpeg/jpeg.h"
 
@@ -215,8 +215,8 @@ static void forget_tables(struct jpeg_decompress_struct *decompress)
     memset(decompress->ac_huff_tbl_ptrs, 0, sizeof(decompress->ac_huff_tbl_ptrs));
 }
 
-/* Gray is made from the RGB samples, as for all formats. The stored luma would be up to 3 levels off
- * for colours outside of RGB. */
+/* Gray is made from the RGB samples, as for all formats. The stored luma would be up to 3 levels
+ * off for colors outside of RGB. */
 static bool makes_gray(const struct jpeg_decompress_struct *decompress,
                        const struct stk_image_shape *shape)
 {
@@ -302,8 +302,8 @@ static void read_rows(struct jpeg_decompress_struct *decompress, uint32_t channe
     }
 }
 
-/* The smallest scale that will do and for which libjpeg has vector code: the others cost more than the
- * whole image. */
+/* The smallest scale that will do and for which libjpeg has vector code: the others cost more than
+ * the whole image. */
 static uint32_t scale_for(const stoker_region *wanted)
 {
     uint32_t eighths = 1;
@@ -312,8 +312,8 @@ static uint32_t scale_for(const stoker_region *wanted)
     return eighths;
 }
 
-/* libjpeg estimates the missing coefficients of an unfinished progressive image from the blocks around,
- * which are not those of the whole image at a region's edge. */
+/* libjpeg estimates the missing coefficients of an unfinished progressive image from the blocks
+ * around, which are not those of the whole image at a region's edge. */
 static bool is_unfinished(const struct jpeg_decompress_struct *decompress)
 {
     if (!decompress->progressive_mode || decompress->coef_bits == NULL)
@@ -333,8 +333,8 @@ static bool is_unfinished(const struct jpeg_decompress_struct *decompress)
 #define SMALLEST_SIZE(image)   ((image)->min_DCT_scaled_size)
 #endif
 
-/* jpeg_crop_scanline() finds the width of a component by its sampling factor alone: too narrow for one
- * whose blocks are scaled less than the others and still are upsampled (4:1:0 at 4/8). */
+/* jpeg_crop_scanline() finds the width of a component by its sampling factor alone: too narrow for
+ * one whose blocks are scaled less than the others and still are upsampled (4:1:0 at 4/8). */
 static bool can_crop_columns(const struct jpeg_decompress_struct *decompress)
 {
     const int smallest = SMALLEST_SIZE(decompress);
@@ -363,8 +363,8 @@ static void crop_columns(struct jpeg_decompress_struct *decompress, JDIMENSION *
     stk_jpeg_huffman_need(&own->huffman, *left / mcu, (*left + *width - 1) / mcu);
 }
 
-/* Take the columns that are needed, which libjpeg rounds down to whole blocks, and leave out the rows
- * above. Smooth upsampling looks at one sample of chroma on each side. */
+/* Take the columns that are needed, which libjpeg rounds down to whole blocks, and leave out the
+ * rows above. Smooth upsampling looks at one sample of chroma on each side. */
 static void narrow(struct jpeg_decompress_struct *decompress, const struct reading *reading)
 {
     const stoker_region *wanted = reading->wanted;
@@ -418,8 +418,8 @@ static void begin_image(struct jpeg_decompress_struct *decompress, const struct 
         narrow(decompress, reading);
 }
 
-/* Read the file to its end marker, so that damage below a region is noticed. Once libjpeg reads the last row, it reads
- * the codes of those that were skipped. */
+/* Read the file to its end marker, so that damage below a region is noticed. Once libjpeg reads the
+ * last row, it reads the codes of those that were skipped. */
 static void end_image(struct jpeg_decompress_struct *decompress)
 {
     const JDIMENSION left = decompress->output_height - decompress->output_scanline;
@@ -478,8 +478,8 @@ static int read_file(struct scratch *own, const stoker_encoded *in, const struct
     return read_or_fail(own, reading);
 }
 
-/* Returns true if the own decoder of codes and libjpeg's make the same pixels of a small image: this libjpeg is as
- * expected. */
+/* Returns true if the own decoder of codes and libjpeg's make the same pixels of a small image:
+ * this libjpeg is as expected. */
 static bool try_huffman(struct scratch *own)
 {
     enum { HEIGHT = 8, WIDTH = 24 };

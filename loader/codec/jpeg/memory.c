@@ -3,7 +3,8 @@
  *   arena   [block|rows of samples|whole images of coefficients ...        ]
  *            ^ reset for each image                                 bytes ^
  *
- * libjpeg's "virtual" arrays, such as all coefficients of a progressive image, lie here in one piece.
+ * libjpeg's "virtual" arrays, such as all coefficients of a progressive image, lie here in one
+ * piece.
  */
 #ifdef STOKER_HAVE_JPEG
 #include "loader/codec/jpeg/memory.h"

@@ -92,7 +92,7 @@ static int take_frame(struct walking *walking, int marker, uint32_t bytes)
         return stk_refuse(error, STOKER_EFORMAT, "%u bits a sample: only 8 can be decoded",
                           body[0]);
     if (seen->components != 1 && seen->components != 3 && seen->components != 4)
-        return stk_refuse(error, STOKER_EFORMAT, "%u components: not gray, colour or CMYK",
+        return stk_refuse(error, STOKER_EFORMAT, "%u components: not gray, color or CMYK",
                           seen->components);
     if ((uint64_t)seen->height * seen->width > walking->limits->pixels_max)
         return stk_refuse(error, STOKER_ELIMIT, "%u x %u pixels, at most %llu allowed",

@@ -1,6 +1,6 @@
 /* full.c - see full.h. libpng, whose longjmp stays inside this file.
  *
- * All chunks but IHDR, PLTE, tRNS, IDAT and IEND are skipped unread: no text is unpacked, no colour
+ * All chunks but IHDR, PLTE, tRNS, IDAT and IEND are skipped unread: no text is unpacked, no color
  * profile parsed, no gamma applied. Warnings of libpng are errors.
  *
  *   arena   [png_struct|info|inflate state|rows ...          ]  a bump allocator;
@@ -112,7 +112,8 @@ static void set_rules(png_structp png, const struct reading *reading)
     png_set_benign_errors(png, 0);
     png_set_compression_buffer_size(png, READ_BYTES);
 #ifdef PNG_MAXIMUM_INFLATE_WINDOW
-    /* Some writers declare a smaller window than they use: accept these files, like the fast path. */
+    /* Some writers declare a smaller window than they use: accept these files, like the fast
+     * path. */
     (void)png_set_option(png, PNG_MAXIMUM_INFLATE_WINDOW, PNG_OPTION_ON);
 #endif
 }
@@ -125,7 +126,8 @@ static void make_gray(png_structp png, png_row_infop row, png_bytep samples)
     row->color_type = PNG_COLOR_TYPE_GRAY;
 }
 
-/* Keep the file's samples, a byte each. Every index is a value, whether the palette has a colour for it or not. */
+/* Keep the file's samples, a byte each. Every index is a value, whether the palette has a color for
+ * it or not. */
 static void keep_values(png_structp png)
 {
     png_set_packing(png);
@@ -137,10 +139,10 @@ static void keep_values(png_structp png)
 /* Convert the file's samples to those of a row. */
 static void set_conversion(png_structp png, png_infop info, const struct reading *reading)
 {
-    const uint8_t colour = reading->header->colour;
-    const bool gray_file = colour == STK_PNG_GRAY || colour == STK_PNG_GRAY_ALPHA;
+    const uint8_t color = reading->header->color;
+    const bool gray_file = color == STK_PNG_GRAY || color == STK_PNG_GRAY_ALPHA;
     const bool transparent = png_get_valid(png, info, PNG_INFO_tRNS) != 0;
-    if (colour == STK_PNG_PALETTE)
+    if (color == STK_PNG_PALETTE)
         png_set_palette_to_rgb(png);
     if (gray_file && reading->header->depth < 8)
         png_set_expand_gray_1_2_4_to_8(png);
@@ -150,7 +152,7 @@ static void set_conversion(png_structp png, png_infop info, const struct reading
     if (reading->shape->channels == 4) {
         if (transparent)
             png_set_tRNS_to_alpha(png);
-        else if (colour != STK_PNG_GRAY_ALPHA && colour != STK_PNG_RGBA)
+        else if (color != STK_PNG_GRAY_ALPHA && color != STK_PNG_RGBA)
             png_set_add_alpha(png, 0xFF, PNG_FILLER_AFTER);
     } else {
         png_set_strip_alpha(png);

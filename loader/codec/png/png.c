@@ -104,12 +104,12 @@ static bool can_try_fast(const struct scratch *own, const struct stk_png_walk *w
                          const struct stk_image_shape *shape, bool values)
 {
     const struct stk_png_header *header = &walk->header;
-    const uint32_t colour = values && walk->has_palette ? STK_PNG_PALETTE
-                            : shape->channels == 1      ? STK_PNG_GRAY
-                            : shape->channels == 3      ? STK_PNG_RGB
-                                                        : STK_PNG_RGBA;
+    const uint32_t color = values && walk->has_palette ? STK_PNG_PALETTE
+                           : shape->channels == 1      ? STK_PNG_GRAY
+                           : shape->channels == 3      ? STK_PNG_RGB
+                                                       : STK_PNG_RGBA;
     return own->inflate != NULL && walk->plain && walk->idat_runs == 1 && !header->interlaced &&
-           header->depth == 8 && header->colour == colour;
+           header->depth == 8 && header->color == color;
 }
 
 static bool sum_is_right(const struct stk_png_chunk *chunk)
@@ -277,7 +277,7 @@ static uint32_t rows_for(const struct stk_image_room *room, const struct stk_png
 /* Returns true if the pixels are values of 8 bits at most. */
 static bool has_values(const struct stk_png_header *header)
 {
-    return (header->colour == STK_PNG_GRAY || header->colour == STK_PNG_PALETTE) &&
+    return (header->color == STK_PNG_GRAY || header->color == STK_PNG_PALETTE) &&
            header->depth <= 8;
 }
 
@@ -295,7 +295,7 @@ static int decode(const struct stk_image_codec *png, void *scratch, const stoker
         return stk_refuse(error, STOKER_EFORMAT,
                           "a mask of %s: its values must be the indices of a palette, or gray "
                           "levels of up to 8 bits",
-                          walk.header.colour == STK_PNG_GRAY ? "16 bits" : "colours or with alpha");
+                          walk.header.color == STK_PNG_GRAY ? "16 bits" : "colors or with alpha");
     const uint32_t rows = rows_for(room, &walk.header);
     return decode_walked(png, scratch, in, &walk, &shape, rows, room->at, error);
 }

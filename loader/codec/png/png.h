@@ -1,18 +1,19 @@
 /* png.h - the codec of PNG files.
  *
- * Decodes every legal file: all colour types and depths, interlaced or not. 16 bits become 8 by
- * rounding (v x 255 / 65535), palettes become colours, colours become gray by gray.h (BT.601, as
- * Pillow's "L"). gAMA and other chunks about display are ignored. Transparency is dropped, or becomes
- * alpha if the row has 4 channels.
+ * Decodes every legal file: all color types and depths, interlaced or not. 16 bits become 8 by
+ * rounding (v x 255 / 65535), palettes become colors, colors become gray by gray.h (BT.601, as
+ * Pillow's "L"). gAMA and other chunks about display are ignored. Transparency is dropped, or
+ * becomes alpha if the row has 4 channels.
  *
- * With options.values pixels stay as they are stored: the indices of a palette, whose colours and transparency do not
- * matter, and gray levels of 1, 2, 4 or 8 bits, unscaled. Other kinds of files are refused.
+ * With options.values pixels stay as they are stored: the indices of a palette, whose colors and
+ * transparency do not matter, and gray levels of 1, 2, 4 or 8 bits, unscaled. Other kinds of files
+ * are refused.
  *
- * A file is refused if a chunk fails its CRC, the pixels fail their Adler-32, or IEND is missing. Bytes
- * after IEND are ignored.
+ * A file is refused if a chunk fails its CRC, the pixels fail their Adler-32, or IEND is missing.
+ * Bytes after IEND are ignored.
  *
- * decode_region() decodes the rows from the top to the last that is needed, all of an interlaced file. It refuses the
- * same files as decode_any(): the rest is unpacked and checked, too.
+ * decode_region() decodes the rows from the top to the last that is needed, all of an interlaced
+ * file. It refuses the same files as decode_any(): the rest is unpacked and checked, too.
  */
 #ifndef STK_CODEC_PNG_H
 #define STK_CODEC_PNG_H

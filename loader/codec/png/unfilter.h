@@ -17,8 +17,8 @@ struct stk_png_filtered {
     uint32_t pixel_bytes; /* 1, 3 or 4 */
 };
 
-/* Write the image to `out`, exactly height x stride bytes. Returns false, with `out` partly written, if
- * a filter type is invalid. */
+/* Write the image to `out`, exactly height x stride bytes. Returns false, with `out` partly
+ * written, if a filter type is invalid. */
 typedef bool stk_png_unfilter_fn(const struct stk_png_filtered *image, uint8_t *out);
 
 /* The variants: plain C, and with SSE4.1 on x86-64. NULL = not supported by this processor. */

@@ -22,8 +22,8 @@ enum {
     ANCILLARY = 0x20000000, /* type bit: a decoder may ignore the chunk */
     RESERVED = 0x00002000,  /* type bit: 0 in all versions of PNG */
     IHDR_BYTES = 13,
-    COLOUR_BYTES = 3, /* a colour of a palette */
-    COLOURS_MAX = 256
+    COLOR_BYTES = 3, /* a color of a palette */
+    COLORS_MAX = 256
 };
 
 #define NUMBER_MAX 0x7FFFFFFFU /* PNG's integers have 31 bits */
@@ -42,9 +42,9 @@ bool stk_png_chunk_at(const uint8_t *bytes, size_t size, size_t at, struct stk_p
     return out->bytes <= size - at - STK_PNG_CHUNK_BYTES;
 }
 
-static bool depth_fits_colour(uint8_t depth, uint8_t colour)
+static bool depth_fits_color(uint8_t depth, uint8_t color)
 {
-    switch (colour) {
+    switch (color) {
     case STK_PNG_GRAY:
         return depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
     case STK_PNG_PALETTE:
@@ -65,9 +65,9 @@ static int check_header(const struct stk_png_header *header, const uint8_t *body
         header->height > NUMBER_MAX)
         return stk_refuse(error, STOKER_EFORMAT, "IHDR: a size of %u x %u pixels is impossible",
                           header->height, header->width);
-    if (!depth_fits_colour(header->depth, header->colour))
-        return stk_refuse(error, STOKER_EFORMAT, "IHDR: colour type %u cannot have %u bits",
-                          header->colour, header->depth);
+    if (!depth_fits_color(header->depth, header->color))
+        return stk_refuse(error, STOKER_EFORMAT, "IHDR: color type %u cannot have %u bits",
+                          header->color, header->depth);
     if (body[10] != 0 || body[11] != 0 || body[12] > 1)
         return stk_refuse(error, STOKER_EFORMAT, "IHDR: methods %u, %u, %u are unknown", body[10],
                           body[11], body[12]);
@@ -94,7 +94,7 @@ static int read_header(const uint8_t *bytes, size_t size, const struct stk_image
         .width = stk_load_be32(chunk.body),
         .height = stk_load_be32(chunk.body + 4),
         .depth = chunk.body[8],
-        .colour = chunk.body[9],
+        .color = chunk.body[9],
         .interlaced = chunk.body[12] == 1,
     };
     int rc = check_header(&header, chunk.body, limits, error);
@@ -124,12 +124,13 @@ static struct type_name name_of(uint32_t type)
     return name;
 }
 
-/* Returns true for the only palette of an image of palette indices, before the pixels, of a length that suits 8 bits. */
+/* Returns true for the only palette of an image of palette indices, before the pixels, of a length
+ * that suits 8 bits. */
 static bool is_palette(const struct stk_png_walk *walk, const struct stk_png_chunk *chunk)
 {
-    return chunk->type == PLTE && walk->header.colour == STK_PNG_PALETTE && !walk->has_palette &&
-           walk->idat_runs == 0 && chunk->bytes > 0 && chunk->bytes % COLOUR_BYTES == 0 &&
-           chunk->bytes <= COLOUR_BYTES * COLOURS_MAX;
+    return chunk->type == PLTE && walk->header.color == STK_PNG_PALETTE && !walk->has_palette &&
+           walk->idat_runs == 0 && chunk->bytes > 0 && chunk->bytes % COLOR_BYTES == 0 &&
+           chunk->bytes <= COLOR_BYTES * COLORS_MAX;
 }
 
 /* Record a chunk other than IHDR and IEND. */
@@ -146,8 +147,8 @@ static int take(struct stk_png_walk *walk, const struct stk_png_chunk *chunk, si
         walk->idat_bytes += chunk->bytes;
         return STOKER_OK;
     }
-    /* Some versions of libpng refuse the reserved bit (1.6.48), others do not (1.6.39): what is right must not
-     * depend on that. */
+    /* Some versions of libpng refuse the reserved bit (1.6.48), others do not (1.6.39): what is
+     * right must not depend on that. */
     if (strchr(name_of(chunk->type).letters, '.') != NULL || (chunk->type & RESERVED) != 0)
         return stk_refuse(error, STOKER_EFORMAT, "no chunk type at byte %zu", at);
     if (++*others > limits->chunks_max)
@@ -227,13 +228,13 @@ int stk_codec_png_probe(const uint8_t *bytes, size_t size, const struct stk_imag
         return rc;
     if (!header_sum_is_right(bytes))
         return stk_refuse(error, STOKER_ECORRUPT, "IHDR fails its CRC");
-    const bool alpha = header.colour == STK_PNG_GRAY_ALPHA || header.colour == STK_PNG_RGBA;
+    const bool alpha = header.color == STK_PNG_GRAY_ALPHA || header.color == STK_PNG_RGBA;
     *out = (struct stk_image_shape){
         .height = header.height,
         .width = header.width,
-        .channels = alpha                           ? 4
-                    : header.colour == STK_PNG_GRAY ? 1
-                                                    : 3,
+        .channels = alpha                          ? 4
+                    : header.color == STK_PNG_GRAY ? 1
+                                                   : 3,
     };
     return STOKER_OK;
 }

@@ -1,7 +1,7 @@
 /* walk.h - find the chunks of a PNG file and check them against the limits.
  *
- * Reads lengths and types only, computes no checksum and allocates nothing, so that a file with a false
- * size is refused before a decoder sees it.
+ * Reads lengths and types only, computes no checksum and allocates nothing, so that a file with a
+ * false size is refused before a decoder sees it.
  */
 #ifndef STK_CODEC_PNG_WALK_H
 #define STK_CODEC_PNG_WALK_H
@@ -29,7 +29,7 @@ enum {
 struct stk_png_header {
     uint32_t width, height; /* pixels, 1..2^31 - 1 */
     uint8_t depth;          /* bits: 1, 2, 4, 8 or 16 */
-    uint8_t colour;         /* STK_PNG_GRAY, ... */
+    uint8_t color;          /* STK_PNG_GRAY, ... */
     bool interlaced;
 };
 
@@ -41,7 +41,7 @@ struct stk_png_walk {
     uint32_t idat_count;
     /* No other chunk affects the pixels, which of an image with a palette are its indices. */
     bool plain;
-    bool has_palette; /* colour is STK_PNG_PALETTE, with one PLTE, as long and where it must be */
+    bool has_palette; /* color is STK_PNG_PALETTE, with one PLTE, as long and where it must be */
 };
 
 /* A complete chunk. */
@@ -54,8 +54,9 @@ struct stk_png_chunk {
 /* Read the chunk at `at`; false if the file ends before the chunk. */
 bool stk_png_chunk_at(const uint8_t *bytes, size_t size, size_t at, struct stk_png_chunk *out);
 
-/* Read signature and IHDR, then walk over all chunks up to IEND. Errors: STOKER_EMAGIC, STOKER_ETRUNCATED,
- * STOKER_EFORMAT, STOKER_ELIMIT; error->message (error may be NULL) says what is wrong. */
+/* Read signature and IHDR, then walk over all chunks up to IEND. Errors: STOKER_EMAGIC,
+ * STOKER_ETRUNCATED, STOKER_EFORMAT, STOKER_ELIMIT; error->message (error may be NULL) says what is
+ * wrong. */
 int stk_png_walk(const uint8_t *bytes, size_t size, const struct stk_image_limits *limits,
                  struct stk_png_walk *out, stoker_error *error);
 

@@ -20,7 +20,7 @@
 enum { RGB = 3, RGBA = 4, MARGIN = 4 };
 
 struct scratch {
-    struct stk_region colours; /* pixels of an image that becomes gray; else unmapped */
+    struct stk_region colors; /* pixels of an image that becomes gray; else unmapped */
 };
 
 /* ---- scratch ---- */
@@ -31,18 +31,18 @@ static void close_scratch(const void *self, void *scratch)
     struct scratch *own = scratch;
     if (own == NULL)
         return;
-    stk_region_unmap(&own->colours);
+    stk_region_unmap(&own->colors);
     stk_free(own);
 }
 
-/* Reserve address space for `pixels` colour pixels if the row is gray. */
+/* Reserve address space for `pixels` color pixels if the row is gray. */
 static int open_pixels(const struct stk_image_codec *webp, uint64_t pixels, void **out)
 {
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
     const int rc =
-        webp->options.shape.channels == 1 ? stk_region_map(&own->colours, pixels * RGB) : STOKER_OK;
+        webp->options.shape.channels == 1 ? stk_region_map(&own->colors, pixels * RGB) : STOKER_OK;
     if (rc != STOKER_OK) {
         close_scratch(webp, own);
         return rc;
@@ -80,7 +80,8 @@ static int refuse_status(VP8StatusCode status, stoker_error *error)
     }
 }
 
-/* Widen a range by a margin on both sides, within the image, to an even start, as libwebp requires. */
+/* Widen a range by a margin on both sides, within the image, to an even start, as libwebp
+ * requires. */
 static struct stk_image_range widened(uint32_t from, uint32_t count, uint32_t side)
 {
     const uint32_t first = from > MARGIN ? from - MARGIN : 0;
@@ -89,9 +90,9 @@ static struct stk_image_range widened(uint32_t from, uint32_t count, uint32_t si
                                      from + count + (room < MARGIN ? room : MARGIN) };
 }
 
-/* What to decode: libwebp then neither filters nor converts the rest. At the edges of that, smooth upsampling
- * sees no neighbours: hence the margin. It reads no further than the last row, so that is the image's: damage below
- * must not go unnoticed. */
+/* What to decode: libwebp then neither filters nor converts the rest. At the edges of that, smooth
+ * upsampling sees no neighbors: hence the margin. It reads no further than the last row, so that is
+ * the image's: damage below must not go unnoticed. */
 static stoker_region choose_region(const struct stk_image_room *room,
                                    const struct stk_webp_walk *walk)
 {
@@ -104,9 +105,9 @@ static stoker_region choose_region(const struct stk_image_room *room,
 }
 
 /* Decode a region to pixels of 3 or 4 bytes. */
-static int decode_colours(const stoker_encoded *in, const struct stk_webp_walk *walk,
-                          const stoker_region *region, uint32_t channels, uint8_t *pixels,
-                          stoker_error *error)
+static int decode_colors(const stoker_encoded *in, const struct stk_webp_walk *walk,
+                         const stoker_region *region, uint32_t channels, uint8_t *pixels,
+                         stoker_error *error)
 {
     WebPDecoderConfig config;
     if (WebPInitDecoderConfig(&config) == 0)
@@ -135,12 +136,12 @@ static int decode_walked(const struct stk_image_codec *webp, const struct scratc
     const stoker_region region = choose_region(room, walk);
     const uint32_t channels = webp->options.shape.channels;
     if (channels != 1)
-        return decode_colours(in, walk, &region, channels, room->at, error);
+        return decode_colors(in, walk, &region, channels, room->at, error);
     const size_t pixels = (size_t)region.height * region.width;
-    assert(pixels * RGB <= own->colours.bytes);
-    const int rc = decode_colours(in, walk, &region, RGB, own->colours.base, error);
+    assert(pixels * RGB <= own->colors.bytes);
+    const int rc = decode_colors(in, walk, &region, RGB, own->colors.base, error);
     if (rc == STOKER_OK)
-        stk_gray_from_rgb(own->colours.base, pixels, room->at);
+        stk_gray_from_rgb(own->colors.base, pixels, room->at);
     return rc;
 }
 

@@ -21,31 +21,34 @@
 
 STOKER_BEGIN_DECLS
 
-/* One field of every sample. Start from STOKER_ARRAY_INIT, then set name, data, dtype and the axes. */
+/* One field of every sample. Start from STOKER_ARRAY_INIT, then set name, data, dtype and the
+ * axes. */
 typedef struct stoker_array {
     size_t struct_size; /* set by STOKER_ARRAY_INIT; the same in all arrays of one call */
     const char *name;   /* field name: see stoker_field_info; copied. No default */
     /* The samples; they stay the caller's, see stoker_arrays_options.destroy. No default. */
     const void *data;
     stoker_dtype dtype;     /* element type of data. No default */
-    stoker_field_kind kind; /* default STOKER_FIELD_ARRAY */
+    stoker_field_kind kind; /* default STOKER_FIELD_KIND_ARRAY */
     uint32_t rank;          /* axes of one sample, 0..STOKER_RANK_MAX - 1; default 0: a number */
-    /* Lengths of one sample's axes; images and masks are height, width, channels. shape[0] is ignored with offsets. */
+    /* Lengths of one sample's axes; images and masks are height, width, channels. shape[0] is
+     * ignored with offsets. */
     uint64_t shape[STOKER_RANK_MAX];
-    /* count + 1 offsets in data, in entries of the first axis, never decreasing: samples differ in the length of that
-     * axis. They stay the caller's, like data. Default NULL = all samples have shape. */
+    /* count + 1 offsets in data, in entries of the first axis, never decreasing: samples differ in
+     * the length of that axis. They stay the caller's, like data. Default NULL = all samples have
+     * shape. */
     const int64_t *offsets;
     /* The values are 0..class_count - 1. Default 0 = no classes, or unknown. */
     uint32_t class_count;
-    /* class_count names, which stay the caller's, like data; for the field "label", else for the first with classes.
-     * Default NULL = none. */
+    /* class_count names, which stay the caller's, like data; for the field "label", else for the
+     * first with classes. Default NULL = none. */
     const char *const *class_names;
 } stoker_array;
 
 typedef struct stoker_arrays_options {
     size_t struct_size; /* set by STOKER_ARRAYS_OPTIONS_INIT */
-    /* Called with context once the data set and all of its views are closed, to free the arrays. Not called if opening
-     * fails. Default NULL: the caller keeps them until then. */
+    /* Called with context once the data set and all of its views are closed, to free the arrays.
+     * Not called if opening fails. Default NULL: the caller keeps them until then. */
     void (*destroy)(void *context);
     void *context;
     uint64_t fingerprint; /* see stoker_dataset_info; default 0 = none */
@@ -63,15 +66,17 @@ STOKER_MAKER(stoker_arrays_options, STOKER_ARRAYS_OPTIONS_DEFAULTS)
     STOKER_INITIALIZER(stoker_arrays_options, STOKER_ARRAYS_OPTIONS_DEFAULTS)
 STOKER_API int stoker_arrays_options_init_sized(stoker_arrays_options *out, size_t struct_size);
 
-/* Make a data set of `count` >= 1 samples from array_count arrays, 1 to STOKER_FIELDS_MAX; field i is arrays[i]. The data
- * are not copied, and must not change while the data set is open. An array "label" of one integer of up to 32 bits
- * per sample becomes int64, as the labels of all data sets are; every other array keeps its type. options may be NULL.
+/* Make a data set of `count` >= 1 samples from array_count arrays, 1 to STOKER_FIELDS_MAX; field i
+ * is arrays[i]. The data are not copied, and must not change while the data set is open. An array
+ * "label" of one integer of up to 32 bits per sample becomes int64, as the labels of all data sets
+ * are; every other array keeps its type. options may be NULL.
  *
- * The fastest order is: the largest array first, then what is small. A loader gathers the rows of all arrays without a call
- * per sample, unless one varies in length.
+ * The fastest order is: the largest array first, then what is small. A loader gathers the rows of
+ * all arrays without a call per sample, unless one varies in length.
  *
- * Errors: STOKER_EINVAL (an argument, shape, name or offset is invalid; the message names the array), STOKER_EEMPTY,
- * STOKER_ELIMIT (one sample of an array has more than 1 GiB), STOKER_ENOMEM. On failure *out is untouched. */
+ * Errors: STOKER_EINVAL (an argument, shape, name or offset is invalid; the message names the
+ * array), STOKER_EEMPTY, STOKER_ELIMIT (one sample of an array has more than 1 GiB), STOKER_ENOMEM.
+ * On failure *out is untouched. */
 STOKER_API int stoker_dataset_from_arrays(stoker_dataset **out, const stoker_array *arrays,
                                           uint32_t array_count, uint64_t count,
                                           const stoker_arrays_options *options,

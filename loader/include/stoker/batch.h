@@ -22,7 +22,7 @@ typedef struct stoker_batch {
     /* [count, ...]; shape as the data set's or after options.transform; in options.layout */
     stoker_tensor images;
     stoker_tensor labels; /* [count]; dtype NONE and data NULL if there are no labels */
-    /* All fields in the data set's order, then those of options.mixing; stoker_batch_field() finds
+    /* All fields in the data set's order, then those of options.blend; stoker_batch_field() finds
      * one by name. images are the values of field 0, labels those of the field "label" if it is one
      * int64 or float32 per sample. */
     const stoker_field *fields;

@@ -1,20 +1,21 @@
 /* stoker/dataset.h - where the bytes of each sample are.
  *
- * A data set knows the number of samples, what one looks like, and which extent of which file holds sample i. It
- * reads no samples itself: the loader does.
+ * A data set knows the number of samples, what one looks like, and which extent of which file holds
+ * sample i. It reads no samples itself: the loader does.
  *
- * Changes  The files of a data set must not change while it is open. The loader compares size, mtime and
- *          ctime (ns) of every open file whose samples have no checksum (a codec without verify): at create,
- *          before the last batch of an epoch, and about once a millisecond in between. A file that differs from
- *          when the data set was opened ends the run with STOKER_ECHANGED, regardless of on_bad_sample: no epoch
- *          with rows of a changed file is completed, but batches delivered before may hold some. ctime does not
- *          count if the mode, the owner or the number of links explains it (chmod, chown, link, unlink). Not
- *          noticed: in whole files (extent.path) a change that keeps the length: the read delivers the file that
- *          has the name at that moment. What a format reads into memory when it opens (labels, tables, gzip)
- *          does not change.
+ * Changes  The files of a data set must not change while it is open. The loader compares size,
+ *          mtime and ctime (ns) of every open file whose samples have no checksum (a codec without
+ *          verify): at create, before the last batch of an epoch, and about once a millisecond in
+ *          between. A file that differs from when the data set was opened ends the run with
+ *          STOKER_ECHANGED, regardless of on_bad_sample: no epoch with rows of a changed file is
+ *          completed, but batches delivered before may hold some. ctime does not count if the mode,
+ *          the owner or the number of links explains it (chmod, chown, link, unlink). Not noticed:
+ *          in whole files (extent.path) a change that keeps the length: the read delivers the file
+ *          that has the name at that moment. What a format reads into memory when it opens (labels,
+ *          tables, gzip) does not change.
  *
- * Threads  A data set is immutable once open: any number of loaders and threads may use it. Close it after the last
- *          loader that uses it is destroyed.
+ * Threads  A data set is immutable once open: any number of loaders and threads may use it. Close
+ *          it after the last loader that uses it is destroyed.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -47,7 +48,8 @@ STOKER_MAKER(stoker_dataset_options, STOKER_DATASET_OPTIONS_DEFAULTS)
     STOKER_INITIALIZER(stoker_dataset_options, STOKER_DATASET_OPTIONS_DEFAULTS)
 STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, size_t struct_size);
 
-/* Open the data set named by spec. datasets/README.md (installed in share/doc/stoker) documents each format:
+/* Open the data set named by spec. datasets/README.md (installed in share/doc/stoker) documents
+ * each format:
  *
  *   mnist:DIR                   the four files of MNIST, plain or gzip
  *   idx:SAMPLES[,LABELS]        any IDX array, plain or gzip
@@ -69,7 +71,7 @@ STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, si
  *   packed:2048:(SPEC)          rows of 2048 tokens, packed from whole documents
  *   mix:0.7*(SPEC)+0.3*(SPEC)   several, each with its share of the order: see stoker/mix.h
  *
- * or a plain path, whose format is recognised. options (NULL = the defaults) and error may be
+ * or a plain path, whose format is recognized. options (NULL = the defaults) and error may be
  * NULL. On success *out belongs to the caller, to be closed by stoker_dataset_close(); on failure
  * *out is untouched, and *error has the cause.
  *
@@ -82,12 +84,12 @@ STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, si
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options, stoker_error *error);
 
-/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. Its views (stoker/views.h)
- * and loaders share it: it is freed when the last of them has let go. */
+/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. Its views
+ * (stoker/views.h) and loaders share it: it is freed when the last of them has let go. */
 STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
 
-/* Add an owner: each one closes the data set, and the last one frees it. Returns dataset, which may be NULL. Any
- * thread. */
+/* Add an owner: each one closes the data set, and the last one frees it. Returns dataset, which may
+ * be NULL. Any thread. */
 STOKER_API stoker_dataset *stoker_dataset_share(stoker_dataset *dataset);
 
 /* stoker_dataset_info.directory: see there. */
@@ -101,14 +103,15 @@ enum {
 #define STOKER_NO_PART UINT32_MAX
 
 typedef enum stoker_field_kind {
-    STOKER_FIELD_ARRAY = 0, /* numbers */
-    STOKER_FIELD_IMAGE = 1, /* height, width, channels: stoker_transform applies */
-    STOKER_FIELD_MASK =
-        2, /* as an image, but of classes: the image's geometry, the nearest pixel, no colours */
-    STOKER_FIELD_BYTES = 3 /* a varying number of uint8: text, JSON, a key, a file name */
+    STOKER_FIELD_KIND_ARRAY = 0, /* numbers */
+    STOKER_FIELD_KIND_IMAGE = 1, /* height, width, channels: stoker_transform applies */
+    STOKER_FIELD_KIND_MASK =
+        2, /* as an image, but of classes: the image's geometry, the nearest pixel, no colors */
+    STOKER_FIELD_KIND_BYTES = 3 /* a varying number of uint8: text, JSON, a key, a file name */
 } stoker_field_kind;
 
-/* One named field of every sample. Field 0 is the one that images, caches and transforms are about. */
+/* One named field of every sample. Field 0 is the one that images, caches and transforms are
+ * about. */
 typedef struct stoker_field_info {
     size_t struct_size; /* set by the library before field(), which may leave it, or set it to 0 */
     /* Unique in the data set, 1..63 bytes of letters, digits and "_-."; owned by the data set. */
@@ -116,23 +119,25 @@ typedef struct stoker_field_info {
     stoker_field_kind kind;
     stoker_dtype dtype; /* as stored */
     uint32_t rank;      /* axes of one sample, 0..STOKER_RANK_MAX - 1 */
-    /* Lengths of one sample's axes; images are height, width, channels. If the field varies, shape[0] is the longest first
-     * axis, >= 1. */
+    /* Lengths of one sample's axes; images are height, width, channels. If the field varies,
+     * shape[0] is the longest first axis, >= 1. */
     uint64_t shape[STOKER_RANK_MAX];
     bool varies;          /* the first axis has another length, 0..shape[0], in every sample */
     uint32_t part;        /* the part that fills it; STOKER_NO_PART: values() or make() does */
     uint32_t class_count; /* the values are 0..class_count - 1; 0 = no classes, or unknown */
-    /* Images and masks may differ in size from shape, each up to this many pixels: a loader that resizes decodes them
-     * with the codec's decode_any(), any other refuses them. 0 = all have shape. */
+    /* Images and masks may differ in size from shape, each up to this many pixels: a loader that
+     * resizes decodes them with the codec's decode_any(), any other refuses them. 0 = all have
+     * shape. */
     uint64_t pixels_max;
     bool sizes_differ; /* opening found several sizes, and the spec gives none */
 } stoker_field_info;
 
 /* What a data set is, in numbers.
  *
- * A data set of one array and, if wanted, one label needs no field(): it sets dtype to class_count here, and has the
- * fields "image" (or "row", if is_image is false) from part 0, and "label" from values(). A data set with field() leaves
- * those members alone: they are filled in from field 0, and from the field "label" if it is one int64 or float32. */
+ * A data set of one array and, if wanted, one label needs no field(): it sets dtype to class_count
+ * here, and has the fields "image" (or "row", if is_image is false) from part 0, and "label" from
+ * values(). A data set with field() leaves those members alone: they are filled in from field 0,
+ * and from the field "label" if it is one int64 or float32. */
 typedef struct stoker_dataset_info {
     /* Set by the library before describe(), which may leave it, or set it to 0. */
     size_t struct_size;
@@ -153,27 +158,30 @@ typedef struct stoker_dataset_info {
     uint32_t file_count;        /* files that extents may name */
     uint32_t encoded_bytes_max; /* longest extent of any part in a file, bytes */
     bool has_paths;             /* parts may be files of their own: extent.path */
-    /* With has_paths: an open directory that the data set owns, to which the paths are relative, or AT_FDCWD. With
-     * a directory no path, and no link in it, may lead out of it: such a read fails with STOKER_EACCES.
-     * STOKER_DIRECTORY_OF_FILE: each path has a directory of its own, the file extent.file. */
+    /* With has_paths: an open directory that the data set owns, to which the paths are relative, or
+     * AT_FDCWD. With a directory no path, and no link in it, may lead out of it: such a read fails
+     * with STOKER_EACCES. STOKER_DIRECTORY_OF_FILE: each path has a directory of its own, the file
+     * extent.file. */
     int directory;
     bool dense; /* one part a sample, the row of field 0 as it is, all in file 0, consecutive */
-    /* One part a sample, the row of field 0 as it is, all in memory that the data set owns, consecutive: row i is at
-     * rows + i x row bytes. The loader then need not call locate(). NULL = they are not. */
+    /* One part a sample, the row of field 0 as it is, all in memory that the data set owns,
+     * consecutive: row i is at rows + i x row bytes. The loader then need not call locate(). NULL =
+     * they are not. */
     const void *rows;
-    /* A number that differs in every version of the data set: a checksum, a seed, a date. A resume token is refused
-     * if it differs; see stoker_state. Default 0 = none. */
+    /* A number that differs in every version of the data set: a checksum, a seed, a date. A resume
+     * token is refused if it differs; see stoker_state. Default 0 = none. */
     uint64_t fingerprint;
-    /* What opening found out about the samples, one line of printable text: "1000 of 60000 image headers read:
-     * 28x28, gray". Owned by the data set; NULL = nothing. */
+    /* What opening found out about the samples, one line of printable text: "1000 of 60000 image
+     * headers read: 28x28, gray". Owned by the data set; NULL = nothing. */
     const char *description;
 } stoker_dataset_info;
 
 /* Where the bytes of a part are. Four kinds, tested in this order:
- *   memory != NULL   in memory that the data set owns
- *   bytes == 0       nowhere: the codec makes the fields from the sample id, or they are empty
- *   path != NULL     the whole file of that name, `bytes` long, opened for this read only; STOKER_ECHANGED if its
- *                    length differs by then. With STOKER_PART_RANGE: `bytes` bytes of it at `offset`
+ *   memory != NULL in memory that the data set owns bytes == 0 nowhere: the codec makes the fields
+ *   from the sample id, or they are empty path != NULL the whole file of that name, `bytes` long,
+ *   opened for this read only; STOKER_ECHANGED if its
+ *                    length differs by then. With STOKER_PART_RANGE: `bytes` bytes of it at
+ *                    `offset`
  *   otherwise        `bytes` bytes of file number `file` at `offset` */
 typedef struct stoker_extent {
     const void *memory;
@@ -183,20 +191,20 @@ typedef struct stoker_extent {
     uint32_t file; /* with a path: unused, but with STOKER_DIRECTORY_OF_FILE the directory */
 } stoker_extent;
 
-/* stoker_part.flags: the path of the extent names a file of which only a range is read. For data sets of more files than
- * can stay open. */
+/* stoker_part.flags: the path of the extent names a file of which only a range is read. For data
+ * sets of more files than can stay open. */
 #define STOKER_PART_RANGE UINT64_C(1)
 
-/* One part of a sample: an extent, decoded by one codec into the fields that name the part, which are consecutive. Its
- * size never changes: new members take the place of reserved ones. */
+/* One part of a sample: an extent, decoded by one codec into the fields that name the part, which
+ * are consecutive. Its size never changes: new members take the place of reserved ones. */
 typedef struct stoker_part {
     stoker_extent extent;
-    /* NULL = raw: the bytes are the part's fields, one after the other, in host byte order. A field that varies must then
-     * be its part's only one: its length follows from the number of bytes. */
+    /* NULL = raw: the bytes are the part's fields, one after the other, in host byte order. A field
+     * that varies must then be its part's only one: its length follows from the number of bytes. */
     const stoker_codec *codec;
     uint64_t tag; /* passed to the codec, for example a checksum. Default 0 */
-    /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec receives the id
-     * that locate() received. */
+    /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec
+     * receives the id that locate() received. */
     uint64_t codec_id;
     uint64_t flags; /* STOKER_PART_RANGE, or 0; default 0. Other bits are refused */
 } stoker_part;
@@ -210,9 +218,9 @@ typedef union stoker_label {
 /* Its size never changes: new members take the place of reserved ones. */
 typedef struct stoker_file {
     const char *path; /* for messages; owned by the data set */
-    /* Open for reading, owned by the data set; with STOKER_DIRECTORY_OF_FILE some are directories. -1 = none: only a
-     * loader with options.reader can read the file; any other create, and stoker_dataset_read(), fail with
-     * STOKER_ENOTSUP. */
+    /* Open for reading, owned by the data set; with STOKER_DIRECTORY_OF_FILE some are directories.
+     * -1 = none: only a loader with options.reader can read the file; any other create, and
+     * stoker_dataset_read(), fail with STOKER_ENOTSUP. */
     int fd;
     uint64_t size;        /* bytes when opened */
     uint64_t reserved[2]; /* 0 */
@@ -228,58 +236,62 @@ typedef struct stoker_dataset_ops {
     /* Fill *out, which is all zero but for struct_size. Called once, by stoker_dataset_create(). */
     int (*describe)(const void *self, stoker_dataset_info *out);
 
-    /* Fill *out for field `field` < info.field_count. Optional: see stoker_dataset_info. Called once per field, after
-     * describe(). */
+    /* Fill *out for field `field` < info.field_count. Optional: see stoker_dataset_info. Called
+     * once per field, after describe(). */
     int (*field)(const void *self, uint32_t field, stoker_field_info *out);
 
-    /* Locate the parts of `count` >= 1 samples; every ids[i] < info.count. Fill all of parts[0..count x part_count):
-     * part p of sample i is parts[i x part_count + p]. Required unless part_count is 0.
-     * Must not allocate, lock or read: it is called for every sample. A failure means that the data set is broken,
-     * not one sample: it ends the run regardless of on_bad_sample. */
+    /* Locate the parts of `count` >= 1 samples; every ids[i] < info.count. Fill all of
+     * parts[0..count x part_count): part p of sample i is parts[i x part_count + p]. Required
+     * unless part_count is 0. Must not allocate, lock or read: it is called for every sample. A
+     * failure means that the data set is broken, not one sample: it ends the run regardless of
+     * on_bad_sample. */
     int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error);
 
-    /* Fill out[0..count) with field `field` of `count` >= 1 samples: dense, as stored. Required for fields without a
-     * part, unless make() fills them. The rules of locate() hold. */
+    /* Fill out[0..count) with field `field` of `count` >= 1 samples: dense, as stored. Required for
+     * fields without a part, unless make() fills them. The rules of locate() hold. */
     int (*values)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out);
 
-    /* Fill all fields of sample `id`; rows[f] is the place of field f. For data sets without parts. It runs in the
-     * workers, for several samples at once, and may allocate, block and read: no reader is involved. `rng` is keyed by
-     * (seed, epoch, id), so what is drawn from it depends on nothing else. A failure makes the sample bad, except for
-     * STOKER_ENOMEM, which ends the run regardless of on_bad_sample. STOKER_INTERRUPTED: not now. Without workers next() then
-     * returns STOKER_INTERRUPTED, and a later call asks for the sample again; in a worker's thread it ends the run. Such a data
-     * set is never cached, since each epoch may make other rows. */
+    /* Fill all fields of sample `id`; rows[f] is the place of field f. For data sets without parts.
+     * It runs in the workers, for several samples at once, and may allocate, block and read: no
+     * reader is involved. `rng` is keyed by (seed, epoch, id), so what is drawn from it depends on
+     * nothing else. A failure makes the sample bad, except for STOKER_ENOMEM, which ends the run
+     * regardless of on_bad_sample. STOKER_INTERRUPTED: not now. Without workers next() then returns
+     * STOKER_INTERRUPTED, and a later call asks for the sample again; in a worker's thread it ends
+     * the run. Such a data set is never cached, since each epoch may make other rows. */
     int (*make)(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
                 stoker_error *error);
 
-    /* Fill *out for file number `file` < info.file_count. Optional if file_count is 0. Called when the data set is
-     * created, and for each loader. */
+    /* Fill *out for file number `file` < info.file_count. Optional if file_count is 0. Called when
+     * the data set is created, and for each loader. */
     int (*file)(const void *self, uint32_t file, stoker_file *out);
 
     /* Free self. Optional. Not called if a read of a loader is stuck. */
     void (*destroy)(void *self);
 
-    /* The name of class `index` < class_count of the field "label"; owned by the data set. Optional: NULL = see
-     * field_class_name(). */
+    /* The name of class `index` < class_count of the field "label"; owned by the data set.
+     * Optional: NULL = see field_class_name(). */
     const char *(*class_name)(const void *self, uint32_t index);
 
-    /* The encoding of part 0 of sample `id` < info.count: see stoker_dataset_stored_as(). Optional, for data sets whose
-     * codec has another name. */
+    /* The encoding of part 0 of sample `id` < info.count: see stoker_dataset_stored_as(). Optional,
+     * for data sets whose codec has another name. */
     const char *(*stored_as)(const void *self, uint64_t id);
 
-    /* The name of class `index` < class_count of field `field`; owned by the data set; NULL = it has none. Optional: NULL =
-     * only the classes of "label" have names, by class_name(). */
+    /* The name of class `index` < class_count of field `field`; owned by the data set; NULL = it
+     * has none. Optional: NULL = only the classes of "label" have names, by class_name(). */
     const char *(*field_class_name)(const void *self, uint32_t field, uint32_t index);
 
-    /* Fill out[0..count) with the lengths of field `field`, which varies, in `count` >= 1 samples: elements of its first
-     * axis, each at most shape[0]. The rules of locate() hold. Optional: NULL = see stoker_dataset_lengths(). */
+    /* Fill out[0..count) with the lengths of field `field`, which varies, in `count` >= 1 samples:
+     * elements of its first axis, each at most shape[0]. The rules of locate() hold. Optional: NULL
+     * = see stoker_dataset_lengths(). */
     int (*lengths)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count,
                    uint64_t *out);
 } stoker_dataset_ops;
 
-/* Make a data set of your own. On success *out owns self (close calls destroy); on failure self stays the caller's,
- * *out is untouched, and *error has the cause. error may be NULL. ops must outlive the data set. Errors: STOKER_EINVAL (a callback is missing, or the info of
- * describe() is inconsistent), STOKER_EEMPTY, STOKER_ENOMEM. */
+/* Make a data set of your own. On success *out owns self (close calls destroy); on failure self
+ * stays the caller's, *out is untouched, and *error has the cause. error may be NULL. ops must
+ * outlive the data set. Errors: STOKER_EINVAL (a callback is missing, or the info of describe() is
+ * inconsistent), STOKER_EEMPTY, STOKER_ENOMEM. */
 STOKER_API int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops,
                                      void *self, stoker_error *error);
 
@@ -292,11 +304,13 @@ STOKER_API const stoker_field_info *stoker_dataset_field(const stoker_dataset *d
 /* The index of the field with that name; -1 if there is none. */
 STOKER_API int32_t stoker_dataset_find_field(const stoker_dataset *dataset, const char *name);
 
-/* Bytes of one sample's field as stored: elements x element size; if it varies, of the longest. 0 if there is none. */
+/* Bytes of one sample's field as stored: elements x element size; if it varies, of the longest. 0
+ * if there is none. */
 STOKER_API size_t stoker_dataset_field_bytes(const stoker_dataset *dataset, uint32_t field);
 
-/* The fingerprint by which a resume token knows the data set: see stoker_state. Equal for a data set that was moved or
- * copied. The first call takes about 2 ms for 60,000 files, of a view as much for each source. 0 if dataset is NULL. */
+/* The fingerprint by which a resume token knows the data set: see stoker_state. Equal for a data
+ * set that was moved or copied. The first call takes about 2 ms for 60,000 files, of a view as much
+ * for each source. 0 if dataset is NULL. */
 STOKER_API uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset);
 
 /* The format's name: "mnist", "idx", ... */
@@ -309,45 +323,48 @@ STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
  * exist. It has the bytes of the folder or file that it comes from: control characters, too. */
 STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index);
 
-/* The name of class `index` of field `field`: of a column of words, say. Owned by the data set; NULL if it has no name, or
- * there is no such class or field. */
+/* The name of class `index` of field `field`: of a column of words, say. Owned by the data set;
+ * NULL if it has no name, or there is no such class or field. */
 STOKER_API const char *stoker_dataset_field_class_name(const stoker_dataset *dataset,
                                                        uint32_t field, uint32_t index);
 
-/* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate. STOKER_EINVAL if
- * id >= count. */
+/* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate.
+ * STOKER_EINVAL if id >= count. */
 STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                                      stoker_error *error);
 
-/* Find the lengths of field `field` in `count` samples without reading them: out[i] = elements of the first axis of sample
- * ids[i]. All are shape[0] if the field does not vary. A field that varies has them from the callback lengths(), or, if
- * there is none and its parts are raw, from the bytes of its parts. Does not allocate. Any thread.
- * Errors: STOKER_EINVAL (a NULL, no such field or sample), STOKER_ENOTSUP (the lengths are only known by reading),
- * STOKER_EFORMAT (a part is no multiple of the elements, or longer than shape[0]), those of locate(). */
+/* Find the lengths of field `field` in `count` samples without reading them: out[i] = elements of
+ * the first axis of sample ids[i]. All are shape[0] if the field does not vary. A field that varies
+ * has them from the callback lengths(), or, if there is none and its parts are raw, from the bytes
+ * of its parts. Does not allocate. Any thread. Errors: STOKER_EINVAL (a NULL, no such field or
+ * sample), STOKER_ENOTSUP (the lengths are only known by reading), STOKER_EFORMAT (a part is no
+ * multiple of the elements, or longer than shape[0]), those of locate(). */
 STOKER_API int stoker_dataset_lengths(const stoker_dataset *dataset, uint32_t field,
                                       const uint64_t *ids, uint32_t count, uint64_t *out,
                                       stoker_error *error);
 
-/* Read and decode all fields of one sample in this thread, with pread, to look at data or to check a loader: rows[f] has
- * room for field f, stoker_dataset_field_bytes() bytes, or data NULL if the field is not wanted. Sets rows[f].length of
- * fields that vary. make() draws as in epoch 0 with seed 0. May allocate. Errors as the loader's. */
+/* Read and decode all fields of one sample in this thread, with pread, to look at data or to check
+ * a loader: rows[f] has room for field f, stoker_dataset_field_bytes() bytes, or data NULL if the
+ * field is not wanted. Sets rows[f].length of fields that vary. make() draws as in epoch 0 with
+ * seed 0. May allocate. Errors as the loader's. */
 STOKER_API int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id,
                                           stoker_row *rows, stoker_error *error);
 
-/* The same for field 0, which must not vary, and the label: row has room for stoker_dataset_row_bytes() bytes; label may
- * be NULL, and stays as it is if there is none. */
+/* The same for field 0, which must not vary, and the label: row has room for
+ * stoker_dataset_row_bytes() bytes; label may be NULL, and stays as it is if there is none. */
 STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row,
                                    size_t row_bytes, stoker_label *label, stoker_error *error);
 
-/* The encoding of a sample's part 0 in storage: "raw", "png", "jpeg", "lz4" (one block), "image" (PNG, JPEG or WebP, by its
- * first bytes), or the name of another codec; static. NULL if dataset is NULL, id >= count or the sample cannot be
- * located. */
+/* The encoding of a sample's part 0 in storage: "raw", "png", "jpeg", "lz4" (one block), "image"
+ * (PNG, JPEG or WebP, by its first bytes), or the name of another codec; static. NULL if dataset is
+ * NULL, id >= count or the sample cannot be located. */
 STOKER_API const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id);
 
-/* Read the stored bytes of part 0 of one sample in this thread, with pread, to copy them without loss. They are not decoded,
- * so no checksum is verified. bytes_max must exceed the sample's length: info.encoded_bytes_max + 1 is enough for
- * every sample in a file. *size becomes the length; 0 = the row is made from the sample id alone.
- * Errors: STOKER_EINVAL (a NULL, id >= count, bytes_max too small), and those of reading. */
+/* Read the stored bytes of part 0 of one sample in this thread, with pread, to copy them without
+ * loss. They are not decoded, so no checksum is verified. bytes_max must exceed the sample's
+ * length: info.encoded_bytes_max + 1 is enough for every sample in a file. *size becomes the
+ * length; 0 = the row is made from the sample id alone. Errors: STOKER_EINVAL (a NULL, id >= count,
+ * bytes_max too small), and those of reading. */
 STOKER_API int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
                                           size_t bytes_max, size_t *size, stoker_error *error);
 

@@ -72,8 +72,8 @@ typedef enum stoker_stage {
 #define STOKER_NO_OFFSET UINT64_MAX
 #define STOKER_NO_SAMPLE UINT64_MAX
 
-/* One error and its location. Plain data that owns nothing. The caller provides it; a function that fails fills it
- * in, one that succeeds leaves it unchanged. */
+/* One error and its location. Plain data that owns nothing. The caller provides it; a function that
+ * fails fills it in, one that succeeds leaves it unchanged. */
 typedef struct stoker_error {
     int32_t code; /* a stoker_err */
     stoker_stage stage;
@@ -83,8 +83,8 @@ typedef struct stoker_error {
     char path[256];       /* the file; of a longer path the end. "" = none */
     char message[512];    /* the complete message, one line */
     uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
-    /* Both texts are safe to print on a terminal: valid UTF-8 on one line. '?' replaces control characters,
-     * characters that change the direction of text, and bytes that are not UTF-8. */
+    /* Both texts are safe to print on a terminal: valid UTF-8 on one line. '?' replaces control
+     * characters, characters that change the direction of text, and bytes that are not UTF-8. */
 } stoker_error;
 
 /* The text of a code, STOKER_OK and the normal stops included. Never NULL; any thread. */
@@ -93,8 +93,8 @@ STOKER_API const char *stoker_strerror(int code);
 /* The name of a code: "STOKER_EINVAL"; "STOKER_UNKNOWN" for any other value. Static; any thread. */
 STOKER_API const char *stoker_error_name(int code);
 
-/* "options", "open", "locate", "read", "decode", "transfer", "wait" or "hook"; "unknown" for any other value. Static;
- * any thread. */
+/* "options", "open", "locate", "read", "decode", "transfer", "wait" or "hook"; "unknown" for any
+ * other value. Static; any thread. */
 STOKER_API const char *stoker_stage_name(stoker_stage stage);
 
 STOKER_END_DECLS

@@ -8,8 +8,8 @@
 #define STOKER_API
 #endif
 
-/* STOKER_DEFAULT lists a struct's defaults once: as an initialiser in C, as assignments in C++, which has no
- * designated initialisers before C++20. */
+/* STOKER_DEFAULT lists a struct's defaults once: as an initializer in C, as assignments in C++,
+ * which has no designated initializers before C++20. */
 #ifdef __cplusplus
 #define STOKER_BEGIN_DECLS         extern "C" {
 #define STOKER_END_DECLS           }
@@ -23,8 +23,9 @@
 /* Structs with defaults begin with their size, set by an initializer:
  *
  *   C, C++   stoker_order order = STOKER_ORDER_INIT;
- *   others   stoker_order_init_sized(&order, sizeof(order)): sets the first struct_size bytes of *out.
- *            Returns STOKER_OK, or STOKER_EINVAL if out is NULL or no version has that size. Any thread.
+ *   others   stoker_order_init_sized(&order, sizeof(order)): sets the first struct_size bytes of
+ *            *out. Returns STOKER_OK, or STOKER_EINVAL if out is NULL or no version has that size.
+ *            Any thread.
  */
 #ifdef __cplusplus
 #define STOKER_MAKER(type, defaults)                                                               \

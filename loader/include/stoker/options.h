@@ -13,10 +13,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stoker/blend.h>
 #include <stoker/error.h>
 #include <stoker/field.h>
 #include <stoker/hook.h>
-#include <stoker/mixing.h>
 #include <stoker/reader.h>
 #include <stoker/tensor.h>
 #include <stoker/transform.h>
@@ -347,7 +347,7 @@ typedef struct stoker_loader_options {
      * decoded images of the data set's size. AUTO chooses ENCODED if sizes may differ and `resize`
      * is not set. DEVICE: the same, or finished images if sizes differ and nothing is random. */
     stoker_transform transform;
-    stoker_mixing mixing; /* mixup and cutmix within a batch: see stoker/mixing.h; default none */
+    stoker_blend blend; /* mixup and cutmix within a batch: see stoker/blend.h; default none */
     /* Options of single fields, by name; other fields keep the defaults. Copied by create. Default
      * NULL, 0. */
     const stoker_field_options *fields;
@@ -448,8 +448,8 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(non_blocking, true)                                                             \
     STOKER_DEFAULT(scale, STOKER_SCALE_AUTO)                                                       \
     STOKER_DEFAULT(transform, STOKER_TRANSFORM_INIT)                                               \
-    STOKER_DEFAULT(mixing.probability, 1.0F)                                                       \
-    STOKER_DEFAULT(mixing.cutmix_share, 0.5F)                                                      \
+    STOKER_DEFAULT(blend.probability, 1.0F)                                                        \
+    STOKER_DEFAULT(blend.cutmix_share, 0.5F)                                                       \
     STOKER_DEFAULT(batch_window, 8192)                                                             \
     STOKER_DEFAULT(world_size, 1)                                                                  \
     STOKER_DEFAULT(max_bad_samples, STOKER_NO_LIMIT)

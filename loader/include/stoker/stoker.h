@@ -15,7 +15,7 @@
  * The other headers, by subject:
  *
  *   data         arrays.h files.h views.h mix.h    memory, named files, parts and joins of data sets, mixes
- *   samples      field.h tensor.h transform.h mixing.h
+ *   samples      field.h tensor.h transform.h blend.h
  *   your code    hook.h codec.h reader.h rng.h     rows and batches, formats, storage, random numbers
  *   distributed  ranks.h cuda.h dlpack.h
  *   diagnostics  error.h stats.h trace.h version.h
@@ -28,6 +28,7 @@
 
 #include <stoker/arrays.h>
 #include <stoker/batch.h>
+#include <stoker/blend.h>
 #include <stoker/codec.h>
 #include <stoker/dataset.h>
 #include <stoker/dlpack.h>
@@ -38,7 +39,6 @@
 #include <stoker/hook.h>
 #include <stoker/loader.h>
 #include <stoker/mix.h>
-#include <stoker/mixing.h>
 #include <stoker/options.h>
 #include <stoker/ranks.h>
 #include <stoker/reader.h>

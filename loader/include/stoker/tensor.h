@@ -30,7 +30,8 @@ typedef enum stoker_layout { STOKER_LAYOUT_NHWC = 0, STOKER_LAYOUT_NCHW = 1 } st
 
 enum { STOKER_RANK_MAX = 8 }; /* axes, the batch axis included */
 
-/* A dense array, last axis fastest, host byte order. Borrowed: it owns nothing. Its size never changes. */
+/* A dense array, last axis fastest, host byte order. Borrowed: it owns nothing. Its size never
+ * changes. */
 typedef struct stoker_tensor {
     void *data;
     stoker_dtype dtype;

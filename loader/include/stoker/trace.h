@@ -3,9 +3,9 @@
  *   worker threads ──▶ a ring each ──▶ stoker_loader_trace() ──▶ your array ──▶ stoker_trace_write()
  *   your thread    ──▶ its ring                                                 JSON for Perfetto
  *
- * stoker_loader_options.trace_events turns recording on; without it no clock is read and no memory allocated.
- * Independently of it, a library built with NVTX emits the same stages as NVTX ranges of the domain "stoker" if a
- * tool such as Nsight Systems is attached.
+ * stoker_loader_options.trace_events turns recording on; without it no clock is read and no memory
+ * allocated. Independently of it, a library built with NVTX emits the same stages as NVTX ranges of
+ * the domain "stoker" if a tool such as Nsight Systems is attached.
  */
 #ifndef STOKER_TRACE_H
 #define STOKER_TRACE_H
@@ -17,7 +17,8 @@
 
 STOKER_BEGIN_DECLS
 
-/* X(name, text, meaning). New ones are added at the end. Rows are rows of the batch unless noted. */
+/* X(name, text, meaning). New ones are added at the end. Rows are rows of the batch unless
+ * noted. */
 #define STOKER_TRACE_KINDS(X)                                                                      \
     X(CLAIM, "claim", "worker: takes a span and locates its samples")                              \
     X(SUBMIT, "submit", "worker: submits reads; rows: number of reads")                            \
@@ -43,7 +44,8 @@ enum { STOKER_TRACE_EVENTS_MAX = 1 << 24 };
 
 #define STOKER_TRACE_NO_BATCH UINT64_MAX
 
-/* Something that a thread did: 40 bytes in every version. Events of one thread are ordered by their ends; two of them are disjoint or nested. */
+/* Something that a thread did: 40 bytes in every version. Events of one thread are ordered by their
+ * ends; two of them are disjoint or nested. */
 typedef struct stoker_trace_event {
     uint64_t begin_ns; /* CLOCK_MONOTONIC */
     uint64_t end_ns;
@@ -73,11 +75,12 @@ STOKER_MAKER(stoker_trace, STOKER_TRACE_DEFAULTS)
 #define STOKER_TRACE_INIT STOKER_INITIALIZER(stoker_trace, STOKER_TRACE_DEFAULTS)
 STOKER_API int stoker_trace_init_sized(stoker_trace *out, size_t struct_size);
 
-/* Take the events recorded since the last call, thread by thread, up to trace->capacity: count == capacity means that
- * there may be more. A thread with a full ring drops new events, so call often enough. Any thread, any time between
- * create and destroy; concurrent calls wait for each other, but never for the loader's threads.
- * Errors: STOKER_EINVAL (struct_size is not set, events is NULL with capacity > 0, or options.trace_events was 0),
- * STOKER_EFORKED. *trace is written only on STOKER_OK. */
+/* Take the events recorded since the last call, thread by thread, up to trace->capacity: count ==
+ * capacity means that there may be more. A thread with a full ring drops new events, so call often
+ * enough. Any thread, any time between create and destroy; concurrent calls wait for each other,
+ * but never for the loader's threads. Errors: STOKER_EINVAL (struct_size is not set, events is NULL
+ * with capacity > 0, or options.trace_events was 0), STOKER_EFORKED. *trace is written only on
+ * STOKER_OK. */
 STOKER_API int stoker_loader_trace(stoker_loader *loader, stoker_trace *trace);
 
 /* "claim", "submit", ...; "unknown" for any other value. Static. */
@@ -95,10 +98,11 @@ typedef struct stoker_trace_run {
 /* Receives text. Returns 0, or an error < 0 that stops stoker_trace_write(), which returns it. */
 typedef int stoker_trace_sink(void *self, const char *text, size_t bytes);
 
-/* Write runs in the Chrome trace event format, a JSON array that Perfetto (ui.perfetto.dev) and chrome://tracing open:
- * a track per thread, the number of ready batches, and when each batch was ready, copied to a GPU, and lent. Times are
- * microseconds since the first event of all runs. At most 1000 runs. The library writes no file: the text goes to
- * `sink` in pieces of at most 512 bytes. Any thread. Errors: STOKER_EINVAL, and what the sink returned. */
+/* Write runs in the Chrome trace event format, a JSON array that Perfetto (ui.perfetto.dev) and
+ * chrome://tracing open: a track per thread, the number of ready batches, and when each batch was
+ * ready, copied to a GPU, and lent. Times are microseconds since the first event of all runs. At
+ * most 1000 runs. The library writes no file: the text goes to `sink` in pieces of at most 512
+ * bytes. Any thread. Errors: STOKER_EINVAL, and what the sink returned. */
 STOKER_API int stoker_trace_write(const stoker_trace_run *runs, size_t count,
                                   stoker_trace_sink *sink, void *self);
 

@@ -22,9 +22,10 @@ STOKER_API const char *stoker_version(void);
 /* STOKER_VERSION_NUMBER of the linked library. */
 STOKER_API uint32_t stoker_version_number(void);
 
-/* Optional parts of the linked library: png, jpeg, webp (image files), gzip, lz4, zstd, io_uring, cuda (batches on a GPU) and
- * cuda_kernels (images transformed there). Returns the name of part number 0, 1, ..., a constant, and sets *present to whether
- * this build has it; NULL after the last. `present` may be NULL. A later version may add names. Any thread. */
+/* Optional parts of the linked library: png, jpeg, webp (image files), gzip, lz4, zstd, io_uring,
+ * cuda (batches on a GPU) and cuda_kernels (images transformed there). Returns the name of part
+ * number 0, 1, ..., a constant, and sets *present to whether this build has it; NULL after the
+ * last. `present` may be NULL. A later version may add names. Any thread. */
 STOKER_API const char *stoker_feature(uint32_t number, bool *present);
 
 STOKER_END_DECLS

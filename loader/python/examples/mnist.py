@@ -30,7 +30,7 @@ class Net(torch.nn.Module):
 
 
 def stoker_loaders(spec, batch_size, seed):
-    # LOADER: uint8 digits become normalised float32 tensors [batch, 1, 28, 28] in C.
+    # LOADER: uint8 digits become normalized float32 tensors [batch, 1, 28, 28] in C.
     how = dict(transform=stoker.Transform(normalize=(MEAN, STD)), layout="NCHW", output="torch")
     train = stoker.DataLoader(spec, batch_size, shuffle=True, seed=seed, split="train", **how)
     test = stoker.DataLoader(spec, 1000, split="test", **how)

@@ -18,8 +18,8 @@ def discs(count, size=48, seed=0):
     """Noisy pictures of one bright disc each; the mask is 1 inside."""
     draw = np.random.default_rng(seed)
     y, x = np.mgrid[:size, :size]
-    centres, radii = draw.uniform(12, size - 12, (count, 2)), draw.uniform(6, 12, count)
-    inside = np.stack([(y - cy) ** 2 + (x - cx) ** 2 < r * r for (cy, cx), r in zip(centres, radii)])
+    centers, radii = draw.uniform(12, size - 12, (count, 2)), draw.uniform(6, 12, count)
+    inside = np.stack([(y - cy) ** 2 + (x - cx) ** 2 < r * r for (cy, cx), r in zip(centers, radii)])
     images = draw.integers(0, 90, (count, size, size, 3)) + inside[..., None] * 120
     return stoker.from_arrays(images=images.astype(np.uint8), masks=inside.astype(np.uint8))
 

@@ -2,7 +2,8 @@
  *
  *   stoker_dataset and its views ──destroy──▶ list `keep` ──▶ the user's objects, names of classes as bytes
  *
- * The library calls destroy() when the last of them is closed, in any thread; only then may the memory go.
+ * The library calls destroy() when the last of them is closed, in any thread; only then may the
+ * memory go.
  */
 #include "core.h"
 

@@ -2,8 +2,9 @@
  *
  *   lent ──release(), or the last reference──▶ returning ──the last use ends──▶ returned to the loader
  *
- * `uses` counts calls that look at the batch, in any thread, and has RETURNING once it is to be returned: the one that finds
- * both true returns it, so that happens exactly once. The batch's own shares (share.h) are dropped before.
+ * `uses` counts calls that look at the batch, in any thread, and has RETURNING once it is to be
+ * returned: the one that finds both true returns it, so that happens exactly once. The batch's own
+ * shares (share.h) are dropped before.
  *
  *   Batch ──▶ Loader (a reference)        a returned batch keeps it no longer than itself
  *     └─────▶ shares of its parts, made by the first ask: fields, offsets, ids
@@ -58,7 +59,8 @@ PyObject *core_new_batch(core_loader *loader, stoker_batch *lent)
 
 /* ---- lending and returning ---- */
 
-/* Return it to the loader, if that still exists. Returns 0, or an error of the stream: then it is still lent. */
+/* Return it to the loader, if that still exists. Returns 0, or an error of the stream: then it is
+ * still lent. */
 static int give_back(core_batch *self)
 {
     int rc = 0;
@@ -171,18 +173,18 @@ static Py_ssize_t place_of(const core_batch *self, uint32_t part)
     const uint32_t fields = self->lent.field_count;
     if (part < fields)
         return (Py_ssize_t)part;
-    if (part >= STOKER_PART_OFFSETS && part < STOKER_PART_OFFSETS + fields)
-        return self->lent.fields[part - STOKER_PART_OFFSETS].offsets != NULL
-                   ? (Py_ssize_t)(fields + part - STOKER_PART_OFFSETS)
+    if (part >= STOKER_TENSOR_OFFSETS && part < STOKER_TENSOR_OFFSETS + fields)
+        return self->lent.fields[part - STOKER_TENSOR_OFFSETS].offsets != NULL
+                   ? (Py_ssize_t)(fields + part - STOKER_TENSOR_OFFSETS)
                    : -1;
-    if (part == STOKER_PART_IDS)
+    if (part == STOKER_TENSOR_IDS)
         return 2 * (Py_ssize_t)fields;
     return -1;
 }
 
 static uint32_t without_labels(const core_batch *self, uint32_t part)
 {
-    if (part != STOKER_PART_LABELS || self->lent.labels.dtype == STOKER_DTYPE_NONE)
+    if (part != STOKER_TENSOR_LABELS || self->lent.labels.dtype == STOKER_DTYPE_NONE)
         return part;
     for (uint32_t i = 0; i < self->lent.field_count; i++)
         if (strcmp(self->lent.fields[i].name, "label") == 0)
@@ -251,11 +253,11 @@ int core_batch_array(PyObject *object, uint32_t part, stoker_tensor *out)
     }
     *out = (stoker_tensor){ .rank = 1, .dtype = STOKER_DTYPE_UINT64, .shape = { lent->count } };
     const bool on_gpu = lent->device == STOKER_DEVICE_CUDA;
-    if (part == STOKER_PART_IDS) {
+    if (part == STOKER_TENSOR_IDS) {
         out->data = (void *)(uintptr_t)(on_gpu ? lent->device_ids : lent->ids);
         return 0;
     }
-    const stoker_field *field = &lent->fields[part - STOKER_PART_OFFSETS];
+    const stoker_field *field = &lent->fields[part - STOKER_TENSOR_OFFSETS];
     out->data = (void *)(uintptr_t)(on_gpu ? field->device_offsets : field->offsets);
     out->dtype = STOKER_DTYPE_INT64;
     out->shape[0] += 1;
@@ -284,7 +286,7 @@ static PyObject *field_capsules(core_batch *self, uint32_t field, struct CUstrea
     PyObject *values = share != NULL ? core_capsule(share, versioned, false) : NULL;
     if (values == NULL || self->lent.fields[field].offsets == NULL)
         return values;
-    share = share_of(self, STOKER_PART_OFFSETS + field, stream);
+    share = share_of(self, STOKER_TENSOR_OFFSETS + field, stream);
     PyObject *offsets = share != NULL ? core_capsule(share, versioned, false) : NULL;
     PyObject *both = offsets != NULL ? PyTuple_Pack(2, values, offsets) : NULL;
     Py_XDECREF(offsets);

@@ -19,8 +19,9 @@
  *   tensor.c      the type Tensor, and capsules
  *   share.c       one tensor of the library for any number of consumers
  *
- * Every function that takes or returns a PyObject needs the GIL (or an attached thread, without one). Functions that return
- * an int return 0, or -1 with a Python exception set. README.md draws the ownership.
+ * Every function that takes or returns a PyObject needs the GIL (or an attached thread, without
+ * one). Functions that return an int return 0, or -1 with a Python exception set. README.md draws
+ * the ownership.
  */
 #ifndef STOKER_PYTHON_CORE_H
 #define STOKER_PYTHON_CORE_H
@@ -33,7 +34,8 @@
 #include <stoker/stoker.h>
 #include <structmember.h>
 
-/* One per module object. Python frees it with the module; the objects are references that the module owns. */
+/* One per module object. Python frees it with the module; the objects are references that the
+ * module owns. */
 typedef struct core_state {
     PyTypeObject *dataset_type, *loader_type, *batch_type, *tensor_type, *rows_type, *iterator_type;
     PyObject *make_error; /* stoker._errors.make; NULL until the first failure */
@@ -101,7 +103,8 @@ typedef struct core_array_list {
 
 int core_read_arrays(PyObject *fields, core_array_list *out, PyObject *keep);
 
-/* stoker_arrays_options.destroy of a data set; the context is a list, of which the data set has a reference. */
+/* stoker_arrays_options.destroy of a data set; the context is a list, of which the data set has a
+ * reference. */
 void core_let_go(void *context);
 
 /* ---- mix.c, pack.c: methods of Dataset ---- */
@@ -118,8 +121,8 @@ PyObject *core_raise(core_state *state, const stoker_error *error);
 /* The same for a call that returned `code` (< 0) without a stoker_error. */
 PyObject *core_raise_code(core_state *state, int code, stoker_stage stage, const char *message);
 
-/* The user's code has raised: take the exception, keep it for the call that will fail of it, and describe it in *error.
- * Returns the code, which `error` holds as well. */
+/* The user's code has raised: take the exception, keep it for the call that will fail of it, and
+ * describe it in *error. Returns the code, which `error` holds as well. */
 int core_keep_exception(core_state *state, stoker_error *error);
 
 /* An error as a new dictionary: the keywords of make(). */
@@ -134,19 +137,23 @@ int core_i32(PyObject *value, const char *name, int32_t *out);
 int core_double(PyObject *value, const char *name, double *out);
 int core_bool(PyObject *value, const char *name, bool *out);
 
-/* Text as the file system's names are encoded, valid while `keep`, a list, lives; ValueError if it holds a NUL. */
+/* Text as the file system's names are encoded, valid while `keep`, a list, lives; ValueError if it
+ * holds a NUL. */
 const char *core_text(PyObject *value, const char *name, PyObject *keep);
 
-/* The index of the word that `value` is, in words[0..count); NULL entries match nothing. -1: a ValueError that lists them. */
+/* The index of the word that `value` is, in words[0..count); NULL entries match nothing. -1: a
+ * ValueError that lists them. */
 int core_word(PyObject *value, const char *name, const char *const *words, size_t count);
 
 /* An element type by its name. */
 int core_dtype(PyObject *value, const char *name, stoker_dtype *out);
 
-/* The bytes of an object: itself if it is bytes, else a copy of what memoryview() takes. New reference. */
+/* The bytes of an object: itself if it is bytes, else a copy of what memoryview() takes. New
+ * reference. */
 PyObject *core_bytes(PyObject *value, const char *name);
 
-/* The same, as numbers of 8 bytes: a TypeError if the length is no multiple. *count becomes their number. */
+/* The same, as numbers of 8 bytes: a TypeError if the length is no multiple. *count becomes their
+ * number. */
 PyObject *core_numbers(PyObject *value, const char *name, uint64_t *count);
 
 /* A tuple of ints. New reference. */
@@ -155,10 +162,12 @@ PyObject *core_shape(const uint64_t *shape, uint32_t rank);
 /* Memory for PyMem_Free(), all zero. */
 void *core_zeroed(size_t bytes);
 
-/* A new bytearray. By way of an empty one: without memory, CPython's own call prints an error of its own. */
+/* A new bytearray. By way of an empty one: without memory, CPython's own call prints an error of
+ * its own. */
 PyObject *core_array(size_t bytes);
 
-/* Put a value, whose reference is taken also on failure, into a dictionary. NULL: an exception is set already. */
+/* Put a value, whose reference is taken also on failure, into a dictionary. NULL: an exception is
+ * set already. */
 int core_put(PyObject *dict, const char *key, PyObject *value);
 
 #endif

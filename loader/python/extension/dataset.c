@@ -1,4 +1,5 @@
-/* dataset.c - the type Dataset: a handle of the library, what it says of itself, one sample, and views.
+/* dataset.c - the type Dataset: a handle of the library, what it says of itself, one sample, and
+ * views.
  *
  *   Dataset ──owns──▶ stoker_dataset ◀──shares── stoker_dataset of a view ◀──owns── Dataset
  *
@@ -388,7 +389,8 @@ static PyGetSetDef properties[] = {
     { NULL, NULL, NULL, NULL, NULL },
 };
 
-/* Functions of the module that the type shows as static methods: a builtin function is no descriptor. */
+/* Functions of the module that the type shows as static methods: a builtin function is no
+ * descriptor. */
 static PyMethodDef makers[] = {
     { "open", CORE_METHOD(core_open), METH_VARARGS | METH_KEYWORDS,
       "Open the data set that a spec names." },

@@ -1,5 +1,6 @@
-/* dlpack_abi.h - the structs of DLPack 1.x and 0.x, after its specification (https://dmlc.github.io/dlpack/latest/c_api.html).
- * Their layout is an ABI: it does not change within major version 1. */
+/* dlpack_abi.h - the structs of DLPack 1.x and 0.x, after its specification
+ * (https://dmlc.github.io/dlpack/latest/c_api.html). Their layout is an ABI: it does not change
+ * within major version 1. */
 #ifndef STOKER_PYTHON_DLPACK_ABI_H
 #define STOKER_PYTHON_DLPACK_ABI_H
 

@@ -5,8 +5,8 @@
  *   user's code raises ──▶ kept in state->raised ──▶ stoker_error, whose message has the exception's text ──▶ workers
  *                               └──────── found again by that text ◀──────── raise ◀──────── the loader's first error
  *
- * The way through the library holds only text, so the exception itself waits here. At most CORE_RAISED_MAX wait:
- * samples that are skipped leave theirs behind.
+ * The way through the library holds only text, so the exception itself waits here. At most
+ * CORE_RAISED_MAX wait: samples that are skipped leave theirs behind.
  */
 #include "core.h"
 #include <stdio.h>
@@ -62,8 +62,9 @@ PyObject *core_error_dict(const stoker_error *error)
     return NULL;
 }
 
-/* One line that names an exception: "ValueError('no such word')"; in ASCII, since the library replaces some other
- * characters, and short enough for its message. Returns false if that raises, too. */
+/* One line that names an exception: "ValueError('no such word')"; in ASCII, since the library
+ * replaces some other characters, and short enough for its message. Returns false if that raises,
+ * too. */
 static bool describe(PyObject *exception, char *out, size_t bytes)
 {
     PyObject *text = PyUnicode_FromFormat("%R", exception);
@@ -78,7 +79,8 @@ static bool describe(PyObject *exception, char *out, size_t bytes)
     return from != NULL;
 }
 
-/* The kept exception whose text is in the error's message, taken out of the list; NULL if there is none. New reference. */
+/* The kept exception whose text is in the error's message, taken out of the list; NULL if there is
+ * none. New reference. */
 static PyObject *take_exception(core_state *state, const stoker_error *error)
 {
     for (Py_ssize_t i = PyList_Size(state->raised) - 1; i >= 0; i--) {

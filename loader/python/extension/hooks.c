@@ -299,7 +299,8 @@ int core_set_order(struct core_hooks *hooks, PyObject *call, stoker_order *order
 
 /* ---- the log ---- */
 
-/* What the user's log raises has no call to fail: it is reported as Python reports exceptions of destructors. */
+/* What the user's log raises has no call to fail: it is reported as Python reports exceptions of
+ * destructors. */
 static void call_log(void *self, stoker_log_level level, const char *message)
 {
     struct core_hooks *hooks = self;

@@ -1,10 +1,12 @@
 /* hooks.h - the user's code in a loader: row hook, batch hook, order and log.
  *
- * The library calls it in workers, or in the thread that calls create or next(); each call takes the GIL for itself.
+ * The library calls it in workers, or in the thread that calls create or next(); each call takes
+ * the GIL for itself.
  *
- * Hooks change rows in place, through memoryviews that are released when the call ends. If one cannot be released, since
- * the user's code keeps an array over it, that array points to memory that the loader will refill and free. Then the call is
- * an error, and `kept` says that the loader must never be destroyed: its memory stays until the process ends.
+ * Hooks change rows in place, through memoryviews that are released when the call ends. If one
+ * cannot be released, since the user's code keeps an array over it, that array points to memory
+ * that the loader will refill and free. Then the call is an error, and `kept` says that the loader
+ * must never be destroyed: its memory stays until the process ends.
  */
 #ifndef STOKER_PYTHON_HOOKS_H
 #define STOKER_PYTHON_HOOKS_H

@@ -1,7 +1,7 @@
 /* iterator.c - the type Batches: what a for loop over a DataLoader calls for every batch.
  *
- * EpochIterator, in Python, is a class of this type. It makes the first batch of an epoch, and knows what to do at its end; in
- * between a batch takes no Python code but the framework's:
+ * EpochIterator, in Python, is a class of this type. It makes the first batch of an epoch, and
+ * knows what to do at its end; in between a batch takes no Python code but the framework's:
  *
  *          Loader.run()                           a stop, halt(), another iterator's run(), close()
  *   resting ────────▶ running: batches made here ─────────────────────────────────────────────▶ resting
@@ -27,7 +27,8 @@ typedef struct core_iterator {
 
 /* ---- one batch ---- */
 
-/* A named tuple whose values are still to be set. Not by a call of its class, which would take longer than all the rest. */
+/* A named tuple whose values are still to be set. Not by a call of its class, which would take
+ * longer than all the rest. */
 static PyObject *empty_tuple(const core_iterator *self, Py_ssize_t count)
 {
     return self->new_tuple((PyTypeObject *)self->kind, count);
@@ -68,7 +69,8 @@ static PyObject *made_together(const core_iterator *self, PyObject *capsules)
     return made;
 }
 
-/* (epoch, index, padded, ids, take_ids): see BatchExtras. Not by Py_BuildValue(), which takes longer than all the rest. */
+/* (epoch, index, padded, ids, take_ids): see BatchExtras. Not by Py_BuildValue(), which takes
+ * longer than all the rest. */
 static PyObject *extras_of(const core_iterator *self, PyObject *batch, const stoker_batch *lent)
 {
     PyObject *parts[] = { PyLong_FromUnsignedLongLong(lent->epoch),
@@ -91,7 +93,8 @@ static PyObject *extras_of(const core_iterator *self, PyObject *batch, const sto
     return extras;
 }
 
-/* What is delivered. Takes the references to the tuple and its extras, either of which may be NULL: an exception is set. */
+/* What is delivered. Takes the references to the tuple and its extras, either of which may be NULL:
+ * an exception is set. */
 static PyObject *changed(const core_iterator *self, PyObject *made, PyObject *extras)
 {
     if (made != NULL && (extras == NULL || PyObject_SetAttr(made, self->extras, extras) < 0))
@@ -104,7 +107,8 @@ static PyObject *changed(const core_iterator *self, PyObject *made, PyObject *ex
     return result;
 }
 
-/* The consumer has entered, and leaves here: what follows may be the user's code. Takes the reference to `batch`. */
+/* The consumer has entered, and leaves here: what follows may be the user's code. Takes the
+ * reference to `batch`. */
 static PyObject *deliver(core_iterator *self, PyObject *batch, const stoker_batch *lent,
                          struct CUstream_st *stream)
 {

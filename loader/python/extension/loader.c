@@ -1,4 +1,5 @@
-/* loader.c - the type Loader: made from options, used by one consumer at a time, closed by any thread. See loader.h. */
+/* loader.c - the type Loader: made from options, used by one consumer at a time, closed by any
+ * thread. See loader.h. */
 #include <string.h>
 #include <time.h>
 
@@ -72,7 +73,8 @@ void core_leave_consumer(core_loader *loader)
 
 /* ---- closing ---- */
 
-/* Wait for the calls in flight, which see CORE_CLOSING within a slice. Without the GIL, since they need it. */
+/* Wait for the calls in flight, which see CORE_CLOSING within a slice. Without the GIL, since they
+ * need it. */
 static void await_calls(core_loader *self)
 {
     const struct timespec pause = { .tv_nsec = 200000 };
@@ -98,7 +100,8 @@ static void destroy(core_loader *self)
     Py_END_ALLOW_THREADS
 }
 
-/* Refuse new calls and wait for those in flight. 1: the caller destroys the handle; 0: another call does, or has; -1: an exception. */
+/* Refuse new calls and wait for those in flight. 1: the caller destroys the handle; 0: another call
+ * does, or has; -1: an exception. */
 static int end_calls(core_loader *self)
 {
     if (atomic_load_explicit(&self->consuming, memory_order_acquire) &&
@@ -125,7 +128,8 @@ static int close_loader(core_loader *self)
     return rc < 0 ? -1 : 0;
 }
 
-/* Close a loader, but leave its handle, of which another loader is made. NULL without an exception: there is none. */
+/* Close a loader, but leave its handle, of which another loader is made. NULL without an exception:
+ * there is none. */
 static int take_handle(core_loader *self, stoker_loader **handle)
 {
     *handle = NULL;
@@ -178,7 +182,8 @@ static int create(core_loader *self, const core_options *options, core_loader *p
         return -1;
     }
     self->handle = handle;
-    /* Without workers next() does their work, and the user's code needs the GIL in other threads. */
+    /* Without workers next() does their work, and the user's code needs the GIL in other
+     * threads. */
     self->keeps_gil = options->c.num_workers != 0 && !core_hooks_exist(&self->hooks) &&
                       !((core_dataset *)self->dataset)->calls_python;
     self->grows = options->c.on_lent == STOKER_ON_LENT_GROW;
@@ -258,7 +263,8 @@ bool core_is_closing(const core_loader *self)
     return (atomic_load_explicit(&self->users, memory_order_relaxed) & CORE_CLOSING) != 0;
 }
 
-/* Wait in slices, so that signal handlers run and close() is seen. *rc is what the library returned; -1: an exception. */
+/* Wait in slices, so that signal handlers run and close() is seen. *rc is what the library
+ * returned; -1: an exception. */
 static int wait_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms, int *rc)
 {
     int64_t start = 0, left = timeout_ms;
@@ -299,8 +305,8 @@ static void raise_next(core_loader *self, int rc)
         core_raise_code(self->state, rc, STOKER_STAGE_WAIT, NULL);
 }
 
-/* Take a batch that is ready without a handover of the GIL. Where batches come later than they are wanted, looking first
- * costs more than the GIL: then only every LOOKS-th call looks. */
+/* Take a batch that is ready without a handover of the GIL. Where batches come later than they are
+ * wanted, looking first costs more than the GIL: then only every LOOKS-th call looks. */
 static int look(core_loader *self, stoker_batch *batch)
 {
     if (!self->keeps_gil || self->looks_to_skip > 0) {

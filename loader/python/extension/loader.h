@@ -1,13 +1,16 @@
 /* loader.h - a loader of the library as a Python object, and the rules by which threads share it.
  *
- *   users       calls in flight, in any thread; close() waits until there is none, then destroys the handle
- *   consuming   one of them may be the consumer's (next, state, tensors): a second one is a RuntimeError
+ *   users       calls in flight, in any thread; close() waits until there is none, then destroys
+ *               the handle
+ *   consuming   one of them may be the consumer's (next, state, tensors): a second one is a
+ *               RuntimeError
  *
  *   open ──close()──▶ closing: new calls are refused, the waiting one is interrupted ──users = 0──▶ closed
  *
- * A Batch has a reference to its Loader, so a Loader is freed after its batches. Both words are atomic since threads enter
- * without a common lock on a Python without the GIL; in a forked child they keep the values that other threads of the
- * parent left, which is why close() asks the library first if it is in a child.
+ * A Batch has a reference to its Loader, so a Loader is freed after its batches. Both words are
+ * atomic since threads enter without a common lock on a Python without the GIL; in a forked child
+ * they keep the values that other threads of the parent left, which is why close() asks the library
+ * first if it is in a child.
  */
 #ifndef STOKER_PYTHON_LOADER_H
 #define STOKER_PYTHON_LOADER_H
@@ -27,8 +30,8 @@ typedef struct core_loader {
     unsigned long consumer; /* the thread that consumes; valid while it does */
     bool keeps_gil; /* a call that does not wait may keep the GIL: nobody else's code runs in it */
     bool grows;     /* options.on_lent is GROW */
-    /* Of the consumer: calls of next() that will wait at once, without looking if a batch is ready; and the index behind
-     * the epoch's last batch that next() returned, 0: none of it yet. */
+    /* Of the consumer: calls of next() that will wait at once, without looking if a batch is ready;
+     * and the index behind the epoch's last batch that next() returned, 0: none of it yet. */
     uint32_t looks_to_skip;
     uint64_t delivered;
     PyObject *runner; /* the Batches that runs, which clears this when it is freed; NULL: none */
@@ -51,7 +54,8 @@ void core_leave_consumer(core_loader *loader);
 /* True from close() on. */
 bool core_is_closing(const core_loader *loader);
 
-/* The next batch; the consumer has entered. *stop is a normal stop, or 0: then `batch` is lent. -1: an exception. */
+/* The next batch; the consumer has entered. *stop is a normal stop, or 0: then `batch` is lent. -1:
+ * an exception. */
 int core_next(core_loader *self, stoker_batch *batch, int32_t timeout_ms, int *stop);
 
 /* ---- options.c: a dictionary as stoker_loader_options ---- */
@@ -64,8 +68,8 @@ typedef struct core_options {
     stoker_field_options fields[STOKER_FIELDS_MAX];
 } core_options;
 
-/* Fill `options`, all zero before, from a dictionary; what calls the user's code goes to `hooks`. Free options->keep after
- * use, also on failure. */
+/* Fill `options`, all zero before, from a dictionary; what calls the user's code goes to `hooks`.
+ * Free options->keep after use, also on failure. */
 int core_read_options(PyObject *dict, core_options *options, struct core_hooks *hooks);
 
 /* ---- stats.c ---- */

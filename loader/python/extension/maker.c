@@ -2,12 +2,13 @@
  *
  *   worker ──make(id, rng)──▶ takes the GIL ──▶ make(id, seed) ──▶ one object per field ──copied──▶ rows
  *
- * The user's code returns what it has, and this file copies it: no view of a row's memory ever leaves it, so nothing
- * that is kept can point to memory that the loader refills.
+ * The user's code returns what it has, and this file copies it: no view of a row's memory ever
+ * leaves it, so nothing that is kept can point to memory that the loader refills.
  *
- * KeyboardInterrupt, SystemExit and MemoryError are no faults of the sample. Inside next(), which without workers makes the
- * samples in its own thread, such an exception stays set: STOKER_INTERRUPTED makes the call return, which raises it, and the sample
- * is made by a later call. In a worker's thread it ends the run.
+ * KeyboardInterrupt, SystemExit and MemoryError are no faults of the sample. Inside next(), which
+ * without workers makes the samples in its own thread, such an exception stays set:
+ * STOKER_INTERRUPTED makes the call return, which raises it, and the sample is made by a later
+ * call. In a worker's thread it ends the run.
  */
 #include "core.h"
 #include <stdio.h>
@@ -85,7 +86,8 @@ static int check_size(const struct made_field *field, Py_ssize_t bytes, stoker_r
     return 0;
 }
 
-/* row->data[0..bytes) = the bytes of view. Without the buffer protocol, a memoryview that nobody else sees does it. */
+/* row->data[0..bytes) = the bytes of view. Without the buffer protocol, a memoryview that nobody
+ * else sees does it. */
 static int copy_view(PyObject *view, Py_ssize_t bytes, void *data)
 {
     PyObject *from = PyObject_CallMethod(view, "cast", "s", "B");
@@ -140,7 +142,8 @@ static int fill_all(const struct maker *maker, PyObject *values, stoker_row *row
     return 0;
 }
 
-/* Convert the pending exception to make()'s return code. `in_call`: a Python call made by this thread raises what stays set. */
+/* Convert the pending exception to make()'s return code. `in_call`: a Python call made by this
+ * thread raises what stays set. */
 static int failed_by_exception(core_state *state, bool in_call, stoker_error *error)
 {
     const bool no_memory = PyErr_ExceptionMatches(PyExc_MemoryError) != 0;
@@ -197,7 +200,8 @@ static int read_axes(PyObject *shape, stoker_field_info *info)
     return rc;
 }
 
-/* The product of the axes that an entry has; an overflow is left to the library, which checks the shape. */
+/* The product of the axes that an entry has; an overflow is left to the library, which checks the
+ * shape. */
 static size_t entry_bytes(const stoker_field_info *info)
 {
     size_t bytes = stoker_dtype_bytes(info->dtype);

@@ -1,4 +1,5 @@
-/* mix.c - mixes of data sets: making one, what each source has had, and other weights while a loader runs.
+/* mix.c - mixes of data sets: making one, what each source has had, and other weights while a
+ * loader runs.
  *
  * Weights are float64 values as bytes, or what memoryview() takes: one per source.
  */

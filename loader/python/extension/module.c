@@ -1,7 +1,8 @@
-/* module.c - the module stoker._core: its state, its constants, and what happens when the interpreter exits.
+/* module.c - the module stoker._core: its state, its constants, and what happens when the
+ * interpreter exits.
  *
- * One module object per process: callbacks from the library's threads go by PyGILState_Ensure(), which knows only the
- * main interpreter, so import fails in any other.
+ * One module object per process: callbacks from the library's threads go by PyGILState_Ensure(),
+ * which knows only the main interpreter, so import fails in any other.
  */
 #include <string.h>
 
@@ -61,7 +62,8 @@ static PyObject *seek(PyObject *module, PyObject *args, PyObject *keywords)
     return core_raise(PyModule_GetState(module), &error);
 }
 
-/* Workers that call the user's code must have ended before the interpreter forgets how to run it. */
+/* Workers that call the user's code must have ended before the interpreter forgets how to run
+ * it. */
 static PyObject *close_all(PyObject *module, PyObject *unused)
 {
     (void)unused;
@@ -99,8 +101,8 @@ static int add_constants(PyObject *module)
         long value;
     } constants[] = {
         { "EPOCH_END", STOKER_EPOCH_END },     { "FINISHED", STOKER_FINISHED },
-        { "INTERRUPTED", STOKER_INTERRUPTED }, { "PART_OFFSETS", STOKER_PART_OFFSETS },
-        { "PART_IDS", STOKER_PART_IDS },       { "PART_LABELS", STOKER_PART_LABELS },
+        { "INTERRUPTED", STOKER_INTERRUPTED }, { "PART_OFFSETS", STOKER_TENSOR_OFFSETS },
+        { "PART_IDS", STOKER_TENSOR_IDS },     { "PART_LABELS", STOKER_TENSOR_LABELS },
     };
     for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++)
         if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value) < 0)

@@ -1,7 +1,8 @@
 /* options.c - a dictionary as stoker_loader_options: one row of a table per member.
  *
- * None leaves the default. "auto" is the value by which a number lets the library choose. What a value may be is checked
- * by the library, which names the option as well; this file checks types, words and names.
+ * None leaves the default. "auto" is the value by which a number lets the library choose. What a
+ * value may be is checked by the library, which names the option as well; this file checks types,
+ * words and names.
  */
 #include <string.h>
 
@@ -37,7 +38,8 @@ static const char *const bads[] = { "fail", "skip", "substitute" };
 static const char *const deals[] = { "positions", "batches" };
 static const char *const decodes[] = { "cpu", "device", "auto" };
 static const char *const switches[] = { "auto", "on", "off" };
-/* Python frees batches in whichever thread drops the last reference. The library allows that with WAIT and GROW. */
+/* Python frees batches in whichever thread drops the last reference. The library allows that with
+ * WAIT and GROW. */
 static const char *const lents[] = { NULL, NULL, "wait", "grow" };
 
 static const struct member loader_members[] = {
@@ -74,7 +76,7 @@ static const struct member loader_members[] = {
     { "batch_values_max", U64, LOADER(batch_values_max), PLAIN },
     { "batch_window", U32, LOADER(batch_window), PLAIN },
     { "transform", NESTED, 0, PLAIN }, /* read_nested() */
-    { "mixing", NESTED, 0, PLAIN },
+    { "blend", NESTED, 0, PLAIN },
     { "mean", NESTED, 0, PLAIN },
     { "std", NESTED, 0, PLAIN },
     { "fields", NESTED, 0, PLAIN },
@@ -95,7 +97,7 @@ static const struct member transform_members[] = {
     { "area_max", FLOAT, TRANSFORM(area_max), PLAIN },
     { "ratio_min", FLOAT, TRANSFORM(ratio_min), PLAIN },
     { "ratio_max", FLOAT, TRANSFORM(ratio_max), PLAIN },
-    { "centre_crop", SIZE, TRANSFORM(centre_crop), PLAIN },
+    { "center_crop", SIZE, TRANSFORM(center_crop), PLAIN },
     { "random_crop", SIZE, TRANSFORM(random_crop), PLAIN },
     { "pad", U32, TRANSFORM(pad), PLAIN },
     { "flip", BOOL, TRANSFORM(flip), PLAIN },
@@ -114,10 +116,10 @@ static const struct member transform_members[] = {
 };
 
 static const struct member mixing_members[] = {
-    { "mixup_alpha", FLOAT, AT(stoker_mixing, mixup_alpha), PLAIN },
-    { "cutmix_alpha", FLOAT, AT(stoker_mixing, cutmix_alpha), PLAIN },
-    { "probability", FLOAT, AT(stoker_mixing, probability), PLAIN },
-    { "cutmix_share", FLOAT, AT(stoker_mixing, cutmix_share), PLAIN },
+    { "mixup_alpha", FLOAT, AT(stoker_blend, mixup_alpha), PLAIN },
+    { "cutmix_alpha", FLOAT, AT(stoker_blend, cutmix_alpha), PLAIN },
+    { "probability", FLOAT, AT(stoker_blend, probability), PLAIN },
+    { "cutmix_share", FLOAT, AT(stoker_blend, cutmix_share), PLAIN },
 };
 
 static const char *const forms[] = { "packed", "padded", "padded_multiple", "padded_max",
@@ -301,7 +303,8 @@ static int check_dict(PyObject *dict, const char *name)
     return -1;
 }
 
-/* Every key of the dictionary into the struct at `base`; an unknown one is an error that names it. */
+/* Every key of the dictionary into the struct at `base`; an unknown one is an error that names
+ * it. */
 static int read_members(PyObject *dict, const char *what, const struct member *members,
                         size_t count, void *base)
 {
@@ -436,14 +439,14 @@ static int read_code(PyObject *dict, core_options *options, struct core_hooks *h
 static int read_images(PyObject *dict, core_options *options)
 {
     PyObject *transform, *mixing, *mean, *std;
-    if (get(dict, "transform", &transform) < 0 || get(dict, "mixing", &mixing) < 0 ||
+    if (get(dict, "transform", &transform) < 0 || get(dict, "blend", &mixing) < 0 ||
         get(dict, "mean", &mean) < 0 || get(dict, "std", &std) < 0)
         return -1;
     if (transform != NULL && read_members(transform, "transform", transform_members,
                                           COUNT(transform_members), &options->c.transform) < 0)
         return -1;
-    if (mixing != NULL && read_members(mixing, "mixing", mixing_members, COUNT(mixing_members),
-                                       &options->c.mixing) < 0)
+    if (mixing != NULL &&
+        read_members(mixing, "blend", mixing_members, COUNT(mixing_members), &options->c.blend) < 0)
         return -1;
     uint32_t *count = &options->c.mean_count;
     if (read_channels(mean, "mean", options->mean, &options->c.mean, count) < 0)

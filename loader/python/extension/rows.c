@@ -1,7 +1,8 @@
 /* rows.c - see rows.h.
  *
- * The limited API declares the buffer protocol from 3.11 on. The interpreter has accepted its two slots since 3.9, and the
- * struct has the same layout in all versions, so both are declared here; no function of the protocol is called.
+ * The limited API declares the buffer protocol from 3.11 on. The interpreter has accepted its two
+ * slots since 3.9, and the struct has the same layout in all versions, so both are declared here;
+ * no function of the protocol is called.
  */
 #include <stdatomic.h>
 

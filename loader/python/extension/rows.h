@@ -2,8 +2,9 @@
  *
  *   memory ◀── Rows ◀── memoryview ◀── what the user's code makes of it: casts, slices, NumPy arrays
  *
- * Each of those is an export of Rows while it lives. When the call ends the memoryview is released, and a count of exports
- * above zero means that the user's code keeps something that points to memory which the loader will refill and free.
+ * Each of those is an export of Rows while it lives. When the call ends the memoryview is released,
+ * and a count of exports above zero means that the user's code keeps something that points to
+ * memory which the loader will refill and free.
  */
 #ifndef STOKER_PYTHON_ROWS_H
 #define STOKER_PYTHON_ROWS_H
@@ -12,7 +13,8 @@
 
 int core_add_rows(PyObject *module, core_state *state);
 
-/* A memoryview of bytes at `data`, writable or not; the list `shown` holds it and its Rows. Borrowed. */
+/* A memoryview of bytes at `data`, writable or not; the list `shown` holds it and its Rows.
+ * Borrowed. */
 PyObject *core_show(core_state *state, PyObject *shown, void *data, size_t bytes, bool writable);
 
 /* End all views of a list. False: something keeps one. */

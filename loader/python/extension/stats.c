@@ -1,4 +1,5 @@
-/* stats.c - stoker_stats as a dictionary, one row of a table per member; events of a trace as bytes. */
+/* stats.c - stoker_stats as a dictionary, one row of a table per member; events of a trace as
+ * bytes. */
 #include <string.h>
 
 #include "loader.h"
@@ -208,7 +209,8 @@ static int append_text(void *self, const char *text, size_t bytes)
     return rc < 0 ? STOKER_ENOMEM : 0;
 }
 
-/* One (name, events, dropped); the library sorts the events, so it gets a copy, which `keep` holds. */
+/* One (name, events, dropped); the library sorts the events, so it gets a copy, which `keep`
+ * holds. */
 static int read_run(PyObject *item, stoker_trace_run *run, PyObject *keep)
 {
     PyObject *name, *events, *dropped;

@@ -185,7 +185,6 @@ _OF_A_SAMPLE = {"STOKER_EINVAL", "STOKER_ELIMIT", "STOKER_EMISMATCH", "STOKER_ET
 # What the C library calls an option, where the argument here has another name. A name is a whole word of a message.
 _ARGUMENTS = {
     "prefetch_batches": "prefetch_factor",
-    "centre_crop": "center_crop",
     "resize_shorter": "resize",
     "pad of": "padding of", "pad is": "padding is",
     "mean and std": "normalize: mean and std",

@@ -52,7 +52,7 @@ class DataLoader:
     prefetch_factor  batches ahead in all, not per worker: 2..64, or "auto" (default)
     seed             of the order and of all random transforms; default 0, or that of `generator`. torch.manual_seed() does not
                      change it: pass a seed for another order
-    transform        a stoker.Transform: crop, flip, colours, normalise, in C or on the GPU
+    transform        a stoker.Transform: crop, flip, colors, normalize, in C or on the GPU
     batch_transform  a function of your own: batch -> anything, called in the consumer's thread for each finished batch
     dtype            element type of field 0: "float32", "float16", "bfloat16", a wider integer type, or one of torch or NumPy.
                      Default: as stored, or float32 with Transform(normalize=...)
@@ -64,7 +64,7 @@ class DataLoader:
     fields           what to do with single fields: {"tokens": stoker.FieldOptions(dtype="int64", pad="max")}
     device           "cpu" (default), "cuda", "cuda:1", or "auto": a GPU if there is one. On a GPU batches are copied ahead, and
                      torch's current stream waits for the copy
-    rank, world_size this process's share of every epoch. "auto" (default): torch.distributed if it is initialised, else
+    rank, world_size this process's share of every epoch. "auto" (default): torch.distributed if it is initialized, else
                      RANK and WORLD_SIZE of torchrun, or the variables of Open MPI, MPICH or srun
     weights          one number per sample: samples are drawn with replacement, by weight; `length` of them an epoch
     order            a function: order(epoch) returns the sample ids of an epoch; all epochs have one length. Or "uniform": samples
@@ -169,7 +169,7 @@ class DataLoader:
             "order": _options.order_of(weights, order, length, shuffle),
             "batch_values_max": batch_values_max,
             "batch_window": batch_window,
-            "mixing": _options.mixing_of(mixup, cutmix, mix_probability, cutmix_share),
+            "blend": _options.mixing_of(mixup, cutmix, mix_probability, cutmix_share),
             "on_bad_sample": on_bad_sample,
             "max_bad_samples": max_bad_samples,
             "cache": cache,
@@ -403,7 +403,7 @@ class DataLoader:
 
     def _image_size(self, shape: Tuple[Optional[int], ...]) -> Tuple[Optional[int], ...]:
         steps = self._options.get("transform", {})
-        for name in ("centre_crop", "random_crop", "random_resized_crop", "resize"):
+        for name in ("center_crop", "random_crop", "random_resized_crop", "resize"):
             if name in steps:
                 return tuple(steps[name])
         return shape[:2]

@@ -194,7 +194,7 @@ def mixing_of(
 
 
 def transform_members(transform: Any, dtype: Any, scale: Optional[float]) -> Dict[str, Any]:
-    """dtype, transform, mean and std. Normalising makes float32 unless another type is asked for."""
+    """dtype, transform, mean and std. Normalizing makes float32 unless another type is asked for."""
     members: Dict[str, Any] = {}
     if transform is not None:
         if not isinstance(transform, Transform):

@@ -1,6 +1,6 @@
 """The place of this process among the ranks of a run.
 
-"auto" looks at torch.distributed if the program has imported and initialised it, else at the variables of the launcher:
+"auto" looks at torch.distributed if the program has imported and initialized it, else at the variables of the launcher:
 RANK and WORLD_SIZE of torchrun, those of Open MPI, MPICH and Slurm's srun. Without any of them there is one process.
 """
 

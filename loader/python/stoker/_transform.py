@@ -33,7 +33,7 @@ class Transform:
                          the longer one in proportion, as in torchvision; a crop must then follow.
     random_resized_crop  a random rectangle of the image, resized to this size. A number makes a square.
     area, ratio          its share of the image's area, default (0.08, 1), and its width / height, default (3/4, 4/3).
-    center_crop          the centre, the same pixels as torchvision's CenterCrop.
+    center_crop          the center, the same pixels as torchvision's CenterCrop.
     random_crop          anywhere in the image and the `padding` pixels around it; padding is 0..16384, default 0.
     flip                 True: left to right with probability 1/2; another probability is not available.
     rotation             degrees: d draws from -d to d, (low, high) from low to high; -360..360. The size stays.
@@ -93,7 +93,7 @@ class Transform:
             steps["resize"] = _size("resize", self.resize)
         for name, value in (
             ("random_resized_crop", self.random_resized_crop),
-            ("centre_crop", self.center_crop),
+            ("center_crop", self.center_crop),
             ("random_crop", self.random_crop),
         ):
             if value is not None:
@@ -110,7 +110,7 @@ class Transform:
         return steps
 
     def mean_and_std(self) -> Optional[Tuple[Tuple[float, ...], Tuple[float, ...]]]:
-        """(mean, std), equally many numbers each; None if nothing is normalised."""
+        """(mean, std), equally many numbers each; None if nothing is normalized."""
         if self.normalize is None:
             return None
         if len(self.normalize) != 2:

@@ -39,8 +39,8 @@ def test_arrays_describe_themselves():
     assert made.class_name(2) == "south" == made.class_name(2, "label")
     assert made.class_name(4) is None
     assert made.info["in_memory"] and made.info["label_dtype"] == "int64"
-    with pytest.raises(ValueError, match="there is no 'colour'"):
-        made.class_name(0, "colour")
+    with pytest.raises(ValueError, match="there is no 'color'"):
+        made.class_name(0, "color")
 
 
 def test_read_gives_each_field_as_stored():

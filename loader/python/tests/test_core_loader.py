@@ -123,12 +123,12 @@ def test_interrupt_and_timeout():
         ({"transform": {"resize": (-1, 2)}}, ValueError, "resize"),
         ({"transform": {"fill": (256,)}}, ValueError, "fill"),
         ({"transform": 5}, TypeError, "transform: a dictionary"),
-        ({"mixing": {"alpha": 1}}, ValueError, "mixing: there is no 'alpha'"),
+        ({"blend": {"alpha": 1}}, ValueError, "blend: there is no 'alpha'"),
         ({"mean": [0.5], "std": [1, 2]}, ValueError, "std"),
         ({"mean": [0.5] * 65}, ValueError, "mean: 65 values"),
         ({"mean": ["x"]}, TypeError, "mean: a number"),
         ({"fields": {"label": {"form": "wide"}}}, ValueError, "packed"),
-        ({"fields": {"colour": {}}}, StokerError, "colour"),
+        ({"fields": {"color": {}}}, StokerError, "color"),
         ({"fields": ["label"]}, TypeError, "fields: a dictionary"),
         ({"order": {"kind": "weighted", "weights": b"123"}}, TypeError, "8 bytes"),
         ({"order": {"kind": "weighted", "weights": array.array("d", [1.0])}}, StokerError, "weight"),
@@ -149,7 +149,7 @@ def test_options_that_are_refused(options, kind, text):
 
 def test_every_option_has_a_default_and_a_value():
     made = loader(
-        **dict.fromkeys(("dtype", "transform", "mixing", "mean", "fields", "order", "resume", "row_hook", "on_log"), None),
+        **dict.fromkeys(("dtype", "transform", "blend", "mean", "fields", "order", "resume", "row_hook", "on_log"), None),
         shuffle=False, last="pad", seed=2**64 - 1, prefetch_batches="auto", read_depth="auto", cache="auto",
         cache_bytes="auto", share_cache="auto", on_lent="auto", lent_bytes_max="auto", device="cpu", device_index=0,
         pin_memory=False, non_blocking=True, convert_on_device="auto", layout="NHWC", scale="auto", rank=1, world_size=3,

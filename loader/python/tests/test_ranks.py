@@ -31,7 +31,7 @@ def test_numbers_given_win_over_the_environment(monkeypatch, loader):
     assert len(loader(rank=0, world_size=1)) == 10
 
 
-def test_an_initialised_torch_distributed_wins_over_the_environment(monkeypatch, loader):
+def test_an_initialized_torch_distributed_wins_over_the_environment(monkeypatch, loader):
     distributed = types.SimpleNamespace(
         is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 3, get_world_size=lambda: 5
     )

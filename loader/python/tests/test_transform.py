@@ -11,7 +11,7 @@ from stoker import Transform
     (dict(center_crop=8, random_crop=8), "choose one"), (dict(padding=4), "random_crop"),
     (dict(random_resized_crop=(1, 2, 3)), "height, width"), (dict(area=0.5), "pair"), (dict(fill=256), "0..255"),
     (dict(fill=(1, 2, 3, 4, 5)), "up to four"), (dict(jitter=(1, 2, 3, 4, 5)), "brightness"),
-    (dict(jitter={"colour": 1}), "brightness"), (dict(normalize=((1, 2), (1, 2, 3))), "2 means"),
+    (dict(jitter={"color": 1}), "brightness"), (dict(normalize=((1, 2), (1, 2, 3))), "2 means"),
     (dict(normalize=("a", "b")), "number"), (dict(normalize=((), ())), "empty"), (dict(rotation="a lot"), "pair"),
 ])  # fmt: skip
 def test_steps_that_do_not_go_together_are_refused(wrong, word):
@@ -31,18 +31,18 @@ def test_each_step_becomes_a_member_of_the_struct():
     )  # fmt: skip
 
 
-def test_one_number_normalises_all_channels():
+def test_one_number_normalizes_all_channels():
     assert Transform(normalize=(0.5, (1, 2, 3))).mean_and_std() == ((0.5, 0.5, 0.5), (1, 2, 3))
 
 
-def test_images_of_a_folder_are_resized_and_normalised(pictures, loader):
+def test_images_of_a_folder_are_resized_and_normalized(pictures, loader):
     batches = list(loader(str(pictures), transform=Transform(resize=(4, 6), normalize=(0.5, 0.25)), layout="NCHW"))
     images = batches[0].images
     assert images.shape == (10, 1, 4, 6) and images.dtype == "float32"
     assert images[3] == pytest.approx((30 / 255 - 0.5) / 0.25, abs=1e-5)
 
 
-def test_a_centre_crop_after_the_shorter_side_as_in_torchvision(pictures, loader):
+def test_a_center_crop_after_the_shorter_side_as_in_torchvision(pictures, loader):
     images = next(iter(loader(str(pictures), transform=Transform(resize=16, center_crop=(10, 12))))).images
     assert images.shape == (10, 10, 12, 1) and images.dtype == "uint8" and (images[2] == 20).all()
 
@@ -60,7 +60,7 @@ def test_a_function_as_transform_is_refused_with_the_way_to_do_it(loader):
 
 
 @pytest.mark.parametrize("size", range(20, 33))
-def test_a_centre_crop_has_the_pixels_of_torchvision(size):
+def test_a_center_crop_has_the_pixels_of_torchvision(size):
     transforms = pytest.importorskip("torchvision.transforms", reason="torchvision is not installed")
     numpy = pytest.importorskip("numpy")
     torch = pytest.importorskip("torch")

@@ -31,11 +31,11 @@ fi
 step "compiling zlib, libpng, libjpeg-turbo and Zstandard in build/wheel-libraries" \
     loader/python/wheel/dependencies.sh build/wheel-libraries
 
-# Their licences ask to be where their code is.
-licences=$top/build/wheel-libraries/licences
-mkdir -p "$licences"
+# Their licenses ask to be where their code is.
+licenses=$top/build/wheel-libraries/licenses
+mkdir -p "$licenses"
 for package in libdeflate-dev libjpeg62-turbo-dev liblz4-dev libpng-dev liburing-dev libwebp-dev libzstd-dev zlib1g-dev; do
-    [ ! -e /usr/share/doc/$package/copyright ] || cp /usr/share/doc/$package/copyright "$licences/$package.txt"
+    [ ! -e /usr/share/doc/$package/copyright ] || cp /usr/share/doc/$package/copyright "$licenses/$package.txt"
 done
 
 rm -rf "$out/raw" "$out"/stoker-*.whl "$out"/stoker-*.tar.gz
@@ -43,15 +43,15 @@ export PKG_CONFIG_PATH=$top/build/wheel-libraries/lib/pkgconfig PATH=$tools/bin:
 # What is inside, since a wheel says nothing of libraries that were linked statically.
 for module in zlib libpng libjpeg libzstd libdeflate liblz4 libwebp liburing; do
     echo "$module $(pkg-config --modversion "$module")"
-done >"$licences/versions.txt"
-ls "$top"/build/wheel-libraries.apt/source/*.dsc 2>/dev/null | sed 's#.*/#compiled from Debian source #' >>"$licences/versions.txt"
+done >"$licenses/versions.txt"
+ls "$top"/build/wheel-libraries.apt/source/*.dsc 2>/dev/null | sed 's#.*/#compiled from Debian source #' >>"$licenses/versions.txt"
 
 step "compiling Stoker" "$tools/bin/python" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$out/raw" \
     --config-settings=cmake.define.STOKER_STATIC_DEPS=ON --config-settings=cmake.define.STOKER_URING=ON \
     --config-settings=cmake.define.STOKER_PNG=ON --config-settings=cmake.define.STOKER_JPEG=ON \
     --config-settings=cmake.define.STOKER_WEBP=ON --config-settings=cmake.define.STOKER_LZ4=ON \
     --config-settings=cmake.define.STOKER_ZSTD=ON --config-settings=cmake.define.STOKER_DEFLATE=ON \
-    --config-settings="cmake.define.STOKER_PYTHON_LICENCES=$licences" \
+    --config-settings="cmake.define.STOKER_PYTHON_LICENCES=$licenses" \
     --config-settings="build-dir=$top/build/wheel-tree" loader/python
 step "checking and naming it" "$tools/bin/auditwheel" repair --plat auto --wheel-dir "$out" "$out"/raw/stoker-*.whl
 wheel=$(echo "$out"/stoker-*.whl)

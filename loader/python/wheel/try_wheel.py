@@ -7,7 +7,7 @@ import sys
 import stoker
 
 print("wheel: stoker", stoker.__version__)
-with open(os.path.join(os.path.dirname(stoker.__file__), "licences", "versions.txt")) as versions:
+with open(os.path.join(os.path.dirname(stoker.__file__), "licenses", "versions.txt")) as versions:
     inside = [line.split() for line in versions if not line.startswith("compiled")]
 assert len(inside) == 8 and all(len(words) == 2 for words in inside), inside
 for codec in ("raw", "lz4", "zstd", "png", "jpeg"):

@@ -1,13 +1,15 @@
-/* count_instructions.c VARIANT CASE ROUNDS - does a case ROUNDS times, for count_instructions.sh to count its instructions.
+/* count_instructions.c VARIANT CASE ROUNDS - does a case ROUNDS times, for count_instructions.sh to
+ * count its instructions.
  *
- * Without arguments: prints the variants that this processor runs, then the cases with the elements of a round.
+ * Without arguments: prints the variants that this processor runs, then the cases with the elements
+ * of a round.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/convert/variants.h"
-#include "kernels/transform/mix.h"
+#include "kernels/transform/blend.h"
 #include "loader/base/crc32c.h"
 #include "support/planned_transform.h"
 

@@ -1,4 +1,5 @@
-/* plans.c - print the table of the graphs that cuDNN supports on a device, or compare it with the golden one.
+/* plans.c - print the table of the graphs that cuDNN supports on a device, or compare it with the
+ * golden one.
  *
  *   plans DEVICE.json                   print the table of one device
  *   plans DEVICE.json GOLDEN.tsv        compare: 0 = all that was promised holds, 1 = not
@@ -8,13 +9,13 @@
  *   DEVICE  NETWORK  GRAPH  ok      FIRST  BYTES  STRICT  BYTES  ENGINES
  *                           none
  *
- * `ok`: with the strictest rules (deterministic; float32 neither as TF32 nor by Winograd) an engine builds whose
- * workspace is within the limit. The other fields depend on the version: engine and workspace chosen without those
- * rules, with them, and the number of engines.
+ * `ok`: with the strictest rules (deterministic; float32 neither as TF32 nor by Winograd) an engine
+ * builds whose workspace is within the limit. The other fields depend on the version: engine and
+ * workspace chosen without those rules, with them, and the number of engines.
  *
- * Building an engine that cuDNN compiles takes a second. A comparison builds such engines only for the first graph of
- * each form; for the others it checks that an allowed engine is listed. Needs a libcuda.so.1; cuda_driver.c replaces
- * it if there is none. 77 = cuDNN is missing. */
+ * Building an engine that cuDNN compiles takes a second. A comparison builds such engines only for
+ * the first graph of each form; for the others it checks that an allowed engine is listed. Needs a
+ * libcuda.so.1; cuda_driver.c replaces it if there is none. 77 = cuDNN is missing. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>

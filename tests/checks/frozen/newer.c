@@ -1,7 +1,9 @@
-/* newer.c - a program of a later version, whose structs have one member more, with the library of this version.
+/* newer.c - a program of a later version, whose structs have one member more, with the library of
+ * this version.
  *
- * It is compiled with grown headers (grow_headers.py). While the new members are 0 everything works; if one is not, the
- * library does not know what it asks for, and refuses the struct by its name. What the library fills in is 0 there.
+ * It is compiled with grown headers (grow_headers.py). While the new members are 0 everything
+ * works; if one is not, the library does not know what it asks for, and refuses the struct by its
+ * name. What the library fills in is 0 there.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* program.c - a user's program that uses as much of the library as one file can, and prints hashes of what it got.
+/* program.c - a user's program that uses as much of the library as one file can, and prints hashes
+ * of what it got.
  *
- * check_frozen_headers.sh compiles it with the headers of a released version and with those of this one, and runs it with
- * this library and with one whose structs grew: all must print the same. It must compile with the oldest headers, so it
- * never uses what came later.
+ * check_frozen_headers.sh compiles it with the headers of a released version and with those of this
+ * one, and runs it with this library and with one whose structs grew: all must print the same. It
+ * must compile with the oldest headers, so it never uses what came later.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,15 +185,16 @@ static int field(const void *self, uint32_t index, stoker_field_info *out)
 {
     static const char *const names[] = { "row", "text", "label" };
     (void)self;
-    *out = (stoker_field_info){ .struct_size = sizeof(*out),
-                                .name = names[index],
-                                .kind = index == 1 ? STOKER_FIELD_BYTES : STOKER_FIELD_ARRAY,
-                                .dtype = index == 2 ? STOKER_DTYPE_INT64 : STOKER_DTYPE_UINT8,
-                                .rank = index == 2 ? 0 : 1,
-                                .shape = { index == 0 ? SIDE : TEXT_MAX },
-                                .varies = index == 1,
-                                .part = index == 2 ? STOKER_NO_PART : 0,
-                                .class_count = index == 2 ? 5 : 0 };
+    *out =
+        (stoker_field_info){ .struct_size = sizeof(*out),
+                             .name = names[index],
+                             .kind = index == 1 ? STOKER_FIELD_KIND_BYTES : STOKER_FIELD_KIND_ARRAY,
+                             .dtype = index == 2 ? STOKER_DTYPE_INT64 : STOKER_DTYPE_UINT8,
+                             .rank = index == 2 ? 0 : 1,
+                             .shape = { index == 0 ? SIDE : TEXT_MAX },
+                             .varies = index == 1,
+                             .part = index == 2 ? STOKER_NO_PART : 0,
+                             .class_count = index == 2 ? 5 : 0 };
     return STOKER_OK;
 }
 
@@ -300,7 +302,7 @@ static void own_data(void)
     stoker_loader_options options = options_of();
     stoker_field_options fields[2] = { STOKER_FIELD_OPTIONS_INIT, STOKER_FIELD_OPTIONS_INIT };
     fields[0].name = "text";
-    fields[0].form = STOKER_FORM_PADDED_MULTIPLE;
+    fields[0].form = STOKER_FIELD_FORM_PADDED_MULTIPLE;
     fields[0].multiple = 4;
     fields[1].name = "label";
     options.fields = fields;

@@ -1,4 +1,5 @@
-/* trainer.c - a user's program that trains a small network, and prints hashes of what it got: see program.c. */
+/* trainer.c - a user's program that trains a small network, and prints hashes of what it got: see
+ * program.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -58,8 +59,8 @@ int main(void)
     options.backend = "ref";
     options.batch_size = 20;
     options.seed = 3;
-    options.optimizer = STOKER_ADAMW;
-    options.schedule = STOKER_COSINE;
+    options.optimizer = STOKER_OPTIMIZER_ADAMW;
+    options.schedule = STOKER_SCHEDULE_COSINE;
     options.total_updates = 20;
     options.accumulate = 2;
     options.ema_decay = 0.9F;

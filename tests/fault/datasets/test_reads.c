@@ -1,5 +1,6 @@
-/* test_reads.c - every read of opening a data set, and of reading its samples, fails in its turn: with an error, or because
- * the file ends. The error names the file, nothing is left behind, and a short read changes nothing.
+/* test_reads.c - every read of opening a data set, and of reading its samples, fails in its turn:
+ * with an error, or because the file ends. The error names the file, nothing is left behind, and a
+ * short read changes nothing.
  *
  *   the data set ──▶ pread() of this program ──▶ the kernel, but for one call: EIO, the end, or fewer bytes
  *
@@ -298,7 +299,8 @@ static uint32_t sweep_open(const struct format *format, const struct stk_directo
     }
 }
 
-/* Fail every read of one sample's fields; what is read without failure is right, also by short reads. */
+/* Fail every read of one sample's fields; what is read without failure is right, also by short
+ * reads. */
 static void sweep_sample(const struct format *format, const struct stk_directory *directory,
                          const stoker_dataset *dataset, uint64_t id, enum failure wanted)
 {

@@ -1,5 +1,5 @@
-/* test_views.c - every allocation of every view fails in its turn: the view is not made, says so, leaves nothing behind
- * and does not hold what it would have wrapped.
+/* test_views.c - every allocation of every view fails in its turn: the view is not made, says so,
+ * leaves nothing behind and does not hold what it would have wrapped.
  */
 #include <criterion/criterion.h>
 

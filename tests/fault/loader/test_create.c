@@ -113,7 +113,8 @@ CleanTest(fault_create, with_hooks)
     stk_file_set_remove(&set);
 }
 
-/* Put another loader in a loader's place with the nth hit failing. False: there was no nth any more. */
+/* Put another loader in a loader's place with the nth hit failing. False: there was no nth any
+ * more. */
 static bool fail_nth_of_restart(const stoker_dataset *dataset, const stoker_loader_options *options,
                                 unsigned kind, uint64_t nth)
 {
@@ -156,7 +157,8 @@ CleanTest(fault_create, in_the_place_of_another)
     stk_file_set_remove(&set);
 }
 
-/* Each allocation of a change of weights fails: nothing has changed, and a second try changes them. */
+/* Each allocation of a change of weights fails: nothing has changed, and a second try changes
+ * them. */
 static void sweep_change(stoker_loader *loader)
 {
     static const double weights[] = { 0.01, 0.99 };
@@ -211,8 +213,8 @@ CleanTest(fault_create, with_mixing)
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
     stoker_loader_options options = stk_small_options();
     options.reader = stoker_reader_pread();
-    options.mixing.mixup_alpha = 0.5F;
-    options.mixing.cutmix_alpha = 0.5F;
+    options.blend.mixup_alpha = 0.5F;
+    options.blend.cutmix_alpha = 0.5F;
     for (options.num_workers = 0; options.num_workers <= 2; options.num_workers += 2)
         sweep(set.dataset, &options);
     stk_file_set_remove(&set);

@@ -1,5 +1,6 @@
-/* test_several_reads.c - every read of a sample's parts fails in its turn, whatever kind of part it is for and however that
- * is decoded: the sample is bad as a whole, the error names its field, and every other row is the right one.
+/* test_several_reads.c - every read of a sample's parts fails in its turn, whatever kind of part it
+ * is for and however that is decoded: the sample is bad as a whole, the error names its field, and
+ * every other row is the right one.
  *
  *   part 0   a whole file by name    "image"   a codec: into the row, apart and resized, or in parts and cropped
  *   part 1   file 0                  "box"     raw, 2 x float32: read as it is
@@ -74,7 +75,7 @@ static int field(const void *self, uint32_t number, stoker_field_info *out)
 {
     static const stoker_field_info fields[READ_PARTS + 1] = {
         { .name = "image",
-          .kind = STOKER_FIELD_IMAGE,
+          .kind = STOKER_FIELD_KIND_IMAGE,
           .dtype = STOKER_DTYPE_UINT8,
           .rank = 3,
           .shape = { HEIGHT, WIDTH, 1 },

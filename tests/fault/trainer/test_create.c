@@ -57,7 +57,7 @@ CleanTest(fault_trainer_create, every_failure_is_reported_and_leaves_nothing)
         options.backend = backends[b];
         options.threads = 2;
         options.batch_size = 4;
-        options.optimizer = STOKER_ADAM;
+        options.optimizer = STOKER_OPTIMIZER_ADAM;
         options.ema_decay = 0.9F;
         sweep(model, options);
         options.memory_budget = UINT64_C(1) << 30;

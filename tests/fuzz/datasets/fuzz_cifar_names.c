@@ -1,4 +1,5 @@
-/* fuzz_cifar_names.c - any bytes as the file with the names of CIFAR's classes, beside good records.
+/* fuzz_cifar_names.c - any bytes as the file with the names of CIFAR's classes, beside good
+ * records.
  *
  * Whatever the names are, the set opens; each class has a name of one line, or none has a name.
  */

@@ -1,10 +1,10 @@
-/* fuzz_folder_index.c - a good index of a small folder with changes, its checksum made right: what it
- * says is then believed only where it is sound.
+/* fuzz_folder_index.c - a good index of a small folder with changes, its checksum made right: what
+ * it says is then believed only where it is sound.
  *
  *   input   1 byte: the length, less or more; changes (edits.h) of the file
  *
- * The stamps of the folders are made those of now first: an index of folders this young would not be
- * believed for that alone.
+ * The stamps of the folders are made those of now first: an index of folders this young would not
+ * be believed for that alone.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* fuzz_pack_arguments.c - any words as the command line of stoker-pack: understood within the bounds
- * that the options have, or misused.
+/* fuzz_pack_arguments.c - any words as the command line of stoker-pack: understood within the
+ * bounds that the options have, or misused.
  *
  *   input  one word a line
  */

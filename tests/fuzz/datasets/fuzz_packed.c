@@ -2,7 +2,8 @@
  *
  *   input   1 byte: tokens of X.bin, in bytes; the rest is X.idx
  *
- * A row's cu_seqlens rise from 0 to the tokens that it has, and max_seqlen is the longest step between them.
+ * A row's cu_seqlens rise from 0 to the tokens that it has, and max_seqlen is the longest step
+ * between them.
  */
 #include <string.h>
 

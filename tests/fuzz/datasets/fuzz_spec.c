@@ -1,7 +1,7 @@
 /* fuzz_spec.c - any text as the name of a data set.
  *
- * It is opened in a folder of our own, with a few files in it. A text that may lead out of it is passed
- * over: what lies elsewhere is not ours to open, nor to write an index over.
+ * It is opened in a folder of our own, with a few files in it. A text that may lead out of it is
+ * passed over: what lies elsewhere is not ours to open, nor to write an index over.
  */
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* fuzz_tar.c - any bytes as a tar archive, whole or cut. Images in it may be bad, but must say so. */
+/* fuzz_tar.c - any bytes as a tar archive, whole or cut. Images in it may be bad, but must say
+ * so. */
 #include "fuzz/dataset_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

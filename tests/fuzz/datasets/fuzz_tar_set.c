@@ -1,6 +1,7 @@
 /* fuzz_tar_set.c - any bytes as up to four tar archives of one set.
  *
- *   input   1 byte: how many archives (modulo); 2 bytes for each but the last: its blocks of 512; their bytes
+ *   input   1 byte: how many archives (modulo); 2 bytes for each but the last: its blocks of 512;
+ *           their bytes
  */
 #include "fuzz/dataset_input.h"
 

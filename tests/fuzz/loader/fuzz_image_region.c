@@ -1,5 +1,6 @@
-/* fuzz_image_region.c - any bytes as an image of which a rectangle is wanted: it can be decoded if and
- * only if the whole image can, with the same pixels, and by a worker that has seen damage as by a fresh one.
+/* fuzz_image_region.c - any bytes as an image of which a rectangle is wanted: it can be decoded if
+ * and only if the whole image can, with the same pixels, and by a worker that has seen damage as by
+ * a fresh one.
  *
  *   input  [how:1] [y:2] [x:2] [height:2] [width:2] image     taken modulo the image's size
  *   how    lowest bits: channels of a row and smallest scale

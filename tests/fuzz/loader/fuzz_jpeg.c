@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         return 0;
 #ifdef STOKER_HAVE_JPEG
     decode(bytes, size, &shape);
-    shape.channels = 4 - shape.channels; /* gray from colour, colour from gray */
+    shape.channels = 4 - shape.channels; /* gray from color, color from gray */
     decode(bytes, size, &shape);
 #else
     (void)decode;

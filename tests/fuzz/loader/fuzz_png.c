@@ -1,4 +1,5 @@
-/* fuzz_png.c - any bytes as a PNG file: with and without the fast path the answer is the same, also for a mask's values.
+/* fuzz_png.c - any bytes as a PNG file: with and without the fast path the answer is the same, also
+ * for a mask's values.
  *
  * Once as they come, and once with all checksums put right, or nothing behind them is reached.
  */

@@ -1,5 +1,5 @@
-/* fuzz_state.c - any 64 bytes as a resume token: refused with a reason and nothing written, or taken
- * whole and the same again when packed.
+/* fuzz_state.c - any 64 bytes as a resume token: refused with a reason and nothing written, or
+ * taken whole and the same again when packed.
  *
  *   input  [token:64] [how:1] [differs:1]
  *          how      bit 0: magic, version and check are put right, which no fuzzer would find

@@ -1,7 +1,8 @@
-/* fuzz_state_changes.c - any bytes as the state of a mix whose weights changed: refused with a reason, or taken, and the
- * same again when written.
+/* fuzz_state_changes.c - any bytes as the state of a mix whose weights changed: refused with a
+ * reason, or taken, and the same again when written.
  *
- *   input  [how:1] [what follows the token]     how: bit 0: the check is put right, which no fuzzer would find
+ *   input  [how:1] [what follows the token] how: bit 0: the check is put right, which no fuzzer
+ *          would find
  */
 #include "fuzz/dataset_input.h"
 #include "loader/api/state_changes.h"

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     STK_FUZZ_MUST_HOLD(memchr(message, '\0', sizeof(message)) != NULL);
     STK_FUZZ_MUST_HOLD(rc == STOKER_OK || message[0] != '\0');
     if (rc == STOKER_OK && arguments.action == ACTION_TRAIN) {
-        STK_FUZZ_MUST_HOLD(arguments.batch_size == STOKER_BATCH_SIZE_MAX ||
+        STK_FUZZ_MUST_HOLD(arguments.batch_size == STOKER_BATCH_SIZE_AUTO ||
                            (arguments.batch_size >= 1 && arguments.batch_size <= STOKER_BATCH_MAX));
         STK_FUZZ_MUST_HOLD(isfinite(arguments.learning_rate));
         STK_FUZZ_MUST_HOLD(isfinite(arguments.weight_decay) && arguments.weight_decay >= 0);

@@ -1,4 +1,5 @@
-/* fuzz_trainer_checkpoint.c - any file as a checkpoint: loaded whole, or refused with a reason and without a change.
+/* fuzz_trainer_checkpoint.c - any file as a checkpoint: loaded whole, or refused with a reason and
+ * without a change.
  *
  * What was loaded can be trained on and saved again. */
 #include <stdbool.h>
@@ -38,9 +39,9 @@ static stoker_trainer *trainer_of(const stoker_model *model)
     options.backend = "ref";
     options.batch_size = BATCH;
     options.accumulate = 2;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     options.ema_decay = 0.5F;
-    options.schedule = STOKER_COSINE;
+    options.schedule = STOKER_SCHEDULE_COSINE;
     options.total_updates = 10;
     STK_FUZZ_CHECK(stoker_trainer_create(&trainer, model, &options, NULL) == STOKER_OK);
     return trainer;

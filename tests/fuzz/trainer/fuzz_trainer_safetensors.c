@@ -1,4 +1,5 @@
-/* fuzz_trainer_safetensors.c - any bytes as a safetensors file: read whole, or refused with a place.
+/* fuzz_trainer_safetensors.c - any bytes as a safetensors file: read whole, or refused with a
+ * place.
  *
  * What was read is written again and must read the same. */
 #include <string.h>

@@ -1,6 +1,8 @@
-/* access.c - each access of a kernel to memory: is it allowed, and does it race with an earlier one?
+/* access.c - each access of a kernel to memory: is it allowed, and does it race with an earlier
+ * one?
  *
- * The compiler, asked for ThreadSanitizer, calls a function before each access; these are here instead of in its runtime.
+ * The compiler, asked for ThreadSanitizer, calls a function before each access; these are here
+ * instead of in its runtime.
  */
 #include <string.h>
 
@@ -35,7 +37,8 @@ static void report_race(struct ct_stamp before, const char *at, const struct ct_
             thread_of(before), in_block ? "" : " of another block");
 }
 
-/* Writes over another block's write, made since the last hook: they are races unless the byte stays what it was. */
+/* Writes over another block's write, made since the last hook: they are races unless the byte stays
+ * what it was. */
 struct unsettled {
     const char *at;
     char before;
@@ -113,7 +116,8 @@ static void note_read(struct ct_cell *cell, const char *at, const struct ct_regi
     }
 }
 
-/* The region of the whole access; else a finding, which ends the launch: NULL for the module's constants. */
+/* The region of the whole access; else a finding, which ends the launch: NULL for the module's
+ * constants. */
 static struct ct_region *region_of(const char *at, size_t bytes, bool write, const void *code)
 {
     struct ct_region *region = ct_region_at(at);
@@ -161,7 +165,7 @@ void cuda_atomic(void *at, size_t bytes)
     ct_order_atomic(at, bytes);
 }
 
-/* ---- the compiler's hooks: not beside a sanitizer, whose runtime has them -------------------------------- */
+/* ---- the compiler's hooks: not beside a sanitizer, whose runtime has them -------------------- */
 
 #ifndef CT_UNWATCHED
 

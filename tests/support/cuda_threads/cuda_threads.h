@@ -1,7 +1,9 @@
-/* cuda_threads.h - runs the source of CUDA kernels on the CPU, one fiber per CUDA thread, and watches their memory.
+/* cuda_threads.h - runs the source of CUDA kernels on the CPU, one fiber per CUDA thread, and
+ * watches their memory.
  *
  *   kernels/.../x.cu ──▶ kernels.cpp ──▶ a module: a table of kernels, and their shared memory
- *                        the host's C++ compiler, -fsanitize=thread without its runtime: each access becomes a call
+ *                        the host's C++ compiler, -fsanitize=thread without its runtime: each
+ *                        access becomes a call
  *
  *   cuda_threads_run() ──▶ launch.c   blocks one after the other, threads in a random order, interrupted at random accesses
  *                          meet.c     barriers, shuffles
@@ -11,16 +13,16 @@
  *
  * Found by what must happen before what, not by luck of the schedule:
  *
- *   race          two threads of a block use a byte with no barrier between them, and one writes; or two blocks of
- *                 a launch, unless ordered by fences and atomics (order.c)
- *   memory        an access outside the memory of the launch, a write to memory that is const, a read of shared or scratch
- *                 memory that nobody has written
+ *   race          two threads of a block use a byte with no barrier between them, and one writes;
+ *                 or two blocks of a launch, unless ordered by fences and atomics (order.c)
+ *   memory        an access outside the memory of the launch, a write to memory that is const, a
+ *                 read of shared or scratch memory that nobody has written
  *   barrier       not all threads of a block meet at the same barrier
  *   shuffle       a lane that its own mask or the source's mask leaves out
  *   deadlock      threads wait, and no barrier or shuffle can be completed
  *
- * What would destroy the program's memory ends the launch; all else is reported, and the launch continues. Warps have 32 lanes, and no
- * thread of a warp may rely on another's progress.
+ * What would destroy the program's memory ends the launch; all else is reported, and the launch
+ * continues. Warps have 32 lanes, and no thread of a warp may rely on another's progress.
  */
 #ifndef STK_TEST_CUDA_THREADS_H
 #define STK_TEST_CUDA_THREADS_H
@@ -107,8 +109,8 @@ struct cuda_threads_launch {
     uint32_t threads; /* threads per block, 1..1024 */
     const struct cuda_threads_memory *memory;
     size_t memory_count;
-    /* Looks up memory that is not listed. Returns false if there is none. NULL = all is listed, or, if the list is empty, no access is
-     * watched. */
+    /* Looks up memory that is not listed. Returns false if there is none. NULL = all is listed, or,
+     * if the list is empty, no access is watched. */
     bool (*find)(const void *address, struct cuda_threads_memory *out);
     uint64_t seed; /* 0 = blocks and threads in order */
     /* A thread is interrupted at one access in N, at random; 0 = never. */
@@ -124,13 +126,14 @@ const struct cuda_threads_module *cuda_threads_open(const char *path);
 /* Returns true if the module has a kernel of that name. */
 bool cuda_threads_has(const struct cuda_threads_module *module, const char *kernel);
 
-/* Runs a launch and returns the number of findings. The module has the kernel. One launch runs at a time: further
- * threads wait. */
+/* Runs a launch and returns the number of findings. The module has the kernel. One launch runs at a
+ * time: further threads wait. */
 uint32_t cuda_threads_run(const struct cuda_threads_module *module,
                           const struct cuda_threads_launch *launch,
                           struct cuda_threads_report *report);
 
-/* Sets the number that slices (machine.h) count on from, for the harness's own tests. No launch runs. */
+/* Sets the number that slices (machine.h) count on from, for the harness's own tests. No launch
+ * runs. */
 void cuda_threads_count_from(uint32_t slice);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-// device.h - CUDA's language for the host's C++ compiler: what kernels need of it, mapped to hooks.h.
+// device.h - CUDA's language for the host's C++ compiler: what kernels need of it, by hooks.h.
 //
-// Include it before the kernels' sources, and nothing of CUDA's after it. __shared__ becomes static: the module has no other
-// variables, so its .bss is the shared memory (of the one block that runs).
+// Include it before the kernels' sources, and nothing of CUDA's after it. __shared__ becomes
+// static: the module has no other variables, so its .bss is the shared memory of the one block
+// that runs.
 #ifndef STK_TEST_CUDA_THREADS_DEVICE_H
 #define STK_TEST_CUDA_THREADS_DEVICE_H
 
@@ -22,7 +23,7 @@
 #undef __grid_constant__
 #undef __shared__
 #define __CUDACC__ 1
-// All calls are inlined: gcc does not watch a struct (a half is one) that a call takes or returns in memory.
+// All calls are inlined: gcc does not watch a struct (a half is one) that a call passes in memory.
 #define __global__ __attribute__((flatten))
 #define __device__
 #define __host__
@@ -110,10 +111,11 @@ CUDA_UNWATCHED float __uint_as_float(unsigned bits)
     return value;
 }
 
-// In the module with mutants of bounds (mutants.sh), each comparison `at < end` of the kernels is one of these.
+// In the module with mutants of bounds (mutants.sh), each comparison `at < end` of the kernels is
+// one of these.
 #define CUDA_LESS(at, end) (cuda_bound(CUDA_SITE(CUDA_SITE_BOUND)) ? (at) <= (end) : (at) < (end))
 
-// ---- the table of kernels ------------------------------------------------------------------------
+// ---- the table of kernels ----------------------------------------------------------------------
 
 template <class Arguments, void (*kernel)(Arguments)>
 __attribute__((no_sanitize("thread"))) static void cuda_call(const void *arguments)

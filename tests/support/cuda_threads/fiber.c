@@ -21,7 +21,8 @@ void ct_fiber_switch(struct ct_fiber *from, const struct ct_fiber *to)
 
 #else
 
-/* ct_fiber_swap(void **from, void *to): saves what a called function must keep, and takes the other's. */
+/* ct_fiber_swap(void **from, void *to): saves what a called function must keep, and takes the
+ * other's. */
 void ct_fiber_swap(void **from, void *to);
 __asm__(".text\n"
         ".globl ct_fiber_swap\n"
@@ -45,9 +46,9 @@ __asm__(".text\n"
         "ret\n"
         ".size ct_fiber_swap, . - ct_fiber_swap\n");
 
-/* The stack of a fiber that has not run: six registers, the address that the switch returns to, and the return address
- * of body(), which is never used. At its first instruction the stack is then 8 bytes off a multiple of 16, as the ABI
- * wants it. */
+/* The stack of a fiber that has not run: six registers, the address that the switch returns to, and
+ * the return address of body(), which is never used. At its first instruction the stack is then 8
+ * bytes off a multiple of 16, as the ABI wants it. */
 void ct_fiber_start(struct ct_fiber *fiber, char *stack, size_t stack_bytes, void (*body)(void))
 {
     enum { REGISTERS = 6 };

@@ -1,7 +1,8 @@
 /* fiber.h - several stacks in one thread of the system, and the switch between them.
  *
- * On x86-64 the switch is seven pushes and pops: no system call, and no floating-point state, which the kernels do not
- * change. Elsewhere it is swapcontext(), which also saves the signal mask, by a system call.
+ * On x86-64 the switch is seven pushes and pops: no system call, and no floating-point state, which
+ * the kernels do not change. Elsewhere it is swapcontext(), which also saves the signal mask, by a
+ * system call.
  */
 #ifndef STK_TEST_CUDA_THREADS_FIBER_H
 #define STK_TEST_CUDA_THREADS_FIBER_H

@@ -1,5 +1,6 @@
-/* hooks.h - what compiled kernels call: the position of the running thread, and everything that more than one thread
- * takes part in. device.h maps CUDA's names to it; the accesses to memory arrive by the compiler's own hooks (access.c).
+/* hooks.h - what compiled kernels call: the position of the running thread, and everything that
+ * more than one thread takes part in. device.h maps CUDA's names to it; the accesses to memory
+ * arrive by the compiler's own hooks (access.c).
  *
  * Read by the runtime as C and by the kernels as C++.
  */
@@ -24,7 +25,8 @@ struct cuda_where {
 
 enum cuda_site_kind { CUDA_SITE_BARRIER, CUDA_SITE_SHUFFLE, CUDA_SITE_FENCE, CUDA_SITE_BOUND };
 
-/* A place in the source where threads meet, or where a mutant differs. Copies of a template have an object each, and the same number. */
+/* A place in the source where threads meet, or where a mutant differs. Copies of a template have an
+ * object each, and the same number. */
 struct cuda_site {
     enum cuda_site_kind kind;
     int number; /* from 0, unique in a module */

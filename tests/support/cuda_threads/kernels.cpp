@@ -49,7 +49,7 @@ static const cuda_threads_kernel kernels[] = {
     CUDA_KERNEL(stk_retouch),
     CUDA_KERNEL(stk_gray),
     CUDA_KERNEL(stk_rotate),
-    CUDA_KERNEL(stk_colour),
+    CUDA_KERNEL(stk_color),
     CUDA_KERNEL(stk_blur_along),
     CUDA_KERNEL(stk_blur_across),
     CUDA_KERNEL(stk_mixup_u8),

@@ -1,6 +1,7 @@
 /* launch.c - the scheduler: blocks one after the other, and the threads of a block in turns.
  *
- * A stack runs threads one after the other until one waits: that one keeps the stack, and the next begins on another.
+ * A stack runs threads one after the other until one waits: that one keeps the stack, and the next
+ * begins on another.
  *
  *            ┌─────────────────────────────── barrier or shuffle complete ────────┐
  *            ▼                                                                    │
@@ -43,7 +44,7 @@ void ct_reach(const struct cuda_site *site)
         report->sites[report->site_count++] = site;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 void ct_pause(enum ct_state state, const struct cuda_site *site)
 {
@@ -123,7 +124,7 @@ static void resume(struct ct_thread *thread)
     ct.running = NULL;
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void begin_block(uint32_t block)
 {
@@ -196,7 +197,7 @@ static void run_block(uint32_t block)
             report_deadlock();
 }
 
-/* ---- launches ------------------------------------------------------------------------------------ */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static void begin_launch(const struct cuda_threads_module *module,
                          const struct cuda_threads_launch *launch,

@@ -1,7 +1,8 @@
 /* machine.h - the state of the one launch that runs, shared by the files of the runtime.
  *
- * Time is counted in slices. A slice is a stretch of one thread without a switch, a fence or an atomic operation; its number
- * is unique in the life of the process, so what an earlier launch noted is recognised by its number and needs no clearing.
+ * Time is counted in slices. A slice is a stretch of one thread without a switch, a fence or an
+ * atomic operation; its number is unique in the life of the process, so what an earlier launch
+ * noted is recognized by its number and needs no clearing.
  *
  *   block      0                       1                      2
  *   epoch      0    │ 1   │ 2          0    │ 1               0          barriers separate epochs
@@ -133,8 +134,8 @@ void ct_order_begin_launch(void);
 void ct_order_begin_block(void);
 void ct_order_fence(void);
 void ct_order_atomic(const char *at, size_t bytes);
-/* Returns true if what an earlier block did happened before what the running thread does now to the byte. `atomic`: what
- * the other block did was an atomic operation. */
+/* Returns true if what an earlier block did happened before what the running thread does now to the
+ * byte. `atomic`: what the other block did was an atomic operation. */
 bool ct_ordered(struct ct_stamp before, const char *at, bool atomic);
 
 /* ---- access.c ---- */

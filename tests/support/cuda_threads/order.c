@@ -1,5 +1,5 @@
-/* order.c - what happened before what, between the blocks of a launch. Blocks run one after the other here, but on a GPU
- * side by side: only fences and atomic operations order them.
+/* order.c - what happened before what, between the blocks of a launch. Blocks run one after the
+ * other here, but on a GPU side by side: only fences and atomic operations order them.
  *
  *   block A:  access ─▶ fence ─▶ atomic on w                      ─▶: program order, or a barrier in between
  *                                    │ A first
@@ -63,7 +63,8 @@ void ct_order_fence(void)
             acquires[i].fence_epoch = ct.epoch;
 }
 
-/* The slice before which everything of the block lies before a fence that lies before the running thread's now. */
+/* The slice before which everything of the block lies before a fence that lies before the running
+ * thread's now. */
 static uint32_t limit_of_all(void)
 {
     uint32_t latest = ct.running->fence_slice != 0 ? ct.running->fence_epoch : 0;
@@ -105,7 +106,8 @@ void ct_order_atomic(const char *at, size_t bytes)
     ct.slice++;
 }
 
-/* Returns true if the access that the running thread makes now lies behind a fence behind the atomic operation. */
+/* Returns true if the access that the running thread makes now lies behind a fence behind the
+ * atomic operation. */
 static bool acquired(const struct acquire *a)
 {
     const struct ct_thread *self = ct.running;
@@ -144,7 +146,8 @@ bool ct_ordered(struct ct_stamp before, const char *at, bool atomic)
 {
     for (uint32_t i = 0; i < acquire_count; i++) {
         const struct acquire *a = &acquires[i];
-        /* Atomic operations on a word have an order, and this thread's access comes behind its own. */
+        /* Atomic operations on a word have an order, and this thread's access comes behind its
+         * own. */
         if (atomic && at >= a->from && at < a->to &&
             (a->thread == ct_self() || a->epoch < ct.epoch))
             return true;

@@ -1,7 +1,8 @@
 /* shadow.c - the memory of a launch, and a cell of shadow memory for each of its bytes.
  *
- * Cells lie in large chunks, of which the system gives only the pages that are touched. Each launch takes them from the first
- * chunk on, and none is ever cleared: cells of earlier launches and blocks hold smaller slices (machine.h).
+ * Cells lie in large chunks, of which the system gives only the pages that are touched. Each launch
+ * takes them from the first chunk on, and none is ever cleared: cells of earlier launches and
+ * blocks hold smaller slices (machine.h).
  */
 #include <stdlib.h>
 #include <string.h>

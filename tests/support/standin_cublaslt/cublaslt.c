@@ -219,7 +219,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     }
 }
 
-/* ---- supported products ------------------------------------------------------------------------- */
+/* ---- supported products ---------------------------------------------------------------------- */
 
 static bool has_bias(cublasLtEpilogue_t epilogue)
 {
@@ -290,7 +290,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- running ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* One product, with the host addresses of its operands. */
 struct work {

@@ -1,8 +1,9 @@
-/* standin_cublaslt.h - libcublasLt without a GPU, for tests: the functions that the trainer calls, by
- * plain loops on a stream of standin_cuda.
+/* standin_cublaslt.h - libcublasLt without a GPU, for tests: the functions that the trainer calls,
+ * by plain loops on a stream of standin_cuda.
  *
- * It replaces the library by having its soname. It refuses what cuBLASLt would refuse: layouts that do not match,
- * unknown types and epilogues, host memory, too little workspace or alignment. It has two algorithms:
+ * It replaces the library by having its soname. It refuses what cuBLASLt would refuse: layouts that
+ * do not match, unknown types and epilogues, host memory, too little workspace or alignment. It has
+ * two algorithms:
  *
  *   0   blocks share sums, in place   4096 bytes of workspace
  *   1   they do not                   0

@@ -50,7 +50,7 @@ void standin_cuda_reset(int devices)
     atomic_store(&standin.direct, 0U);
     atomic_store(&standin.through_host, 0U);
     for (int i = 0; i < STANDIN_DEVICES_MAX; i++)
-        atomic_store(&standin.initialised[i], false);
+        atomic_store(&standin.initialized[i], false);
     counted = (struct standin_cuda_host){ 0 };
     standin_set_current(0);
     last_error = cudaSuccess;
@@ -172,7 +172,7 @@ bool standin_own_calls(void)
 
 cudaError_t standin_begin(void)
 {
-    standin_initialise(standin_current());
+    standin_initialize(standin_current());
     return standin_begin_light();
 }
 

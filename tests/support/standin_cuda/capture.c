@@ -4,9 +4,9 @@
  *                 │
  *                 └─ a call that capturing forbids ──▶ INVALID ──end──▶ an error, no graph
  *
- * The tail of a stream is a set of nodes: its next operation comes after all of them. A recorded event has a copy of
- * the tail, a fork; a stream that waits for it adds those nodes to its own tail, and is captured, too. At the end, all
- * forks must have joined the stream that started.
+ * The tail of a stream is a set of nodes: its next operation comes after all of them. A recorded
+ * event has a copy of the tail, a fork; a stream that waits for it adds those nodes to its own
+ * tail, and is captured, too. At the end, all forks must have joined the stream that started.
  *
  * cudaStreamWaitEvent and cudaEventRecord with the `External` flags are not supported.
  */

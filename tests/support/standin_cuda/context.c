@@ -1,10 +1,12 @@
-/* context.c - the driver's contexts: which device is current in a thread, and which devices were initialised.
+/* context.c - the driver's contexts: which device is current in a thread, and which devices were
+ * initialized.
  *
  *   thread's stack   [ base ] [ pushed ] [ pushed ] ◀── current
  *
- * The base is what cudaSetDevice() chose; a thread that has chosen nothing is at device 0, which is not initialised by
- * that alone. As with CUDA, cudaSetDevice() initialises the device that it names, and any other call the current one, but for
- * those that only ask about devices, versions and errors (standin_begin_light).
+ * The base is what cudaSetDevice() chose; a thread that has chosen nothing is at device 0, which is
+ * not initialized by that alone. As with CUDA, cudaSetDevice() initializes the device that it
+ * names, and any other call the current one, but for those that only ask about devices, versions
+ * and errors (standin_begin_light).
  */
 #include <string.h>
 
@@ -41,16 +43,16 @@ bool standin_has_context(void)
     return depth > 0 || bound;
 }
 
-void standin_initialise(int device)
+void standin_initialize(int device)
 {
     bound = bound || depth == 0;
     if (!standin_own_calls() && device < STANDIN_DEVICES_MAX)
-        atomic_store(&standin.initialised[device], true);
+        atomic_store(&standin.initialized[device], true);
 }
 
-bool standin_cuda_initialised(int device)
+bool standin_cuda_initialized(int device)
 {
-    return atomic_load(&standin.initialised[device]);
+    return atomic_load(&standin.initialized[device]);
 }
 
 int standin_cuda_pushed(void)
@@ -85,7 +87,7 @@ static int retain(struct CUctx_st **context, int device)
     const cudaError_t refused = standin_begin_light();
     if (refused != cudaSuccess)
         return (int)refused;
-    standin_initialise(device);
+    standin_initialize(device);
     *context = &primary[device];
     return 0;
 }

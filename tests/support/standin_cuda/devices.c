@@ -40,7 +40,7 @@ cudaError_t cudaSetDevice(int device)
     if (!exists(device))
         return standin_end(cudaErrorInvalidDevice);
     standin_set_current(device);
-    standin_initialise(device);
+    standin_initialize(device);
     return standin_end(cudaSuccess);
 }
 

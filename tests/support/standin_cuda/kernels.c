@@ -1,6 +1,7 @@
 /* kernels.c - libraries of kernels and launches, by the runtime's functions and by the driver's.
  *
- * A runtime older than CUDA 12.8 has no functions for libraries: with headers of one, and with STANDIN_OLD_RUNTIME, so has this.
+ * A runtime older than CUDA 12.8 has no functions for libraries: with headers of one, and with
+ * STANDIN_OLD_RUNTIME, so has this.
  */
 #include <stdlib.h>
 #include <string.h>

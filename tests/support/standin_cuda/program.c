@@ -1,5 +1,5 @@
-/* program.c - kernels for a stand-in that whole programs load through STOKER_CUDART: loaderbench, `./run gpu` and the programs of
- * tests/gpu run with it without a GPU.
+/* program.c - kernels for a stand-in that whole programs load through STOKER_CUDART: loaderbench,
+ * `./run gpu` and the programs of tests/gpu run with it without a GPU.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,9 @@ static void run_spin(const struct standin_cuda_kernel *kernel, void *argument)
         continue;
 }
 
-/* STOKER_TEST_STANDIN_LIE=slot or buffer breaks a rule of the loader, to show that a program notices: slots are refilled
- * before they are copied, or buffers before the consumer has released them. The first stream is the program's own. */
+/* STOKER_TEST_STANDIN_LIE=slot or buffer breaks a rule of the loader, to show that a program
+ * notices: slots are refilled before they are copied, or buffers before the consumer has released
+ * them. The first stream is the program's own. */
 static void lie(void)
 {
     const char *const which = getenv("STOKER_TEST_STANDIN_LIE");

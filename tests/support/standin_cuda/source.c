@@ -1,7 +1,7 @@
 /* source.c - launches run the kernels' own source, from a module of it.
  *
- * The module brings the runtime that runs it (libcuda_threads), so the stand-in links neither. A kernel may touch device memory
- * only, each allocation up to its end.
+ * The module brings the runtime that runs it (libcuda_threads), so the stand-in links neither. A
+ * kernel may touch device memory only, each allocation up to its end.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -63,7 +63,8 @@ static bool find(const void *address, struct cuda_threads_memory *out)
     return standin_view_range(address, &out->at, &out->bytes);
 }
 
-/* Replaces each word that is an address in device memory by the accessible address of the same byte. */
+/* Replaces each word that is an address in device memory by the accessible address of the same
+ * byte. */
 static void use_views(unsigned char *argument, size_t bytes)
 {
     for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {

@@ -1,20 +1,23 @@
 /* standin_cuda.h - a CUDA runtime without a GPU, for tests: its controls and counts.
  *
  *   stream   a thread that runs one operation at a time, each after a random delay
- *   event    its latest mark; a stream waits for the mark that was the latest at the time of the call
- *   memory   device memory is mapped PROT_NONE at the program's address, so that the host faults on it; only a second
- *            mapping of the same pages, the view, can be accessed
- *   copies   from page-locked memory read the bytes when the operation runs; from pageable memory at the call, unless
- *            the GPU reads that itself. The wrong direction is an error
- *   capture  the operations of a stream, and of others that events tie to it, become a graph. What CUDA forbids
- *            meanwhile fails and ends the capture, also if CUDA's manual leaves it open. In a launched graph each
- *            captured stream is a thread again
+ *   event    its latest mark; a stream waits for the mark that was the latest at the time of the
+ *            call
+ *   memory   device memory is mapped PROT_NONE at the program's address, so that the host faults on
+ *            it; only a second mapping of the same pages, the view, can be accessed
+ *   copies   from page-locked memory read the bytes when the operation runs; from pageable memory
+ *            at the call, unless the GPU reads that itself. The wrong direction is an error
+ *   capture  the operations of a stream, and of others that events tie to it, become a graph. What
+ *            CUDA forbids meanwhile fails and ends the capture, also if CUDA's manual leaves it
+ *            open. In a launched graph each captured stream is a thread again
  *
- *   kernels  the source of the kernels, on fibers (cuda_threads/cuda_threads.h), or a test's own functions by name. With
- *            STOKER_TEST_KERNEL_SOURCE=MODULE the module watches each access, and a finding is printed and ends the program
+ *   kernels  the source of the kernels, on fibers (cuda_threads/cuda_threads.h), or a test's own
+ *            functions by name. With STOKER_TEST_KERNEL_SOURCE=MODULE the module watches each
+ *            access, and a finding is printed and ends the program
  *
- * It replaces libcudart by having its soname: in a program that links it, it is already loaded when the loader asks for
- * the runtime. It is compiled like the program, so that ThreadSanitizer sees a write to a slot that a copy reads.
+ * It replaces libcudart by having its soname: in a program that links it, it is already loaded when
+ * the loader asks for the runtime. It is compiled like the program, so that ThreadSanitizer sees a
+ * write to a slot that a copy reads.
  *
  * The controls are for the test's main thread, while no loader runs.
  */
@@ -34,21 +37,21 @@ enum { STANDIN_PCI_DOMAIN = 0x0cda };
 /* The result of cudaGetDeviceCount if the driver is missing or fails; 0 = it works. */
 void standin_cuda_no_driver(int code);
 
-/* The latest CUDA that the driver knows, 13090 after a reset. If it is of an earlier major version than the runtime,
- * cudaGetDeviceCount refuses it. */
+/* The latest CUDA that the driver knows, 13090 after a reset. If it is of an earlier major version
+ * than the runtime, cudaGetDeviceCount refuses it. */
 enum { STANDIN_DRIVER = 13090 };
 void standin_cuda_driver(int version);
 
-/* Make the nth call (1, 2, ...) from now on fail with `code`: once, or, if the device is lost, with every later call,
- * and drop what is on the streams. */
+/* Make the nth call (1, 2, ...) from now on fail with `code`: once, or, if the device is lost, with
+ * every later call, and drop what is on the streams. */
 void standin_cuda_fail(uint64_t nth, int code, bool lost);
 bool standin_cuda_failed(void); /* true if that call was reached */
 
 /* true: calls of this thread are the test's own, and neither count nor fail. */
 void standin_cuda_own_calls(bool own);
 
-/* Returns true if a call since the reset, not of the test's own, has initialised the device. */
-bool standin_cuda_initialised(int device);
+/* Returns true if a call since the reset, not of the test's own, has initialized the device. */
+bool standin_cuda_initialized(int device);
 /* Contexts on this thread's stack: 0 between calls of a library that restores what it found. */
 int standin_cuda_pushed(void);
 /* true: the runtime finds none of the driver's functions about contexts. A reset finds them. */
@@ -70,16 +73,18 @@ void standin_cuda_lie(enum standin_cuda_lie lie);
 /* Allows or forbids stream capture; a reset allows it. */
 void standin_cuda_can_capture(bool can);
 
-/* true: the GPUs read pageable memory directly, and report it, so that copies from and to it run as late as those of
- * page-locked memory. Default after a reset: false. */
+/* true: the GPUs read pageable memory directly, and report it, so that copies from and to it run as
+ * late as those of page-locked memory. Default after a reset: false. */
 void standin_cuda_reads_pageable(bool can);
 
 /* Compute capability of each GPU; default 9.0. */
 void standin_cuda_capability(int major, int minor);
 
-/* Lets GPUs access each other's memory, or forbids it, and disables what was enabled. A reset allows it. */
+/* Lets GPUs access each other's memory, or forbids it, and disables what was enabled. A reset
+ * allows it. */
 void standin_cuda_peers(bool can);
-/* Copies between GPUs: where the target's GPU had enabled access to the source's, and where it had not. */
+/* Copies between GPUs: where the target's GPU had enabled access to the source's, and where it had
+ * not. */
 struct standin_cuda_peer_copies {
     uint64_t direct, through_host;
 };
@@ -108,15 +113,16 @@ uint64_t standin_cuda_strays(void); /* memory freed or unlocked while another de
 int64_t standin_cuda_live(
     void); /* streams, events, graphs, allocations and page-locked ranges that exist */
 
-/* The kernels of every library, by name. `run` gets a copy of the kernel's one argument, a struct; NULL = the kernel's source
- * runs. The list ends with a NULL name. NULL = no kernels. */
+/* The kernels of every library, by name. `run` gets a copy of the kernel's one argument, a struct;
+ * NULL = the kernel's source runs. The list ends with a NULL name. NULL = no kernels. */
 struct standin_cuda_kernel {
     const char *name;
     size_t argument_bytes;
     void (*run)(const struct standin_cuda_kernel *kernel, void *argument);
 };
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels);
-/* All kernels of the module that STOKER_TEST_KERNEL_SOURCE names, or else of the one that was built with the stand-in. */
+/* All kernels of the module that STOKER_TEST_KERNEL_SOURCE names, or else of the one that was built
+ * with the stand-in. */
 void standin_cuda_use_kernels(void);
 /* In a function of the table: runs the source of the launched kernel. */
 void standin_cuda_run_source(void);
@@ -128,12 +134,13 @@ uint64_t standin_cuda_launches(void);   /* kernels; those of a graph when it is 
 uint64_t standin_cuda_graph_launches(void); /* graphs */
 uint64_t standin_cuda_copies(void);         /* copies queued on streams, without those of graphs */
 
-/* The nodes of the graph that was launched last: a name and a count each, in the order of their first use, as in
- * "fill 1, conv 6, stk_train_relu_f32 2". Returns their number; 0 = no graph since the reset. */
+/* The nodes of the graph that was launched last: a name and a count each, in the order of their
+ * first use, as in "fill 1, conv 6, stk_train_relu_f32 2". Returns their number; 0 = no graph since
+ * the reset. */
 uint32_t standin_cuda_last_graph(char *text, size_t bytes);
 
-/* The accessible address of device memory; NULL if it is not device memory. Only for functions on a stream that replace
- * kernels (cudaLaunchHostFunc). */
+/* The accessible address of device memory; NULL if it is not device memory. Only for functions on a
+ * stream that replace kernels (cudaLaunchHostFunc). */
 void *standin_cuda_view(const void *device_memory);
 
 #endif

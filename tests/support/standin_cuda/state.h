@@ -37,7 +37,7 @@ struct standin_state {
     _Atomic uint64_t memory_bytes; /* per device */
     _Atomic int capability;        /* 10 x major + minor */
     _Atomic int64_t live;
-    _Atomic bool initialised[STANDIN_DEVICES_MAX]; /* per device */
+    _Atomic bool initialized[STANDIN_DEVICES_MAX]; /* per device */
     _Atomic bool peers;                            /* devices can access each other */
     _Atomic bool accesses[STANDIN_DEVICES_MAX][STANDIN_DEVICES_MAX]; /* [from][to]: enabled */
     _Atomic uint64_t direct, through_host;                           /* copies between devices */
@@ -48,7 +48,8 @@ extern struct standin_state standin;
 
 /* ---- calls.c: start and end of every call ---- */
 
-/* Count the call; return its error if it is to fail. The current device is initialised, but for `light`. */
+/* Count the call; return its error if it is to fail. The current device is initialized, but for
+ * `light`. */
 cudaError_t standin_begin(void);
 cudaError_t standin_begin_light(void);
 /* Returns true if the calls of this thread are the test's own. */
@@ -75,8 +76,8 @@ int standin_current(void);
 void standin_set_current(int device);
 /* Returns true if this thread has a context, pushed or made by an earlier call. */
 bool standin_has_context(void);
-/* A call initialises the device, unless it is the test's own. */
-void standin_initialise(int device);
+/* A call initializes the device, unless it is the test's own. */
+void standin_initialize(int device);
 
 /* ---- kernels.c ---- */
 
@@ -93,7 +94,8 @@ cudaError_t standin_pin(void *base, size_t bytes);
 cudaError_t standin_unpin(void *base);
 bool standin_on_device(const void *memory, size_t bytes, bool *inside); /* *inside: all of it is */
 
-/* Add `change` copies to the users of the page-locked range that contains it. False: it is not page-locked. */
+/* Add `change` copies to the users of the page-locked range that contains it. False: it is not
+ * page-locked. */
 bool standin_pin_use(const void *memory, size_t bytes, int change);
 
 /* The range whose accessible mapping contains the address. Returns false if there is none. */
@@ -153,7 +155,8 @@ cudaError_t standin_stream_create(cudaStream_t *out, int priority);
 int standin_stream_priority(cudaStream_t stream);
 void standin_stream_destroy(cudaStream_t stream);
 int standin_stream_device(cudaStream_t stream);
-/* Append a copy of the operation. NULL = the default stream of the current device. Returns the number of operations so far. */
+/* Append a copy of the operation. NULL = the default stream of the current device. Returns the
+ * number of operations so far. */
 uint64_t standin_stream_put(cudaStream_t stream, const struct standin_operation *operation);
 /* The capture that records its operations; NULL = it runs them. Guarded by capture.c's lock. */
 struct standin_lane **standin_stream_lane(cudaStream_t stream);
@@ -175,18 +178,21 @@ void standin_event_mark(cudaEvent_t event, cudaStream_t stream);
 void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream);
 bool standin_event_done(cudaEvent_t event);
 void standin_event_wait(cudaEvent_t event);
-/* Time between the latest marks of two events. cudaErrorNotReady, cudaErrorInvalidResourceHandle. */
+/* Time between the latest marks of two events. cudaErrorNotReady,
+ * cudaErrorInvalidResourceHandle. */
 cudaError_t standin_event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to);
 /* Its fork in a capture; NULL = not recorded in one. Guarded by capture.c's lock. */
 struct standin_fork **standin_event_fork(cudaEvent_t event);
 
 /* ---- capture.c ---- */
 
-/* Record the operation if the stream is capturing, else append it. On failure the operation is released. */
+/* Record the operation if the stream is capturing, else append it. On failure the operation is
+ * released. */
 cudaError_t standin_enqueue(cudaStream_t stream, const struct standin_operation *operation);
 /* Returns true if it is capturing. */
 bool standin_capturing(cudaStream_t stream);
-/* For a call that may block, or wait for the whole device: fails and ends the capture if a capture forbids it. */
+/* For a call that may block, or wait for the whole device: fails and ends the capture if a capture
+ * forbids it. */
 cudaError_t standin_unsafe(void);
 /* For a call that is not allowed on a capturing stream: the same. */
 cudaError_t standin_unsafe_on(cudaStream_t stream);
@@ -200,7 +206,8 @@ void standin_capture_forget_stream(cudaStream_t stream);
 
 /* ---- graph.c ---- */
 
-/* Add a node for an operation; `after`: nodes that come before it. Takes over what the operation owns. */
+/* Add a node for an operation; `after`: nodes that come before it. Takes over what the operation
+ * owns. */
 cudaGraph_t standin_graph_create(void);
 uint32_t standin_graph_add(cudaGraph_t graph, uint32_t lane,
                            const struct standin_operation *operation, const uint32_t *after,

@@ -1,4 +1,5 @@
-/* graph.c - cuDNN's graphs: tensors and operations in lists, and three engines that are the same. */
+/* graph.c - cuDNN's graphs: tensors and operations in lists, and three engines that are the
+ * same. */
 #include <cuda_runtime_api.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,7 +90,7 @@ uint64_t stk_cudnn_version(const struct stk_cudnn *cudnn)
     return 91900;
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 int stk_cudnn_graph_create(struct stk_cudnn_graph **out, struct stk_cudnn *cudnn,
                            stoker_error *error)
@@ -216,7 +217,7 @@ int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error)
     return graph->rc == STOKER_OK ? STOKER_OK : refuse(error, graph->rc, graph->why);
 }
 
-/* ---- candidates and plans ----------------------------------------------------------------------- */
+/* ---- candidates and plans -------------------------------------------------------------------- */
 
 uint32_t stk_cudnn_graph_candidates(const struct stk_cudnn_graph *graph)
 {

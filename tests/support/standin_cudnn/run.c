@@ -37,9 +37,10 @@ static int64_t at(const struct standin_cudnn_array *a, int64_t n, int64_t h, int
     return ((n * a->t->h + h) * a->t->w + w) * a->t->c + c;
 }
 
-/* ---- convolutions ------------------------------------------------------------------------------- */
+/* ---- convolutions ---------------------------------------------------------------------------- */
 
-/* Operands as doubles, so that the inner loops are contiguous. In the forward direction w is [h][w][c][n]. */
+/* Operands as doubles, so that the inner loops are contiguous. In the forward direction w is
+ * [h][w][c][n]. */
 struct convolution {
     struct standin_cudnn_array x, w, y;
     const struct stk_cudnn_window *window;
@@ -166,7 +167,7 @@ static void convolve(struct convolution *v, const struct standin_cudnn_operation
         free(v->wide[i]);
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* Read an operand whose extents are 1 or those of `whole`. */
 static float load_spread(const struct standin_cudnn_array *a,

@@ -1,9 +1,10 @@
-/* standin_cudnn.h - cuda/cudnn/graph.h without cuDNN, for tests: a graph is a list of operations; a plan runs them by
- * plain loops on a stream of standin_cuda.
+/* standin_cudnn.h - cuda/cudnn/graph.h without cuDNN, for tests: a graph is a list of operations; a
+ * plan runs them by plain loops on a stream of standin_cuda.
  *
- * It replaces trainer/backend/cuda/cudnn/{graph,library,plan}.c in a program that links it. Stored and virtual tensors
- * are rounded to their type. It refuses what cuDNN would refuse or get wrong: shapes that do not match, operands that
- * are not bound, host memory, too little memory, bad alignment.
+ * It replaces trainer/backend/cuda/cudnn/{graph,library,plan}.c in a program that links it. Stored
+ * and virtual tensors are rounded to their type. It refuses what cuDNN would refuse or get wrong:
+ * shapes that do not match, operands that are not bound, host memory, too little memory, bad
+ * alignment.
  *
  * Each graph has three candidates:
  *
@@ -11,7 +12,8 @@
  *   1   float32 as TF32            3000, but does not build for gradients of weights
  *   2   neither                    1000
  *
- * A run fills its workspace with bytes of 255, first and last, so that anything that shares it reads NaN. */
+ * A run fills its workspace with bytes of 255, first and last, so that anything that shares it
+ * reads NaN. */
 #ifndef STK_TESTS_STANDIN_CUDNN_H
 #define STK_TESTS_STANDIN_CUDNN_H
 
@@ -32,7 +34,8 @@ struct standin_cudnn_failing {
 /* For the test's main thread; a reset sets none. */
 void standin_cudnn_fail(struct standin_cudnn_failing failing);
 
-/* Reset the counts; fuses: there are engines for graphs of several operations. For the test's main thread. */
+/* Reset the counts; fuses: there are engines for graphs of several operations. For the test's main
+ * thread. */
 void standin_cudnn_reset(bool fuses);
 
 uint64_t standin_cudnn_plans(void);   /* plans built */

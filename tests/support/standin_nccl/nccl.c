@@ -235,8 +235,8 @@ static bool meets(struct ncclComm *c)
     return room_barrier(c->room, c->rank, c->ranks, ++c->barriers, &c->gone);
 }
 
-/* All ranks are in the same operation, and have queued those of all communicators in the same order: NCCL may else wait for
- * ever. */
+/* All ranks are in the same operation, and have queued those of all communicators in the same
+ * order: NCCL may else wait for ever. */
 static bool same(const struct ncclComm *c)
 {
     const struct room_place *const place = c->room->shared->place;

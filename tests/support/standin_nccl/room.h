@@ -1,4 +1,5 @@
-/* room.h - the segment of shared memory in which the ranks of a communicator meet. A process maps it once. */
+/* room.h - the segment of shared memory in which the ranks of a communicator meet. A process maps
+ * it once. */
 #ifndef STK_TESTS_STANDIN_NCCL_ROOM_H
 #define STK_TESTS_STANDIN_NCCL_ROOM_H
 

@@ -311,7 +311,7 @@ static bool is_image(const struct stk_nvimgcodec_image_info *info)
            is_struct(&info->orientation, STK_NVIMGCODEC_ORIENTATION, sizeof(info->orientation)) &&
            plane->sample_type == STK_NVIMGCODEC_UINT8 && (gray || plane->num_channels == 3) &&
            info->sample_format == (gray ? STK_NVIMGCODEC_P_Y : STK_NVIMGCODEC_I_RGB) &&
-           info->color_spec == (gray ? STK_NVIMGCODEC_COLOUR_GRAY : STK_NVIMGCODEC_COLOUR_SRGB) &&
+           info->color_spec == (gray ? STK_NVIMGCODEC_COLOR_GRAY : STK_NVIMGCODEC_COLOR_SRGB) &&
            plane->height > 0 && plane->width > 0 &&
            plane->row_stride == (size_t)plane->width * plane->num_channels &&
            info->buffer_kind == STK_NVIMGCODEC_BUFFER_DEVICE && info->cuda_stream != NULL &&
@@ -348,7 +348,8 @@ int nvimgcodecImageDestroy(stk_nvimgcodec_image image)
 
 /* ---- decode ---------------------------------------------------------------------- */
 
-/* A kernel to the stand-in for CUDA: on its stream's thread, and not at all once the GPU is lost. */
+/* A kernel to the stand-in for CUDA: on its stream's thread, and not at all once the GPU is
+ * lost. */
 static void run(const struct standin_cuda_kernel *kernel, void *argument)
 {
     const struct task *task = argument;

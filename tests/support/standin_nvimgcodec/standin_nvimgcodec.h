@@ -1,9 +1,11 @@
-/* standin_nvimgcodec.h - nvImageCodec without a GPU, for tests: its GPU back ends decode by libjpeg into the memory of the stand-in
- * for CUDA, with the bits of our own decoder.
+/* standin_nvimgcodec.h - nvImageCodec without a GPU, for tests: its GPU back ends decode by libjpeg
+ * into the memory of the stand-in for CUDA, with the bits of our own decoder.
  *
- *   Decode    reads each file at once, which gives its status, and again when its stream comes to it: only then are there pixels
- *   refused   structs of another kind or size, pixels that do not lie in the memory of the decoder's GPU, a stream of no GPU, another
- *             current device, objects of another instance, and what is destroyed twice; each counts as a violation
+ *   Decode    reads each file at once, which gives its status, and again when its stream comes to
+ *             it: only then are there pixels
+ *   refused   structs of another kind or size, pixels that do not lie in the memory of the
+ *             decoder's GPU, a stream of no GPU, another current device, objects of another
+ *             instance, and what is destroyed twice; each counts as a violation
  *
  * It replaces libnvimgcodec by having its soname; STOKER_NVIMGCODEC may name it as well.
  *
@@ -20,7 +22,8 @@ void standin_nvimgcodec_reset(void);
 
 void standin_nvimgcodec_version(uint32_t version); /* the library's */
 
-/* The nth call (1, 2, ...) from now on returns `status`, once, and does nothing; destroying functions destroy all the same. */
+/* The nth call (1, 2, ...) from now on returns `status`, once, and does nothing; destroying
+ * functions destroy all the same. */
 void standin_nvimgcodec_fail(uint64_t nth, int status);
 /* The nth image that is decoded from now on gets `status`, once, and no pixels. */
 void standin_nvimgcodec_fail_image(uint64_t nth, uint32_t status);

@@ -1,5 +1,5 @@
-/* test_tokens.c - token files are opened, and their documents found, by several threads, under ThreadSanitizer; and one that
- * is damaged is reported, whichever thread met it.
+/* test_tokens.c - token files are opened, and their documents found, by several threads, under
+ * ThreadSanitizer; and one that is damaged is reported, whichever thread met it.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* test_cache.c - one cache, many threads: each row is loaded by one of them, seen whole by
- * all, and what is cancelled is loaded by another.
+ * all, and what is canceled is loaded by another.
  */
 #include <pthread.h>
 

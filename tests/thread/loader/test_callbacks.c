@@ -1,5 +1,5 @@
-/* test_callbacks.c - when destroy returns, nothing of the caller's is called any more: not its codec, its data set,
- * nor its reader, however slow they are.
+/* test_callbacks.c - when destroy returns, nothing of the caller's is called any more: not its
+ * codec, its data set, nor its reader, however slow they are.
  *
  *   worker   locate, decode, decode ... reap ...│ the call that it is in ends │
  *   main                        destroy ────────┴─────────────────────────────┴▶ over: a call now is a fault

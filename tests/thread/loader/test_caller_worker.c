@@ -1,5 +1,5 @@
-/* test_caller_worker.c - the caller assists, stops and assists again while batches are held and released in
- * any order: a span that it claimed in one call is finished in a later one.
+/* test_caller_worker.c - the caller assists, stops and assists again while batches are held and
+ * released in any order: a span that it claimed in one call is finished in a later one.
  */
 #include <time.h>
 

@@ -1,5 +1,5 @@
-/* test_hooks.c - hooks in several workers at once, each with a scratch of its own: for ThreadSanitizer, and the rows are
- * those of no worker at all.
+/* test_hooks.c - hooks in several workers at once, each with a scratch of its own: for
+ * ThreadSanitizer, and the rows are those of no worker at all.
  */
 #include "support/random_hooks.h"
 #include "support/scenario.h"

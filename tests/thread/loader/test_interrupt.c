@@ -1,5 +1,5 @@
-/* test_interrupt.c - stoker_loader_interrupt() from another thread: each one ends one call of next(), and the batches
- * are those of a run without interrupts.
+/* test_interrupt.c - stoker_loader_interrupt() from another thread: each one ends one call of
+ * next(), and the batches are those of a run without interrupts.
  */
 #include <pthread.h>
 #include <stdio.h>

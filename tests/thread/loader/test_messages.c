@@ -1,5 +1,5 @@
-/* test_messages.c - workers leave messages while the consumer takes them: each comes once, whole and in its thread's order, or
- * is counted as lost.
+/* test_messages.c - workers leave messages while the consumer takes them: each comes once, whole
+ * and in its thread's order, or is counted as lost.
  */
 #include <pthread.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* test_migration.c - a loader without workers goes from thread to thread: made by one, used by a second, which
- * ends with reads under way, used by a third, destroyed by a fourth.
+/* test_migration.c - a loader without workers goes from thread to thread: made by one, used by a
+ * second, which ends with reads under way, used by a third, destroyed by a fourth.
  *
- * The file is a pipe: a read of it is under way until the test writes, and io_uring takes back what a thread that
- * ends has asked for.
+ * The file is a pipe: a read of it is under way until the test writes, and io_uring takes back what
+ * a thread that ends has asked for.
  */
 #include <pthread.h>
 #include <string.h>

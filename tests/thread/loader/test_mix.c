@@ -1,5 +1,5 @@
-/* test_mix.c - a mix whose weights change again and again while workers take its positions: a run with any number of workers
- * delivers what one without workers does, that made the same changes.
+/* test_mix.c - a mix whose weights change again and again while workers take its positions: a run
+ * with any number of workers delivers what one without workers does, that made the same changes.
  *
  *   consumer   next, release, change ─▶ course      workers   course ─▶ frames ─▶ ids
  */
@@ -14,7 +14,8 @@ static const char spec[] =
     "mix:0.5*(synth:bytes?count=50&shape=8)+0.3*(synth:bytes?count=7&shape=8)"
     "+0.2*(synth:bytes?count=90&shape=8)?epoch_samples=120";
 
-/* Change the weights at the end of the batches that may be under way after `done`. Light weights take longer frames. */
+/* Change the weights at the end of the batches that may be under way after `done`. Light weights
+ * take longer frames. */
 static void change(stoker_loader *loader, uint32_t done)
 {
     const double weights[SOURCES] = { 1.0, done % 7 == 0 ? 0.0 : 0.5, 1.0 / (1 + done * done) };

@@ -1,5 +1,5 @@
-/* test_orders.c - several loaders at a time over views of one data set, whose owners come and go: by weight, in the
- * caller's own order and by the permutation, each run as the first one.
+/* test_orders.c - several loaders at a time over views of one data set, whose owners come and go:
+ * by weight, in the caller's own order and by the permutation, each run as the first one.
  *
  *   main      opens the set, gives each thread a share, closes its own
  *   thread i  { view of it ─▶ loader with three workers ─▶ batches ─▶ close } over and over

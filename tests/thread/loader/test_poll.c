@@ -1,5 +1,6 @@
-/* test_poll.c - runs by poll() on stoker_loader_fd() alone: no wake-up is lost whatever the ring, batches are those of an
- * ordinary run, and interrupts and batches that another thread returns reach a consumer that sleeps in poll().
+/* test_poll.c - runs by poll() on stoker_loader_fd() alone: no wake-up is lost whatever the ring,
+ * batches are those of an ordinary run, and interrupts and batches that another thread returns
+ * reach a consumer that sleeps in poll().
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* test_release.c - the workers continue when another thread releases batches, although the consumer does not call next(): WAIT
- * and GROW, batches and DLPack tensors of them.
+/* test_release.c - the workers continue when another thread releases batches, although the consumer
+ * does not call next(): WAIT and GROW, batches and DLPack tensors of them.
  */
 #include <pthread.h>
 
@@ -35,8 +35,9 @@ static uint32_t slots_ready(const stoker_loader *loader)
     return stats.slots_ready;
 }
 
-/* More batches are ready than there are slots that were not held. A worker that sleeps is woken once half of the ring is
- * free, so that not all slots need be full. Long waits only happen if that never comes about. */
+/* More batches are ready than there are slots that were not held. A worker that sleeps is woken
+ * once half of the ring is free, so that not all slots need be full. Long waits only happen if that
+ * never comes about. */
 static bool are_refilled(const stoker_loader *loader)
 {
     const uint64_t start_ns = stk_now_ns();
@@ -72,7 +73,7 @@ static void live(stoker_on_lent policy, int32_t workers, bool with_tensors)
             returned.batches[i] = (stoker_batch)STOKER_BATCH_INIT;
             take(loader, &returned.batches[i]);
             if (with_tensors)
-                CHECK(stoker_batch_to_dlpack(&returned.batches[i], STOKER_PART_IMAGES, NULL,
+                CHECK(stoker_batch_to_dlpack(&returned.batches[i], STOKER_TENSOR_IMAGES, NULL,
                                              &returned.tensors[i]) == STOKER_OK);
         }
         CHECK(pthread_create(&thread, NULL, release_all, &returned) == 0);

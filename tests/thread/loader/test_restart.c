@@ -1,4 +1,5 @@
-/* test_restart.c - loaders put in each other's place at any moment, while workers load the cache that they hand on. */
+/* test_restart.c - loaders put in each other's place at any moment, while workers load the cache
+ * that they hand on. */
 #include "loader/base/fault.h"
 #include "support/some_batches.h"
 

@@ -1,4 +1,5 @@
-/* test_several.c - many workers fill the fields and the cache of samples of several parts; bad samples have substitutes.
+/* test_several.c - many workers fill the fields and the cache of samples of several parts; bad
+ * samples have substitutes.
  */
 #include "support/several_set.h"
 #include "support/thread_check.h"

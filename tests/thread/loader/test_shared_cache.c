@@ -1,4 +1,5 @@
-/* test_shared_cache.c - several loaders of one process share a cache: rows are loaded once, seen whole, and by all. */
+/* test_shared_cache.c - several loaders of one process share a cache: rows are loaded once, seen
+ * whole, and by all. */
 #include <stdatomic.h>
 
 #include "loader/base/thread.h"

@@ -1,5 +1,5 @@
-/* test_stuck.c - a thread whose system call comes back after destroy has given it up, and after the data set was
- * closed, finds the memory that it needs, and calls nothing of the caller's any more.
+/* test_stuck.c - a thread whose system call comes back after destroy has given it up, and after the
+ * data set was closed, finds the memory that it needs, and calls nothing of the caller's any more.
  *
  *   worker   submit ─▶ reap, pread: waits for the gate ───────────────────────────▶ stopping: close, gone
  *   main                    destroy: waits 6 s, gives it up ─▶ close ─▶ the gate opens

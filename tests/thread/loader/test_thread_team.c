@@ -1,5 +1,5 @@
-/* test_thread_team.c - a thread team: every thread runs each pass once, and reads after a barrier what
- * the others wrote before it, without a lock.
+/* test_thread_team.c - a thread team: every thread runs each pass once, and reads after a barrier
+ * what the others wrote before it, without a lock.
  */
 #include <string.h>
 #include <unistd.h>

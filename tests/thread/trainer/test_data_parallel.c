@@ -1,5 +1,6 @@
-/* test_data_parallel.c - stoker-mnist --data-parallel from its command line to its exit, while a thread start or an
- * allocation fails: the program ends, says why, and frees everything; no rank waits for another that does not exist.
+/* test_data_parallel.c - stoker-mnist --data-parallel from its command line to its exit, while a
+ * thread start or an allocation fails: the program ends, says why, and frees everything; no rank
+ * waits for another that does not exist.
  *
  * --peer-timeout is far beyond the time limit of a test. */
 #include <stdio.h>

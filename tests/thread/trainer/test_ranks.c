@@ -1,5 +1,6 @@
-/* test_ranks.c - peers by MPI, with ranks that are threads: sums of several slices, every call of MPI that fails once, and
- * a rank that does not come. No rank may wait for ever, and none may miss that another has failed. */
+/* test_ranks.c - peers by MPI, with ranks that are threads: sums of several slices, every call of
+ * MPI that fails once, and a rank that does not come. No rank may wait for ever, and none may miss
+ * that another has failed. */
 #include <math.h>
 #include <time.h>
 
@@ -150,7 +151,8 @@ static void check_results(uint32_t index)
     }
 }
 
-/* start, memory of two notes and the first communicator fail before a rank can say so: the others wait. */
+/* start, memory of two notes and the first communicator fail before a rank can say so: the others
+ * wait. */
 enum { UNTOLD = 4 };
 
 static void every_call_fails_once(void)
@@ -177,8 +179,9 @@ static void every_call_fails_once(void)
     }
 }
 
-/* The number of tests depends on how long a rank waits: the first ones, of each kind. A failed test before the first
- * communicator is known to one rank alone; one after an operation's end may find the others done. */
+/* The number of tests depends on how long a rank waits: the first ones, of each kind. A failed test
+ * before the first communicator is known to one rank alone; one after an operation's end may find
+ * the others done. */
 static void tests_fail_too(void)
 {
     for (uint32_t index = 0; index < 8; index++) {

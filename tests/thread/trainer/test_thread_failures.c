@@ -1,5 +1,6 @@
-/* test_thread_failures.c - ranks that are threads, when one of them fails: the others are woken and name it, nobody reads what
- * another has freed, and no rank waits for its time-out unless a rank really does not come. */
+/* test_thread_failures.c - ranks that are threads, when one of them fails: the others are woken and
+ * name it, nobody reads what another has freed, and no rank waits for its time-out unless a rank
+ * really does not come. */
 #include "support/rank_failure_cases.h"
 #include "support/rank_threads.h"
 
@@ -68,7 +69,8 @@ static void begin_sums(struct stk_peers *peers, float *floats, uint32_t *begun)
     }
 }
 
-/* A rank begins sums within its pass, another one, which has no samples, behind it: they meet in between. */
+/* A rank begins sums within its pass, another one, which has no samples, behind it: they meet in
+ * between. */
 static void sums_begin_without_waiting(void)
 {
     struct stk_peers *peers = join();
@@ -108,7 +110,8 @@ static void gathers_and_broadcasts(void)
     stk_peers_leave(&peers);
 }
 
-/* The last rank fails while the others wait, or work on its array, or come later; arrays are freed at once. */
+/* The last rank fails while the others wait, or work on its array, or come later; arrays are freed
+ * at once. */
 static void a_failure_wakes_all(void)
 {
     for (uint32_t round = 0; round < ROUNDS; round++) {

@@ -1,4 +1,5 @@
-/* test_thread_ranks.c - ranks that are threads train as one rank: the cases that ranks of MPI run, too. */
+/* test_thread_ranks.c - ranks that are threads train as one rank: the cases that ranks of MPI run,
+ * too. */
 #include "support/rank_threads.h"
 #include "support/rank_train_cases.h"
 

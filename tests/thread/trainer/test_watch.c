@@ -1,8 +1,9 @@
-/* test_watch.c - gradients that a back end reports as complete are those of the whole pass, and nothing in the pass touches
- * them again: they may be summed over ranks at once.
+/* test_watch.c - gradients that a back end reports as complete are those of the whole pass, and
+ * nothing in the pass touches them again: they may be summed over ranks at once.
  *
- * Method: as soon as a slice is reported, it is copied and overwritten, as the sum over ranks does. In the end the copies
- * are the gradients of a pass that nobody watches, bit for bit, and what was written instead is still there. */
+ * Method: as soon as a slice is reported, it is copied and overwritten, as the sum over ranks does.
+ * In the end the copies are the gradients of a pass that nobody watches, bit for bit, and what was
+ * written instead is still there. */
 #define STK_TEST_PLAIN
 #include "support/plan_models.h"
 

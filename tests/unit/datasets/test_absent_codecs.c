@@ -1,5 +1,5 @@
-/* test_absent_codecs.c - a build without an image codec names it wherever images need it. The test brings an image decoder of
- * its own, which takes the codecs for absent that a case names.
+/* test_absent_codecs.c - a build without an image codec names it wherever images need it. The test
+ * brings an image decoder of its own, which takes the codecs for absent that a case names.
  */
 #include <criterion/criterion.h>
 

@@ -179,7 +179,7 @@ Test(cifar, classes_have_names_if_there_is_one_for_each)
     check_done();
 }
 
-Test(cifar, a_plain_path_is_recognised_and_every_reader_brings_the_same)
+Test(cifar, a_plain_path_is_recognized_and_every_reader_brings_the_same)
 {
     static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };
     static struct stk_run runs[2];
@@ -238,7 +238,8 @@ Test(cifar, labels_over_the_limit_are_not_taken)
     char path[512];
     begin();
     write_file("test.bin", 0, 1, true);
-    /* A million records, most of them a hole: refused by the number of labels, before a record is read. */
+    /* A million records, most of them a hole: refused by the number of labels, before a record is
+     * read. */
     stk_path_in(path, &directory, "test.bin");
     cr_assert_eq(truncate(path, (off_t)3074 << 20), 0);
     check_refused("", "test", STOKER_ELIMIT, "max_bytes");

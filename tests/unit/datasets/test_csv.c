@@ -48,7 +48,7 @@ static void read_row(const stoker_dataset *dataset, uint64_t id, float *row, sto
 static const struct good {
     const char *text;
     const char *parameters;
-    bool labelled;
+    bool labeled;
 } good[] = {
     { "1,2\n-3.5,4e1\n", "", false },
     { "1,2\n-3.5,4e1", "", false },
@@ -98,8 +98,7 @@ CleanTest(csv, what_is_right_is_read_right)
         cr_assert_eq(info->shape[0], 2, "file %zu", i);
         cr_assert_eq(info->dtype, STOKER_DTYPE_FLOAT32);
         cr_assert_not(info->is_image);
-        cr_assert_eq(info->label_dtype,
-                     good[i].labelled ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_NONE);
+        cr_assert_eq(info->label_dtype, good[i].labeled ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_NONE);
         cr_assert_eq(info->class_count, 0);
         cr_assert_str_eq(stoker_dataset_name(dataset), "csv");
         static const float want[2][2] = { { 1, 2 }, { -3.5F, 40 } };
@@ -109,7 +108,7 @@ CleanTest(csv, what_is_right_is_read_right)
             stoker_label label;
             read_row(dataset, id, row, &label);
             cr_assert_arr_eq(row, want[id], sizeof(row));
-            cr_assert(!good[i].labelled || label.value == (float)(7 + id), "file %zu", i);
+            cr_assert(!good[i].labeled || label.value == (float)(7 + id), "file %zu", i);
         }
         stoker_dataset_close(&dataset);
     }
@@ -171,7 +170,7 @@ CleanTest(csv, the_programs_locale_changes_nothing)
     stoker_dataset_close(&dataset);
 }
 
-CleanTest(csv, a_path_ending_in_csv_is_recognised_and_may_hold_a_question_mark)
+CleanTest(csv, a_path_ending_in_csv_is_recognized_and_may_hold_a_question_mark)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];

@@ -1,7 +1,8 @@
-/* test_documents.c - documents: of token files, one by one and packed: every token of every document is there once.
+/* test_documents.c - documents: of token files, one by one and packed: every token of every
+ * document is there once.
  *
- * Method: the tokens of a file are known, and each document ends at STK_EOS, so the documents are found here by walking
- * over them. Rows that are packed hold these documents, each once.
+ * Method: the tokens of a file are known, and each document ends at STK_EOS, so the documents are
+ * found here by walking over them. Rows that are packed hold these documents, each once.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -142,7 +143,8 @@ struct megatron_case {
     uint64_t sequences, documents, bounds[DOCUMENTS + 1];
 };
 
-/* Files of these documents, whose tokens are 0, 1, ... in both; the lengths of all documents, and whose each token is. */
+/* Files of these documents, whose tokens are 0, 1, ... in both; the lengths of all documents, and
+ * whose each token is. */
 static void write_megatron(const struct megatron_case *each, uint64_t *lengths, int64_t *owner)
 {
     uint16_t words[64];
@@ -191,7 +193,8 @@ CleanTest(documents, keep_their_numbers_beside_empty_ones)
     }
 }
 
-/* More files than stay open: documents of the others are read, too, by loaders and when they are packed. */
+/* More files than stay open: documents of the others are read, too, by loaders and when they are
+ * packed. */
 CleanTest(documents, of_many_files_are_read)
 {
     enum { FILES = 300, FEW = 20 };
@@ -302,7 +305,8 @@ CleanTest(documents, opening_survives_each_allocation_failure)
     }
 }
 
-/* Files beyond those that stay open are opened for each document: another one with the name is refused. */
+/* Files beyond those that stay open are opened for each document: another one with the name is
+ * refused. */
 CleanTest(documents, a_file_that_is_opened_again_must_be_the_same)
 {
     enum { FILES = 257 };

@@ -1,4 +1,5 @@
-/* test_folder.c - which files of a folder are samples, in which order, with which labels and rows. */
+/* test_folder.c - which files of a folder are samples, in which order, with which labels and
+ * rows. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -290,7 +291,7 @@ CleanTest(folder, mistakes_are_reported)
         { "folder:%s/set?extensions=a/b", STOKER_ESPEC, "extensions" },
         { "folder:%s/set?extensions=.", STOKER_ESPEC, "extensions" },
         { "folder:%s/set?extensions=tar.gz", STOKER_ESPEC, "extensions" },
-        { "folder:%s/set?colour=1", STOKER_ESPEC, "colour" },
+        { "folder:%s/set?color=1", STOKER_ESPEC, "color" },
         { "folder:%s/set?channels=0", STOKER_EINVAL, "channels" },
         { "folder:%s/set?channels=5", STOKER_EINVAL, "channels" },
         { "folder:%s/set?max_file_bytes=0", STOKER_EINVAL, "max_file_bytes" },
@@ -398,10 +399,10 @@ CleanTest(folder, the_shape_is_the_first_files_or_what_the_spec_says)
     stk_folder_remove(&set);
 }
 
-/* ---- colours and sizes of images ---- */
+/* ---- colors and sizes of images ---- */
 
-/* Sample `id` of a set of gray images becomes one in colour. */
-static void colour_one(const struct stk_folder_set *set, uint64_t id)
+/* Sample `id` of a set of gray images becomes one in color. */
+static void color_one(const struct stk_folder_set *set, uint64_t id)
 {
     uint8_t row[STK_FOLDER_ROW];
     struct stk_bytes bytes = { 0 };
@@ -418,7 +419,7 @@ static void expect_description(const stoker_dataset *dataset, const char *words)
     cr_assert_not_null(strstr(found, words), "%s", found);
 }
 
-/* Whichever comes first, a set with a colour image has 3 channels. */
+/* Whichever comes first, a set with a color image has 3 channels. */
 CleanTest(folder, rows_are_gray_only_if_every_image_is)
 {
 #ifndef STOKER_HAVE_PNG
@@ -427,30 +428,30 @@ CleanTest(folder, rows_are_gray_only_if_every_image_is)
     stoker_error error;
     uint8_t row[3 * STK_FOLDER_ROW];
     uint8_t gray[STK_FOLDER_ROW];
-    for (uint64_t coloured = 0; coloured < 6; coloured += 5) {
+    for (uint64_t colored = 0; colored < 6; colored += 5) {
         struct stk_folder_set set;
         stk_folder_make(&set, 6, 2, true);
         expect_shape(set.dataset, 1, STK_FOLDER_ROW, 1);
         expect_description(set.dataset, "6 of 6 image headers read: 1x40, gray");
         stoker_dataset_close(&set.dataset);
-        colour_one(&set, coloured);
+        color_one(&set, colored);
         cr_assert_eq(open_spec(&set.dataset, &error, "folder:%s", set.directory.path, ""),
                      STOKER_OK, "%s", error.message);
         expect_shape(set.dataset, 1, STK_FOLDER_ROW, 3);
-        expect_description(set.dataset, "1x40, gray and colour");
+        expect_description(set.dataset, "1x40, gray and color");
         for (uint64_t id = 0; id < 6; id++) {
             cr_assert_eq(stoker_dataset_read(set.dataset, id, row, sizeof(row), NULL, &error),
                          STOKER_OK, "%s", error.message);
             stk_folder_row(id, gray);
             for (size_t at = 0; at < sizeof(row); at++)
-                cr_assert_eq(row[at], (uint8_t)(gray[at / 3] + (id == coloured ? at % 3 : 0)));
+                cr_assert_eq(row[at], (uint8_t)(gray[at / 3] + (id == colored ? at % 3 : 0)));
         }
         stk_folder_remove(&set);
     }
 }
 
 /* 1500 images, of which 1000 are looked at, number 2 not among them. */
-CleanTest(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_asked_for)
+CleanTest(folder, a_color_image_among_gray_ones_is_an_error_unless_gray_is_asked_for)
 {
 #ifndef STOKER_HAVE_PNG
     cr_skip_test("built without libpng");
@@ -466,7 +467,7 @@ CleanTest(folder, a_colour_image_among_gray_ones_is_an_error_unless_gray_is_aske
     stoker_error error;
     uint8_t row[3 * STK_FOLDER_ROW];
     stk_folder_make(&set, 1500, 500, true);
-    colour_one(&set, 2);
+    color_one(&set, 2);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         stoker_dataset_close(&set.dataset);
         cr_assert_eq(open_spec(&set.dataset, &error, rows[i].format, set.directory.path, ""),
@@ -675,7 +676,7 @@ CleanTest(folder, one_sample_read_reports_what_changed)
     stk_folder_remove(&set);
 }
 
-CleanTest(folder, a_split_is_a_folder_and_a_plain_path_is_recognised)
+CleanTest(folder, a_split_is_a_folder_and_a_plain_path_is_recognized)
 {
     struct stk_folder_set set;
     stoker_dataset *dataset = NULL;

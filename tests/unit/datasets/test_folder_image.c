@@ -1,5 +1,5 @@
-/* test_folder_image.c - images in folder:, tar: and shards: what a decoder only warns of is accepted
- * or an error, as the parameter on_decode_warning says; WebP files beside the others.
+/* test_folder_image.c - images in folder:, tar: and shards: what a decoder only warns of is
+ * accepted or an error, as the parameter on_decode_warning says; WebP files beside the others.
  */
 #include <criterion/criterion.h>
 
@@ -110,7 +110,7 @@ static struct stk_webp_file webp_file(uint32_t height, bool alpha)
     return stk_webp_write(&(struct stk_webp_kind){ height, WIDTH, true, alpha, olive });
 }
 
-/* Sample `id` is an image of that one colour. */
+/* Sample `id` is an image of that one color. */
 static void check_olive(const stoker_dataset *dataset, uint64_t id)
 {
     uint8_t row[HEIGHT * WIDTH * 3];

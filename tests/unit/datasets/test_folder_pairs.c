@@ -1,6 +1,8 @@
-/* test_folder_pairs.c - folders whose files are matched by name: every field of every sample, and what has no partner.
+/* test_folder_pairs.c - folders whose files are matched by name: every field of every sample, and
+ * what has no partner.
  *
- * Method: folders of PNG, NPY and text files written by hand. The same samples as an archive give the same fields.
+ * Method: folders of PNG, NPY and text files written by hand. The same samples as an archive give
+ * the same fields.
  */
 #include "support/fields_of.h"
 #include "support/leaks.h"
@@ -128,8 +130,8 @@ CleanTest(folder_pairs, files_are_matched_by_name)
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     cr_assert_eq(info->count, SAMPLES);
     cr_assert_eq(info->field_count, 5);
-    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_IMAGE);
-    cr_assert_eq(stoker_dataset_field(dataset, 1)->kind, STOKER_FIELD_MASK);
+    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_KIND_IMAGE);
+    cr_assert_eq(stoker_dataset_field(dataset, 1)->kind, STOKER_FIELD_KIND_MASK);
     cr_assert(stoker_dataset_field(dataset, 2)->varies);
     cr_assert_eq(stoker_dataset_field(dataset, 2)->shape[0], 2);
     for (int i = 0; i < SAMPLES; i++)

@@ -1,5 +1,5 @@
-/* test_from_arrays.c - arrays in memory as a data set: what is given is delivered, without a copy, and what is wrong
- * is named.
+/* test_from_arrays.c - arrays in memory as a data set: what is given is delivered, without a copy,
+ * and what is wrong is named.
  */
 #include <stoker/arrays.h>
 
@@ -38,7 +38,7 @@ static void make_arrays(stoker_array arrays[4])
         arrays[i] = blank;
     fill();
     arrays[0].name = "image";
-    arrays[0].kind = STOKER_FIELD_IMAGE;
+    arrays[0].kind = STOKER_FIELD_KIND_IMAGE;
     arrays[0].data = pixels;
     arrays[0].dtype = STOKER_DTYPE_UINT8;
     arrays[0].rank = 3;
@@ -56,7 +56,7 @@ static void make_arrays(stoker_array arrays[4])
     arrays[2].rank = 1;
     arrays[2].shape[0] = 2;
     arrays[3].name = "text";
-    arrays[3].kind = STOKER_FIELD_BYTES;
+    arrays[3].kind = STOKER_FIELD_KIND_BYTES;
     arrays[3].data = text;
     arrays[3].dtype = STOKER_DTYPE_UINT8;
     arrays[3].rank = 1;
@@ -208,7 +208,7 @@ CleanTest(from_arrays, what_is_wrong_is_named)
     WRONG(arrays[3].rank = 0, STOKER_EINVAL, "with offsets at least one");
     WRONG(ends[7] = 0; arrays[3].offsets = ends, STOKER_EINVAL, "array \"text\": offset 7 is 0");
     WRONG(ends[0] = -1, STOKER_EINVAL, "offset 0 is -1");
-    WRONG(arrays[3].kind = STOKER_FIELD_IMAGE, STOKER_EINVAL, "three axes");
+    WRONG(arrays[3].kind = STOKER_FIELD_KIND_IMAGE, STOKER_EINVAL, "three axes");
 }
 
 /* A caller whose structs are longer, or end earlier, than the library's. */

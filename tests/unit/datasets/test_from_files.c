@@ -1,5 +1,5 @@
-/* test_from_files.c - lists of files and arrays beside them as a data set: every field of every sample, in the order given,
- * and what is wrong is named.
+/* test_from_files.c - lists of files and arrays beside them as a data set: every field of every
+ * sample, in the order given, and what is wrong is named.
  */
 #include <unistd.h>
 
@@ -121,7 +121,7 @@ CleanTest(from_files, every_field_of_every_sample_in_the_order_given)
     cr_assert_eq(info->part_count, 4); /* the label has none */
     cr_assert_eq(info->class_count, 3);
     cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "bee");
-    cr_assert_eq(stoker_dataset_field(dataset, 1)->kind, STOKER_FIELD_MASK);
+    cr_assert_eq(stoker_dataset_field(dataset, 1)->kind, STOKER_FIELD_KIND_MASK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "files");
     for (int i = 0; i < SAMPLES; i++)
         check_sample(dataset, i);

@@ -1,5 +1,6 @@
-/* test_mix.c - mixes of data sets: shares and ids as a loader delivers them; weights that change while it runs, and a state
- * that carries the changes to other ranks; specs; and what is refused, with a word about why.
+/* test_mix.c - mixes of data sets: shares and ids as a loader delivers them; weights that change
+ * while it runs, and a state that carries the changes to other ranks; specs; and what is refused,
+ * with a word about why.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -206,7 +207,7 @@ static stoker_loader_options mix_options(void)
     return options;
 }
 
-/* ---- sources that make their samples, beside some that read them ------------------------------- */
+/* ---- sources that make their samples, beside some that read them ----------------------------- */
 
 static void write_tokens(struct stk_memory_file *file)
 {
@@ -261,7 +262,7 @@ CleanTest(mix, takes_packed_rows_beside_windows)
     close(file.fd);
 }
 
-/* ---- loaders ----------------------------------------------------------------------------------- */
+/* ---- loaders --------------------------------------------------------------------------------- */
 
 static struct stk_positions whole;
 static struct stk_positions found;
@@ -395,7 +396,7 @@ CleanTest(mix, knows_another_mix_by_its_token)
     }
 }
 
-/* ---- changes ----------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static const double changed[SOURCES] = { 0.1, 0.0, 0.3, 0.3, 0.3 };
 static const double changed_again[SOURCES] = { 0.2, 0.2, 0.2, 0.2, 0.2 };
@@ -405,8 +406,8 @@ static const stoker_mix_change the_changes[] = { { .position = 403, .weights = c
 static uint8_t state_bytes[4096];
 static size_t state_size; /* 0 = from the start */
 
-/* Some batches on each rank, from the state on, which then is the one behind them. Rank by rank, so that each makes
- * its changes. */
+/* Some batches on each rank, from the state on, which then is the one behind them. Rank by rank, so
+ * that each makes its changes. */
 static void run_leg(const stoker_dataset *dataset, uint32_t world, uint32_t batches, uint64_t *ids)
 {
     stoker_loader_options options = mix_options();

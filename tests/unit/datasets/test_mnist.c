@@ -46,7 +46,7 @@ static void write_labels(const struct stk_directory *directory, const char *name
     stk_file_write(directory, name, plain.at, plain.size);
 }
 
-/* Open the split and recognise it by the value of its pixels. */
+/* Open the split and recognize it by the value of its pixels. */
 static void check_chosen(const struct stk_directory *directory, const char *split, uint64_t count,
                          uint8_t value)
 {

@@ -114,7 +114,8 @@ CleanTest(npy, rows_are_extents_of_one_dense_file)
     stoker_dataset_close(&dataset);
 }
 
-/* Small arrays are read at open, and swapped; large ones are parts, with a codec if they are big-endian. */
+/* Small arrays are read at open, and swapped; large ones are parts, with a codec if they are
+ * big-endian. */
 CleanTest(npy, named_arrays_become_fields)
 {
     const struct stk_directory directory = stk_directory_make();
@@ -148,7 +149,7 @@ CleanTest(npy, named_arrays_become_fields)
     cr_assert_eq(info->part_count, 2);
     cr_assert_eq(info->file_count, 2);
     cr_assert_eq(info->class_count, 10);
-    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_IMAGE);
+    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_KIND_IMAGE);
     cr_assert_eq(stoker_dataset_field(dataset, 1)->dtype, STOKER_DTYPE_INT16);
     cr_assert_eq(stoker_dataset_field(dataset, 3)->dtype, STOKER_DTYPE_BOOL);
     for (uint64_t id = 0; id < COUNT; id++) {
@@ -530,7 +531,7 @@ CleanTest(npy, the_spec_is_read_as_written)
 }
 
 /* Big rows and little ones, by either reader and many workers: the same batches. */
-CleanTest(npy, a_plain_path_is_recognised_and_every_reader_brings_the_same)
+CleanTest(npy, a_plain_path_is_recognized_and_every_reader_brings_the_same)
 {
     static const stoker_reader *const readers[] = { &stk_reader_pread, NULL };
     static struct stk_run runs[2];

@@ -1,7 +1,8 @@
-/* test_npz.c - NumPy archives: what NumPy and Python's zipfile write is read right, and what is wrong is reported.
+/* test_npz.c - NumPy archives: what NumPy and Python's zipfile write is read right, and what is
+ * wrong is reported.
  *
- * Method: archives made by tests/golden/make_npz_golden.py. Every prefix and every flipped bit of them must give an
- * error or a data set that reads; faults are written into them one by one.
+ * Method: archives made by tests/golden/make_npz_golden.py. Every prefix and every flipped bit of
+ * them must give an error or a data set that reads; faults are written into them one by one.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -99,7 +100,7 @@ CleanTest(npz, what_numpy_writes_is_read)
         cr_assert_str_eq(stoker_dataset_name(dataset), "npz");
         const stoker_field_info *x = stoker_dataset_field(dataset, 0);
         cr_assert_str_eq(x->name, "x");
-        cr_assert_eq(x->kind, STOKER_FIELD_IMAGE);
+        cr_assert_eq(x->kind, STOKER_FIELD_KIND_IMAGE);
         cr_assert_eq(x->rank, 3);
         cr_assert_eq(stoker_dataset_field(dataset, 1)->dtype, STOKER_DTYPE_FLOAT32);
         cr_assert_eq(stoker_dataset_field(dataset, 1)->shape[0], 2);
@@ -151,7 +152,7 @@ CleanTest(npz, only_deflated_members_take_memory)
     cr_assert_not_null(strstr(error.message, "\"t.npy\""), "%s", error.message);
 }
 
-CleanTest(npz, a_path_that_ends_in_npz_is_recognised)
+CleanTest(npz, a_path_that_ends_in_npz_is_recognized)
 {
     const struct stk_directory directory = stk_directory_make();
     char path[512];

@@ -1,8 +1,9 @@
-/* test_packed.c - packed rows: every document is in them once, from its first token to its last, and the other fields say
- * where.
+/* test_packed.c - packed rows: every document is in them once, from its first token to its last,
+ * and the other fields say where.
  *
- * Method: each token of a document says which it is, so a row is compared with the documents that the table names, and
- * the table is checked to name every piece once. All kinds of data sets are packed: files, memory, codecs, made ones.
+ * Method: each token of a document says which it is, so a row is compared with the documents that
+ * the table names, and the table is checked to name every piece once. All kinds of data sets are
+ * packed: files, memory, codecs, made ones.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -113,7 +114,8 @@ static void expect_row(const stoker_dataset *packed, uint64_t id, const uint64_t
     }
 }
 
-/* All rows; each document's tokens and pieces are counted: the pieces are distinct, since the table names each once. */
+/* All rows; each document's tokens and pieces are counted: the pieces are distinct, since the table
+ * names each once. */
 static void expect_all(enum stk_document_kind kind, stoker_long_documents how, uint64_t most)
 {
     uint64_t lengths[DOCUMENTS];
@@ -131,7 +133,8 @@ static void expect_all(enum stk_document_kind kind, stoker_long_documents how, u
     for (uint64_t id = 0; id < stoker_dataset_get_info(packed)->count; id++)
         expect_row(packed, id, lengths, seen);
     for (uint64_t i = 0; i < DOCUMENTS; i++) {
-        const uint64_t kept = how == STOKER_LONG_CROP && lengths[i] > LENGTH ? LENGTH : lengths[i];
+        const uint64_t kept =
+            how == STOKER_PACKING_LONG_CROP && lengths[i] > LENGTH ? LENGTH : lengths[i];
         cr_assert_eq(seen[i] >> 32, kept, "document %llu", (unsigned long long)i);
         cr_assert_eq(seen[i] & 0xffffffff, (kept + LENGTH - 1) / LENGTH);
     }
@@ -141,19 +144,19 @@ static void expect_all(enum stk_document_kind kind, stoker_long_documents how, u
 CleanTest(packed, rows_hold_every_document_once)
 {
     for (int kind = 0; kind < STK_DOCUMENT_KINDS; kind++)
-        expect_all((enum stk_document_kind)kind, STOKER_LONG_REFUSE, LENGTH / 2);
+        expect_all((enum stk_document_kind)kind, STOKER_PACKING_LONG_REFUSE, LENGTH / 2);
 }
 
 CleanTest(packed, longer_documents_are_split_without_loss)
 {
     for (int kind = 0; kind < STK_DOCUMENT_KINDS; kind++)
-        expect_all((enum stk_document_kind)kind, STOKER_LONG_SPLIT, 3 * LENGTH);
+        expect_all((enum stk_document_kind)kind, STOKER_PACKING_LONG_SPLIT, 3 * LENGTH);
 }
 
 CleanTest(packed, longer_documents_are_cropped_if_asked)
 {
     for (int kind = 0; kind < STK_DOCUMENT_KINDS; kind++)
-        expect_all((enum stk_document_kind)kind, STOKER_LONG_CROP, 3 * LENGTH);
+        expect_all((enum stk_document_kind)kind, STOKER_PACKING_LONG_CROP, 3 * LENGTH);
 }
 
 CleanTest(packed, as_stored_by_default)
@@ -187,7 +190,8 @@ CleanTest(packed, as_stored_by_default)
     stoker_dataset_close(&packed);
 }
 
-/* Another block size is another data set; the same packing is the same, and so a resume token holds. */
+/* Another block size is another data set; the same packing is the same, and so a resume token
+ * holds. */
 CleanTest(packed, fingerprints_differ_with_the_packing)
 {
     uint64_t lengths[DOCUMENTS];
@@ -206,7 +210,7 @@ CleanTest(packed, fingerprints_differ_with_the_packing)
     stoker_dataset_close(&c);
 }
 
-/* ---- through a loader ------------------------------------------------------------------------- */
+/* ---- through a loader ------------------------------------------------------------------------ */
 
 CleanTest(packed, a_loader_delivers_each_row_once)
 {
@@ -247,7 +251,7 @@ CleanTest(packed, a_loader_delivers_each_row_once)
     stoker_dataset_close(&packed);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void expect_refusal(stoker_dataset *documents, const stoker_packing *packing, int code,
                            const char *says)
@@ -323,7 +327,7 @@ CleanTest(packed, refuses_specs_that_are_none)
     stk_expect_refused(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-/* ---- lengths ------------------------------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 CleanTest(packed, lengths_are_known_without_reading)
 {
@@ -355,7 +359,7 @@ CleanTest(packed, lengths_are_known_without_reading)
     stoker_dataset_close(&digits);
 }
 
-/* ---- failures -------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 CleanTest(packed, opening_survives_each_allocation_failure)
 {
@@ -365,7 +369,7 @@ CleanTest(packed, opening_survives_each_allocation_failure)
     const int64_t live = stk_fault_live_bytes();
     stoker_packing packing = packing_of(LENGTH);
     packing.block = 20;
-    packing.long_documents = STOKER_LONG_SPLIT;
+    packing.long_documents = STOKER_PACKING_LONG_SPLIT;
     bool reached = true;
     for (uint64_t nth = 1; reached; nth++) {
         stoker_dataset *packed = NULL;

@@ -1,7 +1,9 @@
-/* test_packed_fit.c - best-fit decreasing: the same rows as by the definition, and how much of them is padding.
+/* test_packed_fit.c - best-fit decreasing: the same rows as by the definition, and how much of them
+ * is padding.
  *
- * Method: a slow packer that searches all rows for each document says what the fast one must do, ties included. The share
- * of padding is measured on a log-normal distribution of lengths, like that of web pages.
+ * Method: a slow packer that searches all rows for each document says what the fast one must do,
+ * ties included. The share of padding is measured on a log-normal distribution of lengths, like
+ * that of web pages.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -23,7 +25,8 @@ struct slow_row {
     uint32_t number;
 };
 
-/* Longest first; the row with the least room that is enough, of several the one that came to it last. */
+/* Longest first; the row with the least room that is enough, of several the one that came to it
+ * last. */
 static uint32_t pack_slowly(const uint32_t *lengths, uint32_t count, uint32_t row_length,
                             uint32_t *row_of)
 {
@@ -109,7 +112,8 @@ CleanTest(packed_fit, finds_the_only_room_that_is_enough)
 
 /* ---- padding -------------------------------------------------------------------------------- */
 
-/* Lengths are drawn by the method of Box and Muller: log-normal, median 400, sigma 1.1, up to 2048. */
+/* Lengths are drawn by the method of Box and Muller: log-normal, median 400, sigma 1.1, up to
+ * 2048. */
 static uint64_t drawn_length(uint64_t i)
 {
     const double u = ((double)(stk_mix64(2 * i) >> 11) + 1.0) / 9007199254740993.0;
@@ -167,7 +171,8 @@ static const stoker_dataset_ops lengths_alone = { .struct_size = sizeof(stoker_d
                                                   .make = make,
                                                   .lengths = lengths_of };
 
-/* Every document lies in one row, whole and once, and no row is too full. Returns the share of padding. */
+/* Every document lies in one row, whole and once, and no row is too full. Returns the share of
+ * padding. */
 static double pack_drawn(uint64_t count, uint64_t block)
 {
     stoker_dataset *documents = NULL;

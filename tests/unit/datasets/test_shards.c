@@ -90,7 +90,7 @@ CleanTest(shards, read_as_described)
     check_rows(dataset, info->count);
     stoker_dataset_close(&dataset);
 
-    /* A plain path is recognised; a question mark in it is no parameter. */
+    /* A plain path is recognized; a question mark in it is no parameter. */
     stoker_error error = { .message = "" };
     cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL, &error), STOKER_OK, "%s",
                  error.message);

@@ -212,7 +212,8 @@ CleanTest(shards_known, parameters_are_checked)
     stk_directory_remove(&directory);
 }
 
-/* Records 2^24 apart share the low bits of their index: with one checksum neither is ever marked. */
+/* Records 2^24 apart share the low bits of their index: with one checksum neither is ever
+ * marked. */
 Test(shards_known, records_that_look_the_same_are_not_told_apart)
 {
     const uint64_t step = UINT64_C(1) << STK_SHARD_INDEX_BITS;

@@ -353,7 +353,7 @@ CleanTest(synth, pictures_of_every_size_stay_within_their_row)
     }
 }
 
-/* What makes a picture: neighbours are alike, and pixels far from each other are not. */
+/* What makes a picture: neighbors are alike, and pixels far from each other are not. */
 CleanTest(synth, pictures_are_smooth_nearby_and_varied_afar)
 {
     enum { SIDE = 256, LINE = SIDE * 3, BYTES = SIDE * LINE };

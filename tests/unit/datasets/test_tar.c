@@ -136,7 +136,7 @@ CleanTest(tar, every_dialect_is_read)
     stk_archive_block(&archive, block);
     stk_archive_put(&archive, "13", 2);
     stk_archive_pad(&archive);
-    stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* recognised by its name */
+    stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* recognized by its name */
 
     /* 4: GNU, with a short name and times in place of the prefix. */
     png.size = 0;
@@ -279,7 +279,8 @@ CleanTest(tar, a_label_is_a_decimal_number)
 
 /* ---- images --------------------------------------------------------------------- */
 
-/* The first readable image gives the shape; others of another shape are bad samples, and their neighbours are right. */
+/* The first readable image gives the shape; others of another shape are bad samples, and their
+ * neighbors are right. */
 CleanTest(tar, an_image_of_another_shape_is_a_bad_sample)
 {
     stk_archive_needs_png();
@@ -330,15 +331,15 @@ CleanTest(tar, rows_are_gray_only_if_every_image_is)
 {
     stk_archive_needs_png();
     uint8_t row[3 * STK_FOLDER_ROW];
-    struct stk_bytes colour = { 0 };
+    struct stk_bytes color = { 0 };
     stoker_dataset *dataset = NULL;
     stk_folder_row(9, row);
-    stk_put_png_rgb(&colour, row, STK_FOLDER_ROW);
+    stk_put_png_rgb(&color, row, STK_FOLDER_ROW);
     for (int i = 0; i < 1500; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "%04d.png", i);
         if (i == 2) /* it is not among the thousand that are looked at */
-            stk_archive_add(&archive, '0', name, colour.at, colour.size);
+            stk_archive_add(&archive, '0', name, color.at, color.size);
         else
             stk_archive_image(&archive, name, (uint64_t)i);
     }
@@ -358,7 +359,7 @@ CleanTest(tar, rows_are_gray_only_if_every_image_is)
     }
     archive.size = 0;
     stk_archive_image(&archive, "a.png", 0);
-    stk_archive_add(&archive, '0', "b.png", colour.at, colour.size);
+    stk_archive_add(&archive, '0', "b.png", color.at, color.size);
     stk_archive_end(&archive);
     cr_assert_eq(stk_archive_open(&dataset, &archive, "", NULL), STOKER_OK);
     cr_assert_eq(stoker_dataset_row_bytes(dataset), 3 * STK_FOLDER_ROW);
@@ -367,7 +368,7 @@ CleanTest(tar, rows_are_gray_only_if_every_image_is)
 
 /* ---- the spec --------------------------------------------------------------------- */
 
-CleanTest(tar, a_plain_path_is_recognised_by_content)
+CleanTest(tar, a_plain_path_is_recognized_by_content)
 {
     stk_archive_needs_png();
     const struct stk_directory directory = stk_directory_make();

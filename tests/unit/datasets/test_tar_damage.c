@@ -1,7 +1,7 @@
 /* test_tar_damage.c - tar archives that lie, mean harm or are broken are reported as such.
  *
- * Every prefix and every flipped bit of a small archive must give an error or samples that are right
- * or bad; no flipped header goes unseen.
+ * Every prefix and every flipped bit of a small archive must give an error or samples that are
+ * right or bad; no flipped header goes unseen.
  */
 #include "loader/base/fault.h"
 #include "support/leaks.h"
@@ -325,7 +325,7 @@ CleanTest(tar_damage, a_kept_archive_reports_what_it_lost)
 }
 
 /* Where the first image lies about its size, all of them are bad; where it claims to have
- * colours, the other gray one becomes coloured. */
+ * colors, the other gray one becomes colored. */
 static void check_right_or_bad(const stoker_dataset *dataset, size_t bit)
 {
     static uint8_t row[1 << 20];

@@ -1,7 +1,8 @@
 /* test_tar_fields.c - tar archives with more than an image and a label: masks, arrays, text, keys.
  *
- * Method: archives put together by hand, in memory; every field of every sample is compared. Every prefix and every
- * flipped bit of headers must give an error or a data set whose samples read, or say why not.
+ * Method: archives put together by hand, in memory; every field of every sample is compared. Every
+ * prefix and every flipped bit of headers must give an error or a data set whose samples read, or
+ * say why not.
  */
 #include "support/fields_of.h"
 #include "support/leaks.h"
@@ -113,14 +114,14 @@ CleanTest(tar_fields, every_kind_of_member_becomes_a_field)
     cr_assert_eq(info->part_count, 7);
     cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
     cr_assert_eq(info->class_count, 3);
-    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_IMAGE);
-    cr_assert_eq(stoker_dataset_field(dataset, 1)->kind, STOKER_FIELD_MASK);
+    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_KIND_IMAGE);
+    cr_assert_eq(stoker_dataset_field(dataset, 1)->kind, STOKER_FIELD_KIND_MASK);
     const stoker_field_info *boxes = stoker_dataset_field(dataset, 2);
     cr_assert(boxes->varies);
     cr_assert_eq(boxes->shape[0], SAMPLES - 1);
     cr_assert_eq(boxes->shape[1], 4);
     cr_assert_eq(stoker_dataset_field(dataset, 3)->rank, 0);
-    cr_assert_eq(stoker_dataset_field(dataset, 4)->kind, STOKER_FIELD_BYTES);
+    cr_assert_eq(stoker_dataset_field(dataset, 4)->kind, STOKER_FIELD_KIND_BYTES);
     cr_assert_eq(stoker_dataset_field(dataset, 4)->shape[0], strlen("two\nlines"));
     for (int i = 0; i < SAMPLES; i++)
         check_sample(dataset, i);
@@ -261,7 +262,7 @@ static void check_mask(const struct stk_bytes *png, const uint8_t *values, const
     stk_archive_end(&archive);
     stoker_dataset *dataset = open_good("?fields=png,mask.png");
     const stoker_field_info *mask = stoker_dataset_field(dataset, 1);
-    cr_assert_eq(mask->kind, STOKER_FIELD_MASK);
+    cr_assert_eq(mask->kind, STOKER_FIELD_KIND_MASK);
     cr_assert_eq(mask->shape[2], 1);
     struct stk_fields_of sample = stk_fields_read(dataset, 0);
     if (refused == NULL) {
@@ -274,7 +275,8 @@ static void check_mask(const struct stk_bytes *png, const uint8_t *values, const
     stoker_dataset_close(&dataset);
 }
 
-/* A mask's values are class numbers: the indices of a palette, or gray levels. Colours are a bad sample, not gray. */
+/* A mask's values are class numbers: the indices of a palette, or gray levels. Colors are a bad
+ * sample, not gray. */
 CleanTest(tar_fields, a_mask_has_the_values_that_are_stored)
 {
     stk_archive_needs_png();
@@ -287,7 +289,7 @@ CleanTest(tar_fields, a_mask_has_the_values_that_are_stored)
     check_mask(&png, pixels, NULL);
     png.size = 0;
     stk_put_png_rgb(&png, pixels, STK_FOLDER_ROW);
-    check_mask(&png, NULL, "a mask of colours");
+    check_mask(&png, NULL, "a mask of colors");
     png.size = 0;
     stk_put_png_kind(&png, pixels, STK_FOLDER_ROW, 1, STK_PNG_OF_16_BITS);
     check_mask(&png, NULL, "a mask of 16 bits");

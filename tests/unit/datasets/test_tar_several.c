@@ -26,8 +26,8 @@ static void write_archives(const struct stk_directory *directory)
     }
 }
 
-/* EACH samples, labelled with the number of their archive if there are enough classes. */
-static void write_labelled(const struct stk_directory *directory, int file, int classes)
+/* EACH samples, labeled with the number of their archive if there are enough classes. */
+static void write_labeled(const struct stk_directory *directory, int file, int classes)
 {
     char name[32];
     archive.size = 0;
@@ -94,7 +94,7 @@ CleanTest(tar_several, archives_report_as_one_after_the_other)
     struct stk_tar_index index;
     char text[600];
     for (int file = 0; file < 20; file++)
-        write_labelled(&directory, file, 20);
+        write_labeled(&directory, file, 20);
     (void)snprintf(text, sizeof(text), "%s/t-{00..19}.tar", directory.path);
     stoker_error error = { .message = "" };
     cr_assert_eq(stk_name_list_make(&names, "tar", text, strlen(text), &error), STOKER_OK);
@@ -116,8 +116,8 @@ CleanTest(tar_several, archives_report_as_one_after_the_other)
         if (i == 3) /* labels are the archives' numbers */
             cr_assert_not_null(strstr(first, "t-15.tar"), "%s", first);
     }
-    write_labelled(&directory, 6, 0);
-    write_labelled(&directory, 11, 0);
+    write_labeled(&directory, 6, 0);
+    write_labeled(&directory, 11, 0);
     for (int round = 0; round < 20; round++) {
         cr_assert_eq(stk_tar_index_build(&index, &names, &wishes[0], &error), STOKER_EMISMATCH);
         cr_assert_not_null(strstr(error.message, "t-06.tar"), "%s", error.message);

@@ -1,4 +1,5 @@
-/* test_token_joined.c - the form JOINED: cu_seqlens of a batch laid end to end, as attention of variable length takes it. */
+/* test_token_joined.c - the form JOINED: cu_seqlens of a batch laid end to end, as attention of
+ * variable length takes it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stoker/stoker.h>
@@ -34,7 +35,8 @@ static stoker_dataset *open_format(const char *before, const char *after)
     return dataset_of(spec);
 }
 
-/* Fields: tokens, positions, cu_seqlens. A document begins where a position is 0; padding, whose positions are 0 too, is one sequence. */
+/* Fields: tokens, positions, cu_seqlens. A document begins where a position is 0; padding, whose
+ * positions are 0 too, is one sequence. */
 static void check_batch(const stoker_batch *batch, bool padded)
 {
     const int32_t *positions = batch->fields[1].values.data, *ends = batch->fields[2].values.data;
@@ -62,7 +64,7 @@ static void check_all(const stoker_dataset *dataset, bool shuffle, bool padded)
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     uint64_t rows = 0;
     field.name = "cu_seqlens";
-    field.form = STOKER_FORM_JOINED;
+    field.form = STOKER_FIELD_FORM_JOINED;
     options.fields = &field;
     options.field_count = 1;
     options.batch_size = BATCH;
@@ -107,7 +109,7 @@ static void expect_refusal(const stoker_dataset *dataset, const char *name, stok
     stoker_loader *loader = NULL;
     stoker_error error = { 0 };
     field.name = name;
-    field.form = STOKER_FORM_JOINED;
+    field.form = STOKER_FIELD_FORM_JOINED;
     field.dtype = dtype;
     options.fields = &field;
     options.field_count = 1;

@@ -1,5 +1,5 @@
-/* test_token_runs.c - windows that lie side by side are read and widened together: what arrives is what each has alone, at
- * the ends of files and epochs, and where a window is bad.
+/* test_token_runs.c - windows that lie side by side are read and widened together: what arrives is
+ * what each has alone, at the ends of files and epochs, and where a window is bad.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ static void make_directory(void)
     stk_file_write(&directory, "s1.bin", b.at, b.size); /* too short for a window with targets */
     stk_file_write(&directory, "s2.bin", c.at, c.size);
     stk_file_write(&directory, "wide.bin", wide.at, wide.size);
-    /* With multiple=16, windows of the second file begin at the offset at which those of the first one end. */
+    /* With multiple=16, windows of the second file begin at the offset at which those of the first
+     * one end. */
     struct stk_bytes raw = { 0 };
     stk_put_tokens(&raw, 4, STK_LLMC_BYTES / 2 + 64, 2);
     stk_file_write(&directory, "m0.bin", raw.at, raw.size);
@@ -184,7 +185,8 @@ CleanTest(token_runs, of_many_bytes_take_several_reads)
 
 /* ---- what is bad ------------------------------------------------------------------------- */
 
-/* One epoch without bad samples. Checks the rows and returns a bit for each id that came, modulo 64. */
+/* One epoch without bad samples. Checks the rows and returns a bit for each id that came, modulo
+ * 64. */
 static uint64_t ids_of(const stoker_dataset *dataset, stoker_loader_options options)
 {
     uint64_t ids = 0;
@@ -208,8 +210,8 @@ static uint64_t ids_of(const stoker_dataset *dataset, stoker_loader_options opti
     return ids;
 }
 
-/* A token that int32 cannot hold, in the middle of a run: only its window is bad, and the next one, whose targets begin one
- * token early. */
+/* A token that int32 cannot hold, in the middle of a run: only its window is bad, and the next one,
+ * whose targets begin one token early. */
 CleanTest(token_runs, lose_only_the_bad_window)
 {
     struct stk_bytes file = stk_llmc_file(3, 161, WIDE);
@@ -234,7 +236,8 @@ CleanTest(token_runs, lose_only_the_bad_window)
     }
 }
 
-/* A place of the file that cannot be read: the windows that touch it are bad, at their own offsets, and no other of the run. */
+/* A place of the file that cannot be read: the windows that touch it are bad, at their own offsets,
+ * and no other of the run. */
 CleanTest(token_runs, lose_only_the_windows_that_cannot_be_read)
 {
     static const char *const specs[] = {
@@ -267,7 +270,8 @@ CleanTest(token_runs, lose_only_the_windows_that_cannot_be_read)
         }
 }
 
-/* Every read that is under way fails: all rows of all their runs are begun again, alone. The last two windows can be read. */
+/* Every read that is under way fails: all rows of all their runs are begun again, alone. The last
+ * two windows can be read. */
 CleanTest(token_runs, fail_together)
 {
     enum { WINDOWS = 64 * 24, TOKENS = WINDOWS * 16 + 1 };

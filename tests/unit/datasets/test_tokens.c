@@ -1,7 +1,8 @@
-/* test_tokens.c - token files: windows, fields, documents and orders, and what is wrong with a file is reported.
+/* test_tokens.c - token files: windows, fields, documents and orders, and what is wrong with a file
+ * is reported.
  *
- * Method: files of each layout whose token i is known. What a window must hold is computed here, token by token. The order
- * of llm.c is its published rule, written down once more.
+ * Method: files of each layout whose token i is known. What a window must hold is computed here,
+ * token by token. The order of llm.c is its published rule, written down once more.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -89,7 +90,8 @@ CleanTest(tokens, windows_follow_each_other_and_the_rest_is_reported)
     stoker_dataset_close(&dataset);
 }
 
-/* A mapped file whose windows follow each other is rows in memory; a window of two fields is a part in memory. */
+/* A mapped file whose windows follow each other is rows in memory; a window of two fields is a part
+ * in memory. */
 CleanTest(tokens, mapped_files_have_the_same_windows)
 {
     write_llmc("a.bin", 0, TOKENS, 2);
@@ -422,8 +424,8 @@ CleanTest(tokens, the_index_has_each_document_once)
     stk_tokens_close(&begun);
 }
 
-/* Files that Megatron's builder wrote: tests/golden/make_tokens_golden.py. The second has two sequences to a document, and
- * modes; the fourth document of both is empty. */
+/* Files that Megatron's builder wrote: tests/golden/make_tokens_golden.py. The second has two
+ * sequences to a document, and modes; the fourth document of both is empty. */
 CleanTest(tokens, files_of_megatron_itself_have_its_documents)
 {
     static const uint32_t lengths[] = { 5, 1, 40, 0, 17, 2, 100, 33 };
@@ -463,8 +465,8 @@ CleanTest(tokens, files_of_megatron_itself_have_its_documents)
 
 /* ---- orders ----------------------------------------------------------------------------- */
 
-/* llm.c's loader: a step of rank r reads B x T + 1 tokens from (step x ranks + r) x B x T on; a shard has
- * (2 x tokens - 2) / (2 x ranks x B x T) steps, and the next one begins after them. */
+/* llm.c's loader: a step of rank r reads B x T + 1 tokens from (step x ranks + r) x B x T on; a
+ * shard has (2 x tokens - 2) / (2 x ranks x B x T) steps, and the next one begins after them. */
 enum { B = 3, T = 8, RANKS = 2, SHARDS = 3 };
 static const uint32_t shard_tokens[SHARDS] = { 400, 145, 97 };
 
@@ -597,7 +599,8 @@ CleanTest(tokens, more_files_than_stay_open_are_read)
     }
 }
 
-/* A closed file that got shorter: the window that it lost is bad, with the file's name and the offset. */
+/* A closed file that got shorter: the window that it lost is bad, with the file's name and the
+ * offset. */
 CleanTest(tokens, a_file_that_is_not_open_and_gets_shorter_is_noticed)
 {
     for (uint32_t i = 0; i < FILES; i++) {

@@ -1,4 +1,5 @@
-/* test_tokens_damage.c - token files that lie, are cut off or change: an error with file and offset, and nothing is lost.
+/* test_tokens_damage.c - token files that lie, are cut off or change: an error with file and
+ * offset, and nothing is lost.
  *
  * Method: one lie at a time in a good header, every prefix, every flipped bit, every allocation.
  */
@@ -204,7 +205,8 @@ CleanTest(tokens_damage, specs_that_name_nothing_are_refused)
     stk_expect_refused(refused, ROWS);
 }
 
-/* Open NAME with these bytes: an error with a message, or a set that reads. Returns true if it opened. */
+/* Open NAME with these bytes: an error with a message, or a set that reads. Returns true if it
+ * opened. */
 static bool open_bytes(const char *name, const uint8_t *bytes, size_t size, const char *open_as)
 {
     char spec[512];
@@ -223,8 +225,8 @@ static bool open_bytes(const char *name, const uint8_t *bytes, size_t size, cons
     return rc == STOKER_OK;
 }
 
-/* Open m.idx with these bytes, its documents packed: an error with a message, or rows that are read. Returns true if it
- * opened. */
+/* Open m.idx with these bytes, its documents packed: an error with a message, or rows that are
+ * read. Returns true if it opened. */
 static bool open_packed(const uint8_t *bytes, size_t size)
 {
     char spec[512];
@@ -260,7 +262,8 @@ CleanTest(tokens_damage, packed_documents_are_refused_or_read)
     cr_assert_lt(opened, 12, "%d", (int)opened);
 }
 
-/* Every prefix is refused, and so is every flipped bit of the header but for those that llm.c does not use. */
+/* Every prefix is refused, and so is every flipped bit of the header but for those that llm.c does
+ * not use. */
 CleanTest(tokens_damage, prefixes_and_flipped_bits_are_refused_or_read)
 {
     struct stk_bytes llmc = stk_llmc_file(0, 20, 2), index = stk_megatron_index(4, 20);
@@ -288,7 +291,8 @@ CleanTest(tokens_damage, prefixes_and_flipped_bits_are_refused_or_read)
     cr_assert(open_bytes("m.idx", index.at, index.size, by_index));
 }
 
-/* A file whose memory is short in a thread is opened again by the first one: then the set opens all the same. */
+/* A file whose memory is short in a thread is opened again by the first one: then the set opens all
+ * the same. */
 static void fail_each_allocation(const char *names)
 {
     char spec[512];
@@ -339,7 +343,8 @@ CleanTest(tokens_damage, a_file_that_changes_is_noticed)
     stoker_dataset_close(&dataset);
 }
 
-/* Files beyond those that stay open are opened for each window: the last one without its last byte. */
+/* Files beyond those that stay open are opened for each window: the last one without its last
+ * byte. */
 CleanTest(tokens_damage, a_byte_less_in_a_file_that_is_opened_again_is_noticed)
 {
     enum { FILES = 257, WINDOWS = 2 * FILES };

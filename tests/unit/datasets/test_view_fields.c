@@ -1,5 +1,5 @@
-/* test_view_fields.c - views of samples with several parts and fields: every field of a sample is that of the wrapped
- * data set, and a concat says which field of its sets differs.
+/* test_view_fields.c - views of samples with several parts and fields: every field of a sample is
+ * that of the wrapped data set, and a concat says which field of its sets differs.
  *
  *   part 0, memory   "pair" 2 x uint8                part 2, drawn   "text" bytes, from the id
  *   part 1, memory   "words" up to N x int32         values()        "label" int64, "weight" float32
@@ -103,7 +103,7 @@ static void fill(struct set *set, uint32_t count, uint8_t mark, uint32_t words_m
     set->fields[1].varies = true;
     set->fields[2] = field("text", STOKER_DTYPE_UINT8, 2, 16);
     set->fields[2].varies = true;
-    set->fields[2].kind = STOKER_FIELD_BYTES;
+    set->fields[2].kind = STOKER_FIELD_KIND_BYTES;
     set->fields[3] = field("label", STOKER_DTYPE_INT64, STOKER_NO_PART, 0);
     set->fields[3].class_count = 2;
     set->fields[4] = field("weight", STOKER_DTYPE_FLOAT32, STOKER_NO_PART, 0);

@@ -1,5 +1,5 @@
-/* test_view_specs.c - views by name: what a spec says is what the calls make; and what it cannot mean is refused with a
- * word about where and how.
+/* test_view_specs.c - views by name: what a spec says is what the calls make; and what it cannot
+ * mean is refused with a word about where and how.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -134,7 +134,8 @@ CleanTest(view_specs, split_any_format)
                  dataset_of(SET "&seed=0&test=0.25&split=test"));
 }
 
-/* The split of a format that has some, by its name in the spec; with test= the format's first one is split. */
+/* The split of a format that has some, by its name in the spec; with test= the format's first one
+ * is split. */
 CleanTest(view_specs, name_the_split_of_a_format)
 {
     stoker_dataset *train = dataset_of("synth:digits?count=10&seed=4");

@@ -1,5 +1,5 @@
-/* test_views.c - data sets made of data sets: each sample is the right one of the right set, in every nesting; what does
- * not fit is refused by name; and a set lives as long as its last view.
+/* test_views.c - data sets made of data sets: each sample is the right one of the right set, in
+ * every nesting; what does not fit is refused by name; and a set lives as long as its last view.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -77,7 +77,8 @@ static int64_t label_of(const stoker_dataset *dataset, uint64_t id)
     return label.index;
 }
 
-/* Sample `id` of the view is sample `inner_id` of the data set: row, label, label by labels(), encoding. */
+/* Sample `id` of the view is sample `inner_id` of the data set: row, label, label by labels(),
+ * encoding. */
 static void expect_same_sample(const stoker_dataset *view, uint64_t id,
                                const stoker_dataset *dataset, uint64_t inner_id)
 {
@@ -308,7 +309,8 @@ CleanTest(views, split_depends_on_the_seed_and_on_nothing_else)
     stoker_dataset_close(&inner);
 }
 
-/* The same samples on every machine and in every version: a model trained before must not be tested on what it saw. */
+/* The same samples on every machine and in every version: a model trained before must not be tested
+ * on what it saw. */
 CleanTest(views, split_chooses_the_samples_that_it_always_chose)
 {
     static const uint64_t plain[] = { 40, 38, 70, 55, 92 };
@@ -560,23 +562,23 @@ CleanTest(views, concat_says_which_field_differs_and_how)
     stoker_dataset_close(&first);
 
     struct counted_set set = { 0 };
-    stoker_dataset *unlabelled = NULL;
-    cr_assert_eq(stoker_dataset_create(&unlabelled, &counted_ops, &set, NULL), STOKER_OK);
-    stoker_dataset *labelled = dataset_of("synth:bytes?count=3&shape=1");
+    stoker_dataset *unlabeled = NULL;
+    cr_assert_eq(stoker_dataset_create(&unlabeled, &counted_ops, &set, NULL), STOKER_OK);
+    stoker_dataset *labeled = dataset_of("synth:bytes?count=3&shape=1");
     EXPECT_REFUSED(
-        stoker_dataset_concat(&out, (stoker_dataset *[]){ unlabelled, labelled }, 2, &error),
+        stoker_dataset_concat(&out, (stoker_dataset *[]){ unlabeled, labeled }, 2, &error),
         STOKER_EMISMATCH,
         "data set 1 (counted) has 1 fields, data set 2 (synth:bytes) has 2: only one has "
         "\"label\"");
     stoker_split split = STOKER_SPLIT_INIT;
     split.test = 0.5;
     split.stratified = true;
-    EXPECT_REFUSED(stoker_dataset_split(&out, unlabelled, &split, &error), STOKER_EINVAL,
+    EXPECT_REFUSED(stoker_dataset_split(&out, unlabeled, &split, &error), STOKER_EINVAL,
                    "no class labels");
-    EXPECT_REFUSED(stoker_dataset_balance(&out, unlabelled, &error), STOKER_EINVAL,
+    EXPECT_REFUSED(stoker_dataset_balance(&out, unlabeled, &error), STOKER_EINVAL,
                    "no class labels");
-    stoker_dataset_close(&labelled);
-    stoker_dataset_close(&unlabelled);
+    stoker_dataset_close(&labeled);
+    stoker_dataset_close(&unlabeled);
 
     char from[512], to[512], spec[400];
     for (int i = 0; i < 2; i++)

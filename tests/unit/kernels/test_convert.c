@@ -441,7 +441,7 @@ CleanTest(convert, types_without_a_conversion_are_refused)
     CHECK_WITH(STOKER_ETYPE, o.from = o.to = STOKER_DTYPE_FLOAT64; o.scale = 0.5F);
 }
 
-/* Standardising floats is not a copy, although the type stays. */
+/* Standardizing floats is not a copy, although the type stays. */
 CleanTest(convert, a_float_type_is_scaled_in_place_of_a_copy)
 {
     const float in[] = { 1.0F, 2.0F, 4.0F };

@@ -1,5 +1,5 @@
-/* test_elements.c - elements of fields from one type to another: every pair of types against plain arithmetic, and the
- * pairs that are refused.
+/* test_elements.c - elements of fields from one type to another: every pair of types against plain
+ * arithmetic, and the pairs that are refused.
  */
 #include <criterion/criterion.h>
 #include <math.h>

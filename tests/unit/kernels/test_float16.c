@@ -1,7 +1,8 @@
 /* test_float16.c - binary16 and bfloat16 against their definition, all 65536 values.
  *
- * Method: a reference based on ldexp() widens every half. Three points between two
- * neighbouring halves decide the rounding: the tie, and the floats just below and above it. That covers subnormals, overflow and each carry.
+ * Method: a reference based on ldexp() widens every half. Three points between two neighboring
+ * halves decide the rounding: the tie, and the floats just below and above it. That covers
+ * subnormals, overflow and each carry.
  */
 #include "kernels/convert/convert.h"
 #include "support/leaks.h"
@@ -85,7 +86,7 @@ static void check_near(const struct half_type *type, float value, uint32_t expec
                  (double)-value);
 }
 
-/* Checks around the middle between `half` and its upper neighbour, infinity included. */
+/* Checks around the middle between `half` and its upper neighbor, infinity included. */
 static void check_ties(const struct half_type *type)
 {
     for (uint32_t half = 0; half < type->infinity; half++) {

@@ -1,7 +1,8 @@
-/* test_mask.c - a mask follows its image: if nothing is resampled, the image's own bytes show it, else the coordinates
- * that a mask holds, against the geometry in doubles.
+/* test_mask.c - a mask follows its image: if nothing is resampled, the image's own bytes show it,
+ * else the coordinates that a mask holds, against the geometry in doubles.
  *
- * Method: the cases of transform_cases.h. Mask, row and scratch end right before an inaccessible page.
+ * Method: the cases of transform_cases.h. Mask, row and scratch end right before an inaccessible
+ * page.
  */
 #include "kernels/transform/mask.h"
 
@@ -136,7 +137,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Distance of a pixel's centre from where the geometry puts the output's pixel, in source pixels; -1 = outside. */
+/* Distance of a pixel's center from where the geometry puts the output's pixel, in source pixels;
+ * -1 = outside. */
 static double distance(const struct stk_framing *framing, const struct stk_frame *frame, double y,
                        double x, uint32_t found_y, uint32_t found_x)
 {
@@ -169,7 +171,8 @@ static void check_coordinates(const struct transform_case *it, const struct stk_
     struct stk_frame frame;
     stk_frame_draw(framing, it->height, it->width, EPOCH, sample, &frame);
     const double degrees = stk_retouch_angle(&framing->retouch, EPOCH, sample);
-    /* Two steps to the nearest pixel: half a pixel of the cropped image becomes up to half a step of the grid more. */
+    /* Two steps to the nearest pixel: half a pixel of the cropped image becomes up to half a step
+     * of the grid more. */
     const double step =
         larger((double)frame.height / frame.grid_height, (double)frame.width / frame.grid_width);
     const double most = (framing->retouch.rotates != 0 ? 0.5 + 0.5 * step : 0.5) + 1e-4;

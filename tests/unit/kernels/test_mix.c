@@ -1,9 +1,10 @@
-/* test_mix.c - every variant blends to the bits of the definition, in place although each row needs its neighbour as it was;
- * a box is copied and nothing beside it.
+/* test_mix.c - every variant blends to the bits of the definition, in place although each row needs
+ * its neighbor as it was; a box is copied and nothing beside it.
  *
- * Method: rows that end right before an inaccessible page, at a stride with a gap; results against a copy made before.
+ * Method: rows that end right before an inaccessible page, at a stride with a gap; results against
+ * a copy made before.
  */
-#include "kernels/transform/mix.h"
+#include "kernels/transform/blend.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,8 +1,9 @@
-/* test_region.c - a row made from the part of an image that it needs is the one made from the whole image, and one made
- * from a smaller image is close to it.
+/* test_region.c - a row made from the part of an image that it needs is the one made from the whole
+ * image, and one made from a smaller image is close to it.
  *
- * Method: the cases of transform_cases.h. A part is cut out with some pixels around it, as a codec would, and ends right
- * before an inaccessible page. Scaled images are made by averaging, of pictures whose resized pixels are known.
+ * Method: the cases of transform_cases.h. A part is cut out with some pixels around it, as a codec
+ * would, and ends right before an inaccessible page. Scaled images are made by averaging, of
+ * pictures whose resized pixels are known.
  */
 #include "kernels/transform/transform.h"
 
@@ -159,8 +160,9 @@ static uint32_t largest_difference(const uint8_t *one, const uint8_t *other, siz
     return largest;
 }
 
-/* With every scale that is allowed, the row is the reference's, and differs by at most a level from the exact one, but at the edges of the
- * image, which weigh other pixels, by two. A shift by half a pixel would be four levels. */
+/* With every scale that is allowed, the row is the reference's, and differs by at most a level from
+ * the exact one, but at the edges of the image, which weigh other pixels, by two. A shift by half a
+ * pixel would be four levels. */
 static void check_scaled(const stoker_transform *transform)
 {
     struct stk_planned made;
@@ -222,7 +224,7 @@ CleanTest(region, a_smaller_image_gives_nearly_the_same_row)
           .decode_scale = STOKER_DECODE_SCALE_FAST },
         { .resize = { OUT, 3 * OUT }, .decode_scale = STOKER_DECODE_SCALE_FAST },
         { .resize_shorter = OUT + 9,
-          .centre_crop = { OUT, OUT },
+          .center_crop = { OUT, OUT },
           .decode_scale = STOKER_DECODE_SCALE_FAST },
         { .resize_shorter = OUT,
           .random_crop = { OUT, OUT },
@@ -232,7 +234,8 @@ CleanTest(region, a_smaller_image_gives_nearly_the_same_row)
         check_scaled(&transforms[i]);
 }
 
-/* The smallest scale at which no side falls below the grid, and none without FAST or for an image that grows. */
+/* The smallest scale at which no side falls below the grid, and none without FAST or for an image
+ * that grows. */
 CleanTest(region, the_scale_keeps_every_side_as_large_as_the_grid)
 {
     static const struct {

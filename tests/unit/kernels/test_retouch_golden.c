@@ -1,8 +1,9 @@
-/* test_retouch_golden.c - colours give the bytes of torchvision 0.29, without torchvision; rotation and blur give the bytes
- * that were within one level of it.
+/* test_retouch_golden.c - colors give the bytes of torchvision 0.29, without torchvision; rotation
+ * and blur give the bytes that were within one level of it.
  *
- * The checksums of the colours are those of torchvision's own results for the drawn order and factors
- * (checks/check_retouch_torch.py repeats the comparison on random images); so every step's arithmetic is held.
+ * The checksums of the colors are those of torchvision's own results for the drawn order and
+ * factors (checks/check_retouch_torch.py repeats the comparison on random images); so every step's
+ * arithmetic is held.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -15,7 +16,7 @@ enum { HEIGHT = 19, WIDTH = 23, BYTES_MAX = HEIGHT * WIDTH * 3 };
 struct golden {
     const char *name;
     stoker_transform transform;
-    uint64_t gray, colour; /* checksums with 1 and 3 channels */
+    uint64_t gray, color; /* checksums with 1 and 3 channels */
 };
 
 static const struct golden goldens[] = {
@@ -23,7 +24,7 @@ static const struct golden goldens[] = {
     { "contrast", { .contrast = 0.75F }, 0xDF937C3FEE2704C6U, 0x7DCA50C2DD8E9915U },
     { "saturation", { .saturation = 2 }, 0x8D1932875F1419A8U, 0xBB6569F7E781E798U },
     { "hue", { .hue = 0.5F }, 0x8D1932875F1419A8U, 0x603B5B410B266D6DU },
-    { "all colours",
+    { "all colors",
       { .brightness = 0.5F, .contrast = 0.5F, .saturation = 0.5F, .hue = 0.25F },
       0x9160CC9C39FCDD06U,
       0x99F2EFA57B039F51U },
@@ -64,11 +65,11 @@ static void check(const struct golden *it, uint32_t channels,
         pixels[i] = (uint8_t)((i * 6364136223846793005U + 1442695040888963407U) >> 56);
     const struct stk_image image = { .pixels = pixels, .height = HEIGHT, .width = WIDTH };
     stk_transform_row(&planned.plan, scratch, &image, 0, 5, NULL, out);
-    cr_assert_eq(checksum(out, bytes), channels == 1 ? it->gray : it->colour, "%s: %s, %u channels",
+    cr_assert_eq(checksum(out, bytes), channels == 1 ? it->gray : it->color, "%s: %s, %u channels",
                  variant->name, it->name, channels);
 }
 
-CleanTest(retouch, colours_are_torchvisions_to_the_byte)
+CleanTest(retouch, colors_are_torchvisions_to_the_byte)
 {
     for (const struct stk_transform_variant *v = stk_transform_variants; v->name != NULL; v++)
         for (size_t i = 0; v->runs_here() && i < sizeof(goldens) / sizeof(goldens[0]); i++) {
@@ -78,15 +79,15 @@ CleanTest(retouch, colours_are_torchvisions_to_the_byte)
 }
 
 /* Each order comes about as often as every other, and is an order. */
-CleanTest(retouch, the_orders_of_colour_steps_are_all_drawn)
+CleanTest(retouch, the_orders_of_color_steps_are_all_drawn)
 {
     enum { DRAWS = 24000 };
     uint32_t seen[256] = { 0 }, orders = 0;
     for (uint32_t i = 0; i < DRAWS; i++) {
-        uint8_t order[STK_COLOUR_STEPS];
+        uint8_t order[STK_COLOR_STEPS];
         uint32_t steps = 0, code = 0;
         stk_retouch_order((uint32_t)(stk_mix64(i) >> 32), order);
-        for (uint32_t k = 0; k < STK_COLOUR_STEPS; k++) {
+        for (uint32_t k = 0; k < STK_COLOR_STEPS; k++) {
             steps |= 1U << order[k];
             code = code * 4 + order[k];
         }
@@ -118,8 +119,8 @@ CleanTest(retouch, the_average_gray_is_the_quotient_rounded_to_a_float)
 {
     enum { DRAWS = 400000 };
     static const uint64_t most = UINT64_C(1) << 28; /* pixels */
-    cr_assert_eq(stk_colour_mean(0, 7), 0.0F);
-    cr_assert_eq(stk_colour_mean(255 * most, most), 255.0F);
+    cr_assert_eq(stk_color_mean(0, 7), 0.0F);
+    cr_assert_eq(stk_color_mean(255 * most, most), 255.0F);
     for (uint64_t i = 0; i < DRAWS; i++) {
         const struct stk_random draw = stk_philox(11, 0, i);
         /* All magnitudes; and quotients in 128..255 next to the middle of two floats. */
@@ -129,7 +130,7 @@ CleanTest(retouch, the_average_gray_is_the_quotient_rounded_to_a_float)
         const uint64_t middle = UINT64_C(1) << 24 | draw.word[2] % (127U << 17) | 1;
         const uint64_t sum = is_next ? (middle * pixels >> 17) + draw.word[1] % 2 : any;
         const float expected = (float)((double)sum / (double)pixels);
-        cr_assert_eq(stk_colour_mean(sum, pixels), expected, "%llu / %llu", (unsigned long long)sum,
+        cr_assert_eq(stk_color_mean(sum, pixels), expected, "%llu / %llu", (unsigned long long)sum,
                      (unsigned long long)pixels);
     }
 }

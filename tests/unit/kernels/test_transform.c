@@ -13,7 +13,8 @@
 #include "support/pages.h"
 #include "support/transform_cases.h"
 
-/* AddressSanitizer takes ten times as long, and sees little that the pages behind each array do not. */
+/* AddressSanitizer takes ten times as long, and sees little that the pages behind each array do
+ * not. */
 #ifdef STK_TEST_ASAN
 enum { SAMPLES = 3, WIDTHS_APART = 3 };
 #else
@@ -122,8 +123,8 @@ Test(transform, every_case_matches_the_reference_as_stored)
     check_type(STOKER_DTYPE_UINT8);
 }
 
-/* Checks one position of the output in an image that ends right before a page, on each variant: all must equal
- * the last one, which is plain C. */
+/* Checks one position of the output in an image that ends right before a page, on each variant: all
+ * must equal the last one, which is plain C. */
 static void check_place(struct arena *arena, struct stk_planned *made, const struct stk_crop *crop)
 {
     const size_t bytes = made->convert.to_bytes;
@@ -266,7 +267,7 @@ Test(transform, rows_at_once_are_the_rows_one_by_one)
 }
 
 /* int(round(room / 2.0)) of Python, which torchvision's CenterCrop begins at. */
-Test(transform, a_centre_crop_begins_where_torchvisions_does)
+Test(transform, a_center_crop_begins_where_torchvisions_does)
 {
     static const struct {
         uint32_t side, crop, first;
@@ -282,10 +283,10 @@ Test(transform, a_centre_crop_begins_where_torchvisions_does)
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
         const uint32_t side = cases[i / 2].side, crop = cases[i / 2].crop;
         const bool tall = i % 2 == 0; /* one column, or one line */
-        const struct transform_case it = { "centre",
+        const struct transform_case it = { "center",
                                            tall ? side : 1,
                                            tall ? 1 : side,
-                                           { .centre_crop = { tall ? crop : 1,
+                                           { .center_crop = { tall ? crop : 1,
                                                               tall ? 1 : crop } } };
         const struct stk_image image = { .pixels = pixels, .height = it.height, .width = it.width };
         struct stk_planned made;

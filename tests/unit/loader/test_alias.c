@@ -1,5 +1,5 @@
-/* test_alias.c - the table of weights is exact: each id has its mass of the columns, to the last unit; draws are spread
- * as the weights say; and the ids drawn are the same for ever.
+/* test_alias.c - the table of weights is exact: each id has its mass of the columns, to the last
+ * unit; draws are spread as the weights say; and the ids drawn are the same for ever.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -81,7 +81,8 @@ CleanTest(alias, every_id_has_exactly_its_mass)
         }
 }
 
-/* The largest sum of masses that is sure: equal weights of a power of two fill it to a quarter at least. */
+/* The largest sum of masses that is sure: equal weights of a power of two fill it to a quarter at
+ * least. */
 CleanTest(alias, masses_are_as_fine_as_they_can_be)
 {
     struct stk_alias alias;
@@ -116,8 +117,8 @@ CleanTest(alias, each_allocation_may_fail)
     }
 }
 
-/* Pearson's chi-square over fixed seeds: the same figures on every machine. 999 degrees of freedom: mean 999, standard
- * deviation 45. */
+/* Pearson's chi-square over fixed seeds: the same figures on every machine. 999 degrees of freedom:
+ * mean 999, standard deviation 45. */
 CleanTest(alias, draws_are_spread_as_the_weights_say)
 {
     enum { IDS = 1000, DRAWS = 1000000 };

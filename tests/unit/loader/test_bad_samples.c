@@ -273,7 +273,8 @@ CleanTest(bad, substitute_keeps_the_shape_and_draws_alike)
     stk_made_set_close(&set);
 }
 
-/* If most samples are bad, most substitutes are, too: the report names the sample whose turn it was. */
+/* If most samples are bad, most substitutes are, too: the report names the sample whose turn it
+ * was. */
 CleanTest(bad, a_bad_substitute_is_not_reported)
 {
     static struct outcome outcome;
@@ -293,7 +294,8 @@ CleanTest(bad, a_bad_substitute_is_not_reported)
     stk_made_set_close(&set);
 }
 
-/* Over positions, epochs, attempts and seeds: every sample is the substitute about equally often. */
+/* Over positions, epochs, attempts and seeds: every sample is the substitute about equally
+ * often. */
 CleanTest(bad, substitutes_are_drawn_from_all_samples)
 {
     enum { KINDS = 4, DRAWS = 10000, SAMPLES = 100 };
@@ -420,8 +422,8 @@ CleanTest(bad, many_bad_samples_are_distinguished)
     stk_bad_samples_destroy(&bad);
 }
 
-/* Each limit by one or two of the routes, the first and the last that ends the run by all of them: a
- * run with threads costs ten times one without. */
+/* Each limit by one or two of the routes, the first and the last that ends the run by all of them:
+ * a run with threads costs ten times one without. */
 CleanTest(bad, one_more_than_max_ends_the_run)
 {
     static struct outcome outcome;
@@ -529,7 +531,7 @@ static stoker_loader_options scripted_options(void)
     return options;
 }
 
-/* Reads of sample 20 always fail; its neighbours in the same block do not. */
+/* Reads of sample 20 always fail; its neighbors in the same block do not. */
 CleanTest(bad, report_has_path_offset_sample_stage_and_errno)
 {
     static struct outcome outcome;
@@ -672,8 +674,8 @@ CleanTest(bad, storage_that_recovers_fills_the_cache)
     stk_file_set_remove(&set);
 }
 
-/* The file loses its second half while an epoch runs: the rest is right or reported bad, and since the file is not
- * what it was, that epoch is the last. */
+/* The file loses its second half while an epoch runs: the rest is right or reported bad, and since
+ * the file is not what it was, that epoch is the last. */
 CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
 {
     for (int32_t workers = 0; workers <= 3; workers++) {
@@ -717,7 +719,7 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
     }
 }
 
-/* Every read of a small epoch fails in its turn: one sample less or a neighbour's read again,
+/* Every read of a small epoch fails in its turn: one sample less or a neighbor's read again,
  * never a wrong byte. */
 CleanTest(bad, each_read_fails_in_its_turn)
 {

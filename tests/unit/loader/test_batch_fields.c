@@ -1,4 +1,5 @@
-/* test_batch_fields.c - the fields of a batch by name: what they show, their types, and the options for them. */
+/* test_batch_fields.c - the fields of a batch by name: what they show, their types, and the options
+ * for them. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -126,11 +127,11 @@ Test(batch_fields, options_that_cannot_be_are_refused)
     two[0].dtype = STOKER_DTYPE_INT32;
     refuse(two, 1, STOKER_ETYPE, "int64 cannot be converted to int32");
     two[0].dtype = STOKER_DTYPE_NONE;
-    two[0].form = STOKER_FORM_PADDED;
+    two[0].form = STOKER_FIELD_FORM_PADDED;
     refuse(two, 1, STOKER_EINVAL, "does not vary");
     two[0].form = (stoker_field_form)5;
     refuse(two, 1, STOKER_EINVAL, "form 5");
-    two[0].form = STOKER_FORM_PACKED;
+    two[0].form = STOKER_FIELD_FORM_PACKED;
     two[0].struct_size = 1;
     refuse(two, 1, STOKER_EINVAL, "stoker_field_options: struct_size 1");
     refuse(NULL, 1, STOKER_EINVAL, "field_count");

@@ -34,7 +34,7 @@ CleanTest(cache, a_row_is_seen_only_once_it_is_committed)
     cr_assert(stk_cache_begin(&cache, 7));
     cr_assert_null(stk_cache_find(&cache, 7));
     cr_assert_not(stk_cache_begin(&cache, 7), "two loaders of one row");
-    cr_assert(stk_cache_begin(&cache, 8), "neighbours are not bound together");
+    cr_assert(stk_cache_begin(&cache, 8), "neighbors are not bound together");
     memset(stk_cache_row(&cache, 7), 77, 10);
     stk_cache_commit(&cache, 7, 10);
     const uint8_t *row = stk_cache_find(&cache, 7);
@@ -77,8 +77,8 @@ CleanTest(cache, after_a_cancel_another_may_try)
     stk_cache_destroy(&cache);
 }
 
-/* Every budget from nothing to more than enough, every block size: never more than the budget in all, and
- * nothing more would fit. */
+/* Every budget from nothing to more than enough, every block size: never more than the budget in
+ * all, and nothing more would fit. */
 CleanTest(cache, takes_what_the_budget_allows_in_whole_blocks)
 {
     enum { COUNT = 3700, STRIDE = 1000 };
@@ -211,8 +211,8 @@ static void *fill_early(void *cache)
     return NULL;
 }
 
-/* The first thread is stopped while it reads how much memory there is, as the kernel stops one that other work
- * displaces: meanwhile the others notice that memory is short. */
+/* The first thread is stopped while it reads how much memory there is, as the kernel stops one that
+ * other work displaces: meanwhile the others notice that memory is short. */
 CleanTest(cache, stops_growing_while_one_thread_still_looks)
 {
     enum { STRIDE = 4096, COUNT = 50000, PER_MB = (1 << 20) / STRIDE };
@@ -235,15 +235,16 @@ CleanTest(cache, stops_growing_while_one_thread_still_looks)
                  0);
     cr_assert_eq(close(pipe_end), 0);
     cr_assert_eq(pthread_join(thread, NULL), 0);
-    /* What it has read was true before; the next check comes after a sixteenth of what was spare then. */
+    /* What it has read was true before; the next check comes after a sixteenth of what was spare
+     * then. */
     cr_assert_leq(fill(&cache, 20000, 30000), 5 * PER_MB);
     cr_assert(stk_cache_is_paused(&cache));
     stk_cache_destroy(&cache);
     stk_directory_remove(&machine);
 }
 
-/* Rows that come in at random take memory everywhere at once: it counts the pages that are taken, not the bytes
- * that are held. */
+/* Rows that come in at random take memory everywhere at once: it counts the pages that are taken,
+ * not the bytes that are held. */
 CleanTest(cache, counts_the_memory_that_scattered_rows_take)
 {
     enum { STRIDE = 64, COUNT = 1 << 20 };

@@ -1,5 +1,5 @@
-/* test_callbacks.c - what the caller's own functions may do to a loader: return what they should not, bring
- * many codec objects, and never be asked for nothing.
+/* test_callbacks.c - what the caller's own functions may do to a loader: return what they should
+ * not, bring many codec objects, and never be asked for nothing.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static struct made {
     uint8_t rows[COUNT][ROW];  /* for verify(): bytes there are */
     _Atomic uint32_t nothings; /* calls with a count of 0 */
     _Atomic int32_t open;      /* scratches */
-    bool labelled;
+    bool labeled;
 } made;
 
 static int open_codec(const void *self, void **scratch)
@@ -121,7 +121,7 @@ static int describe(const void *self, stoker_dataset_info *out)
                                   .file_count = made.file ? 1 : 0,
                                   .encoded_bytes_max = made.file ? ROW : 0,
                                   .label_dtype =
-                                      made.labelled ? STOKER_DTYPE_INT64 : STOKER_DTYPE_NONE };
+                                      made.labeled ? STOKER_DTYPE_INT64 : STOKER_DTYPE_NONE };
     return STOKER_OK;
 }
 
@@ -385,8 +385,8 @@ CleanTest(callbacks, a_set_may_have_many_codec_objects)
 /* More ranks than samples in the last batches: some have no rows there. */
 CleanTest(callbacks, nobody_is_asked_for_no_samples)
 {
-    for (int labelled = 0; labelled < 2; labelled++) {
-        made.labelled = labelled == 1;
+    for (int labeled = 0; labeled < 2; labeled++) {
+        made.labeled = labeled == 1;
         stoker_dataset *dataset = make_set(KEPT, 1);
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache += 2)
             for (uint32_t rank = 0; rank < 256; rank += 17) {

@@ -1,5 +1,5 @@
-/* test_caller_worker.c - the caller does a worker's share if it waits and stops if it does not, and the
- * batches are the same either way.
+/* test_caller_worker.c - the caller does a worker's share if it waits and stops if it does not, and
+ * the batches are the same either way.
  *
  *   fast consumer ─▶ assists ─▶ slow consumer ─▶ stops
  *

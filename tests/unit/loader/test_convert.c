@@ -1,5 +1,5 @@
 /* test_convert.c - what a batch holds is what the reference conversion makes of each
- * sample as stored: every pair of types, both layouts, with and without normalisation.
+ * sample as stored: every pair of types, both layouts, with and without normalization.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -130,7 +130,7 @@ CleanTest(convert, every_stored_type_to_every_float)
     cr_assert_geq(opened, 9);
 }
 
-CleanTest(convert, images_in_both_layouts_normalised_and_not)
+CleanTest(convert, images_in_both_layouts_normalized_and_not)
 {
     static const float mean[3] = { 0.4F, 0.5F, 0.6F };
     static const float std[3] = { 0.2F, 0.3F, 0.25F };
@@ -201,7 +201,8 @@ CleanTest(convert, mean_and_std_are_copied)
     stk_file_set_remove(&set);
 }
 
-/* Values stay: the oracle's plan is checked against plain arithmetic in unit/kernels/test_elements.c. */
+/* Values stay: the oracle's plan is checked against plain arithmetic in
+ * unit/kernels/test_elements.c. */
 CleanTest(convert, integers_to_wider_ones)
 {
     static const struct {

@@ -1,8 +1,9 @@
-/* test_crops.c - images of which a crop leaves a part, without a resize, or whose part of the sample fills more fields:
- * only that part is decoded, and the rows have the bits of whole images.
+/* test_crops.c - images of which a crop leaves a part, without a resize, or whose part of the
+ * sample fills more fields: only that part is decoded, and the rows have the bits of whole images.
  *
- * Method: a DECODED cache decodes whole images, any other way decodes parts: equal hashes, and a count of parts. Then a
- * data set whose codec notes what it is asked for, against one that can only decode whole images.
+ * Method: a DECODED cache decodes whole images, any other way decodes parts: equal hashes, and a
+ * count of parts. Then a data set whose codec notes what it is asked for, against one that can only
+ * decode whole images.
  */
 #include <criterion/criterion.h>
 #include <stdatomic.h>
@@ -19,10 +20,10 @@
 
 static const stoker_transform crops[] = {
     { .random_crop = { 20, 30 } },
-    { .centre_crop = { 24, 24 }, .flip = true },
+    { .center_crop = { 24, 24 }, .flip = true },
     { .random_crop = { 40, 64 }, .pad = 9, .fill = { 1, 2, 3 } },        /* wider than the image */
     { .random_crop = { 16, 16 }, .pad = 40, .flip = true, .cutout = 6 }, /* some only of fill */
-    { .centre_crop = { 64, 20 } },
+    { .center_crop = { 64, 20 } },
     { .random_crop = { 24, 24 }, .rotate_min = -30, .rotate_max = 30, .blur = 3, STK_USUAL_SIGMA },
 };
 enum { CROPS = sizeof(crops) / sizeof(crops[0]) };
@@ -99,7 +100,7 @@ static void write_image(const struct stk_directory *directory, uint64_t id)
         picture = (struct stk_picture){ .width = WIDTH,
                                         .height = HEIGHT,
                                         .depth = 8,
-                                        .colour = PNG_COLOR_TYPE_RGB,
+                                        .color = PNG_COLOR_TYPE_RGB,
                                         .interlaced = id % 8 == 5,
                                         .filters = PNG_ALL_FILTERS };
         stk_picture_paint(&picture, id);
@@ -253,8 +254,8 @@ CleanTest(crops, refuse_an_image_of_another_size)
 
 enum { COUNT = 30, SIDE = 24, CHANNELS = 2, BOX_BYTES = 8, TEXT = 5 };
 
-/* One part a sample: height, width, pixels, box, text. As TOGETHER it fills image, box and text; as APART the image is a
- * part of its own. */
+/* One part a sample: height, width, pixels, box, text. As TOGETHER it fills image, box and text; as
+ * APART the image is a part of its own. */
 struct own_set {
     stoker_dataset *dataset;
     stoker_codec codec;
@@ -288,14 +289,14 @@ static int field(const void *self, uint32_t number, stoker_field_info *out)
 {
     static const stoker_field_info fields[3] = {
         { .name = "image",
-          .kind = STOKER_FIELD_IMAGE,
+          .kind = STOKER_FIELD_KIND_IMAGE,
           .dtype = STOKER_DTYPE_UINT8,
           .rank = 3,
           .shape = { SIDE, SIDE, CHANNELS },
           .pixels_max = SIDE * SIDE },
         { .name = "box", .dtype = STOKER_DTYPE_FLOAT32, .rank = 1, .shape = { 2 } },
         { .name = "text",
-          .kind = STOKER_FIELD_BYTES,
+          .kind = STOKER_FIELD_KIND_BYTES,
           .dtype = STOKER_DTYPE_UINT8,
           .rank = 1,
           .shape = { TEXT },
@@ -487,7 +488,7 @@ static double expect_parts(struct own_set *set, stoker_loader_options options, u
 CleanTest(crops, of_a_part_that_fills_more_fields)
 {
     static const stoker_transform small[] = { { .random_crop = { 8, 10 }, .flip = true },
-                                              { .centre_crop = { 12, 12 } },
+                                              { .center_crop = { 12, 12 } },
                                               { .random_crop = { 20, 6 }, .pad = 5 } };
     for (int together = 0; together < 2; together++)
         for (int i = 0; i < 3; i++) {
@@ -547,7 +548,7 @@ CleanTest(crops, of_images_that_grow)
 CleanTest(crops, leave_a_shorter_codec_alone)
 {
     stoker_loader_options options = options_of(&crops[1]);
-    options.transform.centre_crop = (stoker_size){ 12, 12 };
+    options.transform.center_crop = (stoker_size){ 12, 12 };
     make(&own, true, false);
     const struct seen whole = run(own.dataset, &options);
     add_parts(&own);

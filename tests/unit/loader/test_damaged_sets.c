@@ -236,7 +236,7 @@ static void find_rows(stoker_loader_options options)
     array.name = "image";
     array.data = pixels;
     array.dtype = STOKER_DTYPE_UINT8;
-    array.kind = STOKER_FIELD_IMAGE;
+    array.kind = STOKER_FIELD_KIND_IMAGE;
     array.rank = 3;
     array.shape[0] = set.height;
     array.shape[1] = set.width;
@@ -260,7 +260,7 @@ static uint32_t halve(uint32_t room)
 static bool plain_element_matches(const stoker_loader_options *options, uint32_t id, uint32_t y,
                                   uint32_t x, uint32_t c)
 {
-    const stoker_size crop = options->transform.centre_crop;
+    const stoker_size crop = options->transform.center_crop;
     const uint32_t height = crop.height > 0 ? crop.height : set.height;
     const uint32_t width = crop.width > 0 ? crop.width : set.width;
     const uint32_t top = halve(set.height - height), left = halve(set.width - width);
@@ -284,12 +284,12 @@ static void check_rows(const stoker_loader_options *options)
     const bool exact = options->dtype == STOKER_DTYPE_NONE ||
                        options->dtype == STOKER_DTYPE_INT32 ||
                        (options->dtype == STOKER_DTYPE_FLOAT32 && options->mean_count == 0);
-    simple.centre_crop = options->transform.centre_crop;
+    simple.center_crop = options->transform.center_crop;
     if (!exact || set.differ || memcmp(&simple, &options->transform, sizeof(simple)) != 0)
         return;
-    const bool crops = simple.centre_crop.height > 0;
-    const uint32_t height = crops ? simple.centre_crop.height : set.height;
-    const uint32_t width = crops ? simple.centre_crop.width : set.width;
+    const bool crops = simple.center_crop.height > 0;
+    const uint32_t height = crops ? simple.center_crop.height : set.height;
+    const uint32_t width = crops ? simple.center_crop.width : set.width;
     for (uint32_t id = 0; id < view.count; id++)
         for (uint32_t i = 0; i < height * width * set.channels && oracle.good[id]; i++)
             check(plain_element_matches(options, id, i / set.channels / width,
@@ -637,7 +637,7 @@ static void draw_transform(stoker_transform *transform)
         transform->decode_scale = (stoker_decode_scale)stk_chance(30);
     }
     if (stk_chance(30) || transform->resize_shorter > 0)
-        transform->centre_crop = draw_crop(height, width);
+        transform->center_crop = draw_crop(height, width);
     else if (stk_chance(40)) {
         transform->pad = stk_roll(5);
         transform->random_crop = draw_crop(height + 2 * transform->pad, width + 2 * transform->pad);
@@ -817,7 +817,7 @@ static void show_case(uint64_t number)
                       (long long)options->cache_bytes, plan.leg[i].restart ? ", restarted" : "",
                       (int)options->on_bad_sample, (long long)options->max_bad_samples,
                       (int)options->dtype, transform->resize.height, transform->resize_shorter,
-                      transform->random_resized_crop.height, transform->centre_crop.height,
+                      transform->random_resized_crop.height, transform->center_crop.height,
                       transform->random_crop.height, (int)transform->decode_scale);
     }
 }

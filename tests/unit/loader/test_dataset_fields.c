@@ -1,5 +1,5 @@
-/* test_dataset_fields.c - a data set with three parts and five fields: what it describes is checked, and each field of
- * a sample can be read.
+/* test_dataset_fields.c - a data set with three parts and five fields: what it describes is
+ * checked, and each field of a sample can be read.
  *
  *   part 0, memory   "pair.a" 2 x uint8, "pair.b" uint16     one raw part, two fields
  *   part 1, file     "words" up to 5 x int32                 raw, varies
@@ -126,7 +126,7 @@ static void make(struct fields_set *set)
     set->fields[2].shape[0] = WORDS_MAX;
     set->fields[2].varies = true;
     set->fields[3] = field("text", STOKER_DTYPE_UINT8, 2);
-    set->fields[3].kind = STOKER_FIELD_BYTES;
+    set->fields[3].kind = STOKER_FIELD_KIND_BYTES;
     set->fields[3].rank = 1;
     set->fields[3].shape[0] = 16;
     set->fields[3].varies = true;
@@ -242,7 +242,7 @@ CleanTest(dataset_fields, a_set_without_field_has_an_image_and_a_label)
     cr_assert_eq(info->field_count, 2);
     cr_assert_eq(info->part_count, 1);
     cr_assert_str_eq(stoker_dataset_field(dataset, 0)->name, "image");
-    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_IMAGE);
+    cr_assert_eq(stoker_dataset_field(dataset, 0)->kind, STOKER_FIELD_KIND_IMAGE);
     cr_assert_eq(stoker_dataset_field(dataset, 0)->part, 0);
     cr_assert_str_eq(stoker_dataset_field(dataset, 1)->name, "label");
     cr_assert_eq(stoker_dataset_field(dataset, 1)->part, STOKER_NO_PART);
@@ -280,10 +280,10 @@ static void spoil(struct fields_set *set, int how)
         fields[1].name = "pair.a";
         break;
     case 8:
-        fields[0].kind = STOKER_FIELD_IMAGE;
+        fields[0].kind = STOKER_FIELD_KIND_IMAGE;
         break; /* with one axis */
     case 9:
-        fields[0].kind = STOKER_FIELD_BYTES;
+        fields[0].kind = STOKER_FIELD_KIND_BYTES;
         break; /* without varying */
     case 10:
         fields[0].shape[0] = 0;

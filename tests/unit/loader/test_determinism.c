@@ -1,10 +1,11 @@
-/* test_determinism.c - the order and every byte are a pure function of (seed, epoch, position): each kind of data set,
- * view, hook and order gives the same batches in all 36 settings of support/settings.h, on the stand-in's GPU, too; and
- * the same samples if the run stops at any batch and resumes in another world, with another batch size and setting; and
- * the same batches if several ranks take them by turns (STOKER_DEAL_BATCHES).
+/* test_determinism.c - the order and every byte are a pure function of (seed, epoch, position):
+ * each kind of data set, view, hook and order gives the same batches in all 36 settings of
+ * support/settings.h, on the stand-in's GPU, too; and the same samples if the run stops at any
+ * batch and resumes in another world, with another batch size and setting; and the same batches if
+ * several ranks take them by turns (STOKER_DEAL_BATCHES).
  *
- * A subject is a row of the table in support/subjects.h. If a setting shares the cache, another loader with other rows of the same
- * samples has filled a part of it.
+ * A subject is a row of the table in support/subjects.h. If a setting shares the cache, another
+ * loader with other rows of the same samples has filled a part of it.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -94,7 +95,8 @@ static void expect_plain(const struct subject *subject, const stoker_dataset *da
                   "%s: both epochs begin alike", subject->name);
 }
 
-/* A loader that AUTO lets share its cache: one of two processes of a job on this node. The job is this process's own. */
+/* A loader that AUTO lets share its cache: one of two processes of a job on this node. The job is
+ * this process's own. */
 static void begin_job(void)
 {
     char name[32];
@@ -126,7 +128,8 @@ TestSuite(determinism, .init = begin, .fini = end);
 static stoker_loader *sharer;
 static uint32_t most_sharers;
 
-/* The other rank's batches are of the same samples, and one of its batches comes first: the cache holds some of them. */
+/* The other rank's batches are of the same samples, and one of its batches comes first: the cache
+ * holds some of them. */
 static void begin_sharer(const stoker_dataset *dataset, stoker_loader_options options)
 {
     stoker_batch batch = STOKER_BATCH_INIT;
@@ -187,8 +190,8 @@ Test(determinism, every_subject_is_the_same_in_every_setting)
     }
 }
 
-/* Some batches of one world, one of another, the rest of a third; no world, batch size, setting or way of dealing is
- * that before. */
+/* Some batches of one world, one of another, the rest of a third; no world, batch size, setting or
+ * way of dealing is that before. */
 static void stop_twice(const struct subject *subject, const stoker_dataset *dataset,
                        stoker_loader_options options, uint32_t stop)
 {
@@ -230,8 +233,8 @@ enum { PASSES_MAX = 32, WORLD_MAX = 4 };
 static uint64_t passes[EPOCHS][PASSES_MAX];
 static uint32_t pass_count; /* in an epoch */
 
-/* Batch k of rank r of w is pass k * w + r of its epoch: one rank sets it, several are compared with it.
- * Returns the number of passes taken. */
+/* Batch k of rank r of w is pass k * w + r of its epoch: one rank sets it, several are compared
+ * with it. Returns the number of passes taken. */
 static uint32_t take_passes(const struct subject *subject, const stoker_dataset *dataset,
                             const stoker_loader_options *options)
 {

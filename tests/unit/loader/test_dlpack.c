@@ -132,9 +132,9 @@ Test(dlpack, images_labels_and_ids)
 {
     stoker_loader *loader = make(ring_of(3));
     stoker_batch batch = take(loader);
-    managed *images = tensor_of(&batch, STOKER_PART_IMAGES);
-    managed *labels = tensor_of(&batch, STOKER_PART_LABELS);
-    managed *ids = tensor_of(&batch, STOKER_PART_IDS);
+    managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
+    managed *labels = tensor_of(&batch, STOKER_TENSOR_LABELS);
+    managed *ids = tensor_of(&batch, STOKER_TENSOR_IDS);
     expect_header(images, 1, 8, 4);
     expect_header(labels, 0, 64, 1);
     expect_header(ids, 1, 64, 1);
@@ -168,7 +168,7 @@ Test(dlpack, every_type_has_its_code)
         options.layout = STOKER_LAYOUT_NCHW;
         stoker_loader *loader = make(options);
         stoker_batch batch = take(loader);
-        managed *images = tensor_of(&batch, STOKER_PART_IMAGES);
+        managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
         expect_header(images, types[i].code, types[i].bits, 4);
         static const int64_t shape[] = { 16, 3, 4, 5 };
         cr_assert_arr_eq(axes_at(images, AT_SHAPE), shape, sizeof(shape));
@@ -184,8 +184,8 @@ static void expect_held_until_both(bool releases_first)
     options.on_lent = STOKER_ON_LENT_BUSY;
     stoker_loader *loader = make(options);
     stoker_batch first = take(loader);
-    managed *images = tensor_of(&first, STOKER_PART_IMAGES);
-    managed *labels = tensor_of(&first, STOKER_PART_LABELS);
+    managed *images = tensor_of(&first, STOKER_TENSOR_IMAGES);
+    managed *labels = tensor_of(&first, STOKER_TENSOR_LABELS);
     stoker_batch second = take(loader);
     stoker_batch none = STOKER_BATCH_INIT;
     const uint64_t hash = stk_batch_hash(&first);
@@ -222,7 +222,7 @@ Test(dlpack, misuse_is_refused)
     stoker_loader *loader = make(ring_of(3));
     stoker_batch batch = take(loader);
     managed *tensor = NULL;
-    managed *images = tensor_of(&batch, STOKER_PART_IMAGES);
+    managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
     stoker_batch copy = batch;
     cr_assert_eq(stoker_batch_to_dlpack(NULL, 0, NULL, &tensor), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, NULL), STOKER_EINVAL);
@@ -235,7 +235,8 @@ Test(dlpack, misuse_is_refused)
     cr_assert_eq(stoker_batch_to_dlpack(&copy, 1, NULL, &tensor), STOKER_EINVAL);
     stoker_batch next = take(loader);
     cr_assert_eq(stoker_batch_to_dlpack(&copy, 1, NULL, &tensor), STOKER_EINVAL);
-    cr_assert_eq(stoker_batch_to_dlpack(&next, STOKER_PART_OFFSETS, NULL, &tensor), STOKER_EINVAL);
+    cr_assert_eq(stoker_batch_to_dlpack(&next, STOKER_TENSOR_OFFSETS, NULL, &tensor),
+                 STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&next, UINT32_MAX, NULL, &tensor), STOKER_EINVAL);
     cr_assert_null(tensor);
     stoker_loader_destroy(&loader);
@@ -247,8 +248,8 @@ Test(dlpack, without_a_version_it_is_the_same_tensor)
     stoker_loader *loader = make(ring_of(2));
     for (int i = 0; i < 12; i++) {
         stoker_batch batch = take(loader);
-        static const uint32_t parts[] = { STOKER_PART_IMAGES, STOKER_PART_LABELS, 1,
-                                          STOKER_PART_IDS };
+        static const uint32_t parts[] = { STOKER_TENSOR_IMAGES, STOKER_TENSOR_LABELS, 1,
+                                          STOKER_TENSOR_IDS };
         for (int p = 0; p < 4; p++) {
             const uint32_t part = parts[p];
             struct DLManagedTensor *old = NULL;
@@ -287,8 +288,8 @@ Test(dlpack, tensors_outlive_the_loader)
     for (int released = 0; released <= 1; released++) {
         stoker_loader *loader = make(ring_of(3));
         stoker_batch batch = take(loader);
-        managed *images = tensor_of(&batch, STOKER_PART_IMAGES);
-        managed *ids = tensor_of(&batch, STOKER_PART_IDS);
+        managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
+        managed *ids = tensor_of(&batch, STOKER_TENSOR_IDS);
         const stoker_batch copy = batch;
         if (released == 1)
             stoker_batch_release(&batch);

@@ -233,8 +233,8 @@ CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost)
     stk_made_set_close(&set);
 }
 
-/* With all slots lent but one, workers sleep, and half a ring of credits never comes together. A caller that sleeps in next
- * wakes them; one that only polls must as well. */
+/* With all slots lent but one, workers sleep, and half a ring of credits never comes together. A
+ * caller that sleeps in next wakes them; one that only polls must as well. */
 CleanTest(errors, polling_wakes_the_workers)
 {
     enum { SLOTS = 8 };

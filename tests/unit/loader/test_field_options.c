@@ -1,8 +1,9 @@
-/* test_field_options.c - every option that is about a field, on every kind of field: it changes what is delivered as it says,
- * or create refuses it and names it. Nothing is ignored in silence.
+/* test_field_options.c - every option that is about a field, on every kind of field: it changes
+ * what is delivered as it says, or create refuses it and names it. Nothing is ignored in silence.
  *
- * Method: one data set per kind of field 0. A table says what each option does to each kind. Accepted options must change
- * the batch; type, scale, mean and std are compared with the formula, element by element.
+ * Method: one data set per kind of field 0. A table says what each option does to each kind.
+ * Accepted options must change the batch; type, scale, mean and std are compared with the formula,
+ * element by element.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -32,19 +33,19 @@ enum kind {
 };
 
 static const stoker_field_info kinds[KINDS] = {
-    [U8_IMAGE] = { .kind = STOKER_FIELD_IMAGE,
+    [U8_IMAGE] = { .kind = STOKER_FIELD_KIND_IMAGE,
                    .dtype = STOKER_DTYPE_UINT8,
                    .rank = 3,
                    .shape = { 6, 5, 3 } },
-    [U16_IMAGE] = { .kind = STOKER_FIELD_IMAGE,
+    [U16_IMAGE] = { .kind = STOKER_FIELD_KIND_IMAGE,
                     .dtype = STOKER_DTYPE_UINT16,
                     .rank = 3,
                     .shape = { 6, 5, 3 } },
-    [WIDE_IMAGE] = { .kind = STOKER_FIELD_IMAGE,
+    [WIDE_IMAGE] = { .kind = STOKER_FIELD_KIND_IMAGE,
                      .dtype = STOKER_DTYPE_UINT8,
                      .rank = 3,
                      .shape = { 6, 5, 5 } },
-    [MASK] = { .kind = STOKER_FIELD_MASK,
+    [MASK] = { .kind = STOKER_FIELD_KIND_MASK,
                .dtype = STOKER_DTYPE_UINT8,
                .rank = 3,
                .shape = { 6, 5, 1 } },
@@ -53,7 +54,7 @@ static const stoker_field_info kinds[KINDS] = {
     [NUMBERS] = { .dtype = STOKER_DTYPE_INT32, .rank = 1, .shape = { 4 } },
     [TOKENS] = { .dtype = STOKER_DTYPE_INT16, .rank = 1, .shape = { LONGEST }, .varies = true },
     [BOXES] = { .dtype = STOKER_DTYPE_UINT8, .rank = 2, .shape = { LONGEST, 3 }, .varies = true },
-    [TEXT] = { .kind = STOKER_FIELD_BYTES,
+    [TEXT] = { .kind = STOKER_FIELD_KIND_BYTES,
                .dtype = STOKER_DTYPE_UINT8,
                .rank = 1,
                .shape = { LONGEST },
@@ -241,21 +242,22 @@ OPTION(set_flip, o->transform.flip = true)
 OPTION(set_cutout, o->transform.cutout = 3)
 OPTION(set_resize, o->transform.resize = (stoker_size){ 3, 4 })
 OPTION(set_shorter, o->transform.resize_shorter = 4;
-       o->transform.centre_crop = (stoker_size){ 4, 4 })
+       o->transform.center_crop = (stoker_size){ 4, 4 })
 OPTION(set_resized, o->transform.random_resized_crop = (stoker_size){ 3, 3 })
 OPTION(set_crop, o->transform.random_crop = (stoker_size){ 3, 3 })
-OPTION(set_centre, o->transform.centre_crop = (stoker_size){ 3, 3 })
+OPTION(set_center, o->transform.center_crop = (stoker_size){ 3, 3 })
 OPTION(set_rotate, o->transform.rotate_min = o->transform.rotate_max = 20)
-OPTION(set_colour, o->transform.brightness = 0.5F)
+OPTION(set_color, o->transform.brightness = 0.5F)
 OPTION(set_blur, o->transform.blur = 3)
 OPTION(set_fast, o->transform.decode_scale = STOKER_DECODE_SCALE_FAST)
 OPTION(set_pad, o->transform.pad = 2)
 OPTION(set_area, o->transform.area_min = o->transform.area_max = 0.5F)
 OPTION(set_sigma, o->transform.sigma_min = o->transform.sigma_max = 1)
 OPTION(set_field_dtype, o->field_count = 1; f->dtype = STOKER_DTYPE_FLOAT32)
-OPTION(set_form, o->field_count = 1; f->form = STOKER_FORM_PADDED)
-OPTION(set_multiple, o->field_count = 1; f->form = STOKER_FORM_PADDED_MULTIPLE; f->multiple = 4)
-OPTION(set_pad_value, o->field_count = 1; f->form = STOKER_FORM_PADDED; f->pad_value = 1)
+OPTION(set_form, o->field_count = 1; f->form = STOKER_FIELD_FORM_PADDED)
+OPTION(set_multiple, o->field_count = 1; f->form = STOKER_FIELD_FORM_PADDED_MULTIPLE;
+       f->multiple = 4)
+OPTION(set_pad_value, o->field_count = 1; f->form = STOKER_FIELD_FORM_PADDED; f->pad_value = 1)
 OPTION(set_multiple_alone, o->field_count = 1; f->multiple = 4)
 OPTION(set_fill_value, o->field_count = 1; f->fill_value = 1)
 OPTION(set_value_alone, o->field_count = 1; f->pad_value = 1)
@@ -280,9 +282,9 @@ static const struct option {
     { "transform", set_shorter, ON(U8_IMAGE) },
     { "transform", set_resized, ON(U8_IMAGE) },
     { "transform", set_crop, ON(U8_IMAGE) },
-    { "transform", set_centre, ON(U8_IMAGE) },
+    { "transform", set_center, ON(U8_IMAGE) },
     { "transform", set_rotate, ON(U8_IMAGE) },
-    { "transform", set_colour, ON(U8_IMAGE) },
+    { "transform", set_color, ON(U8_IMAGE) },
     { "transform", set_blur, ON(U8_IMAGE) },
     { "transform", set_fast, 0 }, /* parts of steps that are not set */
     { "transform", set_pad, 0 },

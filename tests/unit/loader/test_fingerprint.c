@@ -95,7 +95,8 @@ CleanTest(fingerprint, files_are_known_by_name_and_size)
     stk_directory_remove(&two);
 }
 
-/* Rows that were unpacked or parsed lie in memory: few of them are looked at, of which size does not matter. */
+/* Rows that were unpacked or parsed lie in memory: few of them are looked at, of which size does
+ * not matter. */
 CleanTest(fingerprint, rows_in_memory_are_looked_at)
 {
     static const char *const texts[3] = { "1,2\n3,4\n5,6\n", "1,2\n3,4\n5,6\n", "1,2\n3,4\n5,7\n" };

@@ -145,7 +145,8 @@ enum damage {
     DAMAGES
 };
 
-/* Put `new` in the place of a file, which never is without a name: a worker may open it at any moment. */
+/* Put `new` in the place of a file, which never is without a name: a worker may open it at any
+ * moment. */
 static void exchange(const char *path, const char *new)
 {
     cr_assert_eq(renameat2(AT_FDCWD, new, AT_FDCWD, path, RENAME_EXCHANGE), 0);
@@ -374,7 +375,8 @@ CleanTest(loader_folder, reports_are_the_same_by_every_route)
 
 /* ---- reads that misbehave ---- */
 
-/* As a reader that may be replaced by plain calls, or as one of the caller's own, with workers, too. */
+/* As a reader that may be replaced by plain calls, or as one of the caller's own, with workers,
+ * too. */
 static void check_under_script(const struct stk_folder_set *set, const struct stk_script_rule *rule,
                                bool built_in)
 {
@@ -388,7 +390,8 @@ static void check_under_script(const struct stk_folder_set *set, const struct st
     }
 }
 
-/* A short read is no end, at whatever length: the file is read again, or on by a reader that says when it ends. */
+/* A short read is no end, at whatever length: the file is read again, or on by a reader that says
+ * when it ends. */
 CleanTest(loader_folder, short_reads_of_every_length_are_made_good)
 {
     struct stk_folder_set set;

@@ -1,5 +1,6 @@
-/* test_hooks.c - hooks that draw random numbers give the same bytes by every route, after a resume and for substitutes;
- * they see the geometry that was drawn; what fails is reported under their name.
+/* test_hooks.c - hooks that draw random numbers give the same bytes by every route, after a resume
+ * and for substitutes; they see the geometry that was drawn; what fails is reported under their
+ * name.
  */
 #include <criterion/criterion.h>
 #include <string.h>

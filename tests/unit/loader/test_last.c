@@ -1,5 +1,6 @@
-/* test_last.c - the last batch of an epoch: options.last. PAD fills it with the epoch's first samples again, by position
- * modulo count, whatever the rank, the number of workers and the place of a resume; EVEN does, up to the rows of rank 0.
+/* test_last.c - the last batch of an epoch: options.last. PAD fills it with the epoch's first
+ * samples again, by position modulo count, whatever the rank, the number of workers and the place
+ * of a resume; EVEN does, up to the rows of rank 0.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -248,7 +249,8 @@ static enum stk_made_kind every_fifth_is_broken(uint64_t id)
     return id % 5 == 2 ? STK_MADE_BROKEN : STK_MADE_MEMORY;
 }
 
-/* Skipped rows leave gaps that are closed: what is left of the padding stays last, and is counted. */
+/* Skipped rows leave gaps that are closed: what is left of the padding stays last, and is
+ * counted. */
 Test(last, padding_that_is_skipped_is_not_counted)
 {
     struct stk_made_set set = { .count = COUNT, .row_bytes = 7, .kind_of = every_fifth_is_broken };

@@ -1,8 +1,10 @@
-/* test_length_batches.c - batches of a bounded number of values: every sample once, never too much in a batch, the same batches
- * for any number of ranks, and a run resumes at any place with any number of them.
+/* test_length_batches.c - batches of a bounded number of values: every sample once, never too much
+ * in a batch, the same batches for any number of ranks, and a run resumes at any place with any
+ * number of them.
  *
- * Method: documents of random lengths in memory. The sequence of batches of one rank is the reference; whatever ranks and
- * resumes are drawn, the ranks' batches, dealt in turns, must be that sequence.
+ * Method: documents of random lengths in memory. The sequence of batches of one rank is the
+ * reference; whatever ranks and resumes are drawn, the ranks' batches, dealt in turns, must be that
+ * sequence.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -67,7 +69,8 @@ CleanTest(length_batches, plans_hold_each_sample_once_within_the_budget)
     }
 }
 
-/* Padded rows of a batch are about as long as each other; batches come in another order for another key. */
+/* Padded rows of a batch are about as long as each other; batches come in another order for another
+ * key. */
 CleanTest(length_batches, rows_of_a_batch_have_about_the_same_length)
 {
     uint64_t lengths[DOCUMENTS];
@@ -90,7 +93,7 @@ CleanTest(length_batches, rows_of_a_batch_have_about_the_same_length)
     cr_assert_arr_neq(cuts, others, batches * sizeof(cuts[0]));
 }
 
-/* ---- the planner: any ranks, any place -------------------------------------------------------- */
+/* ---- the planner: any ranks, any place ------------------------------------------------------- */
 
 struct fixture {
     stoker_dataset *documents;
@@ -180,8 +183,8 @@ static uint32_t find_place(const struct reference *list, uint32_t count, uint64_
     return at;
 }
 
-/* `steps` steps of `world_size` ranks from batch `at` of the reference on: each rank has its batch of each. Returns the
- * batch behind them. */
+/* `steps` steps of `world_size` ranks from batch `at` of the reference on: each rank has its batch
+ * of each. Returns the batch behind them. */
 static uint32_t expect_steps(const struct fixture *fixture, const struct reference *list,
                              uint32_t count, uint32_t at, uint32_t world_size, uint32_t steps)
 {
@@ -239,7 +242,8 @@ CleanTest(length_batches, resume_at_any_place_with_any_number_of_ranks)
     }
 }
 
-/* A token of a position inside a batch: what is left of it comes first, so that no sample is lost or comes twice. */
+/* A token of a position inside a batch: what is left of it comes first, so that no sample is lost
+ * or comes twice. */
 CleanTest(length_batches, start_inside_a_batch)
 {
     uint64_t sequence[DOCUMENTS]; /* the samples of epoch 0, by position */
@@ -336,7 +340,7 @@ CleanTest(length_batches, nothing_is_left_after_the_last_epoch)
     stoker_dataset_close(&fixture.documents);
 }
 
-/* ---- through a loader ---------------------------------------------------------------------------- */
+/* ---- through a loader ------------------------------------------------------------------------ */
 
 static stoker_loader_options small_options(int32_t workers)
 {
@@ -365,7 +369,8 @@ static void expect_rows(const stoker_batch *batch, const uint64_t *lengths)
     }
 }
 
-/* Ends of epochs come where they should, no batch exceeds the budget, and statistics say what padding took. */
+/* Ends of epochs come where they should, no batch exceeds the budget, and statistics say what
+ * padding took. */
 static void run_all(enum stk_document_kind kind, stoker_field_form form, int32_t workers)
 {
     uint64_t lengths[DOCUMENTS];
@@ -413,12 +418,13 @@ CleanTest(length_batches, loaders_deliver_them)
 {
     for (int kind = 0; kind < STK_DOCUMENT_KINDS; kind++)
         for (int32_t workers = 0; workers < 4; workers += 3) {
-            run_all((enum stk_document_kind)kind, STOKER_FORM_PADDED, workers);
-            run_all((enum stk_document_kind)kind, STOKER_FORM_PADDED_MAX, workers);
+            run_all((enum stk_document_kind)kind, STOKER_FIELD_FORM_PADDED, workers);
+            run_all((enum stk_document_kind)kind, STOKER_FIELD_FORM_PADDED_MAX, workers);
         }
 }
 
-/* batch_size is only the most that a batch may have: ranks x batch_size may exceed the number of samples. */
+/* batch_size is only the most that a batch may have: ranks x batch_size may exceed the number of
+ * samples. */
 CleanTest(length_batches, batch_size_may_exceed_the_samples)
 {
     uint64_t lengths[DOCUMENTS];
@@ -501,7 +507,7 @@ CleanTest(length_batches, options_that_contradict_are_refused)
     stoker_dataset_close(&documents);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t calls_left;
 
@@ -513,7 +519,8 @@ static int failing_lengths(const void *self, uint32_t field, const uint64_t *ids
     return stk_document_lengths(self, field, ids, count, out);
 }
 
-/* Lengths that are not available end the run with their error, wherever in it, and with any number of workers. */
+/* Lengths that are not available end the run with their error, wherever in it, and with any number
+ * of workers. */
 CleanTest(length_batches, a_failure_of_lengths_ends_the_run)
 {
     uint64_t lengths[DOCUMENTS];

@@ -1,5 +1,5 @@
-/* test_length_mix.c - batches of a bounded number of values from a mix: shares at the ends of windows, changes of weights, and
- * resumes with any number of ranks.
+/* test_length_mix.c - batches of a bounded number of values from a mix: shares at the ends of
+ * windows, changes of weights, and resumes with any number of ranks.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -124,7 +124,8 @@ static uint32_t list_batches(uint64_t change, uint64_t hashes[BATCHES_MAX])
     return count;
 }
 
-/* Some steps of `world_size` ranks from batch `at` on, resumed with *state unless it is empty. Returns the batch behind them. */
+/* Some steps of `world_size` ranks from batch `at` on, resumed with *state unless it is empty.
+ * Returns the batch behind them. */
 static uint32_t run_leg(const uint64_t *hashes, uint32_t count, uint32_t at, uint32_t world_size,
                         uint32_t steps, uint64_t change, uint8_t state[STATE_BYTES], size_t *bytes)
 {
@@ -182,7 +183,8 @@ Test(length_mix, resumes_with_any_number_of_ranks_and_changes)
     }
 }
 
-/* A window that is planned has its samples: weights change behind it, whatever has been delivered. */
+/* A window that is planned has its samples: weights change behind it, whatever has been
+ * delivered. */
 Test(length_mix, a_change_in_a_planned_window_is_refused)
 {
     const stoker_loader_options options = options_of(0, 1);

@@ -1,7 +1,9 @@
-/* test_llmc_dataloader.c - loader/examples/llmc_dataloader.c: the batches that llm.c's own loader makes, by its rule.
+/* test_llmc_dataloader.c - loader/examples/llmc_dataloader.c: the batches that llm.c's own loader
+ * makes, by its rule.
  *
- * Its rule, for batch s of rank r in a shard: B * T + 1 tokens from (s * ranks + r) * B * T on; a shard has as many such batches
- * as its tokens but one are enough for, and shards come one after the other. All tokens differ, so the answer is known.
+ * Its rule, for batch s of rank r in a shard: B * T + 1 tokens from (s * ranks + r) * B * T on; a
+ * shard has as many such batches as its tokens but one are enough for, and shards come one after
+ * the other. All tokens differ, so the answer is known.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -92,7 +94,8 @@ CleanTest(llmc_dataloader, resumes_at_every_step)
     }
 }
 
-/* The next batches of all ranks, from an epoch and a step on: seen[row] counts how often each row of the epoch came. */
+/* The next batches of all ranks, from an epoch and a step on: seen[row] counts how often each row
+ * of the epoch came. */
 static void count_rows(size_t ranks, size_t epoch, size_t from, size_t to, unsigned *seen,
                        int *first)
 {
@@ -119,7 +122,8 @@ static void count_rows(size_t ranks, size_t epoch, size_t from, size_t to, unsig
     }
 }
 
-/* Shuffled: each row once an epoch, another order in the next one, and the same one after a stop, on other numbers of ranks. */
+/* Shuffled: each row once an epoch, another order in the next one, and the same one after a stop,
+ * on other numbers of ranks. */
 CleanTest(llmc_dataloader, shuffles_rows_and_resumes_the_same_order)
 {
     enum { ROWS = STEPS * RANKS * B };

@@ -1,5 +1,5 @@
-/* test_made_samples.c - a data set whose make() fills all fields: its draws depend on the seed, and its failures follow
- * the policy.
+/* test_made_samples.c - a data set whose make() fills all fields: its draws depend on the seed, and
+ * its failures follow the policy.
  */
 #include <criterion/criterion.h>
 

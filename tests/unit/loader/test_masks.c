@@ -1,8 +1,8 @@
-/* test_masks.c - masks beside images that differ in size: each follows its own image, is filled as its options say, and is a bad
- * sample if it has another size.
+/* test_masks.c - masks beside images that differ in size: each follows its own image, is filled as
+ * its options say, and is a bad sample if it has another size.
  *
- * Method: a set in memory whose images and masks have a size for each sample, "height width pixels..."; masks of the batch
- * against stk_mask_row_reference() of the sample's own mask.
+ * Method: a set in memory whose images and masks have a size for each sample, "height width
+ * pixels..."; masks of the batch against stk_mask_row_reference() of the sample's own mask.
  */
 #include <string.h>
 
@@ -37,13 +37,13 @@ static int describe(const void *self, stoker_dataset_info *out)
 static int field_of(const void *self, uint32_t field, stoker_field_info *out)
 {
     static const stoker_field_info fields[] = { { .name = "image",
-                                                  .kind = STOKER_FIELD_IMAGE,
+                                                  .kind = STOKER_FIELD_KIND_IMAGE,
                                                   .dtype = STOKER_DTYPE_UINT8,
                                                   .rank = 3,
                                                   .shape = { 9, 8, 1 },
                                                   .pixels_max = PIXELS },
                                                 { .name = "mask",
-                                                  .kind = STOKER_FIELD_MASK,
+                                                  .kind = STOKER_FIELD_KIND_MASK,
                                                   .dtype = STOKER_DTYPE_UINT8,
                                                   .rank = 3,
                                                   .shape = { 7, 6, 1 },
@@ -184,7 +184,7 @@ static stoker_transform transform_of(int number)
         transform.cutout = 3;
     } else {
         transform.resize_shorter = 14;
-        transform.centre_crop = (stoker_size){ 14, 14 };
+        transform.center_crop = (stoker_size){ 14, 14 };
         transform.rotate_min = -40;
         transform.rotate_max = 40;
     }
@@ -239,7 +239,7 @@ CleanTest(masks, one_of_another_size_is_a_bad_sample)
 
 /* ---- files ---- */
 
-static void write_pictures(const struct stk_image_folder *images, const char *folder, int colour,
+static void write_pictures(const struct stk_image_folder *images, const char *folder, int color,
                            uint64_t shorter)
 {
     static struct stk_picture picture;
@@ -248,7 +248,7 @@ static void write_pictures(const struct stk_image_folder *images, const char *fo
     stk_folder_mkdir(&images->directory, folder);
     for (uint64_t id = 0; id < STK_IMAGE_COUNT; id++) {
         stk_image_size(images, id, &picture);
-        picture.colour = (uint8_t)colour;
+        picture.color = (uint8_t)color;
         picture.height += id == shorter;
         stk_picture_paint(&picture, id);
         stk_picture_write(&picture, &file);

@@ -120,7 +120,8 @@ CleanTest(memory, stats_report_where_memory_is)
     stk_file_set_remove(&set);
 }
 
-/* Training and validation, say: what the first reserved and has not filled yet is not there for the second. */
+/* Training and validation, say: what the first reserved and has not filled yet is not there for the
+ * second. */
 CleanTest(memory, caches_of_a_process_share_one_budget)
 {
     stoker_dataset *dataset = NULL;
@@ -190,8 +191,8 @@ CleanTest(memory, slots_that_cannot_be_there_are_refused)
     stoker_dataset_close(&dataset);
 }
 
-/* Slots that the loader chooses: two tickets for each worker and two more, and as many as its reads go to. A
- * batch of 4 such rows has 4 tickets. */
+/* Slots that the loader chooses: two tickets for each worker and two more, and as many as its reads
+ * go to. A batch of 4 such rows has 4 tickets. */
 CleanTest(memory, the_ring_has_room_for_each_worker_and_its_reads)
 {
     static const struct {
@@ -434,8 +435,9 @@ static long resident_kilobytes(void)
     return kilobytes;
 }
 
-/* AddressSanitizer may keep the frames of functions on a heap of its own (detect_stack_use_after_return, on by itself
- * in newer clang): then the process grows for a while, whatever the loader does. */
+/* AddressSanitizer may keep the frames of functions on a heap of its own
+ * (detect_stack_use_after_return, on by itself in newer clang): then the process grows for a while,
+ * whatever the loader does. */
 static bool frames_are_on_the_heap(void)
 {
 #ifdef STK_TEST_ASAN

@@ -1,5 +1,6 @@
-/* test_mix_order.c - the order of a mix, without a loader: any rank of any world that begins at any position has the ids that
- * one run has there, whatever the weights changed to on the way; each source's epochs are permutations of its samples.
+/* test_mix_order.c - the order of a mix, without a loader: any rank of any world that begins at any
+ * position has the ids that one run has there, whatever the weights changed to on the way; each
+ * source's epochs are permutations of its samples.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -82,7 +83,8 @@ static void end_run(struct stk_mix *mix, struct stk_mix_plan *plan)
     stk_course_free(&plan->course);
 }
 
-/* One leg of a run: a loader that knows the weights up to some change, and learns the others after it began. */
+/* One leg of a run: a loader that knows the weights up to some change, and learns the others after
+ * it began. */
 static void resume_somewhere(const struct stk_mix_plan *plan, uint64_t n)
 {
     const uint64_t known = 4 + below(n * 8, 6); /* changes */
@@ -143,7 +145,8 @@ static uint64_t samples_of(uint32_t source, uint64_t *ids)
     return count;
 }
 
-/* Every complete epoch of the source has each of its samples once. Returns how many begin as the one before. */
+/* Every complete epoch of the source has each of its samples once. Returns how many begin as the
+ * one before. */
 static uint32_t check_epochs(uint32_t source, const uint64_t *ids, uint64_t count, bool shuffle)
 {
     const uint64_t size = ends[source] - (source == 0 ? 0 : ends[source - 1]);
@@ -212,7 +215,7 @@ CleanTest(mix_order, shuffles_equal_sources_apart)
     end_run(&mix, &plan);
 }
 
-/* ---- counts ------------------------------------------------------------------------------------ */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 /* Counts at any position are what one counts on the way there; a change begins a new account. */
 CleanTest(mix_order, counts_sources_at_any_position)

@@ -1,9 +1,9 @@
-/* test_open_files.c - data sets whose files stay open: cut, rewritten, replaced or removed while an epoch
- * runs. What is still there is right, what is not is reported with its file and place, and a file that has changed
- * ends the run, at the latest with the epoch in which it was read.
+/* test_open_files.c - data sets whose files stay open: cut, rewritten, replaced or removed while an
+ * epoch runs. What is still there is right, what is not is reported with its file and place, and a
+ * file that has changed ends the run, at the latest with the epoch in which it was read.
  *
- * Method: all rows are remembered before; whatever a loader delivers afterwards must be one of them, or the epoch
- * must not come to its end.
+ * Method: all rows are remembered before; whatever a loader delivers afterwards must be one of
+ * them, or the epoch must not come to its end.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -348,8 +348,8 @@ Test(loader_open_files, npy)
     damage_each_way("npy", write_npy);
 }
 
-/* Half of the samples are cached, and no read of the others succeeds any more: the reads that fail have the file
- * checked. */
+/* Half of the samples are cached, and no read of the others succeeds any more: the reads that fail
+ * have the file checked. */
 Test(loader_open_files, emptied_between_two_epochs)
 {
     struct set set = { .name = "cifar" };

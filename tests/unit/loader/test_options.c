@@ -117,7 +117,7 @@ CleanTest(options, choices_out_of_range)
     stoker_dataset_close(&dataset);
 }
 
-static void check_normalisation(const stoker_dataset *dataset, float scale, float mean, float std,
+static void check_normalization(const stoker_dataset *dataset, float scale, float mean, float std,
                                 uint32_t count, int code, const char *word)
 {
     const float means[4] = { mean, mean, mean, mean };
@@ -134,24 +134,24 @@ static void check_normalisation(const stoker_dataset *dataset, float scale, floa
         refuse(dataset, options, code, word);
 }
 
-CleanTest(options, normalisation_out_of_range)
+CleanTest(options, normalization_out_of_range)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
     const float one[3] = { 1, 1, 1 };
-    check_normalisation(dataset, 1, 0.5F, 0.5F, 3, STOKER_OK, "");
-    check_normalisation(dataset, 1, 0.5F, 0.5F, 1, STOKER_OK, "");
-    check_normalisation(dataset, -2, 0.5F, 0.5F, 1, STOKER_OK, "");
-    check_normalisation(dataset, 0, 0, 1, 3, STOKER_EINVAL, "scale");
-    check_normalisation(dataset, NAN, 0, 1, 3, STOKER_EINVAL, "scale");
-    check_normalisation(dataset, INFINITY, 0, 1, 3, STOKER_EINVAL, "scale");
-    check_normalisation(dataset, 1, NAN, 1, 3, STOKER_EINVAL, "mean[0]");
-    check_normalisation(dataset, 1, -INFINITY, 1, 3, STOKER_EINVAL, "mean[0]");
-    check_normalisation(dataset, 1, 0, 0, 3, STOKER_EINVAL, "std[1]");
-    check_normalisation(dataset, 1, 0, -1, 3, STOKER_EINVAL, "std[1]");
-    check_normalisation(dataset, 1, 0, NAN, 3, STOKER_EINVAL, "std[1]");
-    check_normalisation(dataset, 1, 0, 1, 2, STOKER_EINVAL, "mean_count");
-    check_normalisation(dataset, 1, 0, 1, 4, STOKER_EINVAL, "mean_count");
-    check_normalisation(dataset, 1, 0, 1, 0, STOKER_EINVAL, "mean_count");
+    check_normalization(dataset, 1, 0.5F, 0.5F, 3, STOKER_OK, "");
+    check_normalization(dataset, 1, 0.5F, 0.5F, 1, STOKER_OK, "");
+    check_normalization(dataset, -2, 0.5F, 0.5F, 1, STOKER_OK, "");
+    check_normalization(dataset, 0, 0, 1, 3, STOKER_EINVAL, "scale");
+    check_normalization(dataset, NAN, 0, 1, 3, STOKER_EINVAL, "scale");
+    check_normalization(dataset, INFINITY, 0, 1, 3, STOKER_EINVAL, "scale");
+    check_normalization(dataset, 1, NAN, 1, 3, STOKER_EINVAL, "mean[0]");
+    check_normalization(dataset, 1, -INFINITY, 1, 3, STOKER_EINVAL, "mean[0]");
+    check_normalization(dataset, 1, 0, 0, 3, STOKER_EINVAL, "std[1]");
+    check_normalization(dataset, 1, 0, -1, 3, STOKER_EINVAL, "std[1]");
+    check_normalization(dataset, 1, 0, NAN, 3, STOKER_EINVAL, "std[1]");
+    check_normalization(dataset, 1, 0, 1, 2, STOKER_EINVAL, "mean_count");
+    check_normalization(dataset, 1, 0, 1, 4, STOKER_EINVAL, "mean_count");
+    check_normalization(dataset, 1, 0, 1, 0, STOKER_EINVAL, "mean_count");
     stoker_loader_options options = stk_small_options();
     options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean_count = 3; /* but there are no means */

@@ -22,8 +22,8 @@ static stoker_loader_options order_options(const stoker_order *order)
     return options;
 }
 
-/* As by one rank without workers: with workers, in every world, and if another one resumes after some batches. What no
- * setting may change is test_determinism.c's.
+/* As by one rank without workers: with workers, in every world, and if another one resumes after
+ * some batches. What no setting may change is test_determinism.c's.
  */
 static void check_everywhere(const stoker_dataset *dataset, stoker_loader_options options,
                              uint64_t length)
@@ -112,7 +112,8 @@ CleanTest(orders, weighted_by_the_data_set)
     stoker_dataset_close(&dataset);
 }
 
-/* Every id is drawn about as often as any other, and some positions repeat one, as a permutation cannot. */
+/* Every id is drawn about as often as any other, and some positions repeat one, as a permutation
+ * cannot. */
 CleanTest(orders, drawn_alike)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");

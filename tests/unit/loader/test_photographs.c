@@ -1,7 +1,9 @@
-/* test_photographs.c - photographs of several sizes through a loader that decodes only the parts that it needs.
+/* test_photographs.c - photographs of several sizes through a loader that decodes only the parts
+ * that it needs.
  *
- * Method: a folder of JPEG files of every kind, PNG and WebP. Each row is compared with what the plain reference makes of
- * the whole image, as libjpeg, libpng and libwebp decode it; then with every cache and number of workers by hash.
+ * Method: a folder of JPEG files of every kind, PNG and WebP. Each row is compared with what the
+ * plain reference makes of the whole image, as libjpeg, libpng and libwebp decode it; then with
+ * every cache and number of workers by hash.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -88,7 +90,7 @@ static void remove_photographs(struct photographs *photographs)
 static const stoker_transform transforms[] = {
     { .random_resized_crop = { 24, 32 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
     { .random_resized_crop = { 20, 20 }, STK_USUAL_RATIO, .area_min = 0.5F, .area_max = 1.0F },
-    { .resize_shorter = 28, .centre_crop = { 24, 24 } },
+    { .resize_shorter = 28, .center_crop = { 24, 24 } },
     { .resize_shorter = 24, .random_crop = { 20, 24 }, .flip = true, .cutout = 5 },
     { .resize = { 32, 32 }, .random_crop = { 32, 32 }, .pad = 4, .flip = true, .fill = { 9 } },
     { .resize = { 48, 30 } },
@@ -174,7 +176,8 @@ CleanTest(photographs, rows_from_parts_are_those_from_whole_images)
     remove_photographs(&photographs);
 }
 
-/* The bound is for pictures full of steps and noise; bench/README.md has figures for photographs. */
+/* The bound is for pictures full of steps and noise; bench/README.md has figures for
+ * photographs. */
 CleanTest(photographs, rows_from_smaller_images_are_close)
 {
     struct photographs photographs;
@@ -225,7 +228,8 @@ CleanTest(photographs, the_bytes_are_those_of_every_route)
     remove_photographs(&photographs);
 }
 
-/* An image that has the size of the data set's rows is decoded whole if the cache takes it, and only then. */
+/* An image that has the size of the data set's rows is decoded whole if the cache takes it, and
+ * only then. */
 CleanTest(photographs, a_part_of_an_image_is_never_cached_for_the_whole)
 {
     struct photographs photographs;

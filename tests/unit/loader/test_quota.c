@@ -1,5 +1,5 @@
-/* test_quota.c - after every position each source has had its share within one sample, in exact integers; any frame is what
- * one reaches by the frames before it.
+/* test_quota.c - after every position each source has had its share within one sample, in exact
+ * integers; any frame is what one reaches by the frames before it.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -105,7 +105,8 @@ CleanTest(quota, keeps_shares_for_any_weights)
     }
 }
 
-/* Heavy and light sources whose samples are due at the same time: what a rule of one step ahead gets wrong. */
+/* Heavy and light sources whose samples are due at the same time: what a rule of one step ahead
+ * gets wrong. */
 CleanTest(quota, keeps_shares_where_samples_are_due_together)
 {
     for (uint32_t heavy = 1; heavy <= 16; heavy++)

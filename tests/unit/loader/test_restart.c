@@ -1,4 +1,5 @@
-/* test_restart.c - a loader in another's place delivers what a new one would, and what was cached stays. */
+/* test_restart.c - a loader in another's place delivers what a new one would, and what was cached
+ * stays. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static stoker_state state_at(const stoker_loader *loader, uint64_t epoch)
     return state;
 }
 
-/* Deliver epochs 5 and 6 and compare them with what a new loader delivers; the reads that it took. */
+/* Deliver epochs 5 and 6 and compare them with what a new loader delivers; the reads that it
+ * took. */
 static uint64_t go_on(stoker_loader **loader, const stoker_dataset *dataset,
                       stoker_loader_options options)
 {

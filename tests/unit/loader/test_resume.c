@@ -134,7 +134,8 @@ CleanTest(resume, with_another_world)
     stoker_dataset_close(&dataset);
 }
 
-/* The number of a batch in its epoch, for progress and schedules, is that of a run never stopped. */
+/* The number of a batch in its epoch, for progress and schedules, is that of a run never
+ * stopped. */
 CleanTest(resume, the_index_of_a_batch_continues)
 {
     stoker_dataset *dataset = NULL;

@@ -1,6 +1,7 @@
 /* test_rng.c - stoker_rng draws known numbers, and they are distributed as documented.
  *
- * The known numbers come from the formulas in stoker/rng.h, written in Python with its own integers.
+ * The known numbers come from the formulas in stoker/rng.h, written in Python with its own
+ * integers.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -102,7 +103,7 @@ Test(rng, each_part_of_the_key_gives_other_numbers)
     }
 }
 
-Test(rng, below_stays_below_and_has_no_favourite)
+Test(rng, below_stays_below_and_has_no_favorite)
 {
     enum { SIDES = 7 };
     uint32_t seen[SIDES] = { 0 };

@@ -1,4 +1,5 @@
-/* test_sampler.c - an epoch is a permutation, a random-looking one, the same in pieces of any length.
+/* test_sampler.c - an epoch is a permutation, a random-looking one, the same in pieces of any
+ * length.
  *
  * Statistics use fixed seeds: a limit is either kept for ever or broken by a change. The
  * limits of chi-square are those that one fair sampler in some ten thousand breaks.
@@ -241,8 +242,8 @@ CleanTest(sampler, epochs_and_seeds_have_orders_of_their_own)
     }
 }
 
-/* How far neighbours lie apart, modulo the count, falls evenly into 16 classes. */
-CleanTest(sampler, neighbours_are_not_related)
+/* How far neighbors lie apart, modulo the count, falls evenly into 16 classes. */
+CleanTest(sampler, neighbors_are_not_related)
 {
     static const uint64_t counts[] = { 4096, 10007, 60000, 1U << 20, 1000000000000U };
     static uint64_t ids[IDS_MAX];

@@ -1,5 +1,5 @@
-/* test_several_kinds.c - samples whose fields come in less usual ways: tokens alone, values() alone, three fields of one
- * raw part, images of any size beside something else.
+/* test_several_kinds.c - samples whose fields come in less usual ways: tokens alone, values()
+ * alone, three fields of one raw part, images of any size beside something else.
  */
 #include <criterion/criterion.h>
 
@@ -60,7 +60,7 @@ static int field_of(const void *self, uint32_t field, stoker_field_info *out)
           { .name = "b", .dtype = STOKER_DTYPE_UINT8 },
           { .name = "c", .dtype = STOKER_DTYPE_INT16, .rank = 2, .shape = { 2, 3 } } },
         { { .name = "image",
-            .kind = STOKER_FIELD_IMAGE,
+            .kind = STOKER_FIELD_KIND_IMAGE,
             .dtype = STOKER_DTYPE_UINT8,
             .rank = 3,
             .shape = { 4, 5, 1 },
@@ -72,12 +72,12 @@ static int field_of(const void *self, uint32_t field, stoker_field_info *out)
             .varies = true,
             .part = 1 } },
         { { .name = "image",
-            .kind = STOKER_FIELD_IMAGE,
+            .kind = STOKER_FIELD_KIND_IMAGE,
             .dtype = STOKER_DTYPE_UINT8,
             .rank = 3,
             .shape = { 4, 5, 1 } },
           { .name = "mask",
-            .kind = STOKER_FIELD_MASK,
+            .kind = STOKER_FIELD_KIND_MASK,
             .dtype = STOKER_DTYPE_UINT8,
             .rank = 3,
             .shape = { 4, 5, 1 },

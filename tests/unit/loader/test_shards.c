@@ -1,5 +1,5 @@
-/* test_shards.c - records of shards on every route through the loader: none is delivered that is not
- * as it was stored, and one that is kept is verified once.
+/* test_shards.c - records of shards on every route through the loader: none is delivered that is
+ * not as it was stored, and one that is kept is verified once.
  *
  * Method: raw and LZ4 records, one bit of some of them flipped, by each reader, cache and type; and
  * a set of the test's own, which hands on what the shards say and counts.
@@ -261,7 +261,8 @@ static uint64_t stored_bytes(const stoker_dataset *dataset)
     return bytes;
 }
 
-/* A record that came damaged is not kept, and its place not lost: it comes right later, and all are kept. */
+/* A record that came damaged is not kept, and its place not lost: it comes right later, and all are
+ * kept. */
 CleanTest(loader_shards, storage_that_flips_bits_for_a_while_fills_the_cache)
 {
     enum { FLIPS = SAMPLES - 8 }; /* a whole epoch of them would end the run */

@@ -1,5 +1,6 @@
-/* test_shared_cache.c - one cache for several loaders and processes: what one has loaded the others find, other data are
- * never taken for the same, and a process that dies leaves nothing that blocks the others.
+/* test_shared_cache.c - one cache for several loaders and processes: what one has loaded the others
+ * find, other data are never taken for the same, and a process that dies leaves nothing that blocks
+ * the others.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -230,7 +231,8 @@ CleanTest(shared_cache, an_address_that_nobody_serves_delays_but_does_not_stop)
 
 /* ---- bytes that another process changes ---- */
 
-/* What each kind of cache sums: a block of rows; samples of their own lengths; records with parts of any length. */
+/* What each kind of cache sums: a block of rows; samples of their own lengths; records with parts
+ * of any length. */
 static const struct summed {
     stoker_cache kind;
     uint32_t block_rows;

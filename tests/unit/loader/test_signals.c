@@ -1,9 +1,11 @@
-/* test_signals.c - a loader whose reads wait in io_uring while ten thousand signals a second arrive.
+/* test_signals.c - a loader whose reads wait in io_uring while ten thousand signals a second
+ * arrive.
  *
  *   feeder thread ──a row every 2 ms──▶ pipe ──io_uring──▶ loader ──▶ this thread, interrupted all the time
  *
- * Files in the page cache never make the ring wait; a pipe does. A ring that takes EINTR for a failure is
- * replaced by pread and still delivers the right bytes, so the test also asks which reader did the work.
+ * Files in the page cache never make the ring wait; a pipe does. A ring that takes EINTR for a
+ * failure is replaced by pread and still delivers the right bytes, so the test also asks which
+ * reader did the work.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -46,7 +48,8 @@ static void *feed(void *end)
     return end;
 }
 
-/* Signals go to the thread that consumes: the feeder starts with them blocked, and workers block all. */
+/* Signals go to the thread that consumes: the feeder starts with them blocked, and workers block
+ * all. */
 static pthread_t start_feeder(int *end)
 {
     pthread_t feeder;

@@ -1,7 +1,7 @@
 /* test_spans.c - the rows of one batch are shared between the workers however slow they are.
  *
- * A decoder that waits until several others are in it, with rows of the same batch, needs no clock to
- * see that.
+ * A decoder that waits until several others are in it, with rows of the same batch, needs no clock
+ * to see that.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -176,7 +176,8 @@ CleanTest(stats, a_slow_consumer_is_the_limit)
     stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 4, 0);
     cr_assert_eq(look(loader).limit, STOKER_LIMIT_UNKNOWN);
-    /* On a busy machine the worker may have to wait for a CPU now and then: longer runs level that out. */
+    /* On a busy machine the worker may have to wait for a CPU now and then: longer runs level that
+     * out. */
     run_for(loader, 60, 5);
     stoker_stats stats = look(loader);
     for (int more = 0; more < 10 && stats.limit != STOKER_LIMIT_CONSUMER; more++) {

@@ -1,5 +1,6 @@
-/* test_timeout.c - where next itself makes the rows, timeout_ms holds between them: with rows that are made
- * from nothing, rows that are read and decoded, and a hand beside workers. Nothing is lost by a time-out.
+/* test_timeout.c - where next itself makes the rows, timeout_ms holds between them: with rows that
+ * are made from nothing, rows that are read and decoded, and a hand beside workers. Nothing is lost
+ * by a time-out.
  */
 #include <criterion/criterion.h>
 #include <string.h>

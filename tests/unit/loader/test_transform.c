@@ -16,7 +16,7 @@
 
 enum { COUNT = STK_IMAGE_COUNT, SIDE_MAX = STK_IMAGE_SIDE_MAX };
 
-/* ---- folders of colour images --------------------------------------------------- */
+/* ---- folders of color images --------------------------------------------------- */
 
 /* The image of a sample, as bytes. */
 static struct stk_image image_of(const struct stk_image_folder *images, uint64_t id,
@@ -37,7 +37,7 @@ static struct stk_image image_of(const struct stk_image_folder *images, uint64_t
 static const stoker_transform resizing[] = {
     { .resize = { 16, 20 }, .flip = true, .cutout = 4 },
     { .resize = { 20, 20 }, .random_crop = { 18, 18 }, .pad = 2, .fill = { 9, 8, 7 } },
-    { .resize_shorter = 18, .centre_crop = { 16, 16 } },
+    { .resize_shorter = 18, .center_crop = { 16, 16 } },
     { .random_resized_crop = { 12, 15 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
     { .resize = { 20, 22 },
       .contrast = 0.8F,
@@ -60,7 +60,7 @@ static const stoker_transform cropping[] = {
       .cutout = 6,
       .fill = { 1, 2, 3 } },
     { .random_crop = { 24, 32 }, .pad = 3, .flip = true, .cutout = 6, .fill = { 1, 2, 3 } },
-    { .centre_crop = { 11, 13 } },
+    { .center_crop = { 11, 13 } },
     { .flip = true },
 };
 
@@ -283,14 +283,14 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("transform.resize 0 x 5", .resize = { 0, 5 });
     REFUSED("transform.resize 16385 x 5", .resize = { 16385, 5 });
     REFUSED("transform.random_resized_crop 4 x 0", .random_resized_crop = { 4, 0 });
-    REFUSED("transform.centre_crop 1 x 0", .centre_crop = { 1, 0 });
+    REFUSED("transform.center_crop 1 x 0", .center_crop = { 1, 0 });
     REFUSED("transform.random_crop 0 x 1", .random_crop = { 0, 1 });
-    REFUSED("transform.resize_shorter 16385", .resize_shorter = 16385, .centre_crop = { 1, 1 });
+    REFUSED("transform.resize_shorter 16385", .resize_shorter = 16385, .center_crop = { 1, 1 });
     REFUSED("transform.pad 16385", .pad = 16385, .random_crop = { 1, 1 });
     REFUSED("transform.cutout 16385", .cutout = 16385);
     REFUSED("at most one of them", .resize = { 5, 5 }, .resize_shorter = 5,
-            .centre_crop = { 1, 1 });
-    REFUSED("at most one of them", .centre_crop = { 5, 5 }, .random_crop = { 1, 1 });
+            .center_crop = { 1, 1 });
+    REFUSED("at most one of them", .center_crop = { 5, 5 }, .random_crop = { 1, 1 });
     REFUSED("resize_shorter leaves images of differing size", .resize_shorter = 5);
     REFUSED("pad is for random_crop", .pad = 5);
     REFUSED("brightness -1", .brightness = -1);
@@ -309,7 +309,7 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("sigma_min 0.001", .blur = 3, .sigma_min = 0.001F, .sigma_max = 1);
     REFUSED("sigma_min 2", .blur = 3, .sigma_min = 2, .sigma_max = 1);
     REFUSED("sigma_min 2, sigma_max 65", .blur = 3, .sigma_min = 2, .sigma_max = 65);
-    REFUSED("pad is for random_crop", .pad = 5, .centre_crop = { 1, 1 });
+    REFUSED("pad is for random_crop", .pad = 5, .center_crop = { 1, 1 });
     REFUSED("area and ratio", .area_max = 0.5F, .flip = true);
     REFUSED("area_min", .random_resized_crop = { 5, 5 }, .area_min = 0.5F, .area_max = 0.4F);
     REFUSED("area_min", .random_resized_crop = { 5, 5 }, .area_min = 0.5F, .area_max = 1.1F);
@@ -321,8 +321,8 @@ CleanTest(loader_transform, what_cannot_be_is_refused_by_name)
     REFUSED("ratio_min 0.001", .random_resized_crop = { 5, 5 }, STK_USUAL_AREA, .ratio_min = 0.001F,
             .ratio_max = 1.0F);
     REFUSED("random_crop 30 x 40 of images of 24 x 32", .random_crop = { 30, 40 }, .pad = 2);
-    REFUSED("centre_crop 25 x 32 of images of 24 x 32", .centre_crop = { 25, 32 });
-    REFUSED("centre_crop 9 x 8 of images of 8 x 8", .resize = { 8, 8 }, .centre_crop = { 9, 8 });
+    REFUSED("center_crop 25 x 32 of images of 24 x 32", .center_crop = { 25, 32 });
+    REFUSED("center_crop 9 x 8 of images of 8 x 8", .resize = { 8, 8 }, .center_crop = { 9, 8 });
     refused(images.dataset, &(stoker_transform){ .flip = true }, STOKER_DTYPE_INT32, STOKER_ETYPE,
             "transform: uint8 cannot be converted to int32");
     stk_image_folder_remove(&images);

@@ -1,7 +1,8 @@
-/* test_verify_into.c - a codec that verifies what it copies is asked for bytes in memory that are delivered as they are, and
- * for no others.
+/* test_verify_into.c - a codec that verifies what it copies is asked for bytes in memory that are
+ * delivered as they are, and for no others.
  *
- * Method: rows of zeros; verify_into() adds one to each byte of its copy, so the batch shows which call was made.
+ * Method: rows of zeros; verify_into() adds one to each byte of its copy, so the batch shows which
+ * call was made.
  */
 #include <criterion/criterion.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* test_views.c - loaders over views: the right sample at every position, in any world; from memory,
- * files, folders and drawn samples; and bad samples and changed files are reported as without a view.
+ * files, folders and drawn samples; and bad samples and changed files are reported as without a
+ * view.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -31,8 +32,8 @@ static void check_oracle(const stoker_dataset *view)
     }
 }
 
-/* As by one rank without workers: with workers, in every world, and if another one resumes after some batches. What no
- * setting may change is test_determinism.c's.
+/* As by one rank without workers: with workers, in every world, and if another one resumes after
+ * some batches. What no setting may change is test_determinism.c's.
  */
 static void check_everywhere(const stoker_dataset *view)
 {

@@ -1,4 +1,5 @@
-/* test_worker_cpus.c - workers of one of two processes keep to half of the CPUs; of a single process to none. */
+/* test_worker_cpus.c - workers of one of two processes keep to half of the CPUs; of a single
+ * process to none. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <sched.h>

@@ -1,5 +1,6 @@
-/* test_checkpoint.c - a checkpoint is the old one or the new one, whole, though a call of the system
- * fails, a process is killed, or two save at once. A damaged one is refused, and changes nothing.
+/* test_checkpoint.c - a checkpoint is the old one or the new one, whole, though a call of the
+ * system fails, a process is killed, or two save at once. A damaged one is refused, and changes
+ * nothing.
  *
  * Method: fsync(), renameat(), linkat() and writev() of this program fail where they are scripted
  * to. No power is cut. */
@@ -86,7 +87,7 @@ static stoker_trainer *small(uint32_t steps)
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     options.backend = "ref";
     options.batch_size = BATCH;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     options.ema_decay = 0.5F;
     stoker_trainer *const trainer = trainer_of(model, options);
     const stoker_batch batch = {

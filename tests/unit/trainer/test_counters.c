@@ -26,7 +26,8 @@ static struct stk_progress fresh(bool dynamic, float scale)
     return (struct stk_progress){ .seed = 1, .loss_scale = { .scale = scale, .dynamic = dynamic } };
 }
 
-/* In the middle of a group: 10 of the 12 groups were updates; 3 passes of 2 ranks, of which one was empty, have 9 samples. */
+/* In the middle of a group: 10 of the 12 groups were updates; 3 passes of 2 ranks, of which one was
+ * empty, have 9 samples. */
 static struct stk_progress in_a_group(bool dynamic, float scale)
 {
     struct stk_progress progress = fresh(dynamic, scale);

@@ -1,6 +1,6 @@
 /* test_golden.c - twenty steps of two networks end where PyTorch ends.
  *
- * Method: trainer_golden_runs.h, both optimisers, both back ends.
+ * Method: trainer_golden_runs.h, both optimizers, both back ends.
  */
 #include "support/trainer_golden_runs.h"
 
@@ -12,10 +12,10 @@ CleanTest(trainer_golden, the_cpu_back_end_trains_as_pytorch_does)
         golden_train(&golden_runs[i], "cpu");
 }
 
-/* Its plain loops take seconds for the large network: one optimiser is enough there. */
+/* Its plain loops take seconds for the large network: one optimizer is enough there. */
 CleanTest(trainer_golden, the_plain_back_end_trains_as_pytorch_does)
 {
     for (int i = 0; i < GOLDEN_RUNS; i++)
-        if (golden_runs[i].residual || golden_runs[i].optimizer == STOKER_SGD)
+        if (golden_runs[i].residual || golden_runs[i].optimizer == STOKER_OPTIMIZER_SGD)
             golden_train(&golden_runs[i], "ref");
 }

@@ -92,7 +92,7 @@ CleanTest(trainer_step_memory, the_table_is_exact)
     const char *const backends[] = { "cpu", "ref" };
     for (int b = 0; b < 2; b++) {
         stoker_trainer_options options = chain_options(backends[b]);
-        options.optimizer = STOKER_ADAM;
+        options.optimizer = STOKER_OPTIMIZER_ADAM;
         options.ema_decay = 0.9F;
         stoker_trainer *trainer = NULL;
         stoker_trainer_memory memory;
@@ -164,7 +164,7 @@ CleanTest(trainer_step_memory, one_more_than_the_largest_batch_does_not_fit)
         stoker_trainer_memory memory;
         stoker_trainer_options options = chain_options(backends[b]);
         const uint64_t budget = peak_of(model, options, &memory);
-        options.batch_size = STOKER_BATCH_SIZE_MAX;
+        options.batch_size = STOKER_BATCH_SIZE_AUTO;
         options.memory_budget = budget;
         cr_assert_leq(peak_of(model, options, &memory), budget);
         cr_assert_geq(memory.batch_size, BATCH);
@@ -204,8 +204,8 @@ static const char *spoil(stoker_trainer_options *o, int wrong)
         WRONG(14, "epsilon", o->epsilon = -0.5F)
         WRONG(15, "weight_decay", o->weight_decay = (float)INFINITY)
         WRONG(16, "nesterov", o->nesterov = true)
-        WRONG(17, "total_updates", o->schedule = STOKER_ONE_CYCLE)
-        WRONG(18, "schedule_steps", o->schedule = STOKER_STEP)
+        WRONG(17, "total_updates", o->schedule = STOKER_SCHEDULE_ONE_CYCLE)
+        WRONG(18, "schedule_steps", o->schedule = STOKER_SCHEDULE_STEP)
         WRONG(19, "clip_norm", o->clip_norm = -1)
         WRONG(20, "ema_decay", o->ema_decay = 1)
         WRONG(21, "loss_scale", o->loss_scale = -2)
@@ -260,7 +260,7 @@ Test(trainer_step_memory, a_zero_is_a_value_and_no_default)
 {
     stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
     options.backend = "ref";
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     struct stk_trainer_settings settings = settings_of(&options);
     cr_assert_float_eq(settings.rule.beta1, 0.9, 0);
     cr_assert_float_eq(settings.rule.beta2, 0.999, 0);
@@ -280,7 +280,7 @@ Test(trainer_step_memory, a_zero_is_a_value_and_no_default)
     cr_assert_float_eq(settings.schedule.learning_rate, 0, 0);
     cr_assert_float_eq(settings.schedule.gamma, 0, 0);
     cr_assert_float_eq(settings.schedule.rise, 0, 0);
-    options.optimizer = STOKER_ADADELTA;
+    options.optimizer = STOKER_OPTIMIZER_ADADELTA;
     cr_assert_float_eq(settings_of(&options).rule.beta1, 0, 0);
     options.rho = STOKER_OPTIMIZER_DEFAULT;
     cr_assert_float_eq(settings_of(&options).rule.beta1, 0.9, 0);

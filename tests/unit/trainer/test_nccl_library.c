@@ -1,5 +1,6 @@
-/* test_nccl_library.c - the real NCCL, if it is here: every function that is loaded exists, and nccl.h has the types and numbers
- * of trainer/peers/nccl_functions.h. Without a GPU nothing of it can run, but for its version and texts. */
+/* test_nccl_library.c - the real NCCL, if it is here: every function that is loaded exists, and
+ * nccl.h has the types and numbers of trainer/peers/nccl_functions.h. Without a GPU nothing of it
+ * can run, but for its version and texts. */
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <stdio.h>

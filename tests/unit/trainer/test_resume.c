@@ -46,7 +46,7 @@ static stoker_trainer_options options_of(stoker_optimizer optimizer)
     options.optimizer = optimizer;
     options.ema_decay = 0.9F;
     options.seed = 3;
-    options.schedule = STOKER_ONE_CYCLE;
+    options.schedule = STOKER_SCHEDULE_ONE_CYCLE;
     options.total_updates = PASSES;
     return options;
 }
@@ -108,7 +108,7 @@ CleanTest(trainer_step_resume, a_run_stopped_anywhere_ends_with_the_same_bits)
     struct folder folder;
     stoker_model *model = network(4);
     folder_make(&folder);
-    for (int optimizer = 0; optimizer <= (int)STOKER_ASGD; optimizer++) {
+    for (int optimizer = 0; optimizer <= (int)STOKER_OPTIMIZER_ASGD; optimizer++) {
         stoker_trainer_options options = options_of((stoker_optimizer)optimizer);
         options.dynamic_loss_scale = optimizer % 2 == 1;
         stoker_trainer *whole = trainer_of(model, options);
@@ -155,12 +155,12 @@ CleanTest(trainer_step_resume, what_does_not_fit_is_refused_and_changes_nothing)
     stoker_model *other_model = network(5);
     stoker_error error;
     folder_make(&folder);
-    stoker_trainer *saved = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *saved = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     train(saved, 0, 3);
     cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, 0, NULL), STOKER_OK);
 
-    stoker_trainer *other = trainer_of(other_model, options_of(STOKER_ADAM));
-    stoker_trainer *untouched = trainer_of(other_model, options_of(STOKER_ADAM));
+    stoker_trainer *other = trainer_of(other_model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *untouched = trainer_of(other_model, options_of(STOKER_OPTIMIZER_ADAM));
     cr_assert_eq(load(other, folder.path, &error), STOKER_EMISMATCH);
     cr_assert_not_null(strstr(error.message, "conv1.weight"), "%s", error.message);
     cr_assert_eq(stoker_trainer_load_weights(other, folder.path, &error), STOKER_EMISMATCH);
@@ -168,8 +168,8 @@ CleanTest(trainer_step_resume, what_does_not_fit_is_refused_and_changes_nothing)
     cr_assert_eq(stoker_trainer_load_averages(other, folder.path, &error), STOKER_EMISMATCH);
     cr_assert(same(other, untouched));
 
-    stoker_trainer *sgd = trainer_of(model, options_of(STOKER_SGD));
-    stoker_trainer *sgd_untouched = trainer_of(model, options_of(STOKER_SGD));
+    stoker_trainer *sgd = trainer_of(model, options_of(STOKER_OPTIMIZER_SGD));
+    stoker_trainer *sgd_untouched = trainer_of(model, options_of(STOKER_OPTIMIZER_SGD));
     cr_assert_eq(load(sgd, folder.path, &error), STOKER_EMISMATCH);
     cr_assert_not_null(strstr(error.message, "optimizer"), "%s", error.message);
     cr_assert(same(sgd, sgd_untouched));
@@ -204,7 +204,7 @@ CleanTest(trainer_step_resume, the_file_has_names_and_layouts_of_pytorch)
     struct stk_safetensors file;
     stoker_model *model = network(FILTERS);
     folder_make(&folder);
-    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     train(trainer, 0, 3);
     cr_assert_eq(stoker_trainer_save(trainer, folder.path, NULL, 0, NULL), STOKER_OK);
     cr_assert_eq(stk_safetensors_open(&file, folder.path, NULL), STOKER_OK);
@@ -292,7 +292,7 @@ CleanTest(trainer_step_resume, a_loader_whose_mix_changed_continues)
     const size_t state_bytes = stoker_loader_state_size(loader);
     cr_assert(state_bytes > 64 && state_bytes <= sizeof(bytes));
     cr_assert_eq(stoker_loader_state_write(loader, bytes, state_bytes, &error), STOKER_OK);
-    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     cr_assert_eq(stoker_trainer_save(trainer, folder.path, bytes, state_bytes, &error), STOKER_OK);
     memset(bytes, 0, sizeof(bytes));
     cr_assert_eq(stoker_trainer_load(trainer, folder.path, bytes, sizeof(bytes), &size, &error),
@@ -317,9 +317,9 @@ CleanTest(trainer_step_resume, a_state_that_does_not_fit_is_refused)
     stoker_error error;
     stoker_model *model = network(4);
     folder_make(&folder);
-    stoker_trainer *saved = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *other = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *untouched = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *saved = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *other = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *untouched = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     train(saved, 0, 3);
     cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, 1, &error), STOKER_EINVAL);
     cr_assert_eq(stoker_trainer_save(saved, folder.path, bytes, 100, &error), STOKER_OK);
@@ -345,7 +345,7 @@ CleanTest(trainer_step_resume, a_schedule_of_another_length_is_refused)
     stoker_error error = { 0 };
     stoker_model *model = network(4);
     folder_make(&folder);
-    stoker_trainer_options options = options_of(STOKER_SGD);
+    stoker_trainer_options options = options_of(STOKER_OPTIMIZER_SGD);
     stoker_trainer *saved = trainer_of(model, options);
     train(saved, 0, 4);
     cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, 0, &error), STOKER_OK);
@@ -356,7 +356,7 @@ CleanTest(trainer_step_resume, a_schedule_of_another_length_is_refused)
     cr_assert_not_null(strstr(error.message, "one-cycle, 9 updates"), "%s", error.message);
     cr_assert(same(longer, untouched));
     cr_assert_eq(stoker_trainer_load_weights(longer, folder.path, &error), STOKER_OK);
-    options.schedule = STOKER_CONSTANT; /* asked for */
+    options.schedule = STOKER_SCHEDULE_CONSTANT; /* asked for */
     stoker_trainer *constant = trainer_of(model, options);
     cr_assert_eq(load(constant, folder.path, &error), STOKER_OK, "%s", error.message);
     stoker_trainer_destroy(&saved);
@@ -386,9 +386,9 @@ CleanTest(trainer_step_resume, batches_tracked_continue_from_loaded_weights)
     struct folder folder;
     stoker_model *model = network(4);
     folder_make(&folder);
-    stoker_trainer *first = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *second = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *third = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *first = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *second = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *third = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     train(first, 0, 5);
     cr_assert_eq(stoker_trainer_save(first, folder.path, NULL, 0, NULL), STOKER_OK);
     cr_assert_eq(batches_in(folder.path), 5);
@@ -441,8 +441,8 @@ CleanTest(trainer_step_resume, weights_of_other_types_are_converted)
     stoker_error error = { 0 };
     stoker_model *model = network(4);
     folder_make(&folder);
-    stoker_trainer *saved = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *expected = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *saved = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *expected = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     train(saved, 0, 3);
     for (int d = 0; d < 4; d++) {
         struct stk_named_tensor tensors[TENSORS];
@@ -465,7 +465,7 @@ CleanTest(trainer_step_resume, weights_of_other_types_are_converted)
                      error.message);
         (void)close(fd);
         stk_safetensors_close(&file);
-        stoker_trainer *other = trainer_of(model, options_of(STOKER_ADAM));
+        stoker_trainer *other = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
         cr_assert_eq(stoker_trainer_load_weights(d == 0 ? expected : other, folder.path, &error),
                      STOKER_OK, "%s", error.message);
         cr_assert(d == 0 || memcmp(expected->stage[0]->arenas.parameters,
@@ -488,7 +488,7 @@ CleanTest(trainer_step_resume, averages_are_saved_and_loaded_as_weights)
     stoker_model *model = network(4);
     const size_t bytes = model->parameter_floats * sizeof(float);
     folder_make(&folder);
-    stoker_trainer_options options = options_of(STOKER_ADAM);
+    stoker_trainer_options options = options_of(STOKER_OPTIMIZER_ADAM);
     stoker_trainer *saved = trainer_of(model, options);
     train(saved, 0, 8);
     cr_assert_eq(stoker_trainer_save(saved, folder.path, NULL, 0, &error), STOKER_OK);
@@ -533,7 +533,7 @@ CleanTest(trainer_step_resume, notes_are_saved_and_read_back)
     stoker_error error = { 0 };
     stoker_model *model = network(4);
     folder_make(&folder);
-    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     cr_assert_eq(stoker_trainer_set_note(trainer, "data", "first", &error), STOKER_OK);
     cr_assert_eq(stoker_trainer_set_note(trainer, "data", "csv:a\"b", &error), STOKER_OK);
     cr_assert_eq(stoker_trainer_set_note(trainer, "stoker.pair", "1", &error), STOKER_EINVAL);
@@ -564,8 +564,8 @@ CleanTest(trainer_step_resume, diverged_weights_are_not_saved)
     stoker_error error = { 0 };
     stoker_model *model = network(4);
     folder_make(&folder);
-    stoker_trainer *good = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *bad = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *good = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *bad = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     cr_assert_eq(stoker_trainer_save(good, folder.path, NULL, 0, &error), STOKER_OK);
     bad->stage[0]->arenas.parameters[model->parameters[0].offset] = (float)NAN;
     cr_assert_eq(stoker_trainer_save(bad, folder.path, NULL, 0, &error), STOKER_EDIVERGED);
@@ -583,9 +583,9 @@ CleanTest(trainer_step_resume, without_memory_saving_and_loading_say_so)
     struct folder folder;
     stoker_model *model = network(4);
     folder_make(&folder);
-    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *other = trainer_of(model, options_of(STOKER_ADAM));
-    stoker_trainer *untouched = trainer_of(model, options_of(STOKER_ADAM));
+    stoker_trainer *trainer = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *other = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
+    stoker_trainer *untouched = trainer_of(model, options_of(STOKER_OPTIMIZER_ADAM));
     train(trainer, 0, 3);
     const int64_t live = stk_fault_live_bytes();
     for (int loading = 0; loading < 2; loading++)

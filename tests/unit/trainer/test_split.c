@@ -18,8 +18,8 @@
 
 enum { SIDE = 8, CHANNELS = 2, CLASSES = 5, BATCH = 6, PASSES = 13 };
 
-/* 1 conv0, 2 bn0, 3 relu0, 4 dropout0, 5 pool, 6 conv1, 7 relu1, 8 conv2, 9 bn2, 10 sum with relu1, 11 relu2,
- * 12 flatten, 13 fc */
+/* 1 conv0, 2 bn0, 3 relu0, 4 dropout0, 5 pool, 6 conv1, 7 relu1, 8 conv2, 9 bn2, 10 sum with relu1,
+ * 11 relu2, 12 flatten, 13 fc */
 static stoker_model *network(void)
 {
     stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
@@ -50,7 +50,7 @@ static stoker_trainer_options options_of(const char *backend, uint32_t split)
     options.split = split;
     options.threads = 2;
     options.batch_size = BATCH;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     options.learning_rate = 0.01F;
     options.accumulate = 3;
     options.seed = 7;
@@ -90,8 +90,8 @@ struct told {
     stoker_step steps[PASSES + 1];
 };
 
-/* Passes [begin, end), the last one with fewer samples, and a flush. The batch is written over as soon as a
- * step returns. */
+/* Passes [begin, end), the last one with fewer samples, and a flush. The batch is written over as
+ * soon as a step returns. */
 static void train(stoker_trainer *trainer, uint32_t begin, uint32_t end, struct told *told)
 {
     struct data data;
@@ -190,7 +190,9 @@ CleanTest(trainer_split, two_back_ends_agree_within_rounding)
         stoker_trainer_options split = whole;
         split.split = splits[s];
         split.backend = s % 2 == 0 ? "cpu,ref" : "ref,cpu";
-        whole.optimizer = split.optimizer = STOKER_SGD; /* Adam's first steps follow signs */
+        /* Adam's first steps follow
+         * signs */
+        whole.optimizer = split.optimizer = STOKER_OPTIMIZER_SGD;
         whole.momentum = split.momentum = 0.9F;
         compare(model, whole, split, 1e-4);
     }
@@ -404,7 +406,7 @@ CleanTest(trainer_split, the_table_shows_both_devices_and_all_that_is_taken)
     cr_assert_eq(stk_fault_live_bytes(), before);
 
     stoker_trainer_options options = options_of("ref,ref", BEHIND_RELU1);
-    options.batch_size = STOKER_BATCH_SIZE_MAX;
+    options.batch_size = STOKER_BATCH_SIZE_AUTO;
     options.memory_budget = 1 << 20;
     trainer = trainer_of(model, options);
     stoker_trainer_get_memory(trainer, &memory);

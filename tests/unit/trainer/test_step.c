@@ -148,17 +148,18 @@ CleanTest(trainer_step, no_trainer_is_no_crash)
     stoker_model_destroy(&model);
 }
 
-/* PyTorch's ASGD works out its rate at the end of a step for the next one, so a schedule is one update late. */
+/* PyTorch's ASGD works out its rate at the end of a step for the next one, so a schedule is one
+ * update late. */
 CleanTest(trainer_step, asgd_uses_the_rate_of_the_update_before)
 {
     stoker_model *model = network(false, false);
-    const stoker_optimizer optimizers[] = { STOKER_ASGD, STOKER_SGD };
+    const stoker_optimizer optimizers[] = { STOKER_OPTIMIZER_ASGD, STOKER_OPTIMIZER_SGD };
     for (int i = 0; i < 2; i++) {
         stoker_trainer_options options = small_options("ref");
         options.momentum = 0;
         options.optimizer = optimizers[i];
         stoker_trainer *constant = trainer_of(model, options);
-        options.schedule = STOKER_STEP;
+        options.schedule = STOKER_SCHEDULE_STEP;
         options.schedule_steps = 1;
         options.schedule_gamma = 0.5F;
         stoker_trainer *falling = trainer_of(model, options);
@@ -167,7 +168,7 @@ CleanTest(trainer_step, asgd_uses_the_rate_of_the_update_before)
         cr_assert(same_weights(constant, falling));
         train(constant, 1, 1, BATCH);
         train(falling, 1, 1, BATCH);
-        cr_assert_eq(same_weights(constant, falling), optimizers[i] == STOKER_ASGD);
+        cr_assert_eq(same_weights(constant, falling), optimizers[i] == STOKER_OPTIMIZER_ASGD);
         train(constant, 2, 1, BATCH);
         train(falling, 2, 1, BATCH);
         cr_assert_not(same_weights(constant, falling));
@@ -434,8 +435,8 @@ CleanTest(trainer_step, the_average_of_the_weights_is_what_is_evaluated)
     stoker_model_destroy(&model);
 }
 
-/* Each update has the rate that the schedule gives it, and the one reported is the one used: without
- * momentum a step is as long as its rate says. */
+/* Each update has the rate that the schedule gives it, and the one reported is the one used:
+ * without momentum a step is as long as its rate says. */
 CleanTest(trainer_step, each_update_has_its_rate)
 {
     enum { DROP_EVERY = 2, UPDATES = 6 };
@@ -445,7 +446,7 @@ CleanTest(trainer_step, each_update_has_its_rate)
         stoker_trainer_options options = small_options(backends[i]);
         options.momentum = 0;
         stoker_trainer *constant = trainer_of(model, options);
-        options.schedule = STOKER_STEP;
+        options.schedule = STOKER_SCHEDULE_STEP;
         options.schedule_steps = DROP_EVERY;
         options.schedule_gamma = 0.5F;
         stoker_trainer *dropping = trainer_of(model, options);

@@ -1,4 +1,4 @@
-/* test_update.c - optimisers against PyTorch's numbers, the moving average, any split, and
+/* test_update.c - optimizers against PyTorch's numbers, the moving average, any split, and
  * the loss scale.
  */
 #include "support/leaks.h"
@@ -15,7 +15,7 @@
 /* 32-bit arithmetic in another order; rmsprop centered divides by what almost cancels. */
 static const double tolerance = 3e-6;
 
-CleanTest(trainer_update, optimisers_do_what_pytorch_does)
+CleanTest(trainer_update, optimizers_do_what_pytorch_does)
 {
     int compared = 0;
     for (int r = 0; r < OPTIMIZER_ROWS; r++) {

@@ -1,4 +1,4 @@
-/* batch_norm.h - the formula by which the back ends normalise an element, and sums over all ranks.
+/* batch_norm.h - the formula by which the back ends normalize an element, and sums over all ranks.
  *
  * The formula is written once: recomputation must give the same bits as the first time, since the
  * sign of the result decides which gradients pass ReLU. */
@@ -30,8 +30,8 @@ static inline void stk_batch_norm_row(float *y, const float *x, const float *mea
                                       uint32_t count, bool relu)
 {
     for (uint32_t c = 0; c < count; c++) {
-        const float centred = x[c] - mean[c];
-        const float scaled = centred * (inverse[c] * gamma[c]);
+        const float centerd = x[c] - mean[c];
+        const float scaled = centerd * (inverse[c] * gamma[c]);
         const float value = scaled + beta[c];
         y[c] = relu && value < 0 ? 0 : value;
     }

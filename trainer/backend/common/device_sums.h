@@ -6,7 +6,7 @@
  * Every rank queues the same calls in the same order, on one stream; what it captures as a graph,
  * all do. After a failure every call returns the first error, and what was queued on the stream
  * ends, with undefined results. The thread that has joined calls, and the same device is current.
- * */
+ */
 #ifndef STK_TRAINER_BACKEND_COMMON_DEVICE_SUMS_H
 #define STK_TRAINER_BACKEND_COMMON_DEVICE_SUMS_H
 

@@ -1,7 +1,8 @@
 /* batch_norm.c - BatchNorm among several threads.
  *
  *   sums of own samples ──barrier──▶ each thread adds all sums in the same order ──▶ own samples
- *                                    with pass->sums thread 0 adds those of other ranks, between two barriers more
+ *                                    with pass->sums thread 0 adds those of other ranks, between
+ *                                    two barriers more
  *
  * shared: [sum 0 or 1][thread][channel] doubles. scratch: the totals, per thread, and rows: the
  * channels of one pixel as floats, which T is converted to and from. */
@@ -134,8 +135,8 @@ static void sum_squares(const struct stk_cpu_task *task, const double *mean, dou
     for (uint64_t i = pixels.begin; i < pixels.end; i++) {
         const float *x = read_row(task, task->o.x, i, ROW_X);
         for (uint32_t c = 0; c < channels; c++) {
-            const double centred = (double)x[c] - mean[c];
-            sums[c] += centred * centred;
+            const double centerd = (double)x[c] - mean[c];
+            sums[c] += centerd * centerd;
         }
     }
 }
@@ -254,8 +255,8 @@ static void write_gradient(const struct stk_cpu_task *task, const double *gamma,
         float *dx = result_row(task, o->dx, i); /* may be dy: each element is read first */
         for (uint32_t c = 0; c < channels; c++) {
             const double hat = ((double)x[c] - (double)mean[c]) * (double)inverse[c];
-            const double centred = (double)dy[c] - (beta[c] + hat * gamma[c]) / pixels;
-            dx[c] = (float)((double)o->weight[c] * (double)inverse[c] * centred);
+            const double centerd = (double)dy[c] - (beta[c] + hat * gamma[c]) / pixels;
+            dx[c] = (float)((double)o->weight[c] * (double)inverse[c] * centerd);
         }
         store_row(task, o->dx, i);
     }

@@ -1,8 +1,10 @@
 /* choose.c - which loops run an operation on this machine, and where threads wait for each other.
  *
- *   convolution   its gradients in float32, without groups: AVX2 loops that skip zeros; else oneDNN, else plain
+ *   convolution   its gradients in float32, without groups: AVX2 loops that skip zeros; else
+ *                 oneDNN, else plain
  *   linear        oneDNN, else plain
- *   the rest      AVX2 loops if there are any (maximum, dropout), else plain ones on each thread's samples
+ *   the rest      AVX2 loops if there are any (maximum, dropout), else plain ones on each thread's
+ *                 samples
  *
  * In 16 bits oneDNN computes convolutions and linear layers in the type; the others work on copies
  * (widened.c). */

@@ -36,8 +36,8 @@ static double variance_of(const struct stk_operands *o, uint32_t c, double mean)
     const uint32_t channels = o->layer->in.c;
     double sum = 0;
     for (uint64_t i = 0; i < pixels_of(o); i++) {
-        const double centred = (double)o->x[i * channels + c] - mean;
-        sum += centred * centred;
+        const double centerd = (double)o->x[i * channels + c] - mean;
+        sum += centerd * centerd;
     }
     stk_batch_norm_add(o->pass, &sum, 1);
     return sum / pixels_together(o);
@@ -135,8 +135,8 @@ static void channel_backward(const struct stk_operands *o, uint32_t c)
     for (uint64_t i = 0; i < pixels; i++) {
         const uint64_t at = i * channels + c;
         const double hat = ((double)o->x[at] - mean) * inverse;
-        const double centred = passed(o, at, c) - (sums[1] + hat * sums[0]) / pixels_together(o);
-        o->dx[at] = (float)((double)o->weight[c] * inverse * centred);
+        const double centerd = passed(o, at, c) - (sums[1] + hat * sums[0]) / pixels_together(o);
+        o->dx[at] = (float)((double)o->weight[c] * inverse * centerd);
     }
 }
 

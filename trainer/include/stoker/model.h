@@ -41,8 +41,9 @@ enum {
 };
 #define STOKER_MODEL_PARAMETERS_MAX (UINT64_C(1) << 36) /* per model */
 
-/* The options of layers. Their sizes never change: new members take the place of reserved ones, which must be 0. A 0 where
- * it is out of range is a member that was not given, and has its default. */
+/* The options of layers. Their sizes never change: new members take the place of reserved ones,
+ * which must be 0. A 0 where it is out of range is a member that was not given, and has its
+ * default. */
 
 /* Convolution, in the cross-correlation sense of PyTorch. Output extent =
  * floor((in + 2 padding - dilation x (kernel - 1) - 1) / stride) + 1; dilation is 1. */
@@ -104,7 +105,7 @@ STOKER_API int stoker_model_avg_pool2d(stoker_model *model, const char *name,
 STOKER_API int stoker_model_global_max_pool(stoker_model *model, const char *name); /* -> 1,1,C */
 STOKER_API int stoker_model_global_avg_pool(stoker_model *model, const char *name);
 STOKER_API int stoker_model_relu(stoker_model *model, const char *name);
-/* Normalises over the last axis. o NULL = the defaults. */
+/* Normalizes over the last axis. o NULL = the defaults. */
 STOKER_API int stoker_model_batch_norm(stoker_model *model, const char *name,
                                        const stoker_batch_norm *o);
 STOKER_API int stoker_model_dropout(stoker_model *model, const char *name, float rate); /* 0..<1 */
@@ -112,9 +113,9 @@ STOKER_API int stoker_model_flatten(stoker_model *model, const char *name);
 /* Adds the output of layer `other` to this layer's input; shapes must be equal. */
 STOKER_API int stoker_model_add(stoker_model *model, const char *name, const char *other);
 
-/* Add the loss, which closes the model. Cross-entropy takes rank-1 logits and int64 labels 0..classes-1;
- * label_smoothing 0..<1 as in PyTorch. mse takes float32 labels, one per output, and is the mean over batch
- * and outputs. */
+/* Add the loss, which closes the model. Cross-entropy takes rank-1 logits and int64 labels
+ * 0..classes-1; label_smoothing 0..<1 as in PyTorch. mse takes float32 labels, one per output, and
+ * is the mean over batch and outputs. */
 STOKER_API int stoker_model_softmax_cross_entropy(stoker_model *model, float label_smoothing);
 STOKER_API int stoker_model_mse(stoker_model *model);
 

@@ -41,9 +41,9 @@ STOKER_MAKER(stoker_training_log_options, STOKER_TRAINING_LOG_OPTIONS_DEFAULTS)
 STOKER_API int stoker_training_log_options_init_sized(stoker_training_log_options *out,
                                                       size_t struct_size);
 
-/* Open the files. A log without files accepts everything and writes nothing. On success the caller owns *out and
- * calls stoker_training_log_close(); on failure it is unchanged, and *error has the cause; error may be NULL.
- * STOKER_EINVAL, ENOENT, EACCES, EISDIR, EIO, ENOMEM. */
+/* Open the files. A log without files accepts everything and writes nothing. On success the caller
+ * owns *out and calls stoker_training_log_close(); on failure it is unchanged, and *error has the
+ * cause; error may be NULL. STOKER_EINVAL, ENOENT, EACCES, EISDIR, EIO, ENOMEM. */
 STOKER_API int stoker_training_log_open(stoker_training_log **out,
                                         const stoker_training_log_options *options,
                                         stoker_error *error);
@@ -52,7 +52,8 @@ STOKER_API int stoker_training_log_open(stoker_training_log **out,
 STOKER_API int stoker_training_log_scalar(stoker_training_log *log, const char *name, uint64_t step,
                                           double value);
 
-/* Write what is left and close. Always sets *log to NULL. NULL and a pointer to NULL are allowed; error may be NULL. */
+/* Write what is left and close. Always sets *log to NULL. NULL and a pointer to NULL are allowed;
+ * error may be NULL. */
 STOKER_API int stoker_training_log_close(stoker_training_log **log, stoker_error *error);
 
 STOKER_END_DECLS

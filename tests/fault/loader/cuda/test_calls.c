@@ -1,5 +1,5 @@
-/* test_calls.c - each call of the CUDA runtime fails in its turn, once alone and once for good,
- * as a lost GPU does: an error that says which call, no copy after it, a clean destroy, nothing left.
+/* test_calls.c - each call of the CUDA runtime fails in its turn, once alone and once for good, as
+ * a lost GPU does: an error that says which call, no copy after it, a clean destroy, nothing left.
  */
 #include <criterion/criterion.h>
 
@@ -128,7 +128,7 @@ CleanTest(cuda_calls, each_fails_once_and_for_good)
     sweep(options, before);
     options.cache = built ? STOKER_CACHE_DEVICE : STOKER_CACHE_NONE; /* and kept there */
     options.epochs = 2;
-    options.mixing.mixup_alpha = options.mixing.cutmix_alpha = 0.5F; /* and mixed */
+    options.blend.mixup_alpha = options.blend.cutmix_alpha = 0.5F; /* and mixed */
     sweep(options, before);
     cr_assert_gt(told, 100);
     stk_file_set_remove(&set);

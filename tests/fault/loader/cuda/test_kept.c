@@ -1,5 +1,6 @@
-/* test_kept.c - memory for batches that are kept fails to be allocated, locked or registered, each call in its turn: it
- * counts as a budget that is used up, never as an error of the run, and the batches that are held stay as they were.
+/* test_kept.c - memory for batches that are kept fails to be allocated, locked or registered, each
+ * call in its turn: it counts as a budget that is used up, never as an error of the run, and the
+ * batches that are held stay as they were.
  */
 #include <criterion/criterion.h>
 
@@ -106,8 +107,8 @@ Test(kept_faults, each_allocation_and_lock_fails_once)
         }
 }
 
-/* Each call of the CUDA runtime once the ring is lent: the call that allocates or registers may fail without harm; any
- * other ends the run, as always. */
+/* Each call of the CUDA runtime once the ring is lent: the call that allocates or registers may
+ * fail without harm; any other ends the run, as always. */
 Test(kept_faults, each_cuda_call_fails_once)
 {
     static const stoker_device devices[] = { STOKER_DEVICE_CUDA_HOST, STOKER_DEVICE_CUDA };
@@ -124,7 +125,8 @@ Test(kept_faults, each_cuda_call_fails_once)
             if (kept.rc == STOKER_BUSY) {
                 cr_assert_null(stoker_loader_error(loader));
                 stk_keep_all(loader, &kept, BATCHES);
-                /* cudaGetDevice failed before the allocation: that is the device's, and ends the run. */
+                /* cudaGetDevice failed before the allocation: that is the device's, and ends the
+                 * run. */
                 cr_assert(kept.count == BATCHES || kept.rc == STOKER_EDEVICE);
                 went_on += kept.count == BATCHES;
                 if (kept.count == BATCHES)

@@ -1,5 +1,6 @@
 /* test_dlpack.c - deleters that come from another thread than the consumer's, in any order with
- * releases, the next batches and destroy; on the CPU and on a GPU, now and then while its stream records a graph.
+ * releases, the next batches and destroy; on the CPU and on a GPU, now and then while its stream
+ * records a graph.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -27,7 +28,8 @@ static void *delete_all(void *argument)
     return NULL;
 }
 
-/* A recording ends while deleters run, and begins while none does: what a stream queues must not depend on when it begins. */
+/* A recording ends while deleters run, and begins while none does: what a stream queues must not
+ * depend on when it begins. */
 static void start_recording(uint32_t put)
 {
     while (atomic_load(&deleted) < put)
@@ -59,7 +61,8 @@ static void share(stoker_loader *loader, struct stk_return_queue *queue, uint64_
         CHECK(rc == STOKER_OK);
         if (batch.device == STOKER_DEVICE_CPU)
             CHECK(stk_file_set_matches(&set, &batch));
-        static const uint32_t parts[] = { STOKER_PART_IMAGES, STOKER_PART_LABELS, STOKER_PART_IDS };
+        static const uint32_t parts[] = { STOKER_TENSOR_IMAGES, STOKER_TENSOR_LABELS,
+                                          STOKER_TENSOR_IDS };
         DLManagedTensorVersioned *tensors[3];
         unsigned made = 0;
         for (unsigned part = 0; part < 3; part++) {

@@ -1,5 +1,6 @@
-/* test_kept.c - batches and tensors returned by other threads while the consumer waits for them in next(): WAIT, GROW
- * with a small budget, and AUTO with tensors; in host memory and on the stand-in's GPU.
+/* test_kept.c - batches and tensors returned by other threads while the consumer waits for them in
+ * next(): WAIT, GROW with a small budget, and AUTO with tensors; in host memory and on the
+ * stand-in's GPU.
  */
 #include <pthread.h>
 
@@ -42,7 +43,7 @@ static void share(stoker_loader *loader, stoker_on_lent policy, struct stk_retur
         }
         if (stk_mix64(seed + done) % 2 == 0 || policy == STOKER_ON_LENT_AUTO) {
             struct stk_returned tensor = { .batch = { .loader = NULL } };
-            CHECK(stoker_batch_to_dlpack(&item.batch, STOKER_PART_IMAGES, consumer.stream,
+            CHECK(stoker_batch_to_dlpack(&item.batch, STOKER_TENSOR_IMAGES, consumer.stream,
                                          &tensor.tensor) == STOKER_OK);
             stk_return_queue_put(queue, tensor);
         }

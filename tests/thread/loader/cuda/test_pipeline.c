@@ -1,5 +1,5 @@
-/* test_pipeline.c - the pipeline to a GPU with tiny batches and few slots, under ThreadSanitizer: late
- * copies, late kernels, and no slot or buffer that is written while they read it.
+/* test_pipeline.c - the pipeline to a GPU with tiny batches and few slots, under ThreadSanitizer:
+ * late copies, late kernels, and no slot or buffer that is written while they read it.
  */
 #include "support/cuda_walk.h"
 

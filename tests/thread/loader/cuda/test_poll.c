@@ -1,5 +1,5 @@
-/* test_poll.c - runs by poll() on stoker_loader_fd() alone, with batches on the stand-in's GPU: copies that are in flight,
- * buffers that are all lent, and batches that a release sends.
+/* test_poll.c - runs by poll() on stoker_loader_fd() alone, with batches on the stand-in's GPU:
+ * copies that are in flight, buffers that are all lent, and batches that a release sends.
  */
 #include "loader/base/fault.h"
 #include "support/cuda_run.h"
@@ -11,7 +11,8 @@ enum { SAMPLES = 96, HELD_MAX = 3 };
 static struct stk_file_set set;
 static uint64_t expected[STK_RUN_BATCHES_MAX], found[STK_RUN_BATCHES_MAX];
 
-/* Hash the batches of a whole run; with `polls` next() never waits. `held` are held at a time. Returns their number. */
+/* Hash the batches of a whole run; with `polls` next() never waits. `held` are held at a time.
+ * Returns their number. */
 static uint32_t run(const stoker_loader_options *options, bool polls, uint32_t held,
                     uint64_t hashes[STK_RUN_BATCHES_MAX])
 {

@@ -4,9 +4,10 @@
  *   buffer   a buffer in GPU memory is refilled only after the consumer's event
  *   kernels  kernels change a batch only after its copy, which is on another stream
  *
- * The loader keeps a rule by asking the runtime. So a runtime that lies breaks it: one that calls every
- * event done, one whose streams, or the kernels' alone, forget what they wait for. The program runs itself with each of them and
- * expects the report of a data race; and with the honest one, and expects silence.
+ * The loader keeps a rule by asking the runtime. So a runtime that lies breaks it: one that calls
+ * every event done, one whose streams, or the kernels' alone, forget what they wait for. The
+ * program runs itself with each of them and expects the report of a data race; and with the honest
+ * one, and expects silence.
  */
 #include <fcntl.h>
 #include <sys/wait.h>

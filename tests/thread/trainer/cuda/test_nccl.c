@@ -1,5 +1,5 @@
-/* test_nccl.c - ranks that are threads with a stand-in GPU each, and sum by the stand-in NCCL: the numbers of one rank.
- * Streams are threads, so ThreadSanitizer sees a sum that no event orders. */
+/* test_nccl.c - ranks that are threads with a stand-in GPU each, and sum by the stand-in NCCL: the
+ * numbers of one rank. Streams are threads, so ThreadSanitizer sees a sum that no event orders. */
 #include "support/cuda_kernels.h"
 #include "support/rank_threads.h"
 #include "support/rank_train_cases.h"
@@ -34,14 +34,15 @@ static void cases_of_host_memory(void)
         cases_of_several();
 }
 
-/* Several passes to an update: each rank adds its own before all are added, so only rounding differs. */
+/* Several passes to an update: each rank adds its own before all are added, so only rounding
+ * differs. */
 static void groups_of_passes_are_those_of_one_rank(void)
 {
     meet();
     stoker_model *model = network();
     stoker_trainer_options options = options_of("cuda");
     options.deterministic = true;
-    options.optimizer = STOKER_SGD;
+    options.optimizer = STOKER_OPTIMIZER_SGD;
     options.accumulate = PASSES;
     stoker_trainer_options single = options;
     leave_peers(&single);
@@ -104,7 +105,8 @@ static void a_rank_may_forget_its_graphs(void)
     stoker_model_destroy(&model);
 }
 
-/* Batches and labels in the memory of each rank's GPU; a label that only the GPU sees is everybody's error. */
+/* Batches and labels in the memory of each rank's GPU; a label that only the GPU sees is
+ * everybody's error. */
 static void batches_lie_on_the_gpu(void)
 {
     struct samples samples;

@@ -2,8 +2,8 @@
  * capture: nobody waits for ever, and every rank learns which it was, if a channel is left that
  * can say so.
  *
- *   words by threads   always
- *   words by NCCL      as torchrun's processes: unless NCCL itself or a GPU has failed; then the others end at the time-out */
+ *   words by threads always words by NCCL as torchrun's processes: unless NCCL itself or a GPU has
+ *   failed; then the others end at the time-out */
 #include "support/cuda_kernels.h"
 #include "support/rank_threads.h"
 #include "support/standin_nccl/standin_nccl.h"

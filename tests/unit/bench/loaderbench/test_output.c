@@ -376,7 +376,8 @@ static void check_width(uint32_t columns, size_t lines_wanted)
 
 CleanTest(bench_output, no_row_of_the_table_is_wider_than_it_should_be)
 {
-    /* 7 of the machine; two groups of #, name, header, first, later, cached, headspace; #, header, ceiling */
+    /* 7 of the machine; two groups of #, name, header, first, later, cached, headspace; #, header,
+     * ceiling */
     check_width(BENCH_COLUMNS_WIDE, 7 + 14 + 3);
     check_width(BENCH_COLUMNS_NARROW,
                 8 + 14 + 4); /* two wrap, and the note has a line of its own */

@@ -1,7 +1,7 @@
-/* test_launch_mix.c - the mixing kernels give the bits of stk_mixup_rows() and stk_cutmix_rows(), and
- * their grids cover all threads.
+/* test_launch_mix.c - the mixing kernels give the bits of stk_mixup_rows() and stk_cutmix_rows(),
+ * and their grids cover all threads.
  */
-#include "kernels/transform/launch_mix.h"
+#include "kernels/transform/launch_blend.h"
 
 #include <criterion/criterion.h>
 

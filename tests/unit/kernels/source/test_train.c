@@ -1,7 +1,7 @@
 /* test_train.c - the source of the training kernels against the trainer's `ref` back end.
  *
- * In float32 a kernel is compared with `ref`; in the 16-bit types with itself: it must write what its float32 form makes of the
- * same inputs, rounded once. */
+ * In float32 a kernel is compared with `ref`; in the 16-bit types with itself: it must write what
+ * its float32 form makes of the same inputs, rounded once. */
 #include "kernels/float16.h"
 #include "support/leaks.h"
 #include "support/train_kernel.h"

@@ -1,5 +1,5 @@
-/* test_train_elementwise.c - the source of the kernels that treat elements or channels alike against `ref`, as in test_train.c.
- * Counts are no multiples of the eight elements of a thread. */
+/* test_train_elementwise.c - the source of the kernels that treat elements or channels alike
+ * against `ref`, as in test_train.c. Counts are no multiples of the eight elements of a thread. */
 #include <assert.h>
 #include <math.h>
 
@@ -10,7 +10,7 @@
 enum { COUNT = 1003, CHANNELS = 17, SAMPLES = 59 };
 static_assert(COUNT == CHANNELS * SAMPLES, "each sample has one place");
 
-/* ---- elementwise ------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 struct elementwise {
     _Alignas(16) float x[COUNT], x2[COUNT], y[COUNT], wanted[COUNT];
@@ -152,7 +152,7 @@ CleanTest(train_elementwise, a_bias_goes_to_its_channel)
         cr_assert_eq(e.x[i], e.y[i] < 0 ? 0 : e.y[i]);
 }
 
-/* ---- mean squared error -------------------------------------------------------------------------- */
+/* ---- mean squared error ---------------------------------------------------------------------- */
 
 CleanTest(train_elementwise, mean_squared_error_is_that_of_ref)
 {
@@ -199,7 +199,7 @@ CleanTest(train_elementwise, mean_squared_error_is_that_of_ref)
     }
 }
 
-/* ---- BatchNorm ----------------------------------------------------------------------------------- */
+/* ---- BatchNorm ------------------------------------------------------------------------------- */
 
 /* One layer of BatchNorm over SAMPLES x 1 x 1 pixels. `wanted` is what ref makes of the same. */
 struct norm {
@@ -375,8 +375,8 @@ CleanTest(train_elementwise, batch_norm_backward_is_that_of_ref)
     check_backward_rounded(&n, true);
 }
 
-/* An output that is too small for its type was stored as 0, so it let no gradient through: made again, it
- * must not either. */
+/* An output that is too small for its type was stored as 0, so it let no gradient through: made
+ * again, it must not either. */
 CleanTest(train_elementwise, an_output_made_again_is_rounded_before_its_sign_counts)
 {
     const float zero = 0;

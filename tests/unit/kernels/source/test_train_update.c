@@ -1,5 +1,5 @@
-/* test_train_update.c - the source of the update's kernels steps as the trainer's optimizers do, to the bit; and what they do if a
- * gradient is narrow, too long or not finite. */
+/* test_train_update.c - the source of the update's kernels steps as the trainer's optimizers do, to
+ * the bit; and what they do if a gradient is narrow, too long or not finite. */
 #include "support/leaks.h"
 #include "support/optimizer_rows.h"
 #include "support/train_kernel.h"
@@ -75,7 +75,7 @@ static void step_kernels(struct weights *w, const struct stk_train_rule *rule,
     run("update", type, &update);
 }
 
-CleanTest(train_kernels_update, every_optimiser_steps_to_the_bit_as_the_trainers)
+CleanTest(train_kernels_update, every_optimizer_steps_to_the_bit_as_the_trainers)
 {
     static struct weights ours, theirs;
     for (int o = 0; o < OPTIMIZER_ROWS; o++) {
@@ -191,7 +191,8 @@ CleanTest(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
     }
 }
 
-/* What lies on another device counts: squares are added, and what is not finite there is left out here. */
+/* What lies on another device counts: squares are added, and what is not finite there is left out
+ * here. */
 CleanTest(train_kernels_update, the_other_devices_norm_counts)
 {
     struct stk_train_state state = { .loss_scale = 4, .norm_squared = 9, .finite = 1 };

@@ -1,5 +1,5 @@
-/* test_harness.c - the harness itself (cuda_threads.h): nothing is found in kernels that are right, and of each that is wrong
- * in one way, exactly that.
+/* test_harness.c - the harness itself (cuda_threads.h): nothing is found in kernels that are right,
+ * and of each that is wrong in one way, exactly that.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -5,8 +5,8 @@
  *   shuffles   the mask of each lacks a lane
  *   bounds     each comparison with a bound includes the bound (cuda_threads/mutants.sh)
  *
- * A mutant is caught if the harness finds something or the numbers differ, in any case of any kernel: a barrier that block_sum()
- * needs between two sums is of no use to a kernel with one.
+ * A mutant is caught if the harness finds something or the numbers differ, in any case of any
+ * kernel: a barrier that block_sum() needs between two sums is of no use to a kernel with one.
  */
 #include "support/kernel_case_on_threads.h"
 #include "support/transform_kernel_cases.h"
@@ -105,7 +105,8 @@ static bool looks_twice(const struct mutant *mutant)
            (strcmp(mutant->kernel, "stk_taps") == 0 || strcmp(mutant->kernel, "stk_resize") == 0);
 }
 
-/* All that were tried must have been caught, but for `harmless` ones; and at least `least` of that kind were tried. */
+/* All that were tried must have been caught, but for `harmless` ones; and at least `least` of that
+ * kind were tried. */
 static void check_caught(int how, size_t least, size_t harmless)
 {
     size_t missed = 0;

@@ -1,5 +1,6 @@
-/* test_standin.c - the stand-in for CUDA runs kernels from the module that STOKER_TEST_KERNEL_SOURCE names, also in a graph; and
- * what the harness finds in them ends the program.
+/* test_standin.c - the stand-in for CUDA runs kernels from the module that
+ * STOKER_TEST_KERNEL_SOURCE names, also in a graph; and what the harness finds in them ends the
+ * program.
  */
 #include <criterion/criterion.h>
 #include <signal.h>

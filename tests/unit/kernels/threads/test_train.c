@@ -1,6 +1,8 @@
-/* test_train.c - the source of every training kernel, on fibers: nothing is found, and the numbers of the same source in order come out.
+/* test_train.c - the source of every training kernel, on fibers: nothing is found, and the numbers
+ * of the same source in order come out.
  *
- * Each case runs in order with the kernel's own grid, then in a random order with interruptions and fewer blocks.
+ * Each case runs in order with the kernel's own grid, then in a random order with interruptions and
+ * fewer blocks.
  */
 #include "support/channel_kernel_cases.h"
 #include "support/kernel_case_on_threads.h"
@@ -28,7 +30,8 @@ CleanTest(train_kernels_on_threads, losses)
     each_loss_case(check);
 }
 
-/* Logits that are not finite, at each place of a lane and of a warp. A loss that is no number must not look like one. */
+/* Logits that are not finite, at each place of a lane and of a warp. A loss that is no number must
+ * not look like one. */
 CleanTest(train_kernels_on_threads, losses_of_what_is_not_finite)
 {
     static const double bad[] = { (double)NAN, -(double)INFINITY, (double)INFINITY };

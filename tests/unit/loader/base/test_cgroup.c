@@ -1,4 +1,5 @@
-/* test_cgroup.c - what control groups leave, read from made-up folders: nested, both versions, containers. */
+/* test_cgroup.c - what control groups leave, read from made-up folders: nested, both versions,
+ * containers. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* test_cpu_share.c - the CPUs of one of several processes: every CPU has one owner, and a launcher's binding is kept. */
+/* test_cpu_share.c - the CPUs of one of several processes: every CPU has one owner, and a
+ * launcher's binding is kept. */
 #include <criterion/criterion.h>
 
 #include "loader/base/cpu_share.h"
@@ -63,7 +64,8 @@ Test(cpu_share, a_quota_is_of_all_processes_together)
 
 /* ---- near a GPU ---- */
 
-/* Checks that every rank has CPUs near its GPU, and none another's; returns false if no rank moves. */
+/* Checks that every rank has CPUs near its GPU, and none another's; returns false if no rank
+ * moves. */
 static bool move_all(const cpu_set_t *own, const cpu_set_t *near, uint32_t ranks)
 {
     cpu_set_t given = cpus(0, 0);

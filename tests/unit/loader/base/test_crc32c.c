@@ -9,7 +9,7 @@
 
 enum { BYTES = 150000 };
 
-/* RFC 3720, appendix B.4; and the check value of the catalogue of CRCs. */
+/* RFC 3720, appendix B.4; and the check value of the catalog of CRCs. */
 CleanTest(crc32c, published_vectors)
 {
     uint8_t zeros[32] = { 0 }, ones[32], up[32], down[32];

@@ -1,11 +1,11 @@
-/* test_interrupted.c - calls that a signal interrupted are made again, and short ones are taken up where
- * they stopped.
+/* test_interrupted.c - calls that a signal interrupted are made again, and short ones are taken up
+ * where they stopped.
  *
  *   the code under test ──▶ pread(), write(), openat2 ──▶ the script's next answer,
  *                           of this program               or what the kernel says
  *
- * No signal could be timed to arrive inside of a call, so the answers come by a script. Only the thread
- * that follows it is answered so.
+ * No signal could be timed to arrive inside of a call, so the answers come by a script. Only the
+ * thread that follows it is answered so.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -30,7 +30,8 @@ enum { BYTES = 1000, AT = 24, ANSWERS_MAX = 8 };
 
 /* ---- the script ------------------------------------------------------------------ */
 
-/* Above 0: at most that number of bytes; 0: the end; below 0: -errno. After the last one the kernel answers. */
+/* Above 0: at most that number of bytes; 0: the end; below 0: -errno. After the last one the kernel
+ * answers. */
 struct script {
     ssize_t answers[ANSWERS_MAX];
     uint32_t count, given;
@@ -53,7 +54,8 @@ static uint32_t put_away(void)
     return script.calls;
 }
 
-/* Returns true if the call is answered by *answer: 0, or -1 with errno. If not, up to *bytes are for the kernel. */
+/* Returns true if the call is answered by *answer: 0, or -1 with errno. If not, up to *bytes are
+ * for the kernel. */
 static bool scripted(size_t *bytes, ssize_t *answer)
 {
     if (!script.on)
@@ -93,7 +95,8 @@ ssize_t write(int fd, const void *from, size_t bytes)
 
 typedef long (*call_fn)(long number, ...);
 
-/* openat2 has no function in libc. Without AddressSanitizer, for not all calls have six arguments. */
+/* openat2 has no function in libc. Without AddressSanitizer, for not all calls have six
+ * arguments. */
 __attribute__((no_sanitize_address)) long syscall(long number, ...)
 {
     long arguments[6];

@@ -1,4 +1,5 @@
-/* test_launcher.c - processes on this node: each launcher's variable, and Slurm's list of tasks per node. */
+/* test_launcher.c - processes on this node: each launcher's variable, and Slurm's list of tasks per
+ * node. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,8 @@ Test(launcher, one_entry_serves_a_node_without_a_number)
     cr_assert_eq(tasks_of("4,1", STK_NODE_UNKNOWN), 0);
 }
 
-/* Damage behind the node's own entry counts, too: what is damaged anywhere may be wrong everywhere. */
+/* Damage behind the node's own entry counts, too: what is damaged anywhere may be wrong
+ * everywhere. */
 Test(launcher, nonsense_says_nothing)
 {
     static const char *const wrong[] = {

@@ -18,7 +18,7 @@ CleanTest(nearest, typing_errors_find_their_word)
     static const char *const known[] = { "mnist", "label", "optimizer", "adamw",  "adam", "jpeg",
                                          "png",   "cuda",  "folder",    "shards", NULL };
     static const char *const cases[][2] = {
-        { "mnst", "mnist" },    { "lable", "label" },   { "optimiser", "optimizer" },
+        { "mnst", "mnist" },    { "lable", "label" },   { "optimizer", "optimizer" },
         { "admw", "adamw" },    { "jpg", "jpeg" },      { "PNG", "png" },
         { "fodler", "folder" }, { "sharsd", "shards" }, { "optmizier", "optimizer" },
         { "adma", "adam" },

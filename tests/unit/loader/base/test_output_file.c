@@ -1,4 +1,5 @@
-/* test_output_file.c - output files: regular ones are replaced whole, nothing else is ever replaced.
+/* test_output_file.c - output files: regular ones are replaced whole, nothing else is ever
+ * replaced.
  *
  * Method: FIFOs stand for devices, which only root can make; check_outputs.sh uses a device as well
  * where it may. */
@@ -189,7 +190,8 @@ Test(output_file, what_others_left_in_a_sticky_folder_is_not_used)
     cr_assert_eq(about.st_uid, 0);
     cr_assert_eq(about.st_mode & 0022, 0);
 
-    /* Where others cannot plant names, root gives a file back to its owner and follows all links. */
+    /* Where others cannot plant names, root gives a file back to its owner and follows all
+     * links. */
     cr_assert_eq(chmod(directory.path, 0755), 0);
     cr_assert_eq(chown("out", NOBODY, NOBODY), 0);
     cr_assert_eq(write_to("out", "again"), 0);

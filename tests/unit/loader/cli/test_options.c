@@ -26,7 +26,7 @@ struct values {
 };
 
 #define AT(field) offsetof(struct values, field)
-static const struct cli_word colours[] = { { "red", 7 }, { "green", 9 }, { NULL, 0 } };
+static const struct cli_word colors[] = { { "red", 7 }, { "green", 9 }, { NULL, 0 } };
 static const struct cli_word auto_word[] = { { "auto", -1 }, { NULL, 0 } };
 static const struct cli_option rows[] = {
     { .help = "Values" },
@@ -39,9 +39,9 @@ static const struct cli_option rows[] = {
     { "real", 0, CLI_REAL, AT(real), 0.5, 2, "X", NULL, .help = "a real", .unset = "none" },
     { "pair", 0, CLI_PAIR, AT(pair), 0, 1, "A,B", NULL, .help = "two" },
     { "text", 0, CLI_TEXT, AT(text), 0, 0, "TEXT", NULL, .help = "a text" },
-    { "word", 0, CLI_WORD, AT(word), 0, 0, "WORD", colours, .help = "a word", .early = true },
+    { "word", 0, CLI_WORD, AT(word), 0, 0, "WORD", colors, .help = "a word", .early = true },
     { "ranges", 0, CLI_RANGES, AT(ranges), 0, 9, "LIST", auto_word, .help = "numbers" },
-    { "words", 0, CLI_WORDS, AT(words), 0, 0, "LIST", colours, .help = "some words" },
+    { "words", 0, CLI_WORDS, AT(words), 0, 0, "LIST", colors, .help = "some words" },
     { "second", 0, CLI_FLAG, AT(flag), 0, 0, NULL, NULL, .help = "x", .programs = SECOND_PROGRAM },
     { "list", 0, CLI_ACTION, AT(action), ACT_LIST, 0, NULL, NULL, .help = "lists" },
     { "help", 'h', CLI_STOP, AT(action), ACT_HELP, 0, NULL, NULL, .help = "this text" },

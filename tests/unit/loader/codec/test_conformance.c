@@ -1,9 +1,9 @@
 /* test_conformance.c - what the codec of every image format must do, in one table: PNG, JPEG, WebP.
  *
- * Each format writes small files of several sorts. Damaged files (each prefix, each flipped bit) must
- * do the same to a worker that has decoded other files as to one that has decoded none. malloc and its
- * kin are this program's own and count. AddressSanitizer wants malloc for itself: that build counts
- * what goes through loader/base/memory.h alone.
+ * Each format writes small files of several sorts. Damaged files (each prefix, each flipped bit)
+ * must do the same to a worker that has decoded other files as to one that has decoded none. malloc
+ * and its kin are this program's own and count. AddressSanitizer wants malloc for itself: that
+ * build counts what goes through loader/base/memory.h alone.
  */
 #include <criterion/criterion.h>
 
@@ -37,16 +37,16 @@ static struct sample write_png(uint32_t sort)
 {
     struct sample out = { .own = { 5, 6, 3 }, .channels = 3 };
 #ifdef STOKER_HAVE_PNG
-    static const uint8_t colours[SORTS] = { PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_RGB,
-                                            PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_PALETTE,
-                                            PNG_COLOR_TYPE_RGB_ALPHA };
+    static const uint8_t colors[SORTS] = { PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_RGB,
+                                           PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_PALETTE,
+                                           PNG_COLOR_TYPE_RGB_ALPHA };
     static const uint32_t channels[SORTS] = { 1, 3, 4, 3, 4 };
     static const uint8_t depths[SORTS] = { 8, 8, 16, 4, 8 };
     static struct stk_picture picture;
     static struct stk_file_bytes file;
     picture = (struct stk_picture){ .width = 6,
                                     .height = 5,
-                                    .colour = colours[sort],
+                                    .color = colors[sort],
                                     .depth = depths[sort],
                                     .interlaced = sort == 2,
                                     .filters = PNG_ALL_FILTERS };
@@ -228,7 +228,8 @@ CleanTest(codec_conformance, a_file_of_another_size_is_refused)
     }
 }
 
-/* Rows without pixels, of an odd number of channels, with a side or more pixels than are allowed. */
+/* Rows without pixels, of an odd number of channels, with a side or more pixels than are
+ * allowed. */
 CleanTest(codec_conformance, shapes_out_of_range_are_refused)
 {
     EACH_FORMAT(format)

@@ -88,10 +88,10 @@ CleanTest(codec_jpeg, every_kind_becomes_what_libjpeg_makes_of_it)
 }
 
 /* Pillow 13's convert("L") gives these; the file's own rounding may be 1 off. */
-CleanTest(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
+CleanTest(codec_jpeg, gray_from_color_is_the_luma_of_bt_601)
 {
     static const struct {
-        uint8_t colour[3];
+        uint8_t color[3];
         uint8_t gray;
     } known[] = {
         { { 0, 0, 255 }, 29 },    { { 255, 0, 0 }, 76 },    { { 0, 255, 0 }, 150 },
@@ -99,12 +99,12 @@ CleanTest(codec_jpeg, gray_from_colour_is_the_luma_of_bt_601)
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         const struct stk_jpeg_kind kind = {
-            8, 8, .channels = 3, .h_factor = 1, .v_factor = 1, .solid = known[i].colour
+            8, 8, .channels = 3, .h_factor = 1, .v_factor = 1, .solid = known[i].color
         };
         struct stk_jpeg_file file = stk_jpeg_write(&kind);
         struct stk_image_run decoder = open_decoder(8, 8, 1);
         cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_OK);
-        cr_assert_leq(abs(decoder.run.row[9] - known[i].gray), 1, "colour %zu: %u", i,
+        cr_assert_leq(abs(decoder.run.row[9] - known[i].gray), 1, "color %zu: %u", i,
                       decoder.run.row[9]);
         stk_image_run_close(&decoder);
         free(file.at);
@@ -128,14 +128,14 @@ CleanTest(codec_jpeg, cmyk_becomes_what_pillow_makes_of_it)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         const struct stk_jpeg_kind kind = { 8, 8, .channels = 4, .solid = known[i].inks };
         struct stk_jpeg_file file = stk_jpeg_write(&kind);
-        struct stk_image_run colour = open_decoder(8, 8, 3);
+        struct stk_image_run color = open_decoder(8, 8, 3);
         struct stk_image_run gray = open_decoder(8, 8, 1);
-        cr_assert_eq(stk_codec_run(&colour.run, file.at, file.size), STOKER_OK);
+        cr_assert_eq(stk_codec_run(&color.run, file.at, file.size), STOKER_OK);
         cr_assert_eq(stk_codec_run(&gray.run, file.at, file.size), STOKER_OK);
-        cr_assert_arr_eq(colour.run.row + 27, known[i].rgb, 3, "%zu: %u %u %u", i,
-                         colour.run.row[27], colour.run.row[28], colour.run.row[29]);
+        cr_assert_arr_eq(color.run.row + 27, known[i].rgb, 3, "%zu: %u %u %u", i, color.run.row[27],
+                         color.run.row[28], color.run.row[29]);
         cr_assert_eq(gray.run.row[9], known[i].gray, "%zu: %u", i, gray.run.row[9]);
-        stk_image_run_close(&colour);
+        stk_image_run_close(&color);
         stk_image_run_close(&gray);
         free(file.at);
     }
@@ -270,7 +270,7 @@ CleanTest(codec_jpeg, harmless_warnings_are_accepted_unless_they_are_to_fail)
            "\xFF\xEE\x00\x0E"
            "Adobe\x00\x64\x00\x00\x00\x00\x09",
            16);
-    file.at[find_marker(&file, APP0) + 4] = 'X'; /* not JFIF, which would settle the colours */
+    file.at[find_marker(&file, APP0) + 4] = 'X'; /* not JFIF, which would settle the colors */
     check_warning(&file, STOKER_OK, STOKER_ECORRUPT, "Adobe color transform");
 
     file = stk_jpeg_write(&warned_kind);

@@ -1,6 +1,7 @@
 /* test_jpeg_library.c - a libjpeg that is not as expected keeps its own decoder of codes.
  *
- * Method: functions of libjpeg are replaced by ones that call it and make it look like another library.
+ * Method: functions of libjpeg are replaced by ones that call it and make it look like another
+ * library.
  */
 #include <criterion/criterion.h>
 

@@ -1,4 +1,5 @@
-/* test_kinds.c - the table of encodings: numbers that files store, and image files by name and bytes. */
+/* test_kinds.c - the table of encodings: numbers that files store, and image files by name and
+ * bytes. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* test_png.c - every kind of PNG file becomes the row that was declared, on either path.
  *
- * Method: libpng writes small pictures of every colour type, depth, size and filter; what they
+ * Method: libpng writes small pictures of every color type, depth, size and filter; what they
  * must become is computed from the samples. The fast path must give the full path's bytes.
  */
 #include "loader/codec/png/png.h"
@@ -43,7 +43,7 @@ static void decode(struct stk_image_run *decoder)
     memset(decoder->run.row, 0xA5, decoder->run.row_bytes);
     const int rc = stk_codec_run(&decoder->run, file.at, file.size);
     cr_assert_eq(rc, STOKER_OK, "%s: %ux%u, type %u, %u bits", decoder->run.error.message,
-                 picture.height, picture.width, picture.colour, picture.depth);
+                 picture.height, picture.width, picture.color, picture.depth);
 }
 
 static void check_row(const uint8_t *row, uint32_t channels)
@@ -56,7 +56,7 @@ static void check_row(const uint8_t *row, uint32_t channels)
             for (uint32_t c = 0; c < channels; c++)
                 cr_assert_eq(
                     got[c], expected[c], "%ux%u, type %u, %u bits, %s, at %u %u %u: %u, not %u",
-                    picture.height, picture.width, picture.colour, picture.depth,
+                    picture.height, picture.width, picture.color, picture.depth,
                     picture.interlaced ? "interlaced" : "plain", y, x, c, got[c], expected[c]);
         }
 }
@@ -70,7 +70,7 @@ static void check_picture(uint32_t channels)
 }
 
 struct kind {
-    uint8_t colour;
+    uint8_t color;
     uint8_t depth;
     bool transparent;
 };
@@ -95,12 +95,12 @@ static void paint(const struct kind *kind, uint32_t height, uint32_t width, bool
 {
     picture.width = width;
     picture.height = height;
-    picture.colour = kind->colour;
+    picture.color = kind->color;
     picture.depth = kind->depth;
     picture.transparent = kind->transparent;
     picture.interlaced = interlaced;
     picture.filters = filters;
-    stk_picture_paint(&picture, width * 131 + height * 17 + kind->colour * 5 + kind->depth);
+    stk_picture_paint(&picture, width * 131 + height * 17 + kind->color * 5 + kind->depth);
     stk_picture_write(&picture, &file);
 }
 
@@ -119,28 +119,28 @@ CleanTest(codec_png, every_kind_becomes_every_row)
 }
 
 /* One pixel: to what gray it must come, by Pillow 13's convert("L"). */
-static void check_gray(const struct kind *kind, const uint8_t colour[3], uint8_t gray)
+static void check_gray(const struct kind *kind, const uint8_t color[3], uint8_t gray)
 {
     paint(kind, 1, 1, false, PNG_FILTER_NONE);
     const uint32_t factor = kind->depth == 16 ? 257 : 1;
     for (int c = 0; c < 3; c++)
-        picture.samples[0][0][c] = (uint16_t)(colour[c] * factor);
-    if (kind->colour == PNG_COLOR_TYPE_PALETTE) {
+        picture.samples[0][0][c] = (uint16_t)(color[c] * factor);
+    if (kind->color == PNG_COLOR_TYPE_PALETTE) {
         picture.samples[0][0][0] = 1;
-        picture.palette[1] = (png_color){ colour[0], colour[1], colour[2] };
+        picture.palette[1] = (png_color){ color[0], color[1], color[2] };
     }
     stk_picture_write(&picture, &file);
     struct stk_image_run decoder = open_decoder(1, 1, 1, false);
     decode(&decoder);
-    cr_assert_eq(decoder.run.row[0], gray, "type %u, %u bits, %u %u %u: %u, not %u", kind->colour,
-                 kind->depth, colour[0], colour[1], colour[2], decoder.run.row[0], gray);
+    cr_assert_eq(decoder.run.row[0], gray, "type %u, %u bits, %u %u %u: %u, not %u", kind->color,
+                 kind->depth, color[0], color[1], color[2], decoder.run.row[0], gray);
     stk_image_run_close(&decoder);
 }
 
-CleanTest(codec_png, gray_from_colour_is_the_luma_of_bt_601)
+CleanTest(codec_png, gray_from_color_is_the_luma_of_bt_601)
 {
     static const struct {
-        uint8_t colour[3];
+        uint8_t color[3];
         uint8_t gray;
     } known[] = {
         { { 0, 0, 255 }, 29 },      { { 255, 0, 0 }, 76 },    { { 0, 255, 0 }, 150 },
@@ -150,8 +150,8 @@ CleanTest(codec_png, gray_from_colour_is_the_luma_of_bt_601)
     };
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-            if ((kinds[k].colour & PNG_COLOR_MASK_COLOR) != 0)
-                check_gray(&kinds[k], known[i].colour, known[i].gray);
+            if ((kinds[k].color & PNG_COLOR_MASK_COLOR) != 0)
+                check_gray(&kinds[k], known[i].color, known[i].gray);
 }
 
 CleanTest(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
@@ -184,7 +184,7 @@ CleanTest(codec_png, the_fast_path_gives_the_bytes_of_the_full_one)
 
 static bool has_values(const struct kind *kind)
 {
-    return (kind->colour == PNG_COLOR_TYPE_GRAY || kind->colour == PNG_COLOR_TYPE_PALETTE) &&
+    return (kind->color == PNG_COLOR_TYPE_GRAY || kind->color == PNG_COLOR_TYPE_PALETTE) &&
            kind->depth <= 8;
 }
 
@@ -192,12 +192,12 @@ static void check_values(const struct kind *kind, struct stk_image_run *decoder)
 {
     const int rc = stk_codec_run(&decoder->run, file.at, file.size);
     cr_assert_eq(rc, has_values(kind) ? STOKER_OK : STOKER_EFORMAT, "%s: type %u, %u bits",
-                 decoder->run.error.message, kind->colour, kind->depth);
+                 decoder->run.error.message, kind->color, kind->depth);
     if (rc != STOKER_OK)
         cr_assert_not_null(strstr(decoder->run.error.message, "a mask of "));
     for (uint32_t i = 0; rc == STOKER_OK && i < picture.height * picture.width; i++)
         cr_assert_eq(decoder->run.row[i], picture.samples[i / picture.width][i % picture.width][0],
-                     "type %u, %u bits, pixel %u", kind->colour, kind->depth, i);
+                     "type %u, %u bits, pixel %u", kind->color, kind->depth, i);
 }
 
 CleanTest(codec_png, values_are_the_samples_as_stored)
@@ -219,14 +219,15 @@ CleanTest(codec_png, values_are_the_samples_as_stored)
     }
 }
 
-/* Set the length of the palette in the file, and the sum of its chunk. Returns where the chunk begins. */
-static size_t cut_palette(uint32_t colours)
+/* Set the length of the palette in the file, and the sum of its chunk. Returns where the chunk
+ * begins. */
+static size_t cut_palette(uint32_t colors)
 {
     size_t at = 8;
     while (memcmp(file.at + at + 4, "PLTE", 4) != 0)
         at += 12 + stk_load_be32(file.at + at);
     const size_t bytes = stk_load_be32(file.at + at);
-    const size_t fewer = 3 * (size_t)colours;
+    const size_t fewer = 3 * (size_t)colors;
     memmove(file.at + at + 12 + fewer, file.at + at + 12 + bytes, file.size - at - 12 - bytes);
     file.size -= bytes - fewer;
     const uint32_t words[2] = { (uint32_t)fewer, stk_crc32(file.at + at + 4, fewer + 4) };
@@ -237,8 +238,9 @@ static size_t cut_palette(uint32_t colours)
     return at;
 }
 
-/* A mask's colours are for people: an index without one is as good a class as any. But a palette must be there. */
-CleanTest(codec_png, values_need_no_colour_of_their_own)
+/* A mask's colors are for people: an index without one is as good a class as any. But a palette
+ * must be there. */
+CleanTest(codec_png, values_need_no_color_of_their_own)
 {
     const struct kind kind = { PNG_COLOR_TYPE_PALETTE, 8, false };
     for (int full_only = 0; full_only < 2; full_only++) {
@@ -253,7 +255,7 @@ CleanTest(codec_png, values_need_no_colour_of_their_own)
         cr_assert_eq(stk_codec_run(&decoder.run, file.at, file.size), STOKER_ECORRUPT);
         paint(&kind, 17, 33, false, PNG_ALL_FILTERS);
         (void)cut_palette(0);
-        cr_assert_lt(stk_codec_run(&decoder.run, file.at, file.size), 0, "no colours");
+        cr_assert_lt(stk_codec_run(&decoder.run, file.at, file.size), 0, "no colors");
         paint(&kind, 17, 33, false, PNG_ALL_FILTERS);
         memmove(file.at + at, file.at + at + 12 + 768, file.size - at - 12 - 768);
         file.size -= 12 + 768;

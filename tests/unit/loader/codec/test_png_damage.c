@@ -57,7 +57,7 @@ static int decode_both(struct both *both, const uint8_t *bytes, size_t size)
 }
 
 struct sort {
-    uint8_t colour;
+    uint8_t color;
     uint8_t depth;
     bool transparent;
     bool interlaced;
@@ -82,7 +82,7 @@ static void make(size_t i)
 {
     picture = (struct stk_picture){ .width = WIDTH,
                                     .height = HEIGHT,
-                                    .colour = corpus[i].colour,
+                                    .color = corpus[i].color,
                                     .depth = corpus[i].depth,
                                     .transparent = corpus[i].transparent,
                                     .interlaced = corpus[i].interlaced,

@@ -1,7 +1,8 @@
 /* test_regions.c - a part of an image has the pixels that the whole image has there.
  *
- * Method: libraries write files of every kind; every rectangle of small images and random ones of large images are
- * decoded and compared with decode_any(), and a file with a flipped bit is refused by both or by none.
+ * Method: libraries write files of every kind; every rectangle of small images and random ones of
+ * large images are decoded and compared with decode_any(), and a file with a flipped bit is refused
+ * by both or by none.
  */
 #include <criterion/criterion.h>
 
@@ -152,7 +153,8 @@ CleanTest(codec_regions, rectangles_of_a_jpeg_without_its_last_scans)
     }
 }
 
-/* The parts are narrower than the image, or nothing is saved; the scale is the smallest of 1, 2, 4, 8 eighths. */
+/* The parts are narrower than the image, or nothing is saved; the scale is the smallest of 1, 2, 4,
+ * 8 eighths. */
 CleanTest(codec_regions, a_part_of_a_jpeg_is_a_part)
 {
     const struct stk_jpeg_kind kind = {
@@ -207,8 +209,8 @@ static const struct stk_jpeg_kind damaged_jpegs[] = {
     { .height = 20, .width = 16, .channels = 3, .h_factor = 2, .v_factor = 2, .progressive = true },
 };
 
-/* Wherever the damage lies, a file is good or bad for every rectangle and scale alike; and a file that ends too early is
- * bad, even with an end marker. */
+/* Wherever the damage lies, a file is good or bad for every rectangle and scale alike; and a file
+ * that ends too early is bad, even with an end marker. */
 CleanTest(codec_regions, a_damaged_jpeg_is_bad_for_every_rectangle)
 {
     static const uint32_t channels[] = { 1, 3, 3, 1, 3, 4 };
@@ -235,7 +237,8 @@ CleanTest(codec_regions, a_damaged_jpeg_is_bad_for_every_rectangle)
         }
 }
 
-/* A worker whose last image failed, or was left before its end, decodes the next like a fresh one. */
+/* A worker whose last image failed, or was left before its end, decodes the next like a fresh
+ * one. */
 CleanTest(codec_regions, every_prefix_of_a_jpeg_is_refused)
 {
     const struct stk_jpeg_kind kind = {
@@ -278,15 +281,15 @@ static void check_png(const struct stk_picture *picture, uint32_t channels, bool
 
 CleanTest(codec_regions, every_run_of_rows_of_a_png_on_both_paths)
 {
-    static const uint8_t colours[] = { PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_RGB,
-                                       PNG_COLOR_TYPE_RGB_ALPHA, PNG_COLOR_TYPE_PALETTE };
+    static const uint8_t colors[] = { PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_RGB,
+                                      PNG_COLOR_TYPE_RGB_ALPHA, PNG_COLOR_TYPE_PALETTE };
     static struct stk_picture picture;
     for (int how = 0; how < 16; how++) {
         memset(&picture, 0, sizeof(picture));
         picture.height = 31;
         picture.width = 1 + (uint32_t)how * 3;
         picture.depth = 8;
-        picture.colour = colours[how % 4];
+        picture.color = colors[how % 4];
         picture.interlaced = how / 4 == 3;
         picture.filters = how / 4 == 2 ? PNG_FILTER_PAETH : PNG_ALL_FILTERS;
         stk_picture_paint(&picture, (uint64_t)how);
@@ -297,11 +300,12 @@ CleanTest(codec_regions, every_run_of_rows_of_a_png_on_both_paths)
     }
 }
 
-/* All of a PNG file is under a checksum; with the sums put right its contents may be wrong, such as Adler-32. */
+/* All of a PNG file is under a checksum; with the sums put right its contents may be wrong, such as
+ * Adler-32. */
 CleanTest(codec_regions, a_damaged_png_is_bad_for_every_rectangle)
 {
     static const struct {
-        uint8_t colour, depth;
+        uint8_t color, depth;
         bool interlaced, values;
         uint32_t channels;
     } kinds[] = {
@@ -319,7 +323,7 @@ CleanTest(codec_regions, a_damaged_png_is_bad_for_every_rectangle)
     for (size_t k = 0; k < 2 * sizeof(kinds) / sizeof(kinds[0]); k++) {
         picture = (struct stk_picture){ .width = 5,
                                         .height = 7,
-                                        .colour = kinds[k / 2].colour,
+                                        .color = kinds[k / 2].color,
                                         .depth = kinds[k / 2].depth,
                                         .interlaced = kinds[k / 2].interlaced,
                                         .filters = PNG_ALL_FILTERS };

@@ -68,25 +68,25 @@ CleanTest(codec_webp, every_kind_becomes_what_libwebp_makes_of_it)
 }
 
 /* The same values as of PNG files: test_png.c. */
-CleanTest(codec_webp, lossless_colours_are_kept_and_gray_is_the_luma_of_bt_601)
+CleanTest(codec_webp, lossless_colors_are_kept_and_gray_is_the_luma_of_bt_601)
 {
     static const struct {
-        uint8_t colour[4];
+        uint8_t color[4];
         uint8_t gray;
     } known[] = {
         { { 0, 0, 255, 255 }, 29 },  { { 255, 0, 0, 0 }, 76 },      { { 0, 255, 0, 7 }, 150 },
         { { 255, 255, 0, 9 }, 226 }, { { 10, 200, 30, 128 }, 124 }, { { 77, 77, 77, 255 }, 77 },
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        const struct stk_webp_kind kind = { 3, 5, true, true, known[i].colour };
+        const struct stk_webp_kind kind = { 3, 5, true, true, known[i].color };
         struct stk_webp_file file = stk_webp_write(&kind);
-        struct stk_image_run colour = open_decoder(3, 5, 4);
+        struct stk_image_run color = open_decoder(3, 5, 4);
         struct stk_image_run gray = open_decoder(3, 5, 1);
-        cr_assert_eq(stk_codec_run(&colour.run, file.at, file.size), STOKER_OK);
+        cr_assert_eq(stk_codec_run(&color.run, file.at, file.size), STOKER_OK);
         cr_assert_eq(stk_codec_run(&gray.run, file.at, file.size), STOKER_OK);
-        cr_assert_arr_eq(colour.run.row + 4, known[i].colour, 4, "colour %zu", i);
+        cr_assert_arr_eq(color.run.row + 4, known[i].color, 4, "color %zu", i);
         cr_assert_eq(gray.run.row[14], known[i].gray, "%zu: %u", i, gray.run.row[14]);
-        stk_image_run_close(&colour);
+        stk_image_run_close(&color);
         stk_image_run_close(&gray);
         free(file.at);
     }

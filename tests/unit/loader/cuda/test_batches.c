@@ -1,5 +1,6 @@
 /* test_batches.c - batches on a GPU hold the bytes that they hold on the CPU, in the same order,
- * whatever the setting; on the stand-in, whose copies are late and whose memory the host cannot touch.
+ * whatever the setting; on the stand-in, whose copies are late and whose memory the host cannot
+ * touch.
  */
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
-/* test_cache.c - rows kept in GPU memory make the batches that every other cache makes, whatever the
- * setting; then they cross the bus no more; and what cannot be kept is an error, or is left out.
+/* test_cache.c - rows kept in GPU memory make the batches that every other cache makes, whatever
+ * the setting; then they cross the bus no more; and what cannot be kept is an error, or is left
+ * out.
  */
 #include <criterion/criterion.h>
 
@@ -116,7 +117,7 @@ Test(cuda_cache, transforms_come_behind_it)
         { .random_crop = { 4, 5 }, .pad = 1, .flip = true, .cutout = 2, .fill = { 9, 8, 7 } },
         { .resize = { 3, 3 }, .flip = true },
         { .random_resized_crop = { 3, 4 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
-        { .resize_shorter = 3, .centre_crop = { 3, 3 } },
+        { .resize_shorter = 3, .center_crop = { 3, 3 } },
     };
     stoker_loader_options options = cache_options();
     for (int i = 0; i < 8; i++) {
@@ -131,7 +132,7 @@ Test(cuda_cache, images_of_any_size_are_kept_as_they_are_made)
 {
     static const stoker_transform transforms[] = {
         { .resize = { 16, 20 }, .flip = true, .cutout = 4 },
-        { .resize_shorter = 18, .centre_crop = { 16, 16 } }, /* nothing random: kept as made */
+        { .resize_shorter = 18, .center_crop = { 16, 16 } }, /* nothing random: kept as made */
     };
     struct stk_image_folder images;
     stoker_loader_options options = cache_options();

@@ -1,5 +1,6 @@
-/* test_cache_fields.c - samples of several parts and fields kept in GPU memory: the bytes of the CPU, whatever the setting;
- * then only what values() makes crosses the bus; and what cannot be kept is refused by name, or done without.
+/* test_cache_fields.c - samples of several parts and fields kept in GPU memory: the bytes of the
+ * CPU, whatever the setting; then only what values() makes crosses the bus; and what cannot be kept
+ * is refused by name, or done without.
  */
 #include <criterion/criterion.h>
 
@@ -24,7 +25,7 @@ enum {
  * part 1, file     "box" 3 x float32, "flags" 2 x uint16
  * part 2, memory   "mask" 6 x 5 x 1 uint8
  * part 3, memory   "long" 66001 x uint8
- * values()         "label" int64, "weight" 2 x float32                                                     */
+ * values()         "label" int64, "weight" 2 x float32 */
 static struct {
     stoker_dataset *dataset;
     stoker_codec codec;
@@ -51,7 +52,7 @@ static int field(const void *self, uint32_t number, stoker_field_info *out)
 {
     static const stoker_field_info fields[7] = {
         { .name = "image",
-          .kind = STOKER_FIELD_IMAGE,
+          .kind = STOKER_FIELD_KIND_IMAGE,
           .dtype = STOKER_DTYPE_UINT8,
           .rank = 3,
           .shape = { 6, 5, 3 } },
@@ -70,7 +71,7 @@ static int field(const void *self, uint32_t number, stoker_field_info *out)
     *out = fields[number];
     out->struct_size = sizeof(*out);
     if (number == 3 && set.masked)
-        out->kind = STOKER_FIELD_MASK;
+        out->kind = STOKER_FIELD_KIND_MASK;
     return STOKER_OK;
 }
 
@@ -282,7 +283,7 @@ Test(cuda_cache_fields, images_are_transformed_behind_it)
     static const stoker_transform transforms[] = {
         { .random_crop = { 4, 5 }, .pad = 1, .flip = true, .cutout = 2, .fill = { 9, 8, 7 } },
         { .resize = { 3, 3 }, .flip = true },
-        { .centre_crop = { 4, 4 } },
+        { .center_crop = { 4, 4 } },
     };
     stoker_loader_options options = cache_options();
     options.layout = STOKER_LAYOUT_NCHW;
@@ -434,8 +435,8 @@ Test(cuda_cache_fields, mixing_is_left_to_the_host)
 {
     stoker_loader_options options = cache_options();
     options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mixing.mixup_alpha = 0.5F;
-    expect_refused(set.dataset, options, STOKER_ENOTSUP, "mixing takes labels and masks");
+    options.blend.mixup_alpha = 0.5F;
+    expect_refused(set.dataset, options, STOKER_ENOTSUP, "blend takes labels and masks");
     options.cache = STOKER_CACHE_AUTO;
     options.convert_on_device = STOKER_SWITCH_OFF; /* so that the images are mixed there as well */
     cr_assert_neq(expect_same(set.dataset, options, "mixed", 0).stats.cache, STOKER_CACHE_DEVICE);

@@ -1,6 +1,7 @@
 /* test_capture.c - the stand-in records streams as CUDA does, and forbids what CUDA forbids.
  *
- * Method: two small kernels on device memory, x += n and x *= n, whose order shows in the result. */
+ * Method: two small kernels on device memory, x += n and x *= n, whose order shows in the
+ * result. */
 #include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -34,7 +35,8 @@ static const struct standin_cuda_kernel kernels[] = {
     { NULL, 0, NULL },
 };
 
-/* Two streams, an event for each way between them, two numbers of the device and two of the host. */
+/* Two streams, an event for each way between them, two numbers of the device and two of the
+ * host. */
 struct scene {
     cudaStream_t a, b;
     cudaEvent_t fork, join;

@@ -1,6 +1,6 @@
-/* test_contexts.c - a loader for GPU 1 initialises no other GPU, and leaves the thread as it was.
+/* test_contexts.c - a loader for GPU 1 initializes no other GPU, and leaves the thread as it was.
  *
- * The consumer's thread has chosen no device: it is at GPU 0, which nothing has initialised.
+ * The consumer's thread has chosen no device: it is at GPU 0, which nothing has initialized.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -63,8 +63,8 @@ static stoker_loader_options options_of(stoker_device device)
 
 static void expect_only_the_loaders(const char *what)
 {
-    cr_assert(!standin_cuda_initialised(0), "%s: GPU 0 was initialised", what);
-    cr_assert(standin_cuda_initialised(OTHER), "%s", what);
+    cr_assert(!standin_cuda_initialized(0), "%s: GPU 0 was initialized", what);
+    cr_assert(standin_cuda_initialized(OTHER), "%s", what);
     cr_assert_eq(standin_cuda_pushed(), 0, "%s", what);
     cr_assert_eq(current(), 0, "%s", what);
 }
@@ -102,7 +102,7 @@ static void run_on_the_cpu(stoker_loader_options options)
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
 }
 
-Test(cuda_contexts, work_on_one_gpu_initialises_no_other)
+Test(cuda_contexts, work_on_one_gpu_initializes_no_other)
 {
     stoker_loader_options options = options_of(STOKER_DEVICE_CUDA);
     run_on_the_cpu(options);
@@ -124,7 +124,7 @@ Test(cuda_contexts, work_on_one_gpu_initialises_no_other)
     expect_only_the_loaders("kernels");
 }
 
-Test(cuda_contexts, page_locked_memory_initialises_no_other)
+Test(cuda_contexts, page_locked_memory_initializes_no_other)
 {
     stoker_loader *loader = NULL;
     const stoker_loader_options options = options_of(STOKER_DEVICE_CUDA_HOST);
@@ -149,7 +149,7 @@ static void *delete_elsewhere(void *tensor)
 }
 
 /* The deleter runs in a thread that never heard of a device, and after destroy. */
-Test(cuda_contexts, a_tensor_of_one_gpu_initialises_no_other)
+Test(cuda_contexts, a_tensor_of_one_gpu_initializes_no_other)
 {
     stoker_loader *loader = NULL;
     const stoker_loader_options options = options_of(STOKER_DEVICE_CUDA);
@@ -171,7 +171,7 @@ Test(cuda_contexts, a_tensor_of_one_gpu_initialises_no_other)
     expect_only_the_loaders("tensors");
 }
 
-/* cudaSetDevice() restores the device, and initialises it. */
+/* cudaSetDevice() restores the device, and initializes it. */
 Test(cuda_contexts, a_runtime_without_the_drivers_functions_will_do)
 {
     const stoker_loader_options options = options_of(STOKER_DEVICE_CUDA);
@@ -180,6 +180,6 @@ Test(cuda_contexts, a_runtime_without_the_drivers_functions_will_do)
     standin_cuda_no_contexts(true);
     run(&options, "cudaSetDevice");
     cr_assert_eq(current(), 0);
-    cr_assert(standin_cuda_initialised(OTHER));
-    cr_assert(standin_cuda_initialised(0));
+    cr_assert(standin_cuda_initialized(OTHER));
+    cr_assert(standin_cuda_initialized(0));
 }

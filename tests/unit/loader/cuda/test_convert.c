@@ -1,5 +1,5 @@
-/* test_convert.c - rows that a kernel converts behind their copy have the bits that the CPU gives them;
- * and if no kernel can do it, the CPU does, or create says why not.
+/* test_convert.c - rows that a kernel converts behind their copy have the bits that the CPU gives
+ * them; and if no kernel can do it, the CPU does, or create says why not.
  */
 #include "support/cuda_bits.h"
 #include "support/opened_loader.h"
@@ -94,7 +94,8 @@ Test(cuda_convert, only_stored_bytes_are_copied)
     stoker_dataset_close(&dataset);
 }
 
-/* The launch needs the loader's device as the current one, which afterwards is the caller's again. */
+/* The launch needs the loader's device as the current one, which afterwards is the caller's
+ * again. */
 Test(cuda_convert, the_current_device_may_be_another)
 {
     if (!stk_cuda_kernels_built())

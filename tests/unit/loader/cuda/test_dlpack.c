@@ -1,5 +1,5 @@
-/* test_dlpack.c - tensors of batches on a GPU and in memory that CUDA has page-locked: streams wait, and
- * the buffer is refilled behind the work of every stream that had a tensor.
+/* test_dlpack.c - tensors of batches on a GPU and in memory that CUDA has page-locked: streams
+ * wait, and the buffer is refilled behind the work of every stream that had a tensor.
  */
 #include <criterion/criterion.h>
 #include <stdatomic.h>
@@ -72,7 +72,8 @@ Test(cuda_dlpack, where_a_tensor_lies)
     }
 }
 
-/* Two streams read the same batch through tensors and end late, each; the deleters are called at once. */
+/* Two streams read the same batch through tensors and end late, each; the deleters are called at
+ * once. */
 Test(cuda_dlpack, the_buffer_waits_for_every_stream)
 {
     stoker_loader *loader = make(STOKER_DEVICE_CUDA, 0);
@@ -136,7 +137,7 @@ Test(cuda_dlpack, a_tensor_on_the_gpu_outlives_the_loader)
 }
 
 /* Names of streams that are no streams of the caller's: none, and the default one of a thread. */
-Test(cuda_dlpack, without_synchronisation_no_stream_is_touched)
+Test(cuda_dlpack, without_synchronization_no_stream_is_touched)
 {
     struct CUstream_st *const none = (struct CUstream_st *)(intptr_t)-1;
     stoker_loader *loader = make(STOKER_DEVICE_CUDA, 0);

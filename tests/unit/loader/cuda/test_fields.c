@@ -1,5 +1,6 @@
-/* test_fields.c - batches of samples with several fields, two of which vary in length: packed and padded in every form,
- * as stored and in other types, in host memory and on the stand-in's GPU. Every element of every row is checked.
+/* test_fields.c - batches of samples with several fields, two of which vary in length: packed and
+ * padded in every form, as stored and in other types, in host memory and on the stand-in's GPU.
+ * Every element of every row is checked.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -60,9 +61,9 @@ static uint64_t width_of(const struct expected *expected, const stoker_batch *ba
     for (uint32_t row = 0; row < batch->count; row++)
         longest = length_of(field, batch->ids[row]) > longest ? length_of(field, batch->ids[row])
                                                               : longest;
-    if (expected->form == STOKER_FORM_PADDED_MULTIPLE)
+    if (expected->form == STOKER_FIELD_FORM_PADDED_MULTIPLE)
         return (longest + expected->multiple - 1) / expected->multiple * expected->multiple;
-    return expected->form == STOKER_FORM_PADDED_MAX
+    return expected->form == STOKER_FIELD_FORM_PADDED_MAX
                ? (field == WORDS ? SEVERAL_WORDS : SEVERAL_TEXT)
                : longest;
 }
@@ -105,7 +106,7 @@ static const char *check_varying(const struct check *check, uint32_t index)
 {
     const stoker_field *field = &check->fields[index];
     const struct expected *expected = check->expected;
-    const bool packed = expected->form == STOKER_FORM_PACKED;
+    const bool packed = expected->form == STOKER_FIELD_FORM_PACKED;
     const size_t bytes = stoker_dtype_bytes(field->values.dtype);
     const uint64_t width = width_of(expected, &check->batch, index);
     int64_t total = 0;
@@ -226,7 +227,7 @@ static const stoker_device devices[] = { STOKER_DEVICE_CPU, STOKER_DEVICE_CUDA_H
 Test(fields, every_form_on_every_device)
 {
     for (int device = 0; device < 3; device++)
-        for (int form = STOKER_FORM_PACKED; form <= STOKER_FORM_PADDED_MAX; form++)
+        for (int form = STOKER_FIELD_FORM_PACKED; form <= STOKER_FIELD_FORM_PADDED_MAX; form++)
             for (int32_t workers = 0; workers <= 3; workers += 3) {
                 const struct expected expected = { .form = (stoker_field_form)form,
                                                    .multiple = form == 2 ? 5 : 0,
@@ -248,12 +249,13 @@ Test(fields, other_types_of_fields_that_vary)
                                           STOKER_DTYPE_NONE };
     static const stoker_dtype texts[] = { STOKER_DTYPE_INT32, STOKER_DTYPE_INT64,
                                           STOKER_DTYPE_FLOAT32 };
-    for (int form = STOKER_FORM_PACKED; form <= STOKER_FORM_PADDED_MAX; form++)
+    for (int form = STOKER_FIELD_FORM_PACKED; form <= STOKER_FIELD_FORM_PADDED_MAX; form++)
         for (int i = 0; i < 3; i++) {
             const struct expected expected = { .form = (stoker_field_form)form,
-                                               .multiple =
-                                                   form == STOKER_FORM_PADDED_MULTIPLE ? 4 : 0,
-                                               .pad = form == STOKER_FORM_PACKED ? 0.0 : -1.0,
+                                               .multiple = form == STOKER_FIELD_FORM_PADDED_MULTIPLE
+                                                               ? 4
+                                                               : 0,
+                                               .pad = form == STOKER_FIELD_FORM_PACKED ? 0.0 : -1.0,
                                                .words = words[i],
                                                .text = texts[i] };
             stoker_field_options fields[2];
@@ -264,7 +266,8 @@ Test(fields, other_types_of_fields_that_vary)
         }
 }
 
-/* A fixed field of a part becomes narrower, and two from values() wider or as wide, in every batch. */
+/* A fixed field of a part becomes narrower, and two from values() wider or as wide, in every
+ * batch. */
 Test(fields, other_types_of_fixed_fields)
 {
     static const struct {
@@ -321,7 +324,7 @@ Test(fields, bad_samples_and_a_padded_last_batch)
     set.broken_pair = 30;
     for (int device = 0; device < 3; device++)
         for (int policy = STOKER_ON_BAD_SKIP; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++)
-            for (int form = STOKER_FORM_PACKED; form <= STOKER_FORM_PADDED; form++) {
+            for (int form = STOKER_FIELD_FORM_PACKED; form <= STOKER_FIELD_FORM_PADDED; form++) {
                 const struct expected expected = { .form = (stoker_field_form)form };
                 stoker_field_options fields[2];
                 stoker_loader_options options = options_of(&expected, fields);
@@ -338,13 +341,14 @@ Test(fields, bad_samples_and_a_padded_last_batch)
             }
 }
 
-/* Small gaps between what is used of a slot are copied, too, which hides a number that was left out. Behind the offsets of a
- * few rows in a slot for many lies a gap that is too large for that. */
+/* Small gaps between what is used of a slot are copied, too, which hides a number that was left
+ * out. Behind the offsets of a few rows in a slot for many lies a gap that is too large for
+ * that. */
 Test(fields, a_short_batch_of_a_large_slot_has_all_offsets)
 {
     enum { LARGE = 9000, COPIES = 175, LAST = SEVERAL_COUNT * COPIES - LARGE };
     static uint64_t ids[LARGE], copies[SEVERAL_COUNT * COPIES];
-    const struct expected expected = { .form = STOKER_FORM_PACKED };
+    const struct expected expected = { .form = STOKER_FIELD_FORM_PACKED };
     stoker_field_options fields[2];
     stoker_loader_options options = options_of(&expected, fields);
     stoker_dataset *many = NULL;
@@ -379,7 +383,7 @@ Test(fields, a_short_batch_of_a_large_slot_has_all_offsets)
 Test(fields, are_kept_and_exported)
 {
     for (int device = 0; device < 3; device++) {
-        const struct expected expected = { .form = STOKER_FORM_PACKED };
+        const struct expected expected = { .form = STOKER_FIELD_FORM_PACKED };
         stoker_batch kept[SEVERAL_COUNT];
         stoker_field_options fields[2];
         stoker_loader_options options = options_of(&expected, fields);
@@ -405,26 +409,26 @@ Test(fields, are_kept_and_exported)
 
 Test(fields, have_tensors)
 {
-    const struct expected expected = { .form = STOKER_FORM_PACKED };
+    const struct expected expected = { .form = STOKER_FIELD_FORM_PACKED };
     stoker_field_options fields[2];
     const stoker_loader_options options = options_of(&expected, fields);
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_OK);
-    for (uint32_t part = 0; part < STOKER_PART_LABELS + 2; part++) {
+    for (uint32_t part = 0; part < STOKER_TENSOR_LABELS + 2; part++) {
         DLManagedTensorVersioned *tensor = NULL;
-        const uint32_t field = part % STOKER_PART_OFFSETS;
-        const bool offsets = part / STOKER_PART_OFFSETS == 1;
+        const uint32_t field = part % STOKER_TENSOR_OFFSETS;
+        const bool offsets = part / STOKER_TENSOR_OFFSETS == 1;
         const int rc = stoker_batch_to_dlpack(&batch, part, NULL, &tensor);
-        const bool exists = part == STOKER_PART_IDS || part == STOKER_PART_LABELS ||
-                            (part < STOKER_PART_IDS && field < SEVERAL_FIELDS &&
+        const bool exists = part == STOKER_TENSOR_IDS || part == STOKER_TENSOR_LABELS ||
+                            (part < STOKER_TENSOR_IDS && field < SEVERAL_FIELDS &&
                              (!offsets || field == WORDS || field == TEXT));
         cr_assert_eq(rc, exists ? STOKER_OK : STOKER_EINVAL, "part %u", part);
         if (!exists)
             continue;
         const DLTensor *is = &tensor->dl_tensor;
-        if (part < STOKER_PART_IDS) {
+        if (part < STOKER_TENSOR_IDS) {
             cr_assert_eq(is->data, offsets ? (const void *)batch.fields[field].offsets
                                            : batch.fields[field].values.data);
             cr_assert_eq(is->shape[0], offsets ? (int64_t)batch.count + 1
@@ -448,7 +452,7 @@ Test(fields, a_value_that_does_not_fit_is_refused)
                   { 255.0, STOKER_DTYPE_NONE, STOKER_OK },
                   { 256.0, STOKER_DTYPE_INT64, STOKER_EINVAL } };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct expected expected = { .form = STOKER_FORM_PADDED,
+        const struct expected expected = { .form = STOKER_FIELD_FORM_PADDED,
                                            .pad = cases[i].pad,
                                            .words = cases[i].words };
         stoker_field_options fields[2];
@@ -458,7 +462,7 @@ Test(fields, a_value_that_does_not_fit_is_refused)
                      "case %zu", i);
         stoker_loader_destroy(&loader);
     }
-    const struct expected none = { .form = STOKER_FORM_PADDED_MULTIPLE };
+    const struct expected none = { .form = STOKER_FIELD_FORM_PADDED_MULTIPLE };
     stoker_field_options fields[2];
     stoker_loader *loader = NULL;
     const stoker_loader_options options = options_of(&none, fields);

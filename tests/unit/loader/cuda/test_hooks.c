@@ -1,5 +1,5 @@
-/* test_hooks.c - with a hook the host finishes rows: the GPU gets the bits of the CPU, converts nothing, and the statistics
- * say why.
+/* test_hooks.c - with a hook the host finishes rows: the GPU gets the bits of the CPU, converts
+ * nothing, and the statistics say why.
  */
 #include "support/cuda_bits.h"
 #include "support/opened_loader.h"

@@ -1,4 +1,5 @@
-/* test_joined.c - a field that is joined (STOKER_FORM_JOINED) arrives on the stand-in's GPU as on the host: values and offsets. */
+/* test_joined.c - a field that is joined (STOKER_FIELD_FORM_JOINED) arrives on the stand-in's GPU
+ * as on the host: values and offsets. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -62,7 +63,7 @@ static void run(const char *spec, stoker_device device, struct ends out[BATCHES]
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
     field.name = "cu_seqlens";
-    field.form = STOKER_FORM_JOINED;
+    field.form = STOKER_FIELD_FORM_JOINED;
     options.fields = &field;
     options.field_count = 1;
     options.batch_size = BATCH;

@@ -1,5 +1,5 @@
-/* test_kept.c - batches that the caller keeps while the ring comes round to them: options.on_lent, in host memory, in
- * page-locked memory and on the stand-in's GPU.
+/* test_kept.c - batches that the caller keeps while the ring comes round to them: options.on_lent,
+ * in host memory, in page-locked memory and on the stand-in's GPU.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -153,7 +153,8 @@ Test(kept, converted_on_the_gpu_and_gathered_there)
     keep_an_epoch(options);
 }
 
-/* Nothing is copied: the memory that the caller saw stays at its address, and other memory enters the ring. */
+/* Nothing is copied: the memory that the caller saw stays at its address, and other memory enters
+ * the ring. */
 Test(kept, no_batch_moves)
 {
     for (int i = 0; i < DEVICES; i++) {
@@ -328,7 +329,7 @@ Test(kept, wait_ends_at_the_timeout)
 static DLManagedTensorVersioned *tensor_of(const stoker_batch *batch)
 {
     DLManagedTensorVersioned *tensor = NULL;
-    cr_assert_eq(stoker_batch_to_dlpack(batch, STOKER_PART_IMAGES, consumer.stream, &tensor),
+    cr_assert_eq(stoker_batch_to_dlpack(batch, STOKER_TENSOR_IMAGES, consumer.stream, &tensor),
                  STOKER_OK);
     return tensor;
 }

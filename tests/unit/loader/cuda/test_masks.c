@@ -1,5 +1,5 @@
-/* test_masks.c - if the GPU transforms the images, their masks take the same geometry on the host: images and masks have the
- * bits of the CPU.
+/* test_masks.c - if the GPU transforms the images, their masks take the same geometry on the host:
+ * images and masks have the bits of the CPU.
  */
 #include "support/cuda_bits.h"
 #include "support/opened_loader.h"
@@ -30,8 +30,8 @@ static stoker_array array_of(const char *name, stoker_field_kind kind, const voi
 
 static stoker_dataset *open_set(void)
 {
-    stoker_array arrays[2] = { array_of("image", STOKER_FIELD_IMAGE, images, 3),
-                               array_of("mask", STOKER_FIELD_MASK, masks, 1) };
+    stoker_array arrays[2] = { array_of("image", STOKER_FIELD_KIND_IMAGE, images, 3),
+                               array_of("mask", STOKER_FIELD_KIND_MASK, masks, 1) };
     stoker_dataset *dataset = NULL;
     for (uint32_t id = 0; id < COUNT; id++) {
         for (uint32_t at = 0; at < sizeof(images[0]); at++)
@@ -136,7 +136,7 @@ Test(cuda_masks, follow_images_that_the_gpu_transforms)
                 options.num_workers = workers;
                 options.fields = &mask;
                 options.field_count = 1;
-                options.mixing.cutmix_alpha = mixes == 1 ? 1.0F : 0.0F;
+                options.blend.cutmix_alpha = mixes == 1 ? 1.0F : 0.0F;
                 if (stk_cuda_kernels_built())
                     options.convert_on_device = STOKER_SWITCH_ON;
                 const uint64_t before = standin_cuda_launches();

@@ -1,8 +1,9 @@
-/* test_near_cpus.c - workers of a rank keep to the CPUs of its GPU's NUMA node, and slots prefer that node's memory. /sys is
- * made up: open() below answers for it. The stand-in says where its GPUs are.
+/* test_near_cpus.c - workers of a rank keep to the CPUs of its GPU's NUMA node, and slots prefer
+ * that node's memory. /sys is made up: open() below answers for it. The stand-in says where its
+ * GPUs are.
  *
- * The CPUs are dealt crosswise, so that no rank has by chance what it would have without a GPU: those of the first half are
- * near GPU 1, the others near GPU 0.
+ * The CPUs are dealt crosswise, so that no rank has by chance what it would have without a GPU:
+ * those of the first half are near GPU 1, the others near GPU 0.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -198,7 +199,8 @@ Test(near_cpus, slots_prefer_the_memory_of_that_node)
     cr_assert_eq(with.nodes, 1UL);
 }
 
-/* Every rank must come to the same end, so none moves if one of them may not see the others' GPUs. */
+/* Every rank must come to the same end, so none moves if one of them may not see the others'
+ * GPUs. */
 Test(near_cpus, nothing_moves_without_a_gpu_for_each_rank)
 {
     const struct seen other = run(0, 1, STOKER_DEVICE_CUDA); /* rank 0 with GPU 1 */

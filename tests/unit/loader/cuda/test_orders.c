@@ -1,5 +1,5 @@
-/* test_orders.c - weights and views on a GPU: the batches are those of the CPU, also if the rows stay in GPU memory,
- * where a sample that comes twice in one batch is kept once.
+/* test_orders.c - weights and views on a GPU: the batches are those of the CPU, also if the rows
+ * stay in GPU memory, where a sample that comes twice in one batch is kept once.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
-/* test_streams.c - kernels behind the copies have a stream of their own: they come after their copy and before the
- * consumer, and no copy waits for the kernels of the batch before.
+/* test_streams.c - kernels behind the copies have a stream of their own: they come after their copy
+ * and before the consumer, and no copy waits for the kernels of the batch before.
  *
  * Method: the stand-in's kernels stop at a gate until the test opens it.
  */
@@ -115,7 +115,8 @@ Test(cuda_streams, no_copy_waits_for_the_kernels_of_the_batch_before)
         cr_assert_eq(found.hashes[i], expected.hashes[i], "batch %u", (unsigned)i);
 }
 
-/* A consumer that releases batches unseen has waited for none of their kernels: the next copy into the buffer has to. */
+/* A consumer that releases batches unseen has waited for none of their kernels: the next copy into
+ * the buffer has to. */
 Test(cuda_streams, a_buffer_is_refilled_after_its_kernels_even_if_nobody_waited_for_them)
 {
     if (!stk_cuda_kernels_built())

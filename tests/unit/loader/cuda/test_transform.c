@@ -1,5 +1,5 @@
-/* test_transform.c - images that kernels transform behind their copy have the bits that the CPU gives
- * them; and which side of the bus does what.
+/* test_transform.c - images that kernels transform behind their copy have the bits that the CPU
+ * gives them; and which side of the bus does what.
  */
 #include "support/cuda_bits.h"
 #include "support/image_folder.h"
@@ -42,10 +42,10 @@ static stoker_dataset *open_images(uint32_t height, uint32_t width, uint32_t cha
 static uint32_t kernels_of(const stoker_transform *transform)
 {
     const bool rotates = transform->rotate_min != 0.0F || transform->rotate_max != 0.0F;
-    const bool colours = transform->brightness != 0.0F || transform->contrast != 0.0F ||
-                         transform->saturation != 0.0F || transform->hue != 0.0F;
+    const bool colors = transform->brightness != 0.0F || transform->contrast != 0.0F ||
+                        transform->saturation != 0.0F || transform->hue != 0.0F;
     const uint32_t retouching = (uint32_t)rotates + (uint32_t)(transform->contrast != 0.0F) +
-                                (uint32_t)colours + (transform->blur != 0 ? 2U : 0U);
+                                (uint32_t)colors + (transform->blur != 0 ? 2U : 0U);
     return (transform->random_resized_crop.height != 0 ? 1U : 0U) +
            (stk_transform_resizes(transform) ? 3U : 1U) + (retouching > 0 ? 2U + retouching : 0U);
 }
@@ -139,7 +139,7 @@ Test(cuda_transform, images_of_any_size_are_resized_by_the_host)
     static const stoker_transform transforms[] = {
         { .resize = { 16, 20 }, .flip = true, .cutout = 4 },
         { .resize = { 20, 20 }, .random_crop = { 18, 18 }, .pad = 2, .fill = { 9, 8, 7 } },
-        { .resize_shorter = 18, .centre_crop = { 16, 16 } },
+        { .resize_shorter = 18, .center_crop = { 16, 16 } },
         { .random_resized_crop = { 12, 15 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true },
     };
     struct stk_image_folder images;

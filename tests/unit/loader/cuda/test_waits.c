@@ -1,4 +1,5 @@
-/* test_waits.c - where the host waits for a GPU it sleeps; it spins for a short time if a core is spare. */
+/* test_waits.c - where the host waits for a GPU it sleeps; it spins for a short time if a core is
+ * spare. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <unistd.h>

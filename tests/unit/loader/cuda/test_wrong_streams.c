@@ -1,5 +1,5 @@
-/* test_wrong_streams.c - a stream that records a graph, or that is another GPU's, is an error of one call: with a
- * message, without harm to the recording, and nothing is lost.
+/* test_wrong_streams.c - a stream that records a graph, or that is another GPU's, is an error of
+ * one call: with a message, without harm to the recording, and nothing is lost.
  */
 #include <criterion/criterion.h>
 
@@ -176,7 +176,8 @@ Test(cuda_wrong_streams, the_message_says_which_mistake_it_was)
     stoker_loader_destroy(&loader);
 }
 
-/* A deleter, or a release without a stream, can report nothing: it counts once the recording is over. */
+/* A deleter, or a release without a stream, can report nothing: it counts once the recording is
+ * over. */
 static void release_while_recording(stoker_loader *loader, bool tensors, bool by_next)
 {
     stoker_batch batch = STOKER_BATCH_INIT;
@@ -225,7 +226,8 @@ Test(cuda_wrong_streams, what_ends_while_a_graph_is_recorded_counts_afterwards)
     }
 }
 
-/* The consumer copies from page-locked memory itself; a GPU that is not the loader's may do that. */
+/* The consumer copies from page-locked memory itself; a GPU that is not the loader's may do
+ * that. */
 Test(cuda_wrong_streams, a_batch_in_page_locked_memory_is_given_back_after_any_gpus_copy)
 {
     stoker_loader_options options = stk_small_options();

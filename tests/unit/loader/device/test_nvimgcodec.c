@@ -1,7 +1,9 @@
-/* test_nvimgcodec.c - the real nvImageCodec, if it is here: nvimgcodec.h has the types and numbers of loader/device/nvimgcodec.h, and
- * its CPU back ends decode real files, several at once, to what our own decoder makes of them.
+/* test_nvimgcodec.c - the real nvImageCodec, if it is here: nvimgcodec.h has the types and numbers
+ * of loader/device/nvimgcodec.h, and its CPU back ends decode real files, several at once, to what
+ * our own decoder makes of them.
  *
- * STOKER_TEST_NVIMGCODEC is the wheel's folder, see tests/README.md. What remains for a GPU: its back ends, the stream.
+ * STOKER_TEST_NVIMGCODEC is the wheel's folder, see tests/README.md. What remains for a GPU: its
+ * back ends, the stream.
  */
 #include <criterion/criterion.h>
 #include <stddef.h>
@@ -35,8 +37,8 @@ SAME(STK_NVIMGCODEC_UINT8, NVIMGCODEC_SAMPLE_DATA_TYPE_UINT8);
 SAME(STK_NVIMGCODEC_SAMPLING_NONE, NVIMGCODEC_SAMPLING_NONE);
 SAME(STK_NVIMGCODEC_P_Y, NVIMGCODEC_SAMPLEFORMAT_P_Y);
 SAME(STK_NVIMGCODEC_I_RGB, NVIMGCODEC_SAMPLEFORMAT_I_RGB);
-SAME(STK_NVIMGCODEC_COLOUR_SRGB, NVIMGCODEC_COLORSPEC_SRGB);
-SAME(STK_NVIMGCODEC_COLOUR_GRAY, NVIMGCODEC_COLORSPEC_GRAY);
+SAME(STK_NVIMGCODEC_COLOR_SRGB, NVIMGCODEC_COLORSPEC_SRGB);
+SAME(STK_NVIMGCODEC_COLOR_GRAY, NVIMGCODEC_COLORSPEC_GRAY);
 SAME(STK_NVIMGCODEC_BUFFER_DEVICE, NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_DEVICE);
 SAME(STK_NVIMGCODEC_BUFFER_HOST, NVIMGCODEC_IMAGE_BUFFER_KIND_STRIDED_HOST);
 SAME(STK_NVIMGCODEC_LOAD_HINT_IGNORE, NVIMGCODEC_LOAD_HINT_POLICY_IGNORE);
@@ -175,7 +177,8 @@ static void expect_close(const uint8_t *got, const uint8_t *expected, size_t byt
                       i, got[i], expected[i]);
 }
 
-/* Several at once, in another order and number in each run: the library's objects are used again. */
+/* Several at once, in another order and number in each run: the library's objects are used
+ * again. */
 Test(nvimgcodec, its_cpu_back_ends_decode_real_files)
 {
     static uint8_t got[FILES][SIDE_MAX * SIDE_MAX * 3], expected[SIDE_MAX * SIDE_MAX * 3];
@@ -243,7 +246,8 @@ Test(nvimgcodec, a_truncated_file_is_reported_alone)
     stk_decoding_library_close(&library);
 }
 
-/* A file whose first bytes are unknown makes version 0.9 decode nothing of its batch, so such files must not come here. */
+/* A file whose first bytes are unknown makes version 0.9 decode nothing of its batch, so such files
+ * must not come here. */
 Test(nvimgcodec, a_file_of_no_known_kind_is_not_decoded)
 {
     static uint8_t got[SIDE_MAX * SIDE_MAX * 3];

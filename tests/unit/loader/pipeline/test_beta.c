@@ -1,7 +1,8 @@
-/* test_beta.c - numbers from Beta(alpha, alpha): mean, variance and shares of the distribution, and the bits of some.
+/* test_beta.c - numbers from Beta(alpha, alpha): mean, variance and shares of the distribution, and
+ * the bits of some.
  *
- * Exact values: variance 1 / (4 (2 alpha + 1)); for alpha 1/2 P(x < t) = 2/pi asin(sqrt t), for 2 it is 3 t^2 - 2 t^3.
- * Bounds are five deviations of the mean of N numbers.
+ * Exact values: variance 1 / (4 (2 alpha + 1)); for alpha 1/2 P(x < t) = 2/pi asin(sqrt t), for 2
+ * it is 3 t^2 - 2 t^3. Bounds are five deviations of the mean of N numbers.
  */
 #include "loader/pipeline/beta.h"
 

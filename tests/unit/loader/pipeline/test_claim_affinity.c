@@ -1,6 +1,7 @@
 /* test_claim_affinity.c - which ring position a worker gets, and counters at their limits.
  *
- * What workers are given in ordinary laps is in test_slots.c, with the credits; races in tests/thread/loader/test_pipeline.c.
+ * What workers are given in ordinary laps is in test_slots.c, with the credits; races in
+ * tests/thread/loader/test_pipeline.c.
  */
 #include <criterion/criterion.h>
 
@@ -72,7 +73,8 @@ CleanTest(claim_affinity, what_others_have_taken_is_left_out)
     stk_claim_affinity_destroy(&affinity);
 }
 
-/* Workers that take shares all do so from the first position; one that takes whole positions looks for its own. */
+/* Workers that take shares all do so from the first position; one that takes whole positions looks
+ * for its own. */
 CleanTest(claim_affinity, parts_come_from_the_first_position_that_has_some)
 {
     enum { SHARES = STK_TICKET_SHARES_MAX };

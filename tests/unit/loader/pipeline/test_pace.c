@@ -6,7 +6,8 @@
 
 enum { SHARE_ROWS = 8, SHARES = 32 };
 
-/* A worker that makes what it takes, each row in row_ns; returns the shares that it takes in the end. */
+/* A worker that makes what it takes, each row in row_ns; returns the shares that it takes in the
+ * end. */
 static uint32_t shares_after(struct stk_pace *pace, uint64_t row_ns, int turns)
 {
     uint64_t rows = pace->rows;

@@ -1,4 +1,5 @@
-/* test_pack.c - rows of different lengths, packed and padded, against a plain copy: all forms, types and lengths. */
+/* test_pack.c - rows of different lengths, packed and padded, against a plain copy: all forms,
+ * types and lengths. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +40,9 @@ static uint64_t longest_of(const struct sample *sample, uint32_t rows)
 
 static uint64_t expected_width(const struct stk_pack *pack, uint64_t longest)
 {
-    if (pack->form == STOKER_FORM_PADDED)
+    if (pack->form == STOKER_FIELD_FORM_PADDED)
         return longest;
-    if (pack->form == STOKER_FORM_PADDED_MULTIPLE)
+    if (pack->form == STOKER_FIELD_FORM_PADDED_MULTIPLE)
         return (longest + pack->multiple - 1) / pack->multiple * pack->multiple;
     return LENGTH_MAX;
 }
@@ -72,7 +73,7 @@ static void check(const struct stk_pack *pack, size_t entry_bytes, uint32_t rows
     memcpy(before, memory, sizeof(memory));
     const uint64_t said = stk_pack_rows(pack, field, memory, sample.lengths, rows);
     const int64_t *offsets = (const int64_t *)(const void *)(memory + field->offsets_at);
-    const bool pads = pack->form != STOKER_FORM_PACKED;
+    const bool pads = pack->form != STOKER_FIELD_FORM_PACKED;
     const uint64_t width = pads ? expected_width(pack, longest_of(&sample, rows)) : 0;
     int64_t total = 0;
     cr_assert_eq(offsets[0], 0);
@@ -83,7 +84,7 @@ static void check(const struct stk_pack *pack, size_t entry_bytes, uint32_t rows
         cr_assert_eq(offsets[row + 1], total);
     }
     cr_assert_eq(said, pads ? width : (uint64_t)total);
-    /* The neighbours stay as they were. */
+    /* The neighbors stay as they were. */
     cr_assert_eq(memcmp(memory, before, field->at), 0);
     const size_t end = fields.each[2].at;
     cr_assert_eq(memcmp(memory + end, before + end, field->offsets_at - end), 0);
@@ -93,7 +94,7 @@ static void check(const struct stk_pack *pack, size_t entry_bytes, uint32_t rows
 CleanTest(pack, every_form_matches_a_plain_copy)
 {
     static const size_t elements[] = { 1, 2, 4, 8 };
-    for (int form = STOKER_FORM_PACKED; form <= STOKER_FORM_PADDED_MAX; form++)
+    for (int form = STOKER_FIELD_FORM_PACKED; form <= STOKER_FIELD_FORM_PADDED_MAX; form++)
         for (size_t e = 0; e < 4; e++)
             for (uint32_t multiple = 1; multiple <= 8; multiple++)
                 for (uint32_t rows = 0; rows <= ROWS; rows++)
@@ -109,7 +110,8 @@ CleanTest(pack, every_form_matches_a_plain_copy)
                     }
 }
 
-/* A batch that ends in an error is packed as well: whatever a lost row left behind must do no harm. */
+/* A batch that ends in an error is packed as well: whatever a lost row left behind must do no
+ * harm. */
 CleanTest(pack, a_length_that_cannot_be_counts_as_none)
 {
     const struct stk_field_size size = { .row_bytes = LENGTH_MAX, .entry_bytes = 1 };
@@ -157,13 +159,14 @@ CleanTest(pack, types_change_in_place)
         }
 }
 
-/* Rows of places laid end to end against the rule, with rows that end early, places that do not rise and places beyond the row. */
+/* Rows of places laid end to end against the rule, with rows that end early, places that do not
+ * rise and places beyond the row. */
 CleanTest(pack, places_are_joined)
 {
     enum { LENGTH = 20, MOST = 8, BATCH = 6 };
     for (size_t width = 4; width <= 8; width += 4)
         for (uint64_t seed = 0; seed < 400; seed++) {
-            const struct stk_pack pack = { .form = STOKER_FORM_JOINED,
+            const struct stk_pack pack = { .form = STOKER_FIELD_FORM_JOINED,
                                            .length_max = MOST,
                                            .row_length = LENGTH,
                                            .multiple = 1,

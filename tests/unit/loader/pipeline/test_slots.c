@@ -1,6 +1,7 @@
 /* test_slots.c - the ring of slots, driven by one thread: when a slot is free, and for which side.
  *
- * With one thread every state is reached on purpose; tests/thread/loader/test_pipeline.c has the races.
+ * With one thread every state is reached on purpose; tests/thread/loader/test_pipeline.c has the
+ * races.
  */
 #include <criterion/criterion.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
-/* test_trace.c - a trace has each span, each batch and each read once, whichever thread did it; what
- * does not fit is counted; and what nobody asked for costs nothing.
+/* test_trace.c - a trace has each span, each batch and each read once, whichever thread did it;
+ * what does not fit is counted; and what nobody asked for costs nothing.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -99,7 +99,8 @@ static void check_batches(void)
     for (uint64_t batch = 0; batch < BATCHES; batch++) {
         const stoker_trace_event *of = life[batch];
         cr_assert_gt(of[STOKER_TRACE_CLAIM].begin_ns, 0);
-        /* Not its start: a worker that is about to count down may be overtaken by another's claim. */
+        /* Not its start: a worker that is about to count down may be overtaken by another's
+         * claim. */
         cr_assert_geq(of[STOKER_TRACE_PUBLISH].end_ns, of[STOKER_TRACE_CLAIM].end_ns);
         cr_assert_geq(of[STOKER_TRACE_LEND].begin_ns, of[STOKER_TRACE_PUBLISH].begin_ns);
         cr_assert_geq(of[STOKER_TRACE_RELEASE].begin_ns, of[STOKER_TRACE_LEND].end_ns);

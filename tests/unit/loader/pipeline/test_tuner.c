@@ -114,7 +114,8 @@ CleanTest(tuner, stays_near_a_peak)
     cr_assert_leq(world.most, 7);
 }
 
-/* Two workers use both CPUs: one fewer makes half of the rows, which is clear long before the window ends. */
+/* Two workers use both CPUs: one fewer makes half of the rows, which is clear long before the
+ * window ends. */
 CleanTest(tuner, a_trial_of_too_few_workers_is_short)
 {
     struct world world = world_of_cpus(linear, 2, 8, 2);
@@ -149,8 +150,8 @@ CleanTest(tuner, rests_where_nothing_helps)
     cr_assert_leq(world.most, 5);
 }
 
-/* Trials cost little where workers mostly wait, and the one that failed may have been disturbed: they
- * are large, and not rare. */
+/* Trials cost little where workers mostly wait, and the one that failed may have been disturbed:
+ * they are large, and not rare. */
 CleanTest(tuner, keeps_trying_where_workers_wait)
 {
     struct world world = world_make(flat, 0.5, 4, 32);
@@ -167,7 +168,8 @@ static double one_is_a_little_better(uint32_t workers)
     return workers == 1 ? 10800.0 : 10000.0;
 }
 
-/* 8 % more with one worker less: worth a change if the two share the CPUs, noise if they only wait. */
+/* 8 % more with one worker less: worth a change if the two share the CPUs, noise if they only
+ * wait. */
 CleanTest(tuner, gives_waiting_workers_back_for_a_clear_gain_only)
 {
     struct world waiting = world_make(one_is_a_little_better, 0.5, 2, 2);
@@ -250,7 +252,7 @@ CleanTest(tuner, finds_more_in_short_stretches)
     cr_assert_eq(world.tuner.best, 4);
 }
 
-/* The neighbour's window was fast because the machine was: the next window of the number in use
+/* The neighbor's window was fast because the machine was: the next window of the number in use
  * shows it. */
 CleanTest(tuner, a_machine_that_drifts_is_not_a_number_that_helps)
 {

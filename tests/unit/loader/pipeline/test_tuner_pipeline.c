@@ -1,5 +1,5 @@
-/* test_tuner_pipeline.c - the tuner beside a modelled pipeline: workers with claimed rows, a ring of
- * batches, delivery in order, and a clock that only the model moves.
+/* test_tuner_pipeline.c - the tuner beside a modelled pipeline: workers with claimed rows, a ring
+ * of batches, delivery in order, and a clock that only the model moves.
  *
  *   claim in order ─▶ each worker: row by row, waiting and then computing ─▶ head batch ─▶ consumer
  *

@@ -1,8 +1,8 @@
 /* test_cold.c - what lies on storage is asked for all at once, not group by group.
  *
- * A file is thrown out of the page cache, reads of it are submitted, and nobody reaps: all of them must
- * come to the page cache nevertheless. The first group reads a pipe to which nobody writes, so that
- * storage cannot be done with it before the reader looks.
+ * A file is thrown out of the page cache, reads of it are submitted, and nobody reaps: all of them
+ * must come to the page cache nevertheless. The first group reads a pipe to which nobody writes, so
+ * that storage cannot be done with it before the reader looks.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>

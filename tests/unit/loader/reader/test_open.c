@@ -175,7 +175,8 @@ static int buffers_of(const stoker_reader_setup *setup)
     return buffers;
 }
 
-/* Scratch of the ring's own and slots that all rings share; where slots are too much, scratch alone. */
+/* Scratch of the ring's own and slots that all rings share; where slots are too much, scratch
+ * alone. */
 CleanTest(reader_open, registers_scratch_and_slots)
 {
     if (!stk_test_reader_works(&stk_reader_uring))

@@ -1,7 +1,8 @@
 /* test_overflow.c - a completion queue that really overflows loses no read and repeats none.
  *
- * The reader asks for a queue that holds all its requests. Here it gets one of four entries: this program
- * defines liburing's io_uring_queue_init_params(), which shrinks the ring and then calls the real function.
+ * The reader asks for a queue that holds all its requests. Here it gets one of four entries: this
+ * program defines liburing's io_uring_queue_init_params(), which shrinks the ring and then calls
+ * the real function.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
@@ -72,7 +73,8 @@ static bool overflowed(const void *reader_ring)
     return (__atomic_load_n(ring->io.sq.kflags, __ATOMIC_ACQUIRE) & IORING_SQ_CQ_OVERFLOW) != 0;
 }
 
-/* Submit and reap random numbers of reads. Returns the number of submits that overflowed the queue. */
+/* Submit and reap random numbers of reads. Returns the number of submits that overflowed the
+ * queue. */
 static uint32_t read_at_random(const stoker_reader *reader, void *ring)
 {
     uint32_t idle = DEPTH;

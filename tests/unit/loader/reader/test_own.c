@@ -1,5 +1,5 @@
-/* test_own.c - every byte that a loader delivers comes from the caller's own reader, whatever goes wrong: what
- * lies in the files is not what their rows are.
+/* test_own.c - every byte that a loader delivers comes from the caller's own reader, whatever goes
+ * wrong: what lies in the files is not what their rows are.
  *
  *   file: row ^ MASK ──▶ scripted reader (misbehaves by its script) ──▶ ^ MASK ──▶ row
  */
@@ -382,7 +382,8 @@ CleanTest(reader_own, more_bytes_than_were_asked_for_are_an_error)
     }
 }
 
-/* The bytes are elsewhere: there is no descriptor, and this reader needs no ring for one read at a time. */
+/* The bytes are elsewhere: there is no descriptor, and this reader needs no ring for one read at a
+ * time. */
 static stoker_read *asked[STOKER_READ_DEPTH_MAX];
 static uint32_t asked_count;
 
@@ -452,7 +453,8 @@ CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
     close_set();
 }
 
-/* What an older, shorter table lacks is NULL in the loader's copy; a table of another kind is refused. */
+/* What an older, shorter table lacks is NULL in the loader's copy; a table of another kind is
+ * refused. */
 CleanTest(reader_own, a_table_of_functions_has_its_size)
 {
     static const size_t refused[] = { 0, sizeof(size_t), sizeof(stoker_reader) - 1,

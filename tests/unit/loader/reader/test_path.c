@@ -338,7 +338,8 @@ CleanTest(reader_path, errors_are_results_and_links_stay_in_the_tree)
     remove_tree(&tree);
 }
 
-/* Something on the machine is renamed all the time: then Linux often cannot decide at once where ".." leads. */
+/* Something on the machine is renamed all the time: then Linux often cannot decide at once where
+ * ".." leads. */
 static pid_t rename_until_killed(const struct tree *tree)
 {
     const pid_t child = fork();

@@ -1,10 +1,12 @@
-/* test_cpu.c - `cpu` does what `ref` does, in float32 and in bfloat16: layer by layer, with its own loops and oneDNN or with
- * plain loops only, for thread counts that do and do not divide the batch; and whole networks, whose buffers share bytes. On
- * a CPU without AVX512_BF16 only the refusal of bfloat16 is tested.
+/* test_cpu.c - `cpu` does what `ref` does, in float32 and in bfloat16: layer by layer, with its own
+ * loops and oneDNN or with plain loops only, for thread counts that do and do not divide the batch;
+ * and whole networks, whose buffers share bytes. On a CPU without AVX512_BF16 only the refusal of
+ * bfloat16 is tested.
  *
- * Tolerance: both sum the same products, `ref` in double. A sum of n products, each about 1, is off by some sqrt(n)
- * roundings of 6e-8; 2e-5 of the largest number allows for n = 10^4 and more. A value stored in bfloat16 may be rounded to a
- * neighbour: 2^-7 of the value. If nothing is summed, values are equal. */
+ * Tolerance: both sum the same products, `ref` in double. A sum of n products, each about 1, is off
+ * by some sqrt(n) roundings of 6e-8; 2e-5 of the largest number allows for n = 10^4 and more. A
+ * value stored in bfloat16 may be rounded to a neighbor: 2^-7 of the value. If nothing is summed,
+ * values are equal. */
 #include "loader/base/fault.h"
 #include "support/leaks.h"
 #include "support/trainer_case.h"
@@ -14,7 +16,7 @@
 #include <stoker/trainer.h>
 
 enum { BATCH = 7, BUFFER_MAX = 40000 };
-static const double neighbour = 1.0 / 128, tolerance = 2e-5;
+static const double neighbor = 1.0 / 128, tolerance = 2e-5;
 
 static const stoker_dtype storages[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_BFLOAT16 };
 
@@ -95,7 +97,7 @@ static void check_buffer(const struct stk_case *c, const struct stk_bench *ref,
         check_equal(c->asked.name, expected, found, count);
     else
         check_close(c->asked.name, "buffer", expected, found, count,
-                    stk_is_narrow(c->plan.storage) ? neighbour : 0);
+                    stk_is_narrow(c->plan.storage) ? neighbor : 0);
 }
 
 static void check_same(const struct stk_case *c, const struct stk_bench *ref,
@@ -172,7 +174,8 @@ static void check_layer(const struct stk_case_layer *asked,
         .rank = 3, .h = (height), .w = (width), .c = (channels)                                    \
     }
 
-/* Runs of even and odd length, below and above a vector and a register block; few and many filters; groups. */
+/* Runs of even and odd length, below and above a vector and a register block; few and many filters;
+ * groups. */
 static const struct stk_case_layer layers[] = {
     { "conv 1x1", STK_CONV2D, SHAPE(3, 5, 4), .outputs = 3, .biased = true },
     { "conv stem", STK_CONV2D, SHAPE(9, 8, 1), .outputs = 24, .kernel = { 5, 5 }, .biased = true },

@@ -37,7 +37,8 @@ CleanTest(engine_cache, finds_what_was_added_and_ignores_more_than_it_holds)
     stk_engine_cache_destroy(&cache);
 }
 
-/* A key of which no engine runs is no hit, and keeps those that failed; so does one whose engine was replaced. */
+/* A key of which no engine runs is no hit, and keeps those that failed; so does one whose engine
+ * was replaced. */
 CleanTest(engine_cache, keeps_what_failed_and_says_what_replaced_it)
 {
     struct stk_engine_cache *cache = NULL;

@@ -74,7 +74,8 @@ static bool is_loss(enum stk_layer_kind kind)
     return kind == STK_MSE || kind == STK_SOFTMAX_CROSS_ENTROPY;
 }
 
-/* So small that no maximum changes hands and no curvature shows; so large that rounding is small. */
+/* So small that no maximum changes hands and no curvature shows; so large that rounding is
+ * small. */
 static float step_of(enum stk_layer_kind kind)
 {
     if (kind == STK_MAX_POOL)

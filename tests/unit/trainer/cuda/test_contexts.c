@@ -1,6 +1,6 @@
-/* test_contexts.c - training on GPU 1 initialises no other GPU, and leaves the thread as it was.
+/* test_contexts.c - training on GPU 1 initializes no other GPU, and leaves the thread as it was.
  *
- * The thread has chosen no device: it is at GPU 0, which nothing has initialised.
+ * The thread has chosen no device: it is at GPU 0, which nothing has initialized.
  */
 #include "support/cuda_trainer_case.h"
 
@@ -9,7 +9,7 @@
 
 static void expect_untouched(const char *what)
 {
-    cr_assert(!standin_cuda_initialised(0), "%s: GPU 0 was initialised", what);
+    cr_assert(!standin_cuda_initialized(0), "%s: GPU 0 was initialized", what);
     cr_assert_eq(standin_cuda_pushed(), 0, "%s", what);
 }
 
@@ -49,7 +49,7 @@ static stoker_model *convolutions(void)
     return stk_test_end(model);
 }
 
-CleanTest(trainer_cuda_contexts, training_on_one_gpu_initialises_no_other)
+CleanTest(trainer_cuda_contexts, training_on_one_gpu_initializes_no_other)
 {
     char path[] = "/tmp/stoker_cuda_contexts_XXXXXX";
     const int file = mkstemp(path);
@@ -63,7 +63,7 @@ CleanTest(trainer_cuda_contexts, training_on_one_gpu_initialises_no_other)
             stoker_trainer_options options = options_of("cuda:1");
             options.benchmark = benchmark == 1;
             whole_life(models[m], options, path);
-            cr_assert(standin_cuda_initialised(1));
+            cr_assert(standin_cuda_initialized(1));
             cr_assert_eq(standin_cuda_live(), 0);
         }
     for (int m = 0; m < 2; m++) {
@@ -92,7 +92,7 @@ CleanTest(trainer_cuda_contexts, nor_does_half_a_network)
     (void)unlink(path);
 }
 
-/* cudaSetDevice() restores the device, and initialises it. */
+/* cudaSetDevice() restores the device, and initializes it. */
 CleanTest(trainer_cuda_contexts, a_runtime_without_the_drivers_functions_will_do)
 {
     stoker_model *model = network();
@@ -108,7 +108,7 @@ CleanTest(trainer_cuda_contexts, a_runtime_without_the_drivers_functions_will_do
     check_same_bits(with, without);
     stoker_trainer_destroy(&with);
     stoker_trainer_destroy(&without);
-    cr_assert(standin_cuda_initialised(0));
+    cr_assert(standin_cuda_initialized(0));
     cr_assert_eq(cudaGetDevice(&device), cudaSuccess);
     cr_assert_eq(device, 0);
     end(&model);

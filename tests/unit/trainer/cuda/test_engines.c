@@ -1,5 +1,5 @@
-/* test_engines.c - engines of cuDNN and cuBLASLt that are built and do not run. The stand-ins' engines compute the same,
- * so a trainer with replaced engines ends with the bits of one without.
+/* test_engines.c - engines of cuDNN and cuBLASLt that are built and do not run. The stand-ins'
+ * engines compute the same, so a trainer with replaced engines ends with the bits of one without.
  */
 #include "support/cuda_trainer_case.h"
 
@@ -165,7 +165,8 @@ CleanTest(trainer_cuda_engines, a_lost_device_is_told_apart)
     end(&model);
 }
 
-/* What failed for one layer is not built for the next one of its shape, and what runs is not tried again. */
+/* What failed for one layer is not built for the next one of its shape, and what runs is not tried
+ * again. */
 CleanTest(trainer_cuda_engines, a_shape_is_tried_once)
 {
     begin();
@@ -178,7 +179,8 @@ CleanTest(trainer_cuda_engines, a_shape_is_tried_once)
         plans[failing] = standin_cudnn_plans();
         stoker_trainer_destroy(&trainer);
     }
-    /* Forward with and without ReLU, data and weights of one shape, forward and weights of another. */
+    /* Forward with and without ReLU, data and weights of one shape, forward and weights of
+     * another. */
     cr_assert_eq(plans[1] - plans[0], 5, "%d", (int)(plans[1] - plans[0]));
     all_engines_run();
     end(&model);
@@ -208,7 +210,7 @@ CleanTest(trainer_cuda_engines, those_of_a_later_batch_are_replaced_too)
 static stoker_trainer_options largest(uint64_t budget)
 {
     stoker_trainer_options options = training(false);
-    options.batch_size = STOKER_BATCH_SIZE_MAX;
+    options.batch_size = STOKER_BATCH_SIZE_AUTO;
     options.memory_budget = budget;
     return options;
 }
@@ -224,7 +226,8 @@ static uint64_t runs_of_create(const stoker_model *model, const stoker_trainer_o
     return runs;
 }
 
-/* Of the batches that are compared, only the one that is taken runs; also if the search saw it last. */
+/* Of the batches that are compared, only the one that is taken runs; also if the search saw it
+ * last. */
 CleanTest(trainer_cuda_engines, a_search_for_memory_runs_nothing)
 {
     begin();

@@ -9,7 +9,7 @@
 CleanTest(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)
 {
     for (int i = 0; i < GOLDEN_RUNS; i++) {
-        if (!golden_runs[i].residual && golden_runs[i].optimizer != STOKER_SGD)
+        if (!golden_runs[i].residual && golden_runs[i].optimizer != STOKER_OPTIMIZER_SGD)
             continue; /* the large network once: all is plain loops here */
         standin_cuda_reset(1);
         standin_cuda_delay(0);

@@ -1,8 +1,10 @@
-/* test_in_place.c - batches in the memory of the GPU: which of them a captured step reads where they are, without a copy.
+/* test_in_place.c - batches in the memory of the GPU: which of them a captured step reads where
+ * they are, without a copy.
  */
 #include "support/cuda_trainer_case.h"
 
-/* Batches in six buffers of the GPU: the first four are read where they are, by a graph each; the others are copied. */
+/* Batches in six buffers of the GPU: the first four are read where they are, by a graph each; the
+ * others are copied. */
 Test(trainer_cuda_in_place, batches_on_the_gpu_are_read_where_they_are)
 {
     enum { BUFFERS = 6, IN_PLACE = 4, ROUNDS = 3 };

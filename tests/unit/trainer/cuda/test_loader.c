@@ -1,5 +1,6 @@
 /* test_loader.c - loader and trainer together on a GPU: batches that lie in its memory, copied or
- * kept there, converted there, waited for by events; as `mnist --device cuda` has it. On the stand-in.
+ * kept there, converted there, waited for by events; as `mnist --device cuda` has it. On the
+ * stand-in.
  *
  *   loader's stream   rows ──▶ convert ──▶ event ─┐        ┌─▶ refilled
  *   trainer's stream                              └▶ step ─┘
@@ -85,7 +86,7 @@ static stoker_trainer_options training_of(const struct way *way)
     options.threads = 1;
     options.batch_size = BATCH;
     options.seed = 5;
-    options.optimizer = STOKER_ADAM;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
     options.metrics_interval = 16;
     return options;
 }
@@ -189,8 +190,8 @@ static void check_close(const struct outcome *a, const struct outcome *b)
         cr_assert_float_eq(a->weights[i], b->weights[i], 2e-4F, "weight %u", (unsigned)i);
 }
 
-/* Rows that cross the bus each time, rows that lie there, and batches of the host: one result, which is
- * ref's but for rounding. */
+/* Rows that cross the bus each time, rows that lie there, and batches of the host: one result,
+ * which is ref's but for rounding. */
 CleanTest(trainer_cuda_loader, batches_on_the_device_train_as_those_of_the_host)
 {
     static const stoker_cache caches[] = { STOKER_CACHE_NONE, STOKER_CACHE_DECODED,
@@ -220,8 +221,8 @@ CleanTest(trainer_cuda_loader, batches_on_the_device_train_as_those_of_the_host)
     cr_assert_eq(standin_cuda_live(), 0);
 }
 
-/* With rows on the device a recorded step is queued without a wait and without an allocation, the loader's
- * part included. */
+/* With rows on the device a recorded step is queued without a wait and without an allocation, the
+ * loader's part included. */
 CleanTest(trainer_cuda_loader, no_step_waits_for_the_host)
 {
     begin();

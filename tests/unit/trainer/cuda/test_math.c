@@ -1,8 +1,8 @@
 /* test_math.c - convolutions and linear layers of the `cuda` back end against `ref`.
  *
- * cuDNN, cuBLASLt and the runtime are stand-ins: a layer is made, its operands lie in device memory that
- * the host cannot touch, and what comes out of each direction is held against ref's loops on the
- * same numbers. In 16-bit storage ref is given the rounded numbers. */
+ * cuDNN, cuBLASLt and the runtime are stand-ins: a layer is made, its operands lie in device memory
+ * that the host cannot touch, and what comes out of each direction is held against ref's loops on
+ * the same numbers. In 16-bit storage ref is given the rounded numbers. */
 #include <cuda_runtime_api.h>
 
 #include <criterion/criterion.h>
@@ -37,7 +37,7 @@ static void fill(float *values, size_t count, uint64_t seed)
         values[i] = (float)(int32_t)(uint32_t)stk_mix64(seed * 1000003 + i) * 0x1p-31F;
 }
 
-/* ---- the device ------------------------------------------------------------------------------------ */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 static cudaStream_t stream;
 static uint32_t timed; /* runs that were timed */
@@ -123,7 +123,7 @@ static void end(void)
     stk_test_check_leaks();
 }
 
-/* ---- arrays: numbers on the host, and the same in the type of the device's memory ------------------ */
+/* ---- arrays: numbers on the host, and the same in the type of the device's memory ------------ */
 
 struct array {
     float *host;
@@ -196,7 +196,7 @@ static void check_array(const struct array *a, double scale, const char *what)
     }
 }
 
-/* ---- a layer in all directions ---------------------------------------------------------------------- */
+/* ---- a layer in all directions --------------------------------------------------------------- */
 
 /* Arrays of one layer, and what it runs with. */
 struct bench {
@@ -352,7 +352,7 @@ static void check_layer(const struct stk_cuda_math *math, struct bench *b, const
     check_array(&b->bias_grad, sqrt((double)b->dy.count) * 4, name);
 }
 
-/* ---- convolutions ------------------------------------------------------------------------------------ */
+/* ---- convolutions ---------------------------------------------------------------------------- */
 
 struct conv_case {
     const char *name;
@@ -416,7 +416,7 @@ Test(trainer_cuda_math, convolutions_are_those_of_ref)
     end();
 }
 
-/* ---- linear layers ----------------------------------------------------------------------------------- */
+/* ---- linear layers --------------------------------------------------------------------------- */
 
 struct linear_case {
     uint32_t in, out, count;
@@ -459,7 +459,7 @@ Test(trainer_cuda_math, linear_layers_are_those_of_ref)
     end();
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static uint64_t workspace_of(const struct stk_cuda_math *math, int kind,
                              enum stk_cuda_direction direction)
@@ -535,7 +535,7 @@ Test(trainer_cuda_math, a_benchmark_times_each_once_and_is_remembered)
     end();
 }
 
-/* ---- misuse and failures ----------------------------------------------------------------------------- */
+/* ---- misuse and failures --------------------------------------------------------------------- */
 
 Test(trainer_cuda_math, operands_that_are_no_device_memory_are_refused)
 {

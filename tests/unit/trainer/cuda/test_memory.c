@@ -1,5 +1,5 @@
-/* test_memory.c - what a GPU has left bounds the batch and the budget, 16 bits make room for
- * twice as much, the table is what cudaMemGetInfo shows, and what a step leaves unused can be given back.
+/* test_memory.c - what a GPU has left bounds the batch and the budget, 16 bits make room for twice
+ * as much, the table is what cudaMemGetInfo shows, and what a step leaves unused can be given back.
  * On the stand-in, whose memory a test can set, and which counts it.
  */
 #include "support/plan_models.h"
@@ -71,7 +71,7 @@ CleanTest(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
     for (int t = 0; t < 3; t++) {
         begin(MEMORY_BYTES);
         const stoker_trainer_memory memory =
-            memory_of(model, options_of(STOKER_BATCH_SIZE_MAX, types[t]));
+            memory_of(model, options_of(STOKER_BATCH_SIZE_AUTO, types[t]));
         cr_assert_leq(memory.peak, MEMORY_BYTES / 2);
         cr_assert_gt((double)memory.peak, MEMORY_BYTES / 2 * 0.9);
         begin(UINT64_C(1) << 30);
@@ -85,8 +85,8 @@ CleanTest(trainer_cuda_memory, the_largest_batch_takes_half_of_what_is_free)
     stoker_model_destroy(&model);
 }
 
-/* More than the GPU has left is never planned for: computing values again makes room, or create reports that
- * nothing does. */
+/* More than the GPU has left is never planned for: computing values again makes room, or create
+ * reports that nothing does. */
 CleanTest(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
 {
     stoker_model *model = network();
@@ -108,7 +108,7 @@ CleanTest(trainer_cuda_memory, a_budget_is_at_most_what_is_free)
     stoker_model_destroy(&model);
 }
 
-/* ---- what cudaMemGetInfo shows --------------------------------------------------------------------- */
+/* ---- what cudaMemGetInfo shows --------------------------------------------------------------- */
 
 enum { FEW = 2, PIXELS = 28 * 28 };
 
@@ -146,8 +146,8 @@ static void train(stoker_trainer *trainer, uint64_t first, uint64_t steps)
     }
 }
 
-/* Convolutions and linear layers, each optimiser state, averages, three types: to the byte. Steps take
- * nothing more. */
+/* Convolutions and linear layers, each optimizer state, averages, three types: to the byte. Steps
+ * take nothing more. */
 CleanTest(trainer_cuda_memory, the_table_is_what_the_driver_counts)
 {
     static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
@@ -156,7 +156,7 @@ CleanTest(trainer_cuda_memory, the_table_is_what_the_driver_counts)
     for (int t = 0; t < 3; t++) {
         begin(UINT64_C(1) << 30);
         stoker_trainer_options options = options_of(FEW, types[t]);
-        options.optimizer = t == 0 ? STOKER_ADAM : STOKER_SGD;
+        options.optimizer = t == 0 ? STOKER_OPTIMIZER_ADAM : STOKER_OPTIMIZER_SGD;
         options.ema_decay = t == 1 ? 0.9F : 0;
         const uint64_t before = free_bytes();
         stoker_trainer *trainer = trainer_of(model, options);
@@ -174,7 +174,7 @@ CleanTest(trainer_cuda_memory, the_table_is_what_the_driver_counts)
     stoker_model_destroy(&model);
 }
 
-/* ---- trimming ---------------------------------------------------------------------------------------- */
+/* ---- trimming -------------------------------------------------------------------------------- */
 
 static void check_same_weights(const stoker_trainer *a, const stoker_trainer *b)
 {

@@ -1,5 +1,5 @@
-/* test_metrics.c - what a trainer on a GPU reports, and when: evaluations at their end, the reason why
- * steps could not be captured, losses at the requested interval. Runs on the stand-in.
+/* test_metrics.c - what a trainer on a GPU reports, and when: evaluations at their end, the reason
+ * why steps could not be captured, losses at the requested interval. Runs on the stand-in.
  */
 #include "support/cuda_trainer_case.h"
 
@@ -13,7 +13,8 @@ static stoker_evaluation evaluated_at_once(stoker_trainer *trainer)
     return sum;
 }
 
-/* 13 samples are two parts of a batch of 8: ten passes, one wait. The sums are those of one by one. */
+/* 13 samples are two parts of a batch of 8: ten passes, one wait. The sums are those of one by
+ * one. */
 Test(trainer_cuda_telling, an_evaluation_waits_once_at_its_end)
 {
     const char *const names[] = { "cuda", "ref" };
@@ -61,7 +62,8 @@ Test(trainer_cuda_telling, training_continues_between_evaluated_batches)
     end(&model);
 }
 
-/* Labels in host memory are refused by the call, those on the device at the end, and with them the sum. */
+/* Labels in host memory are refused by the call, those on the device at the end, and with them the
+ * sum. */
 Test(trainer_cuda_telling, labels_out_of_range_are_reported_at_the_end)
 {
     begin();
@@ -85,8 +87,8 @@ Test(trainer_cuda_telling, labels_out_of_range_are_reported_at_the_end)
     end(&model);
 }
 
-/* The second step is the one that is recorded: each of its calls fails once. Where that hits the recording,
- * the step is queued as it is, gives what it should, and the reason is reported. */
+/* The second step is the one that is recorded: each of its calls fails once. Where that hits the
+ * recording, the step is queued as it is, gives what it should, and the reason is reported. */
 Test(trainer_cuda_telling, a_step_that_cannot_be_recorded_says_why)
 {
     stoker_model *model = network();

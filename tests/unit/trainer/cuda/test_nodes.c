@@ -1,8 +1,9 @@
-/* test_nodes.c - the nodes of a captured training step, by kind: presets of MNIST in several precisions, alone and as one of two
- * passes of an update. A GPU pays for each node, whatever it does, and small networks pay for little else.
+/* test_nodes.c - the nodes of a captured training step, by kind: presets of MNIST in several
+ * precisions, alone and as one of two passes of an update. A GPU pays for each node, whatever it
+ * does, and small networks pay for little else.
  *
- * Compared with tests/golden/step_nodes.txt; on a difference the whole table is printed as that file should be. Libraries count
- * one node a call here; on a GPU some of their calls take more.
+ * Compared with tests/golden/step_nodes.txt; on a difference the whole table is printed as that
+ * file should be. Libraries count one node a call here; on a GPU some of their calls take more.
  */
 #include "support/cuda_kernels.h"
 #include "support/leaks.h"
@@ -17,7 +18,8 @@
 
 enum { SIDE = 16, BATCH = 2, CLASSES = 10, TEXT_BYTES = 16384 };
 
-/* Memory of zeros. A fill is queued on the default stream, which the trainer's own stream does not wait for. */
+/* Memory of zeros. A fill is queued on the default stream, which the trainer's own stream does not
+ * wait for. */
 static void *on_device(size_t bytes)
 {
     void *memory = NULL;

@@ -1,5 +1,5 @@
-/* test_programs.c - mnist from its command line to its exit, on a GPU: both presets end where
- * `ref` ends, --device auto is as good as naming it, and what does not go well is said. On the stand-ins.
+/* test_programs.c - mnist from its command line to its exit, on a GPU: both presets end where `ref`
+ * ends, --device auto is as good as naming it, and what does not go well is said. On the stand-ins.
  */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

@@ -1,5 +1,6 @@
 /* test_split.c - a network over two GPUs, or one and a CPU, on the stand-in runtime: the numbers of
- * one device, no host waits between two GPUs, checkpoints that move, and no failure that leaves anything behind.
+ * one device, no host waits between two GPUs, checkpoints that move, and no failure that leaves
+ * anything behind.
  */
 #include "support/cuda_trainer_case.h"
 
@@ -140,7 +141,7 @@ CleanTest(trainer_cuda_split, convolutions_and_linear_layers_on_either_side)
     for (uint32_t split = 2; split < 8; split += 2) {
         begin();
         stoker_trainer_options options = split_of("cuda:0,cuda:1", split);
-        options.optimizer = STOKER_SGD;
+        options.optimizer = STOKER_OPTIMIZER_SGD;
         options.momentum = 0.9F;
         options.metrics_interval = 3;
         stoker_trainer *pair = trainer_of(model, options);
@@ -225,7 +226,8 @@ CleanTest(trainer_cuda_split, between_two_gpus_the_host_waits_for_nothing)
     stoker_model_destroy(&model);
 }
 
-/* Peer access is enabled if the GPUs have it, and the table says which way values go. Enabled before is as good. */
+/* Peer access is enabled if the GPUs have it, and the table says which way values go. Enabled
+ * before is as good. */
 CleanTest(trainer_cuda_split, values_cross_by_peer_access_if_the_gpus_have_it)
 {
     stoker_model *model = network();

@@ -99,8 +99,9 @@ Test(trainer_cuda_step, evaluation_and_prediction_are_those_of_ref)
     end(&model);
 }
 
-/* The GPU reads pageable memory by itself, so a copy from there may come late; and the batch is another one as
- * soon as the call returns. Recorded and not, short ones, evaluations that stay on the device. */
+/* The GPU reads pageable memory by itself, so a copy from there may come late; and the batch is
+ * another one as soon as the call returns. Recorded and not, short ones, evaluations that stay on
+ * the device. */
 Test(trainer_cuda_step, pageable_memory_is_the_callers_once_a_call_returns)
 {
     for (int uncaptured = 0; uncaptured < 2; uncaptured++) {
@@ -171,7 +172,8 @@ Test(trainer_cuda_step, the_host_waits_only_for_reports)
     end(&model);
 }
 
-/* Groups of two, dropout, batches of three sizes: each kind of step is recorded at its second time. */
+/* Groups of two, dropout, batches of three sizes: each kind of step is recorded at its second
+ * time. */
 Test(trainer_cuda_step, a_recorded_step_gives_the_same_bits)
 {
     begin();
@@ -388,7 +390,8 @@ CleanTest(trainer_cuda_step, and_in_16_bits)
     check_network(blocks(), STOKER_DTYPE_BFLOAT16, 4e-2F);
 }
 
-/* With TF32 other engines are allowed, which the stand-in has only for those that differ in nothing else. */
+/* With TF32 other engines are allowed, which the stand-in has only for those that differ in nothing
+ * else. */
 Test(trainer_cuda_step, float32_is_rounded_only_when_asked)
 {
     begin();
@@ -522,7 +525,8 @@ Test(trainer_cuda_step, a_missing_gpu_is_reported_and_auto_continues)
     end(&model);
 }
 
-/* A GPU that no kernel was compiled for, and a driver that is too old for them, are found out in create. */
+/* A GPU that no kernel was compiled for, and a driver that is too old for them, are found out in
+ * create. */
 Test(trainer_cuda_step, a_gpu_without_kernels_is_refused_and_auto_continues)
 {
     static const char *const reasons[] = {
@@ -550,7 +554,8 @@ Test(trainer_cuda_step, a_gpu_without_kernels_is_refused_and_auto_continues)
     }
 }
 
-/* Turing has no bfloat16: create says so, and "auto" takes the CPU only if that computes in the type. */
+/* Turing has no bfloat16: create says so, and "auto" takes the CPU only if that computes in the
+ * type. */
 Test(trainer_cuda_step, bfloat16_is_refused_on_a_gpu_without_it)
 {
     begin();
@@ -599,8 +604,8 @@ Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
     end(&model);
 }
 
-/* What is built to learn its workspace is what runs: forward, data, weights of two convolutions, and forward again for
- * evaluation. */
+/* What is built to learn its workspace is what runs: forward, data, weights of two convolutions,
+ * and forward again for evaluation. */
 Test(trainer_cuda_step, a_plan_is_made_once)
 {
     begin();

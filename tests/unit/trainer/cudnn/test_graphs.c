@@ -89,8 +89,8 @@ CleanTest(cudnn, a_description_that_is_none_is_refused_in_cudnns_words)
                        error.message);
 }
 
-/* Among the engines of a depthwise convolution are some that cuDNN compiles when they are built, and that
- * may not compile everywhere: another is taken. */
+/* Among the engines of a depthwise convolution are some that cuDNN compiles when they are built,
+ * and that may not compile everywhere: another is taken. */
 CleanTest(cudnn, groups_have_engines_in_every_direction)
 {
     static const struct stk_form_shape depthwise = { 64,       14,       14,       64, 64,

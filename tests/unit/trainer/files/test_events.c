@@ -78,7 +78,8 @@ CleanTest(events, a_second_run_in_the_same_second_is_another_file)
     cr_assert_str_neq(first.path, second.path);
     cr_assert_eq(stk_events_close(&first, &error), STOKER_OK);
     cr_assert_eq(stk_events_close(&second, &error), STOKER_OK);
-    /* It continues after step 41: a START event, step 42, that voids what an older file has there. */
+    /* It continues after step 41: a START event, step 42, that voids what an older file has
+     * there. */
     static const uint8_t start[] = { 0x10, 42, 0x3A, 2, 0x08, 0x01 };
     const struct stk_bytes bytes = contents(second.path);
     cr_assert_eq(bytes.size, 40 + 12 + 9 + sizeof(start) + 4);
@@ -208,7 +209,8 @@ CleanTest(log_csv, continuing_drops_repeated_and_cut_rows)
     stk_directory_remove(&directory);
 }
 
-/* A program that says setlocale(LC_ALL, "") may write 1,5: the log says 1.5, and its rows are read so. */
+/* A program that says setlocale(LC_ALL, "") may write 1,5: the log says 1.5, and its rows are read
+ * so. */
 CleanTest(log_csv, the_programs_locale_changes_nothing)
 {
     struct stk_directory directory = stk_directory_make();

@@ -358,8 +358,8 @@ static void make_small(stoker_trainer *trainer)
     trainer->stage[0]->half_weights_from = NULL;
 }
 
-/* What is made again is made with the same bits: of values in 16 bits, too, whose zeros may be values
- * that were too small, and let no gradient through. */
+/* What is made again is made with the same bits: of values in 16 bits, too, whose zeros may be
+ * values that were too small, and let no gradient through. */
 CleanTest(trainer_precision, recomputation_changes_no_bit)
 {
     static struct data data;
@@ -397,8 +397,8 @@ CleanTest(trainer_precision, recomputation_changes_no_bit)
     stoker_model_destroy(&model);
 }
 
-/* An evaluation with the moving average borrows the 16-bit weights; the next pass has its own again.
- * Saved weights are the float32 ones, whatever they are stored in besides. */
+/* An evaluation with the moving average borrows the 16-bit weights; the next pass has its own
+ * again. Saved weights are the float32 ones, whatever they are stored in besides. */
 static void check_stored_weights(const struct way *way)
 {
     static struct data data;
@@ -492,8 +492,8 @@ CleanTest(trainer_precision, predictions_come_out_as_floats)
     stoker_model_destroy(&model);
 }
 
-/* Samples that are classified wrongly with certainty have gradients of 1: scaled by 65536 each, as large as PyTorch scales
- * their mean, they would be infinite in float16. */
+/* Samples that are classified wrongly with certainty have gradients of 1: scaled by 65536 each, as
+ * large as PyTorch scales their mean, they would be infinite in float16. */
 CleanTest(trainer_precision, the_first_scale_overflows_no_earlier_than_one_of_the_mean)
 {
     static struct data data;

@@ -1,7 +1,7 @@
 /* test_slices.c - a slice is complete after its operation, and not before.
  *
- * Method: `ref` runs a plan operation by operation. Before each, all gradients become -0: adding 0 makes it +0, so every
- * float that an operation adds to is seen.
+ * Method: `ref` runs a plan operation by operation. Before each, all gradients become -0: adding 0
+ * makes it +0, so every float that an operation adds to is seen.
  */
 #include "support/plan_models.h"
 

@@ -1,6 +1,6 @@
 /* conv_backward.c - gradients of a convolution, skipping the zeros of dy.
  *
- *   data      list of each pixel's filters  with dy != 0:  dx[kernel row] += sum of dy * filter's row
+ *   data      list of each pixel's filters with dy != 0: dx[kernel row] += sum of dy * filter's row
  *   weights   list of each filter's pixels  with dy != 0:  filter's row   += sum of dy * x's row
  *
  * A kernel row is one run of floats in x and in the filter, held in up to 12 registers while its

@@ -2,7 +2,8 @@
  * headers.
  *
  *   convolution   x, y plain NHWC;  weights  ohwi ──reorder──▶ the layout that oneDNN prefers ──▶ primitive
- *   linear        forward y = x w' + bias, data dx = dy w, weights w += dy' x: one matrix product each, all plain
+ *   linear        forward y = x w' + bias, data dx = dy w, weights w += dy' x: one matrix product
+ *                 each, all plain
  *
  * A primitive of a convolution is for a fixed number of samples. There is one for a whole shard and
  * one for each smaller power of two: any count takes few calls, and nothing is created later. A

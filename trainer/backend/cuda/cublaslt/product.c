@@ -1,7 +1,7 @@
 /* product.c - see product.h: the one file that includes cuBLASLt's header.
  *
- * The library is column-major: a row-major [r][c] is a matrix of c rows and r columns for it. So d = a b is requested
- * as d' = b' a', and the bias, one value per column of d, is one per row. */
+ * The library is column-major: a row-major [r][c] is a matrix of c rows and r columns for it. So d
+ * = a b is requested as d' = b' a', and the bias, one value per column of d, is one per row. */
 #include "trainer/backend/cuda/cublaslt/product.h"
 
 #include <assert.h>
@@ -59,7 +59,7 @@ static int failed(const struct stk_cublaslt *cublaslt, cublasStatus_t status, co
                          "cuBLASLt: %s: %s", what, cublaslt->call.cublasLtGetStatusString(status));
 }
 
-/* ---- the library ------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static int failed_to_load(stoker_error *error, const char *why)
 {
@@ -67,8 +67,8 @@ static int failed_to_load(stoker_error *error, const char *why)
                          "cuBLASLt: %s", why);
 }
 
-/* The functions and structs used here are the same in both. First the one that belongs to the CUDA runtime that is
- * tried first (loader/base/cuda_runtime.c). */
+/* The functions and structs used here are the same in both. First the one that belongs to the CUDA
+ * runtime that is tried first (loader/base/cuda_runtime.c). */
 #if CUBLAS_VER_MAJOR >= 13
 static const char *const sonames[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
 #else
@@ -156,7 +156,7 @@ void stk_cublaslt_close(struct stk_cublaslt **cublaslt)
     *cublaslt = NULL;
 }
 
-/* ---- products ---------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static cudaDataType_t data_type(stoker_dtype dtype)
 {
@@ -246,8 +246,8 @@ static cublasStatus_t lay_out_all(struct stk_product *p, const struct stk_produc
     return status;
 }
 
-/* The rules as preferences. Deterministic runs exclude algorithms in which several blocks share a sum, since the order
- * of their additions is not documented. */
+/* The rules as preferences. Deterministic runs exclude algorithms in which several blocks share a
+ * sum, since the order of their additions is not documented. */
 static cublasStatus_t set_preference(const struct stk_cublaslt *lt,
                                      cublasLtMatmulPreference_t preference,
                                      const struct stk_engine_rules *rules)

@@ -2,7 +2,8 @@
  *
  *   open ──▶ product: shapes, types, epilogue ──▶ workspace bytes, run on a stream
  *
- * The library is loaded at run time, so a program also runs without it. All matrices are dense and row-major.
+ * The library is loaded at run time, so a program also runs without it. All matrices are dense and
+ * row-major.
  *
  * Errors   STOKER_EDEVICE with the library's message; STOKER_ENOTSUP if it has no algorithm.
  * Threads  One thread at a time for one handle. */
@@ -18,8 +19,9 @@
 struct stk_cublaslt;
 struct stk_product;
 
-/* Load the library for the current CUDA device. library: file or path; NULL = $STOKER_CUBLASLT, else libcublasLt.so.13
- * or .12: first the one of the headers' version, then the other one. On success *out is the caller's. */
+/* Load the library for the current CUDA device. library: file or path; NULL = $STOKER_CUBLASLT,
+ * else libcublasLt.so.13 or .12: first the one of the headers' version, then the other one. On
+ * success *out is the caller's. */
 int stk_cublaslt_open(struct stk_cublaslt **out, const char *library, stoker_error *error);
 void stk_cublaslt_close(struct stk_cublaslt **cublaslt); /* NULL-safe; destroy products first */
 
@@ -53,11 +55,12 @@ uint32_t stk_product_chosen(const struct stk_product *product);
 /* Workspace of the chosen algorithm. */
 uint64_t stk_product_workspace_bytes(const struct stk_product *product);
 
-/* Of a product made with STK_PRODUCT_ADD: true (at first), runs add to d; false, they overwrite it. */
+/* Of a product made with STK_PRODUCT_ADD: true (at first), runs add to d; false, they overwrite
+ * it. */
 void stk_product_add(struct stk_product *product, bool add);
 
-/* Enqueue on a stream (a cudaStream_t). All in device memory, 16-byte aligned, the workspace 256. bias: NULL without
- * one. */
+/* Enqueue on a stream (a cudaStream_t). All in device memory, 16-byte aligned, the workspace 256.
+ * bias: NULL without one. */
 int stk_product_run(struct stk_product *product, const void *a, const void *b, const void *bias,
                     void *d, void *workspace, void *stream, stoker_error *error);
 

@@ -33,8 +33,8 @@ struct stk_form_operands {
     stk_cudnn_ref x, w, y, bias;
 };
 
-/* Build and close the graph of a form. On success the caller owns *out and can ask for its candidates. STOKER_ENOTSUP:
- * no engine supports this form in this type. */
+/* Build and close the graph of a form. On success the caller owns *out and can ask for its
+ * candidates. STOKER_ENOTSUP: no engine supports this form in this type. */
 int stk_form_build(struct stk_cudnn_graph **out, struct stk_form_operands *operands,
                    struct stk_cudnn *cudnn, enum stk_form form, const struct stk_form_shape *shape,
                    stoker_dtype dtype, stoker_error *error);

@@ -6,12 +6,13 @@
  *                                                          ▼
  *                                              workspace bytes, run on a stream
  *
- * The library is loaded at run time, so a program also runs without cuDNN. The device is the current CUDA device, or a
- * description of one: then plans can be built and examined on a machine without a GPU; only run fails.
+ * The library is loaded at run time, so a program also runs without cuDNN. The device is the
+ * current CUDA device, or a description of one: then plans can be built and examined on a machine
+ * without a GPU; only run fails.
  *
  * Tensors are NHWC (filters: n = filters, h and w of the kernel, c = channels a group), aligned to
- * 16 bytes. Convolutions and everything after them are computed in float32. A tensor that only passes between
- * operations of its graph is virtual: it is never stored.
+ * 16 bytes. Convolutions and everything after them are computed in float32. A tensor that only
+ * passes between operations of its graph is virtual: it is never stored.
  *
  * Errors   STOKER_EDEVICE with cuDNN's message; STOKER_ENOTSUP if no engine supports a graph.
  *          While a graph is built its first error is kept, and close() returns it.

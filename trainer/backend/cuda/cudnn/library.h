@@ -47,13 +47,13 @@ void stk_cudnn_set(struct stk_cudnn_writer *writer, cudnnBackendAttributeName_t 
                    cudnnBackendAttributeType_t type, int64_t count, const void *values);
 void stk_cudnn_set_descriptor(struct stk_cudnn_writer *writer, cudnnBackendAttributeName_t name,
                               cudnnBackendDescriptor_t value);
-/* Finalise. On success the caller owns *out; on failure nothing is left behind. */
+/* Finalize. On success the caller owns *out; on failure nothing is left behind. */
 cudnnStatus_t stk_cudnn_end(struct stk_cudnn_writer *writer, cudnnBackendDescriptor_t *out);
 
 void stk_cudnn_drop(const struct stk_cudnn *cudnn, cudnnBackendDescriptor_t *descriptor);
 
-/* Report a failure as "WHAT: CUDNN_STATUS_...: last message". Returns STOKER_ENOTSUP if cuDNN does not support this, or
- * its kernels do not compile here; else STOKER_EDEVICE. */
+/* Report a failure as "WHAT: CUDNN_STATUS_...: last message". Returns STOKER_ENOTSUP if cuDNN does
+ * not support this, or its kernels do not compile here; else STOKER_EDEVICE. */
 int stk_cudnn_failed(const struct stk_cudnn *cudnn, cudnnStatus_t status, const char *what,
                      stoker_error *error);
 

@@ -61,8 +61,8 @@ static cudnnStatus_t list(struct stk_cudnn_graph *graph)
     return status;
 }
 
-/* Mode A has the best guesses. After its engines come those of the fallback list, which support more graphs: for a few,
- * only that list has a deterministic engine in full float32. */
+/* Mode A has the best guesses. After its engines come those of the fallback list, which support
+ * more graphs: for a few, only that list has a deterministic engine in full float32. */
 static cudnnStatus_t find_candidates(struct stk_cudnn_graph *graph)
 {
     static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
@@ -104,7 +104,7 @@ static void read_notes(const struct stk_cudnn *cudnn, cudnnBackendDescriptor_t e
                        struct stk_engine_notes *out)
 {
     cudnnBackendNumericalNote_t numerical[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-    cudnnBackendBehaviorNote_t behaviour[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+    cudnnBackendBehaviorNote_t behavior[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
     int64_t count = 0;
     (void)cudnn->call.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                                CUDNN_TYPE_NUMERICAL_NOTE,
@@ -121,9 +121,9 @@ static void read_notes(const struct stk_cudnn *cudnn, cudnnBackendDescriptor_t e
     count = 0;
     (void)cudnn->call.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
                                                CUDNN_TYPE_BEHAVIOR_NOTE,
-                                               CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &count, behaviour);
+                                               CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &count, behavior);
     for (int64_t i = 0; i < count; i++)
-        out->compiled_when_built |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+        out->compiled_when_built |= behavior[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 
 void stk_cudnn_graph_candidate(const struct stk_cudnn_graph *graph, uint32_t index,

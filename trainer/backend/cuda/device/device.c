@@ -115,8 +115,8 @@ int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_
                           "cudaStreamSynchronize", error);
 }
 
-/* A second time, since one look may fail while the streams work. After a rank's failure sums have ended, so the last wait
- * is short. */
+/* A second time, since one look may fail while the streams work. After a rank's failure sums have
+ * ended, so the last wait is short. */
 void stk_cuda_drain(const struct stk_backend *backend)
 {
     const struct stk_cuda_runtime *const cuda = &backend->runtime;
@@ -146,7 +146,7 @@ int stk_cuda_end_read(const struct stk_backend *backend, int rc, stoker_error *e
     return STOKER_OK;
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 static int find_kernel(struct stk_backend *backend, const struct stk_kernel *kernel,
                        cudaKernel_t *out, stoker_error *error)
@@ -177,7 +177,7 @@ int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel
         kernel->name, error);
 }
 
-/* ---- open and close ------------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static int find_device(struct stk_backend *backend, stoker_error *error)
 {
@@ -207,8 +207,8 @@ static int check_type(const struct stk_backend *backend, const struct stk_cuda_c
                          backend->device, card->name, card->major, card->minor);
 }
 
-/* The driver looks for code that fits the GPU when a kernel is first launched: too late for another back end to be
- * chosen. */
+/* The driver looks for code that fits the GPU when a kernel is first launched: too late for another
+ * back end to be chosen. */
 static int check_card(const struct stk_backend *backend, const struct stk_cuda_card *card,
                       stoker_error *error)
 {

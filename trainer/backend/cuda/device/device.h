@@ -1,7 +1,7 @@
 /* device.h - the GPU of a `cuda` back end: its stream, memory and kernels.
  *
- * Everything is queued on one stream, in order, so all operations of a program share scratch. Functions return 0 or
- * STOKER_EDEVICE with CUDA's message, unless stated otherwise. */
+ * Everything is queued on one stream, in order, so all operations of a program share scratch.
+ * Functions return 0 or STOKER_EDEVICE with CUDA's message, unless stated otherwise. */
 #ifndef STK_TRAINER_BACKEND_CUDA_DEVICE_DEVICE_H
 #define STK_TRAINER_BACKEND_CUDA_DEVICE_DEVICE_H
 
@@ -62,8 +62,9 @@ struct stk_backend {
     struct stk_cuda_ranks *ranks; /* ../ranks/ranks.h, with sums */
 };
 
-/* Open the runtime, the device, its stream and its kernels. *backend is zeroed before; math, block and rates stay so.
- * On success the device is current, and *before was. Call close after a failure, too. */
+/* Open the runtime, the device, its stream and its kernels. *backend is zeroed before; math, block
+ * and rates stay so. On success the device is current, and *before was. Call close after a failure,
+ * too. */
 int stk_cuda_device_open(struct stk_backend *backend, const struct stk_backend_options *options,
                          int *before, stoker_error *error);
 void stk_cuda_device_close(struct stk_backend *backend);
@@ -71,8 +72,8 @@ void stk_cuda_device_close(struct stk_backend *backend);
 /* The functions of math.device. */
 struct stk_cuda_device stk_cuda_math_device(struct stk_backend *backend);
 
-/* Return STOKER_OK, or report the failure with CUDA's message. Resets cudaGetLastError, so that the program does not
- * see an error of this library. */
+/* Return STOKER_OK, or report the failure with CUDA's message. Resets cudaGetLastError, so that the
+ * program does not see an error of this library. */
 int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const char *what,
                    stoker_error *error);
 
@@ -80,27 +81,29 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
 int stk_cuda_enter(const struct stk_backend *backend, int *before, stoker_error *error);
 void stk_cuda_leave(const struct stk_backend *backend, int before);
 
-/* Make an event without a time. The host sleeps while it waits for one: it does so only to read what the GPU computed, not in
- * each step, so the few microseconds that a sleep adds cost less than a core that the loader could use. */
+/* Make an event without a time. The host sleeps while it waits for one: it does so only to read
+ * what the GPU computed, not in each step, so the few microseconds that a sleep adds cost less than
+ * a core that the loader could use. */
 int stk_cuda_make_event(const struct stk_backend *backend, cudaEvent_t *out, stoker_error *error);
 
-/* Wait for both streams, or, if event is not NULL, for that. With other ranks the wait ends when one of them fails.
- * STOKER_EDEVICE, EPEER. */
+/* Wait for both streams, or, if event is not NULL, for that. With other ranks the wait ends when
+ * one of them fails. STOKER_EDEVICE, EPEER. */
 int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_error *error);
 
-/* Wait for all that was queued, before freeing memory. If that fails twice the device is lost, and a lost device
- * accesses no memory. */
+/* Wait for all that was queued, before freeing memory. If that fails twice the device is lost, and
+ * a lost device accesses no memory. */
 void stk_cuda_drain(const struct stk_backend *backend);
 
-/* Wait for all that was queued, before using the target of a copy or freeing its source. rc: result of queueing;
- * waits after a failure, too. Returns the first failure. */
+/* Wait for all that was queued, before using the target of a copy or freeing its source. rc: result
+ * of queueing; waits after a failure, too. Returns the first failure. */
 int stk_cuda_wait(const struct stk_backend *backend, int rc, stoker_error *error);
 
-/* The same behind copies to pageable memory by stk_cuda_copy_pageable(): those are over already, unless the GPU writes that
- * memory itself. */
+/* The same behind copies to pageable memory by stk_cuda_copy_pageable(): those are over already,
+ * unless the GPU writes that memory itself. */
 int stk_cuda_end_read(const struct stk_backend *backend, int rc, stoker_error *error);
 
-/* Allocate device memory, 256-byte aligned, zeroed by the stream; NULL on failure. The device must be current. */
+/* Allocate device memory, 256-byte aligned, zeroed by the stream; NULL on failure. The device must
+ * be current. */
 void *stk_cuda_alloc(struct stk_backend *backend, uint64_t bytes, stoker_error *error);
 void stk_cuda_free(struct stk_backend *backend, void *memory); /* NULL-safe */
 
@@ -109,19 +112,20 @@ int stk_cuda_launch(struct stk_backend *backend, const struct stk_kernel *kernel
                     const void *arguments, stoker_error *error);
 
 int stk_cuda_clear(struct stk_backend *backend, void *memory, uint64_t bytes, stoker_error *error);
-/* Queue a copy. From pageable memory CUDA promises nothing ("might be synchronous"): if the GPU cannot read it, its
- * bytes are staged before the call returns; if it can (HMM, ATS), `from` must not change until the copy has run. So
- * with pageable memory, wait or call stk_cuda_mark_copies(). */
+/* Queue a copy. From pageable memory CUDA promises nothing ("might be synchronous"): if the GPU
+ * cannot read it, its bytes are staged before the call returns; if it can (HMM, ATS), `from` must
+ * not change until the copy has run. So with pageable memory, wait or call
+ * stk_cuda_mark_copies(). */
 int stk_cuda_copy(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                   enum cudaMemcpyKind kind, stoker_error *error);
 
-/* The same, to or from pageable memory. CUDA may wait for the stream in it: with other ranks that must be able to end, and to
- * the host it is a wait that spins. So then the wait comes first. */
+/* The same, to or from pageable memory. CUDA may wait for the stream in it: with other ranks that
+ * must be able to end, and to the host it is a wait that spins. So then the wait comes first. */
 int stk_cuda_copy_pageable(struct stk_backend *backend, void *to, const void *from, uint64_t bytes,
                            enum cudaMemcpyKind kind, stoker_error *error);
 
-/* Mark the end of the copies queued so far, and wait for that mark after queueing more. Both do nothing if CUDA
- * stages such copies. */
+/* Mark the end of the copies queued so far, and wait for that mark after queueing more. Both do
+ * nothing if CUDA stages such copies. */
 int stk_cuda_mark_copies(struct stk_backend *backend, stoker_error *error);
 int stk_cuda_wait_copies(struct stk_backend *backend, stoker_error *error);
 

@@ -25,10 +25,11 @@ static void math_release(void *context, void *memory)
     stk_cuda_free(context, memory);
 }
 
-/* ---- engines that may fail ------------------------------------------------------------------------ */
+/* ---- engines that may fail ------------------------------------------------------------------- */
 
-/* A kernel that cannot be launched leaves the context as it was. After one that faults (an illegal address, say) every
- * call of this process fails. A second time, since one look may report what is over. */
+/* A kernel that cannot be launched leaves the context as it was. After one that faults (an illegal
+ * address, say) every call of this process fails. A second time, since one look may report what is
+ * over. */
 static bool is_lost(struct stk_backend *backend)
 {
     (void)backend->runtime.cudaGetLastError();

@@ -5,15 +5,16 @@
  *              stream, operands in device memory ──▶ run ┘   any number of times, also while a
  *                                                            stream is captured
  *
- * create does all that takes time or memory: choosing and timing engines, descriptors. run only enqueues: it neither
- * allocates nor waits, and keeps no pointer.
+ * create does all that takes time or memory: choosing and timing engines, descriptors. run only
+ * enqueues: it neither allocates nor waits, and keeps no pointer.
  *
- * An object is for one count of samples. A smaller last batch gets its own objects, created before anything is
- * captured. Padding the batch would not do: convolutions would read rows that do not exist, and 0 times a stale value
- * may be NaN.
+ * An object is for one count of samples. A smaller last batch gets its own objects, created before
+ * anything is captured. Padding the batch would not do: convolutions would read rows that do not
+ * exist, and 0 times a stale value may be NaN.
  *
- * T is the storage type: float32, float16 or bfloat16. Sums are float32. Gradients of parameters are float32 for every
- * T and are ADDED to, unless a run is to overwrite them; everything else is overwritten.
+ * T is the storage type: float32, float16 or bfloat16. Sums are float32. Gradients of parameters
+ * are float32 for every T and are ADDED to, unless a run is to overwrite them; everything else is
+ * overwritten.
  *
  * Includes no CUDA header: the back end passes in what is needed of the runtime. */
 #ifndef STK_TRAINER_BACKEND_CUDA_DEVICE_MATH_H
@@ -42,10 +43,11 @@ struct stk_cuda_device {
      * Device memory, 256-byte aligned, zeroed; NULL: out of memory. */
     void *(*allocate)(void *context, uint64_t bytes);
     void (*release)(void *context, void *memory);
-    /* Run the work once and wait. STOKER_ENOTSUP: it failed, and the device is as good as before, so that an other engine
-     * may run; STOKER_EDEVICE: the device is lost. */
+    /* Run the work once and wait. STOKER_ENOTSUP: it failed, and the device is as good as before,
+     * so that an other engine may run; STOKER_EDEVICE: the device is lost. */
     int (*run)(void *context, stk_cuda_enqueue *enqueue, void *work, stoker_error *error);
-    /* *seconds = time of one run on the device: the median of a few, after a warm-up. Errors as run(). */
+    /* *seconds = time of one run on the device: the median of a few, after a warm-up. Errors as
+     * run(). */
     int (*time)(void *context, stk_cuda_enqueue *enqueue, void *work, double *seconds,
                 stoker_error *error);
 };
@@ -63,8 +65,8 @@ struct stk_cuda_math {
 
 enum stk_cuda_direction { STK_CUDA_FORWARD, STK_CUDA_BACKWARD_DATA, STK_CUDA_BACKWARD_WEIGHTS };
 
-/* The operands of one run: device memory, 16-byte aligned. Unused ones may be NULL. Images are [count][h][w][c];
- * model.h has the layout of weights. */
+/* The operands of one run: device memory, 16-byte aligned. Unused ones may be NULL. Images are
+ * [count][h][w][c]; model.h has the layout of weights. */
 struct stk_cuda_operands {
     const void *x;      /* T: FORWARD, BACKWARD_WEIGHTS */
     const void *weight; /* T: FORWARD, BACKWARD_DATA */
@@ -76,8 +78,8 @@ struct stk_cuda_operands {
     float *bias_grad;   /* BACKWARD_WEIGHTS; NULL = not to be computed */
     bool write;         /* BACKWARD_WEIGHTS: overwrite both gradients */
     void *workspace;    /* the object's workspace, 256-byte aligned; NULL if that has 0 bytes */
-    /* BACKWARD_WEIGHTS with bias: stk_cuda_tickets() words, 0 before and after each run, so that all runs of one stream
-     * may share them. */
+    /* BACKWARD_WEIGHTS with bias: stk_cuda_tickets() words, 0 before and after each run, so that
+     * all runs of one stream may share them. */
     uint32_t *tickets;
 };
 

@@ -30,7 +30,7 @@ static int wait_for(const struct stk_backend *backend, cudaStream_t stream, cuda
                           "cudaStreamWaitEvent", error);
 }
 
-/* ---- create and destroy ---------------------------------------------------------------------------- */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 static int make_events(const struct stk_backend *backend, cudaEvent_t *events, stoker_error *error)
 {
@@ -143,9 +143,10 @@ static void transfer_release(struct stk_transfer *transfer, void *memory)
         stk_cuda_leave(backend, before);
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Queue the copy to `via`, if any, and the event that *from is ready. Its device must be current. */
+/* Queue the copy to `via`, if any, and the event that *from is ready. Its device must be
+ * current. */
 static int make_ready(struct stk_transfer *transfer, uint32_t slot, const void **from, void *via,
                       size_t bytes, stoker_error *error)
 {
@@ -259,10 +260,10 @@ static int transfer_stream_wait(struct stk_transfer *transfer, uint32_t slot, st
     return rc;
 }
 
-/* ---- peer access ----------------------------------------------------------------------------------- */
+/* ---- peer access ----------------------------------------------------------------------------- */
 
-/* It stays enabled: other parts of the program may have come to use it. A failure is no error, since there is another
- * way; a device that is lost fails at the next call, too. */
+/* It stays enabled: other parts of the program may have come to use it. A failure is no error,
+ * since there is another way; a device that is lost fails at the next call, too. */
 static bool enable_access(const struct stk_backend *backend, int peer)
 {
     const struct stk_cuda_runtime *const cuda = &backend->runtime;
@@ -288,7 +289,7 @@ static bool transfer_reach(struct stk_transfer *transfer, struct stk_transfer *p
            enable_access(peer->backend, transfer->backend->device);
 }
 
-/* ---- norms ----------------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 static struct stk_norm *local_norm(struct stk_backend *backend)
 {

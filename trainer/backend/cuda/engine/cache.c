@@ -1,4 +1,5 @@
-/* cache.c - see cache.h. Searched from front to back, which takes no time beside running an engine. */
+/* cache.c - see cache.h. Searched from front to back, which takes no time beside running an
+ * engine. */
 #include "trainer/backend/cuda/engine/cache.h"
 
 #include <assert.h>

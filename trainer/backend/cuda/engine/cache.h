@@ -1,8 +1,8 @@
-/* cache.h - what one back end has learned of engines, by graph or product and workspace limit: the engine that runs, and
- * those that failed when they ran.
+/* cache.h - what one back end has learned of engines, by graph or product and workspace limit: the
+ * engine that runs, and those that failed when they ran.
  *
- * Layers of the same shape are tried or timed once, and a plan that is made again gets the same engines, so that
- * it needs the workspace that was reported for it. */
+ * Layers of the same shape are tried or timed once, and a plan that is made again gets the same
+ * engines, so that it needs the workspace that was reported for it. */
 #ifndef STK_TRAINER_BACKEND_CUDA_ENGINE_CACHE_H
 #define STK_TRAINER_BACKEND_CUDA_ENGINE_CACHE_H
 
@@ -15,7 +15,8 @@ enum { STK_ENGINE_KEY_BYTES = 192, STK_ENGINE_CACHE_ENTRIES_MAX = 4096 };
 /* Engines that were replaced because they failed. */
 struct stk_engine_replaced {
     uint64_t graphs; /* graphs and products of which an engine was replaced, or which none runs */
-    /* Of the first of them: its key, the engine that failed and why, and the one that runs instead. */
+    /* Of the first of them: its key, the engine that failed and why, and the one that runs
+     * instead. */
     char first[STK_ENGINE_KEY_BYTES + sizeof(((stoker_error *)NULL)->message)];
 };
 
@@ -33,8 +34,9 @@ bool stk_engine_cache_find(const struct stk_engine_cache *cache, const char *key
 /* The engines that failed, as stk_engine_failures has them. */
 uint64_t stk_engine_cache_failed(const struct stk_engine_cache *cache, const char *key);
 
-/* Add what was learned of a key that has no engine yet, of fewer than STK_ENGINE_KEY_BYTES characters. choice: the
- * engine that runs; NULL = none does. `failures` includes those that were known. A full cache only counts. */
+/* Add what was learned of a key that has no engine yet, of fewer than STK_ENGINE_KEY_BYTES
+ * characters. choice: the engine that runs; NULL = none does. `failures` includes those that were
+ * known. A full cache only counts. */
 void stk_engine_cache_add(struct stk_engine_cache *cache, const char *key,
                           const struct stk_engine_choice *choice,
                           const struct stk_engine_failures *failures);

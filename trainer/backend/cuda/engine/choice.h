@@ -3,7 +3,8 @@
  *   engines, best guess first ──▶ allowed by its notes? ──▶ builds? ──▶ fits? ──▶ runs? ─┬─▶ the first
  *                                  deterministic, full      refused               no:    │
  *                                  float32                  here: the next        next   └─▶ benchmark: the
- *                                                                                            fastest of k
+ *                                                                                            fastest
+ *                                                                                            of k
  *
  * A pure function of what the source returns: it uses no library and no clock. */
 #ifndef STK_TRAINER_BACKEND_CUDA_ENGINE_CHOICE_H
@@ -30,8 +31,8 @@ struct stk_engine_rules {
     uint64_t workspace_bytes_max; /* default STK_ENGINE_WORKSPACE_BYTES */
     bool deterministic;           /* only engines that give the same bits in each run */
     bool full_float32;            /* float32 operands: neither TF32, nor reduced, nor transformed */
-    /* Number of engines to time, of which the fastest is taken, 0..STK_BENCHMARK_MAX; 0 = take the first. At most 3
-     * that are compiled when built. */
+    /* Number of engines to time, of which the fastest is taken, 0..STK_BENCHMARK_MAX; 0 = take the
+     * first. At most 3 that are compiled when built. */
     uint32_t benchmark;
 };
 
@@ -41,14 +42,16 @@ struct stk_engine_failures {
     stoker_error first; /* what the engine that failed first reported; code 0 = none */
 };
 
-/* A list of engines, best guess first. Functions return 0 or an error; STOKER_ENOTSUP: try the next engine. */
+/* A list of engines, best guess first. Functions return 0 or an error; STOKER_ENOTSUP: try the next
+ * engine. */
 struct stk_engine_source {
     void *context;
     uint32_t count; /* 0..STK_ENGINES_MAX */
     void (*notes)(void *context, uint32_t index, struct stk_engine_notes *out);
     /* Build an engine and return its workspace. The one built before may be released. */
     int (*build)(void *context, uint32_t index, uint64_t *workspace_bytes, stoker_error *error);
-    /* Run the engine built last once, to learn that it runs. NULL: nothing runs. Not called if benchmark is above 0. */
+    /* Run the engine built last once, to learn that it runs. NULL: nothing runs. Not called if
+     * benchmark is above 0. */
     int (*run)(void *context, stoker_error *error);
     /* Time one run of the engine built last. NULL if benchmark is 0. */
     int (*time)(void *context, double *seconds, stoker_error *error);
@@ -68,14 +71,15 @@ struct stk_engine_choice {
 bool stk_engine_allowed(const struct stk_engine_rules *rules, const struct stk_engine_notes *notes,
                         bool float32);
 
-/* Choose an engine; of two equally fast ones the earlier. *out is written on success. The engine chosen is the one
- * built last only if benchmark is 0. STOKER_ENOTSUP: no engine is allowed, builds, fits and runs; the message counts the
- * reasons. Other errors of build, run and time are passed on. */
+/* Choose an engine; of two equally fast ones the earlier. *out is written on success. The engine
+ * chosen is the one built last only if benchmark is 0. STOKER_ENOTSUP: no engine is allowed,
+ * builds, fits and runs; the message counts the reasons. Other errors of build, run and time are
+ * passed on. */
 int stk_engine_choose(struct stk_engine_choice *out, const struct stk_engine_source *source,
                       const struct stk_engine_rules *rules, bool float32, stoker_error *error);
 
-/* The result of choosing among several lists: rc, or, if that is STOKER_ENOTSUP and an engine failed, STOKER_EDEVICE with
- * the first failure. */
+/* The result of choosing among several lists: rc, or, if that is STOKER_ENOTSUP and an engine
+ * failed, STOKER_EDEVICE with the first failure. */
 int stk_engine_result(int rc, const struct stk_engine_failures *failures, stoker_error *error);
 
 #endif

@@ -4,13 +4,15 @@
  *   second time   captured as a graph, which is then launched
  *   from then on  launched
  *
- * The key of a graph is what it contains by value (sizes, addresses, counts); what changes from step to step is in
- * device memory. A step that reads the batch in a loader's buffer has a graph for each buffer; once one of them has run, the others are
- * captured at once. A step that cannot be captured is always queued; the first reason is kept. The least recently used
- * graph makes room, so a group with more passes than STK_CUDA_GRAPHS is never captured.
+ * The key of a graph is what it contains by value (sizes, addresses, counts); what changes from
+ * step to step is in device memory. A step that reads the batch in a loader's buffer has a graph
+ * for each buffer; once one of them has run, the others are captured at once. A step that cannot be
+ * captured is always queued; the first reason is kept. The least recently used graph makes room, so
+ * a group with more passes than STK_CUDA_GRAPHS is never captured.
  *
- * What several ranks sum must be captured by all or by none. Their keys are equal for the same passes, so they reach the
- * second time together; then they meet, and if one cannot capture the step all queue it. */
+ * What several ranks sum must be captured by all or by none. Their keys are equal for the same
+ * passes, so they reach the second time together; then they meet, and if one cannot capture the
+ * step all queue it. */
 #include <string.h>
 
 #include "trainer/backend/cuda/graph/capture.h"
@@ -21,17 +23,18 @@ static bool same_key(const struct stk_cuda_graph_key *a, const struct stk_cuda_g
     return a->activations == b->activations && a->count == b->count && a->first == b->first &&
            a->last == b->last && a->samples == b->samples && a->first_sample == b->first_sample &&
            a->seed == b->seed && a->shares == b->shares && a->read == b->read &&
-           a->labelled == b->labelled;
+           a->labeled == b->labeled;
 }
 
-/* True if such a step has run, perhaps on a batch elsewhere: kernels have been looked up, libraries are warm. */
+/* True if such a step has run, perhaps on a batch elsewhere: kernels have been looked up, libraries
+ * are warm. */
 static bool has_run(const struct stk_cuda_graphs *graphs, const struct stk_cuda_graph_key *key)
 {
     bool found = false;
     for (uint32_t i = 0; i < STK_CUDA_GRAPHS && !found; i++) {
         struct stk_cuda_graph_key other = graphs->graph[i].key;
         other.read = key->read;
-        other.labelled = key->labelled;
+        other.labeled = key->labeled;
         found = graphs->graph[i].used > 0 && same_key(&other, key);
     }
     return found;

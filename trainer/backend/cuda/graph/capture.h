@@ -15,7 +15,7 @@ struct stk_cuda_graph_key {
     uint64_t first_sample, seed; /* keys of dropout; 0 without dropout */
     uint64_t shares;             /* how the samples are dealt to ranks */
     /* Samples and labels that are read where they are; NULL: they are copied first. */
-    const void *read, *labelled;
+    const void *read, *labeled;
 };
 
 struct stk_cuda_graph {

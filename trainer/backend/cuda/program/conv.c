@@ -6,8 +6,8 @@
  *               │ sums of the bias  │ after the plan has run
  *               └───────────────────┘
  *
- * In float32 cuDNN has the same engines for "add to the gradient" as for "write it". With 16-bit images
- * no engine writes a float32 gradient, so it is written in T and a kernel adds it. */
+ * In float32 cuDNN has the same engines for "add to the gradient" as for "write it". With 16-bit
+ * images no engine writes a float32 gradient, so it is written in T and a kernel adds it. */
 #include "trainer/backend/cuda/program/conv.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@ struct stk_cuda_conv {
     uint64_t plan_at, end;     /* bytes from the start of the workspace */
 };
 
-/* ---- making ------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* Bytes before the plan's workspace: the gradient that the graph writes and a kernel adds. */
 static uint64_t gradient_bytes(const struct stk_cuda_conv *conv)
@@ -149,7 +149,7 @@ uint64_t stk_cuda_conv_workspace_bytes(const struct stk_cuda_conv *conv)
     return conv->end;
 }
 
-/* ---- running ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static int finish_forward(const struct stk_cuda_conv *conv, const struct stk_cuda_operands *o,
                           void *stream, stoker_error *error)
@@ -165,7 +165,8 @@ static int finish_forward(const struct stk_cuda_conv *conv, const struct stk_cud
                           stream, error);
 }
 
-/* True if the graph writes the gradient of the weights to the workspace: it is in T, or must be added. */
+/* True if the graph writes the gradient of the weights to the workspace: it is in T, or must be
+ * added. */
 static bool writes_apart(const struct stk_cuda_conv *conv, const struct stk_cuda_operands *o)
 {
     return conv->math->dtype != STOKER_DTYPE_FLOAT32 || !o->write;

@@ -70,7 +70,8 @@ static void end_run(struct trial *t)
     t->workspace = NULL;
 }
 
-/* Without memory the plan is taken as it is: a batch of another size may come when all memory is taken. */
+/* Without memory the plan is taken as it is: a batch of another size may come when all memory is
+ * taken. */
 static int run_plan(void *context, struct stk_cudnn_plan *plan, stoker_error *error)
 {
     struct trial *const t = context;

@@ -2,7 +2,8 @@
  *
  *   form, shape, T, rules ──▶ graph ──▶ engines ──▶ plan, and the numbers of its operands
  *                                        │ each runs on zeros before it is taken: one that fails is replaced by the next.
- *                                        └ benchmark: it is timed, which does not depend on the values */
+ *                                        └ benchmark: it is timed, which does not depend on the
+ * values */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_FORM_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_FORM_H
 
@@ -15,9 +16,9 @@ struct stk_cuda_form {
     struct stk_form_operands operands;
 };
 
-/* Choose an engine that meets the rules and runs, and prepare it. STOKER_ENOTSUP: there is none; STOKER_ENOMEM;
- * STOKER_EDEVICE: cuDNN failed, or the device is lost. On failure *form is unchanged. failures->first is set to the first
- * failed run of all forms that share it. */
+/* Choose an engine that meets the rules and runs, and prepare it. STOKER_ENOTSUP: there is none;
+ * STOKER_ENOMEM; STOKER_EDEVICE: cuDNN failed, or the device is lost. On failure *form is
+ * unchanged. failures->first is set to the first failed run of all forms that share it. */
 int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *math,
                        const struct stk_engine_rules *rules, enum stk_form kind,
                        const struct stk_form_shape *shape, struct stk_engine_failures *failures,

@@ -46,9 +46,10 @@ static struct stk_product_shape shape_of(const struct stk_cuda_linear *l,
     }
 }
 
-/* ---- choosing ----------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
-/* The operands of one product while its algorithms run or are timed: a, b, bias, d and the workspace. All zeros. */
+/* The operands of one product while its algorithms run or are timed: a, b, bias, d and the
+ * workspace. All zeros. */
 enum { A, B, BIAS, D, WORKSPACE, PLACES };
 
 struct trial {
@@ -113,8 +114,8 @@ static bool take_operands(struct trial *t)
     return t->taken;
 }
 
-/* Algorithms as engines to choose from. Their workspace is all that is known of them: those that the rules forbid are
- * not in the list. */
+/* Algorithms as engines to choose from. Their workspace is all that is known of them: those that
+ * the rules forbid are not in the list. */
 static void tell_notes(void *context, uint32_t index, struct stk_engine_notes *out)
 {
     (void)context;
@@ -130,7 +131,8 @@ static int build(void *context, uint32_t index, uint64_t *workspace_bytes, stoke
     return STOKER_OK;
 }
 
-/* Without memory the algorithm is taken as it is: a batch of another size may come when all memory is taken. */
+/* Without memory the algorithm is taken as it is: a batch of another size may come when all memory
+ * is taken. */
 static int run_product(void *context, stoker_error *error)
 {
     struct trial *const t = context;
@@ -161,7 +163,8 @@ static void name_key(char key[STK_ENGINE_KEY_BYTES], const struct stk_cuda_linea
                    l->math->rules.workspace_bytes_max);
 }
 
-/* Choose the first algorithm that runs, or the fastest of the first few, and keep what was learned. */
+/* Choose the first algorithm that runs, or the fastest of the first few, and keep what was
+ * learned. */
 static int choose(struct stk_cuda_linear *l, const struct stk_product_shape *s, const char *key,
                   stoker_error *error)
 {
@@ -207,7 +210,7 @@ static int make_product(struct stk_cuda_linear *l, enum stk_product_epilogue epi
     return STOKER_OK;
 }
 
-/* ---- making ------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static enum stk_product_epilogue forward_epilogue(const struct stk_cuda_linear *l)
 {
@@ -286,7 +289,7 @@ uint64_t stk_cuda_linear_workspace_bytes(const struct stk_cuda_linear *linear)
     return linear->workspace_bytes;
 }
 
-/* ---- running ------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static int run_forward(struct stk_cuda_linear *l, const struct stk_cuda_operands *o, void *stream,
                        stoker_error *error)

@@ -1,9 +1,9 @@
 /* linear.h - one linear layer in one direction on a GPU: cuBLASLt, and the kernel of the bias.
  *
- *   FORWARD           y  = x W' + b, then max(., 0) if relu: one call, bias and ReLU in its epilogue
+ *   FORWARD           y = x W' + b, then max(., 0) if relu: one call, bias and ReLU in its epilogue
  *   BACKWARD_DATA     dx = dy W
- *   BACKWARD_WEIGHTS  dW = dy' x, or += : one call that writes or adds to float32; db: an own kernel, since
- *                     cuBLASLt's epilogue could only overwrite it
+ *   BACKWARD_WEIGHTS  dW = dy' x, or += : one call that writes or adds to float32; db: an own
+ *                     kernel, since cuBLASLt's epilogue could only overwrite it
  *
  * The gradient of ReLU is a separate operation of the plan, which needs only y. */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_LINEAR_H

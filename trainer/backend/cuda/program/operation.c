@@ -27,7 +27,7 @@ static uint64_t elements_of(const struct stk_operands *o)
     return o->elements * o->count;
 }
 
-/* ---- elementwise --------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 static int relu_forward(const struct queueing *q)
 {
@@ -96,7 +96,7 @@ static int dropout_backward(const struct queueing *q)
     return drop(q, q->o->dy, q->o->dx);
 }
 
-/* ---- pooling ------------------------------------------------------------------------------------- */
+/* ---- pooling --------------------------------------------------------------------------------- */
 
 static struct stk_train_window window_of(const struct stk_operands *o)
 {
@@ -138,7 +138,7 @@ static int avg_pool_backward(const struct queueing *q)
     return launch(q, "stk_train_avg_pool_backward", &a);
 }
 
-/* ---- BatchNorm ----------------------------------------------------------------------------------- */
+/* ---- BatchNorm ------------------------------------------------------------------------------- */
 
 static uint64_t pixels_of(const struct stk_layer *layer, uint32_t count)
 {
@@ -153,7 +153,7 @@ static uint32_t chunks_of(uint64_t pixels)
     return chunks < CHUNKS_MAX ? (uint32_t)chunks : CHUNKS_MAX;
 }
 
-static int normalise(const struct queueing *q)
+static int normalize(const struct queueing *q)
 {
     const struct stk_operands *const o = q->o;
     const float *const mean = o->aux;
@@ -169,9 +169,9 @@ static int normalise(const struct queueing *q)
     return launch(q, "stk_train_batch_norm", &a);
 }
 
-/* ---- BatchNorm of several ranks ------------------------------------------------------------------ */
+/* ---- BatchNorm of several ranks -------------------------------------------------------------- */
 
-static bool is_synchronised(const struct queueing *q)
+static bool is_synchronized(const struct queueing *q)
 {
     return q->pass->together && q->backend->ranks->sync_batch_norm;
 }
@@ -250,14 +250,14 @@ int stk_cuda_operation_without_samples(struct stk_backend *backend,
                    : sum_layer(backend, operands->layer, error);
 }
 
-/* ---- BatchNorm of this rank ---------------------------------------------------------------------- */
+/* ---- BatchNorm of this rank ------------------------------------------------------------------ */
 
 static int find_moments(const struct queueing *q)
 {
     const struct stk_operands *const o = q->o;
     float *const mean = o->aux;
     const uint64_t pixels = pixels_of(o->layer, o->count);
-    if (is_synchronised(q))
+    if (is_synchronized(q))
         return find_shared_moments(q);
     const struct stk_train_batch_norm_moments a = {
         .x = o->x,
@@ -279,7 +279,7 @@ static int find_moments(const struct queueing *q)
 static int batch_norm_forward(const struct queueing *q)
 {
     const int rc = find_moments(q);
-    return rc == STOKER_OK ? normalise(q) : rc;
+    return rc == STOKER_OK ? normalize(q) : rc;
 }
 
 static int batch_norm_infer(const struct queueing *q)
@@ -321,21 +321,21 @@ static int batch_norm_backward(const struct queueing *q)
         .gamma_grad = o->weight_grad,
         .beta_grad = o->bias_grad,
         .sums = sums,
-        .sums_of_all = is_synchronised(q) ? q->backend->ranks->sums_of_layer : NULL,
+        .sums_of_all = is_synchronized(q) ? q->backend->ranks->sums_of_layer : NULL,
         .pixels_of_all = pixels_of_all(o),
         .partial_sums = sums + (size_t)2 * c,
         .tickets = q->scratch->tickets,
         .write = q->pass->write,
     };
     int rc = launch(q, "stk_train_batch_norm_backward_sums", &a);
-    if (rc == STOKER_OK && is_synchronised(q))
+    if (rc == STOKER_OK && is_synchronized(q))
         rc = sum_layer(q->backend, o->layer, q->error);
     if (rc != STOKER_OK || o->dx == NULL)
         return rc;
     return launch(q, "stk_train_batch_norm_backward", &a);
 }
 
-/* ---- losses -------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 /* The workspace of a loss, one entry per block. The mean squared error uses no counts. */
 struct partial_losses {
@@ -382,7 +382,7 @@ static int mean_squared_error(const struct queueing *q)
     return o->labels == NULL ? STOKER_OK : launch(q, "stk_train_mse", &a);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static int (*const functions[STK_OP_KINDS])(const struct queueing *) = {
     [STK_OP_MAX_POOL_FORWARD] = max_pool_forward,
@@ -392,7 +392,7 @@ static int (*const functions[STK_OP_KINDS])(const struct queueing *) = {
     [STK_OP_RELU_FORWARD] = relu_forward,
     [STK_OP_RELU_BACKWARD] = relu_backward,
     [STK_OP_BATCH_NORM_FORWARD] = batch_norm_forward,
-    [STK_OP_BATCH_NORM_APPLY] = normalise,
+    [STK_OP_BATCH_NORM_APPLY] = normalize,
     [STK_OP_BATCH_NORM_INFER] = batch_norm_infer,
     [STK_OP_BATCH_NORM_BACKWARD] = batch_norm_backward,
     [STK_OP_DROPOUT_FORWARD] = dropout_forward,

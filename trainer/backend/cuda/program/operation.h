@@ -1,11 +1,13 @@
-/* operation.h - the operations of a plan that are own kernels: all but convolutions and linear layers. */
+/* operation.h - the operations of a plan that are own kernels: all but convolutions and linear
+ * layers. */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_OPERATION_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_OPERATION_H
 
 #include "trainer/backend/common/operands.h"
 #include "trainer/backend/cuda/device/device.h"
 
-/* Memory that operations may write to besides their operands. Undefined between operations, but for the tickets. */
+/* Memory that operations may write to besides their operands. Undefined between operations, but for
+ * the tickets. */
 struct stk_cuda_scratch {
     void *workspace;   /* as large as the largest operation needs */
     uint32_t *tickets; /* 0 before and after each operation */

@@ -1,16 +1,17 @@
 /* program.c - see program.h.
  *
  *   count of samples ──▶ set: each convolution and linear layer of the plan, prepared for that count
- *                        full: plan.batch         prepared with the program
- *                        part: a smaller batch    prepared on its first use; only the latest is kept
+ *                        full: plan.batch         prepared with the program part: a smaller batch
+ *                                                 prepared on its first use; only the latest is
+ *                                                 kept
  *
  *   workspace_bytes ──▶ prepared program in the back end's list ──▶ load
  *
  *   scratch, one allocation:   samples │ labels │ tickets │ workspace of the largest operation
  *
- * A batch is first copied to scratch, so that the operations find their input at the same address each time. A batch in the
- * GPU's memory is read where it is, if it lies in one of the few buffers that came first: a loader has two to four, and each gets a
- * graph of its own. */
+ * A batch is first copied to scratch, so that the operations find their input at the same address
+ * each time. A batch in the GPU's memory is read where it is, if it lies in one of the few buffers
+ * that came first: a loader has two to four, and each gets a graph of its own. */
 #include <assert.h>
 #include <string.h>
 
@@ -53,7 +54,7 @@ struct stk_program {
     struct stk_slices slices; /* what ranks sum of the gradients; none: this GPU alone */
 };
 
-/* ---- operations made for a count ------------------------------------------------------------------ */
+/* ---- operations made for a count ------------------------------------------------------------- */
 
 /* The set for `count` samples; that of a smaller batch uses no more workspace than there is. */
 static int find_set(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
@@ -68,7 +69,7 @@ static int find_set(struct stk_program *program, uint32_t count, struct stk_cuda
     return stk_cuda_set_make(&program->part, &program->part_math, program->plan, count, error);
 }
 
-/* ---- scratch --------------------------------------------------------------------------------------- */
+/* ---- scratch --------------------------------------------------------------------------------- */
 
 static uint64_t label_bytes(const struct stk_plan *plan)
 {
@@ -118,7 +119,7 @@ static bool writes_gradients(const struct stk_plan *plan)
     return written == plan->model->parameter_count;
 }
 
-/* ---- load ------------------------------------------------------------------------------------------ */
+/* ---- load ------------------------------------------------------------------------------------ */
 
 /* All but the scratch memory. The device must be current. */
 static int make(struct stk_program **out, struct stk_backend *backend, const struct stk_plan *plan,
@@ -195,8 +196,8 @@ void stk_cuda_program_unload(struct stk_program *program)
     stk_free(program);
 }
 
-/* A plan is a function of its model and options; its halves differ in their first operation. What a search has prepared
- * serves only that. */
+/* A plan is a function of its model and options; its halves differ in their first operation. What a
+ * search has prepared serves only that. */
 static bool is_for(const struct stk_program *program, const struct stk_plan *plan)
 {
     return program != NULL && (program->part_math.tries || !program->backend->math.tries) &&
@@ -227,7 +228,8 @@ static int prepare(struct stk_program **out, struct stk_backend *backend,
     return rc;
 }
 
-/* Put a program in the list, for load: choosing engines takes long. The plan may be freed before that. */
+/* Put a program in the list, for load: choosing engines takes long. The plan may be freed before
+ * that. */
 static void put_prepared(struct stk_backend *backend, struct stk_program *program)
 {
     struct stk_program **const place =
@@ -268,7 +270,7 @@ int stk_cuda_program_load(struct stk_program **out, struct stk_backend *backend,
     return rc;
 }
 
-/* ---- run ------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 /* Samples and labels of the pass must be in scratch. */
 static int queue_operations(struct stk_program *program, const struct stk_cuda_set *set,
@@ -285,8 +287,8 @@ static int queue_operations(struct stk_program *program, const struct stk_cuda_s
                               error);
 }
 
-/* What a pass of `count` samples needs, and what must not happen while a step is captured. Of no samples only the number
- * of operations counts. */
+/* What a pass of `count` samples needs, and what must not happen while a step is captured. Of no
+ * samples only the number of operations counts. */
 static int make_ready(struct stk_program *program, uint32_t count, struct stk_cuda_set **out,
                       stoker_error *error)
 {
@@ -452,7 +454,8 @@ struct queued_step {
     const struct stk_group_pass *group;
 };
 
-/* The pass of a rank among others: what it finds of its own batch, statistics included, becomes that of all. */
+/* The pass of a rank among others: what it finds of its own batch, statistics included, becomes
+ * that of all. */
 static int queue_together(const struct queued_step *step, struct stk_cuda_pass *extra,
                           stoker_error *error)
 {
@@ -507,8 +510,8 @@ static bool is_source(struct stk_program *program, const void *samples)
     return true;
 }
 
-/* Ranks capture the same steps at the same time, and their buffers differ; a group of several passes would take as many graphs
- * for each buffer. */
+/* Ranks capture the same steps at the same time, and their buffers differ; a group of several
+ * passes would take as many graphs for each buffer. */
 static bool reads_in_place(struct stk_program *program, const struct stk_pass *pass,
                            const struct stk_group_pass *group)
 {
@@ -534,7 +537,7 @@ static struct stk_cuda_graph_key key_of(const struct stk_program *program,
                                         .seed = program->drops ? pass->seed : 0,
                                         .shares = pass->shares,
                                         .read = in_place ? pass->samples : NULL,
-                                        .labelled = in_place ? pass->labels : NULL };
+                                        .labeled = in_place ? pass->labels : NULL };
 }
 
 static int queue_pass(struct stk_program *program, const struct stk_arenas *arenas,

@@ -1,4 +1,5 @@
-/* program.h - a plan prepared for a GPU, and run: functions of stk_backend_ops and stk_device_ops. */
+/* program.h - a plan prepared for a GPU, and run: functions of stk_backend_ops and
+ * stk_device_ops. */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_PROGRAM_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_PROGRAM_H
 

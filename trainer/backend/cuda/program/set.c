@@ -14,7 +14,7 @@ struct stk_cuda_made {
     struct stk_cuda_linear *linear;
 };
 
-/* ---- making --------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* Arguments of make_one(). */
 struct making {
@@ -93,7 +93,7 @@ void stk_cuda_set_drop(struct stk_cuda_set *set)
     *set = (struct stk_cuda_set){ 0 };
 }
 
-/* ---- what it takes ---------------------------------------------------------------------------------- */
+/* ---- what it takes --------------------------------------------------------------------------- */
 
 static uint64_t workspace_of(const struct stk_cuda_set *set, const struct stk_plan *plan,
                              uint32_t i)
@@ -134,7 +134,7 @@ uint64_t stk_cuda_set_tickets(const struct stk_plan *plan)
     return most;
 }
 
-/* ---- queueing -------------------------------------------------------------------------------------- */
+/* ---- queueing -------------------------------------------------------------------------------- */
 
 /* A parameter as convolutions and linear layers read it: rounded if T has 16 bits. */
 static const void *weight_of(const struct stk_plan *plan, const struct stk_arenas *arenas,

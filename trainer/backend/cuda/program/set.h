@@ -16,7 +16,8 @@ struct stk_cuda_set {
     struct stk_cuda_made *made; /* [operations] */
 };
 
-/* Prepare all operations. STOKER_ENOMEM, or the error of an operation's create; then *set is unchanged. */
+/* Prepare all operations. STOKER_ENOMEM, or the error of an operation's create; then *set is
+ * unchanged. */
 int stk_cuda_set_make(struct stk_cuda_set *set, const struct stk_cuda_math *math,
                       const struct stk_plan *plan, uint32_t count, stoker_error *error);
 void stk_cuda_set_drop(struct stk_cuda_set *set); /* does not use the plan */
@@ -25,8 +26,9 @@ void stk_cuda_set_drop(struct stk_cuda_set *set); /* does not use the plan */
 uint64_t stk_cuda_set_workspace_bytes(const struct stk_cuda_set *set, const struct stk_plan *plan);
 uint64_t stk_cuda_set_tickets(const struct stk_plan *plan);
 
-/* Queue all operations in order; they share the workspace. slices: what of the gradients to sum over the ranks, each
- * after its last writer; NULL = nothing. The set of a pass without samples is only its number of operations. */
+/* Queue all operations in order; they share the workspace. slices: what of the gradients to sum
+ * over the ranks, each after its last writer; NULL = nothing. The set of a pass without samples is
+ * only its number of operations. */
 int stk_cuda_set_queue(const struct stk_cuda_set *set, struct stk_backend *backend,
                        const struct stk_plan *plan, const struct stk_arenas *arenas,
                        const struct stk_pass *pass, const struct stk_cuda_scratch *scratch,

@@ -4,9 +4,11 @@
  *   block   state: updates, groups, loss scale │ metrics since the last read
  *
  *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena: weights,
- *                                                                           the same rounded to 16 bits
+ *                                                                           the same rounded to 16
+ *                                                                           bits
  *
- * The norm is computed if clipping or a dynamic loss scale needs it; two devices exchange theirs before prepare.
+ * The norm is computed if clipping or a dynamic loss scale needs it; two devices exchange theirs
+ * before prepare.
  *
  * The host sees it in read_state() and, for forward plans, in collect_loss() alone. */
 #include <string.h>
@@ -21,7 +23,7 @@ static const struct stk_place nowhere = STK_NOWHERE;
 /* 16 MiB of learning rates. */
 enum { RATES_MAX = 1 << 22 };
 
-/* ---- the rule, as the kernels have it ------------------------------------------------------------- */
+/* ---- the rule, as the kernels have it -------------------------------------------------------- */
 
 static uint32_t loop_of(const struct stk_update_rule *rule)
 {
@@ -72,7 +74,7 @@ static struct stk_train_rule rule_of(const struct stk_training *training)
     };
 }
 
-/* ---- learning rates ------------------------------------------------------------------------------ */
+/* ---- learning rates -------------------------------------------------------------------------- */
 
 /* Updates until the rate is constant. A schedule of steps ends when the rate underflows. */
 static uint64_t rates_that_differ(const struct stk_schedule *schedule)
@@ -128,7 +130,7 @@ static int fill_rates(struct stk_backend *backend, const struct stk_training *tr
     return rc;
 }
 
-/* ---- start, state, loss --------------------------------------------------------------------------- */
+/* ---- start, state, loss ---------------------------------------------------------------------- */
 
 int stk_cuda_training_bytes(struct stk_backend *backend, const struct stk_training *training,
                             uint64_t *out, stoker_error *error)
@@ -247,7 +249,7 @@ int stk_cuda_training_collect_loss(struct stk_backend *backend, struct stk_loss 
     return STOKER_OK;
 }
 
-/* ---- update -------------------------------------------------------------------------------------- */
+/* ---- update ---------------------------------------------------------------------------------- */
 
 /* Only clipping and a dynamic loss scale need it. */
 static bool wants_norm(const struct stk_backend *backend)
@@ -303,7 +305,8 @@ int stk_cuda_training_update(struct stk_backend *backend, const struct stk_updat
                : rc;
 }
 
-/* Queue half_weights = parameters, rounded, after something else than an update has written them. */
+/* Queue half_weights = parameters, rounded, after something else than an update has written
+ * them. */
 static int queue_cast(struct stk_backend *backend, void *half_weights, const float *parameters,
                       uint64_t count, stoker_dtype storage, stoker_error *error)
 {

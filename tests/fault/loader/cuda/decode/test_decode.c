@@ -1,5 +1,6 @@
-/* test_decode.c - each call of nvImageCodec and of the CUDA runtime, and each allocation of create, fails in its turn while a GPU
- * decodes: an error that says which call, the right bytes before it, a clean destroy, nothing left.
+/* test_decode.c - each call of nvImageCodec and of the CUDA runtime, and each allocation of create,
+ * fails in its turn while a GPU decodes: an error that says which call, the right bytes before it,
+ * a clean destroy, nothing left.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
-/* test_decode.c - workers that let a GPU decode, under ThreadSanitizer: lanes of several workers, late decoding, bad images, few
- * slots; no file or row that is written while the GPU reads it.
+/* test_decode.c - workers that let a GPU decode, under ThreadSanitizer: lanes of several workers,
+ * late decoding, bad images, few slots; no file or row that is written while the GPU reads it.
  */
 #include "support/cuda_kernels.h"
 #include "support/cuda_walk.h"

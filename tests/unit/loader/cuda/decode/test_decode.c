@@ -1,6 +1,8 @@
-/* test_decode.c - images that a GPU decodes: the bytes of the CPU, by every way and policy; and where the GPU cannot, a reason.
+/* test_decode.c - images that a GPU decodes: the bytes of the CPU, by every way and policy; and
+ * where the GPU cannot, a reason.
  *
- * The stand-in for nvImageCodec decodes as the CPU does, so whatever lies between the files and the batch shows.
+ * The stand-in for nvImageCodec decodes as the CPU does, so whatever lies between the files and the
+ * batch shows.
  */
 #include <criterion/criterion.h>
 
@@ -84,7 +86,7 @@ Test(decode, transforms_have_the_bits_of_the_cpu)
     transforms[1].random_crop = (stoker_size){ 9, 9 };
     transforms[1].pad = 2;
     transforms[2].resize_shorter = 16;
-    transforms[2].centre_crop = (stoker_size){ 14, 13 };
+    transforms[2].center_crop = (stoker_size){ 14, 13 };
     transforms[3].random_resized_crop = transforms[4].random_resized_crop = (stoker_size){ 11, 13 };
     transforms[1].flip = transforms[3].flip = true;
     transforms[3].cutout = 4;
@@ -155,9 +157,9 @@ Test(decode, mixing_comes_after_it)
     open_set(&mixed, "?channels=3");
     stoker_loader_options options = options_for(2);
     options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mixing.mixup_alpha = 0.4F;
+    options.blend.mixup_alpha = 0.4F;
     options.convert_on_device = STOKER_SWITCH_ON;
-    expect_same(set.dataset, options, 40, "mixing");
+    expect_same(set.dataset, options, 40, "blend");
     stk_jpeg_set_remove(&set);
 }
 
@@ -295,10 +297,10 @@ Test(decode, what_is_impossible_has_a_reason)
     options.cache = STOKER_CACHE_DECODED;
     expect_refused(options, STOKER_ENOTSUP, "cache DECODED");
     options = options_for(1);
-    options.mixing.mixup_alpha = 0.4F;
+    options.blend.mixup_alpha = 0.4F;
     options.dtype = STOKER_DTYPE_FLOAT32;
     options.convert_on_device = STOKER_SWITCH_OFF;
-    expect_refused(options, STOKER_ENOTSUP, "mixing");
+    expect_refused(options, STOKER_ENOTSUP, "blend");
     standin_nvimgcodec_version(700);
     expect_refused(options_for(1), STOKER_EDEVICE, "version 0.7.0, needed is 0.8 or 0.9");
     standin_nvimgcodec_reset();

@@ -1,4 +1,5 @@
-/* test_formats.c - JPEG files in archives and shards, beside other fields, other files and raw records, decoded on a GPU. */
+/* test_formats.c - JPEG files in archives and shards, beside other fields, other files and raw
+ * records, decoded on a GPU. */
 #include <criterion/criterion.h>
 
 #include "support/cuda_kernels.h"
@@ -116,7 +117,8 @@ Test(decode_formats, an_archive_of_images_and_labels)
     stk_directory_remove(&directory);
 }
 
-/* Records 0, 3, 6, ... become JPEG files; the others stay raw or LZ4. All lie one behind the other. */
+/* Records 0, 3, 6, ... become JPEG files; the others stay raw or LZ4. All lie one behind the
+ * other. */
 static void put_jpegs(struct stk_shard_image *image, uint32_t count)
 {
     const struct stk_jpeg_set_kind kind = { .gray = true, .size = { 4, 6 } };

@@ -1,11 +1,12 @@
-/* mix_body.h - blends runs of elements: written once, compiled by each variant. The loops have no branches, so the compiler
- * makes vectors of them. The including file defines MIX_NAME(name), and may bring its own loop for float16.
+/* blend_body.h - blends runs of elements: written once, compiled by each variant. The loops have no
+ * branches, so the compiler makes vectors of them. The including file defines MIX_NAME(name), and
+ * may bring its own loop for float16.
  */
-#ifndef STK_KERNELS_TRANSFORM_MIX_BODY_H
-#define STK_KERNELS_TRANSFORM_MIX_BODY_H
+#ifndef STK_KERNELS_TRANSFORM_BLEND_BODY_H
+#define STK_KERNELS_TRANSFORM_BLEND_BODY_H
 
 #include "kernels/float16.h"
-#include "kernels/transform/mix.h"
+#include "kernels/transform/blend.h"
 
 static inline float weight_of(uint32_t steps)
 {

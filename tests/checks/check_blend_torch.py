@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""check_mixing_torch.py - our mixup and cutmix beside torchvision's MixUp and CutMix, on float32 batches of random sizes.
+"""check_blend_torch.py - our mixup and cutmix beside torchvision's MixUp and CutMix, on float32 batches of random sizes.
 
-usage: check_mixing_torch.py WRITE_MIXED
+usage: check_blend_torch.py WRITE_MIXED
 
 torchvision gets the lambda and the box that we drew. Holds if all bits are equal, and if its own way from a lambda and a
-centre to a box and to the adjusted lambda never leads elsewhere. If no Python has torchvision, it says so and skips.
+center to a box and to the adjusted lambda never leads elsewhere. If no Python has torchvision, it says so and skips.
 """
 import os
 import random

@@ -1,5 +1,5 @@
-/* test_mixing.c - batches are mixed by whichever worker completes them, or by the consumer if rows were skipped: for
- * ThreadSanitizer, and the bytes are those of no worker at all.
+/* test_mixing.c - batches are mixed by whichever worker completes them, or by the consumer if rows
+ * were skipped: for ThreadSanitizer, and the bytes are those of no worker at all.
  */
 #include "support/made_set.h"
 
@@ -16,7 +16,7 @@ static void check(const stoker_dataset *dataset, stoker_on_bad on_bad)
 {
     stoker_loader_options options = stk_small_options();
     options.on_bad_sample = on_bad;
-    options.mixing.mixup_alpha = 0.5F;
+    options.blend.mixup_alpha = 0.5F;
     options.num_workers = 0;
     CHECK(stk_run(dataset, &options, &alone) == STOKER_FINISHED);
     options.num_workers = 4;

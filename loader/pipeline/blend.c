@@ -1,5 +1,5 @@
-/* mixing.c - see mixing.h. */
-#include "loader/pipeline/mixing.h"
+/* blend.c - see blend.h. */
+#include "loader/pipeline/blend.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,22 +8,22 @@
 #include "loader/base/rng.h"
 #include "loader/pipeline/beta.h"
 
-void stk_mixing_plan_destroy(struct stk_mixing_plan *plan)
+void stk_blend_plan_destroy(struct stk_blend_plan *plan)
 {
     stk_free(plan->arrays);
-    *plan = (struct stk_mixing_plan){ .on = false };
+    *plan = (struct stk_blend_plan){ .on = false };
 }
 
 /* ---- draws ---- */
 
-/* From centre - half to centre + half, within 0..size. */
-static void cut_side(uint32_t centre, uint32_t half, uint32_t size, uint32_t *from, uint32_t *to)
+/* From center - half to center + half, within 0..size. */
+static void cut_side(uint32_t center, uint32_t half, uint32_t size, uint32_t *from, uint32_t *to)
 {
-    *from = centre > half ? centre - half : 0;
-    *to = half < size - centre ? centre + half : size;
+    *from = center > half ? center - half : 0;
+    *to = half < size - center ? center + half : size;
 }
 
-static void draw_box(const struct stk_mixing_plan *plan, stoker_rng *rng, double lambda,
+static void draw_box(const struct stk_blend_plan *plan, stoker_rng *rng, double lambda,
                      struct stk_mix_draw *draw)
 {
     const double share = 0.5 * sqrt(1.0 - lambda); /* half of the box, as a share of a side */
@@ -35,10 +35,10 @@ static void draw_box(const struct stk_mixing_plan *plan, stoker_rng *rng, double
     draw->lambda = (float)(1.0 - cut / ((double)plan->width * (double)plan->height));
 }
 
-void stk_mixing_draw(const struct stk_mixing_plan *plan, uint64_t epoch, uint64_t position,
-                     uint32_t rows, struct stk_mix_draw *draw)
+void stk_blend_draw(const struct stk_blend_plan *plan, uint64_t epoch, uint64_t position,
+                    uint32_t rows, struct stk_mix_draw *draw)
 {
-    const stoker_mixing *options = &plan->options;
+    const stoker_blend *options = &plan->options;
     stoker_rng rng;
     *draw = (struct stk_mix_draw){ .how = STK_MIXED_NOT, .lambda = 1.0F };
     stoker_rng_init(&rng, plan->seed, epoch, position, STK_RNG_OWN(STK_RNG_MIX));
@@ -60,8 +60,7 @@ void stk_mixing_draw(const struct stk_mixing_plan *plan, uint64_t epoch, uint64_
     draw->lambda = (float)draw->steps / (float)STK_MIX_STEPS;
 }
 
-struct stk_mix_box stk_mixing_box(const struct stk_mix_array *array,
-                                  const struct stk_mix_draw *draw)
+struct stk_mix_box stk_blend_box(const struct stk_mix_array *array, const struct stk_mix_draw *draw)
 {
     const size_t line_bytes = array->width * array->pixel_bytes;
     return (struct stk_mix_box){
@@ -82,8 +81,9 @@ static uint8_t *row_of(const struct stk_slots *slots, const struct stk_slot *slo
     return stk_slot_field_row(&slots->fields.each[field], slot->images, row);
 }
 
-/* The fields beside: labels are as stored still, at the distance of rows in the type that they get. */
-static void write_numbers(const struct stk_mixing_plan *plan, const struct stk_slots *slots,
+/* The fields beside: labels are as stored still, at the distance of rows in the type that they
+ * get. */
+static void write_numbers(const struct stk_blend_plan *plan, const struct stk_slots *slots,
                           const struct stk_slot *slot, const struct stk_mix_draw *draw,
                           uint32_t rows)
 {
@@ -104,16 +104,16 @@ static void mix_array(const struct stk_mix_array *array, const struct stk_mix_ro
     if (draw->how == STK_MIXED_UP) {
         stk_mixup_rows(array->type, rows, array->elements, draw->steps);
     } else {
-        const struct stk_mix_box box = stk_mixing_box(array, draw);
+        const struct stk_mix_box box = stk_blend_box(array, draw);
         stk_cutmix_rows(rows, &box);
     }
 }
 
-void stk_mixing_slot(const struct stk_mixing_plan *plan, const struct stk_slots *slots,
-                     struct stk_slot *slot, const struct stk_batch_place *place, uint32_t rows)
+void stk_blend_slot(const struct stk_blend_plan *plan, const struct stk_slots *slots,
+                    struct stk_slot *slot, const struct stk_batch_place *place, uint32_t rows)
 {
     struct stk_mix_draw draw;
-    stk_mixing_draw(plan, place->epoch, place->position, rows, &draw);
+    stk_blend_draw(plan, place->epoch, place->position, rows, &draw);
     write_numbers(plan, slots, slot, &draw, rows);
     for (uint32_t i = 0; i < plan->array_count && draw.how != STK_MIXED_NOT; i++) {
         const struct stk_mix_array *array = &plan->arrays[i];

@@ -1,5 +1,5 @@
-/* device_mixing.c - see device_mixing.h. */
-#include "loader/pipeline/device_mixing.h"
+/* device_blend.c - see device_blend.h. */
+#include "loader/pipeline/device_blend.h"
 
 #include <assert.h>
 
@@ -7,7 +7,7 @@
 #include "loader/base/memory.h"
 #include "loader/pipeline/device_kernel.h"
 
-static int take_arrays(struct stk_device_mixing *mixing, const struct stk_mixing_plan *plan)
+static int take_arrays(struct stk_device_blend *mixing, const struct stk_blend_plan *plan)
 {
     mixing->mixed = stk_calloc(plan->array_count, sizeof(mixing->mixed[0]));
     if (mixing->mixed == NULL)
@@ -19,10 +19,10 @@ static int take_arrays(struct stk_device_mixing *mixing, const struct stk_mixing
 }
 
 /* Mixup is for images alone, which are the first array. */
-static int load_kernels(struct stk_device_mixing *mixing, struct stk_device *device,
+static int load_kernels(struct stk_device_blend *mixing, struct stk_device *device,
                         char why[STK_DEVICE_WHY_BYTES])
 {
-    const stoker_mixing *options = &mixing->plan->options;
+    const stoker_blend *options = &mixing->plan->options;
     int rc = 0;
     if (options->mixup_alpha > 0.0F)
         rc = stk_device_kernel_load(device, stk_mixup_kernel_name(mixing->mixed[0].array->type),
@@ -32,10 +32,10 @@ static int load_kernels(struct stk_device_mixing *mixing, struct stk_device *dev
     return rc;
 }
 
-int stk_device_mixing_init(struct stk_device_mixing *mixing, const struct stk_mixing_plan *plan,
-                           struct stk_device *device, char why[STK_DEVICE_WHY_BYTES])
+int stk_device_blend_init(struct stk_device_blend *mixing, const struct stk_blend_plan *plan,
+                          struct stk_device *device, char why[STK_DEVICE_WHY_BYTES])
 {
-    *mixing = (struct stk_device_mixing){ .plan = NULL };
+    *mixing = (struct stk_device_blend){ .plan = NULL };
     if (!plan->on)
         return 0;
     int rc = take_arrays(mixing, plan);
@@ -45,14 +45,14 @@ int stk_device_mixing_init(struct stk_device_mixing *mixing, const struct stk_mi
     return load_kernels(mixing, device, why);
 }
 
-void stk_device_mixing_destroy(struct stk_device_mixing *mixing)
+void stk_device_blend_destroy(struct stk_device_blend *mixing)
 {
     stk_free(mixing->mixed);
-    *mixing = (struct stk_device_mixing){ .plan = NULL };
+    *mixing = (struct stk_device_blend){ .plan = NULL };
 }
 
-void stk_device_mixing_place(struct stk_device_mixing *mixing, uint32_t field, size_t at,
-                             size_t stride_bytes)
+void stk_device_blend_place(struct stk_device_blend *mixing, uint32_t field, size_t at,
+                            size_t stride_bytes)
 {
     for (uint32_t i = 0; i < mixing->mixed_count; i++)
         if (mixing->mixed[i].array->field == field) {
@@ -72,14 +72,14 @@ static struct stk_device_launch launch_of(void *kernel, const char *name, const 
                                        .arguments = arguments };
 }
 
-uint32_t stk_device_mixing_launch(struct stk_device_mixing *mixing, uint8_t *memory,
-                                  const struct stk_batch_place *place, uint32_t rows,
-                                  struct stk_device_launch *launches)
+uint32_t stk_device_blend_launch(struct stk_device_blend *mixing, uint8_t *memory,
+                                 const struct stk_batch_place *place, uint32_t rows,
+                                 struct stk_device_launch *launches)
 {
     struct stk_mix_draw draw;
     if (mixing->plan == NULL)
         return 0;
-    stk_mixing_draw(mixing->plan, place->epoch, place->position, rows, &draw);
+    stk_blend_draw(mixing->plan, place->epoch, place->position, rows, &draw);
     for (uint32_t i = 0; i < mixing->mixed_count && draw.how != STK_MIXED_NOT; i++) {
         struct stk_device_mixed *mixed = &mixing->mixed[i];
         const struct stk_mix_rows all = { .at = memory + mixed->at,
@@ -90,7 +90,7 @@ uint32_t stk_device_mixing_launch(struct stk_device_mixing *mixing, uint8_t *mem
             launches[i] =
                 launch_of(mixing->mixup, stk_mixup_kernel_name(mixed->array->type), &mixed->mixup);
         } else {
-            const struct stk_mix_box box = stk_mixing_box(mixed->array, &draw);
+            const struct stk_mix_box box = stk_blend_box(mixed->array, &draw);
             stk_cutmix_launch_of(&mixed->cutmix, &all, &box);
             launches[i] = launch_of(mixing->cutmix, "stk_cutmix", &mixed->cutmix);
         }

@@ -1,8 +1,8 @@
-/* mix_neon.c - mixup in vectors of 16 bytes; float16 by the processor's conversions. */
+/* blend_neon.c - mixup in vectors of 16 bytes; float16 by the processor's conversions. */
 #include <arm_neon.h>
 
 #include "kernels/float16.h"
-#include "kernels/transform/mix.h"
+#include "kernels/transform/blend.h"
 
 static inline float32x4_t load_4(const uint16_t *at)
 {
@@ -30,4 +30,4 @@ static void blend_f16(uint16_t *restrict to, const uint16_t *restrict from, size
 
 #define MIX_HAS_F16
 #define MIX_NAME(name) name##_neon
-#include "kernels/transform/mix_body.h"
+#include "kernels/transform/blend_body.h"

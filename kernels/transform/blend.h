@@ -1,13 +1,13 @@
-/* mix.h - mixup and cutmix of the rows of a batch, in place (stoker/mixing.h).
+/* blend.h - mixup and cutmix of the rows of a batch, in place (stoker/blend.h).
  *
  *   row k ◀─ row k - 1       all of them as they were: from the last row to the first,
  *   row 0 ◀─ last row        which is put aside before, a chunk at a time
  *
- * One chunk of all rows follows the other: then each byte is read from memory once, although two rows need it. The
- * arithmetic of one element is compiled by nvcc as well.
+ * One chunk of all rows follows the other: then each byte is read from memory once, although two
+ * rows need it. The arithmetic of one element is compiled by nvcc as well.
  */
-#ifndef STK_KERNELS_TRANSFORM_MIX_H
-#define STK_KERNELS_TRANSFORM_MIX_H
+#ifndef STK_KERNELS_TRANSFORM_BLEND_H
+#define STK_KERNELS_TRANSFORM_BLEND_H
 
 #include <stddef.h>
 #include <stdint.h>

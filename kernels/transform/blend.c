@@ -1,5 +1,5 @@
-/* mix.c - see mix.h. */
-#include "kernels/transform/mix.h"
+/* blend.c - see blend.h. */
+#include "kernels/transform/blend.h"
 
 #include <assert.h>
 #include <string.h>

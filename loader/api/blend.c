@@ -1,5 +1,5 @@
-/* mixing.c - see mixing.h. */
-#include "loader/api/mixing.h"
+/* blend.c - see blend.h. */
+#include "loader/api/blend.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(stoker_error *error, int
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "mixing.%s", line);
+    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &nowhere, "blend.%s", line);
 }
 
 /* ---- numbers ---- */
@@ -38,7 +38,7 @@ static int check_share(const char *name, float share, stoker_error *error)
                : refuse(error, STOKER_EINVAL, "%s %g is not in 0..1", name, (double)share);
 }
 
-int stk_mixing_check(const stoker_mixing *mixing, stoker_error *error)
+int stk_blend_check(const stoker_blend *mixing, stoker_error *error)
 {
     int rc = check_alpha("mixup_alpha", mixing->mixup_alpha, error);
     if (rc == 0)
@@ -58,7 +58,7 @@ int stk_mixing_check(const stoker_mixing *mixing, stoker_error *error)
 
 static bool is_mask(const stoker_loader *loader, uint32_t field)
 {
-    return loader->pipeline.dataset->fields[field].info.kind == STOKER_FIELD_MASK;
+    return loader->pipeline.dataset->fields[field].info.kind == STOKER_FIELD_KIND_MASK;
 }
 
 static int plan_mixup(struct stk_mix_array *images, const stoker_loader *loader,
@@ -85,7 +85,7 @@ static int plan_mixup(struct stk_mix_array *images, const stoker_loader *loader,
     return 0;
 }
 
-static int plan_cutmix(struct stk_mixing_plan *plan, const stoker_loader *loader,
+static int plan_cutmix(struct stk_blend_plan *plan, const stoker_loader *loader,
                        stoker_error *error)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
@@ -102,7 +102,7 @@ static int plan_cutmix(struct stk_mixing_plan *plan, const stoker_loader *loader
 }
 
 /* Masks are cut as stored: options.fields changes their type afterwards. */
-static int add_mask(struct stk_mixing_plan *plan, const stoker_loader *loader, uint32_t field,
+static int add_mask(struct stk_blend_plan *plan, const stoker_loader *loader, uint32_t field,
                     stoker_error *error)
 {
     const struct stk_output *output = &loader->outputs.each[field];
@@ -122,12 +122,12 @@ static int add_mask(struct stk_mixing_plan *plan, const stoker_loader *loader, u
     return 0;
 }
 
-int stk_mixing_plan(struct stk_mixing_plan *plan, const stoker_loader *loader, stoker_error *error)
+int stk_blend_plan(struct stk_blend_plan *plan, const stoker_loader *loader, stoker_error *error)
 {
-    const stoker_mixing *options = &loader->options.mixing;
+    const stoker_blend *options = &loader->options.blend;
     const struct stk_outputs *outputs = &loader->outputs;
     const uint32_t count = loader->pipeline.dataset->info.field_count;
-    *plan = (struct stk_mixing_plan){ .on = stk_mixing_wanted(options) };
+    *plan = (struct stk_blend_plan){ .on = stk_blend_wanted(options) };
     if (!plan->on)
         return 0;
     plan->options = *options;

@@ -5,7 +5,7 @@
 #ifndef STK_KERNELS_TRANSFORM_LAUNCH_MIX_BODY_H
 #define STK_KERNELS_TRANSFORM_LAUNCH_MIX_BODY_H
 
-#include "kernels/transform/launch_mix.h"
+#include "kernels/transform/launch_blend.h"
 
 #ifdef __CUDACC__
 #define STK_MIX_UNROLL _Pragma("unroll")

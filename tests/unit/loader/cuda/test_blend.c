@@ -1,5 +1,5 @@
-/* test_mixing.c - batches that are mixed in GPU memory have the bits of the CPU, and so have the fields beside; where the
- * host delivers images it mixes them as well.
+/* test_mixing.c - batches that are mixed in GPU memory have the bits of the CPU, and so have the
+ * fields beside; where the host delivers images it mixes them as well.
  */
 #include "support/cuda_bits.h"
 #include "support/image_folder.h"
@@ -17,9 +17,9 @@ static stoker_loader_options options_for(stoker_dtype dtype, stoker_layout layou
 {
     stoker_loader_options options = stk_cuda_bits_options(dtype, layout, 3);
     options.batch_size = 11;
-    options.mixing.mixup_alpha = 0.6F;
-    options.mixing.cutmix_alpha = 1.0F;
-    options.mixing.probability = 0.8F;
+    options.blend.mixup_alpha = 0.6F;
+    options.blend.cutmix_alpha = 1.0F;
+    options.blend.probability = 0.8F;
     return options;
 }
 
@@ -66,7 +66,8 @@ Test(cuda_mixing, cached_rows_are_mixed_after_they_are_gathered)
     stoker_dataset_close(&dataset);
 }
 
-/* Images that differ in size are resized on the host; and if the GPU is to convert nothing, the host mixes. */
+/* Images that differ in size are resized on the host; and if the GPU is to convert nothing, the
+ * host mixes. */
 Test(cuda_mixing, images_of_any_size_and_rows_that_the_host_converts)
 {
     struct stk_image_folder images;
@@ -98,7 +99,7 @@ Test(cuda_mixing, bad_samples_are_no_partners_there_either)
         options.device = STOKER_DEVICE_CUDA;
         options.dtype = STOKER_DTYPE_FLOAT32;
         options.on_bad_sample = (stoker_on_bad)policy;
-        options.mixing.mixup_alpha = 0.6F;
+        options.blend.mixup_alpha = 0.6F;
         (void)stk_cuda_bits_expect(set.dataset, options, 0, "bad");
     }
     stk_made_set_close(&set);

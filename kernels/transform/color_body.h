@@ -1,10 +1,11 @@
-/* colour_body.h - colour steps on blocks of pixels, a float array per channel: written once, compiled by each variant.
+/* color_body.h - color steps on blocks of pixels, a float array per channel: written once, compiled
+ * by each variant.
  *
- * The loops over a block have no branches, so the compiler makes vectors of them. The including file defines
- * COLOUR_NAME(name).
+ * The loops over a block have no branches, so the compiler makes vectors of them. The including
+ * file defines COLOR_NAME(name).
  */
-#ifndef STK_KERNELS_TRANSFORM_COLOUR_BODY_H
-#define STK_KERNELS_TRANSFORM_COLOUR_BODY_H
+#ifndef STK_KERNELS_TRANSFORM_COLOR_BODY_H
+#define STK_KERNELS_TRANSFORM_COLOR_BODY_H
 
 #include "kernels/transform/variants.h"
 
@@ -58,23 +59,23 @@ static inline void apply_to_block(struct block *block, const uint32_t step, floa
                                   float mean, const int gray)
 {
     for (int i = 0; i < BLOCK_PIXELS; i++)
-        stk_colour_apply(step, amount, mean, gray, &block->red[i], &block->green[i],
-                         &block->blue[i]);
+        stk_color_apply(step, amount, mean, gray, &block->red[i], &block->green[i],
+                        &block->blue[i]);
 }
 
 /* Constant arguments choose the loop. */
-static void apply_step(struct block *block, uint32_t step, const struct stk_colours *colours,
+static void apply_step(struct block *block, uint32_t step, const struct stk_colors *colors,
                        bool gray)
 {
-    const float amount = colours->amount[step];
-    if (step == STK_COLOUR_BRIGHTNESS)
-        apply_to_block(block, STK_COLOUR_BRIGHTNESS, amount, 0.0F, 0);
-    else if (step == STK_COLOUR_CONTRAST)
-        apply_to_block(block, STK_COLOUR_CONTRAST, amount, colours->mean, 0);
-    else if (step == STK_COLOUR_SATURATION && !gray)
-        apply_to_block(block, STK_COLOUR_SATURATION, amount, 0.0F, 0);
-    else if (step == STK_COLOUR_HUE && !gray)
-        apply_to_block(block, STK_COLOUR_HUE, amount, 0.0F, 0);
+    const float amount = colors->amount[step];
+    if (step == STK_COLOR_BRIGHTNESS)
+        apply_to_block(block, STK_COLOR_BRIGHTNESS, amount, 0.0F, 0);
+    else if (step == STK_COLOR_CONTRAST)
+        apply_to_block(block, STK_COLOR_CONTRAST, amount, colors->mean, 0);
+    else if (step == STK_COLOR_SATURATION && !gray)
+        apply_to_block(block, STK_COLOR_SATURATION, amount, 0.0F, 0);
+    else if (step == STK_COLOR_HUE && !gray)
+        apply_to_block(block, STK_COLOR_HUE, amount, 0.0F, 0);
 }
 
 static size_t block_count(size_t left)
@@ -82,22 +83,22 @@ static size_t block_count(size_t left)
     return left < BLOCK_PIXELS ? left : BLOCK_PIXELS;
 }
 
-void COLOUR_NAME(stk_colour)(const struct stk_colours *colours, uint8_t *pixels, size_t count,
-                             uint32_t channels)
+void COLOR_NAME(stk_color)(const struct stk_colors *colors, uint8_t *pixels, size_t count,
+                           uint32_t channels)
 {
     struct block block = { .red = {
                                0 } }; /* a last block that is not full has old values behind it */
     for (size_t at = 0; at < count; at += BLOCK_PIXELS) {
         const size_t in_block = block_count(count - at);
         split_block(pixels + at * channels, in_block, channels, &block);
-        for (uint32_t i = 0; i < colours->count; i++)
-            apply_step(&block, colours->steps[i], colours, channels < 3);
+        for (uint32_t i = 0; i < colors->count; i++)
+            apply_step(&block, colors->steps[i], colors, channels < 3);
         join_block(&block, in_block, channels, pixels + at * channels);
     }
 }
 
-uint64_t COLOUR_NAME(stk_gray)(const struct stk_colours *colours, const uint8_t *pixels,
-                               size_t count, uint32_t channels)
+uint64_t COLOR_NAME(stk_gray)(const struct stk_colors *colors, const uint8_t *pixels, size_t count,
+                              uint32_t channels)
 {
     struct block block = { .red = { 0 } };
     uint64_t sum = 0;
@@ -105,12 +106,12 @@ uint64_t COLOUR_NAME(stk_gray)(const struct stk_colours *colours, const uint8_t 
         const size_t in_block = block_count(count - at);
         int32_t gray[BLOCK_PIXELS];
         split_block(pixels + at * channels, in_block, channels, &block);
-        for (uint32_t i = 0; i < colours->count; i++)
-            apply_step(&block, colours->steps[i], colours, channels < 3);
+        for (uint32_t i = 0; i < colors->count; i++)
+            apply_step(&block, colors->steps[i], colors, channels < 3);
         for (int i = 0; i < BLOCK_PIXELS; i++)
             gray[i] = (int32_t)(channels < 3
                                     ? block.red[i]
-                                    : stk_colour_gray(block.red[i], block.green[i], block.blue[i]));
+                                    : stk_color_gray(block.red[i], block.green[i], block.blue[i]));
         for (size_t i = 0; i < in_block; i++)
             sum += (uint32_t)gray[i];
     }

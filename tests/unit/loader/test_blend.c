@@ -1,7 +1,8 @@
-/* test_mixing.c - a mixed batch is the plain batch, blended or cut as its fields say; the same bytes by every route and after
- * a resume; also beside bad samples.
+/* test_mixing.c - a mixed batch is the plain batch, blended or cut as its fields say; the same
+ * bytes by every route and after a resume; also beside bad samples.
  *
- * Method: two loaders of the same order, one of them without mixing, whose batches the test mixes itself.
+ * Method: two loaders of the same order, one of them without mixing, whose batches the test mixes
+ * itself.
  */
 #include "support/mixed_run.h"
 #include "support/resumed_runs.h"
@@ -17,8 +18,8 @@ enum { COUNT = 101, ROW = 200 };
 static stoker_loader_options options_with(float mixup_alpha, float cutmix_alpha)
 {
     stoker_loader_options options = stk_small_options();
-    options.mixing.mixup_alpha = mixup_alpha;
-    options.mixing.cutmix_alpha = cutmix_alpha;
+    options.blend.mixup_alpha = mixup_alpha;
+    options.blend.cutmix_alpha = cutmix_alpha;
     return options;
 }
 
@@ -62,8 +63,8 @@ static void check_blended(const stoker_batch *plain, const stoker_batch *mixed, 
         }
 }
 
-/* Each pixel is the row's own, or, in one box of all rows, its partner's. Some row differs from its partner in each pixel
- * of the box's edges. */
+/* Each pixel is the row's own, or, in one box of all rows, its partner's. Some row differs from its
+ * partner in each pixel of the box's edges. */
 static void check_cut(const stoker_batch *plain, const stoker_batch *mixed, float lambda)
 {
     const uint64_t *shape = plain->images.shape;
@@ -96,8 +97,8 @@ static void check_cut(const stoker_batch *plain, const stoker_batch *mixed, floa
 static struct kinds check_run(const stoker_dataset *dataset, stoker_loader_options options)
 {
     stoker_loader *mixing = loader_of(dataset, &options);
-    const bool may_cut = options.mixing.cutmix_alpha > 0.0F;
-    options.mixing.mixup_alpha = options.mixing.cutmix_alpha = 0.0F;
+    const bool may_cut = options.blend.cutmix_alpha > 0.0F;
+    options.blend.mixup_alpha = options.blend.cutmix_alpha = 0.0F;
     stoker_loader *plain = loader_of(dataset, &options);
     stoker_batch before = STOKER_BATCH_INIT, after = STOKER_BATCH_INIT;
     struct kinds kinds = { 0 };
@@ -117,7 +118,7 @@ static struct kinds check_run(const stoker_dataset *dataset, stoker_loader_optio
         } else if (blends && !may_cut) {
             check_blended(&before, &after, lambda);
             kinds.blended++;
-        } else if (may_cut && options.mixing.cutmix_share == 1.0F) {
+        } else if (may_cut && options.blend.cutmix_share == 1.0F) {
             check_cut(&before, &after, lambda);
             kinds.cut++;
         } else {
@@ -154,7 +155,7 @@ static stoker_dataset *noise(void)
             images[i][at] = stk_set_byte(i, at);
     }
     arrays[0].name = "image";
-    arrays[0].kind = STOKER_FIELD_IMAGE;
+    arrays[0].kind = STOKER_FIELD_KIND_IMAGE;
     arrays[0].data = images;
     arrays[0].dtype = STOKER_DTYPE_UINT8;
     arrays[0].rank = 3;
@@ -171,7 +172,7 @@ CleanTest(mixing, cutmix_takes_a_box_whose_area_is_lambdas)
     stoker_dataset *dataset = noise();
     stoker_loader_options options = options_with(0.0F, 1.0F);
     options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mixing.cutmix_share = 1.0F;
+    options.blend.cutmix_share = 1.0F;
     const struct kinds kinds = check_run(dataset, options);
     cr_assert_geq(kinds.cut, 15);
     cr_assert_eq(kinds.blended, 0);
@@ -187,12 +188,12 @@ CleanTest(mixing, probability_and_share_choose_the_batches)
     const struct kinds both = check_run(dataset, options); /* a box's lambda may be a multiple */
     cr_assert_geq(both.blended, 40);
     cr_assert_geq(both.cut, 30);
-    options.mixing.probability = 0.0F;
+    options.blend.probability = 0.0F;
     const struct kinds none = check_run(dataset, options);
     cr_assert_eq(none.plain, 160);
-    options.mixing.probability = 0.5F;
-    options.mixing.cutmix_share = 0.0F;
-    options.mixing.cutmix_alpha = 0.0F;
+    options.blend.probability = 0.5F;
+    options.blend.cutmix_share = 0.0F;
+    options.blend.cutmix_alpha = 0.0F;
     const struct kinds some = check_run(dataset, options);
     cr_assert(some.plain >= 50 && some.blended >= 50, "%u, %u", some.plain, some.blended);
     stoker_dataset_close(&dataset);
@@ -388,23 +389,23 @@ static void refuse(const char *spec, stoker_loader_options options, int code, co
 CleanTest(mixing, what_cannot_be_mixed_is_refused_by_name)
 {
     const char *const digits = "synth:digits?count=64";
-    refuse(digits, options_with(-1.0F, 0.0F), STOKER_EINVAL, "mixing.mixup_alpha -1");
-    refuse(digits, options_with(NAN, 0.0F), STOKER_EINVAL, "mixing.mixup_alpha");
-    refuse(digits, options_with(0.0F, 101.0F), STOKER_EINVAL, "mixing.cutmix_alpha 101");
+    refuse(digits, options_with(-1.0F, 0.0F), STOKER_EINVAL, "blend.mixup_alpha -1");
+    refuse(digits, options_with(NAN, 0.0F), STOKER_EINVAL, "blend.mixup_alpha");
+    refuse(digits, options_with(0.0F, 101.0F), STOKER_EINVAL, "blend.cutmix_alpha 101");
     stoker_loader_options options = options_with(1.0F, 0.0F);
-    options.mixing.probability = 1.5F;
-    refuse(digits, options, STOKER_EINVAL, "mixing.probability 1.5");
+    options.blend.probability = 1.5F;
+    refuse(digits, options, STOKER_EINVAL, "blend.probability 1.5");
     options = options_with(1.0F, 0.0F);
-    options.mixing.cutmix_share = -0.5F;
-    refuse(digits, options, STOKER_EINVAL, "mixing.cutmix_share -0.5");
+    options.blend.cutmix_share = -0.5F;
+    refuse(digits, options, STOKER_EINVAL, "blend.cutmix_share -0.5");
     options = options_with(0.0F, 0.0F);
-    options.mixing.reserved[3] = 1;
-    refuse(digits, options, STOKER_EINVAL, "mixing.reserved[3]");
+    options.blend.reserved[3] = 1;
+    refuse(digits, options, STOKER_EINVAL, "blend.reserved[3]");
     options = options_with(1.0F, 0.0F);
     options.dtype = STOKER_DTYPE_INT32;
-    refuse(digits, options, STOKER_ETYPE, "mixing.mixup_alpha: int32 cannot be blended");
+    refuse(digits, options, STOKER_ETYPE, "blend.mixup_alpha: int32 cannot be blended");
     refuse("synth:bytes?count=64&shape=30", options_with(0.0F, 1.0F), STOKER_EINVAL,
-           "mixing.cutmix_alpha needs images");
+           "blend.cutmix_alpha needs images");
 }
 
 /* Fields of one number per sample, besides "image": names[0..count). */

@@ -1,18 +1,23 @@
-/* launch_mix.h - mixup and cutmix on a device: arguments of the kernels, and the work of one thread.
+/* launch_mix.h - mixup and cutmix on a device: arguments of the kernels, and the work of one
+ * thread.
  *
- *   thread i   element i of all rows, from the last row to the first: in place, with no memory but the rows
+ *   thread i   element i of all rows, from the last row to the first: in place, with no memory but
+ *              the rows
  *
- * The rows before are loaded some at a time, because each store could change what a later load finds, and a load takes long.
+ * The rows before are loaded some at a time, because each store could change what a later load
+ * finds, and a load takes long.
  *
- * The file that compiles launch_mix_body.h says how halves are loaded and stored. Compiled as C and by nvcc.
+ * The file that compiles launch_mix_body.h says how halves are loaded and stored. Compiled as C and
+ * by nvcc.
  */
 #ifndef STK_KERNELS_TRANSFORM_LAUNCH_MIX_H
 #define STK_KERNELS_TRANSFORM_LAUNCH_MIX_H
 
 #include "kernels/kernel.h"
-#include "kernels/transform/mix.h"
+#include "kernels/transform/blend.h"
 
-/* "stk_mixup_u8", "stk_mixup_f16", "stk_mixup_bf16", "stk_mixup_f32", in the order of enum stk_mix_type. */
+/* "stk_mixup_u8", "stk_mixup_f16", "stk_mixup_bf16", "stk_mixup_f32", in the order of enum
+ * stk_mix_type. */
 struct stk_mixup_launch {
     uint8_t *rows; /* aligned to its elements */
     uint64_t stride_bytes;
@@ -27,7 +32,8 @@ struct stk_cutmix_launch {
     uint64_t stride_bytes;
     struct stk_mix_box box;
     uint32_t count; /* rows, >= 2 */
-    /* Bytes that a thread copies: 1, 2 or 4; divides all sizes of the box, the stride and the address. */
+    /* Bytes that a thread copies: 1, 2 or 4; divides all sizes of the box, the stride and the
+     * address. */
     uint32_t unit_bytes;
 };
 

@@ -1,8 +1,8 @@
-/* mix_avx2.c - mixup in vectors of 32 bytes; float16 by the processor's conversions. */
+/* blend_avx2.c - mixup in vectors of 32 bytes; float16 by the processor's conversions. */
 #include <immintrin.h>
 
 #include "kernels/float16.h"
-#include "kernels/transform/mix.h"
+#include "kernels/transform/blend.h"
 
 static inline __m256 load_8(const uint16_t *at)
 {
@@ -27,4 +27,4 @@ static void blend_f16(uint16_t *restrict to, const uint16_t *restrict from, size
 
 #define MIX_HAS_F16
 #define MIX_NAME(name) name##_avx2
-#include "kernels/transform/mix_body.h"
+#include "kernels/transform/blend_body.h"

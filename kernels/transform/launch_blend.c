@@ -1,5 +1,5 @@
 /* launch_mix.c - the grids and arguments of the mixing kernels (launch_mix.h). */
-#include "kernels/transform/launch_mix.h"
+#include "kernels/transform/launch_blend.h"
 
 /* At least one block: an empty box has no thread with work. */
 static struct stk_launch_grid grid_of(uint64_t threads)

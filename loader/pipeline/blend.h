@@ -1,18 +1,19 @@
-/* mixing.h - mixes the samples of a complete batch (stoker/mixing.h): draws, the fields beside, arrays on the host.
+/* blend.h - mixes the samples of a complete batch (stoker/blend.h): draws, the fields beside,
+ * arrays on the host.
  *
  *   last row done ─▶ mixing ─▶ batch hook ─▶ finish ─▶ READY   by the worker that did the last row
  *   READY ─▶ gaps of skipped rows closed ─▶ mixing ─▶ finish   by the consumer, if rows are skipped
  *
- * If a GPU converts the images, it mixes them as well (device_mixing.h), from the same draw.
+ * If a GPU converts the images, it mixes them as well (device_blend.h), from the same draw.
  */
 #ifndef STK_PIPELINE_MIXING_H
 #define STK_PIPELINE_MIXING_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stoker/mixing.h>
+#include <stoker/blend.h>
 
-#include "kernels/transform/mix.h"
+#include "kernels/transform/blend.h"
 #include "loader/pipeline/schedule.h"
 #include "loader/pipeline/slots.h"
 
@@ -38,9 +39,9 @@ struct stk_mix_array {
 };
 
 /* Constant once made. All zero: nothing is mixed. */
-struct stk_mixing_plan {
+struct stk_blend_plan {
     bool on;
-    stoker_mixing options;
+    stoker_blend options;
     uint64_t seed;
     uint32_t height, width; /* pixels of an image as delivered; set for cutmix */
     struct stk_mix_array *arrays;
@@ -50,23 +51,23 @@ struct stk_mixing_plan {
 };
 
 /* Returns true if the options ask for anything. */
-static inline bool stk_mixing_wanted(const stoker_mixing *mixing)
+static inline bool stk_blend_wanted(const stoker_blend *mixing)
 {
     return mixing->mixup_alpha > 0.0F || mixing->cutmix_alpha > 0.0F;
 }
 
-void stk_mixing_plan_destroy(struct stk_mixing_plan *plan); /* all zero is allowed */
+void stk_blend_plan_destroy(struct stk_blend_plan *plan); /* all zero is allowed */
 
 /* Draw for the batch of `rows` rows whose first one is at that position of the epoch. */
-void stk_mixing_draw(const struct stk_mixing_plan *plan, uint64_t epoch, uint64_t position,
-                     uint32_t rows, struct stk_mix_draw *draw);
+void stk_blend_draw(const struct stk_blend_plan *plan, uint64_t epoch, uint64_t position,
+                    uint32_t rows, struct stk_mix_draw *draw);
 
 /* The box of a draw in rows of an array. */
-struct stk_mix_box stk_mixing_box(const struct stk_mix_array *array,
-                                  const struct stk_mix_draw *draw);
+struct stk_mix_box stk_blend_box(const struct stk_mix_array *array,
+                                 const struct stk_mix_draw *draw);
 
 /* Mix a slot of `rows` rows, all of them good. One thread, before the fields are finished. */
-void stk_mixing_slot(const struct stk_mixing_plan *plan, const struct stk_slots *slots,
-                     struct stk_slot *slot, const struct stk_batch_place *place, uint32_t rows);
+void stk_blend_slot(const struct stk_blend_plan *plan, const struct stk_slots *slots,
+                    struct stk_slot *slot, const struct stk_batch_place *place, uint32_t rows);
 
 #endif

@@ -1,3 +1,0 @@
-/* mix_baseline.c - mixup for any CPU. */
-#define MIX_NAME(name) name##_baseline
-#include "kernels/transform/mix_body.h"
