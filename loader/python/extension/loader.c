@@ -448,7 +448,7 @@ static int add_name(PyObject *list, const char *name)
     return rc;
 }
 
-/* The data set's fields, then those of mixing. */
+/* The data set's fields, then those of a blend. */
 static PyObject *names_of(core_loader *self)
 {
     static const char *const mixed[] = { "label_b", "partner", "lambda" };

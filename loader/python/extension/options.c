@@ -115,7 +115,7 @@ static const struct member transform_members[] = {
     { "decode_scale", WORD, TRANSFORM(decode_scale), WORDS(scales) },
 };
 
-static const struct member mixing_members[] = {
+static const struct member blend_members[] = {
     { "mixup_alpha", FLOAT, AT(stoker_blend, mixup_alpha), PLAIN },
     { "cutmix_alpha", FLOAT, AT(stoker_blend, cutmix_alpha), PLAIN },
     { "probability", FLOAT, AT(stoker_blend, probability), PLAIN },
@@ -438,15 +438,15 @@ static int read_code(PyObject *dict, core_options *options, struct core_hooks *h
 
 static int read_images(PyObject *dict, core_options *options)
 {
-    PyObject *transform, *mixing, *mean, *std;
-    if (get(dict, "transform", &transform) < 0 || get(dict, "blend", &mixing) < 0 ||
+    PyObject *transform, *blend, *mean, *std;
+    if (get(dict, "transform", &transform) < 0 || get(dict, "blend", &blend) < 0 ||
         get(dict, "mean", &mean) < 0 || get(dict, "std", &std) < 0)
         return -1;
     if (transform != NULL && read_members(transform, "transform", transform_members,
                                           COUNT(transform_members), &options->c.transform) < 0)
         return -1;
-    if (mixing != NULL &&
-        read_members(mixing, "blend", mixing_members, COUNT(mixing_members), &options->c.blend) < 0)
+    if (blend != NULL &&
+        read_members(blend, "blend", blend_members, COUNT(blend_members), &options->c.blend) < 0)
         return -1;
     uint32_t *count = &options->c.mean_count;
     if (read_channels(mean, "mean", options->mean, &options->c.mean, count) < 0)

@@ -198,7 +198,7 @@ _ARGUMENTS = {
     "mean_count": "normalize: the number of values",
     "resume_bytes": "state", "loader_state": "state",
 }  # fmt: skip
-_STRUCT = re.compile(r"\b(?:options|transform|mixing|order)\.(?=[a-z])")
+_STRUCT = re.compile(r"\b(?:options|transform|blend|order)\.(?=[a-z])")
 _AUTOMATIC = re.compile(r"STOKER_[A-Z_]*AUTO\b")
 _NAME = re.compile("|".join(rf"(?<![\w.]){re.escape(name)}(?![\w.(=])" for name in sorted(_ARGUMENTS, key=len, reverse=True)))
 _CALL = re.compile(r"\bids, epoch (\d+), position")

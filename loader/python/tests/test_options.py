@@ -71,10 +71,13 @@ def test_an_epoch_shorter_than_a_batch_is_one_short_batch(loader, options, count
         loader(batch_size=65537)
 
 
-@pytest.mark.parametrize("options", [{"drop_last": True}, {"last": "pad"}])
-def test_full_batches_of_too_few_samples_are_refused(loader, options):
+def test_a_batch_of_too_few_samples_is_short_full_or_refused(loader):
     with pytest.raises(stoker.OptionError, match="101.*100"):
-        loader(batch_size=101, **options)
+        loader(batch_size=101, drop_last=True)
+    (short,) = loader(batch_size=101)
+    assert len(short.ids) == 100 and short.padded == 0
+    (full,) = loader(batch_size=101, last="pad")
+    assert len(full.ids) == 101 and full.padded == 1
 
 
 def test_a_padded_last_batch_counts_what_was_added(loader):
