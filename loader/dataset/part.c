@@ -30,7 +30,7 @@ int stk_part_raw(const stoker_dataset *dataset, uint32_t part, const void *bytes
     uint8_t *at = (uint8_t *)bytes; /* the caller only reads them */
     size_t expected = 0;
     for (uint32_t i = own.first; i < own.first + own.count; i++) {
-        rows[i].data = at + expected;
+        rows[i].data = at == NULL ? NULL : at + expected; /* NULL: a part of no bytes */
         if (dataset->fields[i].info.varies)
             return measure_varying(&dataset->fields[i], size, &rows[i], said);
         expected += dataset->fields[i].bytes;
