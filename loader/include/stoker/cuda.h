@@ -14,8 +14,8 @@
  *
  * A stream cannot be used while it records a graph (cudaStreamBeginCapture), or if it is another
  * GPU's. That is an error of the call alone, STOKER_EINVAL, and options.on_log hears the reason:
- * the recording is not disturbed, and the loader goes on. stoker_batch_release() and the deleter of
- * a tensor return nothing: with such a stream they count once the recording is over.
+ * the recording is not disturbed, and the loader continues. stoker_batch_release() and the deleter
+ * of a tensor return nothing: with such a stream they count once the recording is over.
  *
  * Needs libcudart of CUDA 12 or 13, found by its name or by the environment variable STOKER_CUDART,
  * and NVIDIA's driver 525 or later, 580 for CUDA 13. Every GPU that CUDA supports will do;
