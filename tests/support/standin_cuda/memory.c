@@ -2,7 +2,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "state.h"
 
@@ -10,7 +9,7 @@ struct range {
     struct range *next;
     const char *base; /* the program's address */
     size_t bytes;
-    char *view; /* device memory: accessible mapping; NULL = a page-locked range */
+    char *view; /* device memory: where it is mapped; NULL = a page-locked range */
     int device; /* its device, or the current one when it was page-locked */
     int users;  /* copies under way */
 };
@@ -72,19 +71,27 @@ static bool take(const void *base, bool device, struct range *out)
     return found;
 }
 
+/* An address at which nothing is mapped, used once. Kernels' arguments are searched for addresses
+ * word by word (source.c), and a word may be a number with stale bytes behind it in padding. So the
+ * upper half is that of no host memory, which stacks are full of, and bit 31 is set, which it is in
+ * no number below 2^31 and in no float above 0. */
+static char *reserve(size_t bytes)
+{
+    static _Atomic uint64_t upper = 1 << 23;
+    const uint64_t own = atomic_fetch_add(&upper, 1 + (bytes >> 32));
+    return (void *)(uintptr_t)(own << 32 | UINT64_C(1) << 31);
+}
+
 cudaError_t standin_memory_alloc(void **out, size_t bytes)
 {
     const int device = standin_current();
     if (bytes > atomic_load(&standin.memory_bytes) - standin_memory_used(device))
         return cudaErrorMemoryAllocation;
-    const int file = memfd_create("standin_cuda", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
+    void *const view = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (view == MAP_FAILED)
         abort();
-    void *base = mmap(NULL, bytes, PROT_NONE, MAP_SHARED, file, 0);
-    void *view = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (base == MAP_FAILED || view == MAP_FAILED)
-        abort();
+    char *const base = reserve(bytes);
     add(&(struct range){ .base = base, .bytes = bytes, .view = view, .device = device });
     atomic_fetch_add(&used[device], bytes);
     *out = base;
@@ -99,7 +106,6 @@ cudaError_t standin_memory_free(void *memory)
     if (!take(memory, true, &range))
         return cudaErrorInvalidValue;
     atomic_fetch_sub(&used[range.device], range.bytes);
-    munmap((void *)range.base, range.bytes);
     munmap(range.view, range.bytes);
     return cudaSuccess;
 }

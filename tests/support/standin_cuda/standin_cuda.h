@@ -3,8 +3,8 @@
  *   stream   a thread that runs one operation at a time, each after a random delay
  *   event    its latest mark; a stream waits for the mark that was the latest at the time of the
  *            call
- *   memory   device memory is mapped PROT_NONE at the program's address, so that the host faults on
- *            it; only a second mapping of the same pages, the view, can be accessed
+ *   memory   nothing is mapped at the program's address of device memory, so that the host faults
+ *            on it; its pages lie elsewhere, at the view
  *   copies   from page-locked memory read the bytes when the operation runs; from pageable memory
  *            at the call, unless the GPU reads that itself. The wrong direction is an error
  *   capture  the operations of a stream, and of others that events tie to it, become a graph. What

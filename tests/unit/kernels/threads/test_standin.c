@@ -110,6 +110,29 @@ Test(standin_from_source, a_launch_and_a_graph)
     cr_assert_eq(called, 1);
 }
 
+/* Stale bytes of an address in the padding behind a number do not make it one. */
+Test(standin_from_source, a_number_is_not_taken_for_an_address)
+{
+    static const uint32_t values[] = { 0, 1, COUNT, 0x3f800000 /* 1.0F */, INT32_MAX };
+    static const size_t sizes[] = { 1, 4097, 1 << 20, 1 << 30 };
+    uint32_t numbers[COUNT];
+    struct example a;
+    (void)setenv("STOKER_TEST_KERNEL_SOURCE", STOKER_TEST_EXAMPLES, 1);
+    fill(numbers);
+    cudaStream_t stream = begin(&a, numbers);
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        void *memory;
+        check(cudaMalloc(&memory, sizes[s]));
+        const uint64_t upper = (uintptr_t)memory >> 32;
+        cr_assert_neq(upper >> 16, 0); /* no address of the host, of 48 bits, begins so */
+        for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
+            cr_assert_null(standin_cuda_view((void *)(uintptr_t)(upper << 32 | values[v])));
+    }
+    memcpy((char *)&a.count + sizeof(a.count), (char *)&a.out + sizeof(a.out) / 2, sizeof(a.count));
+    check(launch(stream, "copies", a));
+    expect_copy(stream, &a, numbers);
+}
+
 /* Device memory ends where its allocation does, also if another follows. */
 Test(standin_from_source, a_finding_ends_the_program, .signal = SIGABRT)
 {
