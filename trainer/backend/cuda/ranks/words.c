@@ -22,7 +22,8 @@ struct words {
     struct stk_backend gpu;       /* no more than its context and stream */
     struct stk_device_sums *sums; /* NULL = not connected */
     struct stk_word *met;         /* at the rendezvous */
-    /* Page-locked, and on the GPU: the words of all ranks, then this rank's. */
+    /* Page-locked, and on the GPU: the words of all ranks, then this rank's. The host has its last
+     * one behind that: a copy of the one before may be under way. */
     struct stk_word *host, *device;
     bool says_farewell; /* the last word is queued */
     bool broken;        /* with this cause */
@@ -37,13 +38,15 @@ static struct words *words_of(struct stk_peers *peers)
 /* ---- words ----------------------------------------------------------------------- */
 
 /* The GPU is current. */
-static int queue_exchange(struct words *w, const struct stk_word *mine, stoker_error *error)
+static int queue_exchange(struct words *w, const struct stk_word *mine, bool last,
+                          stoker_error *error)
 {
     const uint32_t ranks = w->peers.world_size;
+    struct stk_word *const from = &w->host[ranks + (last ? 1 : 0)];
     _Static_assert(sizeof(*mine) % sizeof(float) == 0, "gathered as floats");
-    w->host[ranks] = *mine;
-    int rc = stk_cuda_copy(&w->gpu, &w->device[ranks], &w->host[ranks], sizeof(*mine),
-                           cudaMemcpyHostToDevice, error);
+    *from = *mine;
+    int rc = stk_cuda_copy(&w->gpu, &w->device[ranks], from, sizeof(*mine), cudaMemcpyHostToDevice,
+                           error);
     if (rc == STOKER_OK)
         rc = w->sums->ops->all_gather(w->sums, (const float *)(const void *)&w->device[ranks],
                                       (float *)(void *)w->device, sizeof(*mine) / sizeof(float),
@@ -54,15 +57,16 @@ static int queue_exchange(struct words *w, const struct stk_word *mine, stoker_e
     return rc;
 }
 
-static int exchange(struct words *w, const struct stk_word *mine, bool waits, stoker_error *error)
+/* Nobody waits for the last word. */
+static int exchange(struct words *w, const struct stk_word *mine, bool last, stoker_error *error)
 {
     int before;
     int rc = stk_cuda_enter(&w->gpu, &before, error);
     if (rc != STOKER_OK)
         return rc;
     w->gpu.sums = w->sums; /* a wait ends with the communicator */
-    rc = queue_exchange(w, mine, error);
-    if (rc == STOKER_OK && waits)
+    rc = queue_exchange(w, mine, last, error);
+    if (rc == STOKER_OK && !last)
         rc = stk_cuda_await(&w->gpu, NULL, error);
     stk_cuda_leave(&w->gpu, before);
     return rc;
@@ -78,7 +82,7 @@ static void failed(struct stk_peers *peers, int code, const char *text)
     w->broken = true;
     (void)stk_refuse_option(&w->cause, STOKER_EPEER, "rank %u: %s", peers->rank, text);
     (void)snprintf(word.text, sizeof(word.text), "%.*s", STK_WORD_TEXT_BYTES - 1, text);
-    w->says_farewell = w->sums != NULL && exchange(w, &word, false, NULL) == STOKER_OK;
+    w->says_farewell = w->sums != NULL && exchange(w, &word, true, NULL) == STOKER_OK;
 }
 
 static int gather(struct stk_peers *peers, const void *mine, size_t bytes, const void **all,
@@ -92,7 +96,7 @@ static int gather(struct stk_peers *peers, const void *mine, size_t bytes, const
         *all = w->met;
         return stk_nccl_rendezvous(&w->ranks, w->timeout_ms, mine, w->met, error);
     }
-    const int rc = w->broken ? cause.code : exchange(w, mine, true, &cause);
+    const int rc = w->broken ? cause.code : exchange(w, mine, false, &cause);
     *all = w->host;
     if (rc == STOKER_OK)
         return STOKER_OK;
@@ -178,7 +182,7 @@ static const struct stk_peers_ops ops = { .name = "nccl",
 
 static int take_memory(struct words *w, stoker_error *error)
 {
-    const size_t bytes = (w->peers.world_size + (size_t)1) * sizeof(struct stk_word);
+    const size_t bytes = (w->peers.world_size + (size_t)2) * sizeof(struct stk_word);
     void *host = NULL;
     const int rc =
         stk_cuda_check(&w->gpu, w->gpu.runtime.cudaHostAlloc(&host, bytes, cudaHostAllocDefault),
