@@ -25,6 +25,16 @@ static inline void stk_check_failed(const char *file, int line, const char *what
 #endif
 #endif
 
+#ifdef STK_TEST_TSAN
+/* ThreadSanitizer does not see the atomic operations inside oneDNN that order its locks and
+ * allocations. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "called_from_lib:libdnnl.so";
+}
+#endif
+
 /* Returns true if a program started at start_ns may begin another round: 4 seconds in all where
  * ThreadSanitizer watches, 10 under an emulator, else 1. */
 static inline int stk_time_left(uint64_t start_ns)
