@@ -29,7 +29,7 @@
 #include "bench/loaderbench/timing.h"
 #include "kernels/transform/transform.h"
 #include "loader/base/clock.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "loader/codec/png/png.h"
 
 /* A window ends after WINDOW_NS of processor time. */

@@ -8,7 +8,7 @@
 #include <stoker/error.h>
 
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* Returns true if the bytes start like a gzip file. */
 static inline bool stk_gzip_magic(const uint8_t *bytes, size_t size)

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "loader/base/cpu/thread.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
-#include "loader/base/printable.h"
-#include "loader/base/thread.h"
+#include "loader/base/memory/memory.h"
+#include "loader/base/text/printable.h"
 
 enum {
     SMALL_BYTES = 4096,     /* hold the header of any PNG, and of most JPEG files */

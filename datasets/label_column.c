@@ -3,7 +3,7 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 static int64_t widest(uint64_t count, int64_t (*label)(const void *self, uint64_t id),
                       const void *self)

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { DIGITS_MAX = 18 };
 

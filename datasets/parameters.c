@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "loader/base/error.h"
-#include "loader/base/nearest.h"
+#include "loader/base/text/nearest.h"
 
 /* ---- the name ------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/pread.h"
+#include "loader/base/io/pread.h"
 
 static int system_failure(const char *path, int os_errno, const char *call, stoker_error *error)
 {

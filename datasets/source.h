@@ -8,7 +8,7 @@
 #include <stoker/error.h>
 
 #include "loader/base/error.h"
-#include "loader/base/file_stamp.h"
+#include "loader/base/io/file_stamp.h"
 
 struct stk_source {
     const char *path;            /* the caller's, for messages */

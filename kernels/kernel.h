@@ -13,7 +13,7 @@ struct stk_launch_grid {
 };
 
 /* GPUs that kernels were compiled for: arguments of stk_cuda_card_runs(), in
- * loader/base/cuda_card.h. */
+ * loader/base/cuda/cuda_card.h. */
 struct stk_fatbin_targets {
     int toolkit;       /* CUDA version of nvcc: 13000 = 13.0; 0 without nvcc */
     const char *cards; /* compute capabilities: "8.0 9.0 PTX 9.0" */

@@ -13,7 +13,7 @@
 #include <stoker/dataset.h>
 
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { STK_ARRAY_ROW_BYTES_MAX = 1 << 30 };
 

@@ -15,7 +15,7 @@
 #include "datasets/formats.h"
 #include "datasets/opening.h"
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/codec/refuse.h"
 
 enum {

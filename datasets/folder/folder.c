@@ -21,7 +21,7 @@
 #include "datasets/label_column.h"
 #include "datasets/opening.h"
 #include "datasets/source.h"
-#include "loader/base/open_beneath.h"
+#include "loader/base/io/open_beneath.h"
 #include "loader/codec/kinds.h"
 
 enum {

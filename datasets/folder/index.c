@@ -6,9 +6,9 @@
 
 #include "datasets/folder/list.h"
 #include "datasets/source.h"
-#include "loader/base/output_file.h"
+#include "loader/base/io/output_file.h"
+#include "loader/base/io/write_all.h"
 #include "loader/base/rng.h"
-#include "loader/base/write_all.h"
 
 #define INDEX_MAGIC UINT64_C(0x58444E49524C4F46) /* "FOLRINDX" on a little-endian machine */
 

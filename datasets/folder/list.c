@@ -13,7 +13,7 @@
 
 #include "datasets/source.h"
 #include "loader/base/clock.h"
-#include "loader/base/open_beneath.h"
+#include "loader/base/io/open_beneath.h"
 
 /* ---- bytes that grow ------------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 struct stk_pair_file {
     uint64_t path;      /* offset of its path in paths; "/data/masks/a/0001.png" */

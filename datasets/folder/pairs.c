@@ -21,7 +21,7 @@
 #include "datasets/npy/sample.h"
 #include "datasets/opening.h"
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { FOLDERS_MAX = STOKER_FILES_MAX, NPY_HEADER_BYTES = 512 };
 

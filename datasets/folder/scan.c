@@ -22,7 +22,7 @@
 #include "datasets/folder/list.h"
 #include "datasets/source.h"
 #include "loader/base/clock.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 
 struct scan {
     const struct stk_folder_wish *wish;

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { STK_FOLDER_CLASSES_MAX = 1 << 20, STK_FOLDER_EXTENSIONS_BYTES = 256 };
 

@@ -6,7 +6,7 @@
 #include <stoker/dataset.h>
 
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum {
     STK_IDX_RANK_MAX = STOKER_RANK_MAX - 1,

@@ -19,7 +19,7 @@
 #include "datasets/parameters.h"
 #include "datasets/source.h"
 #include "loader/base/bytes.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/codec/big_endian.h"
 
 enum { CLASSES_MAX = 65536 };

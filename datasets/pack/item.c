@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/pack/npy.h"
-#include "datasets/pack/pixels.h"
+#include "datasets/pack/encode/npy.h"
+#include "datasets/pack/encode/pixels.h"
 
 /* Returns true if the part is an image file: its codec says so, for a row of pixels may begin as a
  * file does. */

@@ -7,7 +7,7 @@
 #define PACK_ITEM_H
 
 #include "datasets/pack/room.h"
-#include "datasets/pack/target.h"
+#include "datasets/pack/target/target.h"
 
 /* One part of a sample, to be stored. */
 struct pack_piece {

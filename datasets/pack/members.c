@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "datasets/pack/npy.h"
+#include "datasets/pack/encode/npy.h"
 
 enum {
     ALTERNATIVES_BYTES = 256,

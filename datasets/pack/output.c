@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/output_file.h"
-#include "loader/base/printable.h"
+#include "loader/base/io/output_file.h"
+#include "loader/base/text/printable.h"
 
 enum { PIECE_BYTES = 2 << 20 };
 

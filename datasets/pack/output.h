@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "datasets/pack/target.h"
+#include "datasets/pack/target/target.h"
 
 enum { PACK_PATH_BYTES = 4096 };
 

@@ -13,14 +13,14 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "datasets/pack/encode/pixels.h"
 #include "datasets/pack/item.h"
 #include "datasets/pack/members.h"
-#include "datasets/pack/pixels.h"
 #include "datasets/pack/progress.h"
-#include "datasets/pack/target.h"
+#include "datasets/pack/target/target.h"
 #include "datasets/pack/verify.h"
 #include "loader/base/clock.h"
-#include "loader/base/thread_team.h"
+#include "loader/base/cpu/thread_team.h"
 
 enum {
     TOGETHER_MAX = 256,        /* samples that the threads read before they are written */

@@ -14,7 +14,7 @@
 
 #include "datasets/shards/known.h"
 #include "datasets/shards/layout.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "loader/codec/images/image_decoder.h"
 
 struct stk_shard_decoder {

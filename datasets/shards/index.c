@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "datasets/shards/set.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 
 /* Check the sizes in the headers against max_bytes before allocating. */
 static int allocate(struct stk_shard_set *set, const struct stk_shard_opening *opening)

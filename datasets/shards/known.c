@@ -3,7 +3,7 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 int stk_shard_known_make(struct stk_shard_known *known, const struct stk_shard_record *records,
                          uint64_t count)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 
 static const uint8_t magic[8] = { 0x89, 'S', 'T', 'K', '\r', '\n', 0x1A, '\n' };
 

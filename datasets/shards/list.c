@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 bool stk_shard_list_takes(const char *name)
 {

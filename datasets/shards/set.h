@@ -19,7 +19,7 @@
 #include "datasets/shards/layout.h"
 #include "datasets/shards/list.h"
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 struct stk_shard_file {
     struct stk_source source;

@@ -10,7 +10,7 @@
 #include "datasets/parameters.h"
 #include "datasets/synth/synth.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 #define ROW_BYTES_MAX ((uint64_t)1 << 30)
 

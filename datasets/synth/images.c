@@ -9,7 +9,7 @@
 #include "datasets/parameters.h"
 #include "datasets/synth/synth.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 
 uint32_t stk_synth_images_label(const struct stk_synth_images *images, uint64_t id)

@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "datasets/tar/walk.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { LABEL_BYTES_MAX = 32, SHOWN_BYTES = STK_TAR_SHOWN_BYTES, ARRAY_BYTES_MAX = 1 << 30 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 
 enum { FIRST_SLOTS = 64, FIRST_ELEMENTS = 64, GROUPS_MAX = 1 << 30 };

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "datasets/tar/archive.h"
-#include "loader/base/memory.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
+#include "loader/base/memory/memory.h"
 
 /* ---- files ---------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@
 #include "datasets/opening.h"
 #include "datasets/tar/header.h"
 #include "datasets/tar/index.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { ENTRIES_DEFAULT = 1 << 26, ENTRIES_MAX = 1 << 30, CLASSES_MAX = 65536 };
 

@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { WINDOW_BYTES = 4096 };
 

@@ -13,7 +13,7 @@
 
 #include "datasets/tokens/header.h"
 #include "loader/base/bytes.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 
 #define PIECE_TOKENS (UINT64_C(1) << 26)
 

@@ -15,8 +15,8 @@
 
 #include "datasets/name_list.h"
 #include "datasets/tokens/header.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "loader/base/thread.h"
 
 enum { FILES_PER_THREAD = 32 };
 

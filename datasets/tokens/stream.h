@@ -20,7 +20,7 @@
 #include <stoker/dataset.h>
 
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum {
     STK_TOKENS_OPEN_MAX = 256,    /* files that stay open */

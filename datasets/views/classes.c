@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 int stk_view_classes_visit(const struct stk_view_making *making, const stoker_dataset *dataset,
                            int (*visit)(void *context, uint64_t first, const int64_t *labels,

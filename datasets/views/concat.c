@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* ---- ids ---------------------------------------------------------------------------- */
 

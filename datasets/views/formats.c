@@ -10,7 +10,7 @@
 
 #include "datasets/views/spec.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* ---- concat ----------------------------------------------------------------------------- */
 

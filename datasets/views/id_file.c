@@ -4,7 +4,7 @@
 #include "datasets/npy/header.h"
 #include "datasets/source.h"
 #include "datasets/views/spec.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* A file in memory, and what is read from it. */
 struct reading {

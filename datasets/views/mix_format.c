@@ -11,7 +11,7 @@
 #include "datasets/parameters.h"
 #include "datasets/views/spec.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/sampler/sampler.h"
 
 /* While a spec is opened. */

@@ -13,7 +13,7 @@
 #include "datasets/number.h"
 #include "datasets/views/spec.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/dataset/format.h"
 
 /* While a spec is opened. */

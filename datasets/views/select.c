@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "datasets/views/view.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 static uint32_t take_selected(const struct stk_view *view, const uint64_t *ids, uint32_t count,
                               uint64_t *mapped, const struct stk_view_source **source)

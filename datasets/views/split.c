@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "datasets/views/classes.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 #include "loader/base/struct_size.h"
 

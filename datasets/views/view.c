@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 #include "loader/dataset/dataset.h"
 

@@ -13,7 +13,7 @@
 #include <stoker/error.h>
 
 #include "datasets/source.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { STK_ZIP_MEMBERS_MAX = 4096, STK_ZIP_NAME_BYTES_MAX = 1024 };
 

@@ -5,7 +5,7 @@
 #include "kernels/convert/convert.h"
 #include "kernels/convert/variants.h"
 #include "kernels/float16.h"
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 #include <assert.h>
 #include <math.h>
 

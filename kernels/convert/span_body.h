@@ -1,6 +1,6 @@
 /* span_body.h - converts adjacent elements, prefetches rows, and splits pixels into planes.
  *
- * Part of the bodies that each variant compiles (body.h, transform/crop_body.h), with the
+ * Part of the bodies that each variant compiles (body.h, transform/crop/crop_body.h), with the
  * definitions that body.h requires.
  */
 #ifndef STK_KERNELS_CONVERT_SPAN_BODY_H

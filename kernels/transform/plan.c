@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernels/convert/variants.h"
-#include "kernels/transform/resize.h"
-#include "kernels/transform/retoucher.h"
+#include "kernels/transform/color/retoucher.h"
+#include "kernels/transform/resize/resize.h"
 #include "kernels/transform/scratch.h"
 #include "kernels/transform/variants.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/transform/taps.h"
+#include "kernels/transform/resize/taps.h"
 #include "kernels/transform/transform.h"
 
 /* An allocated image. */

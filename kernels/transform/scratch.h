@@ -6,8 +6,8 @@
 #ifndef STK_KERNELS_TRANSFORM_SCRATCH_H
 #define STK_KERNELS_TRANSFORM_SCRATCH_H
 
-#include "kernels/transform/resize.h"
-#include "kernels/transform/retoucher.h"
+#include "kernels/transform/color/retoucher.h"
+#include "kernels/transform/resize/resize.h"
 
 struct stk_transform_scratch {
     bool made; /* false in the zeroed block, which is laid out on first use */

@@ -23,8 +23,8 @@
 #include <stoker/transform.h>
 
 #include "kernels/convert/convert.h"
-#include "kernels/transform/frame.h"
-#include "kernels/transform/shuffle_tables.h"
+#include "kernels/transform/crop/shuffle_tables.h"
+#include "kernels/transform/frame/frame.h"
 
 enum {
     STK_TRANSFORM_WHY_BYTES = 160,

@@ -5,8 +5,8 @@
 #include <stoker/stoker.h>
 
 #include "loader/api/deliver.h"
+#include "loader/api/lend/poll.h"
 #include "loader/api/loader.h"
-#include "loader/api/poll.h"
 
 /* A buffer became free: start the copy of the batch that waits for it. next() reports a failure. */
 static void send_more(stoker_loader *loader)

@@ -12,26 +12,26 @@
 
 #include <stoker/stoker.h>
 
-#include "loader/api/blend.h"
-#include "loader/api/cache_choice.h"
-#include "loader/api/decode_choice.h"
+#include "loader/api/choose/blend.h"
+#include "loader/api/choose/cache_choice.h"
+#include "loader/api/choose/decode_choice.h"
+#include "loader/api/choose/file_reader.h"
+#include "loader/api/choose/length_choice.h"
+#include "loader/api/choose/order.h"
+#include "loader/api/choose/row_plan.h"
+#include "loader/api/choose/sizing.h"
 #include "loader/api/destroy.h"
-#include "loader/api/file_reader.h"
-#include "loader/api/length_choice.h"
+#include "loader/api/lend/poll.h"
 #include "loader/api/loader.h"
 #include "loader/api/options.h"
-#include "loader/api/order.h"
-#include "loader/api/poll.h"
-#include "loader/api/row_plan.h"
-#include "loader/api/sizing.h"
 #include "loader/api/state.h"
 #include "loader/api/state_changes.h"
-#include "loader/base/budget.h"
 #include "loader/base/clock.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/error.h"
+#include "loader/base/memory/budget.h"
 #include "loader/base/struct_size.h"
-#include "loader/base/thread.h"
-#include "loader/pipeline/fetch_ring.h"
+#include "loader/pipeline/reads/fetch_ring.h"
 
 /* ---- the parts, in the order they are made ---- */
 

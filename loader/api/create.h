@@ -4,7 +4,7 @@
 
 #include <stoker/loader.h>
 
-#include "loader/api/cache_choice.h"
+#include "loader/api/choose/cache_choice.h"
 
 /* stoker_loader_create(), which takes kept->cache over, leaving it empty, if it has the rows that
  * it would cache. After a failure it may be freed. */

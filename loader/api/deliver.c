@@ -7,7 +7,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
-#include "loader/base/printable.h"
+#include "loader/base/text/printable.h"
 
 enum {
     FILES_LOOK_NS = 1000000, /* between two checks of the files, */

@@ -4,15 +4,15 @@
 #include <stdbool.h>
 #include <stoker/stoker.h>
 
-#include "loader/api/blend.h"
-#include "loader/api/cache_choice.h"
-#include "loader/api/length_choice.h"
+#include "loader/api/choose/blend.h"
+#include "loader/api/choose/cache_choice.h"
+#include "loader/api/choose/length_choice.h"
+#include "loader/api/lend/poll.h"
 #include "loader/api/loader.h"
-#include "loader/api/poll.h"
-#include "loader/base/budget.h"
 #include "loader/base/clock.h"
-#include "loader/base/thread.h"
-#include "loader/pipeline/fetch_ring.h"
+#include "loader/base/cpu/thread.h"
+#include "loader/base/memory/budget.h"
+#include "loader/pipeline/reads/fetch_ring.h"
 
 #define DESTROY_WAIT_NS UINT64_C(6000000000) /* a second more than a ring's own limit */
 #define DEVICE_WAIT_NS  UINT64_C(5000000000)

@@ -4,7 +4,7 @@
 
 #include <stoker/loader.h>
 
-#include "loader/api/cache_choice.h"
+#include "loader/api/choose/cache_choice.h"
 
 /* As stoker_loader_destroy() of a loader that is there, but its cache goes to *kept, which was
  * empty. That stays empty if there is no cache, or a stuck device may still write to it. kept may

@@ -9,15 +9,15 @@
 #include <stoker/stoker.h>
 
 #include "loader/api/deliver.h"
+#include "loader/api/lend/poll.h"
 #include "loader/api/loader.h"
-#include "loader/api/poll.h"
 #include "loader/api/state.h"
 #include "loader/api/state_changes.h"
 #include "loader/base/clock.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
-#include "loader/base/thread.h"
-#include "loader/pipeline/consumer_wait.h"
+#include "loader/pipeline/work/consumer_wait.h"
 
 enum {
     TUNE_EVERY = 16,      /* batches between two readings of the clock, and */

@@ -24,21 +24,21 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/api/kept.h"
-#include "loader/api/leases.h"
-#include "loader/api/log.h"
+#include "loader/api/lend/grown_slots.h"
+#include "loader/api/lend/leases.h"
 #include "loader/api/outputs.h"
+#include "loader/api/report/log.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/fork.h"
-#include "loader/base/thread.h"
 #include "loader/device/device.h"
-#include "loader/pipeline/bad_samples.h"
-#include "loader/pipeline/caller_assist.h"
-#include "loader/pipeline/ledger.h"
-#include "loader/pipeline/pipeline.h"
-#include "loader/pipeline/trace.h"
-#include "loader/pipeline/transfer.h"
-#include "loader/pipeline/tuner.h"
-#include "loader/pipeline/worker.h"
+#include "loader/pipeline/gpu/transfer.h"
+#include "loader/pipeline/plan/pipeline.h"
+#include "loader/pipeline/report/bad_samples.h"
+#include "loader/pipeline/report/ledger.h"
+#include "loader/pipeline/report/trace.h"
+#include "loader/pipeline/work/caller_assist.h"
+#include "loader/pipeline/work/tuner.h"
+#include "loader/pipeline/work/worker.h"
 #include "loader/sampler/draws.h"
 #include "loader/sampler/mix.h"
 
@@ -84,7 +84,7 @@ struct stoker_loader {
     uint32_t workers_made;
     bool threads; /* false: num_workers = 0 */
 
-    /* A caller that mostly waits does a worker's share in next(): see pipeline/caller_assist.h. */
+    /* A caller that mostly waits does a worker's share in next(): pipeline/work/caller_assist.h */
     struct stk_worker caller_worker; /* without a thread: runs inside next() */
     bool has_caller_worker;
     _Atomic bool caller_assists; /* written by the consumer */
@@ -103,7 +103,7 @@ struct stoker_loader {
     struct stk_ledger_consumer ledger;
     uint64_t created_ns;
     bool polls;           /* the caller has asked for `event` */
-    int event;            /* see api/poll.h */
+    int event;            /* see api/lend/poll.h */
     bool end_pending;     /* the epoch's last batch is delivered, its end not yet reported */
     uint64_t state_epoch; /* where a resume would continue */
     uint64_t state_position;

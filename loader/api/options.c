@@ -1,6 +1,6 @@
 /* options.c - see options.h. */
 #include "loader/api/options.h"
-#include "loader/api/length_choice.h"
+#include "loader/api/choose/length_choice.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,8 +14,8 @@
 #include <stoker/trace.h>
 
 #include "kernels/convert/convert.h"
-#include "loader/api/blend.h"
-#include "loader/api/order.h"
+#include "loader/api/choose/blend.h"
+#include "loader/api/choose/order.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
 #include "loader/sampler/sampler.h"

@@ -12,7 +12,7 @@
 #include "loader/api/loader.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
-#include "loader/pipeline/blend.h"
+#include "loader/pipeline/batch/blend.h"
 
 enum { MIXED_FIELDS = 3 }; /* that options.blend adds, at most */
 

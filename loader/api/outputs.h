@@ -14,9 +14,9 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/pipeline/finish.h"
-#include "loader/pipeline/lease.h"
-#include "loader/pipeline/slots.h"
+#include "loader/pipeline/batch/batch_layout.h"
+#include "loader/pipeline/slots/lease.h"
+#include "loader/pipeline/slots/slots.h"
 
 /* The fields of options.blend. */
 struct stk_mixed_fields {

@@ -9,7 +9,7 @@
 
 #include "loader/base/bytes.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 
 enum { TOKEN_BYTES = 64, HEADER_BYTES = 80, VERSION = 1, CHECK_BYTES = 8 };

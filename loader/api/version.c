@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stoker/version.h>
 
-#include "kernels/transform/launch.h"
+#include "kernels/transform/gpu/launch.h"
 #include "loader/codec/images/image_decoder.h"
 #include "loader/codec/lz4.h"
 #include "loader/codec/zstd.h"

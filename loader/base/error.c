@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "loader/base/printable.h"
+#include "loader/base/text/printable.h"
 
 /* Append to a line of fixed size. A line that is too long ends in "...", and no character is cut in
  * two. */

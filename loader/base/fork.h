@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 struct stk_fork_guard {
     struct stk_region page; /* first byte: 1 in the maker, 0 in its children */

@@ -7,8 +7,8 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/budget.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
+#include "loader/base/memory/budget.h"
 
 enum {
     HUGE_PAGE_SHIFT = 21,

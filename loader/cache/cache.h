@@ -28,7 +28,7 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/cache/share.h"
 
 /* LOADING + the loader's number among those that share the cache, up to 255. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/base/number_file.h"
+#include "loader/base/io/number_file.h"
 
 enum { PROCESS_BITS = 22, START_BITS = 64 - PROCESS_BITS }; /* PID_MAX_LIMIT is 2^22 */
 

@@ -20,9 +20,9 @@
 
 #include <stoker/error.h>
 
+#include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "loader/base/memory.h"
-#include "loader/base/thread.h"
+#include "loader/base/memory/memory.h"
 
 enum {
     BACKLOG = 64,

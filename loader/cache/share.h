@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/cache/counts.h"
 #include "loader/cache/members.h"
 #include "loader/cache/segment.h"

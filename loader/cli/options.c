@@ -8,7 +8,7 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/nearest.h"
+#include "loader/base/text/nearest.h"
 #include "loader/cli/values.h"
 
 enum { LONG_BASE = 256 };

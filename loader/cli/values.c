@@ -10,7 +10,7 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/nearest.h"
+#include "loader/base/text/nearest.h"
 
 enum { WORD_SHOWN = 60, KNOWN_BYTES = 200 };
 static const char units[] = "KMGT";

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/codec/refuse.h"
 
 /* Keeps byte counts made from a shape from overflowing, whatever the limits are. */

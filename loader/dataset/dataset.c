@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/dataset/format.h"
 
 /* ---- answers of the callbacks --------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/struct_size.h"
 #include "loader/dataset/dataset.h"
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "loader/base/error.h"
-#include "loader/base/nearest.h"
 #include "loader/base/struct_size.h"
+#include "loader/base/text/nearest.h"
 #include "loader/dataset/dataset.h"
 #include "loader/dataset/format.h"
 

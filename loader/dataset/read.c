@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
-#include "loader/base/open_beneath.h"
-#include "loader/base/pread.h"
+#include "loader/base/io/open_beneath.h"
+#include "loader/base/io/pread.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 #include "loader/codec/raw.h"
 #include "loader/dataset/dataset.h"

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 static struct stk_stamp stamp_of(int fd)
 {

@@ -2,8 +2,8 @@
  *
  *   data set made ──▶ fstat: size and times ──▶ ... rows are read ... ──▶ fstat: the same?
  *
- * loader/base/file_stamp.h says which differences count. Not checked: files without a descriptor,
- * files that are not regular, and whole files by name, which are opened for one read.
+ * loader/base/io/file_stamp.h says which differences count. Not checked: files without a
+ * descriptor, files that are not regular, and whole files by name, which are opened for one read.
  */
 #ifndef STK_STAMPS_H
 #define STK_STAMPS_H
@@ -13,7 +13,7 @@
 #include <stoker/dataset.h>
 
 #include "loader/base/error.h"
-#include "loader/base/file_stamp.h"
+#include "loader/base/io/file_stamp.h"
 
 struct stk_stamp {
     int fd; /* owned by the data set; -1 = not checked */

@@ -11,8 +11,8 @@
 #ifndef STK_DEVICE_CUDA_H
 #define STK_DEVICE_CUDA_H
 
-#include "loader/base/cuda_card.h"
-#include "loader/base/cuda_context.h"
+#include "loader/base/cuda/cuda_card.h"
+#include "loader/base/cuda/cuda_context.h"
 #include "loader/device/device.h"
 
 struct stk_gpu {

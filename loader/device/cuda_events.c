@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 
 enum {
     SPIN_NS = 30000,   /* a sleep and its end cost as much */

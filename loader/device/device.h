@@ -23,7 +23,7 @@
 #include <stoker/error.h>
 #include <stoker/loader.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { STK_DEVICE_WHY_BYTES = 192, STK_BUS_ADDRESS_BYTES = 16 };
 
@@ -33,7 +33,7 @@ struct stk_device;
 struct stk_device_image {
     const void *bytes;
     int toolkit;       /* CUDA version of nvcc: 13000 = 13.0 */
-    const char *cards; /* GPUs that it is for: loader/base/cuda_card.h */
+    const char *cards; /* GPUs that it is for: loader/base/cuda/cuda_card.h */
 };
 
 /* A kernel with one argument, a struct of plain data whose pointers are the device's. */

@@ -27,8 +27,8 @@
 
 #include <stoker/reader.h>
 
-#include "loader/base/memory.h"
-#include "loader/base/open_beneath.h"
+#include "loader/base/io/open_beneath.h"
+#include "loader/base/memory/memory.h"
 #include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"
 #include "loader/reader/readers.h"

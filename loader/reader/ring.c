@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/reader/chain.h"
 #include "loader/reader/lock_limit.h"
 

@@ -35,8 +35,8 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/memory.h"
-#include "loader/base/open_beneath.h"
+#include "loader/base/io/open_beneath.h"
+#include "loader/base/memory/memory.h"
 #include "loader/reader/chain.h"
 #include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"

@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 #include <stoker/error.h>
 

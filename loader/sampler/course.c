@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 #include <stoker/error.h>
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 
 #define MIX_STREAM UINT64_C(0x6d697820736574) /* "mix set": keeps the sources' keys apart */

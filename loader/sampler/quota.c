@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 #include <stoker/error.h>
 

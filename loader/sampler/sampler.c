@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 #include "loader/base/rng.h"
 
 /* Half of the rounds fall on each half. Small sets get more: a keyed function on few values

@@ -24,5 +24,5 @@ run_test() {
     "$qemu" -L "$sysroot" "$work/$name" 2>&1 | sed "s/^/$name: /"
 }
 
-run_test crc32c tests/unit/loader/base/test_crc32c.c loader/base/crc32c.c
+run_test crc32c tests/unit/loader/base/test_crc32c.c loader/base/crc32c/crc32c.c
 run_test convert tests/unit/kernels/test_convert.c kernels/convert/{baseline,elements,float16,neon,plan,reference}.c

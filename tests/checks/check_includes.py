@@ -19,11 +19,13 @@ import sys
 
 STAGES = ("sampler", "reader", "codec", "device", "cache")
 JOINING = ("pipeline", "api")  # they put the stages together
-PACK_HEADERS = ("datasets/shards/layout.h", "loader/codec/kinds.h", "loader/base/crc32c.h")
+# Of loader/pipeline/, from the ground up: a room sees itself and those before it.
+PIPELINE_FLOORS = ("report", "order", "slots", "batch", "gpu", "plan", "reads", "rows", "work")
+PACK_HEADERS = ("datasets/shards/layout.h", "loader/codec/kinds.h", "loader/base/crc32c/crc32c.h")
 # Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
 # (stoker_cli), since libstoker exports none of it.
-PROGRAM_BASE = ("loader/base/printable.h", "loader/base/output_file.h", "loader/base/nearest.h",
-                "loader/base/thread_team.h", "loader/base/cuda_card.h", "loader/base/cuda_runtime.h", "loader/base/clock.h", "loader/base/thread.h")
+PROGRAM_BASE = ("loader/base/text/printable.h", "loader/base/io/output_file.h", "loader/base/text/nearest.h",
+                "loader/base/cpu/thread_team.h", "loader/base/cuda/cuda_card.h", "loader/base/cuda/cuda_runtime.h", "loader/base/clock.h", "loader/base/cpu/thread.h")
 # Ranks of loaderbench meet as those of the trainer do, in host memory; it compiles a copy of the files behind these.
 PEER_HEADERS = ("trainer/peers/peers.h", "trainer/peers/choose.h")
 PROGRAM_CLI = "loader/cli/"  # command-line code of all programs; also in stoker_cli
@@ -43,7 +45,7 @@ THIRD_PARTY = {
     "jpeglib.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.h", "loader/codec/jpeg/huffman.h", "datasets/pack/", "tests/"),
     "webp/": ("loader/codec/webp/webp.c", "tests/"),
     "jerror.h": ("loader/codec/jpeg/jpeg.c", "loader/codec/jpeg/memory.c"),
-    "cuda_runtime_api.h": ("loader/base/cuda_runtime.h", "tests/"),
+    "cuda_runtime_api.h": ("loader/base/cuda/cuda_runtime.h", "tests/"),
     # What the kernels need of CUDA's language (nvcc finds them by itself in .cu files).
     "cuda_bf16.h": ("tests/support/cuda_threads/device.h",),
     "cuda_fp16.h": ("tests/support/cuda_threads/device.h",),
@@ -53,13 +55,13 @@ THIRD_PARTY = {
     "zstd.h": ("loader/codec/zstd.c", "datasets/pack/"),
     "lz4hc.h": ("loader/codec/lz4.c", "datasets/pack/"),
     "oneapi/dnnl/": ("trainer/backend/cpu/onednn/",),
-    "mpi.h": ("trainer/peers/plugin/mpi.c",),
+    "mpi.h": ("trainer/peers/mpi/plugin/mpi.c",),
     "cudnn_graph.h": ("trainer/backend/cuda/cudnn/library.h",),
     "nccl.h": ("tests/",),
     "nvimgcodec.h": ("tests/",),
     "cublasLt.h": ("trainer/backend/cuda/cublaslt/product.c", "tests/"),
     # A test plays the tool that listens.
-    "nvtx3/": ("loader/pipeline/nvtx.c", "tests/support/nvtx_tool.c"),
+    "nvtx3/": ("loader/pipeline/report/nvtx.c", "tests/support/nvtx_tool.c"),
     # The build writes it.
     "bench_commit.h": ("bench/loaderbench/build.c",),
     "Python.h": ("loader/python/extension/core.h",),
@@ -84,10 +86,16 @@ def part_of(path):
     return "public" if pieces[1] == "include" else pieces[1]
 
 
+def room_rule(path, name):
+    """True unless both files are of loader/pipeline/ and `name` lies on a higher floor than `path`."""
+    rooms = [p.split("/")[2] for p in (path, name) if p.startswith("loader/pipeline/")]
+    return len(rooms) < 2 or PIPELINE_FLOORS.index(rooms[1]) <= PIPELINE_FLOORS.index(rooms[0])
+
+
 def kernel_family_rule(path, name):
     """True if the file `path` of kernels/ may include the file `name` of kernels/."""
-    family, other = os.path.dirname(path), os.path.dirname(name)
-    return other in ("kernels", family) or (family, other) == ("kernels/transform", "kernels/convert")
+    family, other = path.split("/")[1], "/".join(name.split("/")[1:-1])
+    return other in ("", family) or other.startswith(family + "/") or (family, other) == ("transform", "convert")
 
 
 def project_rule(path, name):
@@ -106,7 +114,7 @@ def project_rule(path, name):
         return None
     if path in ("bench/loaderbench/device/spin.c", "bench/loaderbench/output/json.c") and name == "kernels/fatbin.h":
         return None  # loaderbench embeds a kernel and a page
-    if path == "bench/micro.c" and name in ("loader/codec/png/png.h", "loader/base/crc32c.h"):
+    if path == "bench/micro.c" and name in ("loader/codec/png/png.h", "loader/base/crc32c/crc32c.h"):
         return None  # it times them alone
     if path.startswith("trainer/programs/"):
         if name.startswith(("stoker/", "trainer/programs/")):
@@ -116,6 +124,8 @@ def project_rule(path, name):
         return "public headers are included with <>"
     if here == there == "kernels" and not kernel_family_rule(path, name):
         return "convert/ and train/ see themselves and kernels/*.h, transform/ sees convert/ as well"
+    if not room_rule(path, name):
+        return "a room of pipeline/ sees itself and, of " + ", ".join(PIPELINE_FLOORS) + ", those before it"
     if here == "tests" or here == there:
         return None
     if name.startswith("stoker/"):
@@ -127,14 +137,14 @@ def project_rule(path, name):
         if here == "datasets" and header not in DATASET_HEADERS:
             return "datasets/ sees " + ", ".join(DATASET_HEADERS) + " only"
         return None
-    if name in ("kernels/convert/convert.h", "kernels/transform/transform.h", "kernels/transform/launch.h",
-                "kernels/transform/mask.h", "kernels/transform/blend.h", "kernels/transform/launch_blend.h"):
+    if name in ("kernels/convert/convert.h", "kernels/transform/transform.h", "kernels/transform/gpu/launch.h",
+                "kernels/transform/mask/mask.h", "kernels/transform/blend/blend.h", "kernels/transform/gpu/launch_blend.h"):
         if here in ("device", "bench") + JOINING:
             return None
         return "convert.h, transform.h and launch.h are for device/, pipeline/, api/ and bench/"
     if here == "trainer" and (name == "kernels/float16.h" or name.startswith("kernels/train/")):
         return None  # its 16-bit types, and the kernels of a training step
-    if here == "kernels" and name in ("loader/base/rng.h", "loader/base/cpu_features.h"):
+    if here == "kernels" and name in ("loader/base/rng.h", "loader/base/cpu/cpu_features.h"):
         return None  # inline; host and device draw the same numbers
     if here == "datasets" and name == "loader/dataset/format.h":
         return None  # the table through which formats reach the loader
@@ -188,15 +198,16 @@ def violations(path, text, exists):
 
 
 CAUGHT = [
+    ("loader/pipeline/order/schedule.c", '#include "loader/pipeline/slots/slots.h"'),
     ("loader/base/queue.c", "#include <stoker/loader.h>"),
-    ("loader/base/queue.c", '#include "loader/pipeline/slots.h"'),
-    ("loader/base/queue.c", '#include "../pipeline/slots.h"'),
+    ("loader/base/queue.c", '#include "loader/pipeline/slots/slots.h"'),
+    ("loader/base/queue.c", '#include "../pipeline/slots/slots.h"'),
     ("loader/reader/pread.c", '#include "loader/cache/cache.h"'),
-    ("loader/reader/pread.c", '#include "loader/pipeline/slots.h"'),
+    ("loader/reader/pread.c", '#include "loader/pipeline/slots/slots.h"'),
     ("loader/reader/pread.c", '#include "kernels/convert/convert.h"'),
     ("loader/reader/pread.c", "#include <liburing.h>"),
     ("loader/reader/uring.c", "#include <liburing.h>"),
-    ("loader/pipeline/worker.c", '#include "datasets/idx/file.h"'),
+    ("loader/pipeline/work/worker.c", '#include "datasets/idx/file.h"'),
     ("loader/api/loader.c", '  #  include "bench/loaderbench/list.h"'),
     ("loader/api/loader.c", "#include <png.h>"),
     ("loader/api/loader.c", "#include <tiff.h>"),
@@ -207,7 +218,7 @@ CAUGHT = [
     ("datasets/idx/idx.c", '#include "loader/dataset/dataset.h"'),
     ("bench/loaderbench/main.c", '#include "loader/base/queue.h"'),
     ("bench/loaderbench/main.c", '#include "kernels/fatbin.h"'),
-    ("bench/loaderbench/ranks.c", '#include "trainer/peers/mpi_peers.h"'),
+    ("bench/loaderbench/ranks.c", '#include "trainer/peers/mpi/mpi_peers.h"'),
     ("loader/api/create.c", '#include "trainer/peers/peers.h"'),
     ("trainer/main.c", '#include "bench/loaderbench/list.h"'),
     ("trainer/api/create.c", '#include "loader/cli/options.h"'),
@@ -216,19 +227,19 @@ CAUGHT = [
     ("datasets/pack/arguments.c", '#include "bench/loaderbench/list.h"'),
     ("trainer/programs/arguments.c", '#include "bench/loaderbench/list.h"'),
     ("trainer/programs/mnist/main.c", '#include "loader/base/queue.h"'),
-    ("trainer/api/create.c", '#include "loader/pipeline/slots.h"'),
+    ("trainer/api/create.c", '#include "loader/pipeline/slots/slots.h"'),
     ("datasets/pack/run.c", '#include "datasets/idx/file.h"'),
     ("datasets/pack/run.c", '#include "loader/base/queue.h"'),
     ("kernels/train/a.c", '#include "loader/base/queue.h"'),
     ("kernels/train/a.c", '#include "kernels/convert/convert.h"'),
-    ("kernels/convert/a.c", '#include "kernels/transform/launch.h"'),
+    ("kernels/convert/a.c", '#include "kernels/transform/gpu/launch.h"'),
     ("trainer/api/create.c", '#include "kernels/convert/convert.h"'),
     ("trainer/api/create.c", '#include "kernels/transform/transform.h"'),
-    ("datasets/idx/idx.c", '#include "kernels/transform/launch.h"'),
+    ("datasets/idx/idx.c", '#include "kernels/transform/gpu/launch.h"'),
     ("loader/api/loader.c", '#include "loader/nowhere.h"'),
-    ("loader/pipeline/worker.c", '#include "loader/api/loader.h"'),
+    ("loader/pipeline/work/worker.c", '#include "loader/api/loader.h"'),
     ("loader/reader/pread.c", '#include "loader/dataset/dataset.h"'),
-    ("loader/dataset/read.c", '#include "loader/pipeline/slots.h"'),
+    ("loader/dataset/read.c", '#include "loader/pipeline/slots/slots.h"'),
     ("loader/dataset/read.c", '#include "loader/api/loader.h"'),
     ("loader/dataset/read.c", '#include "loader/cache/cache.h"'),
 ]
@@ -236,9 +247,9 @@ ALLOWED = [
     ("loader/base/queue.c", '#include <stoker/error.h>\n#include "loader/base/queue.h"'),
     ("loader/reader/ring.h", '#include <liburing.h>\n#include "loader/base/queue.h"'),
     ("loader/reader/pread.c", "#include <stoker/reader.h>\n#include <sys/uio.h>"),
-    ("loader/pipeline/worker.c", '#include "loader/cache/cache.h"\n#include "kernels/convert/convert.h"'),
-    ("loader/api/loader.c", '#include "loader/pipeline/slots.h"\n#include "loader/cache/cache.h"'),
-    ("loader/pipeline/worker.c", '#include "loader/dataset/dataset.h"'),
+    ("loader/pipeline/work/worker.c", '#include "loader/cache/cache.h"\n#include "kernels/convert/convert.h"'),
+    ("loader/api/loader.c", '#include "loader/pipeline/slots/slots.h"\n#include "loader/cache/cache.h"'),
+    ("loader/pipeline/work/worker.c", '#include "loader/dataset/dataset.h"'),
     ("datasets/idx/idx.c", '#include <stoker/dataset.h>\n#include "loader/base/queue.h"'),
     ("datasets/gzip.c", "#include <libdeflate.h>"),
     ("datasets/formats.c", '#include "loader/dataset/format.h"'),
@@ -249,29 +260,29 @@ ALLOWED = [
     ("trainer/api/create.c", '#include <stoker/loader.h>\n#include "loader/base/queue.h"'),
     ("kernels/train/a.h", '#include "loader/base/rng.h"\n#include "kernels/float16.h"'),
     ("kernels/transform/a.h", '#include "kernels/convert/convert.h"'),
-    ("loader/device/cuda.c", '#include "kernels/transform/launch.h"'),
+    ("loader/device/cuda.c", '#include "kernels/transform/gpu/launch.h"'),
     ("trainer/backend/ref/backend.c", '#include "kernels/train/dropout.h"\n#include "kernels/float16.h"'),
-    ("bench/loaderbench/device/gpu.c", '#include "loader/base/cuda_runtime.h"'),
+    ("bench/loaderbench/device/gpu.c", '#include "loader/base/cuda/cuda_runtime.h"'),
     ("bench/loaderbench/device/spin.c", '#include "kernels/fatbin.h"'),
-    ("bench/loaderbench/output/output.c", '#include "loader/base/printable.h"'),
-    ("datasets/pack/run.c", '#include "loader/base/printable.h"'),
-    ("trainer/programs/mnist/main.c", '#include "loader/base/printable.h"'),
-    ("bench/loaderbench/output/output.c", '#include "loader/base/output_file.h"'),
+    ("bench/loaderbench/output/output.c", '#include "loader/base/text/printable.h"'),
+    ("datasets/pack/run.c", '#include "loader/base/text/printable.h"'),
+    ("trainer/programs/mnist/main.c", '#include "loader/base/text/printable.h"'),
+    ("bench/loaderbench/output/output.c", '#include "loader/base/io/output_file.h"'),
     ("bench/loaderbench/ranks.c", '#include "trainer/peers/choose.h"'),
-    ("trainer/programs/trace.c", '#include "loader/base/output_file.h"'),
-    ("datasets/pack/arguments.c", '#include "loader/base/nearest.h"'),
+    ("trainer/programs/trace.c", '#include "loader/base/io/output_file.h"'),
+    ("datasets/pack/arguments.c", '#include "loader/base/text/nearest.h"'),
     ("bench/loaderbench/arguments.c", '#include "loader/cli/options.h"'),
-    ("loader/cli/options.c", '#include <stoker/error.h>\n#include "loader/base/nearest.h"'),
+    ("loader/cli/options.c", '#include <stoker/error.h>\n#include "loader/base/text/nearest.h"'),
     ("datasets/pack/arguments.c", '#include "loader/cli/options.h"'),
     ("trainer/programs/arguments.c", '#include "loader/cli/options.h"'),
-    ("tests/unit/loader/test_x.c", '#include <criterion/criterion.h>\n#include "loader/pipeline/slots.h"'),
+    ("tests/unit/loader/test_x.c", '#include <criterion/criterion.h>\n#include "loader/pipeline/slots/slots.h"'),
 ]
-FILES = {"loader/base/queue.h", "loader/pipeline/slots.h", "loader/cache/cache.h", "loader/dataset/format.h", "loader/dataset/dataset.h",
+FILES = {"loader/base/queue.h", "loader/pipeline/slots/slots.h", "loader/cache/cache.h", "loader/dataset/format.h", "loader/dataset/dataset.h",
          "loader/api/loader.h", "loader/codec/raw.h",
          "datasets/idx/file.h", "bench/loaderbench/list.h", "loader/reader/reader.h", "kernels/convert/convert.h", "kernels/transform/transform.h",
-         "kernels/transform/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
-         "loader/base/cuda_runtime.h", "loader/base/printable.h", "loader/base/output_file.h",
-         "loader/base/nearest.h", "kernels/fatbin.h", "loader/cli/options.h", "trainer/peers/choose.h", "trainer/peers/mpi_peers.h",
+         "kernels/transform/gpu/launch.h", "kernels/train/dropout.h", "kernels/float16.h", "loader/base/rng.h",
+         "loader/base/cuda/cuda_runtime.h", "loader/base/text/printable.h", "loader/base/io/output_file.h",
+         "loader/base/text/nearest.h", "kernels/fatbin.h", "loader/cli/options.h", "trainer/peers/choose.h", "trainer/peers/mpi/mpi_peers.h",
          "trainer/peers/peers.h"}
 
 

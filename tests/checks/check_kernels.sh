@@ -24,7 +24,7 @@ fi
 # ran far out of bounds. stk_taps, stk_resize, stk_keep, stk_rows,
 # stk_rotate, stk_gray, stk_color and two of the blur; stk_rectangles and stk_retouch have a thread for each sample, mixing one for each
 # element of all samples.
-"$nvcc" -std=c++17 -E -I. -Iloader/include kernels/transform/transform.cu >"$scratch/expanded"
+"$nvcc" -std=c++17 -E -I. -Iloader/include kernels/transform/gpu/transform.cu >"$scratch/expanded"
 loops=$(grep -oE 'for \(uint32_t k = [^;]*; k < [^;]*;' "$scratch/expanded" | sed 's/.*; k < //' | sort | uniq -c)
 right=$(grep -oE 'k < \(?launch\.batch\)?\.count;' "$scratch/expanded" | wc -l)
 echo "$right loops over the samples of a batch"

@@ -36,7 +36,7 @@ for line in "// TO""DO later" "open(\"/ho""me/ann/x\")" "curl https://pypi.o""rg
 done
 printf 'int x;\n' >"$scratch/stk_ut""il.c"
 if [ -n "$(violations "$scratch/stk_ut""il.c")" ]; then caught=$((caught + 1)); fi
-printf "see loader/pipeline/worker.c, \$HOME/data, /usr/include\n" >"$scratch/clean.c"
+printf "see loader/pipeline/work/worker.c, \$HOME/data, /usr/include\n" >"$scratch/clean.c"
 if [ -n "$(violations "$scratch/clean.c")" ] || [ "$caught" -ne 6 ]; then
     echo "check_words: the self-test caught $caught of 6" >&2
     exit 1

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loader/pipeline/blend.h"
+#include "loader/pipeline/batch/blend.h"
 
 enum { FLOATS_MAX = 1 << 22 };
 

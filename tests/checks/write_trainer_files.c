@@ -9,7 +9,7 @@
 #include <stoker/training_log.h>
 #include <string.h>
 
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "trainer/files/safetensors.h"
 
 enum { ROWS = 4, COLUMNS = 6, STEPS = 40 };

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "kernels/transform/launch.h"
-#include "loader/base/cuda_runtime.h"
+#include "kernels/transform/gpu/launch.h"
+#include "loader/base/cuda/cuda_runtime.h"
 #include "support/thread_check.h"
 
 /* The exit status of a skipped program: ctest and ./run gpu read it and show the output. */

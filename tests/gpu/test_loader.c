@@ -15,7 +15,7 @@
 #include <stoker/dlpack.h>
 
 #include "bench/loaderbench/device/spin.h"
-#include "loader/api/dlpack_layout.h"
+#include "loader/api/lend/dlpack_layout.h"
 #include "support/scenario.h"
 
 #include "first_gpu.h"

@@ -6,7 +6,7 @@
 
 #include "first_gpu.h"
 #include "kernels/train/train.h"
-#include "trainer/peers/nccl_functions.h"
+#include "trainer/peers/nccl/functions.h"
 
 enum { STEPS = 8 };
 

@@ -6,7 +6,7 @@
 #ifndef STK_TEST_CPU_MASK_H
 #define STK_TEST_CPU_MASK_H
 
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 
 /* From the least to the most; the last shows everything and ends with a NULL name. */
 struct stk_cpu_level {

@@ -2,7 +2,7 @@
 #ifndef STK_TEST_CUDA_KERNELS_H
 #define STK_TEST_CUDA_KERNELS_H
 
-#include "kernels/transform/launch.h"
+#include "kernels/transform/gpu/launch.h"
 #include "support/standin_cuda/standin_cuda.h"
 
 /* Without nvcc the library has no kernels and loads none. */

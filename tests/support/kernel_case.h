@@ -25,7 +25,7 @@
 
 #include "kernels/float16.h"
 #include "kernels/train/train.h"
-#include "kernels/transform/launch.h"
+#include "kernels/transform/gpu/launch.h"
 #include "loader/base/rng.h"
 #include "support/kernel_source.h"
 

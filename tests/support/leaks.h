@@ -1,7 +1,7 @@
 /* leaks.h - CleanTest(), a Test() that fails if it leaks.
  *
  * Criterion reports a test as passed although LeakSanitizer found a leak at exit, so each
- * test ends by asking for the check itself. Memory from loader/base/memory.h is counted
+ * test ends by asking for the check itself. Memory from loader/base/memory/memory.h is counted
  * in every build; LeakSanitizer sees the rest in its own.
  */
 #ifndef STK_TEST_LEAKS_H

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stoker/loader.h>
 
-#include "loader/api/dlpack_layout.h"
+#include "loader/api/lend/dlpack_layout.h"
 
 enum { STK_RETURN_QUEUE = 16 };
 

@@ -39,7 +39,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
-#include "loader/base/open_beneath.h"
+#include "loader/base/io/open_beneath.h"
 #include "loader/base/rng.h"
 
 enum stk_script_what {

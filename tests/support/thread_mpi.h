@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "thread_check.h"
-#include "trainer/peers/mpi_functions.h"
+#include "trainer/peers/mpi/functions.h"
 
 enum { RANKS_MAX = 4, FAILED_CODE = 7 };
 

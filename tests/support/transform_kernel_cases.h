@@ -4,7 +4,7 @@
 #ifndef STK_TEST_TRANSFORM_KERNEL_CASES_H
 #define STK_TEST_TRANSFORM_KERNEL_CASES_H
 
-#include "kernels/transform/launch_blend.h"
+#include "kernels/transform/gpu/launch_blend.h"
 #include "support/channel_kernel_cases.h"
 #include "support/transform_cases.h"
 

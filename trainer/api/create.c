@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/join.h"
 #include "trainer/api/options.h"

@@ -5,11 +5,11 @@
 #include <stoker/ranks.h>
 #include <stoker/trainer.h>
 
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 #include "trainer/api/join.h"
 #include "trainer/api/options.h"
 #include "trainer/backend/cuda/device/list.h"
-#include "trainer/peers/nccl_functions.h"
+#include "trainer/peers/nccl/functions.h"
 #include "trainer/stage/stage.h"
 
 enum { TEXT_BYTES = 8192 };

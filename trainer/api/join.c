@@ -5,17 +5,17 @@
 #include <string.h>
 
 #include "loader/base/bytes.h"
-#include "loader/base/cpu_share.h"
+#include "loader/base/cpu/cpu_share.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/state_layout.h"
 #include "trainer/api/options.h"
 #include "trainer/api/peers.h"
 #include "trainer/backend/cuda/device/list.h"
 #include "trainer/backend/cuda/ranks/words.h"
 #include "trainer/peers/choose.h"
-#include "trainer/peers/nccl.h"
-#include "trainer/peers/threads.h"
+#include "trainer/peers/nccl/nccl.h"
+#include "trainer/peers/threads/threads.h"
 #include "trainer/stage/choose_backend.h"
 
 enum { SOME_TIMEOUT_MS = 1000 }; /* 0 is reported with the other options */

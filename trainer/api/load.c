@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/api/checkpoint.h"
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"

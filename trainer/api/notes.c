@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/api/trainer.h"
 #include "trainer/files/json.h"
 #include "trainer/files/safetensors.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
-#include "loader/base/nearest.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/struct_size.h"
-#include "trainer/peers/threads.h"
+#include "loader/base/text/nearest.h"
+#include "trainer/peers/threads/threads.h"
 #include "trainer/plan/precision.h"
 #include "trainer/stage/choose_backend.h"
 

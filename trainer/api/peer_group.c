@@ -1,9 +1,9 @@
-/* peer_group.c - the public calls for ranks that are threads; trainer/peers/threads.h has what lies
- * behind. */
+/* peer_group.c - the public calls for ranks that are threads; trainer/peers/threads/threads.h is
+ * behind them. */
 #include <stoker/trainer.h>
 
 #include "loader/base/error.h"
-#include "trainer/peers/threads.h"
+#include "trainer/peers/threads/threads.h"
 
 int stoker_peer_group_create(stoker_peer_group **out, uint32_t world_size, stoker_error *error)
 {

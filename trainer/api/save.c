@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
-#include "loader/base/output_file.h"
+#include "loader/base/io/output_file.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/api/checkpoint.h"
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "loader/base/error.h"
-#include "loader/base/write_all.h"
+#include "loader/base/io/write_all.h"
 
 enum {
     EVENT_BYTES_MAX = STK_EVENT_TAG_BYTES_MAX + 64,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "loader/base/printable.h"
+#include "loader/base/text/printable.h"
 
 bool stk_json_refuse(struct stk_json *json, size_t at, const char *why)
 {

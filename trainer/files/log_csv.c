@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "loader/base/error.h"
-#include "loader/base/output_file.h"
-#include "loader/base/write_all.h"
+#include "loader/base/io/output_file.h"
+#include "loader/base/io/write_all.h"
 
 enum {
     LINE_BYTES = (STK_LOG_COLUMNS_MAX + 1) * (STK_LOG_NAME_BYTES_MAX + 1) + 8,

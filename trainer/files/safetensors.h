@@ -24,7 +24,7 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/files/tensors.h"
 
 enum { STK_SAFETENSORS_HEADER_MAX = 100000000 }; /* bytes; as in the format's own library */

@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/budget.h"
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "loader/base/error.h"
-#include "loader/base/pread.h"
+#include "loader/base/io/pread.h"
+#include "loader/base/memory/budget.h"
 #include "trainer/files/json.h"
 #include "trainer/files/safetensors_format.h"
 

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "loader/base/error.h"
 #include "trainer/files/json.h"
 #include "trainer/files/safetensors_format.h"

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/struct_size.h"
 #include "trainer/files/events.h"
 #include "trainer/files/log_csv.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* Tensors of one kind that belong to layers [begin, end). */
 struct row {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/model/build.h"
 
 enum { WINDOW_MAX = 255, FILTERS_MAX = 65535, PLACES_MAX = 65536 };

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/model/build.h"
 
 static const char *const kind_names[] = {

@@ -2,8 +2,8 @@
 #include "trainer/peers/choose.h"
 
 #include "loader/base/environment.h"
-#include "trainer/peers/mpi.h"
-#include "trainer/peers/threads.h"
+#include "trainer/peers/mpi/mpi.h"
+#include "trainer/peers/threads/threads.h"
 
 /* torchrun starts processes that know each other's address, but no MPI; mpirun may pass its
  * variables on, too. */

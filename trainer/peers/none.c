@@ -1,6 +1,6 @@
 /* none.c - a run of one process: nothing is sent, and every sum is its own. */
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/peers/peers.h"
 
 static void leave(struct stk_peers *peers)

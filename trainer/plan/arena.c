@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* Indices of the buffers with an offset, sorted by it. */
 struct placed {

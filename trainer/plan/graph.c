@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* Returns true for layers whose output is their input, byte for byte. */
 static bool moves_nothing(const struct stk_layer *layer, bool train)

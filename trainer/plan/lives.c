@@ -1,7 +1,7 @@
 /* lives.c - the size of each buffer, and the operations between which it is needed. */
 #include <assert.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/plan/arena.h"
 
 enum { ALIGN_BYTES = 64 };

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { WINDOW_SHARE = 4 }; /* a border moves by a quarter of a segment at most */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* last[parameter]: the last operation that adds to its gradient; 0 if there is none. */
 static void find_writers(const struct stk_plan *plan, uint32_t *last)

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* Upper bounds per node: forward, recomputation, and the longest backward (a recomputed input,
  * ReLU, weights, data, and an addition that must copy first). */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 
 struct crew;
 

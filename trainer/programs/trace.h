@@ -8,7 +8,7 @@
 #include <stoker/loader.h>
 #include <stoker/trace.h>
 
-#include "loader/base/output_file.h"
+#include "loader/base/io/output_file.h"
 
 /* All zero records nothing. */
 struct trace {
@@ -20,8 +20,8 @@ struct trace {
     uint32_t batches; /* since events were last taken */
 };
 
-/* Opens path for writing (loader/base/output_file.h); NULL records nothing. On failure *error has
- * the reason, and *trace is all zero. */
+/* Opens path for writing (loader/base/io/output_file.h); NULL records nothing. On failure *error
+ * has the reason, and *trace is all zero. */
 int trace_open(struct trace *trace, const char *path, stoker_error *error);
 
 /* The value for the loader's option trace_events. */

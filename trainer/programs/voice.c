@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/base/printable.h"
+#include "loader/base/text/printable.h"
 
 static void say(const struct voice *voice, FILE *file, const char *begin, const char *format,
                 va_list list)

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stoker/trainer.h>
 
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 
 static void *wake(void *argument)
 {

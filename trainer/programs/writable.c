@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "loader/base/output_file.h"
+#include "loader/base/io/output_file.h"
 
 static int refuse(const char *path, int code, int os_errno, const char *why, stoker_error *error)
 {

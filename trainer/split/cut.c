@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* ---- sizes and addresses ---------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/common/operands.h"
 #include "trainer/split/stage_thread.h"
 #include "trainer/stage/runner.h"

@@ -2,7 +2,7 @@
 #include "trainer/split/split.h"
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/common/operands.h"
 #include "trainer/split/schedule.h"
 #include "trainer/stage/view.h"

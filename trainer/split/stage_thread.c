@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
+#include "loader/base/memory/memory.h"
 
 struct stk_stage_thread {
     stk_stage_work *work;

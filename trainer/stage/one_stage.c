@@ -1,6 +1,6 @@
 /* one_stage.c - the runner of a trainer on one device: runs or queues one pass at a time. */
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/common/watch.h"
 #include "trainer/stage/runner.h"
 

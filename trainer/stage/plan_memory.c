@@ -5,9 +5,9 @@
  *   plans     activations: the larger of training and evaluation | workspace: both, and the
  *             training state of a device that decides
  */
-#include "loader/base/budget.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/budget.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/plan/budget.h"
 #include "trainer/plan/precision.h"
 #include "trainer/stage/stage.h"

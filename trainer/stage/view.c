@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 int stk_arena_write(const struct stk_stage *stage, void *arena, const void *from, size_t bytes,
                     stoker_error *error)

@@ -5,7 +5,7 @@
 #ifndef STK_TRAINER_UPDATE_LOOPS_H
 #define STK_TRAINER_UPDATE_LOOPS_H
 
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 #include <math.h>
 #include <stdint.h>
 

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "loader/base/thread_team.h"
+#include "loader/base/cpu/thread_team.h"
 
 enum { BENCH_THREADS_MAX = STK_THREAD_TEAM_MAX - 1 }; /* one keeps the time */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <stoker/error.h>
 
-#include "loader/base/cuda_card.h"
+#include "loader/base/cuda/cuda_card.h"
 
 struct bench_gpu {
     struct stk_cuda_runtime cuda;

@@ -1,6 +1,6 @@
 /* gpu.h - a GPU for the consumer and the ceilings: one stream, memory, copies, launches.
  *
- * The CUDA runtime is loaded, not linked (loader/base/cuda_runtime.h). The text of the first
+ * The CUDA runtime is loaded, not linked (loader/base/cuda/cuda_runtime.h). The text of the first
  * failure is kept. One thread at a time; a thread other than the one that opened it calls
  * bench_gpu_enter first.
  */

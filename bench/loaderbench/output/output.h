@@ -10,7 +10,7 @@
 #include "bench/loaderbench/arguments.h"
 #include "bench/loaderbench/result.h"
 
-#include "loader/base/output_file.h"
+#include "loader/base/io/output_file.h"
 
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ const char *bench_short_number(char out[16], double value);
 uint32_t bench_output_columns(const struct bench_arguments *arguments);
 
 /* Where a sheet is written: standard output or `path`. A regular file is replaced when all is
- * written, anything else is written to (loader/base/output_file.h). */
+ * written, anything else is written to (loader/base/io/output_file.h). */
 struct bench_target {
     FILE *file;
     const char *path; /* NULL = standard output */

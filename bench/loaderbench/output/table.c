@@ -11,7 +11,7 @@
 #include "bench/loaderbench/machine.h"
 #include "bench/loaderbench/output/output.h"
 
-#include "loader/base/printable.h"
+#include "loader/base/text/printable.h"
 
 #include <inttypes.h>
 #include <math.h>

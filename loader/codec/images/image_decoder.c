@@ -1,7 +1,7 @@
 /* image_decoder.c - see image_decoder.h. */
 #include "loader/codec/images/image_decoder.h"
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/codec/jpeg/jpeg.h"
 #include "loader/codec/png/png.h"
 #include "loader/codec/refuse.h"

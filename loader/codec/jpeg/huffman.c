@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "loader/base/bytes.h"
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 #include "loader/codec/jpeg/memory.h"
 
 #define INLINE static inline __attribute__((always_inline))

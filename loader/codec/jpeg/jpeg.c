@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/codec/jpeg/inspect.h"
 #include "loader/codec/jpeg/walk.h"
 #include "loader/codec/refuse.h"

@@ -24,7 +24,7 @@
 
 #include "loader/base/bytes.h"
 #include "loader/base/fault.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/codec/png/full.h"
 #include "loader/codec/png/paeth.h"
 #include "loader/codec/png/unfilter.h"

@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 #include "loader/codec/png/paeth.h"
 
 #define SSE41        __attribute__((target("sse4.1")))

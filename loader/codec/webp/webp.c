@@ -9,7 +9,7 @@
 
 #include <assert.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/codec/gray.h"
 #include "loader/codec/refuse.h"
 #include "loader/codec/webp/walk.h"

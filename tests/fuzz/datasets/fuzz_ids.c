@@ -1,7 +1,7 @@
 /* fuzz_ids.c - any file as sample ids: read, or refused with a reason and nothing left behind. */
 #include "datasets/views/spec.h"
 #include "fuzz/dataset_input.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

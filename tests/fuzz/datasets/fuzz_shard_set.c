@@ -10,7 +10,7 @@
 #include "fuzz/edits.h"
 #include "fuzz/scratch.h"
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -7,7 +7,7 @@
 
 #include "fuzz/dataset_input.h"
 #include "loader/base/bytes.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

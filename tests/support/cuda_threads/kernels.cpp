@@ -3,7 +3,7 @@
 #include "device.h"
 
 #include "kernels/train/train.cu"
-#include "kernels/transform/transform.cu"
+#include "kernels/transform/gpu/transform.cu"
 
 #define IN_EACH_TYPE(name)                                                                         \
     CUDA_KERNEL(name##_f32), CUDA_KERNEL(name##_f16), CUDA_KERNEL(name##_bf16)

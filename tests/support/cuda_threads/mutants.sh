@@ -3,9 +3,9 @@
 # break at run time. Comparisons with constants remain: what they guard are arrays of a thread's own.
 set -euo pipefail
 sources=$1 out=$2
-mkdir -p "$out/kernels/train" "$out/kernels/transform"
-for file in "$sources"/kernels/train/*.cu "$sources"/kernels/train/device.cuh "$sources/kernels/transform/transform.cu" \
-            "$sources/kernels/transform/launch_body.h"; do
+mkdir -p "$out/kernels/train" "$out/kernels/transform/gpu"
+for file in "$sources"/kernels/train/*.cu "$sources"/kernels/train/device.cuh "$sources/kernels/transform/gpu/transform.cu" \
+            "$sources/kernels/transform/gpu/launch_body.h"; do
     copy=$out${file#"$sources"}
     rules=(
         # two conditions, the last of several

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "support/standin_cuda/standin_cuda.h"
 #include "support/standin_cudnn/operations.h"
 #include "support/standin_cudnn/standin_cudnn.h"

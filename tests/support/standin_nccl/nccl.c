@@ -10,7 +10,7 @@
 #include "support/standin_cuda/standin_cuda.h"
 #include "support/standin_nccl/room.h"
 #include "support/standin_nccl/standin_nccl.h"
-#include "trainer/peers/nccl_functions.h"
+#include "trainer/peers/nccl/functions.h"
 
 enum { VERSION = 22800, UNHANDLED_CUDA_ERROR = 1, INTERNAL_ERROR = 3 };
 

@@ -3,7 +3,7 @@
  */
 #include <pthread.h>
 
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/cache/cache.h"
 #include "support/scenario.h"
 #include "support/thread_check.h"

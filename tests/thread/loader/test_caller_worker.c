@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "loader/api/loader.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "loader/base/thread.h"
 #include "support/resident_set.h"
 #include "support/thread_check.h"
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "loader/pipeline/messages.h"
+#include "loader/pipeline/report/messages.h"
 #include "support/thread_check.h"
 
 enum { THREADS = 3, EACH = 3000 };

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "loader/base/thread.h"
 #include "support/made_set.h"
 #include "support/polled_run.h"
 #include "support/thread_check.h"

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/reader/readers.h"
 #include "support/reader_file.h"
 

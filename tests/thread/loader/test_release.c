@@ -3,7 +3,7 @@
  */
 #include <pthread.h>
 
-#include "loader/api/dlpack_layout.h"
+#include "loader/api/lend/dlpack_layout.h"
 #include "loader/base/fault.h"
 #include "support/scenario.h"
 #include "support/thread_check.h"

@@ -2,7 +2,7 @@
  * whole, and by all. */
 #include <stdatomic.h>
 
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 #include "support/scenario.h"
 #include "support/thread_check.h"
 

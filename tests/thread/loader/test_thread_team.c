@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/base/thread_team.h"
+#include "loader/base/cpu/thread_team.h"
 #include "support/thread_check.h"
 
 enum { THREADS_MAX = 5, ROUNDS = 8, PASSES = 200 };

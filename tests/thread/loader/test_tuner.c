@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 #include "loader/api/loader.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "loader/base/thread.h"
 #include "loader/reader/readers.h"
 #include "support/scenario.h"
 #include "support/scripted_reader.h"

@@ -18,7 +18,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
 #include "support/thread_check.h"
-#include "trainer/peers/nccl_rendezvous.h"
+#include "trainer/peers/nccl/rendezvous.h"
 
 enum { RANKS_MAX = 9, SHORT_MS = 400, LONG_MS = 60000, HEAD_BYTES = 104, HELLO_MAX = 1024 };
 

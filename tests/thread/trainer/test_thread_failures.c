@@ -5,7 +5,7 @@
 #include "support/rank_threads.h"
 
 #include "loader/base/fault.h"
-#include "trainer/peers/threads.h"
+#include "trainer/peers/threads/threads.h"
 
 enum { FLOATS_MANY = 100003, ROUNDS = 20, LONG_MS = 600000, NTH_MAX = 2000 };
 

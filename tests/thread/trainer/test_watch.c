@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "support/thread_check.h"
 #include "trainer/backend/backend.h"
 

@@ -11,7 +11,7 @@
 
 #include <stoker/stoker.h>
 
-#include "datasets/views/packed.h"
+#include "datasets/views/packed/packed.h"
 #include "loader/base/rng.h"
 #include "loader/dataset/dataset.h"
 #include "support/document_set.h"

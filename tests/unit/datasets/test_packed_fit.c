@@ -12,8 +12,8 @@
 
 #include <stoker/stoker.h>
 
-#include "datasets/views/packed_fit.h"
-#include "datasets/views/packed_rows.h"
+#include "datasets/views/packed/fit.h"
+#include "datasets/views/packed/rows.h"
 #include "loader/base/rng.h"
 #include "support/leaks.h"
 

@@ -7,7 +7,7 @@
 #include <stoker/stoker.h>
 
 #include "datasets/views/spec.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "loader/dataset/dataset.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"

@@ -4,7 +4,7 @@
  * Method: the cases of transform_cases.h. Mask, row and scratch end right before an inaccessible
  * page.
  */
-#include "kernels/transform/mask.h"
+#include "kernels/transform/mask/mask.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * Method: rows that end right before an inaccessible page, at a stride with a gap; results against
  * a copy made before.
  */
-#include "kernels/transform/blend.h"
+#include "kernels/transform/blend/blend.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

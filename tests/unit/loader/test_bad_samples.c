@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "loader/pipeline/bad_samples.h"
+#include "loader/pipeline/report/bad_samples.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
 #include "support/scripted_reader.h"

@@ -11,7 +11,7 @@
 
 #include "loader/api/loader.h"
 #include "loader/base/clock.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/resident_set.h"

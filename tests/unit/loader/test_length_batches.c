@@ -13,7 +13,7 @@
 #include <stoker/stoker.h>
 
 #include "loader/base/rng.h"
-#include "loader/pipeline/length_batches.h"
+#include "loader/pipeline/order/length_batches.h"
 #include "support/document_set.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"

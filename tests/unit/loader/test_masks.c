@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "kernels/transform/mask.h"
+#include "kernels/transform/mask/mask.h"
 #include "loader/base/fault.h"
 #include "support/image_folder.h"
 #include "support/leaks.h"

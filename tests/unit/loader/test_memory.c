@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "loader/base/budget.h"
 #include "loader/base/fault.h"
-#include "loader/base/number_file.h"
+#include "loader/base/io/number_file.h"
+#include "loader/base/memory/budget.h"
 #include "loader/reader/lock_limit.h"
 #include "loader/reader/readers.h"
 #include "support/leaks.h"

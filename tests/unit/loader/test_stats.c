@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "loader/pipeline/ledger.h"
+#include "loader/pipeline/report/ledger.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
 #include "support/opened_loader.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "support/leaks.h"
 
 /* ---- shapes ---- */

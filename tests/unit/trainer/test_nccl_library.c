@@ -1,12 +1,12 @@
 /* test_nccl_library.c - the real NCCL, if it is here: every function that is loaded exists, and
- * nccl.h has the types and numbers of trainer/peers/nccl_functions.h. Without a GPU nothing of it
+ * nccl.h has the types and numbers of trainer/peers/nccl/functions.h. Without a GPU nothing of it
  * can run, but for its version and texts. */
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "trainer/peers/nccl_functions.h"
+#include "trainer/peers/nccl/functions.h"
 
 #ifdef STOKER_TEST_NCCL_HEADER
 #include <limits.h>

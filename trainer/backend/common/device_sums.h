@@ -1,7 +1,7 @@
 /* device_sums.h - sums over the ranks of a run, of arrays in the memory of each rank's GPU.
  *
  *   peers         words: meetings, errors, failed ranks               host memory
- *   device sums   gradients, statistics, weights: queued on a stream  device memory        peers/nccl.h
+ *   device sums   gradients, statistics, weights: queued on a stream  device memory        peers/nccl/nccl.h
  *
  * Every rank queues the same calls in the same order, on one stream; what it captures as a graph,
  * all do. After a failure every call returns the first error, and what was queued on the stream

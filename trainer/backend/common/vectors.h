@@ -7,7 +7,7 @@
 #ifndef STK_TRAINER_BACKEND_COMMON_VECTORS_H
 #define STK_TRAINER_BACKEND_COMMON_VECTORS_H
 
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 
 #define STK_VECTOR_BODY static inline __attribute__((always_inline)) void
 

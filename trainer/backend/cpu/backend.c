@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "loader/base/cpu/thread.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
-#include "loader/base/thread.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cpu/onednn/onednn.h"
 #include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"

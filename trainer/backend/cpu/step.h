@@ -12,7 +12,7 @@
 #ifndef STK_TRAINER_BACKEND_CPU_STEP_H
 #define STK_TRAINER_BACKEND_CPU_STEP_H
 
-#include "loader/base/thread_team.h"
+#include "loader/base/cpu/thread_team.h"
 #include "trainer/backend/common/operands.h"
 #include "trainer/backend/ref/operations.h"
 

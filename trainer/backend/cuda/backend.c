@@ -2,7 +2,7 @@
 #include "trainer/backend/backend.h"
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/cublaslt/product.h"
 #include "trainer/backend/cuda/cudnn/graph.h"
 #include "trainer/backend/cuda/device/device.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/common/watch.h"
 #include "trainer/backend/ref/rounding.h"
 

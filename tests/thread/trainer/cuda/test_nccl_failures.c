@@ -7,7 +7,7 @@
 #include "support/cuda_kernels.h"
 #include "support/rank_threads.h"
 #include "support/standin_nccl/standin_nccl.h"
-#include "trainer/peers/nccl_functions.h"
+#include "trainer/peers/nccl/functions.h"
 
 #include <time.h>
 #include <unistd.h>

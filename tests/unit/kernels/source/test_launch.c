@@ -3,7 +3,7 @@
  * Method: the cases of transform_cases.h, in batches whose images are gathered or in order, with
  * scratch of exactly the required size.
  */
-#include "kernels/transform/launch.h"
+#include "kernels/transform/gpu/launch.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* test_launch_mix.c - the mixing kernels give the bits of stk_mixup_rows() and stk_cutmix_rows(),
  * and their grids cover all threads.
  */
-#include "kernels/transform/launch_blend.h"
+#include "kernels/transform/gpu/launch_blend.h"
 
 #include <criterion/criterion.h>
 
-#include "kernels/transform/launch.h"
+#include "kernels/transform/gpu/launch.h"
 #include "support/kernel_source.h"
 #include "support/leaks.h"
 #include "support/pages.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/cuda_runtime.h"
+#include "loader/base/cuda/cuda_runtime.h"
 #include "support/standin_cuda/standin_cuda.h"
 
 enum { THREADS = 64, BLOCKS = 3, COUNT = BLOCKS * THREADS };

@@ -13,14 +13,14 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/budget.h"
 #include "loader/base/bytes.h"
 #include "loader/base/clock.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
 #include "loader/base/fork.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/budget.h"
+#include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
-#include "loader/base/thread.h"
 #include "support/emulator.h"
 #include "support/leaks.h"
 

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loader/base/budget.h"
-#include "loader/base/cgroup.h"
-#include "loader/base/thread.h"
+#include "loader/base/cpu/thread.h"
+#include "loader/base/memory/budget.h"
+#include "loader/base/memory/cgroup.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
 

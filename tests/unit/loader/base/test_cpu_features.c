@@ -1,6 +1,6 @@
 /* test_cpu_features.c - a test that hides features gets the choices of a CPU without them. */
 #include "kernels/convert/variants.h"
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "loader/codec/png/unfilter.h"
 #include "support/cpu_mask.h"
 #include "support/leaks.h"

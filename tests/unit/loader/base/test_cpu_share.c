@@ -2,7 +2,7 @@
  * launcher's binding is kept. */
 #include <criterion/criterion.h>
 
-#include "loader/base/cpu_share.h"
+#include "loader/base/cpu/cpu_share.h"
 
 static cpu_set_t cpus(size_t first, size_t count)
 {

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "loader/base/crc32c.h"
+#include "loader/base/crc32c/crc32c.h"
 #include "loader/base/rng.h"
 #include "support/crc32c_by_bits.h"
 #include "support/leaks.h"

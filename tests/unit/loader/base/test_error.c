@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/printable.h"
+#include "loader/base/text/printable.h"
 #include "support/leaks.h"
 
 CleanTest(error, every_code_has_a_name_and_a_text)

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "datasets/source.h"
-#include "loader/base/open_beneath.h"
-#include "loader/base/pread.h"
-#include "loader/base/write_all.h"
+#include "loader/base/io/open_beneath.h"
+#include "loader/base/io/pread.h"
+#include "loader/base/io/write_all.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "loader/base/nearest.h"
+#include "loader/base/text/nearest.h"
 #include "support/leaks.h"
 
 static const char *suggested(const char *word, const char *const *known)

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/base/numa.h"
+#include "loader/base/cpu/numa.h"
 
 #define ADDRESS "0cda:01:00.0"
 

@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "loader/base/output_file.h"
-#include "loader/base/write_all.h"
+#include "loader/base/io/output_file.h"
+#include "loader/base/io/write_all.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
 

@@ -3,7 +3,7 @@
  * Each format writes small files of several sorts. Damaged files (each prefix, each flipped bit)
  * must do the same to a worker that has decoded other files as to one that has decoded none. malloc
  * and its kin are this program's own and count. AddressSanitizer wants malloc for itself: that
- * build counts what goes through loader/base/memory.h alone.
+ * build counts what goes through loader/base/memory/memory.h alone.
  */
 #include <criterion/criterion.h>
 

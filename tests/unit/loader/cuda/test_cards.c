@@ -8,7 +8,7 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/cuda_card.h"
+#include "loader/base/cuda/cuda_card.h"
 #include "support/standin_cuda/standin_cuda.h"
 
 static char why[192];

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "loader/api/dlpack_layout.h"
+#include "loader/api/lend/dlpack_layout.h"
 #include "support/cuda_kernels.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "kernels/convert/convert.h"
-#include "loader/api/dlpack_layout.h"
+#include "loader/api/lend/dlpack_layout.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 #include "support/several_set.h"

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "loader/api/dlpack_layout.h"
+#include "loader/api/lend/dlpack_layout.h"
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
 #include "support/cuda_kernels.h"

@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "loader/api/dlpack_layout.h"
+#include "loader/api/lend/dlpack_layout.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 

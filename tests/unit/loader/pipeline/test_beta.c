@@ -4,7 +4,7 @@
  * Exact values: variance 1 / (4 (2 alpha + 1)); for alpha 1/2 P(x < t) = 2/pi asin(sqrt t), for 2
  * it is 3 t^2 - 2 t^3. Bounds are five deviations of the mean of N numbers.
  */
-#include "loader/pipeline/beta.h"
+#include "loader/pipeline/batch/beta.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

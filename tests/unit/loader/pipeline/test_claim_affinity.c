@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/fault.h"
-#include "loader/pipeline/claim_affinity.h"
+#include "loader/pipeline/slots/claim_affinity.h"
 #include "support/leaks.h"
 
 enum { LAP_BITS = 24, LAPS = 1 << LAP_BITS };

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
-#include "loader/pipeline/fields.h"
+#include "loader/base/memory/memory.h"
+#include "loader/pipeline/slots/fields.h"
 
 Test(fields, lie_one_after_the_other_on_cache_lines)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
-#include "loader/pipeline/trace.h"
+#include "loader/pipeline/report/trace.h"
 #include "support/leaks.h"
 #include "support/nvtx_tool.h"
 #include "support/trace_events.h"

@@ -1,7 +1,7 @@
 /* test_pace.c - how much a worker takes at once, by how long its rows took. */
 #include <criterion/criterion.h>
 
-#include "loader/pipeline/pace.h"
+#include "loader/pipeline/work/pace.h"
 #include "support/leaks.h"
 
 enum { SHARE_ROWS = 8, SHARES = 32 };

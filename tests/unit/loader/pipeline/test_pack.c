@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "loader/base/rng.h"
-#include "loader/pipeline/pack.h"
+#include "loader/pipeline/batch/join_rows.h"
 #include "support/leaks.h"
 
 enum { ROWS = 9, LENGTH_MAX = 13, ENTRY_MAX = 24, PAGES = 8192 };

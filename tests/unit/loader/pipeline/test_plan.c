@@ -2,7 +2,7 @@
  * are. */
 #include <criterion/criterion.h>
 
-#include "loader/pipeline/pipeline_plan.h"
+#include "loader/pipeline/plan/pipeline_plan.h"
 
 static const struct stk_part_facts raw_in_memory = { STK_SOURCE_MEMORY, .bytes_are_row = true };
 static const struct stk_part_facts raw_in_file = { STK_SOURCE_FILES, .bytes_are_row = true };

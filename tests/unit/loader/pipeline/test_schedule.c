@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "loader/pipeline/schedule.h"
+#include "loader/pipeline/order/schedule.h"
 #include "support/leaks.h"
 
 enum { COUNT_MAX = 50, RANKS_MAX = 5 };

@@ -12,7 +12,7 @@
 #include "loader/base/error.h"
 #include "loader/base/event.h"
 #include "loader/base/fault.h"
-#include "loader/pipeline/consumer_wait.h"
+#include "loader/pipeline/work/consumer_wait.h"
 #include "support/leaks.h"
 
 enum { SLOTS = 3, SPANS = 2, BATCH_SIZE = 5, BATCHES = 10 };

@@ -6,7 +6,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "loader/pipeline/tuner.h"
+#include "loader/pipeline/work/tuner.h"
 #include "support/leaks.h"
 
 #define STEP_NS UINT64_C(10000000)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/pipeline/tuner.h"
+#include "loader/pipeline/work/tuner.h"
 #include "support/leaks.h"
 
 enum {

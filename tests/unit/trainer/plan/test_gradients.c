@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "support/leaks.h"
 #include "trainer/backend/backend.h"
 

@@ -9,7 +9,7 @@
  */
 #include "support/plan_models.h"
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "support/leaks.h"
 #include "trainer/plan/plan.h"
 

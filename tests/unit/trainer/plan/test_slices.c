@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "support/leaks.h"
 #include "trainer/backend/backend.h"
 #include "trainer/plan/slices.h"

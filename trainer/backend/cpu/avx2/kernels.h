@@ -6,7 +6,7 @@
 #define STK_TRAINER_BACKEND_CPU_AVX2_KERNELS_H
 
 #include "kernels/train/dropout.h"
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 #include "trainer/backend/common/operands.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -19,8 +19,8 @@
 
 #include <stoker/error.h>
 
-#include "loader/base/memory.h"
-#include "loader/base/thread_team.h"
+#include "loader/base/cpu/thread_team.h"
+#include "loader/base/memory/memory.h"
 
 enum { SIZES_MAX = 34 }; /* the shard, the next smaller shard, 2^31 .. 2^0 */
 enum { X, PLAIN, WANTED, BIAS, Y, SCRATCH, MEMORIES };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/float16.h"
-#include "loader/base/cpu_features.h"
+#include "loader/base/cpu/cpu_features.h"
 #include "loader/base/environment.h"
 #include "trainer/backend/common/vectors.h"
 #include "trainer/backend/cpu/onednn/onednn.h"

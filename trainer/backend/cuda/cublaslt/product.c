@@ -10,7 +10,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/library.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* X(function): what is looked up. */
 #define FUNCTIONS(X)                                                                               \
@@ -68,7 +68,7 @@ static int failed_to_load(stoker_error *error, const char *why)
 }
 
 /* The functions and structs used here are the same in both. First the one that belongs to the CUDA
- * runtime that is tried first (loader/base/cuda_runtime.c). */
+ * runtime that is tried first (loader/base/cuda/cuda_runtime.c). */
 #if CUBLAS_VER_MAJOR >= 13
 static const char *const sonames[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
 #else

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 int stk_cudnn_graph_create(struct stk_cudnn_graph **out, struct stk_cudnn *cudnn,
                            stoker_error *error)

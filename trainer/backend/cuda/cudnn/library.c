@@ -7,7 +7,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/library.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { MESSAGE_BYTES = 256 };
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 struct stk_cudnn_plan {
     struct stk_cudnn *cudnn;

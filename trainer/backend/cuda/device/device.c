@@ -7,9 +7,9 @@
 #include <time.h>
 
 #include "loader/base/clock.h"
-#include "loader/base/cuda_card.h"
+#include "loader/base/cuda/cuda_card.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 enum { WHY_BYTES = 192 };
 

@@ -5,8 +5,8 @@
 #ifndef STK_TRAINER_BACKEND_CUDA_DEVICE_DEVICE_H
 #define STK_TRAINER_BACKEND_CUDA_DEVICE_DEVICE_H
 
-#include "loader/base/cuda_context.h"
-#include "loader/base/cuda_runtime.h"
+#include "loader/base/cuda/cuda_context.h"
+#include "loader/base/cuda/cuda_runtime.h"
 #include "trainer/backend/backend.h"
 #include "trainer/backend/cuda/device/math.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stoker/error.h>
 
-#include "loader/base/cuda_card.h"
+#include "loader/base/cuda/cuda_card.h"
 
 enum { WHY_BYTES = 192 };
 

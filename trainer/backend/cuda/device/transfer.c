@@ -4,7 +4,7 @@
  *   copy stream                    wait for ready │ copy │ left or arrived
  */
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/device/device.h"
 
 struct stk_transfer {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 struct entry {
     char key[STK_ENGINE_KEY_BYTES];

@@ -13,7 +13,7 @@
 #include <assert.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/program/bias.h"
 #include "trainer/backend/cuda/program/form.h"
 

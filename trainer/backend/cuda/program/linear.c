@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/cublaslt/product.h"
 #include "trainer/backend/cuda/program/bias.h"
 

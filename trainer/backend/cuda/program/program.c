@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/graph/capture.h"
 #include "trainer/backend/cuda/program/program.h"
 #include "trainer/backend/cuda/program/set.h"

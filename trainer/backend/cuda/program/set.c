@@ -2,7 +2,7 @@
 #include "trainer/backend/cuda/program/set.h"
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/program/conv.h"
 #include "trainer/backend/cuda/program/linear.h"
 #include "trainer/backend/cuda/ranks/ranks.h"

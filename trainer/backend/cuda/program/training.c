@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/device/device.h"
 #include "trainer/backend/cuda/program/training.h"
 

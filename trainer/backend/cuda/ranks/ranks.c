@@ -2,7 +2,7 @@
 #include "trainer/backend/cuda/ranks/ranks.h"
 
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 
 /* ---- joining --------------------------------------------------------------------- */
 

@@ -8,10 +8,10 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
-#include "loader/base/memory.h"
+#include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/device/device.h"
-#include "trainer/peers/nccl.h"
-#include "trainer/peers/nccl_rendezvous.h"
+#include "trainer/peers/nccl/nccl.h"
+#include "trainer/peers/nccl/rendezvous.h"
 
 enum { FAREWELL_MS = 1000, LOOK_NS = 100000 };
 

@@ -1,0 +1,230 @@
+/* decode_lane.c - see decode_lane.h. */
+#include "loader/pipeline/gpu/decode_lane.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { ALIGN = 256 };
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* ---- open and close ---- */
+
+static size_t ids_at(const struct stk_device_decode *decode)
+{
+    return aligned(decode->pixel_bytes) + aligned(decode->scratch_bytes);
+}
+
+static int make(struct stk_decode_lane *lane, char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_device_decode *decode = lane->decode;
+    struct stk_device *device = decode->device;
+    int rc = stk_region_map(&lane->memory, decode->file_bytes > 0 ? decode->file_bytes : 1);
+    if (rc == 0)
+        rc = stk_lane_open(&lane->lane, device, why);
+    if (rc < 0)
+        return rc;
+    lane->pixels = device->ops->alloc(device, ids_at(decode) + sizeof(lane->ids), why);
+    if (lane->pixels == NULL)
+        return STOKER_EDEVICE;
+    if (stk_lane_enter(lane->lane) < 0)
+        return STOKER_EDEVICE;
+    rc = stk_batch_decoder_open(&lane->decoder, &decode->library, (int)device->index,
+                                stk_lane_stream(lane->lane), why);
+    stk_lane_leave(lane->lane);
+    return rc;
+}
+
+int stk_decode_lane_open(struct stk_decode_lane **out, struct stk_device_decode *decode,
+                         char why[STK_DEVICE_WHY_BYTES])
+{
+    struct stk_decode_lane *lane = stk_calloc(1, sizeof(*lane));
+    *out = lane;
+    if (lane == NULL)
+        return STOKER_ENOMEM;
+    lane->decode = decode;
+    return make(lane, why);
+}
+
+void stk_decode_lane_close(struct stk_decode_lane **at)
+{
+    struct stk_decode_lane *lane = *at;
+    if (lane == NULL)
+        return;
+    struct stk_device *device = lane->decode->device;
+    const bool entered = lane->lane != NULL && stk_lane_enter(lane->lane) == 0;
+    stk_batch_decoder_close(&lane->decoder);
+    if (entered)
+        stk_lane_leave(lane->lane);
+    if (lane->pixels != NULL)
+        device->ops->free(device, lane->pixels);
+    stk_lane_close(&lane->lane);
+    stk_region_unmap(&lane->memory);
+    stk_free(lane);
+    *at = NULL;
+}
+
+/* ---- images that wait ---- */
+
+bool stk_decode_lane_is_full(const struct stk_decode_lane *lane)
+{
+    return lane->count == STK_BATCH_DECODER_IMAGES_MAX ||
+           (lane->count > 0 &&
+            lane->used_bytes + lane->decode->file_bytes_max > lane->decode->file_bytes);
+}
+
+static bool may_decode(const struct stk_decode_lane *lane, const stoker_image_header *header,
+                       size_t size)
+{
+    const struct stk_device_decode *decode = lane->decode;
+    const stoker_size one = decode->one_size;
+    return header->format == STOKER_IMAGE_FORMAT_JPEG && header->channels == decode->channels &&
+           header->height <= decode->side_max && header->width <= decode->side_max &&
+           (uint64_t)header->height * header->width * header->channels <= decode->pixel_bytes &&
+           (decode->any_size || (header->height == one.height && header->width == one.width)) &&
+           size <= decode->file_bytes - lane->used_bytes;
+}
+
+bool stk_decode_lane_add(struct stk_decode_lane *lane, const struct stk_part_ref *ref,
+                         const stoker_image_header *header, bool keeps)
+{
+    if (!may_decode(lane, header, ref->size))
+        return false;
+    assert(lane->count < STK_BATCH_DECODER_IMAGES_MAX);
+    struct stk_lane_image *taken = &lane->images[lane->count];
+    *taken =
+        (struct stk_lane_image){ .ref = *ref, .height = header->height, .width = header->width };
+    if (!keeps) {
+        uint8_t *to = (uint8_t *)lane->memory.base + lane->used_bytes;
+        memcpy(to, ref->bytes, ref->size);
+        taken->ref.bytes = to;
+        lane->used_bytes += ref->size;
+    }
+    lane->ids[lane->count++] = stk_ref_id(ref);
+    return true;
+}
+
+void stk_decode_lane_clear(struct stk_decode_lane *lane)
+{
+    lane->count = 0;
+    lane->used_bytes = 0;
+}
+
+/* ---- decoding ---- */
+
+static size_t bytes_of(const struct stk_decode_lane *lane, const struct stk_lane_image *image)
+{
+    return aligned((size_t)image->height * image->width * lane->decode->channels);
+}
+
+/* Images from `first` on whose pixels have room at once; at least one. */
+static uint32_t choose(struct stk_decode_lane *lane, uint32_t first)
+{
+    size_t at = 0;
+    uint32_t count = 0;
+    while (first + count < lane->count) {
+        const struct stk_lane_image *image = &lane->images[first + count];
+        if (count > 0 && at + bytes_of(lane, image) > lane->decode->pixel_bytes)
+            break;
+        lane->files[count++] = (struct stk_batch_file){ .bytes = image->ref.bytes,
+                                                        .size = image->ref.size,
+                                                        .pixels = lane->pixels + at,
+                                                        .height = image->height,
+                                                        .width = image->width,
+                                                        .channels = lane->decode->channels };
+        at += bytes_of(lane, image);
+    }
+    return count;
+}
+
+/* Queue the kernels that make the row of image i from its pixels. */
+static int transform(struct stk_decode_lane *lane, uint32_t i, const void *pixels)
+{
+    const struct stk_device_decode *decode = lane->decode;
+    const struct stk_lane_image *image = &lane->images[i];
+    const struct stk_span *span = image->ref.span;
+    const int32_t place = (int32_t)(span->first_row + image->ref.row);
+    struct stk_launch_steps *steps = &lane->steps;
+    const struct stk_launch_rows rows = {
+        .images = pixels,
+        .ids = lane->pixels + ids_at(decode) + i * sizeof(lane->ids[0]),
+        .out = stk_device_decode_row(decode, span->batch, place),
+        .count = 1,
+        .epoch = span->epoch,
+    };
+    stk_launch_steps_init(steps, &decode->plan->transform, image->height, image->width, 1);
+    assert(steps->scratch_bytes <= decode->scratch_bytes);
+    stk_launch_steps_place(steps, lane->pixels + aligned(decode->pixel_bytes), 1);
+    stk_launch_steps_take(steps, &rows);
+    int rc = 0;
+    for (uint32_t k = 0; k < steps->count && rc == 0; k++) {
+        const struct stk_launch_grid grid = steps->kernels[k]->grid(steps->arguments[k]);
+        const struct stk_device_launch launch = {
+            .kernel = stk_device_decode_kernel(decode, steps->kernels[k]),
+            .grid_x = grid.x,
+            .grid_y = grid.y,
+            .block_threads = STK_LAUNCH_THREADS,
+            .arguments = steps->arguments[k],
+        };
+        assert(launch.kernel != NULL);
+        rc = stk_lane_launch(lane->lane, &launch);
+    }
+    return rc;
+}
+
+/* Note where the rows are, and count. */
+static void take(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
+{
+    struct stk_device_decode *decode = lane->decode;
+    for (uint32_t i = first; i < first + count; i++) {
+        struct stk_lane_image *image = &lane->images[i];
+        const uint32_t row = image->ref.span->first_row + image->ref.row;
+        image->decoded = lane->files[i - first].decoded;
+        if (!image->decoded)
+            continue;
+        stk_device_decode_places(decode, image->ref.span->batch)[row] = (int32_t)row;
+        atomic_fetch_add_explicit(&decode->images, 1U, memory_order_relaxed);
+        atomic_fetch_add_explicit(&decode->file_bytes_sent, image->ref.size, memory_order_relaxed);
+    }
+}
+
+/* Decode and transform images that have room at once. Whatever fails, nothing is in progress
+ * afterwards. */
+static int run_some(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
+{
+    struct stk_device *device = lane->decode->device;
+    char why[STK_DEVICE_WHY_BYTES];
+    int rc = stk_batch_decoder_run(&lane->decoder, lane->files, count, why);
+    if (rc < 0)
+        (void)stk_device_fail(device, "cuda:%u: %s", (unsigned)device->index, why);
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        if (lane->files[i].decoded)
+            rc = transform(lane, first + i, lane->files[i].pixels);
+    const int waited = stk_lane_wait(lane->lane);
+    rc = rc == 0 ? waited : rc;
+    if (rc == 0)
+        take(lane, first, count);
+    return rc;
+}
+
+int stk_decode_lane_run(struct stk_decode_lane *lane)
+{
+    const struct stk_device_decode *decode = lane->decode;
+    if (stk_device_failure(decode->device) != NULL)
+        return STOKER_EDEVICE;
+    int rc = stk_lane_enter(lane->lane);
+    if (rc < 0)
+        return rc;
+    rc = stk_lane_copy(lane->lane, lane->pixels + ids_at(decode), lane->ids,
+                       lane->count * sizeof(lane->ids[0]));
+    for (uint32_t first = 0; first < lane->count && rc == 0;) {
+        const uint32_t count = choose(lane, first);
+        rc = run_some(lane, first, count);
+        first += count;
+    }
+    stk_lane_leave(lane->lane);
+    return rc;
+}

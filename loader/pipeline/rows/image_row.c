@@ -1,0 +1,187 @@
+/* image_row.c - see image_row.h. */
+#include "loader/pipeline/rows/image_row.h"
+
+#include <string.h>
+
+static uint8_t *row_at(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                       uint32_t row)
+{
+    return stk_pipeline_row(pipeline, span->slot, span->first_row + row);
+}
+
+struct stk_image stk_image_row_stored(const struct stk_pipeline *pipeline, const void *pixels)
+{
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    if (pipeline->plan.finish != STK_FINISH_TRANSFORM)
+        return (struct stk_image){ .pixels = pixels };
+    return (struct stk_image){ .pixels = pixels,
+                               .height = (uint32_t)set->shape[0],
+                               .width = (uint32_t)set->shape[1] };
+}
+
+struct stk_image stk_image_row_cached(const struct stk_pipeline *pipeline, const void *pixels)
+{
+    if (pipeline->plan.cached != STK_CACHED_RESIZED)
+        return stk_image_row_stored(pipeline, pixels);
+    return (struct stk_image){ .pixels = pixels,
+                               .height = pipeline->transform.framing.resize_height,
+                               .width = pipeline->transform.framing.resize_width };
+}
+
+/* Returns true if the cache's rows are made of images of that size. */
+static bool may_be_cached(const struct stk_pipeline *pipeline, uint32_t height, uint32_t width)
+{
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    return pipeline->plan.cached == STK_CACHED_RESIZED ||
+           (height == set->shape[0] && width == set->shape[1]);
+}
+
+static bool fits(const struct stk_pipeline *pipeline, const struct stk_image *image)
+{
+    const bool is_part = image->eighths != 0;
+    return may_be_cached(pipeline, is_part ? image->whole_height : image->height,
+                         is_part ? image->whole_width : image->width);
+}
+
+/* A sample's draw, which decides what of its image is needed. */
+struct draw {
+    const struct stk_pipeline *pipeline;
+    uint64_t epoch, id;
+};
+
+static void choose_region(const void *chooser, stoker_size size, stoker_region *out)
+{
+    const struct draw *draw = chooser;
+    const struct stk_pipeline *pipeline = draw->pipeline;
+    const struct stk_transform_plan *plan = &pipeline->transform;
+    if (pipeline->plan.cached == STK_CACHED_RESIZED)
+        stk_transform_resize_region(plan, size.height, size.width, out);
+    else if (pipeline->plan.cached == STK_CACHED_DECODED &&
+             may_be_cached(pipeline, size.height, size.width))
+        *out = (stoker_region){ 0, 0, size.height, size.width, 8 };
+    else
+        stk_transform_region(plan, size.height, size.width, draw->epoch, draw->id, out);
+}
+
+static struct stk_decoding decoding_of(const struct stk_pipeline *pipeline, const struct draw *draw,
+                                       uint8_t *to)
+{
+    const stoker_dataset_info *set = &pipeline->dataset->info;
+    struct stk_decoding decoding = {
+        .to = to,
+        .row_bytes = pipeline->dataset->row_bytes,
+        .bytes_max = pipeline->image_bytes_max,
+        .channels = (uint32_t)set->shape[2],
+        .any_size = pipeline->plan.any_size,
+        .choose = choose_region,
+        .chooser = draw,
+    };
+    if (pipeline->plan.crops)
+        decoding.one_size = (stoker_size){ (uint32_t)set->shape[0], (uint32_t)set->shape[1] };
+    return decoding;
+}
+
+/* Describe what was decoded, and count it if it is a part. */
+static void describe(const struct stk_row_maker *maker, const struct stk_decoding *decoding,
+                     uint8_t *to, struct stk_image *image)
+{
+    const stoker_region *got = &decoding->got;
+    if (!decoding->in_own_size)
+        return;
+    *image = (struct stk_image){ .pixels = to,
+                                 .height = got->height,
+                                 .width = got->width,
+                                 .slack = true,
+                                 .whole_height = decoding->size.height,
+                                 .whole_width = decoding->size.width,
+                                 .y = got->y,
+                                 .x = got->x,
+                                 .eighths = got->eighths };
+    if (got->height < decoding->size.height || got->width < decoding->size.width)
+        stk_ledger_add(&maker->ledger->regions, 1);
+}
+
+/* Not the id that the codec gets: a view's codec may know the sample by another one. */
+static struct draw draw_of(const struct stk_row_maker *maker, const struct stk_part_ref *ref)
+{
+    return (struct draw){ maker->pipeline, ref->span->epoch, stk_ref_id(ref) };
+}
+
+int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref *ref, uint8_t *to,
+                         struct stk_image *image, stoker_error *said)
+{
+    const struct draw draw = draw_of(maker, ref);
+    const stoker_encoded encoded = stk_ref_encoded(ref);
+    struct stk_decoding decoding = decoding_of(maker->pipeline, &draw, to);
+    *image = stk_image_row_stored(maker->pipeline, to);
+    const int rc =
+        stk_codecs_decode(&maker->codecs, stk_ref_part(ref)->codec, &encoded, &decoding, said);
+    if (rc == 0)
+        describe(maker, &decoding, to, image);
+    return rc;
+}
+
+bool stk_image_row_has_parts(const struct stk_row_maker *maker, const stoker_codec *codec)
+{
+    const struct stk_decoding decoding = decoding_of(maker->pipeline, NULL, NULL);
+    return stk_codecs_has_parts(codec, &decoding);
+}
+
+int stk_image_row_decode_fields(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                                uint32_t count, struct stk_image *image, stoker_error *said)
+{
+    const struct draw draw = draw_of(maker, ref);
+    const stoker_encoded encoded = stk_ref_encoded(ref);
+    struct stk_decoding decoding = decoding_of(maker->pipeline, &draw, NULL);
+    maker->rows[0].data = maker->image;
+    const int rc = stk_codecs_decode_fields(&maker->codecs, stk_ref_part(ref)->codec, &encoded,
+                                            &decoding, maker->rows, count, said);
+    if (rc == 0)
+        describe(maker, &decoding, maker->image, image);
+    return rc;
+}
+
+void stk_image_row_write(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
+                         const struct stk_image *image)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    const void *pixels = image->pixels;
+    uint8_t *to = row_at(pipeline, span, row);
+    if (span->sizes != NULL) /* for the row hook */
+        span->sizes[row] = image->eighths == 0
+                               ? (stoker_size){ image->height, image->width }
+                               : (stoker_size){ image->whole_height, image->whole_width };
+    if (pipeline->plan.finish == STK_FINISH_TRANSFORM)
+        stk_transform_row(&pipeline->transform, maker->transform, image, span->epoch,
+                          span->slot->ids[span->first_row + row], NULL, to);
+    else
+        pipeline->convert.rows(&pipeline->convert, &pixels, 1, 0, to);
+}
+
+void stk_image_rows_write(struct stk_row_maker *maker, const struct stk_span *span,
+                          const void *const *rows, uint32_t ahead)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    if (pipeline->plan.finish != STK_FINISH_TRANSFORM) {
+        pipeline->convert.rows(&pipeline->convert, rows, span->rows, ahead,
+                               row_at(pipeline, span, 0));
+        return;
+    }
+    const struct stk_image image = stk_image_row_cached(pipeline, rows[0]);
+    stk_transform_rows(&pipeline->transform, maker->transform, rows, image.height, image.width,
+                       span->rows, ahead, span->epoch, stk_span_id(span, 0),
+                       row_at(pipeline, span, 0));
+}
+
+bool stk_image_row_keep(struct stk_row_maker *maker, struct stk_image *image, uint8_t *to)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
+    if (!fits(pipeline, image))
+        return false;
+    if (pipeline->plan.cached == STK_CACHED_RESIZED)
+        stk_transform_resize(&pipeline->transform, maker->transform, image, to);
+    else if (image->pixels != to)
+        memcpy(to, image->pixels, pipeline->dataset->row_bytes);
+    *image = stk_image_row_cached(pipeline, to);
+    return true;
+}
