@@ -20,6 +20,7 @@
  * AUTO. */
 enum {
     STK_SETTINGS = 36,
+    STK_SETTING_GPU = 24, /* and the settings after it: batches lie on the GPU */
     STK_SETTINGS_SHARED = 9,
     STK_SETTINGS_SHARED_AUTO = 2,
     STK_DIMENSIONS = 10,

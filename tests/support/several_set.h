@@ -46,6 +46,7 @@ struct several_set {
     uint32_t broken_image; /* sample whose part 0 its codec refuses */
     uint32_t broken_pair;  /* part 2 */
     bool in_memory;        /* parts lie in memory, encoded as in the files */
+    bool fixed;            /* every "words" and "text" has its full length */
 };
 
 /* ---- the truth ---- */
@@ -133,9 +134,12 @@ static inline int several_field(const void *self, uint32_t field, stoker_field_i
           .shape = { 2 },
           .part = STOKER_NO_PART },
     };
-    (void)self;
     *out = fields[field];
     out->struct_size = sizeof(*out);
+    if (((const struct several_set *)self)->fixed && out->varies) {
+        out->varies = false;
+        out->kind = STOKER_FIELD_KIND_ARRAY;
+    }
     return STOKER_OK;
 }
 
@@ -148,13 +152,12 @@ static inline int several_locate(const void *self, const uint64_t *ids, uint32_t
         stoker_part *part = &parts[(size_t)i * SEVERAL_PARTS];
         const uint64_t at = ids[i] * SEVERAL_SAMPLE;
         const uint64_t words_at = ids[i] * SEVERAL_WORDS * sizeof(int32_t);
+        const uint32_t words = set->fixed ? SEVERAL_WORDS : several_words(ids[i]);
+        const uint32_t text = set->fixed ? SEVERAL_TEXT : several_text(ids[i]);
         part[0] = (stoker_part){ .extent = { .offset = at, .bytes = SEVERAL_IMAGE },
                                  .codec = &set->image };
-        part[1] = (stoker_part){
-            .extent = { .offset = words_at, .bytes = several_words(ids[i]) * 4, .file = 1 }
-        };
-        part[2] = (stoker_part){ .extent = { .offset = at + SEVERAL_IMAGE,
-                                             .bytes = 8 + several_text(ids[i]) },
+        part[1] = (stoker_part){ .extent = { .offset = words_at, .bytes = words * 4, .file = 1 } };
+        part[2] = (stoker_part){ .extent = { .offset = at + SEVERAL_IMAGE, .bytes = 8 + text },
                                  .codec = &set->pair };
         if (set->in_memory) {
             part[0].extent.memory = set->file0 + at;
@@ -241,10 +244,11 @@ static inline void several_fill(struct several_set *set)
     }
 }
 
-static inline bool several_make(struct several_set *set)
+static inline bool several_make_as(struct several_set *set, bool fixed)
 {
     *set = (struct several_set){ .broken_image = SEVERAL_NOTHING_BROKEN,
-                                 .broken_pair = SEVERAL_NOTHING_BROKEN };
+                                 .broken_pair = SEVERAL_NOTHING_BROKEN,
+                                 .fixed = fixed };
     set->image = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                  .name = "inverted",
                                  .self = set,
@@ -260,6 +264,11 @@ static inline bool several_make(struct several_set *set)
            write(set->fds[0], set->file0, sizeof(set->file0)) == (ssize_t)sizeof(set->file0) &&
            write(set->fds[1], set->file1, sizeof(set->file1)) == (ssize_t)sizeof(set->file1) &&
            stoker_dataset_create(&set->dataset, &several_ops, set, NULL) == STOKER_OK;
+}
+
+static inline bool several_make(struct several_set *set)
+{
+    return several_make_as(set, false);
 }
 
 static inline void several_remove(struct several_set *set)

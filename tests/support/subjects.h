@@ -1,6 +1,7 @@
 /* subjects.h - kinds of data sets, views, hooks and orders, for tests that run a loader over each.
  *
- * A subject is a row of the table at the end. With Criterion; one test at a time.
+ * A subject is a row of the table at the end. Rows with GPU are about what kernels do with a batch,
+ * and what cache DEVICE keeps. With Criterion; one test at a time.
  */
 #ifndef STK_TEST_SUBJECTS_H
 #define STK_TEST_SUBJECTS_H
@@ -10,14 +11,22 @@
 
 #include "support/drawn_set.h"
 #include "support/folder_files.h"
+#include "support/image_folder.h"
+#include "support/made_set.h"
 #include "support/opened_loader.h"
 #include "support/random_hooks.h"
 #include "support/several_set.h"
+#include "support/token_files.h"
+#include "support/transform_ranges.h"
 
 enum { FILES = 31, OWN_LENGTH = 44 };
 
 static struct several_set several;
+static struct several_set parts; /* of fixed sizes */
 static struct stk_file_set files;
+static struct stk_image_folder photos;  /* that differ in size */
+static struct stk_made_set broken_rows; /* with broken samples */
+static struct stk_directory tokens;
 static struct stk_folder_set folders;
 static struct stk_drawn_set drawn;
 static struct stk_random_hooks hooks;
@@ -32,6 +41,12 @@ static stoker_dataset *open_several(stoker_loader_options *options)
 {
     (void)options;
     return share(several.dataset);
+}
+
+static stoker_dataset *open_several_in_memory(stoker_loader_options *options)
+{
+    several.in_memory = true;
+    return open_several(options);
 }
 
 /* In memory, of fixed sizes. */
@@ -119,6 +134,17 @@ static stoker_dataset *open_weighted(stoker_loader_options *options)
     order.weights = weights;
     order.weight_count = SEVERAL_COUNT;
     order.length = SEVERAL_COUNT;
+    options->order = &order;
+    return share(several.dataset);
+}
+
+/* Any sample at any position, and more positions than samples. */
+static stoker_dataset *open_uniform(stoker_loader_options *options)
+{
+    static stoker_order order;
+    order = (stoker_order)STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_UNIFORM;
+    order.length = SEVERAL_COUNT + 17;
     options->order = &order;
     return share(several.dataset);
 }
@@ -232,65 +258,527 @@ static stoker_dataset *open_last_padded(stoker_loader_options *options)
     return share(several.dataset);
 }
 
+/* ---- what kernels do with a batch, and what cache DEVICE keeps ------------------------- */
+
+static stoker_dataset *open_files(stoker_loader_options *options)
+{
+    (void)options;
+    return share(files.dataset);
+}
+
+static stoker_dataset *open_photos(stoker_loader_options *options)
+{
+    (void)options;
+    return share(photos.dataset);
+}
+
+static stoker_dataset *open_parts(stoker_loader_options *options)
+{
+    (void)options;
+    return share(parts.dataset);
+}
+
+static stoker_dataset *open_batches_of_one(stoker_loader_options *options)
+{
+    options->batch_size = 1;
+    return share(files.dataset);
+}
+
+static stoker_dataset *open_one_batch(stoker_loader_options *options)
+{
+    options->batch_size = FILES;
+    return share(files.dataset);
+}
+
+static stoker_dataset *open_files_padded(stoker_loader_options *options)
+{
+    options->last = STOKER_LAST_PAD;
+    return share(files.dataset);
+}
+
+static stoker_dataset *open_files_dropped(stoker_loader_options *options)
+{
+    options->last = STOKER_LAST_DROP;
+    return share(files.dataset);
+}
+
+/* Samples come several times in a batch. */
+static stoker_dataset *open_few_files(stoker_loader_options *options)
+{
+    static double weights[FILES];
+    static stoker_order order;
+    order = (stoker_order)STOKER_ORDER_INIT;
+    for (int i = 0; i < 4; i++)
+        weights[7 * i] = 1 + i;
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = FILES;
+    options->order = &order;
+    return share(files.dataset);
+}
+
+static stoker_dataset *open_views(stoker_loader_options *options)
+{
+    stoker_dataset *side = NULL;
+    stoker_dataset *joined = NULL;
+    stoker_split split = STOKER_SPLIT_INIT;
+    (void)options;
+    split.test = 0.7;
+    cr_assert_eq(stoker_dataset_split(&side, files.dataset, &split, NULL), STOKER_OK);
+    stoker_dataset *inner[3] = { side, files.dataset, side };
+    cr_assert_eq(stoker_dataset_concat(&joined, inner, 3, NULL), STOKER_OK);
+    stoker_dataset_close(&side);
+    return joined;
+}
+
+static void mix_rows(stoker_loader_options *options)
+{
+    options->blend.mixup_alpha = 0.6F;
+    options->blend.cutmix_alpha = 1.0F;
+    options->blend.probability = 0.8F;
+}
+
+static stoker_dataset *open_mixed_files(stoker_loader_options *options)
+{
+    mix_rows(options);
+    return share(files.dataset);
+}
+
+static stoker_dataset *open_mixed_by_the_host(stoker_loader_options *options)
+{
+    options->convert_on_device = STOKER_SWITCH_OFF;
+    return open_mixed_files(options);
+}
+
+static stoker_dataset *open_mixed_photos(stoker_loader_options *options)
+{
+    mix_rows(options);
+    return share(photos.dataset);
+}
+
+/* Bad samples are no partners. */
+static stoker_dataset *open_mixed_made(stoker_loader_options *options)
+{
+    options->blend.mixup_alpha = 0.6F;
+    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
+    return share(broken_rows.dataset);
+}
+
+static stoker_dataset *open_mixed_made_skipped(stoker_loader_options *options)
+{
+    stoker_dataset *dataset = open_mixed_made(options);
+    options->on_bad_sample = STOKER_ON_BAD_SKIP;
+    return dataset;
+}
+
+static stoker_dataset *open_made_substituted(stoker_loader_options *options)
+{
+    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
+    return share(broken_rows.dataset);
+}
+
+static stoker_dataset *open_made_skipped(stoker_loader_options *options)
+{
+    options->on_bad_sample = STOKER_ON_BAD_SKIP;
+    return share(broken_rows.dataset);
+}
+
+static stoker_dataset *open_made_failing(stoker_loader_options *options)
+{
+    options->on_bad_sample = STOKER_ON_BAD_FAIL;
+    return share(broken_rows.dataset);
+}
+
+static stoker_dataset *open_hooked_files(stoker_loader_options *options)
+{
+    options->row_hook = &hooks.row;
+    options->batch_hook = &hooks.batch;
+    return share(files.dataset);
+}
+
+static stoker_dataset *open_parts_of_other_types(stoker_loader_options *options)
+{
+    static stoker_field_options fields[2];
+    fields[0] = fields[1] = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
+    fields[0].name = "words"; /* wider than stored, and narrower */
+    fields[0].dtype = STOKER_DTYPE_INT64;
+    fields[1].name = "box";
+    fields[1].dtype = STOKER_DTYPE_FLOAT16;
+    options->fields = fields;
+    options->field_count = 2;
+    return share(parts.dataset);
+}
+
+static stoker_dataset *open_weighted_parts(stoker_loader_options *options)
+{
+    stoker_dataset *dataset = open_weighted(options);
+    stoker_dataset_close(&dataset);
+    return share(parts.dataset);
+}
+
+static stoker_dataset *open_mixed_parts(stoker_loader_options *options)
+{
+    options->convert_on_device = STOKER_SWITCH_OFF;
+    options->blend.mixup_alpha = 0.5F;
+    return share(parts.dataset);
+}
+
+static stoker_dataset *open_skipped_parts(stoker_loader_options *options)
+{
+    parts.broken_image = 17;
+    parts.broken_pair = 40;
+    options->on_bad_sample = STOKER_ON_BAD_SKIP;
+    return share(parts.dataset);
+}
+
+static stoker_dataset *open_substituted_parts(stoker_loader_options *options)
+{
+    stoker_dataset *dataset = open_skipped_parts(options);
+    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
+    return dataset;
+}
+
+static stoker_dataset *open_failing_parts(stoker_loader_options *options)
+{
+    stoker_dataset *dataset = open_skipped_parts(options);
+    options->on_bad_sample = STOKER_ON_BAD_FAIL;
+    return dataset;
+}
+
+static stoker_array array_of(const char *name, stoker_dtype dtype, uint32_t rank,
+                             const uint64_t shape[], const void *data)
+{
+    stoker_array array = STOKER_ARRAY_INIT;
+    array.name = name;
+    array.dtype = dtype;
+    array.rank = rank;
+    memcpy(array.shape, shape, rank * sizeof(shape[0]));
+    array.data = data;
+    return array;
+}
+
+static stoker_dataset *open_arrays(const stoker_array arrays[2])
+{
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_from_arrays(&dataset, arrays, 2, FILES, NULL, NULL), STOKER_OK);
+    return dataset;
+}
+
+/* Kept as they are delivered, for no kernel converts them. */
+static stoker_dataset *open_floats(stoker_loader_options *options)
+{
+    static float rows[FILES * 13];
+    static int32_t labels[FILES];
+    (void)options;
+    for (int i = 0; i < FILES * 13; i++)
+        rows[i] = (float)i / 7;
+    for (int i = 0; i < FILES; i++)
+        labels[i] = i * i;
+    const stoker_array arrays[2] = {
+        array_of("row", STOKER_DTYPE_FLOAT32, 1, (uint64_t[]){ 13 }, rows),
+        array_of("label", STOKER_DTYPE_INT32, 0, NULL, labels),
+    };
+    return open_arrays(arrays);
+}
+
+/* More than a block of the kernel copies, and no multiple of 8. */
+static stoker_dataset *open_long_rows(stoker_loader_options *options)
+{
+    enum { LONG = 66001 };
+    static uint8_t longs[FILES * LONG], bytes[FILES * 3];
+    (void)options;
+    for (uint32_t i = 0; i < FILES * LONG; i++)
+        longs[i] = (uint8_t)(i * 2654435761U >> 24);
+    const stoker_array arrays[2] = {
+        array_of("row", STOKER_DTYPE_UINT8, 1, (uint64_t[]){ 3 }, bytes),
+        array_of("long", STOKER_DTYPE_UINT8, 1, (uint64_t[]){ LONG }, longs),
+    };
+    return open_arrays(arrays);
+}
+
+/* The host makes the masks of images that a kernel transforms. */
+static stoker_dataset *open_masks(stoker_loader_options *options)
+{
+    enum { HEIGHT = 13, WIDTH = 15, PIXELS = HEIGHT * WIDTH };
+    static uint8_t images[FILES * PIXELS * 3], masks[FILES * PIXELS];
+    static stoker_field_options field;
+    for (uint32_t i = 0; i < sizeof(images); i++)
+        images[i] = stk_set_byte(1, i);
+    for (uint32_t i = 0; i < sizeof(masks); i++)
+        masks[i] = stk_set_byte(2, i);
+    stoker_array arrays[2] = {
+        array_of("image", STOKER_DTYPE_UINT8, 3, (uint64_t[]){ HEIGHT, WIDTH, 3 }, images),
+        array_of("mask", STOKER_DTYPE_UINT8, 3, (uint64_t[]){ HEIGHT, WIDTH, 1 }, masks),
+    };
+    arrays[0].kind = STOKER_FIELD_KIND_IMAGE;
+    arrays[1].kind = STOKER_FIELD_KIND_MASK;
+    field = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
+    field.name = "mask";
+    field.dtype = STOKER_DTYPE_INT64;
+    field.fill_value = options->transform.flip ? 255 : 0;
+    options->fields = &field;
+    options->field_count = 1;
+    return open_arrays(arrays);
+}
+
+static stoker_dataset *open_mixed_masks(stoker_loader_options *options)
+{
+    options->blend.cutmix_alpha = 1.0F;
+    return open_masks(options);
+}
+
+/* Ends of documents, joined: the numbers of a row depend on the rows before it. */
+static stoker_dataset *open_joined(stoker_loader_options *options)
+{
+    static stoker_field_options field;
+    char spec[512];
+    field = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
+    field.name = "cu_seqlens";
+    field.form = STOKER_FIELD_FORM_JOINED;
+    options->fields = &field;
+    options->field_count = 1;
+    (void)snprintf(spec, sizeof(spec), "tokens:%s/a.bin?length=16&fields=tokens,cu_seqlens&eos=%d",
+                   tokens.path, STK_EOS);
+    return dataset_of(spec);
+}
+
+/* Every form and type of fields that vary. */
+static stoker_dataset *open_padded_to_the_longest(stoker_loader_options *options)
+{
+    static stoker_field_options fields[4];
+    static const stoker_dtype types[4] = { STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32,
+                                           STOKER_DTYPE_FLOAT64, STOKER_DTYPE_FLOAT32 };
+    static const char *const names[4] = { "text", "words", "weight", "label" };
+    for (int i = 0; i < 4; i++) {
+        fields[i] = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
+        fields[i].name = names[i];
+        fields[i].dtype = types[i];
+    }
+    fields[0].form = STOKER_FIELD_FORM_PADDED_MAX;
+    fields[0].pad_value = -1;
+    options->fields = fields;
+    options->field_count = 4;
+    return share(several.dataset);
+}
+
+/* ---- the table --------------------------------------------------------------------- */
+
+static const stoker_transform flip = { .flip = true };
+static const stoker_transform crop = {
+    .random_crop = { 4, 5 }, .pad = 1, .flip = true, .cutout = 2, .fill = { 9, 8, 7 }
+};
+static const stoker_transform crop_wide = {
+    .random_crop = { 10, 10 }, .pad = 3, .flip = true, .cutout = 4
+};
+static const stoker_transform resize = { .resize = { 3, 3 }, .flip = true };
+static const stoker_transform resize_alone = { .resize = { 4, 7 } };
+static const stoker_transform resize_cut = { .resize = { 16, 20 }, .flip = true, .cutout = 4 };
+static const stoker_transform resize_crop = {
+    .resize = { 20, 20 }, .random_crop = { 18, 18 }, .pad = 2, .fill = { 9, 8, 7 }
+};
+static const stoker_transform shorter = { .resize_shorter = 3, .center_crop = { 3, 3 } };
+static const stoker_transform shorter_photo = { .resize_shorter = 18, .center_crop = { 16, 16 } };
+static const stoker_transform rectangle = {
+    .random_resized_crop = { 3, 4 }, STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true
+};
+static const stoker_transform rotate_rectangle = { .random_resized_crop = { 8, 9 },
+                                                   STK_USUAL_AREA,
+                                                   STK_USUAL_RATIO,
+                                                   .rotate_min = -30,
+                                                   .rotate_max = 30 };
+static const stoker_transform retouched = {
+    .rotate_min = -30, .rotate_max = 30, .contrast = 0.5F, .hue = 0.1F, .blur = 5, STK_USUAL_SIGMA
+};
+static const stoker_transform recolor = { .resize = { 20, 18 },
+                                          .random_crop = { 16, 16 },
+                                          .brightness = 0.5F };
+
 enum {
     RESUMES = 1,  /* a row depends on (seed, epoch, position) alone, not on its batch */
     COMPLETE = 2, /* every position comes */
     SHARES = 4,   /* lies in files */
     REPEATS = 8,  /* the same bytes several times, of which cache AUTO keeps no copy */
+    KEPT = 16,    /* cache AUTO keeps the rows in GPU memory */
+    FAILS = 32,   /* at a bad sample */
+    GPU = 64,     /* for settings with a GPU alone, neither stopped nor dealt */
+    SENT = GPU | COMPLETE,
+    HELD = GPU | COMPLETE | KEPT,
+    ALL = RESUMES | COMPLETE | SHARES
 };
+
+#define U8   STOKER_DTYPE_UINT8
+#define F16  STOKER_DTYPE_FLOAT16
+#define BF16 STOKER_DTYPE_BFLOAT16
+#define F32  STOKER_DTYPE_FLOAT32
+#define HWC  STOKER_LAYOUT_NHWC
+#define CHW  STOKER_LAYOUT_NCHW
+
+#define SYNTH(shape) "synth:bytes?count=31&shape=" shape
 
 static const struct subject {
     const char *name;
-    stoker_dataset *(*open)(stoker_loader_options *options);
+    stoker_dataset *(*open)(stoker_loader_options *options); /* NULL: images.spec */
     uint32_t rules;
+    struct {
+        uint32_t kernels; /* that run behind the copy of a batch; blend adds one to most */
+        const char *spec;
+        stoker_dtype dtype; /* NONE: open() sets all options */
+        stoker_layout layout;
+        const stoker_transform *transform;
+    } images;
 } subjects[] = {
-    { "fields of fixed sizes, in memory", open_fixed, RESUMES | COMPLETE },
-    { "fields of varying length, packed", open_several, RESUMES | COMPLETE | SHARES },
-    { "fields of varying length, padded", open_padded, RESUMES | COMPLETE | SHARES },
-    { "images, converted and transformed", open_images, RESUMES | COMPLETE | SHARES },
-    { "mixup and cutmix", open_mixed, COMPLETE | SHARES },
-    { "a row hook", open_row_hook, RESUMES | COMPLETE | SHARES },
-    { "a row hook and a batch hook", open_hooks, COMPLETE | SHARES },
-    { "weighted", open_weighted, RESUMES | COMPLETE | SHARES },
-    { "concat", open_concat, RESUMES | COMPLETE },
-    { "mix", open_mix, RESUMES | COMPLETE },
-    { "split", open_split, RESUMES | COMPLETE | SHARES },
-    { "twice", open_twice, RESUMES | COMPLETE | SHARES | REPEATS },
-    { "select", open_select, RESUMES | COMPLETE | SHARES },
-    { "an order of the caller", open_own_order, RESUMES | COMPLETE | SHARES },
-    { "samples that make() draws", open_made, RESUMES | COMPLETE },
-    { "bad samples, substituted", open_substituted, RESUMES | COMPLETE | SHARES },
-    { "bad samples, skipped", open_skipped, SHARES },
-    { "the last batch filled up", open_last_padded, RESUMES | COMPLETE | SHARES },
+    { "fields of fixed sizes, in memory", open_fixed, RESUMES | COMPLETE | KEPT, { 0 } },
+    { "fields of varying length, packed", open_several, ALL, { 0 } },
+    { "fields of varying length, in memory", open_several_in_memory, RESUMES | COMPLETE, { 0 } },
+    { "fields of varying length, padded", open_padded, ALL, { 0 } },
+    { "fields of varying length, cropped", open_several, ALL, { 1, NULL, F32, HWC, &crop } },
+    { "images, converted and transformed", open_images, ALL | KEPT, { .kernels = 4 } },
+    { "mixup and cutmix", open_mixed, COMPLETE | SHARES | KEPT, { .kernels = 4 } },
+    { "a row hook", open_row_hook, ALL, { 0 } },
+    { "a row hook and a batch hook", open_hooks, COMPLETE | SHARES, { 0 } },
+    { "weighted", open_weighted, ALL, { 0 } },
+    { "drawn with replacement", open_uniform, ALL, { 0 } },
+    { "concat", open_concat, RESUMES | COMPLETE | KEPT, { 0 } },
+    { "mix", open_mix, RESUMES | COMPLETE | KEPT, { 0 } },
+    { "split", open_split, ALL, { 0 } },
+    { "twice", open_twice, ALL | REPEATS | KEPT, { .kernels = 1 } },
+    { "select", open_select, ALL, { 0 } },
+    { "an order of the caller", open_own_order, ALL, { 0 } },
+    { "samples that make() draws", open_made, RESUMES | COMPLETE, { 0 } },
+    { "bad samples, substituted", open_substituted, ALL, { 0 } },
+    { "bad samples, skipped", open_skipped, SHARES, { 0 } },
+    { "the last batch filled up", open_last_padded, ALL, { 0 } },
+
+    { "one channel", NULL, HELD, { 1, SYNTH("5x7x1"), F32, HWC, NULL } },
+    { "two channels", NULL, HELD, { 1, SYNTH("5x7x2"), F16, CHW, NULL } },
+    { "four channels", NULL, HELD, { 1, SYNTH("5x7x4"), BF16, CHW, NULL } },
+    { "planes of bytes", NULL, HELD, { 1, SYNTH("5x7x3"), U8, CHW, NULL } },
+    { "five channels", NULL, HELD, { 1, SYNTH("8x8x5"), F32, HWC, NULL } },
+    { "no images", NULL, HELD, { 1, SYNTH("123"), F32, HWC, NULL } },
+    { "retouched", NULL, HELD, { 8, SYNTH("20x18x3"), BF16, CHW, &retouched } },
+    { "as stored", open_files, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "cropped, flipped and cut", open_files, HELD, { 1, NULL, U8, CHW, &crop } },
+    { "resized", open_files, HELD, { 1, NULL, F16, CHW, &resize } },
+    { "a rectangle, resized", open_files, HELD, { 4, NULL, F32, CHW, &rectangle } },
+    { "the shorter side resized", open_files, HELD, { 1, NULL, U8, CHW, &shorter } },
+    { "photos, resized by the host", open_photos, HELD, { 1, NULL, F32, CHW, &resize_cut } },
+    { "photos, resized and cropped", open_photos, HELD, { 1, NULL, F32, CHW, &resize_crop } },
+    { "photos, nothing random", open_photos, HELD, { 1, NULL, F32, CHW, &shorter_photo } },
+    { "rectangles of photos", open_photos, SENT, { 1, NULL, F32, CHW, &rectangle } },
+    { "one row a batch", open_batches_of_one, HELD, { 1, NULL, F32, CHW, NULL } },
+    { "one batch an epoch", open_one_batch, HELD, { 1, NULL, F16, HWC, NULL } },
+    { "the last images filled up", open_files_padded, HELD, { 1, NULL, F32, CHW, NULL } },
+    { "the last images dropped", open_files_dropped, GPU | KEPT, { 0, NULL, U8, HWC, NULL } },
+    { "few images, often", open_few_files, HELD, { 1, NULL, F32, HWC, &flip } },
+    { "views of images", open_views, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "hooks on images", open_hooked_files, SENT, { 0, NULL, F32, CHW, &crop } },
+    { "bytes, mixed", open_mixed_files, HELD, { 1, NULL, U8, HWC, &flip } },
+    { "float16, mixed", open_mixed_files, HELD, { 1, NULL, F16, HWC, &flip } },
+    { "bfloat16, mixed", open_mixed_files, HELD, { 1, NULL, BF16, CHW, &flip } },
+    { "photos, mixed", open_mixed_photos, SENT, { 1, NULL, F32, CHW, &rectangle } },
+    { "mixed by the host", open_mixed_by_the_host, SENT, { 0, NULL, F32, CHW, NULL } },
+    { "bad rows substituted, mixed", open_mixed_made, HELD, { 1, NULL, F32, HWC, NULL } },
+    { "bad rows skipped, mixed", open_mixed_made_skipped, GPU | KEPT, { 1, NULL, F32, HWC, NULL } },
+    { "bad rows, substituted", open_made_substituted, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "bad rows, skipped", open_made_skipped, GPU | KEPT, { 0, NULL, U8, HWC, NULL } },
+    { "a bad row ends the run", open_made_failing, GPU | KEPT | FAILS, { 0, NULL, U8, HWC, NULL } },
+    { "parts of fixed sizes", open_parts, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "parts, converted", open_parts, HELD, { 1, NULL, F32, HWC, NULL } },
+    { "parts, cropped and cut", open_parts, HELD, { 1, NULL, F16, CHW, &crop } },
+    { "parts, resized", open_parts, HELD, { 1, NULL, U8, CHW, &resize } },
+    { "parts, in other types", open_parts_of_other_types, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "parts, weighted", open_weighted_parts, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "parts, mixed by the host", open_mixed_parts, SENT, { 0, NULL, F32, HWC, NULL } },
+    { "bad parts, skipped", open_skipped_parts, GPU | KEPT, { 0, NULL, U8, HWC, NULL } },
+    { "bad parts, substituted", open_substituted_parts, HELD, { 1, NULL, F32, HWC, NULL } },
+    { "a bad part ends the run",
+      open_failing_parts,
+      GPU | KEPT | FAILS,
+      { 0, NULL, U8, HWC, NULL } },
+    { "rows of floats", open_floats, HELD, { 0, NULL, F32, HWC, NULL } },
+    { "rows of floats, narrowed", open_floats, HELD, { 0, NULL, BF16, HWC, NULL } },
+    { "long rows", open_long_rows, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "masks, as stored", open_masks, HELD, { 0, NULL, U8, HWC, NULL } },
+    { "masks, resized", open_masks, HELD, { 1, NULL, F32, CHW, &resize_alone } },
+    { "masks, cropped and cut", open_masks, SENT, { 1, NULL, F32, CHW, &crop_wide } },
+    { "masks, rotated", open_masks, SENT, { 7, NULL, F32, CHW, &rotate_rectangle } },
+    { "masks, mixed", open_mixed_masks, SENT, { 6, NULL, F32, CHW, &recolor } },
+    { "ends of documents, joined", open_joined, SENT, { 0 } },
+    { "varying fields, in other types", open_padded_to_the_longest, SENT, { 0 } },
 };
 
 enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]) };
 
+static inline enum stk_made_kind subject_kind_of(uint64_t id)
+{
+    return id % 7 == 3   ? STK_MADE_BROKEN
+           : id % 5 == 1 ? STK_MADE_SHORT
+           : id % 3 == 2 ? STK_MADE_MEMORY
+                         : STK_MADE_RAW;
+}
+
 static inline void make_subjects(void)
 {
     cr_assert(several_make(&several));
+    cr_assert(several_make_as(&parts, true));
     cr_assert(stk_file_set_make(&files, FILES, 4, 5, 3));
     stk_folder_make(&folders, 11, 4, true);
+    stk_image_folder_make(&photos, true, "");
+    broken_rows =
+        (struct stk_made_set){ .count = FILES, .row_bytes = 40, .kind_of = subject_kind_of };
+    cr_assert(stk_made_set_open(&broken_rows));
+    tokens = stk_directory_make();
+    const struct stk_bytes file = stk_llmc_file(0, 403, 2);
+    stk_file_write(&tokens, "a.bin", file.at, file.size);
 }
 
 static inline void remove_subjects(void)
 {
     several_remove(&several);
+    several_remove(&parts);
     stk_file_set_remove(&files);
     stk_folder_remove(&folders);
+    stk_image_folder_remove(&photos);
+    stk_made_set_close(&broken_rows);
+    stk_directory_remove(&tokens);
+}
+
+/* Normalize images by channel, where the row names a type that is not bytes. */
+static inline void subject_normalize(const struct subject *subject, const stoker_dataset *dataset,
+                                     stoker_loader_options *options)
+{
+    static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F };
+    static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F };
+    const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
+    if (subject->images.dtype == STOKER_DTYPE_NONE || subject->images.dtype == STOKER_DTYPE_UINT8 ||
+        info->rank != 3 || info->shape[2] > 4)
+        return;
+    options->mean = means;
+    options->std = stds;
+    options->mean_count = (uint32_t)info->shape[2];
 }
 
 /* The caller closes the data set. */
 static inline stoker_dataset *open_subject(const struct subject *subject, uint32_t batch_size,
                                            uint64_t epochs, stoker_loader_options *options)
 {
-    several.broken_image = SEVERAL_NOTHING_BROKEN;
-    several.broken_pair = SEVERAL_NOTHING_BROKEN;
+    several.broken_image = parts.broken_image = SEVERAL_NOTHING_BROKEN;
+    several.broken_pair = parts.broken_pair = SEVERAL_NOTHING_BROKEN;
+    several.in_memory = false;
     stk_random_hooks_init(&hooks);
     *options = stk_small_options();
     options->batch_size = batch_size;
     options->epochs = epochs;
-    return subject->open(options);
+    if (subject->images.dtype != STOKER_DTYPE_NONE) {
+        options->dtype = subject->images.dtype;
+        options->layout = subject->images.layout;
+        if (subject->images.transform != NULL)
+            options->transform = *subject->images.transform;
+    }
+    stoker_dataset *dataset =
+        subject->open == NULL ? dataset_of(subject->images.spec) : subject->open(options);
+    subject_normalize(subject, dataset, options);
+    return dataset;
 }
 
 #endif

@@ -1,100 +1,19 @@
-/* test_order.c - the same bytes in the same order, with any workers, reader and cache;
- * and the rules of borrowing: next, release, the end of an epoch, the end of it all.
+/* test_order.c - the right bytes, shared out among ranks; and the rules of borrowing: next,
+ * release, the end of an epoch, the end of it all.
  */
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "loader/base/clock.h"
 #include "loader/base/struct_size.h"
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
-#include "support/reader_file.h"
 #include "support/scenario.h"
 
-/* ---- the same bytes ---- */
+/* ---- the right bytes ---- */
 
 enum { SAMPLES = 257, BATCH = 16 };
 
-static struct stk_run expected;
-static struct stk_run found;
-
-static void compare(const stoker_dataset *dataset, const stoker_loader_options *options)
-{
-    (void)stk_run(dataset, options, &found);
-    cr_assert(stk_runs_equal(&expected, &found),
-              "workers %d reader %s cache %s prefetch %u dtype %s: rc %d, %u batches",
-              options->num_workers, options->reader ? options->reader->name : "any",
-              stoker_cache_name(options->cache), options->prefetch_batches,
-              stoker_dtype_name(options->dtype), found.rc, found.batches);
-}
-
-static void compare_all(const stoker_dataset *dataset, stoker_loader_options options)
-{
-    static const int32_t workers[] = { 0, 1, 2, 3, 8, STOKER_WORKERS_AUTO };
-    static const uint32_t prefetch[] = { STOKER_PREFETCH_AUTO, 2, 3, 5, 16 };
-    for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]); w++)
-        for (size_t p = 0; p < sizeof(prefetch) / sizeof(prefetch[0]); p++)
-            for (int cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++) {
-                options.num_workers = workers[w];
-                options.prefetch_batches = prefetch[p];
-                options.cache = (stoker_cache)cache;
-                compare(dataset, &options);
-            }
-}
-
-/* The plainest of all is the oracle: the caller's thread, pread, no cache. */
-static void expect_plainest(const stoker_dataset *dataset, stoker_loader_options options)
-{
-    options.num_workers = 0;
-    options.reader = &stk_reader_pread;
-    cr_assert_eq(stk_run(dataset, &options, &expected), STOKER_FINISHED);
-    cr_assert_eq(expected.epoch_ends, 2);
-    cr_assert_eq(expected.samples, 2 * SAMPLES);
-    cr_assert_neq(memcmp(expected.hashes, expected.hashes + expected.batches / 2, 8), 0,
-                  "both epochs begin alike");
-}
-
-static void check_file_set(stoker_dtype dtype)
-{
-    struct stk_file_set set;
-    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
-    stoker_loader_options options = stk_small_options();
-    options.dtype = dtype;
-    expect_plainest(set.dataset, options);
-    options.reader = &stk_reader_pread;
-    compare_all(set.dataset, options);
-    options.reader = &stk_reader_uring;
-    if (stk_test_reader_works(&stk_reader_uring))
-        compare_all(set.dataset, options);
-    stk_file_set_remove(&set);
-    stk_test_check_leaks();
-}
-
-Test(order, uint8_files_come_alike_by_every_route)
-{
-    check_file_set(STOKER_DTYPE_UINT8);
-}
-
-Test(order, float32_files_come_alike_by_every_route)
-{
-    check_file_set(STOKER_DTYPE_FLOAT32);
-}
-
-CleanTest(order, decoded_samples_come_alike_by_every_route)
-{
-    stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=257&shape=9x7", NULL, NULL), 0);
-    stoker_loader_options options = stk_small_options();
-    expect_plainest(dataset, options);
-    compare_all(dataset, options);
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    expect_plainest(dataset, options);
-    compare_all(dataset, options);
-    stoker_dataset_close(&dataset);
-}
-
-/* Not only the same: right. And each sample once in each epoch. */
+/* And each sample once in each epoch. That no setting changes them is test_determinism.c's. */
 CleanTest(order, every_byte_is_the_files)
 {
     struct stk_file_set set;
@@ -114,39 +33,6 @@ CleanTest(order, every_byte_is_the_files)
         stoker_batch_release(&batch);
     }
     stoker_loader_destroy(&loader);
-    stk_file_set_remove(&set);
-}
-
-/* Small caches hold some samples, and their last block is cut. */
-CleanTest(order, a_cache_too_small_for_all_changes_nothing)
-{
-    struct stk_file_set set;
-    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
-    stoker_loader_options options = stk_small_options();
-    expect_plainest(set.dataset, options);
-    for (uint64_t held = 1; held <= SAMPLES; held += 15)
-        for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
-            options.cache = (stoker_cache)cache;
-            options.cache_bytes = held * 63;
-            options.num_workers = (int32_t)(held % 4);
-            compare(set.dataset, &options);
-        }
-    stk_file_set_remove(&set);
-}
-
-/* A row larger than a cache block, and reads one at a time. */
-CleanTest(order, depth_of_reading_changes_nothing)
-{
-    struct stk_file_set set;
-    cr_assert(stk_file_set_make(&set, SAMPLES, 9, 7, 0));
-    stoker_loader_options options = stk_small_options();
-    expect_plainest(set.dataset, options);
-    for (uint32_t depth = 1; depth <= 1024; depth = depth * 3 + 1)
-        for (int32_t workers = 0; workers <= 3; workers += 3) {
-            options.read_depth = depth;
-            options.num_workers = workers;
-            compare(set.dataset, &options);
-        }
     stk_file_set_remove(&set);
 }
 

@@ -1,5 +1,5 @@
-/* test_orders.c - weights and the caller's own order: each position has its sample, in any world;
- * a token of another order is refused; and an order that is wrong says how.
+/* test_orders.c - weights and the caller's own order: each position has its sample; a token of
+ * another order is refused; and an order that is wrong says how.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -22,28 +22,12 @@ static stoker_loader_options order_options(const stoker_order *order)
     return options;
 }
 
-/* As by one rank without workers: with workers, in every world, and if another one resumes after
- * some batches. What no setting may change is test_determinism.c's.
- */
-static void check_everywhere(const stoker_dataset *dataset, stoker_loader_options options,
-                             uint64_t length)
+/* That no world, setting or stop changes an order is test_determinism.c's. */
+static void run_plain(const stoker_dataset *dataset, stoker_loader_options options, uint64_t length)
 {
     cr_assert_eq(stk_positions_plain(&oracle, dataset, options, length), STOKER_FINISHED, "%s",
                  oracle.error.message);
     cr_assert_eq(oracle.filled, EPOCHS * length);
-    for (uint32_t world = 1; world <= 3; world++) {
-        stoker_loader_options later = options;
-        options.num_workers = (int32_t)world;
-        options.world_size = world;
-        later.num_workers = 5;
-        later.world_size = 1 + world % 3;
-        later.batch_size = 5;
-        for (uint32_t stop = 0; stop <= 2; stop++) {
-            (void)stk_positions_divided(&found, dataset, options, later, length, stop);
-            cr_assert(stk_positions_equal(&oracle, &found, EPOCHS), "world %u, stop %u: %s", world,
-                      stop, found.error.message);
-        }
-    }
 }
 
 /* ---- weights -------------------------------------------------------------------------- */
@@ -77,7 +61,7 @@ CleanTest(orders, weighted_by_the_options)
     order.weight_count = SAMPLES;
     for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
         order.length = length > 0 ? length : STOKER_LENGTH_AUTO;
-        check_everywhere(dataset, order_options(&order), length > 0 ? length : SAMPLES);
+        run_plain(dataset, order_options(&order), length > 0 ? length : SAMPLES);
         expect_weighted(oracle.length);
     }
     stoker_dataset_close(&dataset);
@@ -92,7 +76,7 @@ CleanTest(orders, weighted_by_the_data_set)
     cr_assert_eq(stoker_dataset_balance(&balanced, dataset, NULL), STOKER_OK);
     stoker_loader_options options = order_options(NULL);
     options.cache = STOKER_CACHE_AUTO;
-    check_everywhere(balanced, options, SAMPLES);
+    run_plain(balanced, options, SAMPLES);
     stoker_order order = STOKER_ORDER_INIT;
     for (int i = 0; i < SAMPLES; i++)
         weights[i] = 1.0 / (i % 3 == 0 ? 14 : 13);
@@ -121,7 +105,7 @@ CleanTest(orders, drawn_alike)
     uint32_t drawn[SAMPLES] = { 0 };
     order.kind = STOKER_ORDER_UNIFORM;
     order.length = LENGTH_MAX;
-    check_everywhere(dataset, order_options(&order), LENGTH_MAX);
+    run_plain(dataset, order_options(&order), LENGTH_MAX);
     for (uint64_t at = 0; at < EPOCHS * LENGTH_MAX; at++)
         drawn[oracle.ids[at]]++;
     uint32_t missing = 0;
@@ -158,7 +142,7 @@ CleanTest(orders, of_the_caller)
     order.self = &step;
     for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
         order.length = length > 0 ? length : STOKER_LENGTH_AUTO;
-        check_everywhere(dataset, order_options(&order), length > 0 ? length : SAMPLES);
+        run_plain(dataset, order_options(&order), length > 0 ? length : SAMPLES);
         for (uint64_t at = 0; at < EPOCHS * oracle.length; at++)
             cr_assert_eq(oracle.ids[at],
                          (at / oracle.length + at % oracle.length * step) % SAMPLES);

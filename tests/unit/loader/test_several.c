@@ -31,9 +31,8 @@ static uint64_t hash_batch(uint64_t hash, const stoker_batch *batch)
     return hash;
 }
 
-/* Run to the end. With `as_stored` every row is compared with the truth. */
-static struct seen run(const stoker_dataset *dataset, const stoker_loader_options *options,
-                       bool as_stored)
+/* Run to the end. Every row is compared with the truth. */
+static struct seen run(const stoker_dataset *dataset, const stoker_loader_options *options)
 {
     stoker_batch batch = STOKER_BATCH_INIT;
     struct seen seen = { .rc = 0 };
@@ -42,7 +41,7 @@ static struct seen run(const stoker_dataset *dataset, const stoker_loader_option
         seen.rc = stoker_loader_next(loader, &batch, 20000);
         if (seen.rc != STOKER_OK)
             continue;
-        cr_assert_eq(several_wrong(&batch, as_stored ? 0 : 1), SEVERAL_FIELDS);
+        cr_assert_eq(several_wrong(&batch, 0), SEVERAL_FIELDS);
         seen.hash = hash_batch(seen.hash, &batch);
         seen.rows += batch.count;
         stoker_batch_release(&batch);
@@ -69,45 +68,16 @@ static void expect_same(const struct seen *a, const struct seen *b, const char *
     cr_assert_eq(b->hash, a->hash, "%s %d", where, number);
 }
 
-/* The run with 0, 1, 2 and 5 workers, each cache and two sizes of the ring: always the same. */
-static void expect_same_everywhere(const stoker_dataset *dataset, stoker_loader_options options,
-                                   bool as_stored)
-{
-    static const int32_t workers[] = { 0, 1, 2, 5 };
-    const struct seen expected = run(dataset, &options, as_stored);
-    for (uint32_t w = 0; w < 4; w++)
-        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
-            for (uint32_t prefetch = 2; prefetch <= 8; prefetch += 6) {
-                options.num_workers = workers[w];
-                options.cache = (stoker_cache)cache;
-                options.prefetch_batches = prefetch;
-                const struct seen found = run(dataset, &options, as_stored);
-                expect_same(&expected, &found, "workers, cache",
-                            workers[w] * 100 + cache * 10 + (int)prefetch);
-            }
-}
-
+/* That no setting changes them is test_determinism.c's. */
 CleanTest(several, every_field_is_right_on_every_way)
 {
     struct several_set set;
+    const stoker_loader_options options = several_options();
     cr_assert(several_make(&set));
-    expect_same_everywhere(set.dataset, several_options(), true);
-    set.in_memory = true;
-    expect_same_everywhere(set.dataset, several_options(), true);
-    several_remove(&set);
-}
-
-CleanTest(several, the_first_field_is_converted_and_transformed)
-{
-    struct several_set set;
-    stoker_loader_options options = several_options();
-    cr_assert(several_make(&set));
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    expect_same_everywhere(set.dataset, options, false);
-    options.transform.flip = true;
-    options.transform.random_crop = (stoker_size){ 3, 3 };
-    options.transform.pad = 1;
-    expect_same_everywhere(set.dataset, options, false);
+    for (int i = 0; i < 2; i++) {
+        set.in_memory = i == 1;
+        cr_assert_eq(run(set.dataset, &options).rows, 3 * SEVERAL_COUNT);
+    }
     several_remove(&set);
 }
 
@@ -151,14 +121,14 @@ CleanTest(several, the_error_names_the_field_and_the_file)
         options.num_workers = workers;
         set.broken_pair = 17;
         set.broken_image = SEVERAL_NOTHING_BROKEN;
-        struct seen seen = run(set.dataset, &options, true);
+        struct seen seen = run(set.dataset, &options);
         cr_assert_eq(seen.rc, STOKER_EFORMAT);
         cr_assert_eq(seen.error.sample, 17);
         cr_assert_eq(seen.error.offset, 17 * SEVERAL_SAMPLE + SEVERAL_IMAGE);
         cr_assert_str_eq(seen.error.path, "images and pairs");
         cr_assert_not_null(strstr(seen.error.message, "field \"box\""), "%s", seen.error.message);
         set.broken_image = 17; /* the lowest part counts, whichever comes first */
-        seen = run(set.dataset, &options, true);
+        seen = run(set.dataset, &options);
         cr_assert_eq(seen.rc, STOKER_ECORRUPT);
         cr_assert_not_null(strstr(seen.error.message, "field \"image\": a broken image"), "%s",
                            seen.error.message);
@@ -176,8 +146,7 @@ CleanTest(several, a_bad_part_makes_the_sample_bad)
             set.broken_image = bad != 1 ? 5 : SEVERAL_NOTHING_BROKEN;
             set.broken_pair = bad != 0 ? 40 : SEVERAL_NOTHING_BROKEN;
             options.on_bad_sample = (stoker_on_bad)policy;
-            expect_same_everywhere(set.dataset, options, true);
-            const struct seen seen = run(set.dataset, &options, true);
+            const struct seen seen = run(set.dataset, &options);
             const uint64_t bad_rows = bad == 2 ? 6 : 3;
             cr_assert_eq(seen.rows,
                          3 * SEVERAL_COUNT - (policy == STOKER_ON_BAD_SKIP ? bad_rows : 0));
@@ -193,7 +162,7 @@ CleanTest(several, any_read_may_fail_once)
     stoker_loader_options options = several_options();
     cr_assert(several_make(&set));
     options.epochs = 1;
-    const struct seen expected = run(set.dataset, &options, true);
+    const struct seen expected = run(set.dataset, &options);
     options.reader = &stk_scripted_reader;
     for (int32_t workers = 0; workers <= 2; workers += 2)
         for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++)
@@ -207,7 +176,7 @@ CleanTest(several, any_read_may_fail_once)
                     .rules = &rule, .rule_count = 1, .shuffle_seed = nth + 1 });
                 options.num_workers = workers;
                 options.on_bad_sample = (stoker_on_bad)policy;
-                const struct seen found = run(set.dataset, &options, true);
+                const struct seen found = run(set.dataset, &options);
                 if (stk_script_counts().hits[STK_SCRIPT_ERRNO] == 0) {
                     cr_assert_gt(nth, 2 * SEVERAL_COUNT);
                     expect_same(&expected, &found, "no failure", workers);
@@ -232,7 +201,7 @@ CleanTest(several, short_reads_and_a_broken_ring_change_nothing)
         { .what = STK_SCRIPT_ERRNO, .amount = EINTR, .file = 1, .times = 20 },
     };
     cr_assert(several_make(&set));
-    const struct seen expected = run(set.dataset, &options, true);
+    const struct seen expected = run(set.dataset, &options);
     options.reader = &stk_scripted_reader;
     for (int32_t workers = 0; workers <= 2; workers++)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
@@ -243,7 +212,7 @@ CleanTest(several, short_reads_and_a_broken_ring_change_nothing)
                                                      .fail_reap = 5 });
             options.num_workers = workers;
             options.cache = (stoker_cache)cache;
-            const struct seen found = run(set.dataset, &options, true);
+            const struct seen found = run(set.dataset, &options);
             expect_same(&expected, &found, "workers", workers);
         }
     several_remove(&set);
@@ -259,7 +228,7 @@ CleanTest(several, a_ring_that_stays_broken_ends_the_run)
     for (int32_t workers = 0; workers <= 2; workers++) {
         stk_script_install(&(struct stk_script){ .fail_reap = 2, .fail_on = true });
         options.num_workers = workers;
-        const struct seen found = run(set.dataset, &options, true);
+        const struct seen found = run(set.dataset, &options);
         cr_assert_eq(found.rc, STOKER_EIO, "%s", stoker_error_name(found.rc));
     }
     several_remove(&set);
@@ -274,7 +243,7 @@ CleanTest(several, any_allocation_of_create_may_fail)
     cr_assert(several_make(&set));
     options.num_workers = 2;
     const int64_t live = stk_fault_live_bytes();
-    const struct seen expected = run(set.dataset, &options, true);
+    const struct seen expected = run(set.dataset, &options);
     for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
         for (uint64_t nth = 1;; nth++) {
             stoker_loader *loader = NULL;
@@ -288,7 +257,7 @@ CleanTest(several, any_allocation_of_create_may_fail)
             if (!reached)
                 break;
         }
-    const struct seen found = run(set.dataset, &options, true);
+    const struct seen found = run(set.dataset, &options);
     expect_same(&expected, &found, "after", 0);
     several_remove(&set);
 }

@@ -1,59 +1,36 @@
-/* test_views.c - loaders over views: the right sample at every position, in any world; from memory,
- * files, folders and drawn samples; and bad samples and changed files are reported as without a
- * view.
+/* test_views.c - loaders over views: the right sample at every position, from files, folders and
+ * drawn samples; and bad samples and changed files are reported as without a view.
  */
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "loader/reader/readers.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/positions.h"
-#include "support/reader_file.h"
 
 enum { EPOCHS = 2 };
 
-static struct stk_positions oracle;
 static struct stk_positions found;
 
-/* The oracle itself: id i of the view has the row and the label that stoker_dataset_read() says. */
-static void check_oracle(const stoker_dataset *view)
+/* Each position has the sample that its id has by stoker_dataset_read(). That no setting, world or
+ * stop changes this is test_determinism.c's. */
+static void check_view(const stoker_dataset *view)
 {
     uint8_t row[256];
-    for (uint64_t at = 0; at < oracle.filled; at++) {
-        stoker_label label = { 0 };
-        stoker_error error = { .message = "" };
-        cr_assert_eq(stoker_dataset_read(view, oracle.ids[at], row, sizeof(row), &label, &error), 0,
-                     "%s", error.message);
-        uint64_t hash = stk_hash_bytes(oracle.ids[at], row, stoker_dataset_row_bytes(view));
-        hash = stk_hash_bytes(hash, &label, sizeof(label.index)); /* the other field */
-        cr_assert_eq(hash, oracle.hashes[at], "position %llu", (unsigned long long)at);
-    }
-}
-
-/* As by one rank without workers: with workers, in every world, and if another one resumes after
- * some batches. What no setting may change is test_determinism.c's.
- */
-static void check_everywhere(const stoker_dataset *view)
-{
-    const uint64_t length = stoker_dataset_get_info(view)->count;
     stoker_loader_options options = stk_small_options();
     options.batch_size = 8;
-    cr_assert_eq(stk_positions_plain(&oracle, view, options, length), STOKER_FINISHED, "%s",
-                 oracle.error.message);
-    check_oracle(view);
-    for (uint32_t world = 1; world <= 3; world++) {
-        stoker_loader_options later = options;
-        options.num_workers = (int32_t)world;
-        options.world_size = world;
-        later.num_workers = 5;
-        later.world_size = 1 + world % 3;
-        later.batch_size = 5;
-        later.cache = world == 1 ? STOKER_CACHE_AUTO : STOKER_CACHE_NONE;
-        (void)stk_positions_divided(&found, view, options, later, length, world % 2);
-        cr_assert(stk_positions_equal(&oracle, &found, EPOCHS), "%s: world %u: %s",
-                  stoker_dataset_name(view), world, found.error.message);
+    cr_assert_eq(stk_positions_plain(&found, view, options, stoker_dataset_get_info(view)->count),
+                 STOKER_FINISHED, "%s", found.error.message);
+    cr_assert_eq(found.filled, EPOCHS * found.length);
+    for (uint64_t at = 0; at < found.filled; at++) {
+        stoker_label label = { 0 };
+        stoker_error error = { .message = "" };
+        cr_assert_eq(stoker_dataset_read(view, found.ids[at], row, sizeof(row), &label, &error), 0,
+                     "%s", error.message);
+        uint64_t hash = stk_hash_bytes(found.ids[at], row, stoker_dataset_row_bytes(view));
+        hash = stk_hash_bytes(hash, &label, sizeof(label.index)); /* the other field */
+        cr_assert_eq(hash, found.hashes[at], "position %llu", (unsigned long long)at);
     }
 }
 
@@ -76,7 +53,7 @@ static void check_views_of(stoker_dataset *set)
         STOKER_OK);
     cr_assert_eq(stoker_dataset_select(&views[5], views[4], ids, 19, NULL), STOKER_OK);
     for (int i = 0; i < 6; i++) {
-        check_everywhere(views[i]);
+        check_view(views[i]);
         stoker_dataset_close(&views[i]);
     }
 }
@@ -104,7 +81,7 @@ CleanTest(view_loader, over_folders)
     stk_folder_remove(&set);
 }
 
-/* Files, folders and drawn samples in one, with every reader. */
+/* Files, folders and drawn samples in one. */
 CleanTest(view_loader, over_sets_of_every_kind)
 {
     struct stk_folder_set folders[2];
@@ -120,21 +97,7 @@ CleanTest(view_loader, over_sets_of_every_kind)
     inner[2] = folders[1].dataset;
     inner[3] = dataset_of("synth:bytes?count=7&shape=1x40x1");
     cr_assert_eq(stoker_dataset_concat(&view, inner, 4, &error), STOKER_OK, "%s", error.message);
-    check_everywhere(view);
-    stoker_loader_options options = stk_small_options();
-    const stoker_reader *readers[] = { &stk_reader_pread, &stk_reader_uring };
-    for (int i = 0; i < 2; i++) {
-        if (!stk_test_reader_works(readers[i]))
-            continue;
-        options.reader = readers[i];
-        for (int32_t workers = 0; workers < 3; workers++) {
-            options.num_workers = workers;
-            options.world_size = 1;
-            (void)stk_positions_divided(&found, view, options, options, oracle.length, 0);
-            cr_assert(stk_positions_equal(&oracle, &found, EPOCHS), "%s: %s", readers[i]->name,
-                      found.error.message);
-        }
-    }
+    check_view(view);
     stoker_dataset_close(&view);
     stoker_dataset_close(&inner[3]);
     stk_file_set_remove(&files);

@@ -1,5 +1,5 @@
-/* test_batches.c - batches on a GPU hold the bytes that they hold on the CPU, in the same order,
- * whatever the setting; on the stand-in, whose copies are late and whose memory the host cannot
+/* test_batches.c - batches on a GPU, and the streams that read them: page-locked slots, waits,
+ * holding and releasing; on the stand-in, whose copies are late and whose memory the host cannot
  * touch.
  */
 #include <criterion/criterion.h>
@@ -9,7 +9,6 @@
 #include "loader/base/clock.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
-#include "support/made_set.h"
 
 enum { SAMPLES = 150, WORK_US = 300 };
 
@@ -57,47 +56,17 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
     cr_assert_eq(standin_cuda_violations(), 0U);
 }
 
-static void expect_same_for_each_size(stoker_loader_options options)
+Test(cuda_loader, a_batch_stays_until_its_stream_has_read_it)
 {
-    static const uint32_t sizes[] = { 1, 16, 64, SAMPLES };
-    static const uint32_t prefetches[] = { STOKER_PREFETCH_AUTO, 2, 5 };
+    stoker_loader_options options = cuda_options();
     standin_cuda_delay(50);
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 3; j++) {
-            options.batch_size = sizes[i];
-            options.prefetch_batches = prefetches[j];
-            expect_same(set.dataset, options);
-        }
-}
-
-Test(cuda_loader, same_bytes_for_every_setting)
-{
-    static const int32_t workers[] = { 0, 1, 3, STOKER_WORKERS_AUTO };
-    stoker_loader_options options = cuda_options();
-    for (int pin = STOKER_SWITCH_ON; pin <= STOKER_SWITCH_OFF; pin++)
-        for (int blocks = 0; blocks <= 1; blocks++)
-            for (int i = 0; i < 4; i++) {
-                options.pin_memory = (stoker_switch)pin;
-                options.non_blocking = blocks == 0;
-                options.num_workers = workers[i];
-                options.cache = (stoker_cache)(STOKER_CACHE_NONE + (pin + blocks + i) % 3);
-                expect_same_for_each_size(options);
-            }
-}
-
-Test(cuda_loader, same_bytes_converted)
-{
-    stoker_loader_options options = cuda_options();
-    const float mean[] = { 0.5F, 0.4F, 0.3F };
-    const float std[] = { 0.2F, 0.3F, 0.4F };
-    options.layout = STOKER_LAYOUT_NCHW;
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mean = mean;
-    options.std = std;
-    options.mean_count = 3;
-    expect_same(set.dataset, options);
-    options.dtype = STOKER_DTYPE_BFLOAT16;
-    expect_same(set.dataset, options);
+    for (uint32_t i = 0; i < 16; i++) {
+        options.pin_memory = i % 2 == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
+        options.non_blocking = i / 2 % 2 == 0;
+        options.num_workers = i / 4 % 2 == 0 ? 0 : 3;
+        options.prefetch_batches = i / 8 == 0 ? 2 : 5;
+        expect_same(set.dataset, options);
+    }
 }
 
 /* ---- page-locking and waits ---- */
@@ -341,29 +310,6 @@ Test(cuda_loader, destroy_waits_for_what_is_under_way)
         stoker_loader_destroy(&loader);
         cr_assert_eq(standin_cuda_violations(), 0U);
     }
-}
-
-/* ---- bad samples ---- */
-
-static enum stk_made_kind some_broken(uint64_t id)
-{
-    return id % 7 == 3 ? STK_MADE_BROKEN : id % 5 == 1 ? STK_MADE_SHORT : STK_MADE_RAW;
-}
-
-Test(cuda_loader, bad_samples_are_dealt_with_as_on_the_cpu)
-{
-    struct stk_made_set made = { .count = 90, .row_bytes = 40, .kind_of = some_broken };
-    cr_assert(stk_made_set_open(&made));
-    for (int policy = STOKER_ON_BAD_FAIL; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
-        stoker_loader_options options = cuda_options();
-        options.on_bad_sample = (stoker_on_bad)policy;
-        options.batch_size = 8;
-        (void)stk_cuda_run(made.dataset, &options, WORK_US, &found);
-        options.device = STOKER_DEVICE_CPU;
-        (void)stk_run(made.dataset, &options, &expected);
-        cr_assert(stk_runs_equal(&expected, &found), "policy %d", policy);
-    }
-    stk_made_set_close(&made);
 }
 
 /* ---- several devices ---- */

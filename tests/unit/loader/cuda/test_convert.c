@@ -1,97 +1,35 @@
-/* test_convert.c - rows that a kernel converts behind their copy have the bits that the CPU gives
- * them; and if no kernel can do it, the CPU does, or create says why not.
+/* test_convert.c - what a GPU converts and transforms, and what crosses the bus for that; and if no
+ * kernel can do it, the CPU does, or create says why not. The bits are test_determinism.c's.
  */
 #include "support/cuda_bits.h"
 #include "support/opened_loader.h"
+#include "support/random_hooks.h"
+#include "support/transform_ranges.h"
 
 static stoker_error error;
+static struct stk_random_hooks hooks;
+
 static void begin(void)
 {
     stk_cuda_bits_begin(2);
+    stk_random_hooks_init(&hooks);
 }
 
 TestSuite(cuda_convert, .init = begin, .fini = stk_cuda_bits_finish);
 
-static stoker_loader_options options_for(stoker_dtype dtype, stoker_layout layout,
-                                         uint32_t channels)
+static stoker_stats stats_with(const char *spec, stoker_loader_options options, int code)
 {
-    return stk_cuda_bits_options(dtype, layout, channels);
-}
-
-static stoker_stats stats_with(const stoker_dataset *dataset, stoker_loader_options options,
-                               int code)
-{
+    stoker_dataset *dataset = dataset_of(spec);
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
+    options.prefetch_batches = 2;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), code, "%s",
                  error.message);
     if (code == STOKER_OK)
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
     return stats;
-}
-
-/* By one kernel a batch. */
-static void expect_bits(const stoker_dataset *dataset, stoker_loader_options options)
-{
-    const struct stk_cuda_bits run = stk_cuda_bits_expect(dataset, options, 100, "converted");
-    cr_assert_eq(run.launches, run.batches);
-}
-
-Test(cuda_convert, bits_are_those_of_the_cpu)
-{
-    static const stoker_dtype types[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_FLOAT16,
-                                          STOKER_DTYPE_BFLOAT16 };
-    if (!stk_cuda_kernels_built())
-        cr_skip("no nvcc here: no kernels in the library");
-    for (uint32_t channels = 1; channels <= 4; channels++) {
-        char spec[80];
-        (void)snprintf(spec, sizeof(spec), "synth:bytes?count=70&shape=5x7x%u", channels);
-        stoker_dataset *dataset = dataset_of(spec);
-        for (int i = 0; i < 6; i++) {
-            stoker_loader_options options =
-                options_for(types[i / 2], (stoker_layout)(i % 2), channels);
-            options.num_workers = i % 3;
-            options.convert_on_device = i % 2 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_ON;
-            options.device_index = (uint32_t)i % 2;
-            cr_assert_eq(cudaSetDevice(i % 2),
-                         cudaSuccess); /* the consumer's stream is there, too */
-            expect_bits(dataset, options);
-        }
-        cr_assert_eq(cudaSetDevice(0), cudaSuccess);
-        if (channels > 1)
-            expect_bits(dataset, options_for(STOKER_DTYPE_UINT8, STOKER_LAYOUT_NCHW, channels));
-        stoker_dataset_close(&dataset);
-    }
-}
-
-Test(cuda_convert, rows_that_are_no_images)
-{
-    if (!stk_cuda_kernels_built())
-        cr_skip("no nvcc here: no kernels in the library");
-    stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=123");
-    expect_bits(dataset, options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 1));
-    stoker_dataset_close(&dataset);
-    dataset = dataset_of("synth:bytes?count=70&shape=8x8x5"); /* all columns alike: one line */
-    expect_bits(dataset, options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 0));
-    stoker_dataset_close(&dataset);
-}
-
-Test(cuda_convert, only_stored_bytes_are_copied)
-{
-    stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=8x8x3");
-    stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
-    options.prefetch_batches = 2;
-    options.convert_on_device = STOKER_SWITCH_OFF;
-    const stoker_stats host = stats_with(dataset, options, STOKER_OK);
-    cr_assert_not(host.converts_on_device);
-    cr_assert_str_eq(host.convert_reason, "");
-    options.convert_on_device = STOKER_SWITCH_AUTO;
-    const stoker_stats device = stats_with(dataset, options, STOKER_OK);
-    cr_assert_eq(device.converts_on_device, stk_cuda_kernels_built());
-    if (stk_cuda_kernels_built())
-        cr_assert_lt(device.slot_bytes * 2, host.slot_bytes * 1);
-    stoker_dataset_close(&dataset);
 }
 
 /* The launch needs the loader's device as the current one, which afterwards is the caller's
@@ -101,10 +39,10 @@ Test(cuda_convert, the_current_device_may_be_another)
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
     stoker_dataset *dataset = dataset_of("synth:bytes?count=70&shape=8x8x3");
-    stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
-    stoker_loader *loader = NULL;
+    stoker_loader_options options =
+        stk_cuda_bits_options(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
     options.device_index = 1;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(dataset, &options);
     for (int i = 0; i < 4; i++) {
         stoker_batch batch = STOKER_BATCH_INIT;
         int current = -1;
@@ -114,34 +52,96 @@ Test(cuda_convert, the_current_device_may_be_another)
         cr_assert_eq(current, 0);
     }
     stoker_loader_destroy(&loader);
+    cr_assert_eq(cudaSetDevice(1), cudaSuccess); /* the consumer's stream is there, too */
+    const struct stk_cuda_bits run = stk_cuda_bits_expect(dataset, options, 100, "another device");
+    cr_assert_eq(run.launches, run.batches);
+    cr_assert_eq(cudaSetDevice(0), cudaSuccess);
     stoker_dataset_close(&dataset);
 }
+
+/* ---- what crosses ------------------------------------------------------------------- */
+
+/* Both slots together: at least image_bytes per image, and less than 1.5 times that. */
+static void expect_sent(const char *spec, stoker_loader_options options, size_t image_bytes)
+{
+    options.batch_size = 13;
+    const stoker_stats stats = stats_with(spec, options, STOKER_OK);
+    cr_assert(stats.converts_on_device, "%s", stats.convert_reason);
+    cr_assert_geq(stats.slot_bytes, 2 * 13 * image_bytes);
+    cr_assert_lt(stats.slot_bytes, 3 * 13 * image_bytes);
+}
+
+Test(cuda_convert, nothing_larger_crosses_than_the_row)
+{
+    static const struct {
+        stoker_transform transform;
+        stoker_dtype dtype;
+        size_t sent;
+    } cases[] = {
+        { { .flip = false }, STOKER_DTYPE_FLOAT32, 64 * 64 * 3 }, /* as stored */
+        { { .resize = { 32, 32 }, .flip = true }, STOKER_DTYPE_FLOAT32, 64 * 64 * 3 },
+        { { .resize = { 32, 32 }, .flip = true }, STOKER_DTYPE_FLOAT16, 32 * 32 * 3 },
+        { { .resize = { 12, 12 }, .random_crop = { 11, 11 } }, STOKER_DTYPE_FLOAT16, 12 * 12 * 3 },
+        { { .random_resized_crop = { 12, 12 }, STK_USUAL_AREA, STK_USUAL_RATIO },
+          STOKER_DTYPE_FLOAT16,
+          12 * 12 * 3 },
+    };
+    const char *spec = "synth:bytes?count=13&shape=64x64x3";
+    if (!stk_cuda_kernels_built())
+        cr_skip("no nvcc here: no kernels in the library");
+    stoker_dataset *dataset = dataset_of(spec);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        stoker_loader_options options =
+            stk_cuda_bits_options(cases[i].dtype, STOKER_LAYOUT_NCHW, 3);
+        options.transform = cases[i].transform;
+        options.batch_size = 5;
+        expect_sent(spec, options, cases[i].sent);
+        (void)stk_cuda_bits_expect(dataset, options, 0, "chosen");
+        options.convert_on_device = STOKER_SWITCH_ON;
+        expect_sent(spec, options, (size_t)64 * 64 * 3);
+        options.convert_on_device = STOKER_SWITCH_OFF;
+        cr_assert_not(stats_with(spec, options, STOKER_OK).converts_on_device);
+        cr_assert_eq(stk_cuda_bits_expect(dataset, options, 0, "by the host").launches, 0U);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- what the GPU cannot do ---------------------------------------------------------- */
 
 static void expect_reason(stoker_loader_options options, const char *spec, const char *reason,
                           int code)
 {
-    stoker_dataset *dataset = dataset_of(spec);
-    const stoker_stats stats = stats_with(dataset, options, STOKER_OK);
+    const stoker_stats stats = stats_with(spec, options, STOKER_OK);
     cr_assert_not(stats.converts_on_device);
     cr_assert(strstr(stats.convert_reason, reason) != NULL, "%s", stats.convert_reason);
     options.convert_on_device = STOKER_SWITCH_ON;
-    (void)stats_with(dataset, options, code);
+    (void)stats_with(spec, options, code);
     cr_assert(strstr(error.message, reason) != NULL, "%s", error.message);
-    stoker_dataset_close(&dataset);
 }
 
 Test(cuda_convert, what_no_kernel_can_do_the_cpu_does)
 {
-    expect_reason(options_for(STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC, 3),
-                  "synth:bytes?count=70&shape=8x8x3", "the GPU converts only uint8 rows",
-                  STOKER_ENOTSUP); /* nothing to do */
-    expect_reason(options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 5),
+    const char *spec = "synth:bytes?count=70&shape=8x8x3";
+    stoker_loader_options options =
+        stk_cuda_bits_options(STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC, 3);
+    expect_reason(options, spec, "the GPU converts only uint8 rows", STOKER_ENOTSUP);
+    expect_reason(stk_cuda_bits_options(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 5),
                   "synth:bytes?count=70&shape=8x8x5", "1 to 4 channels", STOKER_ENOTSUP);
+    options = stk_cuda_bits_options(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
+    options.row_hook = &hooks.row;
+    expect_reason(options, spec, "hooks work on finished rows", STOKER_ENOTSUP);
+    options.row_hook = NULL;
+    if (!stk_cuda_kernels_built())
+        return;
+    options.convert_on_device = STOKER_SWITCH_OFF;
+    cr_assert_str_eq(stats_with(spec, options, STOKER_OK).convert_reason, "");
+    options.convert_on_device = STOKER_SWITCH_AUTO;
     standin_cuda_kernels(NULL); /* as if the image held nothing for this GPU */
-    if (stk_cuda_kernels_built())
-        expect_reason(options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3),
-                      "synth:bytes?count=70&shape=8x8x3",
-                      "cudaLibraryGetKernel of stk_crop_f32_nhwc", STOKER_EDEVICE);
+    expect_reason(options, spec, "cudaLibraryGetKernel of stk_crop_f32_nhwc", STOKER_EDEVICE);
+    options.transform = (stoker_transform){ .resize = { 12, 12 }, .flip = true };
+    stoker_dataset *dataset = dataset_of(spec);
+    cr_assert_eq(stk_cuda_bits_expect(dataset, options, 0, "no kernels").launches, 0U);
+    stoker_dataset_close(&dataset);
 }
 
 /* The GPU is used all the same. */
@@ -149,20 +149,9 @@ Test(cuda_convert, what_a_gpu_without_kernels_cannot_do_the_cpu_does)
 {
     if (!stk_cuda_kernels_built())
         cr_skip("no nvcc here: no kernels in the library");
-    const stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3);
     standin_cuda_capability(5, 0);
-    expect_reason(options, "synth:bytes?count=70&shape=8x8x3",
+    expect_reason(stk_cuda_bits_options(STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, 3),
+                  "synth:bytes?count=70&shape=8x8x3",
                   "Stand-in GPU 0 has compute capability 5.0; the kernels of this build are for ",
                   STOKER_EDEVICE);
-}
-
-Test(cuda_convert, an_incomplete_batch)
-{
-    if (!stk_cuda_kernels_built())
-        cr_skip("no nvcc here: no kernels in the library");
-    stoker_dataset *dataset = dataset_of("synth:bytes?count=37&shape=4x4x1");
-    stoker_loader_options options = options_for(STOKER_DTYPE_FLOAT16, STOKER_LAYOUT_NHWC, 1);
-    options.batch_size = 10; /* the last one has 7 */
-    expect_bits(dataset, options);
-    stoker_dataset_close(&dataset);
 }
