@@ -80,7 +80,7 @@ static void failed(struct stk_peers *peers, int code, const char *text)
     if (w->broken)
         return;
     w->broken = true;
-    (void)stk_refuse_option(&w->cause, STOKER_EPEER, "rank %u: %s", peers->rank, text);
+    (void)stk_refuse_option(&w->cause, STOKER_EPEER, "%s", text);
     (void)snprintf(word.text, sizeof(word.text), "%.*s", STK_WORD_TEXT_BYTES - 1, text);
     w->says_farewell = w->sums != NULL && exchange(w, &word, true, NULL) == STOKER_OK;
 }
