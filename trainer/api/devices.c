@@ -32,13 +32,14 @@ void stk_rank_take_device(struct stk_trainer_settings *settings, const struct st
 {
     stoker_ranks ranks = STOKER_RANKS_INIT;
     const uint32_t count = stk_cuda_count_devices();
-    if (settings->device_named || count == 0) /* without one, opening it says so */
+    if (settings->device_named)
         return;
     if (peers != NULL && peers->threads)
         ranks.local_rank = peers->rank;
     else
         (void)stoker_ranks_from_environment(&ranks, NULL);
-    settings->backend.device = ranks.local_rank % count;
+    /* If they cannot be counted, opening it says why. */
+    settings->backend.device = count == 0 ? ranks.local_rank : ranks.local_rank % count;
 }
 
 bool stk_rank_has_gpu(const struct stk_peers *peers, const stoker_model *model,
