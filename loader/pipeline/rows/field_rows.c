@@ -41,6 +41,14 @@ static size_t used_bytes(const struct stk_pipeline *pipeline, uint32_t field, ui
     return info->info.varies ? (size_t)length * info->entry_bytes : info->bytes;
 }
 
+static void copy_used(const struct stk_pipeline *pipeline, uint32_t field, uint8_t *to,
+                      const stoker_row *from)
+{
+    const size_t bytes = used_bytes(pipeline, field, from->length);
+    if (bytes > 0 && from->data != to) /* an empty row may have no data */
+        memcpy(to, from->data, bytes);
+}
+
 /* The worker's memory for a mask before its geometry. */
 static uint8_t *mask_memory(const struct stk_row_maker *maker, uint32_t field)
 {
@@ -89,8 +97,7 @@ static void write_field(struct stk_row_maker *maker, const struct stk_span *span
     uint8_t *to = slot_row(pipeline, span, row, field);
     if (varies(pipeline, field))
         stk_slot_field_lengths(place, span->slot->lengths)[span->first_row + row] = from->length;
-    if (from->data != to)
-        memcpy(to, from->data, used_bytes(pipeline, field, from->length));
+    copy_used(pipeline, field, to, from);
 }
 
 /* ---- decode ---- */
@@ -231,8 +238,7 @@ static bool keep(struct stk_row_maker *maker, struct stk_part_fields own, uint8_
         }
         if (varies(pipeline, i))
             *record_length(to) = from->length;
-        if (from->data != to)
-            memcpy(to, from->data, used_bytes(pipeline, i, from->length));
+        copy_used(pipeline, i, to, from);
     }
     return true;
 }
