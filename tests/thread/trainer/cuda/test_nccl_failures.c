@@ -248,8 +248,8 @@ static uint32_t failed_rank(void)
 
 /* Returns true if both ranks are well, or the one whose call failed says why and the other has an
  * error too. Words of their own also tell the other why. Words that go by NCCL tell it that or
- * nothing, and then it gives up; and they cannot stop a rank that has finished, if the last exchange
- * of all fails on the other one. */
+ * nothing, and then it gives up; and they cannot stop a rank that has finished, if the last
+ * exchange of all fails on the other one. */
 static bool is_told(void)
 {
     const uint32_t failed = failed_rank();
@@ -263,7 +263,7 @@ static bool is_told(void)
     return other->rc == STOKER_EPEER && (by_nccl || names_cause(other));
 }
 
-/* The nth call of NCCL on a rank, or with RANKS of CUDA on any, fails. With words by NCCL the others
+/* The nth call of NCCL on a rank, or with RANKS of CUDA on any, fails. With words by NCCL the other
  * may have to wait for the time-out: it is short, but on a busy machine a rank may then come too
  * late that has not failed, so such a run is repeated with more time. */
 static void a_call_fails(uint32_t failing, uint64_t nth)
