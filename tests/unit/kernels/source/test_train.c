@@ -1,7 +1,8 @@
 /* test_train.c - the source of the training kernels against the trainer's `ref` back end.
  *
  * In float32 a kernel is compared with `ref`; in the 16-bit types with itself: it must write what
- * its float32 form makes of the same inputs, rounded once. */
+ * its float32 form makes of the same inputs, rounded once. What a layer of the `cuda` back end runs
+ * is compared there (unit/trainer/cuda/test_layers.c). */
 #include "kernels/float16.h"
 #include "support/leaks.h"
 #include "support/train_kernel.h"
@@ -11,8 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "kernels/train/dropout.h"
 
 enum { MANY = 1 << 14 };
 
@@ -169,191 +168,6 @@ CleanTest(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make
     cr_assert_float_eq(metrics.loss_sum, before * 1.5, 1e-6);
 }
 
-/* ---- pooling --------------------------------------------------------------------------------- */
-
-struct pool_case {
-    struct stk_shape in;
-    uint32_t kernel[2], stride[2], padding[2];
-};
-
-static const struct pool_case pools[] = {
-    { { 3, 8, 8, 5 }, { 2, 2 }, { 2, 2 }, { 0, 0 } },
-    { { 3, 7, 9, 3 }, { 3, 3 }, { 2, 2 }, { 1, 1 } },
-    { { 3, 9, 7, 2 }, { 3, 2 }, { 1, 3 }, { 1, 0 } },
-    { { 3, 6, 6, 4 }, { 6, 6 }, { 6, 6 }, { 0, 0 } },
-    { { 3, 20, 20, 1 }, { 17, 16 }, { 2, 1 }, { 3, 2 } }, /* over 256 places */
-    { { 3, 5, 5, 2 }, { 2, 2 }, { 4, 4 }, { 0, 0 } },     /* inputs that no window sees */
-};
-enum { POOLS = sizeof(pools) / sizeof(pools[0]), SAMPLES = 3 };
-
-static struct stk_layer pool_layer(const struct pool_case *c)
-{
-    struct stk_layer layer = { .in = c->in, .out = c->in };
-    memcpy(layer.kernel, c->kernel, sizeof(layer.kernel));
-    memcpy(layer.stride, c->stride, sizeof(layer.stride));
-    memcpy(layer.padding, c->padding, sizeof(layer.padding));
-    layer.out.h = (c->in.h + 2 * c->padding[0] - c->kernel[0]) / c->stride[0] + 1;
-    layer.out.w = (c->in.w + 2 * c->padding[1] - c->kernel[1]) / c->stride[1] + 1;
-    return layer;
-}
-
-static struct stk_train_window window_of(const struct stk_layer *l)
-{
-    return (struct stk_train_window){ .n = SAMPLES,
-                                      .in_h = l->in.h,
-                                      .in_w = l->in.w,
-                                      .c = l->in.c,
-                                      .out_h = l->out.h,
-                                      .out_w = l->out.w,
-                                      .kernel = { l->kernel[0], l->kernel[1] },
-                                      .stride = { l->stride[0], l->stride[1] },
-                                      .padding = { l->padding[0], l->padding[1] } };
-}
-
-static void check_max_pool(const struct pool_case *c)
-{
-    static _Alignas(16) float x[MANY], y[MANY], wanted[MANY], dy[MANY], dx[MANY];
-    static _Alignas(16) uint16_t places[MANY], wanted_places[MANY], x16[MANY], y16[MANY],
-        dy16[MANY], dx16[MANY];
-    const struct stk_layer layer = pool_layer(c);
-    const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
-    const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
-    const struct stk_train_window window = window_of(&layer);
-    const struct stk_op op = { .relu = false };
-    struct stk_operands o = { .op = &op,
-                              .layer = &layer,
-                              .count = SAMPLES,
-                              .elements = stk_shape_elements(layer.out),
-                              .x = x,
-                              .y = wanted,
-                              .aux = wanted_places,
-                              .dy = dy,
-                              .dx = wanted };
-    fill(x, inputs, 5);
-    fill(dy, outputs, 6);
-    x[3] = NAN;
-    struct stk_train_max_pool forward = { window, x, y, places, 0 };
-    stk_ref_max_pool_forward(&o, NULL);
-    run("max_pool_forward", "_f32", &forward);
-    cr_assert_eq(memcmp(y, wanted, outputs * sizeof(float)), 0);
-    cr_assert_eq(memcmp(places, wanted_places, outputs * (stk_pool_is_wide(&layer) ? 2 : 1)), 0);
-    struct stk_train_max_pool_backward backward = { window, dy, dx, places, NULL };
-    stk_ref_max_pool_backward(&o, NULL);
-    run("max_pool_backward", "_f32", &backward);
-    cr_assert_eq(memcmp(dx, wanted, inputs * sizeof(float)), 0);
-
-    x[3] = 0.5F;
-    for (int half = 0; half < 2; half++) { /* with ReLU */
-        round_all(x16, x, inputs, half);
-        round_all(dy16, dy, outputs, half);
-        forward.relu = 1;
-        run("max_pool_forward", "_f32", &forward);
-        backward.y = y;
-        run("max_pool_backward", "_f32", &backward);
-        struct stk_train_max_pool forward16 = { window, x16, y16, places, 1 };
-        run("max_pool_forward", narrow[half], &forward16);
-        check_rounded(y16, y, outputs, half, "max_pool_forward");
-        struct stk_train_max_pool_backward backward16 = { window, dy16, dx16, places, y16 };
-        run("max_pool_backward", narrow[half], &backward16);
-        check_rounded(dx16, dx, inputs, half, "max_pool_backward");
-        for (size_t i = 0; i < outputs; i++) /* what ReLU does behind the pool */
-            dy[i] = y[i] > 0 ? dy[i] : 0;
-        o.aux = places;
-        stk_ref_max_pool_backward(&o, NULL);
-        cr_assert_eq(memcmp(dx, wanted, inputs * sizeof(float)), 0);
-        o.aux = wanted_places;
-        fill(dy, outputs, 6);
-    }
-}
-
-static void check_avg_pool(const struct pool_case *c)
-{
-    static _Alignas(16) float x[MANY], y[MANY], wanted[MANY];
-    static _Alignas(16) uint16_t x16[MANY], y16[MANY];
-    const struct stk_layer layer = pool_layer(c);
-    const size_t inputs = SAMPLES * stk_shape_elements(layer.in);
-    const size_t outputs = SAMPLES * stk_shape_elements(layer.out);
-    const struct stk_operands o = {
-        .layer = &layer, .count = SAMPLES, .x = x, .y = wanted, .dy = x, .dx = wanted
-    };
-    struct stk_train_avg_pool a = { window_of(&layer), x, y };
-    struct stk_train_avg_pool a16 = { window_of(&layer), x16, y16 };
-    fill(x, inputs > outputs ? inputs : outputs, 8);
-    stk_ref_avg_pool_forward(&o, NULL);
-    run("avg_pool_forward", "_f32", &a);
-    for (size_t i = 0; i < outputs; i++)
-        cr_assert_float_eq(y[i], wanted[i], 1e-6);
-    stk_ref_avg_pool_backward(&o, NULL);
-    run("avg_pool_backward", "_f32", &a);
-    for (size_t i = 0; i < inputs; i++)
-        cr_assert_float_eq(y[i], wanted[i], 1e-6);
-    for (int half = 0; half < 2; half++) {
-        round_all(x16, x, inputs > outputs ? inputs : outputs, half);
-        run("avg_pool_backward", "_f32", &a);
-        run("avg_pool_backward", narrow[half], &a16);
-        check_rounded(y16, y, inputs, half, "avg_pool_backward");
-        run("avg_pool_forward", "_f32", &a);
-        run("avg_pool_forward", narrow[half], &a16);
-        check_rounded(y16, y, outputs, half, "avg_pool_forward");
-    }
-}
-
-CleanTest(train_kernels, pools_are_those_of_ref)
-{
-    for (int i = 0; i < POOLS; i++) {
-        check_max_pool(&pools[i]);
-        check_avg_pool(&pools[i]);
-    }
-}
-
-/* ---- dropout --------------------------------------------------------------------------------- */
-
-CleanTest(train_kernels, dropout_drops_what_every_back_end_drops)
-{
-    enum { ELEMENTS = 333, ALL = SAMPLES * ELEMENTS };
-    _Alignas(16) float x[ALL];
-    _Alignas(16) float y[ALL];
-    _Alignas(16) float wanted[ALL];
-    _Alignas(16) uint16_t x16[ALL];
-    const struct stk_layer layer = { .rate = 0.25F };
-    const struct stk_pass pass = { .first_sample = 11, .step = 5, .seed = 9 };
-    const struct stk_operands o = { .layer = &layer,
-                                    .pass = &pass,
-                                    .number = 6,
-                                    .count = SAMPLES,
-                                    .elements = ELEMENTS,
-                                    .x = x,
-                                    .y = wanted };
-    const struct stk_train_state state = { .tried = 3 };
-    fill(x, ALL, 1);
-    struct stk_train_dropout a = { .x = x,
-                                   .y = y,
-                                   .seed = 9,
-                                   .first_sample = 11,
-                                   .elements = ELEMENTS,
-                                   .samples = SAMPLES,
-                                   .layer = 6,
-                                   .dropped_below = stk_dropout_dropped_below(0.25F),
-                                   .scale = stk_dropout_scale(0.25F),
-                                   .state = &state,
-                                   .step = 2 };
-    stk_ref_dropout_forward(&o, NULL);
-    run("dropout", "_f32", &a);
-    cr_assert_eq(memcmp(y, wanted, sizeof(y)), 0);
-    int zeros = 0;
-    for (int i = 0; i < ALL; i++)
-        zeros += y[i] == 0;
-    cr_assert(zeros > ALL / 8 && zeros < ALL / 2);
-    for (int half = 0; half < 2; half++) { /* in place */
-        round_all(x16, x, ALL, half);
-        run("dropout", "_f32", &a);
-        struct stk_train_dropout a16 = a;
-        a16.x = a16.y = x16;
-        run("dropout", narrow[half], &a16);
-        check_rounded(x16, y, ALL, half, "dropout");
-    }
-}
-
 /* ---- BatchNorm and bias ---------------------------------------------------------------------- */
 
 enum { CHANNELS = 37, PIXELS = 200, IMAGE = PIXELS * CHANNELS };
@@ -361,7 +175,6 @@ enum { CHANNELS = 37, PIXELS = 200, IMAGE = PIXELS * CHANNELS };
 /* A layer's operands, and what `ref` makes of them. */
 static struct {
     _Alignas(16) float x[IMAGE], y[IMAGE], wanted[IMAGE];
-    _Alignas(16) uint16_t x16[IMAGE];
     _Alignas(16) float gamma[CHANNELS], beta[CHANNELS], running_mean[CHANNELS],
         running_var[CHANNELS];
     _Alignas(16) float aux[2 * CHANNELS]; /* mean, 1 / deviation */
@@ -428,21 +241,6 @@ CleanTest(train_kernels, batch_norm_is_that_of_ref)
     infer.epsilon = 1e-5F;
     run("batch_norm", "_f32", &infer);
     cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with running statistics");
-}
-
-CleanTest(train_kernels, batch_norm_of_16_bits_may_write_over_its_input)
-{
-    const struct stk_train_batch_norm a = norm_arguments();
-    fill_norm();
-    norm_by_ref(stk_ref_batch_norm_forward);
-    for (int half = 0; half < 2; half++) {
-        round_all(norm.x16, norm.x, IMAGE, half);
-        run("batch_norm", "_f32", &a);
-        struct stk_train_batch_norm a16 = a;
-        a16.x = a16.y = norm.x16;
-        run("batch_norm", narrow[half], &a16);
-        check_rounded(norm.x16, norm.y, IMAGE, half, "batch_norm");
-    }
 }
 
 CleanTest(train_kernels, a_bias_gets_the_sum_over_all_pixels)

@@ -24,78 +24,6 @@ static void begin(struct elementwise *e)
     e->x[3] = 0;
 }
 
-static void round_both(struct elementwise *e, bool half)
-{
-    begin(e);
-    round_all(e->x16, e->x, COUNT, half);
-    round_all(e->x216, e->x2, COUNT, half);
-}
-
-static void check_equal(const struct elementwise *e, const char *what)
-{
-    cr_assert_eq(memcmp(e->y, e->wanted, sizeof(e->y)), 0, "%s", what);
-}
-
-CleanTest(train_elementwise, relu_is_that_of_ref)
-{
-    static struct elementwise e;
-    begin(&e);
-    e.x[7] = NAN;
-    const struct stk_operands o = { .count = 1, .elements = COUNT, .x = e.x, .y = e.wanted };
-    const struct stk_train_relu a = { e.x, e.y, COUNT };
-    stk_ref_relu_forward(&o, NULL);
-    run("relu", "_f32", &a);
-    check_equal(&e, "relu");
-    cr_assert(isnan(e.y[7]));
-    for (int half = 0; half < 2; half++) { /* in place */
-        round_both(&e, half);
-        const struct stk_train_relu a16 = { e.x16, e.x16, COUNT };
-        run("relu", "_f32", &a);
-        run("relu", narrow[half], &a16);
-        check_rounded(e.x16, e.y, COUNT, half, "relu");
-    }
-}
-
-CleanTest(train_elementwise, gradients_pass_where_the_output_is_above_zero)
-{
-    static struct elementwise e;
-    begin(&e);
-    const struct stk_operands o = {
-        .count = 1, .elements = COUNT, .y = e.x, .dy = e.x2, .dx = e.wanted
-    };
-    const struct stk_train_relu_backward a = { e.x, e.x2, e.y, COUNT };
-    stk_ref_relu_backward(&o, NULL);
-    run("relu_backward", "_f32", &a);
-    check_equal(&e, "relu_backward");
-    for (int half = 0; half < 2; half++) { /* in place */
-        round_both(&e, half);
-        const struct stk_train_relu_backward a16 = { e.x16, e.x216, e.x216, COUNT };
-        run("relu_backward", "_f32", &a);
-        run("relu_backward", narrow[half], &a16);
-        check_rounded(e.x216, e.y, COUNT, half, "relu_backward");
-    }
-}
-
-CleanTest(train_elementwise, sums_are_those_of_ref)
-{
-    static struct elementwise e;
-    begin(&e);
-    const struct stk_operands o = {
-        .count = 1, .elements = COUNT, .x = e.x, .x2 = e.x2, .y = e.wanted
-    };
-    const struct stk_train_add a = { e.x, e.x2, e.y, COUNT };
-    stk_ref_add_forward(&o, NULL);
-    run("add", "_f32", &a);
-    check_equal(&e, "add");
-    for (int half = 0; half < 2; half++) { /* as gradients are added up */
-        round_both(&e, half);
-        const struct stk_train_add a16 = { e.x16, e.x216, e.x16, COUNT };
-        run("add", "_f32", &a);
-        run("add", narrow[half], &a16);
-        check_rounded(e.x16, e.y, COUNT, half, "add");
-    }
-}
-
 CleanTest(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float32)
 {
     static struct elementwise e;
@@ -120,36 +48,6 @@ CleanTest(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float
     run("add_gradient", "_f32", &add);
     for (int i = 0; i < COUNT; i++)
         cr_assert_eq(e.x2[i], e.y[i] + e.x[i], "element %d", i);
-}
-
-CleanTest(train_elementwise, a_bias_goes_to_its_channel)
-{
-    static struct elementwise e;
-    for (int relu = 0; relu < 2; relu++) {
-        begin(&e);
-        for (int i = 0; i < COUNT; i++) {
-            const float sum = e.x[i] + e.x2[i % CHANNELS];
-            e.wanted[i] = relu && sum < 0 ? 0 : sum;
-        }
-        memcpy(e.y, e.x, sizeof(e.y));
-        const struct stk_train_bias_relu a = { e.y, e.x2, COUNT, CHANNELS, relu != 0 };
-        run("bias_relu", "_f32", &a);
-        check_equal(&e, "bias_relu");
-        for (int half = 0; half < 2; half++) {
-            round_both(&e, half);
-            memcpy(e.y, e.x, sizeof(e.y));
-            const struct stk_train_bias_relu a16 = { e.x16, e.x216, COUNT, CHANNELS, relu != 0 };
-            run("bias_relu", "_f32", &a);
-            run("bias_relu", narrow[half], &a16);
-            check_rounded(e.x16, e.y, COUNT, half, "bias_relu");
-        }
-    }
-    begin(&e);
-    const struct stk_train_bias_relu none = { e.x, NULL, COUNT, CHANNELS, 1 };
-    memcpy(e.y, e.x, sizeof(e.y));
-    run("bias_relu", "_f32", &none);
-    for (int i = 0; i < COUNT; i++)
-        cr_assert_eq(e.x[i], e.y[i] < 0 ? 0 : e.y[i]);
 }
 
 /* ---- mean squared error ---------------------------------------------------------------------- */

@@ -1,22 +1,13 @@
 /* test_cpu.c - `cpu` does what `ref` does, in float32 and in bfloat16: layer by layer, with its own
  * loops and oneDNN or with plain loops only, for thread counts that do and do not divide the batch;
  * and whole networks, whose buffers share bytes. On a CPU without AVX512_BF16 only the refusal of
- * bfloat16 is tested.
- *
- * Tolerance: both sum the same products, `ref` in double. A sum of n products, each about 1, is off
- * by some sqrt(n) roundings of 6e-8; 2e-5 of the largest number allows for n = 10^4 and more. A
- * value stored in bfloat16 may be rounded to a neighbor: 2^-7 of the value. If nothing is summed,
- * values are equal. */
+ * bfloat16 is tested. */
 #include "loader/base/fault.h"
+#include "support/layer_cases.h"
 #include "support/leaks.h"
-#include "support/trainer_case.h"
 #include "trainer/backend/cpu/operations.h"
 
-#include <math.h>
 #include <stoker/trainer.h>
-
-enum { BATCH = 7, BUFFER_MAX = 40000 };
-static const double neighbor = 1.0 / 128, tolerance = 2e-5;
 
 static const stoker_dtype storages[] = { STOKER_DTYPE_FLOAT32, STOKER_DTYPE_BFLOAT16 };
 
@@ -26,238 +17,18 @@ static int storage_count(void)
     return stk_cpu_has_bf16() ? 2 : 1;
 }
 
-static int64_t class_labels[BATCH] = { 2, 0, 4, 1, 3, 4, 0 };
-static float targets[BATCH * 5];
-
-static struct stk_pass pass_of(enum stk_layer_kind loss, uint32_t count)
-{
-    return (struct stk_pass){ .labels = loss == STK_MSE ? (void *)targets : (void *)class_labels,
-                              .count = count,
-                              .first_sample = 2,
-                              .step = 9,
-                              .seed = 3,
-                              .gradient_scale = 0.5F };
-}
-
-static struct stk_loss run(const struct stk_bench *bench, const struct stk_pass *pass)
-{
-    struct stk_loss loss = { 0 };
-    stoker_error error = { 0 };
-    cr_assert_eq(bench->ops->run(bench->program, &bench->arenas, pass, &loss, &error), STOKER_OK,
-                 "%s", error.message);
-    return loss;
-}
-
-static void check_close(const char *name, const char *what, const float *expected,
-                        const float *found, uint64_t count, double relative)
-{
-    double largest = 1;
-    for (uint64_t i = 0; i < count; i++)
-        largest = fmax(largest, fabs((double)expected[i]));
-    for (uint64_t i = 0; i < count; i++)
-        cr_assert((isnan(expected[i]) && isnan(found[i])) ||
-                      fabs((double)expected[i] - (double)found[i]) <=
-                          tolerance * largest + relative * fabs((double)expected[i]),
-                  "%s: %s %d: ref %.9g, cpu %.9g", name, what, (int)i, (double)expected[i],
-                  (double)found[i]);
-}
-
-static void check_equal(const char *name, const float *expected, const float *found, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        cr_assert(expected[i] == found[i] || (isnan(expected[i]) && isnan(found[i])),
-                  "%s: %d: ref %.9g, cpu %.9g", name, (int)i, (double)expected[i],
-                  (double)found[i]);
-}
-
-/* Nothing is summed: the largest value, a choice, or one rounding. */
-static bool is_exact(enum stk_layer_kind kind)
-{
-    return kind == STK_MAX_POOL || kind == STK_RELU || kind == STK_DROPOUT || kind == STK_ADD;
-}
-
-static void floats_of(float *floats, const struct stk_bench *bench, int buffer)
-{
-    const uint64_t count = stk_bench_elements(bench, buffer);
-    cr_assert_leq(count, BUFFER_MAX);
-    if (stk_is_narrow(bench->plan->storage))
-        stk_widen(floats, stk_bench_buffer(bench, buffer), count, bench->plan->storage);
-    else
-        memcpy(floats, stk_bench_buffer(bench, buffer), count * sizeof(float));
-}
-
-static void check_buffer(const struct stk_case *c, const struct stk_bench *ref,
-                         const struct stk_bench *cpu, int buffer)
-{
-    static float expected[BUFFER_MAX], found[BUFFER_MAX];
-    const uint64_t count = stk_bench_elements(ref, buffer);
-    floats_of(expected, ref, buffer);
-    floats_of(found, cpu, buffer);
-    if (is_exact(c->asked.kind))
-        check_equal(c->asked.name, expected, found, count);
-    else
-        check_close(c->asked.name, "buffer", expected, found, count,
-                    stk_is_narrow(c->plan.storage) ? neighbor : 0);
-}
-
-static void check_same(const struct stk_case *c, const struct stk_bench *ref,
-                       const struct stk_bench *cpu, uint32_t count)
-{
-    const char *name = c->asked.name;
-    for (int buffer = 0; buffer < STK_CASE_AUX; buffer++)
-        check_buffer(c, ref, cpu, buffer);
-    if (c->asked.kind == STK_MAX_POOL)
-        cr_assert_eq(memcmp(stk_bench_buffer(ref, STK_CASE_AUX),
-                            stk_bench_buffer(cpu, STK_CASE_AUX),
-                            c->buffers[STK_CASE_AUX].bytes_per_sample * count),
-                     0, "%s: places", name);
-    check_close(name, "gradient", ref->arenas.gradients, cpu->arenas.gradients,
-                c->model.parameter_floats, 0);
-    check_close(name, "statistic", ref->arenas.statistics, cpu->arenas.statistics,
-                c->model.statistic_floats, 0);
-}
-
-/* One of `one_in` values of dy is not zero: behind a maximum most are. */
-static void thin_out(const struct stk_bench *bench, uint64_t one_in)
-{
-    for (uint64_t i = 0; i < stk_bench_elements(bench, STK_CASE_DY); i++)
-        if (stk_mix64(i) % one_in != 0)
-            stk_bench_put(bench, STK_CASE_DY, i, i % 2 == 0 ? 0.0F : -0.0F);
-}
-
-/* Samples that a short pass has not: nobody may read them. */
-static void spoil_rest(const struct stk_bench *bench, uint32_t count)
-{
-    const struct stk_buffer *x = &bench->plan->buffers[STK_CASE_X];
-    const uint64_t each = x->bytes_per_sample / stoker_dtype_bytes(x->dtype);
-    for (uint64_t i = count * each; i < stk_bench_elements(bench, STK_CASE_X); i++)
-        stk_bench_put(bench, STK_CASE_X, i, NAN);
-}
-
-static void fill(const struct stk_bench *bench, uint32_t count, uint64_t one_in)
-{
-    stk_bench_fill(bench, count);
-    thin_out(bench, one_in);
-    spoil_rest(bench, count);
-}
-
-static void check_layer(const struct stk_case_layer *asked,
-                        const struct stk_backend_options *options)
-{
-    static const struct {
-        uint32_t count, one_in;
-    } passes[] = { { BATCH, 1 }, { BATCH, 10 }, { BATCH, 1000 }, { 4, 7 }, { 3, 3 }, { 1, 1 } };
-    struct stk_case c;
-    struct stk_bench ref, cpu;
-    struct stk_case_layer layer = *asked;
-    layer.storage = options->storage;
-    stk_case_make(&c, &layer, BATCH);
-    stk_bench_open(&ref, &stk_backend_ref, options, &c.plan);
-    stk_bench_open(&cpu, &stk_backend_cpu, options, &c.plan);
-    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        const struct stk_pass pass = pass_of(asked->kind, passes[i].count);
-        fill(&ref, passes[i].count, passes[i].one_in);
-        fill(&cpu, passes[i].count, passes[i].one_in);
-        const struct stk_loss expected = run(&ref, &pass);
-        const struct stk_loss found = run(&cpu, &pass);
-        check_same(&c, &ref, &cpu, passes[i].count);
-        cr_assert_float_eq(found.loss_sum, expected.loss_sum, 1e-9, "%s", asked->name);
-        cr_assert_eq(found.correct, expected.correct);
-        cr_assert_eq(found.count, expected.count);
-    }
-    stk_bench_close(&ref);
-    stk_bench_close(&cpu);
-}
-
-#define SHAPE(height, width, channels)                                                             \
-    {                                                                                              \
-        .rank = 3, .h = (height), .w = (width), .c = (channels)                                    \
-    }
-
-/* Runs of even and odd length, below and above a vector and a register block; few and many filters;
- * groups. */
-static const struct stk_case_layer layers[] = {
-    { "conv 1x1", STK_CONV2D, SHAPE(3, 5, 4), .outputs = 3, .biased = true },
-    { "conv stem", STK_CONV2D, SHAPE(9, 8, 1), .outputs = 24, .kernel = { 5, 5 }, .biased = true },
-    { "conv stem, relu", STK_CONV2D, SHAPE(8, 9, 3), .outputs = 36, .kernel = { 3, 3 },
-      .stride = { 2, 2 }, .padding = { 1, 1 }, .relu = true, .biased = true },
-    { "conv deep", STK_CONV2D, SHAPE(6, 7, 32), .outputs = 64, .kernel = { 3, 3 }, .biased = true },
-    { "conv deep, padded", STK_CONV2D, SHAPE(5, 4, 19), .outputs = 70, .kernel = { 3, 2 },
-      .stride = { 1, 2 }, .padding = { 2, 1 }, .relu = true },
-    { "conv of long runs", STK_CONV2D, SHAPE(5, 5, 37), .outputs = 48, .kernel = { 4, 4 },
-      .biased = true },
-    { "conv of tall kernels", STK_CONV2D, SHAPE(7, 3, 20), .outputs = 16, .kernel = { 5, 2 } },
-    { "conv in groups", STK_CONV2D, SHAPE(6, 5, 16), .outputs = 24, .kernel = { 3, 3 },
-      .padding = { 1, 1 }, .groups = 2, .relu = true, .biased = true },
-    { "conv depthwise", STK_CONV2D, SHAPE(7, 6, 16), .outputs = 16, .kernel = { 3, 3 },
-      .stride = { 2, 1 }, .padding = { 1, 1 }, .groups = 16, .biased = true },
-    { "conv in odd groups", STK_CONV2D, SHAPE(4, 4, 9), .outputs = 6, .kernel = { 2, 2 },
-      .groups = 3 },
-    { "linear", STK_LINEAR, SHAPE(1, 1, 29), .outputs = 10, .biased = true },
-    { "linear, long", STK_LINEAR, SHAPE(11, 11, 17), .outputs = 8, .relu = true, .biased = true },
-    { "linear, deep", STK_LINEAR, SHAPE(1, 1, 35), .outputs = 301, .relu = true, .biased = true },
-    { "linear to one", STK_LINEAR, SHAPE(1, 1, 3), .outputs = 1 },
-    { "max pool", STK_MAX_POOL, SHAPE(7, 6, 19), .kernel = { 2, 2 }, .stride = { 2, 2 } },
-    { "max pool, overlapping", STK_MAX_POOL, SHAPE(7, 6, 3), .kernel = { 3, 2 }, .stride = { 2, 1 },
-      .padding = { 1, 1 } },
-    { "max pool, relu", STK_MAX_POOL, SHAPE(7, 6, 16), .kernel = { 2, 2 }, .stride = { 2, 2 },
-      .relu = true },
-    { "max pool, wide", STK_MAX_POOL, SHAPE(17, 17, 8), .kernel = { 17, 17 } },
-    { "average pool", STK_AVG_POOL, SHAPE(5, 6, 8), .kernel = { 3, 2 }, .stride = { 2, 2 },
-      .padding = { 1, 0 } },
-    { "relu", STK_RELU, SHAPE(3, 3, 5), .outputs = 0 },
-    { "relu in place", STK_RELU, SHAPE(3, 3, 5), .in_place = true },
-    { "batch norm", STK_BATCH_NORM, SHAPE(4, 5, 11), .biased = true },
-    { "batch norm, relu", STK_BATCH_NORM, SHAPE(4, 5, 16), .relu = true, .biased = true },
-    { "batch norm in place", STK_BATCH_NORM, SHAPE(4, 5, 3), .biased = true, .in_place = true },
-    { "dropout", STK_DROPOUT, SHAPE(9, 5, 7), .rate = 0.25F },
-    { "dropout in place", STK_DROPOUT, SHAPE(3, 7, 5), .rate = 0.6F, .in_place = true },
-    { "add", STK_ADD, SHAPE(3, 3, 5), .outputs = 0 },
-    { "cross-entropy", STK_SOFTMAX_CROSS_ENTROPY, SHAPE(1, 1, 5), .rate = 0.1F },
-    { "cross-entropy in place", STK_SOFTMAX_CROSS_ENTROPY, SHAPE(1, 1, 5), .in_place = true },
-    { "mse", STK_MSE, SHAPE(1, 1, 5), .outputs = 0 },
-};
-enum { LAYERS = sizeof(layers) / sizeof(layers[0]) };
-
 CleanTest(trainer_backend, cpu_does_what_ref_does_layer_by_layer)
 {
     for (int type = 0; type < storage_count(); type++)
         for (uint32_t threads = 1; threads <= 3; threads++)
             for (int plain = 0; plain < 2; plain++)
-                for (int i = 0; i < LAYERS; i++)
-                    check_layer(&layers[i],
-                                &(struct stk_backend_options){ .threads = threads,
-                                                               .plain = plain == 1,
-                                                               .storage = storages[type] });
-}
-
-/* NaN, infinities and zeros of both signs: what is not summed is as in `ref`. */
-CleanTest(trainer_backend, special_values_are_those_of_ref)
-{
-    static const float special[] = { 0.0F, -0.0F, INFINITY, -INFINITY, NAN, 1.5F, -1.5F };
-    for (int i = 0; i < LAYERS * storage_count(); i++) {
-        struct stk_case c;
-        struct stk_bench both[2];
-        struct stk_case_layer asked = layers[i % LAYERS];
-        asked.storage = storages[i / LAYERS];
-        if (!is_exact(asked.kind) || asked.kind == STK_ADD) /* the sign of inf - inf is free */
-            continue;
-        stk_case_make(&c, &asked, BATCH);
-        for (int which = 0; which < 2; which++) {
-            struct stk_bench *bench = &both[which];
-            stk_bench_open(bench, which == 0 ? &stk_backend_ref : &stk_backend_cpu,
-                           &(struct stk_backend_options){ .threads = 2, .storage = asked.storage },
-                           &c.plan);
-            stk_bench_fill(bench, 1);
-            for (uint64_t k = 0; k < stk_bench_elements(bench, STK_CASE_X); k++)
-                stk_bench_put(bench, STK_CASE_X, k, special[stk_mix64(k) % 7]);
-            const struct stk_pass pass = pass_of(asked.kind, BATCH);
-            run(bench, &pass);
-        }
-        check_same(&c, &both[0], &both[1], BATCH);
-        stk_bench_close(&both[0]);
-        stk_bench_close(&both[1]);
-    }
+                for (int i = 0; i < LAYERS; i++) {
+                    const struct stk_backend_options options = { .threads = threads,
+                                                                 .plain = plain == 1,
+                                                                 .storage = storages[type] };
+                    check_layer(&layers[i], &stk_backend_cpu, &options);
+                    check_special_values(&layers[i], &stk_backend_cpu, &options);
+                }
 }
 
 /* A ReLU behind a convolution or a linear layer keeps the NaN of an overflow. */
@@ -394,9 +165,9 @@ static void check_network(const stoker_model *net, const struct stk_plan_options
                      narrow ? 0.002 : 1e-5);
         if (!narrow)
             check_close("network", "gradient", ref.arenas.gradients, cpu.arenas.gradients, floats,
-                        0);
+                        0, 0);
         check_close("network", "statistic", ref.arenas.statistics, cpu.arenas.statistics,
-                    net->statistic_floats, narrow ? 0.01 : 0);
+                    net->statistic_floats, narrow ? 0.01 : 0, 0);
         memcpy(first, cpu.arenas.gradients, floats * sizeof(float));
         for (int again = 0; again < 5; again++) {
             run_network(&cpu);
