@@ -11,19 +11,29 @@
 /* Half of the rounds fall on each half. Small sets get more: a keyed function on few values
  * is far from random, and there even single permutations should be equally likely. */
 enum { ROUNDS = 6, ROUNDS_SMALL = STK_SAMPLER_ROUNDS_MAX, SMALL_WIDTH = 64 };
+enum { NARROW_WIDTH = 1 << 16 }; /* up to here a product fits into 32 bits, see scale_to() */
 
 enum { FEW_POSITIONS = 4 };
 
 #define ORDER_STREAM UINT64_C(0x73616d706c6572) /* "sampler": keeps these keys apart from others */
 
+/* h * size >> 32. With size <= 2^16 (`narrow`) in 32 bits, of which a vector has twice as many:
+ * h = 2^16 a + b, and floor(floor(b * size / 2^16) + a * size) / 2^16 loses nothing. */
+static inline uint32_t scale_to(uint32_t h, uint32_t size, bool narrow)
+{
+    if (narrow)
+        return ((h >> 16) * size + ((h & 0xFFFF) * size >> 16)) >> 16;
+    return (uint32_t)(((uint64_t)h * size) >> 32);
+}
+
 /* Hash one half, then map it to [0, size) by multiplication (Lemire, "Fast random integer
  * generation in an interval", 2019): only the high bits, the well-mixed ones, count. The bias is
  * below size / 2^32. */
-static inline uint32_t round_value(uint32_t half, uint32_t key, uint32_t size)
+static inline uint32_t round_value(uint32_t half, uint32_t key, uint32_t size, bool narrow)
 {
     uint32_t h = (half ^ key) * 0x9E3779B1U;
     h = (h ^ (h >> 15)) * 0x85EBCA77U;
-    return (uint32_t)(((uint64_t)h * size) >> 32);
+    return scale_to(h, size, narrow);
 }
 
 static inline uint32_t add_modulo(uint32_t a, uint32_t b, uint32_t size)
@@ -37,15 +47,16 @@ static inline uint32_t add_modulo(uint32_t a, uint32_t b, uint32_t size)
  * have no branches and vectorize. */
 static inline __attribute__((always_inline)) uint32_t walk_block_body(
     const struct stk_sampler *sampler, const uint32_t *keys, uint32_t *left, uint32_t *right,
-    uint64_t *ids)
+    uint64_t *ids, bool narrow)
 {
     const uint32_t width = sampler->width;
     const uint32_t height = sampler->height;
     for (uint32_t round = 0; round < sampler->rounds; round += 2) {
         for (int i = 0; i < STK_SAMPLER_BLOCK; i++)
-            left[i] = add_modulo(left[i], round_value(right[i], keys[round], width), width);
+            left[i] = add_modulo(left[i], round_value(right[i], keys[round], width, narrow), width);
         for (int i = 0; i < STK_SAMPLER_BLOCK; i++)
-            right[i] = add_modulo(right[i], round_value(left[i], keys[round + 1], height), height);
+            right[i] =
+                add_modulo(right[i], round_value(left[i], keys[round + 1], height, narrow), height);
     }
     const int64_t count = (int64_t)sampler->count; /* signed: what vectors can compare */
     int64_t past = 0;
@@ -63,7 +74,9 @@ __attribute__((target("avx2"))) static uint32_t walk_block_avx2(const struct stk
                                                                 uint32_t *left, uint32_t *right,
                                                                 uint64_t *ids)
 {
-    return walk_block_body(sampler, keys, left, right, ids);
+    if (sampler->width <= NARROW_WIDTH)
+        return walk_block_body(sampler, keys, left, right, ids, true);
+    return walk_block_body(sampler, keys, left, right, ids, false);
 }
 #endif
 
@@ -74,7 +87,7 @@ static uint32_t walk_block(const struct stk_sampler *sampler, const uint32_t *ke
     if (stk_cpu_has(STK_CPU_AVX2))
         return walk_block_avx2(sampler, keys, left, right, ids);
 #endif
-    return walk_block_body(sampler, keys, left, right, ids);
+    return walk_block_body(sampler, keys, left, right, ids, false);
 }
 
 /* One position; for the few that fall into [count, width * height). */
@@ -83,9 +96,10 @@ static uint64_t walk_one(const struct stk_sampler *sampler, const uint32_t *keys
     uint32_t left = (uint32_t)(position % sampler->width);
     uint32_t right = (uint32_t)(position / sampler->width);
     for (uint32_t round = 0; round < sampler->rounds; round += 2) {
-        left = add_modulo(left, round_value(right, keys[round], sampler->width), sampler->width);
-        right =
-            add_modulo(right, round_value(left, keys[round + 1], sampler->height), sampler->height);
+        left = add_modulo(left, round_value(right, keys[round], sampler->width, false),
+                          sampler->width);
+        right = add_modulo(right, round_value(left, keys[round + 1], sampler->height, false),
+                           sampler->height);
     }
     return (uint64_t)right * sampler->width + left;
 }
@@ -129,6 +143,20 @@ void stk_sampler_begin(const struct stk_sampler *sampler, uint64_t epoch,
     }
 }
 
+/* Split positions first, first + 1, ... into halves. They lie in two rows if width allows. */
+static void split_neighbors(const struct stk_sampler *sampler, uint64_t first, uint32_t *left,
+                            uint32_t *right)
+{
+    const uint32_t width = sampler->width;
+    const uint32_t at = (uint32_t)(first % width);
+    const uint32_t row = (uint32_t)(first / width);
+    const uint32_t next = row + 1 < sampler->height ? row + 1 : 0; /* past the end: never used */
+    for (uint32_t i = 0; i < STK_SAMPLER_BLOCK; i++) {
+        left[i] = at + i < width ? at + i : at + i - width;
+        right[i] = at + i < width ? row : next;
+    }
+}
+
 /* Split positions first, first + stride, ... into halves; divides only at the start. */
 static void split_positions(const struct stk_sampler *sampler, uint64_t first, uint64_t stride,
                             uint32_t *left, uint32_t *right)
@@ -166,7 +194,10 @@ static void shuffled_block(const struct stk_sampler *sampler, const uint32_t *ke
 {
     uint32_t left[STK_SAMPLER_BLOCK];
     uint32_t right[STK_SAMPLER_BLOCK];
-    split_positions(sampler, first, stride, left, right);
+    if (stride == 1 && sampler->width >= STK_SAMPLER_BLOCK)
+        split_neighbors(sampler, first, left, right);
+    else
+        split_positions(sampler, first, stride, left, right);
     if (walk_block(sampler, keys, left, right, ids) > 0)
         finish_walks(sampler, keys, n, ids);
 }
