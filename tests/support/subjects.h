@@ -278,30 +278,6 @@ static stoker_dataset *open_parts(stoker_loader_options *options)
     return share(parts.dataset);
 }
 
-static stoker_dataset *open_batches_of_one(stoker_loader_options *options)
-{
-    options->batch_size = 1;
-    return share(files.dataset);
-}
-
-static stoker_dataset *open_one_batch(stoker_loader_options *options)
-{
-    options->batch_size = FILES;
-    return share(files.dataset);
-}
-
-static stoker_dataset *open_files_padded(stoker_loader_options *options)
-{
-    options->last = STOKER_LAST_PAD;
-    return share(files.dataset);
-}
-
-static stoker_dataset *open_files_dropped(stoker_loader_options *options)
-{
-    options->last = STOKER_LAST_DROP;
-    return share(files.dataset);
-}
-
 /* Samples come several times in a batch. */
 static stoker_dataset *open_few_files(stoker_loader_options *options)
 {
@@ -331,64 +307,6 @@ static stoker_dataset *open_views(stoker_loader_options *options)
     return joined;
 }
 
-static void mix_rows(stoker_loader_options *options)
-{
-    options->blend.mixup_alpha = 0.6F;
-    options->blend.cutmix_alpha = 1.0F;
-    options->blend.probability = 0.8F;
-}
-
-static stoker_dataset *open_mixed_files(stoker_loader_options *options)
-{
-    mix_rows(options);
-    return share(files.dataset);
-}
-
-static stoker_dataset *open_mixed_by_the_host(stoker_loader_options *options)
-{
-    options->convert_on_device = STOKER_SWITCH_OFF;
-    return open_mixed_files(options);
-}
-
-static stoker_dataset *open_mixed_photos(stoker_loader_options *options)
-{
-    mix_rows(options);
-    return share(photos.dataset);
-}
-
-/* Bad samples are no partners. */
-static stoker_dataset *open_mixed_made(stoker_loader_options *options)
-{
-    options->blend.mixup_alpha = 0.6F;
-    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
-    return share(broken_rows.dataset);
-}
-
-static stoker_dataset *open_mixed_made_skipped(stoker_loader_options *options)
-{
-    stoker_dataset *dataset = open_mixed_made(options);
-    options->on_bad_sample = STOKER_ON_BAD_SKIP;
-    return dataset;
-}
-
-static stoker_dataset *open_made_substituted(stoker_loader_options *options)
-{
-    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
-    return share(broken_rows.dataset);
-}
-
-static stoker_dataset *open_made_skipped(stoker_loader_options *options)
-{
-    options->on_bad_sample = STOKER_ON_BAD_SKIP;
-    return share(broken_rows.dataset);
-}
-
-static stoker_dataset *open_made_failing(stoker_loader_options *options)
-{
-    options->on_bad_sample = STOKER_ON_BAD_FAIL;
-    return share(broken_rows.dataset);
-}
-
 static stoker_dataset *open_hooked_files(stoker_loader_options *options)
 {
     options->row_hook = &hooks.row;
@@ -416,33 +334,17 @@ static stoker_dataset *open_weighted_parts(stoker_loader_options *options)
     return share(parts.dataset);
 }
 
-static stoker_dataset *open_mixed_parts(stoker_loader_options *options)
-{
-    options->convert_on_device = STOKER_SWITCH_OFF;
-    options->blend.mixup_alpha = 0.5F;
-    return share(parts.dataset);
-}
-
-static stoker_dataset *open_skipped_parts(stoker_loader_options *options)
+static stoker_dataset *open_broken_parts(stoker_loader_options *options)
 {
     parts.broken_image = 17;
     parts.broken_pair = 40;
-    options->on_bad_sample = STOKER_ON_BAD_SKIP;
-    return share(parts.dataset);
+    return open_parts(options);
 }
 
-static stoker_dataset *open_substituted_parts(stoker_loader_options *options)
+static stoker_dataset *open_broken_rows(stoker_loader_options *options)
 {
-    stoker_dataset *dataset = open_skipped_parts(options);
-    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
-    return dataset;
-}
-
-static stoker_dataset *open_failing_parts(stoker_loader_options *options)
-{
-    stoker_dataset *dataset = open_skipped_parts(options);
-    options->on_bad_sample = STOKER_ON_BAD_FAIL;
-    return dataset;
+    (void)options;
+    return share(broken_rows.dataset);
 }
 
 static stoker_array array_of(const char *name, stoker_dtype dtype, uint32_t rank,
@@ -521,12 +423,6 @@ static stoker_dataset *open_masks(stoker_loader_options *options)
     return open_arrays(arrays);
 }
 
-static stoker_dataset *open_mixed_masks(stoker_loader_options *options)
-{
-    options->blend.cutmix_alpha = 1.0F;
-    return open_masks(options);
-}
-
 /* Ends of documents, joined: the numbers of a row depend on the rows before it. */
 static stoker_dataset *open_joined(stoker_loader_options *options)
 {
@@ -603,6 +499,8 @@ enum {
     GPU = 64,     /* for settings with a GPU alone, neither stopped nor dealt */
     SENT = GPU | COMPLETE,
     HELD = GPU | COMPLETE | KEPT,
+    LACKS = GPU | KEPT,
+    ENDS = GPU | KEPT | FAILS,
     ALL = RESUMES | COMPLETE | SHARES
 };
 
@@ -613,6 +511,13 @@ enum {
 #define HWC  STOKER_LAYOUT_NHWC
 #define CHW  STOKER_LAYOUT_NCHW
 
+#define AS_IS       .transform = NULL
+#define BY(name)    .transform = &(name)
+#define ON_HOST     .convert = STOKER_SWITCH_OFF
+#define MIXED       .mixup = 0.6F, .cutmix = 1.0F
+#define SKIPPED     .on_bad = STOKER_ON_BAD_SKIP
+#define SUBSTITUTED .on_bad = STOKER_ON_BAD_SUBSTITUTE
+
 #define SYNTH(shape) "synth:bytes?count=31&shape=" shape
 
 static const struct subject {
@@ -620,18 +525,23 @@ static const struct subject {
     stoker_dataset *(*open)(stoker_loader_options *options); /* NULL: images.spec */
     uint32_t rules;
     struct {
-        uint32_t kernels; /* that run behind the copy of a batch; blend adds one to most */
-        const char *spec;
-        stoker_dtype dtype; /* NONE: open() sets all options */
+        uint32_t kernels;   /* that run behind the copy of a batch; blend adds one to most */
+        stoker_dtype dtype; /* NONE: open() sets all options, and what follows is not used */
         stoker_layout layout;
-        const stoker_transform *transform;
+        const stoker_transform *transform; /* NULL: none */
+        const char *spec;
+        uint32_t batch_size; /* 0: the test's */
+        stoker_last last;
+        stoker_on_bad on_bad;
+        stoker_switch convert;
+        float mixup, cutmix;
     } images;
 } subjects[] = {
     { "fields of fixed sizes, in memory", open_fixed, RESUMES | COMPLETE | KEPT, { 0 } },
     { "fields of varying length, packed", open_several, ALL, { 0 } },
     { "fields of varying length, in memory", open_several_in_memory, RESUMES | COMPLETE, { 0 } },
     { "fields of varying length, padded", open_padded, ALL, { 0 } },
-    { "fields of varying length, cropped", open_several, ALL, { 1, NULL, F32, HWC, &crop } },
+    { "fields of varying length, cropped", open_several, ALL, { 1, F32, HWC, BY(crop) } },
     { "images, converted and transformed", open_images, ALL | KEPT, { .kernels = 4 } },
     { "mixup and cutmix", open_mixed, COMPLETE | SHARES | KEPT, { .kernels = 4 } },
     { "a row hook", open_row_hook, ALL, { 0 } },
@@ -649,60 +559,60 @@ static const struct subject {
     { "bad samples, skipped", open_skipped, SHARES, { 0 } },
     { "the last batch filled up", open_last_padded, ALL, { 0 } },
 
-    { "one channel", NULL, HELD, { 1, SYNTH("5x7x1"), F32, HWC, NULL } },
-    { "two channels", NULL, HELD, { 1, SYNTH("5x7x2"), F16, CHW, NULL } },
-    { "four channels", NULL, HELD, { 1, SYNTH("5x7x4"), BF16, CHW, NULL } },
-    { "planes of bytes", NULL, HELD, { 1, SYNTH("5x7x3"), U8, CHW, NULL } },
-    { "five channels", NULL, HELD, { 1, SYNTH("8x8x5"), F32, HWC, NULL } },
-    { "no images", NULL, HELD, { 1, SYNTH("123"), F32, HWC, NULL } },
-    { "retouched", NULL, HELD, { 8, SYNTH("20x18x3"), BF16, CHW, &retouched } },
-    { "as stored", open_files, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "cropped, flipped and cut", open_files, HELD, { 1, NULL, U8, CHW, &crop } },
-    { "resized", open_files, HELD, { 1, NULL, F16, CHW, &resize } },
-    { "a rectangle, resized", open_files, HELD, { 4, NULL, F32, CHW, &rectangle } },
-    { "the shorter side resized", open_files, HELD, { 1, NULL, U8, CHW, &shorter } },
-    { "photos, resized by the host", open_photos, HELD, { 1, NULL, F32, CHW, &resize_cut } },
-    { "photos, resized and cropped", open_photos, HELD, { 1, NULL, F32, CHW, &resize_crop } },
-    { "photos, nothing random", open_photos, HELD, { 1, NULL, F32, CHW, &shorter_photo } },
-    { "rectangles of photos", open_photos, SENT, { 1, NULL, F32, CHW, &rectangle } },
-    { "one row a batch", open_batches_of_one, HELD, { 1, NULL, F32, CHW, NULL } },
-    { "one batch an epoch", open_one_batch, HELD, { 1, NULL, F16, HWC, NULL } },
-    { "the last images filled up", open_files_padded, HELD, { 1, NULL, F32, CHW, NULL } },
-    { "the last images dropped", open_files_dropped, GPU | KEPT, { 0, NULL, U8, HWC, NULL } },
-    { "few images, often", open_few_files, HELD, { 1, NULL, F32, HWC, &flip } },
-    { "views of images", open_views, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "hooks on images", open_hooked_files, SENT, { 0, NULL, F32, CHW, &crop } },
-    { "bytes, mixed", open_mixed_files, HELD, { 1, NULL, U8, HWC, &flip } },
-    { "float16, mixed", open_mixed_files, HELD, { 1, NULL, F16, HWC, &flip } },
-    { "bfloat16, mixed", open_mixed_files, HELD, { 1, NULL, BF16, CHW, &flip } },
-    { "photos, mixed", open_mixed_photos, SENT, { 1, NULL, F32, CHW, &rectangle } },
-    { "mixed by the host", open_mixed_by_the_host, SENT, { 0, NULL, F32, CHW, NULL } },
-    { "bad rows substituted, mixed", open_mixed_made, HELD, { 1, NULL, F32, HWC, NULL } },
-    { "bad rows skipped, mixed", open_mixed_made_skipped, GPU | KEPT, { 1, NULL, F32, HWC, NULL } },
-    { "bad rows, substituted", open_made_substituted, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "bad rows, skipped", open_made_skipped, GPU | KEPT, { 0, NULL, U8, HWC, NULL } },
-    { "a bad row ends the run", open_made_failing, GPU | KEPT | FAILS, { 0, NULL, U8, HWC, NULL } },
-    { "parts of fixed sizes", open_parts, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "parts, converted", open_parts, HELD, { 1, NULL, F32, HWC, NULL } },
-    { "parts, cropped and cut", open_parts, HELD, { 1, NULL, F16, CHW, &crop } },
-    { "parts, resized", open_parts, HELD, { 1, NULL, U8, CHW, &resize } },
-    { "parts, in other types", open_parts_of_other_types, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "parts, weighted", open_weighted_parts, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "parts, mixed by the host", open_mixed_parts, SENT, { 0, NULL, F32, HWC, NULL } },
-    { "bad parts, skipped", open_skipped_parts, GPU | KEPT, { 0, NULL, U8, HWC, NULL } },
-    { "bad parts, substituted", open_substituted_parts, HELD, { 1, NULL, F32, HWC, NULL } },
-    { "a bad part ends the run",
-      open_failing_parts,
-      GPU | KEPT | FAILS,
-      { 0, NULL, U8, HWC, NULL } },
-    { "rows of floats", open_floats, HELD, { 0, NULL, F32, HWC, NULL } },
-    { "rows of floats, narrowed", open_floats, HELD, { 0, NULL, BF16, HWC, NULL } },
-    { "long rows", open_long_rows, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "masks, as stored", open_masks, HELD, { 0, NULL, U8, HWC, NULL } },
-    { "masks, resized", open_masks, HELD, { 1, NULL, F32, CHW, &resize_alone } },
-    { "masks, cropped and cut", open_masks, SENT, { 1, NULL, F32, CHW, &crop_wide } },
-    { "masks, rotated", open_masks, SENT, { 7, NULL, F32, CHW, &rotate_rectangle } },
-    { "masks, mixed", open_mixed_masks, SENT, { 6, NULL, F32, CHW, &recolor } },
+    { "one channel", NULL, HELD, { 1, F32, HWC, .spec = SYNTH("5x7x1") } },
+    { "two channels", NULL, HELD, { 1, F16, CHW, .spec = SYNTH("5x7x2") } },
+    { "four channels", NULL, HELD, { 1, BF16, CHW, .spec = SYNTH("5x7x4") } },
+    { "planes of bytes", NULL, HELD, { 1, U8, CHW, .spec = SYNTH("5x7x3") } },
+    { "five channels", NULL, HELD, { 1, F32, HWC, .spec = SYNTH("8x8x5") } },
+    { "no images", NULL, HELD, { 1, F32, HWC, .spec = SYNTH("123") } },
+    { "retouched", NULL, HELD, { 8, BF16, CHW, BY(retouched), .spec = SYNTH("20x18x3") } },
+    { "as stored", open_files, HELD, { 0, U8, HWC, AS_IS } },
+    { "cropped, flipped and cut", open_files, HELD, { 1, U8, CHW, BY(crop) } },
+    { "resized", open_files, HELD, { 1, F16, CHW, BY(resize) } },
+    { "a rectangle, resized", open_files, HELD, { 4, F32, CHW, BY(rectangle) } },
+    { "the shorter side resized", open_files, HELD, { 1, U8, CHW, BY(shorter) } },
+    { "photos, resized by the host", open_photos, HELD, { 1, F32, CHW, BY(resize_cut) } },
+    { "photos, resized and cropped", open_photos, HELD, { 1, F32, CHW, BY(resize_crop) } },
+    { "photos, nothing random", open_photos, HELD, { 1, F32, CHW, BY(shorter_photo) } },
+    { "rectangles of photos", open_photos, SENT, { 1, F32, CHW, BY(rectangle) } },
+    { "one row a batch", open_files, HELD, { 1, F32, CHW, .batch_size = 1 } },
+    { "one batch an epoch", open_files, HELD, { 1, F16, HWC, .batch_size = FILES } },
+    { "the last images filled up", open_files, HELD, { 1, F32, CHW, .last = STOKER_LAST_PAD } },
+    { "the last images dropped", open_files, LACKS, { 0, U8, HWC, .last = STOKER_LAST_DROP } },
+    { "few images, often", open_few_files, HELD, { 1, F32, HWC, BY(flip) } },
+    { "views of images", open_views, HELD, { 0, U8, HWC, AS_IS } },
+    { "hooks on images", open_hooked_files, SENT, { 0, F32, CHW, BY(crop) } },
+    { "bytes, mixed", open_files, HELD, { 1, U8, HWC, BY(flip), MIXED } },
+    { "float16, mixed", open_files, HELD, { 1, F16, HWC, BY(flip), MIXED } },
+    { "bfloat16, mixed", open_files, HELD, { 1, BF16, CHW, BY(flip), MIXED } },
+    { "photos, mixed", open_photos, SENT, { 1, F32, CHW, BY(rectangle), MIXED } },
+    { "mixed by the host", open_files, SENT, { 0, F32, CHW, MIXED, ON_HOST } },
+    { "bad rows substituted, mixed",
+      open_broken_rows,
+      HELD,
+      { 1, F32, HWC, .mixup = 0.6F, SUBSTITUTED } },
+    { "bad rows skipped, mixed", open_broken_rows, LACKS, { 1, F32, HWC, .mixup = 0.6F, SKIPPED } },
+    { "bad rows, substituted", open_broken_rows, HELD, { 0, U8, HWC, SUBSTITUTED } },
+    { "bad rows, skipped", open_broken_rows, LACKS, { 0, U8, HWC, SKIPPED } },
+    { "a bad row ends the run", open_broken_rows, ENDS, { 0, U8, HWC, AS_IS } },
+    { "parts of fixed sizes", open_parts, HELD, { 0, U8, HWC, AS_IS } },
+    { "parts, converted", open_parts, HELD, { 1, F32, HWC, AS_IS } },
+    { "parts, cropped and cut", open_parts, HELD, { 1, F16, CHW, BY(crop) } },
+    { "parts, resized", open_parts, HELD, { 1, U8, CHW, BY(resize) } },
+    { "parts, in other types", open_parts_of_other_types, HELD, { 0, U8, HWC, AS_IS } },
+    { "parts, weighted", open_weighted_parts, HELD, { 0, U8, HWC, AS_IS } },
+    { "parts, mixed by the host", open_parts, SENT, { 0, F32, HWC, .mixup = 0.5F, ON_HOST } },
+    { "bad parts, skipped", open_broken_parts, LACKS, { 0, U8, HWC, SKIPPED } },
+    { "bad parts, substituted", open_broken_parts, HELD, { 1, F32, HWC, SUBSTITUTED } },
+    { "a bad part ends the run", open_broken_parts, ENDS, { 0, U8, HWC, AS_IS } },
+    { "rows of floats", open_floats, HELD, { 0, F32, HWC, AS_IS } },
+    { "rows of floats, narrowed", open_floats, HELD, { 0, BF16, HWC, AS_IS } },
+    { "long rows", open_long_rows, HELD, { 0, U8, HWC, AS_IS } },
+    { "masks, as stored", open_masks, HELD, { 0, U8, HWC, AS_IS } },
+    { "masks, resized", open_masks, HELD, { 1, F32, CHW, BY(resize_alone) } },
+    { "masks, cropped and cut", open_masks, SENT, { 1, F32, CHW, BY(crop_wide) } },
+    { "masks, rotated", open_masks, SENT, { 7, F32, CHW, BY(rotate_rectangle) } },
+    { "masks, mixed", open_masks, SENT, { 6, F32, CHW, BY(recolor), .cutmix = 1.0F } },
     { "ends of documents, joined", open_joined, SENT, { 0 } },
     { "varying fields, in other types", open_padded_to_the_longest, SENT, { 0 } },
 };
@@ -743,15 +653,21 @@ static inline void remove_subjects(void)
     stk_directory_remove(&tokens);
 }
 
-/* Normalize images by channel, where the row names a type that is not bytes. */
-static inline void subject_normalize(const struct subject *subject, const stoker_dataset *dataset,
-                                     stoker_loader_options *options)
+/* Set what the row names; rows that are not bytes are normalized by channel. */
+static inline void subject_images(const struct subject *subject, const stoker_dataset *dataset,
+                                  stoker_loader_options *options)
 {
     static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F };
     static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F };
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-    if (subject->images.dtype == STOKER_DTYPE_NONE || subject->images.dtype == STOKER_DTYPE_UINT8 ||
-        info->rank != 3 || info->shape[2] > 4)
+    if (subject->images.batch_size > 0)
+        options->batch_size = subject->images.batch_size;
+    options->last = subject->images.last;
+    options->on_bad_sample = subject->images.on_bad;
+    options->convert_on_device = subject->images.convert;
+    options->blend.mixup_alpha = subject->images.mixup;
+    options->blend.cutmix_alpha = subject->images.cutmix;
+    if (subject->images.dtype == STOKER_DTYPE_UINT8 || info->rank != 3 || info->shape[2] > 4)
         return;
     options->mean = means;
     options->std = stds;
@@ -777,7 +693,8 @@ static inline stoker_dataset *open_subject(const struct subject *subject, uint32
     }
     stoker_dataset *dataset =
         subject->open == NULL ? dataset_of(subject->images.spec) : subject->open(options);
-    subject_normalize(subject, dataset, options);
+    if (subject->images.dtype != STOKER_DTYPE_NONE)
+        subject_images(subject, dataset, options);
     return dataset;
 }
 
