@@ -24,7 +24,10 @@ enum { FILES = 31, OWN_LENGTH = 44 };
 static struct several_set several;
 static struct several_set parts; /* of fixed sizes */
 static struct stk_file_set files;
-static struct stk_image_folder photos;  /* that differ in size */
+static struct stk_image_folder photos; /* that differ in size */
+static struct stk_folder_set raw_files;
+static struct stk_made_set anywhere; /* rows in a file and in memory, encoded and drawn */
+static struct stk_made_set broken_anywhere;
 static struct stk_made_set broken_rows; /* with broken samples */
 static struct stk_directory tokens;
 static struct stk_folder_set folders;
@@ -256,6 +259,64 @@ static stoker_dataset *open_last_padded(stoker_loader_options *options)
 {
     options->last = STOKER_LAST_PAD;
     return share(several.dataset);
+}
+
+static stoker_dataset *open_folder(stoker_loader_options *options)
+{
+    (void)options;
+    return share(folders.dataset);
+}
+
+static stoker_dataset *open_raw_files(stoker_loader_options *options)
+{
+    (void)options;
+    return share(raw_files.dataset);
+}
+
+static stoker_dataset *open_anywhere(stoker_loader_options *options)
+{
+    (void)options;
+    return share(anywhere.dataset);
+}
+
+static stoker_dataset *open_broken_anywhere(stoker_loader_options *options)
+{
+    (void)options;
+    return share(broken_anywhere.dataset);
+}
+
+static stoker_dataset *open_anywhere_hooked(stoker_loader_options *options)
+{
+    options->row_hook = &hooks.row;
+    return share(anywhere.dataset);
+}
+
+static stoker_dataset *open_broken_hooked(stoker_loader_options *options)
+{
+    options->row_hook = &hooks.row;
+    return share(broken_anywhere.dataset);
+}
+
+static stoker_dataset *open_digits_hooked(stoker_loader_options *options)
+{
+    options->row_hook = &hooks.row;
+    options->batch_hook = &hooks.batch;
+    return dataset_of("synth:digits?count=31");
+}
+
+/* Its hook refuses some rows. */
+static stoker_dataset *open_refused(stoker_loader_options *options)
+{
+    hooks.breaks_each = 10;
+    options->row_hook = &hooks.row;
+    return dataset_of("synth:digits?count=31");
+}
+
+static stoker_dataset *open_photos_hooked(stoker_loader_options *options)
+{
+    options->row_hook = &hooks.row;
+    options->batch_hook = &hooks.batch;
+    return share(photos.dataset);
 }
 
 /* ---- what kernels do with a batch, and what cache DEVICE keeps ------------------------- */
@@ -496,7 +557,8 @@ enum {
     REPEATS = 8,  /* the same bytes several times, of which cache AUTO keeps no copy */
     KEPT = 16,    /* cache AUTO keeps the rows in GPU memory */
     FAILS = 32,   /* at a bad sample */
-    GPU = 64,     /* for settings with a GPU alone, neither stopped nor dealt */
+    FEW = 64,     /* in a third of the settings, stopped after a third of the batches */
+    GPU = 128,    /* for settings with a GPU alone, neither stopped nor dealt */
     SENT = GPU | COMPLETE,
     HELD = GPU | COMPLETE | KEPT,
     LACKS = GPU | KEPT,
@@ -514,7 +576,9 @@ enum {
 #define AS_IS       .transform = NULL
 #define BY(name)    .transform = &(name)
 #define ON_HOST     .convert = STOKER_SWITCH_OFF
+#define UP          .mixup = 0.6F
 #define MIXED       .mixup = 0.6F, .cutmix = 1.0F
+#define PADDED      .last = STOKER_LAST_PAD
 #define SKIPPED     .on_bad = STOKER_ON_BAD_SKIP
 #define SUBSTITUTED .on_bad = STOKER_ON_BAD_SUBSTITUTE
 
@@ -558,6 +622,49 @@ static const struct subject {
     { "bad samples, substituted", open_substituted, ALL, { 0 } },
     { "bad samples, skipped", open_skipped, SHARES, { 0 } },
     { "the last batch filled up", open_last_padded, ALL, { 0 } },
+    { "a folder of PNG files", open_folder, ALL | KEPT | FEW, { 0, U8, HWC, AS_IS } },
+    { "a folder of raw files", open_raw_files, ALL | KEPT | FEW, { 0, U8, HWC, AS_IS } },
+    { "rows from anywhere, mixed", open_anywhere, COMPLETE | KEPT | FEW, { 1, F32, HWC, UP } },
+    { "rows from anywhere, padded",
+      open_anywhere,
+      COMPLETE | KEPT | FEW,
+      { 1, F32, HWC, UP, PADDED } },
+    { "bad rows of anywhere, mixed",
+      open_broken_anywhere,
+      COMPLETE | KEPT | FEW,
+      { 1, F32, HWC, UP, SUBSTITUTED } },
+    { "bad rows left out, mixed", open_broken_anywhere, KEPT | FEW, { 1, F32, HWC, UP, SKIPPED } },
+    { "rows from anywhere, hooked",
+      open_anywhere_hooked,
+      RESUMES | COMPLETE | FEW,
+      { 0, U8, HWC, AS_IS } },
+    { "bad rows substituted, hooked",
+      open_broken_hooked,
+      RESUMES | COMPLETE | FEW,
+      { 0, U8, HWC, SUBSTITUTED } },
+    { "bad rows left out, hooked", open_broken_hooked, FEW, { 0, U8, HWC, SKIPPED } },
+    { "digits in memory, hooked", open_digits_hooked, COMPLETE | FEW, { 0, U8, HWC, AS_IS } },
+    { "refused rows, substituted",
+      open_refused,
+      RESUMES | COMPLETE | FEW,
+      { 0, U8, HWC, SUBSTITUTED } },
+    { "refused rows, skipped", open_refused, FEW, { 0, U8, HWC, SKIPPED } },
+    { "photos, hooked",
+      open_photos_hooked,
+      COMPLETE | SHARES | FEW,
+      { 0, F32, HWC, BY(rotate_rectangle) } },
+    { "photos, mixed as bytes", open_photos, HELD, { 1, U8, CHW, BY(resize_cut), MIXED } },
+    { "digits in memory",
+      NULL,
+      RESUMES | COMPLETE | KEPT | FEW,
+      { 1, F16, CHW, BY(crop_wide), .spec = "synth:digits?count=31" } },
+    { "photos, resized by the host",
+      open_photos,
+      ALL | FEW | KEPT,
+      { 1, F32, CHW, BY(resize_cut) } },
+    { "photos, resized and cropped", open_photos, HELD, { 1, F32, CHW, BY(resize_crop) } },
+    { "photos, nothing random", open_photos, HELD, { 1, F32, CHW, BY(shorter_photo) } },
+    { "rectangles of photos", open_photos, ALL | FEW, { 1, F32, CHW, BY(rectangle) } },
 
     { "one channel", NULL, HELD, { 1, F32, HWC, .spec = SYNTH("5x7x1") } },
     { "two channels", NULL, HELD, { 1, F16, CHW, .spec = SYNTH("5x7x2") } },
@@ -571,13 +678,9 @@ static const struct subject {
     { "resized", open_files, HELD, { 1, F16, CHW, BY(resize) } },
     { "a rectangle, resized", open_files, HELD, { 4, F32, CHW, BY(rectangle) } },
     { "the shorter side resized", open_files, HELD, { 1, U8, CHW, BY(shorter) } },
-    { "photos, resized by the host", open_photos, HELD, { 1, F32, CHW, BY(resize_cut) } },
-    { "photos, resized and cropped", open_photos, HELD, { 1, F32, CHW, BY(resize_crop) } },
-    { "photos, nothing random", open_photos, HELD, { 1, F32, CHW, BY(shorter_photo) } },
-    { "rectangles of photos", open_photos, SENT, { 1, F32, CHW, BY(rectangle) } },
     { "one row a batch", open_files, HELD, { 1, F32, CHW, .batch_size = 1 } },
     { "one batch an epoch", open_files, HELD, { 1, F16, HWC, .batch_size = FILES } },
-    { "the last images filled up", open_files, HELD, { 1, F32, CHW, .last = STOKER_LAST_PAD } },
+    { "the last images filled up", open_files, HELD, { 1, F32, CHW, PADDED } },
     { "the last images dropped", open_files, LACKS, { 0, U8, HWC, .last = STOKER_LAST_DROP } },
     { "few images, often", open_few_files, HELD, { 1, F32, HWC, BY(flip) } },
     { "views of images", open_views, HELD, { 0, U8, HWC, AS_IS } },
@@ -587,11 +690,8 @@ static const struct subject {
     { "bfloat16, mixed", open_files, HELD, { 1, BF16, CHW, BY(flip), MIXED } },
     { "photos, mixed", open_photos, SENT, { 1, F32, CHW, BY(rectangle), MIXED } },
     { "mixed by the host", open_files, SENT, { 0, F32, CHW, MIXED, ON_HOST } },
-    { "bad rows substituted, mixed",
-      open_broken_rows,
-      HELD,
-      { 1, F32, HWC, .mixup = 0.6F, SUBSTITUTED } },
-    { "bad rows skipped, mixed", open_broken_rows, LACKS, { 1, F32, HWC, .mixup = 0.6F, SKIPPED } },
+    { "bad rows substituted, mixed", open_broken_rows, HELD, { 1, F32, HWC, UP, SUBSTITUTED } },
+    { "bad rows skipped, mixed", open_broken_rows, LACKS, { 1, F32, HWC, UP, SKIPPED } },
     { "bad rows, substituted", open_broken_rows, HELD, { 0, U8, HWC, SUBSTITUTED } },
     { "bad rows, skipped", open_broken_rows, LACKS, { 0, U8, HWC, SKIPPED } },
     { "a bad row ends the run", open_broken_rows, ENDS, { 0, U8, HWC, AS_IS } },
@@ -633,10 +733,17 @@ static inline void make_subjects(void)
     cr_assert(several_make_as(&parts, true));
     cr_assert(stk_file_set_make(&files, FILES, 4, 5, 3));
     stk_folder_make(&folders, 11, 4, true);
+    stk_folder_make(&raw_files, 23, 4, false);
     stk_image_folder_make(&photos, true, "");
     broken_rows =
         (struct stk_made_set){ .count = FILES, .row_bytes = 40, .kind_of = subject_kind_of };
     cr_assert(stk_made_set_open(&broken_rows));
+    anywhere =
+        (struct stk_made_set){ .count = FILES, .row_bytes = 40, .kind_of = stk_made_every_kind };
+    cr_assert(stk_made_set_open(&anywhere));
+    broken_anywhere =
+        (struct stk_made_set){ .count = FILES, .row_bytes = 40, .kind_of = stk_made_some_broken };
+    cr_assert(stk_made_set_open(&broken_anywhere));
     tokens = stk_directory_make();
     const struct stk_bytes file = stk_llmc_file(0, 403, 2);
     stk_file_write(&tokens, "a.bin", file.at, file.size);
@@ -648,8 +755,11 @@ static inline void remove_subjects(void)
     several_remove(&parts);
     stk_file_set_remove(&files);
     stk_folder_remove(&folders);
+    stk_folder_remove(&raw_files);
     stk_image_folder_remove(&photos);
     stk_made_set_close(&broken_rows);
+    stk_made_set_close(&anywhere);
+    stk_made_set_close(&broken_anywhere);
     stk_directory_remove(&tokens);
 }
 

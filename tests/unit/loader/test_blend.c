@@ -1,19 +1,34 @@
-/* test_mixing.c - a mixed batch is the plain batch, blended or cut as its fields say; the same
- * bytes by every route and after a resume; also beside bad samples.
+/* test_blend.c - a mixed batch is the plain batch, blended or cut as its fields say; also beside
+ * bad samples. That no setting or stop changes its bytes is test_determinism.c's.
  *
  * Method: two loaders of the same order, one of them without mixing, whose batches the test mixes
  * itself.
  */
-#include "support/mixed_run.h"
-#include "support/resumed_runs.h"
-
+#include <criterion/criterion.h>
 #include <math.h>
 
-#include "support/image_folder.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
+#include "support/opened_loader.h"
 
 enum { COUNT = 101, ROW = 200 };
+
+static const stoker_field *field_of(const stoker_batch *batch, const char *name)
+{
+    for (uint32_t i = 0; i < batch->field_count; i++)
+        if (strcmp(batch->fields[i].name, name) == 0)
+            return &batch->fields[i];
+    return NULL;
+}
+
+/* Bytes of one row of an array of a batch. */
+static size_t row_bytes_of(const stoker_tensor *values)
+{
+    size_t bytes = stoker_dtype_bytes(values->dtype);
+    for (uint32_t axis = 1; axis < values->rank; axis++)
+        bytes *= (size_t)values->shape[axis];
+    return bytes;
+}
 
 static stoker_loader_options options_with(float mixup_alpha, float cutmix_alpha)
 {
@@ -33,9 +48,9 @@ struct kinds {
 static void check_numbers(const stoker_batch *plain, const stoker_batch *mixed)
 {
     const int64_t *labels = plain->labels.data;
-    const int64_t *others = stk_mixed_field(mixed, "label_b")->values.data;
-    const int64_t *partners = stk_mixed_field(mixed, "partner")->values.data;
-    const float *lambdas = stk_mixed_field(mixed, "lambda")->values.data;
+    const int64_t *others = field_of(mixed, "label_b")->values.data;
+    const int64_t *partners = field_of(mixed, "partner")->values.data;
+    const float *lambdas = field_of(mixed, "lambda")->values.data;
     cr_assert_eq(mixed->count, plain->count);
     cr_assert_arr_eq(mixed->labels.data, labels, plain->count * sizeof(labels[0]));
     cr_assert_arr_eq(mixed->ids, plain->ids, plain->count * sizeof(plain->ids[0]));
@@ -52,7 +67,7 @@ static void check_numbers(const stoker_batch *plain, const stoker_batch *mixed)
 
 static void check_blended(const stoker_batch *plain, const stoker_batch *mixed, float lambda)
 {
-    const size_t elements = stk_mixed_row_bytes(&plain->images) / sizeof(float);
+    const size_t elements = row_bytes_of(&plain->images) / sizeof(float);
     const float *before = plain->images.data, *after = mixed->images.data;
     for (uint32_t row = 0; row < plain->count; row++)
         for (size_t i = 0; i < elements; i++) {
@@ -110,8 +125,8 @@ static struct kinds check_run(const stoker_dataset *dataset, stoker_loader_optio
         if (rc != STOKER_OK)
             continue;
         check_numbers(&before, &after);
-        const float lambda = *(const float *)stk_mixed_field(&after, "lambda")->values.data;
-        const size_t bytes = stk_mixed_row_bytes(&before.images) * before.count;
+        const float lambda = *(const float *)field_of(&after, "lambda")->values.data;
+        const size_t bytes = row_bytes_of(&before.images) * before.count;
         const bool blends = lambda * 32768.0F == floorf(lambda * 32768.0F);
         if (memcmp(before.images.data, after.images.data, bytes) == 0) {
             kinds.plain++;
@@ -250,7 +265,7 @@ CleanTest(mixing, label_b_follows_labels_type)
     stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
-    const stoker_field *other = stk_mixed_field(&batch, "label_b");
+    const stoker_field *other = field_of(&batch, "label_b");
     cr_assert_eq(other->values.dtype, STOKER_DTYPE_FLOAT32);
     for (uint32_t row = 1; row < batch.count; row++)
         cr_assert_eq(((const float *)other->values.data)[row],
@@ -258,78 +273,6 @@ CleanTest(mixing, label_b_follows_labels_type)
     stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
-}
-
-/* ---- the same bytes by every route ---- */
-
-static void expect_one_result(const stoker_dataset *dataset, stoker_loader_options options,
-                              struct stk_run *first)
-{
-    static struct stk_run other;
-    static const int32_t workers[] = { 0, 1, 8 };
-    options.num_workers = 0;
-    stk_mixed_run(dataset, &options, first);
-    cr_assert_eq(first->rc, STOKER_FINISHED);
-    for (size_t w = 0; w < 3; w++)
-        for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
-            options.num_workers = workers[w];
-            options.cache = (stoker_cache)cache;
-            stk_mixed_run(dataset, &options, &other);
-            cr_assert(stk_runs_equal(first, &other), "%d workers, cache %d", (int)workers[w],
-                      cache);
-        }
-}
-
-static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, stoker_last last)
-{
-    static struct stk_run run;
-    struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = kind_of };
-    cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = options_with(0.7F, 0.0F);
-    options.on_bad_sample = on_bad;
-    options.last = last;
-    expect_one_result(set.dataset, options, &run);
-    stk_check_resumed(set.dataset, &options, &run, stk_mixed_hash);
-    stk_made_set_close(&set);
-}
-
-CleanTest(mixing, rows_from_anywhere_are_the_same_by_every_route)
-{
-    check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_SHORT);
-}
-
-CleanTest(mixing, padded_batches_are_the_same_by_every_route)
-{
-    check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, STOKER_LAST_PAD);
-}
-
-CleanTest(mixing, substitutes_are_the_same_by_every_route)
-{
-    check_set(stk_made_some_broken, STOKER_ON_BAD_SUBSTITUTE, STOKER_LAST_SHORT);
-}
-
-CleanTest(mixing, skipped_samples_are_the_same_by_every_route)
-{
-    check_set(stk_made_some_broken, STOKER_ON_BAD_SKIP, STOKER_LAST_SHORT);
-}
-
-CleanTest(mixing, transformed_images_are_the_same_by_every_route)
-{
-    static struct stk_run run;
-    struct stk_image_folder images;
-    stk_image_folder_make(&images, true, "");
-    stoker_loader_options options = options_with(0.7F, 0.7F);
-    options.transform.resize = (stoker_size){ 16, 20 };
-    options.transform.flip = true;
-    for (int layout = STOKER_LAYOUT_NHWC; layout <= STOKER_LAYOUT_NCHW; layout++)
-        for (size_t t = 0; t < 3; t++) {
-            static const stoker_dtype dtypes[] = { STOKER_DTYPE_UINT8, STOKER_DTYPE_FLOAT16,
-                                                   STOKER_DTYPE_BFLOAT16 };
-            options.dtype = dtypes[t];
-            options.layout = (stoker_layout)layout;
-            expect_one_result(images.dataset, options, &run);
-        }
-    stk_image_folder_remove(&images);
 }
 
 /* Rows that are skipped are nobody's partners: what is left is mixed as a batch without them. */
@@ -367,7 +310,7 @@ CleanTest(mixing, a_batch_hook_comes_after_it)
     stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
-    const float lambda = *(const float *)stk_mixed_field(&batch, "lambda")->values.data;
+    const float lambda = *(const float *)field_of(&batch, "lambda")->values.data;
     cr_assert(lambda >= 1.0F && lambda <= 2.0F);
     stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);

@@ -1,7 +1,7 @@
 /* test_determinism.c - the order and every byte are a pure function of (seed, epoch, position):
  * each kind of data set, view, hook and order gives the same batches in all 36 settings of
  * support/settings.h, on the stand-in's GPU, too; and the same samples if the run stops at any
- * batch and resumes in another world, with another batch size and setting; and the same batches if
+ * batch and resumes in another setting, world and batch size; and the same batches if
  * several ranks take them by turns (STOKER_DEAL_BATCHES).
  *
  * A subject is a row of the table in support/subjects.h. If a setting shares the cache, another
@@ -174,17 +174,19 @@ static void expect_same(const struct subject *subject, const stoker_dataset *dat
 }
 
 /* Returns the number of settings in which two loaders shared a cache. */
-static uint32_t check_settings(const struct subject *subject)
+static uint32_t check_settings(const struct subject *subject, uint32_t number)
 {
+    const bool few = (subject->rules & FEW) != 0;
     uint32_t shared = 0;
     stoker_loader_options options;
     stoker_dataset *dataset = open_subject(subject, BATCH, EPOCHS, &options);
     expect_plain(subject, dataset, options);
-    for (uint32_t setting = 0; setting < STK_SETTINGS; setting++) {
+    for (uint32_t setting = few ? number % 3 : 0; setting < STK_SETTINGS; setting += few ? 3 : 1) {
         stk_setting_apply(setting, gpu, &options);
         begin_sharer(dataset, options);
         expect_same(subject, dataset, &options, setting);
         stoker_loader_destroy(&sharer);
+        cr_assert_eq(atomic_load(&hooks.open), 0);
         shared += most_sharers == 2;
     }
     stoker_dataset_close(&dataset);
@@ -196,11 +198,12 @@ Test(determinism, every_subject_is_the_same_in_every_setting)
     for (int i = 0; i < SUBJECTS; i++) {
         if ((subjects[i].rules & GPU) != 0)
             continue;
-        const uint32_t shared = check_settings(&subjects[i]);
+        const uint32_t shared = check_settings(&subjects[i], (uint32_t)i);
         const bool shares = (subjects[i].rules & SHARES) != 0;
         const uint32_t declined = subjects[i].rules & REPEATS ? STK_SETTINGS_SHARED_AUTO : 0;
-        cr_assert_eq(shared, shares ? STK_SETTINGS_SHARED - declined : 0, "%s: %u",
-                     subjects[i].name, shared);
+        if ((subjects[i].rules & FEW) == 0)
+            cr_assert_eq(shared, shares ? STK_SETTINGS_SHARED - declined : 0, "%s: %u",
+                         subjects[i].name, shared);
     }
 }
 
@@ -250,8 +253,8 @@ Test(determinism, every_subject_is_the_same_on_a_gpu)
         expect_plain(&subjects[i], dataset, options);
         expect_kept(&subjects[i], dataset, options);
         expect_kernels(&subjects[i], dataset, options);
-        for (uint32_t n = STK_SETTING_GPU + 1; n < STK_SETTINGS && (subjects[i].rules & GPU) != 0;
-             n++) {
+        const uint32_t step = subjects[i].rules & GPU ? 6 : STK_SETTINGS;
+        for (uint32_t n = STK_SETTING_GPU + 1 + (uint32_t)i % 6; n < STK_SETTINGS; n += step) {
             stk_setting_apply(n, true, &options);
             options.share_cache = STOKER_SWITCH_OFF;
             expect_same(&subjects[i], dataset, &options, n);
@@ -262,36 +265,41 @@ Test(determinism, every_subject_is_the_same_on_a_gpu)
 #endif
 
 /* Some batches of one world, one of another, the rest of a third; no world, batch size, setting or
- * way of dealing is that before. */
+ * way of dealing is that before. Rows that depend on their batch stay in their world. */
 static void stop_twice(const struct subject *subject, const stoker_dataset *dataset,
                        stoker_loader_options options, uint32_t stop)
 {
     static const struct {
         uint32_t world, batch;
     } legs[] = { { 1, BATCH }, { 2, 5 }, { 3, 4 } };
+    const bool moves = (subject->rules & RESUMES) != 0;
     int rc = STOKER_OK;
     stk_positions_begin(&found, dataset, expected.length, show);
-    for (uint32_t leg = 0; leg < 3 && rc >= 0; leg++) {
+    for (uint32_t leg = 0; leg < 3 && rc >= 0 && rc != STOKER_FINISHED; leg++) {
         stk_setting_apply((stop * 7 + leg * 13) % STK_SETTINGS, gpu, &options);
-        options.deal = (stoker_deal)((stop + leg) % 2);
-        options.world_size = legs[leg].world;
-        options.batch_size = legs[leg].batch;
+        options.deal = moves ? (stoker_deal)((stop + leg) % 2) : STOKER_DEAL_POSITIONS;
+        options.world_size = legs[moves ? leg : 0].world;
+        options.batch_size = legs[moves ? leg : 0].batch;
         rc = stk_positions_continue(&found, options, leg == 0 ? stop : leg == 1 ? 1 : UINT32_MAX);
     }
     cr_assert_eq(rc, STOKER_FINISHED, "%s, stop %u: %s", subject->name, stop, found.error.message);
     cr_assert_null(found.wrong, "%s, stop %u: %s", subject->name, stop, found.wrong);
-    cr_assert(stk_positions_equal(&expected, &found, EPOCHS), "%s, stop %u", subject->name, stop);
+    if (moves)
+        cr_assert(stk_positions_equal(&expected, &found, EPOCHS), "%s, stop %u", subject->name,
+                  stop);
+    else
+        cr_assert_eq(found.all, expected.all, "%s, stop %u", subject->name, stop);
 }
 
-Test(determinism, every_subject_resumes_at_every_batch_in_another_world)
+Test(determinism, every_subject_resumes_at_every_batch)
 {
     for (int i = 0; i < SUBJECTS; i++) {
         stoker_loader_options options;
-        if ((subjects[i].rules & RESUMES) == 0)
+        if ((subjects[i].rules & GPU) != 0)
             continue;
         stoker_dataset *dataset = open_subject(&subjects[i], BATCH, EPOCHS, &options);
         expect_plain(&subjects[i], dataset, options);
-        for (uint32_t stop = 0; stop <= expected.batches; stop++)
+        for (uint32_t stop = 0; stop <= expected.batches; stop += subjects[i].rules & FEW ? 3 : 1)
             stop_twice(&subjects[i], dataset, options, stop);
         stoker_dataset_close(&dataset);
     }

@@ -30,7 +30,7 @@ static bool works(const stoker_reader *reader)
     return reader->open(reader->self, &ring, &setup, NULL) == 0 && reader->close(ring, 0) == 0;
 }
 
-/* ---- the same with every reader ---- */
+/* ---- the rows ---- */
 
 static void check_rows_of(const struct stk_folder_set *set, const stoker_loader_options *options,
                           bool built_in)
@@ -58,44 +58,16 @@ static void check_rows(const struct stk_folder_set *set, const stoker_loader_opt
     check_rows_of(set, options, false);
 }
 
-static void alike_by_every_route(bool png)
+/* That no setting changes them is test_determinism.c's. */
+CleanTest(loader_folder, rows_are_the_files)
 {
-    static struct stk_run first;
-    static struct stk_run other;
-    struct stk_folder_set set;
-    static const int32_t workers[] = { 0, 1, 3, 8 };
-    stk_folder_make(&set, COUNT, PER_CLASS, png);
-    stoker_loader_options options = stk_small_options();
-    options.epochs = 3;
-    options.num_workers = 0;
-    options.reader = &stk_reader_pread;
-    check_rows(&set, &options);
-    cr_assert_eq(stk_run(set.dataset, &options, &first), STOKER_FINISHED);
-    for (size_t r = 0; r < READERS; r++)
-        for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]) && works(readers[r]); w++)
-            for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
-                stk_script_install(&(struct stk_script){ .shuffle_seed = w });
-                options.reader = readers[r];
-                options.num_workers = workers[w];
-                options.cache = (stoker_cache)cache;
-                options.prefetch_batches = cache == STOKER_CACHE_NONE ? STOKER_PREFETCH_AUTO : 2;
-                cr_assert_eq(stk_run(set.dataset, &options, &other), STOKER_FINISHED);
-                cr_assert(stk_runs_equal(&first, &other), "%s, %d workers, cache %s",
-                          readers[r]->name, (int)workers[w],
-                          stoker_cache_name((stoker_cache)cache));
-            }
-    stk_folder_remove(&set);
-    stk_test_check_leaks();
-}
-
-Test(loader_folder, raw_files_come_alike_by_every_route)
-{
-    alike_by_every_route(false);
-}
-
-Test(loader_folder, png_files_come_alike_by_every_route)
-{
-    alike_by_every_route(true);
+    for (int png = 0; png <= 1; png++) {
+        struct stk_folder_set set;
+        const stoker_loader_options options = stk_small_options();
+        stk_folder_make(&set, COUNT, PER_CLASS, png == 1);
+        check_rows(&set, &options);
+        stk_folder_remove(&set);
+    }
 }
 
 CleanTest(loader_folder, the_cache_holds_whole_files)

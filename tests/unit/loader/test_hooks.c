@@ -1,6 +1,5 @@
-/* test_hooks.c - hooks that draw random numbers give the same bytes by every route, after a resume
- * and for substitutes; they see the geometry that was drawn; what fails is reported under their
- * name.
+/* test_hooks.c - hooks see each row and batch once, and the geometry that was drawn; what fails is
+ * reported under their name. That no setting or stop changes their bytes is test_determinism.c's.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include "support/made_set.h"
 #include "support/opened_loader.h"
 #include "support/random_hooks.h"
-#include "support/resumed_runs.h"
 #include "support/transform_ranges.h"
 
 enum { COUNT = 101, ROW = 200 };
@@ -26,93 +24,23 @@ static stoker_loader_options options_with(bool rows, bool batches)
     return options;
 }
 
-static enum stk_made_kind in_memory(uint64_t id)
-{
-    (void)id;
-    return STK_MADE_MEMORY;
-}
-
 static void open_set(struct stk_made_set *set, stk_made_kind_of *kind_of)
 {
     *set = (struct stk_made_set){ .count = COUNT, .row_bytes = ROW, .kind_of = kind_of };
     cr_assert(stk_made_set_open(set));
 }
 
-/* ---- the same bytes ---- */
-
-/* 0, 1, 3 and 8 workers with each cache; the first run is left in *first. */
-static void expect_one_result(const stoker_dataset *dataset, stoker_loader_options options,
-                              struct stk_run *first)
+CleanTest(hooks, change_rows_and_batches)
 {
-    static struct stk_run other;
-    static const int32_t workers[] = { 0, 1, 3, 8 };
-    options.num_workers = 0;
-    (void)stk_run(dataset, &options, first);
-    cr_assert_eq(atomic_load(&hooks.open), 0);
-    for (size_t w = 0; w < 4; w++)
-        for (int cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++) {
-            options.num_workers = workers[w];
-            options.cache = (stoker_cache)cache;
-            (void)stk_run(dataset, &options, &other);
-            cr_assert(stk_runs_equal(first, &other), "%d workers, cache %d: rc %d and %d",
-                      (int)workers[w], cache, first->rc, other.rc);
-            cr_assert_eq(atomic_load(&hooks.open), 0);
-        }
-}
-
-static void check_set(stk_made_kind_of *kind_of, stoker_on_bad on_bad, bool batches)
-{
-    static struct stk_run run, plain;
+    static struct stk_run runs[3];
     struct stk_made_set set;
-    open_set(&set, kind_of);
-    stoker_loader_options options = options_with(true, batches);
-    options.on_bad_sample = on_bad;
-    expect_one_result(set.dataset, options, &run);
-    cr_assert_eq(run.rc, STOKER_FINISHED);
-    stk_check_resumed(set.dataset, &options, &run, stk_batch_hash);
-    options.row_hook = NULL;
-    options.batch_hook = NULL;
-    cr_assert_eq(stk_run(set.dataset, &options, &plain), STOKER_FINISHED);
-    cr_assert_neq(plain.hashes[0], run.hashes[0], "the hooks change nothing");
+    open_set(&set, stk_made_every_kind);
+    for (int i = 0; i < 3; i++) {
+        const stoker_loader_options options = options_with(i > 0, i > 1);
+        cr_assert_eq(stk_run(set.dataset, &options, &runs[i]), STOKER_FINISHED);
+        cr_assert(i == 0 || runs[i].hashes[0] != runs[i - 1].hashes[0]);
+    }
     stk_made_set_close(&set);
-}
-
-CleanTest(hooks, rows_from_files_memory_and_ids_are_the_same_by_every_route)
-{
-    check_set(stk_made_every_kind, STOKER_ON_BAD_FAIL, false);
-}
-
-CleanTest(hooks, rows_and_batches_in_memory_are_the_same_by_every_route)
-{
-    check_set(in_memory, STOKER_ON_BAD_FAIL, true);
-}
-
-CleanTest(hooks, substitutes_are_the_same_by_every_route)
-{
-    check_set(stk_made_some_broken, STOKER_ON_BAD_SUBSTITUTE, true);
-}
-
-CleanTest(hooks, skipped_samples_leave_the_same_rows_by_every_route)
-{
-    check_set(stk_made_some_broken, STOKER_ON_BAD_SKIP, false);
-}
-
-CleanTest(hooks, transformed_images_are_the_same_by_every_route)
-{
-    static struct stk_run run;
-    struct stk_image_folder images;
-    stk_image_folder_make(&images, true, "");
-    stoker_loader_options options = options_with(true, true);
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.transform = (stoker_transform){ .resize = { 16, 20 }, .flip = true, .hue = 0.1F };
-    expect_one_result(images.dataset, options, &run);
-    cr_assert_eq(run.rc, STOKER_FINISHED);
-    options.transform = (stoker_transform){
-        .random_resized_crop = { 12, 15 }, STK_USUAL_AREA, STK_USUAL_RATIO, .rotate_max = 9
-    };
-    expect_one_result(images.dataset, options, &run);
-    cr_assert_eq(run.rc, STOKER_FINISHED);
-    stk_image_folder_remove(&images);
 }
 
 CleanTest(hooks, each_row_and_each_batch_is_seen_once)
@@ -227,7 +155,7 @@ CleanTest(hooks, a_batch_that_fails_ends_the_run_under_the_name_of_its_hook)
 }
 
 /* As the data set's own bad samples. */
-CleanTest(hooks, a_row_that_fails_is_skipped_or_replaced_by_the_same_in_every_run)
+CleanTest(hooks, a_row_that_fails_is_skipped_or_replaced)
 {
     static struct stk_run run;
     for (int on_bad = STOKER_ON_BAD_SKIP; on_bad <= STOKER_ON_BAD_SUBSTITUTE; on_bad++) {
@@ -235,10 +163,8 @@ CleanTest(hooks, a_row_that_fails_is_skipped_or_replaced_by_the_same_in_every_ru
         stoker_loader_options options = options_with(true, on_bad == (int)STOKER_ON_BAD_SUBSTITUTE);
         options.on_bad_sample = (stoker_on_bad)on_bad;
         hooks.breaks_each = 10;
-        expect_one_result(dataset, options, &run);
-        cr_assert_eq(run.rc, STOKER_FINISHED);
+        cr_assert_eq(stk_run(dataset, &options, &run), STOKER_FINISHED);
         cr_assert_eq(run.samples, on_bad == (int)STOKER_ON_BAD_SKIP ? 180 : 200);
-        stk_check_resumed(dataset, &options, &run, stk_batch_hash);
         stoker_dataset_close(&dataset);
     }
 }

@@ -1,5 +1,6 @@
-/* test_transform.c - transforms in a loader: each row is what the reference makes of its image,
- * by every route; images of differing size make batches where they are resized, and only there.
+/* test_transform.c - transforms in a loader: each row is what the reference makes of its image;
+ * images of differing size make batches where they are resized, and only there. That no setting or
+ * stop changes a row is test_determinism.c's.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -99,15 +100,16 @@ static void make_oracle(struct stk_planned *oracle, const struct stk_image_folde
                  STOKER_OK, "%s", oracle->why);
 }
 
-static void check_rows(const struct stk_image_folder *images, const stoker_loader_options *options)
+static void check_rows(const struct stk_image_folder *images, const stoker_transform *transform)
 {
+    const stoker_loader_options options = options_of(transform);
     static uint8_t pixels[SIDE_MAX * SIDE_MAX * 3], expected[SIDE_MAX * SIDE_MAX * 3 * 4];
     struct stk_planned oracle;
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t rows = 0;
-    make_oracle(&oracle, images, options);
-    cr_assert_eq(stoker_loader_create(&loader, images->dataset, options, NULL), STOKER_OK);
+    make_oracle(&oracle, images, &options);
+    cr_assert_eq(stoker_loader_create(&loader, images->dataset, &options, NULL), STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -126,97 +128,28 @@ static void check_rows(const struct stk_image_folder *images, const stoker_loade
         rows += batch.count;
         stoker_batch_release(&batch);
     }
-    cr_assert_eq(rows, options->epochs * COUNT);
+    cr_assert_eq(rows, options.epochs * COUNT);
     stoker_loader_destroy(&loader);
 }
 
-/* The same bytes with any number of workers and any cache. */
-static void check_routes(const struct stk_image_folder *images, stoker_loader_options options)
-{
-    static struct stk_run first, other;
-    static const int32_t workers[] = { 0, 1, 3 };
-    options.num_workers = 0;
-    check_rows(images, &options);
-    cr_assert_eq(stk_run(images->dataset, &options, &first), STOKER_FINISHED);
-    for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]); w++)
-        for (int cache = STOKER_CACHE_AUTO; cache <= STOKER_CACHE_DECODED; cache++) {
-            options.num_workers = workers[w];
-            options.cache = (stoker_cache)cache;
-            options.prefetch_batches = 2; /* the cache fills early */
-            cr_assert_eq(stk_run(images->dataset, &options, &other), STOKER_FINISHED);
-            cr_assert(stk_runs_equal(&first, &other), "%d workers, cache %s", (int)workers[w],
-                      stoker_cache_name((stoker_cache)cache));
-        }
-}
-
-CleanTest(loader_transform, images_of_differing_size_are_resized_by_every_route)
+CleanTest(loader_transform, images_of_differing_size_are_resized)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, true, "");
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
-        check_routes(&images, options_of(&resizing[i]));
+        check_rows(&images, &resizing[i]);
     stk_image_folder_remove(&images);
 }
 
-CleanTest(loader_transform, images_of_one_size_are_cropped_by_every_route)
+CleanTest(loader_transform, images_of_one_size_are_cropped)
 {
     struct stk_image_folder images;
     stk_image_folder_make(&images, false, "");
     for (size_t i = 0; i < sizeof(cropping) / sizeof(cropping[0]); i++)
-        check_routes(&images, options_of(&cropping[i]));
+        check_rows(&images, &cropping[i]);
     for (size_t i = 0; i < sizeof(resizing) / sizeof(resizing[0]); i++)
-        check_routes(&images, options_of(&resizing[i]));
+        check_rows(&images, &resizing[i]);
     stk_image_folder_remove(&images);
-}
-
-CleanTest(loader_transform, a_resumed_run_continues_with_the_same_draws)
-{
-    static struct stk_run whole, rest;
-    struct stk_image_folder images;
-    stk_image_folder_make(&images, true, "");
-    stoker_loader_options options = options_of(&resizing[3]);
-    cr_assert_eq(stk_run(images.dataset, &options, &whole), STOKER_FINISHED);
-
-    stoker_loader *loader = NULL;
-    stoker_state state;
-    static struct stk_run begin;
-    begin = (struct stk_run){ 0 };
-    cr_assert_eq(stoker_loader_create(&loader, images.dataset, &options, NULL), STOKER_OK);
-    stk_run_on(loader, &begin, 7);
-    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
-    stoker_loader_destroy(&loader);
-
-    options.resume = &state;
-    options.num_workers = 2;
-    cr_assert_eq(stk_run(images.dataset, &options, &rest), STOKER_FINISHED);
-    cr_assert_eq(rest.batches, whole.batches - 7);
-    cr_assert_eq(memcmp(rest.hashes, whole.hashes + 7, rest.batches * sizeof(rest.hashes[0])), 0);
-    stk_image_folder_remove(&images);
-}
-
-/* Rows that stand in memory, gathered by spans. */
-CleanTest(loader_transform, resident_rows_are_transformed_alike_by_any_number_of_workers)
-{
-    static struct stk_run first, other;
-    stoker_dataset *dataset = NULL;
-    cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=500", NULL, NULL), STOKER_OK);
-    stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_DTYPE_FLOAT16;
-    options.transform =
-        (stoker_transform){ .random_crop = { 28, 28 }, .pad = 2, .flip = true, .cutout = 5 };
-    for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache += 2) {
-        options.cache = (stoker_cache)cache;
-        for (int32_t workers = 0; workers < 4; workers++) {
-            options.num_workers = workers;
-            const bool is_first = cache == STOKER_CACHE_NONE && workers == 0;
-            cr_assert_eq(stk_run(dataset, &options, is_first ? &first : &other), STOKER_FINISHED);
-            cr_assert(is_first || stk_runs_equal(&first, &other));
-        }
-    }
-    options.seed++; /* other draws, and another order */
-    cr_assert_eq(stk_run(dataset, &options, &other), STOKER_FINISHED);
-    cr_assert_neq(first.hashes[0], other.hashes[0]);
-    stoker_dataset_close(&dataset);
 }
 
 /* ---- limits and errors ---------------------------------------------------------- */
