@@ -17,6 +17,8 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+#include "loader/base/fault.h"
+
 enum { SIDE = 8, CHANNELS = 3, CLASSES = 12, BATCH = 8, SAMPLES_MAX = 16 };
 
 static inline void begin(void)
@@ -143,6 +145,52 @@ static inline void check_same_bits(const stoker_trainer *a, const stoker_trainer
                b->memory.statistics);
     if (b->stage[0]->ema != NULL)
         check_bits(a, b, a->stage[0]->ema, b->stage[0]->ema, b->memory.parameters);
+}
+
+/* Steps of which the last is short, a flush and an evaluation; or the first error. */
+static inline int whole_run(const stoker_model *model, const stoker_trainer_options *options,
+                            uint64_t steps)
+{
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
+    stoker_evaluation sum = { 0 };
+    int rc = stoker_trainer_create(&trainer, model, options, &error);
+    for (uint64_t i = 0; i < steps && rc == STOKER_OK; i++)
+        rc = stoker_trainer_step(trainer, batch_of(i * BATCH, i + 1 == steps ? 3 : BATCH), NULL);
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_flush(trainer, NULL);
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_evaluate(trainer, batch_of(0, BATCH), &sum);
+    if (rc != STOKER_OK)
+        cr_assert_neq(trainer == NULL ? error.code : stoker_trainer_error(trainer)->code, 0);
+    stoker_trainer_destroy(&trainer);
+    return rc;
+}
+
+static inline void fail_each_call(const stoker_trainer_options *options, uint64_t steps,
+                                  bool reads_pageable)
+{
+    enum { CODE = 700 /* cudaErrorIllegalAddress */ };
+    stoker_model *model = network();
+    uint64_t failed = 0;
+    for (uint64_t nth = 1;; nth++) {
+        begin();
+        standin_cuda_reads_pageable(reads_pageable);
+        const int64_t live = stk_fault_live_bytes();
+        standin_cuda_fail(nth, CODE, false);
+        const int rc = whole_run(model, options, steps);
+        cr_assert_eq(standin_cuda_live(), 0, "%s: call %u", options->backend, (unsigned)nth);
+        cr_assert_eq(stk_fault_live_bytes(), live, "%s: call %u", options->backend, (unsigned)nth);
+        cr_assert_eq(standin_cuda_violations(), 0, "%s: call %u", options->backend, (unsigned)nth);
+        cr_assert_eq(standin_cuda_pushed(), 0, "%s: call %u", options->backend, (unsigned)nth);
+        if (!standin_cuda_failed())
+            break;
+        failed += rc != STOKER_OK; /* but for calls that give something back */
+        cr_assert(rc == STOKER_OK || rc == STOKER_EDEVICE || rc == STOKER_ENOMEM, "call %u: %d",
+                  (unsigned)nth, rc);
+    }
+    cr_assert_gt(failed, 100);
+    end(&model);
 }
 
 #endif
