@@ -439,7 +439,7 @@ static stoker_dataset *open_floats(stoker_loader_options *options)
         labels[i] = i * i;
     const stoker_array arrays[2] = {
         array_of("row", STOKER_DTYPE_FLOAT32, 1, (uint64_t[]){ 13 }, rows),
-        array_of("label", STOKER_DTYPE_INT32, 0, NULL, labels),
+        array_of("label", STOKER_DTYPE_INT32, 0, (uint64_t[]){ 0 }, labels),
     };
     return open_arrays(arrays);
 }
