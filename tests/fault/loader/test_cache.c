@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/fault.h"
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/scenario.h"
 
@@ -54,7 +53,7 @@ CleanTest(fault_cache, is_done_without_only_if_nobody_asked_for_it)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
     stoker_loader_options options = stk_small_options();
-    options.reader = &stk_reader_pread;
+    options.reader = stoker_reader_pread();
     options.num_workers = 1;
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
     options.cache = STOKER_CACHE_AUTO;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "loader/base/fault.h"
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/random_hooks.h"
 #include "support/scenario.h"
@@ -88,7 +87,7 @@ CleanTest(fault_create, of_files_by_pread)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
     stoker_loader_options options = stk_small_options();
-    options.reader = &stk_reader_pread;
+    options.reader = stoker_reader_pread();
     options.prefetch_batches = 3;
     sweep_all(set.dataset, options);
     stk_file_set_remove(&set);

@@ -11,7 +11,6 @@
 #include <stoker/stoker.h>
 
 #include "loader/base/fault.h"
-#include "loader/reader/readers.h"
 #include "support/one_file_set.h"
 #include "support/thread_check.h"
 
@@ -79,7 +78,7 @@ int main(void)
     options.num_workers = 0;
     options.batch_size = BATCH_SIZE;
     options.cache = STOKER_CACHE_NONE;
-    options.reader = &stk_reader_uring;
+    options.reader = stoker_reader_uring();
     const int rc = stoker_loader_create(&loader, dataset, &options, NULL);
     if (rc == STOKER_EREADER)
         return 77;

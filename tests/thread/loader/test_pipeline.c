@@ -2,7 +2,6 @@
  * workers and the consumer happens as often as possible, in every order of release.
  */
 #include "loader/base/fault.h"
-#include "loader/reader/readers.h"
 #include "support/scenario.h"
 #include "support/scripted_reader.h"
 #include "support/thread_check.h"
@@ -76,7 +75,7 @@ int main(void)
     for (uint64_t seed = 0; seed < 330 && stk_time_left(start_ns); seed++) {
         stk_script_install(
             &(struct stk_script){ .shuffle_seed = seed + 1, .reap_max = (uint32_t)(seed % 3) });
-        walk_with(&stk_reader_pread, seed);
+        walk_with(stoker_reader_pread(), seed);
         walk_with(&stk_scripted_reader, seed);
         walk_with(NULL, seed);
     }

@@ -14,7 +14,6 @@
 #include <stoker/stoker.h>
 
 #include "loader/api/loader.h"
-#include "loader/reader/readers.h"
 #include "support/one_file_set.h"
 #include "support/thread_check.h"
 
@@ -108,7 +107,7 @@ int main(void)
     options.num_workers = 1;
     options.batch_size = 4;
     options.cache = STOKER_CACHE_NONE;
-    options.reader = &stk_reader_pread;
+    options.reader = stoker_reader_pread();
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     kept = loader;
     CHECK(stoker_loader_next(loader, &batch, 10) == STOKER_TIMEOUT);

@@ -8,7 +8,6 @@
 #include "loader/api/loader.h"
 #include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "loader/reader/readers.h"
 #include "support/scenario.h"
 #include "support/scripted_reader.h"
 #include "support/thread_check.h"
@@ -83,7 +82,7 @@ int main(void)
     for (; seed < 40 && stk_time_left(start_ns); seed++) {
         stk_script_install(&(struct stk_script){ .shuffle_seed = seed + 1 });
         play(&stk_scripted_reader, STOKER_CACHE_NONE, seed);
-        play(&stk_reader_pread, STOKER_CACHE_DECODED, seed);
+        play(stoker_reader_pread(), STOKER_CACHE_DECODED, seed);
     }
     play_auto();
     stk_file_set_remove(&set);

@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "loader/api/loader.h"
-#include "loader/base/clock.h"
 #include "loader/base/cpu/thread.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"

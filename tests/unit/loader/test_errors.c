@@ -12,7 +12,6 @@
 #include "loader/api/loader.h"
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
 #include "support/scripted_reader.h"
@@ -41,7 +40,7 @@ static void open_set(struct stk_made_set *set, stk_made_kind_of *kind_of)
     *set = (struct stk_made_set){ .count = COUNT, .row_bytes = ROW, .kind_of = kind_of };
     cr_assert(stk_made_set_open(set));
     options.num_workers = 0;
-    options.reader = &stk_reader_pread;
+    options.reader = stoker_reader_pread();
     cr_assert_eq(stk_run(set->dataset, &options, &expected), STOKER_FINISHED);
 }
 
@@ -346,7 +345,7 @@ static void check_without_rings(int os_errno)
     cr_assert_not_null(strstr(stats.reader_reason, strerror(os_errno)), "reason: %s",
                        stats.reader_reason);
     stoker_loader_destroy(&loader);
-    options.reader = &stk_reader_uring; /* asked for by name: no quiet change */
+    options.reader = stoker_reader_uring(); /* asked for by name: no quiet change */
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_EREADER);
     stk_made_set_close(&set);
     stk_test_check_leaks();
@@ -372,7 +371,7 @@ Test(errors, a_kernel_without_rings_gives_the_same_bytes_by_pread)
 CleanTest(errors, workers_without_a_ring_of_their_own_use_pread)
 {
     (void)unsetenv("STOKER_READER");
-    if (!stk_test_reader_works(&stk_reader_uring))
+    if (!stk_test_reader_works(stoker_reader_uring()))
         cr_skip_test("no io_uring here");
     struct stk_made_set set;
     bool mixed = false;

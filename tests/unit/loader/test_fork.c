@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loader/reader/readers.h"
 #include "support/emulator.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
@@ -95,7 +94,7 @@ CleanTest(fork, leaves_the_parent_unhurt)
     for (int32_t workers = 0; workers <= 3; workers++)
         for (int reader = 0; reader < 2; reader++) {
             options.num_workers = workers;
-            options.reader = reader == 0 ? &stk_reader_pread : &stk_reader_uring;
+            options.reader = reader == 0 ? stoker_reader_pread() : stoker_reader_uring();
             options.cache = reader == 0 ? STOKER_CACHE_DECODED : STOKER_CACHE_NONE;
             if (stk_test_reader_works(options.reader))
                 fork_everywhere(set.dataset, &options);

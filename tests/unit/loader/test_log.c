@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "loader/api/loader.h"
-#include "loader/reader/readers.h"
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
@@ -104,7 +103,7 @@ CleanTest(log, a_run_without_surprises_warns_of_nothing)
 
 Test(log, io_uring_is_unavailable)
 {
-    const bool here = stk_test_reader_works(&stk_reader_uring);
+    const bool here = stk_test_reader_works(stoker_reader_uring());
     if (here && stk_seccomp_refuse(SYS_io_uring_setup, EPERM) < 0)
         cr_skip_test("no seccomp filters here");
     open_set(raw, COUNT);

@@ -12,7 +12,6 @@
 #include "loader/base/io/number_file.h"
 #include "loader/base/memory/budget.h"
 #include "loader/reader/lock_limit.h"
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
 #include "support/reader_file.h"
@@ -74,7 +73,7 @@ CleanTest(memory, nothing_is_allocated_after_the_first_batch)
     stoker_loader_options options = stk_small_options();
     check_all(drawn, options);
     check_all(set.dataset, options);
-    options.reader = &stk_reader_pread;
+    options.reader = stoker_reader_pread();
     options.dtype = STOKER_DTYPE_FLOAT32;
     check_all(set.dataset, options);
     options.trace_events = 64; /* and nobody takes them: the rings are full soon */
@@ -229,7 +228,7 @@ static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory,
     stoker_loader_options options = stk_small_options();
     options.num_workers = 0;
     options.cache = STOKER_CACHE_NONE;
-    options.reader = &stk_reader_uring;
+    options.reader = stoker_reader_uring();
     options.prefetch_batches = 2;
     options.read_depth = 8;
     options.pin_memory = pin_memory;
@@ -253,7 +252,7 @@ static uint64_t status_bytes(const char *key)
 CleanTest(memory, page_locked_memory_is_reported)
 {
     struct rlimit limit;
-    if (!stk_test_reader_works(&stk_reader_uring))
+    if (!stk_test_reader_works(stoker_reader_uring()))
         cr_skip_test("NOT TESTED: no io_uring here");
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur < LOCKED_BYTES)
         cr_skip_test("NOT TESTED: we may not lock so much");
@@ -266,7 +265,7 @@ CleanTest(memory, page_locked_memory_is_reported)
             stoker_loader_options options = stk_small_options();
             options.num_workers = workers;
             options.cache = STOKER_CACHE_NONE;
-            options.reader = &stk_reader_uring;
+            options.reader = stoker_reader_uring();
             options.read_depth = 8;
             options.pin_memory = (stoker_switch)pin;
             const uint64_t before = status_bytes("VmLck:");
@@ -321,7 +320,7 @@ CleanTest(memory, room_for_images_is_reported)
 CleanTest(memory, slots_are_registered_with_the_ring)
 {
     struct rlimit limit;
-    if (!stk_test_reader_works(&stk_reader_uring))
+    if (!stk_test_reader_works(stoker_reader_uring()))
         cr_skip_test("NOT TESTED: no io_uring here");
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur < LOCKED_BYTES)
         cr_skip_test("NOT TESTED: we may not lock so much");

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
 #include "support/tar_files.h"
@@ -307,7 +306,7 @@ static void run(const struct set *set, stoker_loader_options options, enum damag
 /* With the cache, half of the samples have a place there: the others are read in every epoch. */
 static void damage_each_way(const char *name, void (*write)(struct set *, char *, size_t))
 {
-    static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread };
+    const stoker_reader *const readers[] = { stoker_reader_uring(), stoker_reader_pread() };
     for (int r = 0; r < 2; r++)
         for (int damage = CUT; damage < DAMAGES && stk_test_reader_works(readers[r]); damage++)
             for (int32_t workers = 0; workers <= 2; workers += 2)

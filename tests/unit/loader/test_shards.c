@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "loader/dataset/dataset.h"
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/scripted_reader.h"
 #include "support/shard_files.h"
@@ -110,7 +109,7 @@ static stoker_loader_options small_options(void)
 /* Every route through a set: readers x caches x workers x types. */
 static void play_all(const stoker_dataset *dataset, uint32_t expected)
 {
-    static const stoker_reader *const readers[] = { NULL, &stk_reader_pread };
+    const stoker_reader *const readers[] = { NULL, stoker_reader_pread() };
     static const stoker_dtype types[] = { STOKER_DTYPE_UINT8, STOKER_DTYPE_FLOAT32 };
     stoker_loader_options options = small_options();
     for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)

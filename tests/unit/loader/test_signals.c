@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/one_file_set.h"
 #include "support/reader_file.h"
@@ -109,7 +108,7 @@ static void storm_over(const stoker_dataset *dataset, int32_t workers)
 CleanTest(signals, a_storm_does_not_end_a_waiting_ring)
 {
     (void)unsetenv("STOKER_READER");
-    if (!stk_test_reader_works(&stk_reader_uring))
+    if (!stk_test_reader_works(stoker_reader_uring()))
         cr_skip_test("no io_uring here");
     const struct sigaction action = { .sa_handler = count_signal }; /* no SA_RESTART */
     cr_assert_eq(sigaction(SIGALRM, &action, NULL), 0);

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "loader/base/clock.h"
 #include "support/cuda_run.h"
 #include "support/leaks.h"
 
