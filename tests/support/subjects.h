@@ -21,6 +21,8 @@
 
 enum { FILES = 31, OWN_LENGTH = 44 };
 
+#define DIGITS "synth:digits?count=31"
+
 static struct several_set several;
 static struct several_set parts; /* of fixed sizes */
 static struct stk_file_set files;
@@ -40,11 +42,22 @@ static stoker_dataset *share(stoker_dataset *dataset)
     return stoker_dataset_share(dataset);
 }
 
-static stoker_dataset *open_several(stoker_loader_options *options)
-{
-    (void)options;
-    return share(several.dataset);
-}
+#define OPEN(name, set)                                                                            \
+    static stoker_dataset *open_##name(stoker_loader_options *options)                             \
+    {                                                                                              \
+        (void)options;                                                                             \
+        return share((set).dataset);                                                               \
+    }
+
+OPEN(several, several)
+OPEN(parts, parts)
+OPEN(files, files)
+OPEN(photos, photos)
+OPEN(folder, folders)
+OPEN(raw_files, raw_files)
+OPEN(anywhere, anywhere)
+OPEN(broken_anywhere, broken_anywhere)
+OPEN(broken_rows, broken_rows)
 
 static stoker_dataset *open_several_in_memory(stoker_loader_options *options)
 {
@@ -112,19 +125,6 @@ static stoker_dataset *open_mixed(stoker_loader_options *options)
     options->blend.cutmix_alpha = 1.0F;
     options->blend.probability = 0.8F;
     return open_images(options);
-}
-
-static stoker_dataset *open_row_hook(stoker_loader_options *options)
-{
-    options->row_hook = &hooks.row;
-    return share(several.dataset);
-}
-
-/* What a batch hook does depends on the rows of its batch. */
-static stoker_dataset *open_hooks(stoker_loader_options *options)
-{
-    options->batch_hook = &hooks.batch;
-    return open_row_hook(options);
 }
 
 static stoker_dataset *open_weighted(stoker_loader_options *options)
@@ -261,83 +261,15 @@ static stoker_dataset *open_last_padded(stoker_loader_options *options)
     return share(several.dataset);
 }
 
-static stoker_dataset *open_folder(stoker_loader_options *options)
-{
-    (void)options;
-    return share(folders.dataset);
-}
-
-static stoker_dataset *open_raw_files(stoker_loader_options *options)
-{
-    (void)options;
-    return share(raw_files.dataset);
-}
-
-static stoker_dataset *open_anywhere(stoker_loader_options *options)
-{
-    (void)options;
-    return share(anywhere.dataset);
-}
-
-static stoker_dataset *open_broken_anywhere(stoker_loader_options *options)
-{
-    (void)options;
-    return share(broken_anywhere.dataset);
-}
-
-static stoker_dataset *open_anywhere_hooked(stoker_loader_options *options)
-{
-    options->row_hook = &hooks.row;
-    return share(anywhere.dataset);
-}
-
-static stoker_dataset *open_broken_hooked(stoker_loader_options *options)
-{
-    options->row_hook = &hooks.row;
-    return share(broken_anywhere.dataset);
-}
-
-static stoker_dataset *open_digits_hooked(stoker_loader_options *options)
-{
-    options->row_hook = &hooks.row;
-    options->batch_hook = &hooks.batch;
-    return dataset_of("synth:digits?count=31");
-}
-
 /* Its hook refuses some rows. */
 static stoker_dataset *open_refused(stoker_loader_options *options)
 {
+    (void)options;
     hooks.breaks_each = 10;
-    options->row_hook = &hooks.row;
-    return dataset_of("synth:digits?count=31");
-}
-
-static stoker_dataset *open_photos_hooked(stoker_loader_options *options)
-{
-    options->row_hook = &hooks.row;
-    options->batch_hook = &hooks.batch;
-    return share(photos.dataset);
+    return dataset_of(DIGITS);
 }
 
 /* ---- what kernels do with a batch, and what cache DEVICE keeps ------------------------- */
-
-static stoker_dataset *open_files(stoker_loader_options *options)
-{
-    (void)options;
-    return share(files.dataset);
-}
-
-static stoker_dataset *open_photos(stoker_loader_options *options)
-{
-    (void)options;
-    return share(photos.dataset);
-}
-
-static stoker_dataset *open_parts(stoker_loader_options *options)
-{
-    (void)options;
-    return share(parts.dataset);
-}
 
 /* Samples come several times in a batch. */
 static stoker_dataset *open_few_files(stoker_loader_options *options)
@@ -368,13 +300,6 @@ static stoker_dataset *open_views(stoker_loader_options *options)
     return joined;
 }
 
-static stoker_dataset *open_hooked_files(stoker_loader_options *options)
-{
-    options->row_hook = &hooks.row;
-    options->batch_hook = &hooks.batch;
-    return share(files.dataset);
-}
-
 static stoker_dataset *open_parts_of_other_types(stoker_loader_options *options)
 {
     static stoker_field_options fields[2];
@@ -400,12 +325,6 @@ static stoker_dataset *open_broken_parts(stoker_loader_options *options)
     parts.broken_image = 17;
     parts.broken_pair = 40;
     return open_parts(options);
-}
-
-static stoker_dataset *open_broken_rows(stoker_loader_options *options)
-{
-    (void)options;
-    return share(broken_rows.dataset);
 }
 
 static stoker_array array_of(const char *name, stoker_dtype dtype, uint32_t rank,
@@ -559,6 +478,8 @@ enum {
     FAILS = 32,   /* at a bad sample */
     FEW = 64,     /* in a third of the settings, stopped after a third of the batches */
     GPU = 128,    /* for settings with a GPU alone, neither stopped nor dealt */
+    HOOK = 256,   /* for each row */
+    HOOKS = 768,  /* for each batch, too */
     SENT = GPU | COMPLETE,
     HELD = GPU | COMPLETE | KEPT,
     LACKS = GPU | KEPT,
@@ -608,8 +529,8 @@ static const struct subject {
     { "fields of varying length, cropped", open_several, ALL, { 1, F32, HWC, BY(crop) } },
     { "images, converted and transformed", open_images, ALL | KEPT, { .kernels = 4 } },
     { "mixup and cutmix", open_mixed, COMPLETE | SHARES | KEPT, { .kernels = 4 } },
-    { "a row hook", open_row_hook, ALL, { 0 } },
-    { "a row hook and a batch hook", open_hooks, COMPLETE | SHARES, { 0 } },
+    { "a row hook", open_several, ALL | HOOK, { 0 } },
+    { "a row hook and a batch hook", open_several, COMPLETE | SHARES | HOOKS, { 0 } },
     { "weighted", open_weighted, ALL, { 0 } },
     { "drawn with replacement", open_uniform, ALL, { 0 } },
     { "concat", open_concat, RESUMES | COMPLETE | KEPT, { 0 } },
@@ -635,29 +556,29 @@ static const struct subject {
       { 1, F32, HWC, UP, SUBSTITUTED } },
     { "bad rows left out, mixed", open_broken_anywhere, KEPT | FEW, { 1, F32, HWC, UP, SKIPPED } },
     { "rows from anywhere, hooked",
-      open_anywhere_hooked,
-      RESUMES | COMPLETE | FEW,
+      open_anywhere,
+      RESUMES | COMPLETE | FEW | HOOK,
       { 0, U8, HWC, AS_IS } },
     { "bad rows substituted, hooked",
-      open_broken_hooked,
-      RESUMES | COMPLETE | FEW,
+      open_broken_anywhere,
+      RESUMES | COMPLETE | FEW | HOOK,
       { 0, U8, HWC, SUBSTITUTED } },
-    { "bad rows left out, hooked", open_broken_hooked, FEW, { 0, U8, HWC, SKIPPED } },
-    { "digits in memory, hooked", open_digits_hooked, COMPLETE | FEW, { 0, U8, HWC, AS_IS } },
+    { "bad rows left out, hooked", open_broken_anywhere, FEW | HOOK, { 0, U8, HWC, SKIPPED } },
+    { "digits in memory, hooked", NULL, COMPLETE | FEW | HOOKS, { 0, U8, HWC, .spec = DIGITS } },
     { "refused rows, substituted",
       open_refused,
-      RESUMES | COMPLETE | FEW,
+      RESUMES | COMPLETE | FEW | HOOK,
       { 0, U8, HWC, SUBSTITUTED } },
-    { "refused rows, skipped", open_refused, FEW, { 0, U8, HWC, SKIPPED } },
+    { "refused rows, skipped", open_refused, FEW | HOOK, { 0, U8, HWC, SKIPPED } },
     { "photos, hooked",
-      open_photos_hooked,
-      COMPLETE | SHARES | FEW,
+      open_photos,
+      COMPLETE | SHARES | FEW | HOOKS,
       { 0, F32, HWC, BY(rotate_rectangle) } },
     { "photos, mixed as bytes", open_photos, HELD, { 1, U8, CHW, BY(resize_cut), MIXED } },
     { "digits in memory",
       NULL,
       RESUMES | COMPLETE | KEPT | FEW,
-      { 1, F16, CHW, BY(crop_wide), .spec = "synth:digits?count=31" } },
+      { 1, F16, CHW, BY(crop_wide), .spec = DIGITS } },
     { "photos, resized by the host",
       open_photos,
       ALL | FEW | KEPT,
@@ -684,7 +605,7 @@ static const struct subject {
     { "the last images dropped", open_files, LACKS, { 0, U8, HWC, .last = STOKER_LAST_DROP } },
     { "few images, often", open_few_files, HELD, { 1, F32, HWC, BY(flip) } },
     { "views of images", open_views, HELD, { 0, U8, HWC, AS_IS } },
-    { "hooks on images", open_hooked_files, SENT, { 0, F32, CHW, BY(crop) } },
+    { "hooks on images", open_files, SENT | HOOKS, { 0, F32, CHW, BY(crop) } },
     { "bytes, mixed", open_files, HELD, { 1, U8, HWC, BY(flip), MIXED } },
     { "float16, mixed", open_files, HELD, { 1, F16, HWC, BY(flip), MIXED } },
     { "bfloat16, mixed", open_files, HELD, { 1, BF16, CHW, BY(flip), MIXED } },
@@ -803,6 +724,8 @@ static inline stoker_dataset *open_subject(const struct subject *subject, uint32
     }
     stoker_dataset *dataset =
         subject->open == NULL ? dataset_of(subject->images.spec) : subject->open(options);
+    options->row_hook = (subject->rules & HOOK) == 0 ? NULL : &hooks.row;
+    options->batch_hook = (subject->rules & HOOKS) != HOOKS ? NULL : &hooks.batch;
     if (subject->images.dtype != STOKER_DTYPE_NONE)
         subject_images(subject, dataset, options);
     return dataset;
