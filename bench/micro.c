@@ -30,6 +30,7 @@
 #include "kernels/transform/transform.h"
 #include "loader/base/clock.h"
 #include "loader/base/crc32c/crc32c.h"
+#include "loader/codec/images/image_decoder.h"
 #include "loader/codec/png/png.h"
 
 /* A window ends after WINDOW_NS of processor time. */
@@ -42,7 +43,7 @@ struct subject {
     struct stk_convert_plan convert;
     struct stk_transform_plan transform;
     uint64_t images, ring_rows; /* transforms: images in `in`, rows in `out` */
-    stoker_codec *codec;
+    struct stk_image_codec image;
     void *codec_scratch;
     struct bench_material material; /* encoded images */
     stoker_dataset *dataset;
@@ -207,9 +208,10 @@ static int open_png(struct subject *subject, const struct row *row, const char *
                                                         .channels = (uint32_t)info->shape[2] },
                                              .full_only = row->variant == 1 };
     subject->bytes = subject->material.row_bytes;
-    rc = stk_image_codec_create(&subject->codec, &stk_image_png, &image);
+    rc = stk_image_codec_init(&subject->image, &stk_image_png, &image);
+    const stoker_codec *codec = &subject->image.codec;
     if (rc == STOKER_OK)
-        rc = subject->codec->open(subject->codec->self, &subject->codec_scratch);
+        rc = codec->open(codec->self, false, &subject->codec_scratch);
     return rc == STOKER_OK ? bench_block_create(&subject->out, subject->bytes) : rc;
 }
 
@@ -217,8 +219,12 @@ static int decode_png(struct subject *subject)
 {
     const stoker_encoded *sample =
         &subject->material.samples[subject->turn++ % subject->material.count];
-    const int rc = subject->codec->decode(subject->codec->self, subject->codec_scratch, sample,
-                                          subject->out.bytes, subject->bytes, NULL);
+    const stoker_codec *codec = &subject->image.codec;
+    stoker_row row = { .data = subject->out.bytes, .bytes_max = subject->bytes };
+    const stoker_decoded out = {
+        .struct_size = sizeof(out), .rows = &row, .field_count = 1, .sample_count = 1
+    };
+    const int rc = codec->decode(codec->self, subject->codec_scratch, sample, &out, NULL);
     return rc == STOKER_OK ? 1 : rc;
 }
 
@@ -387,9 +393,8 @@ struct figures {
 static void close_subject(struct subject *subject)
 {
     stoker_loader_destroy(&subject->loader);
-    if (subject->codec != NULL && subject->codec_scratch != NULL)
-        subject->codec->close(subject->codec->self, subject->codec_scratch);
-    stk_image_codec_destroy(&subject->codec);
+    if (subject->codec_scratch != NULL)
+        subject->image.codec.close(&subject->image, subject->codec_scratch);
     bench_material_destroy(&subject->material);
     stoker_dataset_close(&subject->dataset);
     if (subject->file != NULL)

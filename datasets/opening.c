@@ -59,20 +59,20 @@ int stk_opening_parameters(struct stk_opening *opening, bool images,
 }
 
 int stk_opening_choose_row(const struct stk_opening *opening, const struct stk_survey_set *set,
-                           struct stk_image_row *row, struct stk_image_decoder *image)
+                           struct stk_image_row *row, struct stk_image_codec *image)
 {
     const struct stk_image_shape given = { (uint32_t)opening->height, (uint32_t)opening->width,
                                            (uint32_t)opening->channels };
     int rc = stk_image_row_choose(row, &given, set, opening->error);
     if (rc != STOKER_OK)
         return rc;
-    const struct stk_image_decoder_options options = { .shape = row->shape,
-                                                       .any_pixels_max = opening->pixels_max,
-                                                       .warnings_fail = opening->warnings_fail,
-                                                       .gray_found = row->gray_found,
-                                                       .mask = opening->mask };
-    rc = stk_image_decoder_init(image, &options);
-    return rc == STOKER_OK ? rc : stk_opening_refuse(opening, rc, stk_image_decoder_why(rc));
+    const struct stk_image_options options = { .shape = row->shape,
+                                               .any_pixels_max = opening->pixels_max,
+                                               .warnings_fail = opening->warnings_fail,
+                                               .gray_found = row->gray_found,
+                                               .values = opening->mask };
+    rc = stk_image_codec_init(image, NULL, &options);
+    return rc == STOKER_OK ? rc : stk_opening_refuse(opening, rc, stk_image_codec_why(rc));
 }
 
 int stk_opening_finish(const struct stk_opening *opening, int rc, stoker_dataset **out,

@@ -20,7 +20,7 @@ struct stk_opening {
     uint64_t height, width, channels;
     uint64_t file_bytes_max;
     uint64_t pixels_max; /* largest image that is decoded to be resized */
-    bool mask;           /* its values are class numbers: see stk_image_decoder_options */
+    bool mask;           /* its values are class numbers: see stk_image_options */
     char on_warning[STK_PARAMETER_BYTES_MAX];
     bool warnings_fail;
 };
@@ -50,7 +50,7 @@ int stk_opening_refuse(const struct stk_opening *opening, int code, const char *
 
 /* Choose the shape of a row, from the parameters and the images in `set`, and make its codec. */
 int stk_opening_choose_row(const struct stk_opening *opening, const struct stk_survey_set *set,
-                           struct stk_image_row *row, struct stk_image_decoder *image);
+                           struct stk_image_row *row, struct stk_image_codec *image);
 
 /* The end: with rc = 0 make the data set, which takes `self`; on failure destroy `self`. */
 int stk_opening_finish(const struct stk_opening *opening, int rc, stoker_dataset **out,

@@ -66,60 +66,58 @@ void bench_transform_destroy(struct bench_transform *transform)
     transform->encoded = NULL;
 }
 
-static int decode_whole(const stoker_codec *codec, void *scratch, const stoker_encoded *in,
-                        void *pixels, size_t pixels_bytes, struct stk_image *image)
-{
-    stoker_size size = { 0, 0 };
-    const int rc = codec->decode_any(codec->self, scratch, in, pixels, pixels_bytes, &size, NULL);
-    *image = (struct stk_image){
-        .pixels = pixels, .height = size.height, .width = size.width, .slack = true
-    };
-    return rc;
-}
-
 int bench_transform_decode(const struct stk_transform_plan *plan, const stoker_codec *codec,
                            void *scratch, const stoker_encoded *in, uint64_t epoch, void *pixels,
                            size_t pixels_bytes, struct stk_image *image)
 {
-    stoker_size size = { 0, 0 };
+    stoker_image_header header = { 0 };
     stoker_region wanted, got;
-    if (codec->decode_region == NULL)
-        return decode_whole(codec, scratch, in, pixels, pixels_bytes, image);
-    int rc = codec->measure(codec->self, scratch, in, &size, NULL);
+    stoker_row row = { .data = pixels, .bytes_max = pixels_bytes };
+    const bool in_part = plan != NULL && codec->probe != NULL;
+    const stoker_decoded out = { .struct_size = sizeof(out),
+                                 .rows = &row,
+                                 .field_count = 1,
+                                 .sample_count = 1,
+                                 .wanted = in_part ? &wanted : NULL,
+                                 .got = &got };
+    int rc = in_part ? codec->probe(codec->self, in, false, &header, NULL) : STOKER_OK;
     if (rc != STOKER_OK)
         return rc;
-    stk_transform_region(plan, size.height, size.width, epoch, in->sample, &wanted);
-    rc = codec->decode_region(codec->self, scratch, in, &wanted, pixels, pixels_bytes, &got, NULL);
-    *image = (struct stk_image){ .pixels = pixels,
-                                 .height = got.height,
-                                 .width = got.width,
-                                 .slack = true,
-                                 .whole_height = size.height,
-                                 .whole_width = size.width,
-                                 .y = got.y,
-                                 .x = got.x,
-                                 .eighths = got.eighths };
-    return rc;
+    if (in_part)
+        stk_transform_region(plan, header.height, header.width, epoch, in->sample, &wanted);
+    rc = codec->decode(codec->self, scratch, in, &out, NULL);
+    if (rc != STOKER_OK)
+        return rc;
+    *image = (struct stk_image){
+        .pixels = pixels, .height = got.height, .width = got.width, .slack = true
+    };
+    if (in_part) {
+        image->whole_height = header.height;
+        image->whole_width = header.width;
+        image->y = got.y;
+        image->x = got.x;
+        image->eighths = got.eighths;
+    }
+    return STOKER_OK;
 }
 
 /* The whole image in its own size or, if a smaller one will do, what the loader decodes of it. */
-static int decode_any(struct bench_transform *transform, const stoker_part *sample, uint64_t epoch,
-                      uint64_t id, struct stk_image *image)
+static int decode_own_size(struct bench_transform *transform, const stoker_part *sample,
+                           uint64_t epoch, uint64_t id, struct stk_image *image)
 {
     const stoker_codec *codec = sample->codec;
     stoker_encoded in = { .bytes = transform->encoded, .sample = id, .tag = sample->tag };
     void *scratch = NULL;
     int rc = stoker_dataset_read_stored(transform->dataset, id, transform->encoded,
                                         transform->encoded_bytes, &in.size, NULL);
-    if (rc == STOKER_OK && codec->open_any != NULL)
-        rc = codec->open_any(codec->self, &scratch);
+    if (rc == STOKER_OK && codec->open != NULL)
+        rc = codec->open(codec->self, true, &scratch);
     if (rc != STOKER_OK)
         return rc;
-    if (transform->plan.framing.scales != 0)
-        rc = bench_transform_decode(&transform->plan, codec, scratch, &in, epoch, transform->image,
-                                    transform->image_bytes, image);
-    else
-        rc = decode_whole(codec, scratch, &in, transform->image, transform->image_bytes, image);
+    const struct stk_transform_plan *plan =
+        transform->plan.framing.scales != 0 ? &transform->plan : NULL;
+    rc = bench_transform_decode(plan, codec, scratch, &in, epoch, transform->image,
+                                transform->image_bytes, image);
     if (codec->close != NULL)
         codec->close(codec->self, scratch);
     return rc;
@@ -137,8 +135,9 @@ int bench_transform_expect(struct bench_transform *transform, uint64_t epoch, ui
     int rc = stoker_dataset_locate(dataset, id, &sample, NULL);
     if (rc != STOKER_OK)
         return rc;
-    if (transform->any_size && sample.codec != NULL && sample.codec->decode_any != NULL)
-        rc = decode_any(transform, &sample, epoch, id, &image);
+    if (transform->any_size && sample.codec != NULL &&
+        (sample.codec->flags & STOKER_CODEC_ANY_SIZE) != 0)
+        rc = decode_own_size(transform, &sample, epoch, id, &image);
     else
         rc = stoker_dataset_read(dataset, id, transform->image, transform->image_bytes, NULL, NULL);
     if (rc != STOKER_OK)

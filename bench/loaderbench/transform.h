@@ -32,7 +32,8 @@ int bench_transform_create(struct bench_transform *out, const stoker_dataset *da
 void bench_transform_destroy(struct bench_transform *transform);
 
 /* Decodes what the row of in->sample needs in that epoch, as a loader without a cache does: a part
- * of the image, perhaps scaled, if the codec can. scratch: of open_any(). pixels have
+ * of the image, perhaps scaled, if the codec can; plan: NULL = the whole image in its own size.
+ * scratch: opened for any size. pixels have
  * STK_IMAGE_SLACK_BYTES more than pixels_bytes. */
 int bench_transform_decode(const struct stk_transform_plan *plan, const stoker_codec *codec,
                            void *scratch, const stoker_encoded *in, uint64_t epoch, void *pixels,

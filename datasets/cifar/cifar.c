@@ -82,15 +82,17 @@ struct cifar {
 
 /* ---- codec ---------------------------------------------------------------------- */
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
     (void)self;
     (void)scratch;
-    if (in->size != PIXEL_BYTES || row_bytes != PIXEL_BYTES)
-        return stk_refuse(error, STOKER_EFORMAT, "%zu bytes for a row of %zu", in->size, row_bytes);
+    const stoker_row *row = &out->rows[0];
+    if (in->size != PIXEL_BYTES || row->bytes_max != PIXEL_BYTES)
+        return stk_refuse(error, STOKER_EFORMAT, "%zu bytes for a row of %zu", in->size,
+                          row->bytes_max);
     const uint8_t *restrict planes = in->bytes;
-    uint8_t *restrict pixels = row;
+    uint8_t *restrict pixels = row->data;
     for (size_t i = 0; i < PLANE_BYTES; i++) {
         pixels[CHANNELS * i] = planes[i];
         pixels[CHANNELS * i + 1] = planes[PLANE_BYTES + i];

@@ -32,13 +32,13 @@ enum {
 
 struct folder {
     struct stk_folder_tree tree;
-    struct stk_image_decoder image; /* all 0: all files are raw */
-    struct stk_image_row row;       /* all 0: all files are raw */
-    struct stk_image_shape shape;   /* height 0: rows are raw bytes, not images */
-    uint32_t row_bytes;             /* size of a raw row */
-    uint32_t longest_bytes;         /* largest file within max_file_bytes */
-    uint64_t pixels_max;            /* largest image that is resized */
-    int directory;                  /* the root */
+    struct stk_image_codec image; /* all 0: all files are raw */
+    struct stk_image_row row;     /* all 0: all files are raw */
+    struct stk_image_shape shape; /* height 0: rows are raw bytes, not images */
+    uint32_t row_bytes;           /* size of a raw row */
+    uint32_t longest_bytes;       /* largest file within max_file_bytes */
+    uint64_t pixels_max;          /* largest image that is resized */
+    int directory;                /* the root */
     struct stk_label_column column;
 };
 
@@ -61,7 +61,8 @@ static int describe(const void *self, stoker_dataset_info *out)
         return STOKER_OK;
     out->rank = 3;
     out->is_image = true;
-    out->pixels_max = folder->image.codec.decode_any != NULL ? folder->pixels_max : 0;
+    out->pixels_max =
+        (folder->image.codec.flags & STOKER_CODEC_ANY_SIZE) != 0 ? folder->pixels_max : 0;
     out->shape[0] = folder->shape.height;
     out->shape[1] = folder->shape.width;
     out->shape[2] = folder->shape.channels;
@@ -107,7 +108,6 @@ static const char *class_name(const void *self, uint32_t index)
 static void destroy(void *self)
 {
     struct folder *folder = self;
-    stk_image_decoder_close(&folder->image);
     stk_folder_tree_free(&folder->tree);
     stk_label_column_free(&folder->column);
     if (folder->directory >= 0)

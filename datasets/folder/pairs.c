@@ -31,7 +31,7 @@ struct field {
     char name[STOKER_FIELD_NAME_BYTES];
     enum use use;
     struct stk_pair_list list;
-    struct stk_image_decoder image;
+    struct stk_image_codec image;
     struct stk_image_row row;
     struct stk_npy_shape shape;
     stoker_codec npy;
@@ -160,10 +160,8 @@ static const char *field_class_name(const void *self, uint32_t number, uint32_t 
 static void destroy(void *self)
 {
     struct pairs *pairs = self;
-    for (uint32_t i = 0; i < pairs->count; i++) {
-        stk_image_decoder_close(&pairs->fields[i].image);
+    for (uint32_t i = 0; i < pairs->count; i++)
         stk_pair_list_free(&pairs->fields[i].list);
-    }
     if (pairs->beside != NULL)
         stk_array_ops_memory.destroy(pairs->beside);
     stk_free(pairs);

@@ -48,6 +48,12 @@ bool stk_npy_shape_add(struct stk_npy_shape *shape, const struct stk_npy_header 
     return stk_npy_shape_merge(shape, &one);
 }
 
+/* An array without axes has no length that could vary. */
+static bool varies(const struct stk_npy_shape *shape)
+{
+    return shape->rank > 0 && (shape->shortest != shape->lengths[0] || shape->lengths[0] == 0);
+}
+
 void stk_npy_shape_describe(const struct stk_npy_shape *shape, stoker_field_info *out)
 {
     out->dtype = shape->dtype;
@@ -57,43 +63,43 @@ void stk_npy_shape_describe(const struct stk_npy_shape *shape, stoker_field_info
         out->shape[0] = 0;
         return;
     }
-    out->varies = shape->shortest != shape->lengths[0] || shape->lengths[0] == 0;
+    out->varies = varies(shape);
     if (out->shape[0] == 0)
         out->shape[0] = 1; /* no sample has an entry */
 }
 
 /* ---- the codec ------------------------------------------------------------------ */
 
-/* Copy elements, in the machine's byte order. */
+/* Copy elements, in the machine's byte order. A field that does not vary has the length of all. */
 static int take_elements(const struct stk_npy_shape *shape, const uint8_t *bytes, size_t size,
                          stoker_row *row, stoker_error *error)
 {
-    const stoker_encoded in = { .bytes = bytes, .size = size };
     if (size > row->bytes_max || size % shape->row_bytes != 0)
         return stk_refuse(error, STOKER_EFORMAT, "the array is longer than those found at open");
     row->length = shape->rank == 0 ? 1 : size / shape->row_bytes;
+    if (!varies(shape) && row->length != shape->lengths[0])
+        return stk_refuse(error, STOKER_EFORMAT,
+                          "the array has another length than those found at open");
     if (size == 0)
         return STOKER_OK;
     if (shape->big_endian)
-        return stk_codec_big_endian(stoker_dtype_bytes(shape->dtype))
-            ->decode(NULL, NULL, &in, row->data, size, error);
-    memcpy(row->data, bytes, size);
+        stk_big_endian_read(row->data, bytes, size, stoker_dtype_bytes(shape->dtype));
+    else
+        memcpy(row->data, bytes, size);
     return STOKER_OK;
 }
 
 static int decode_elements(const void *self, void *scratch, const stoker_encoded *in,
-                           stoker_row *rows, uint32_t count, stoker_error *error)
+                           const stoker_decoded *out, stoker_error *error)
 {
     (void)scratch;
-    (void)count;
-    return take_elements(self, in->bytes, in->size, &rows[0], error);
+    return take_elements(self, in->bytes, in->size, &out->rows[0], error);
 }
 
-static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
-                         stoker_row *rows, uint32_t count, stoker_error *error)
+static int decode_file(const void *self, void *scratch, const stoker_encoded *in,
+                       const stoker_decoded *out, stoker_error *error)
 {
     (void)scratch;
-    (void)count;
     const struct stk_npy_shape *shape = self;
     struct stk_npy_header header = { 0 };
     stoker_error said = { .message = "" };
@@ -105,34 +111,7 @@ static int decode_fields(const void *self, void *scratch, const stoker_encoded *
         return stk_refuse(error, STOKER_EFORMAT,
                           "the array has another type or shape than those found at open");
     return take_elements(shape, in->bytes + header.header_bytes, in->size - header.header_bytes,
-                         &rows[0], error);
-}
-
-/* A field that does not vary has the length of all. */
-static int decode_whole(const struct stk_npy_shape *shape, bool has_header,
-                        const stoker_encoded *in, void *row, size_t row_bytes, stoker_error *error)
-{
-    stoker_row whole = { .data = row, .bytes_max = row_bytes };
-    const int rc =
-        (has_header ? decode_fields : decode_elements)(shape, NULL, in, &whole, 1, error);
-    if (rc == STOKER_OK && whole.length != shape->lengths[0])
-        return stk_refuse(error, STOKER_EFORMAT,
-                          "the array has another length than those found at open");
-    return rc;
-}
-
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
-{
-    (void)scratch;
-    return decode_whole(self, true, in, row, row_bytes, error);
-}
-
-static int decode_whole_elements(const void *self, void *scratch, const stoker_encoded *in,
-                                 void *row, size_t row_bytes, stoker_error *error)
-{
-    (void)scratch;
-    return decode_whole(self, false, in, row, row_bytes, error);
+                         &out->rows[0], error);
 }
 
 stoker_codec stk_npy_sample_codec(const struct stk_npy_shape *shape)
@@ -140,8 +119,8 @@ stoker_codec stk_npy_sample_codec(const struct stk_npy_shape *shape)
     return (stoker_codec){ .struct_size = sizeof(stoker_codec),
                            .name = "npy",
                            .self = shape,
-                           .decode = decode,
-                           .decode_fields = decode_fields };
+                           .flags = STOKER_CODEC_FIELDS,
+                           .decode = decode_file };
 }
 
 stoker_codec stk_npy_elements_codec(const struct stk_npy_shape *shape)
@@ -149,6 +128,6 @@ stoker_codec stk_npy_elements_codec(const struct stk_npy_shape *shape)
     return (stoker_codec){ .struct_size = sizeof(stoker_codec),
                            .name = "big-endian",
                            .self = shape,
-                           .decode = decode_whole_elements,
-                           .decode_fields = decode_elements };
+                           .flags = STOKER_CODEC_FIELDS,
+                           .decode = decode_elements };
 }

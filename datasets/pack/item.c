@@ -26,7 +26,7 @@ static bool is_whole(struct pack_item *item, const stoker_part *part,
         .bytes = piece->bytes, .size = piece->size, .sample = item->id, .tag = part->tag
     };
     if (part->codec->verify == NULL ||
-        part->codec->verify(part->codec->self, &in, &said) == STOKER_OK)
+        part->codec->verify(part->codec->self, &in, NULL, &said) == STOKER_OK)
         return true;
     (void)snprintf(item->error.message, sizeof(item->error.message), "sample %" PRIu64 ": %.200s",
                    item->id, said.message);

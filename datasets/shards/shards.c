@@ -145,8 +145,6 @@ static void close_file(struct stk_shard_file *file)
 static void destroy(void *self)
 {
     struct stk_shard_set *set = self;
-    for (uint32_t i = 0; set->decoders != NULL && i < set->field_count; i++)
-        stk_shard_decoder_close(&set->decoders[i]);
     for (uint32_t i = 0; set->files != NULL && i < set->list.count; i++)
         close_file(&set->files[i]);
     stk_region_unmap(&set->region);

@@ -36,13 +36,13 @@ static void fill_row(uint64_t id, uint8_t *row, size_t row_bytes)
     memcpy(row + at, &stored, row_bytes - at);
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
     (void)self;
     (void)scratch;
     (void)error;
-    fill_row(in->sample, row, row_bytes);
+    fill_row(in->sample, out->rows[0].data, out->rows[0].bytes_max);
     return STOKER_OK;
 }
 

@@ -20,8 +20,9 @@ uint32_t stk_synth_images_label(const struct stk_synth_images *images, uint64_t 
 
 /* ---- the codec: it decodes nothing, it draws ------------------------------------- */
 
-static int open_scratch(const void *self, void **scratch)
+static int open_scratch(const void *self, bool any_size, void **scratch)
 {
+    (void)any_size;
     const struct stk_synth_images *images = self;
     *scratch = stk_calloc(1, images->artist->scratch_bytes);
     return *scratch == NULL ? STOKER_ENOMEM : STOKER_OK;
@@ -33,13 +34,12 @@ static void close_scratch(const void *self, void *scratch)
     stk_free(scratch);
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
-    (void)row_bytes;
     (void)error;
     const struct stk_synth_images *images = self;
-    images->artist->draw(images, in->sample, scratch, row);
+    images->artist->draw(images, in->sample, scratch, out->rows[0].data);
     return STOKER_OK;
 }
 

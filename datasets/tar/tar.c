@@ -26,8 +26,8 @@ enum { ENTRIES_DEFAULT = 1 << 26, ENTRIES_MAX = 1 << 30, CLASSES_MAX = 65536 };
 /* A field of the samples. */
 struct field {
     struct stk_member_field member;
-    uint32_t part;                  /* STOKER_NO_PART: the label */
-    struct stk_image_decoder image; /* images and masks */
+    uint32_t part;                /* STOKER_NO_PART: the label */
+    struct stk_image_codec image; /* images and masks */
     struct stk_image_row row;
     stoker_codec elements; /* the codec of big-endian arrays */
     uint64_t length_max;   /* bytes and keys: the longest */
@@ -161,8 +161,6 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
 static void destroy(void *self)
 {
     struct tar *tar = self;
-    for (uint32_t i = 0; tar->fields != NULL && i < tar->field_count; i++)
-        stk_image_decoder_close(&tar->fields[i].image);
     stk_free(tar->fields);
     stk_tar_index_free(&tar->index);
     stk_free(tar);

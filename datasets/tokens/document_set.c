@@ -115,22 +115,14 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(ops),
 
 /* ---- documents of files that are not kept open ---------------------------------- */
 
-static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
-                         stoker_row *rows, uint32_t count, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
     const struct set *set = self;
     (void)scratch;
-    (void)count;
     const struct stk_token_range range = stk_tokens_document(&set->tokens, in->sample);
-    rows[0].length = range.length;
-    return stk_tokens_read(&set->tokens, &range, rows[0].data, error);
-}
-
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
-{
-    stoker_row one = { .data = row, .bytes_max = row_bytes };
-    return decode_fields(self, scratch, in, &one, 1, error);
+    out->rows[0].length = range.length;
+    return stk_tokens_read(&set->tokens, &range, out->rows[0].data, error);
 }
 
 /* ---- opening -------------------------------------------------------------------- */
@@ -191,8 +183,8 @@ static int measure(struct set *set, stoker_error *error)
     set->codec = (stoker_codec){ .struct_size = sizeof(set->codec),
                                  .name = "tokens",
                                  .self = set,
-                                 .decode = decode,
-                                 .decode_fields = decode_fields };
+                                 .flags = STOKER_CODEC_FIELDS,
+                                 .decode = decode };
     (void)snprintf(set->found, sizeof(set->found),
                    "%s; %" PRIu64 " documents, the longest has %" PRIu64 " tokens", tokens->found,
                    tokens->document_count, set->longest);

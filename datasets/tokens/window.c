@@ -246,67 +246,46 @@ static int make_field(const struct stk_window *window, enum stk_window_field fie
                       stoker_dtype_name(window->dtype));
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
-{
-    (void)scratch;
-    const struct stk_window *window = self;
-    stoker_row only = { .data = row, .bytes_max = row_bytes };
-    return make_field(window, window->fields[0], in, &only, error);
-}
-
-static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
-                         stoker_row *rows, uint32_t count, stoker_error *error)
-{
-    (void)scratch;
-    const struct stk_window *window = self;
-    assert(count == window->field_count);
-    int rc = STOKER_OK;
-    for (uint32_t i = 0; i < count && rc == STOKER_OK; i++)
-        rc = make_field(window, window->fields[i], in, &rows[i], error);
-    return rc;
-}
-
 /* ---- runs of windows ------------------------------------------------------------ */
 
 /* Windows that follow each other without a gap are one stretch of tokens, and so are their rows. */
-static bool is_stretch(const struct stk_window *window, const stoker_run *run)
+static bool is_stretch(const struct stk_window *window, const stoker_decoded *out)
 {
-    return run->step == (size_t)window->length * window->tokens->token_bytes;
+    return out->step == (size_t)window->length * window->tokens->token_bytes;
 }
 
 /* Tokens to inputs and targets at once, while those just read are in the first cache. */
-static bool convert_both(const struct stk_window *window, const stoker_run *run, uint8_t *inputs,
-                         uint8_t *targets)
+static bool convert_both(const struct stk_window *window, const uint8_t *from, size_t count,
+                         uint8_t *inputs, uint8_t *targets)
 {
     const size_t width = window->tokens->token_bytes, wide = stoker_dtype_bytes(window->dtype);
-    const size_t count = (size_t)run->count * window->length;
     bool fits = true;
     for (size_t done = 0; done < count; done += STRETCH_TOKENS) {
         const size_t some = count - done < STRETCH_TOKENS ? count - done : STRETCH_TOKENS;
-        const uint8_t *from = run->bytes + done * width;
-        fits = convert_tokens(window, from, inputs + done * wide, some) && fits;
-        fits = convert_tokens(window, from + width, targets + done * wide, some) && fits;
+        const uint8_t *at = from + done * width;
+        fits = convert_tokens(window, at, inputs + done * wide, some) && fits;
+        fits = convert_tokens(window, at + width, targets + done * wide, some) && fits;
     }
     return fits;
 }
 
 /* One field of all windows. */
 static int make_field_run(const struct stk_window *window, enum stk_window_field field,
-                          const stoker_run *run, const stoker_row *row)
+                          const stoker_encoded *first, const stoker_decoded *out,
+                          const stoker_row *row)
 {
     stoker_error ignored; /* the window is made again, alone */
     const uint32_t skipped = field == STK_WINDOW_TARGETS ? window->tokens->token_bytes : 0;
     int rc = STOKER_OK;
-    if (field <= STK_WINDOW_TARGETS && is_stretch(window, run))
-        return convert_tokens(window, run->bytes + skipped, row->data,
-                              (size_t)run->count * window->length)
+    if (field <= STK_WINDOW_TARGETS && is_stretch(window, out))
+        return convert_tokens(window, first->bytes + skipped, row->data,
+                              (size_t)out->sample_count * window->length)
                    ? STOKER_OK
                    : STOKER_EFORMAT;
-    for (uint32_t i = 0; i < run->count && rc == STOKER_OK; i++) {
-        const stoker_encoded in = { .bytes = run->bytes + i * run->step,
-                                    .size = run->size,
-                                    .sample = run->sample + i };
+    for (uint32_t i = 0; i < out->sample_count && rc == STOKER_OK; i++) {
+        const stoker_encoded in = { .bytes = first->bytes + i * out->step,
+                                    .size = first->size,
+                                    .sample = first->sample + i };
         stoker_row one = *row;
         one.data = (uint8_t *)row->data + i * row->bytes_max;
         rc = make_field(window, field, &in, &one, &ignored);
@@ -314,21 +293,35 @@ static int make_field_run(const struct stk_window *window, enum stk_window_field
     return rc;
 }
 
-static int decode_run(const void *self, void *scratch, const stoker_run *run, stoker_row *rows,
-                      uint32_t count)
+static int decode_run(const struct stk_window *window, const stoker_encoded *in,
+                      const stoker_decoded *out)
 {
-    (void)scratch;
-    const struct stk_window *window = self;
-    const bool both = count >= 2 && is_stretch(window, run) &&
+    const stoker_row *rows = out->rows;
+    const bool both = out->field_count >= 2 && is_stretch(window, out) &&
                       window->fields[0] == STK_WINDOW_INPUTS &&
                       window->fields[1] == STK_WINDOW_TARGETS;
     int rc = STOKER_OK;
-    if (run->size != stk_window_tokens(window) * window->tokens->token_bytes)
+    if (in->size != stk_window_tokens(window) * window->tokens->token_bytes)
         return STOKER_EFORMAT;
-    if (both && !convert_both(window, run, rows[0].data, rows[1].data))
+    if (both && !convert_both(window, in->bytes, (size_t)out->sample_count * window->length,
+                              rows[0].data, rows[1].data))
         return STOKER_EFORMAT;
-    for (uint32_t i = both ? 2 : 0; i < count && rc == STOKER_OK; i++)
-        rc = make_field_run(window, window->fields[i], run, &rows[i]);
+    for (uint32_t i = both ? 2 : 0; i < out->field_count && rc == STOKER_OK; i++)
+        rc = make_field_run(window, window->fields[i], in, out, &rows[i]);
+    return rc;
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
+{
+    const struct stk_window *window = self;
+    (void)scratch;
+    assert(out->field_count == window->field_count);
+    if (out->sample_count > 1)
+        return decode_run(window, in, out);
+    int rc = STOKER_OK;
+    for (uint32_t i = 0; i < out->field_count && rc == STOKER_OK; i++)
+        rc = make_field(window, window->fields[i], in, &out->rows[i], error);
     return rc;
 }
 
@@ -337,7 +330,6 @@ void stk_window_init(struct stk_window *window)
     window->codec = (stoker_codec){ .struct_size = sizeof(window->codec),
                                     .name = "tokens",
                                     .self = window,
-                                    .decode = decode,
-                                    .decode_fields = decode_fields,
-                                    .decode_run = decode_run };
+                                    .flags = STOKER_CODEC_FIELDS | STOKER_CODEC_RUNS,
+                                    .decode = decode };
 }

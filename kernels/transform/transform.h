@@ -207,7 +207,7 @@ void stk_transform_resize(const struct stk_transform_plan *plan, void *scratch,
                           const struct stk_image *image, uint8_t *out);
 
 /* Finds the part of an image of height x width that stk_transform_row needs, in pixels of the
- * image, and the smallest scale that will do, for a codec's decode_region(). */
+ * image, and the smallest scale that will do, for a codec's decode(). */
 void stk_transform_region(const struct stk_transform_plan *plan, uint32_t height, uint32_t width,
                           uint64_t epoch, uint64_t sample, stoker_region *out);
 

@@ -72,12 +72,13 @@ static int look_at_samples(stoker_loader *loader, struct stk_part_facts *each, s
         each[i] = (struct stk_part_facts){
             .source = source_of(&parts[i].extent),
             .has_codec = codec != NULL,
-            .bytes_are_row = codec == NULL || codec->bytes_are_row,
+            .bytes_are_row = stk_part_is_row(&parts[i]),
         };
         if (facts->source == STK_SOURCE_MEMORY || each[i].source == STK_SOURCE_FILES)
             facts->source = each[i].source;
         facts->has_codec = facts->has_codec || codec != NULL;
-        facts->decodes_runs = info->part_count == 1 && stk_codecs_can_decode_run(codec);
+        facts->decodes_runs =
+            info->part_count == 1 && codec != NULL && (codec->flags & STOKER_CODEC_RUNS) != 0;
         rc = check_stamps(dataset, &parts[i], error);
     }
     if (dataset->ops->make != NULL) { /* it takes as long as a codec */

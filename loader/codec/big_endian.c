@@ -7,47 +7,54 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <stdio.h>
 #include <string.h>
 
-static int check_size(const stoker_encoded *in, size_t row_bytes, size_t element_bytes,
-                      stoker_error *error)
+#include "loader/codec/refuse.h"
+
+#define CONVERT(BITS)                                                                              \
+    for (size_t at = 0; at < size; at += sizeof(uint##BITS##_t)) {                                 \
+        uint##BITS##_t element;                                                                    \
+        memcpy(&element, from + at, sizeof(element));                                              \
+        element = be##BITS##toh(element);                                                          \
+        memcpy((uint8_t *)to + at, &element, sizeof(element));                                     \
+    }
+
+void stk_big_endian_read(void *to, const uint8_t *from, size_t size, size_t element_bytes)
 {
-    if (in->size == row_bytes && row_bytes % element_bytes == 0)
-        return STOKER_OK;
-    if (error != NULL)
-        (void)snprintf(error->message, sizeof(error->message),
-                       "%zu bytes of %zu-byte elements for a row of %zu", in->size, element_bytes,
-                       row_bytes);
-    return STOKER_EFORMAT;
+    assert(size % element_bytes == 0);
+    if (element_bytes == 2) {
+        CONVERT(16)
+    } else if (element_bytes == 4) {
+        CONVERT(32)
+    } else {
+        assert(element_bytes == 8);
+        CONVERT(64)
+    }
 }
 
-/* One decode function per element size; BITS is 16, 32 or 64. */
-#define DEFINE_DECODE(BITS)                                                                        \
-    static int decode_##BITS(const void *self, void *scratch, const stoker_encoded *in, void *row, \
-                             size_t row_bytes, stoker_error *error)                                \
-    {                                                                                              \
-        (void)self;                                                                                \
-        (void)scratch;                                                                             \
-        const size_t step = sizeof(uint##BITS##_t);                                                \
-        int rc = check_size(in, row_bytes, step, error);                                           \
-        if (rc != STOKER_OK)                                                                       \
-            return rc;                                                                             \
-        for (size_t at = 0; at < row_bytes; at += step) {                                          \
-            uint##BITS##_t element;                                                                \
-            memcpy(&element, in->bytes + at, step);                                                \
-            element = be##BITS##toh(element);                                                      \
-            memcpy((uint8_t *)row + at, &element, step);                                           \
-        }                                                                                          \
-        return STOKER_OK;                                                                          \
-    }                                                                                              \
-    const stoker_codec stk_codec_be##BITS = { .struct_size = sizeof(stoker_codec),                 \
-                                              .name = "be" #BITS,                                  \
-                                              .decode = decode_##BITS };
+static const size_t two = 2, four = 4, eight = 8;
 
-DEFINE_DECODE(16)
-DEFINE_DECODE(32)
-DEFINE_DECODE(64)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
+{
+    const size_t element_bytes = *(const size_t *)self;
+    const stoker_row *row = &out->rows[0];
+    (void)scratch;
+    if (in->size != row->bytes_max || in->size % element_bytes != 0)
+        return stk_refuse(error, STOKER_EFORMAT, "%zu bytes of %zu-byte elements for a row of %zu",
+                          in->size, element_bytes, row->bytes_max);
+    stk_big_endian_read(row->data, in->bytes, in->size, element_bytes);
+    return STOKER_OK;
+}
+
+#define CODEC(width, title)                                                                        \
+    {                                                                                              \
+        .struct_size = sizeof(stoker_codec), .name = (title), .self = &(width), .decode = decode   \
+    }
+
+const stoker_codec stk_codec_be16 = CODEC(two, "be16");
+const stoker_codec stk_codec_be32 = CODEC(four, "be32");
+const stoker_codec stk_codec_be64 = CODEC(eight, "be64");
 
 const stoker_codec *stk_codec_big_endian(size_t element_bytes)
 {

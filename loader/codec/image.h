@@ -1,6 +1,4 @@
-/* image.h - what the PNG, JPEG and WebP codecs share: rows, limits, options, and the codec around a
- * kind of file.
- */
+/* image.h - what the PNG, JPEG and WebP decoders share: rows, limits, options, sizes. */
 #ifndef STK_CODEC_IMAGE_H
 #define STK_CODEC_IMAGE_H
 
@@ -19,7 +17,7 @@ struct stk_image_shape {
     uint32_t channels;
 };
 
-/* Longest side of a file that decode_any() takes. */
+/* Longest side of an image that is decoded in its own size. */
 enum { STK_IMAGE_SIDE_MAX = 65535 };
 
 /* Checked on the headers of a file, before allocating or decoding. 0 = default. */
@@ -44,29 +42,22 @@ static inline struct stk_image_limits stk_image_limits(const struct stk_image_li
 struct stk_image_options {
     struct stk_image_shape shape; /* the row's; a file of another size gives STOKER_EFORMAT */
     struct stk_image_limits limits;
-    /* decode_any() takes files of up to this many pixels; 0 = the codec has no decode_any(). */
+    /* Images in their own size may have up to this many pixels; 0 = none are decoded so. */
     uint64_t any_pixels_max;
     bool warnings_fail; /* JPEG: warnings that jpeg.h lists are errors */
-    /* PNG, one channel: pixels are values as stored: palette indices, gray levels of any depth up
-     * to 8 bits, unscaled */
+    bool gray_found;    /* rows are gray only because the images read at open were: refuse color */
+    /* Masks of one channel: pixels are values as stored: in PNG palette indices, or gray levels of
+     * any depth up to 8 bits, unscaled. Files of colors are refused. */
     bool values;
     bool full_only; /* PNG, JPEG: libpng, libjpeg alone: for tests and measurements */
 };
 
-/* The common part of an image codec; also the codec's self. */
+/* The codec of image files; also its self. Immutable: any number of threads may decode with it,
+ * each with its own scratch. */
 struct stk_image_codec {
-    stoker_codec codec; /* first: what create returns */
-    const struct stk_image_kind *kind;
-    struct stk_image_options options; /* limits with their defaults */
-};
-
-/* Where an image is decoded to. */
-struct stk_image_room {
-    uint8_t *at;
-    size_t bytes;
-    stoker_size *size; /* decode_any(): set to the image's size. NULL: the size must be the row's */
-    const stoker_region *wanted; /* decode_region(): see there. NULL: the whole image */
-    stoker_region *got; /* with wanted: what is decoded; whole unless the kind narrows it */
+    stoker_codec codec;
+    const struct stk_image_kind *kind; /* NULL: each file's, by its first bytes */
+    struct stk_image_options options;  /* limits with their defaults */
 };
 
 /* Pixels of one axis of a region at a scale: from the first that is needed to the end of the
@@ -99,36 +90,24 @@ struct stk_image_kind {
                  struct stk_image_shape *out, stoker_error *error);
 
     /* As in stoker_codec; self is the stk_image_codec. */
-    int (*open)(const void *self, void **scratch);
-    int (*open_any)(const void *self, void **scratch);
+    int (*open)(const void *self, bool any_size, void **scratch);
     void (*close)(const void *self, void *scratch);
 
-    /* Walk over the file, stk_image_accept() its size, decode: all of it, or what room->got then
+    /* Walk over the file, stk_image_accept() its size, decode: all of it, or what out->got then
      * says. */
     int (*decode)(const struct stk_image_codec *codec, void *scratch, const stoker_encoded *in,
-                  const struct stk_image_room *room, stoker_error *error);
+                  const stoker_decoded *out, stoker_error *error);
 
-    /* As in stoker_codec, of a file with the kind's magic. NULL: the format is OTHER. */
+    /* stoker_codec.probe() with inspect, for a file with the kind's magic. NULL: the format is
+     * OTHER. */
     int (*inspect)(const struct stk_image_codec *codec, const stoker_encoded *in,
                    stoker_image_header *header, stoker_error *error);
 };
 
-/* Make the codec of one row shape. Immutable: any number of threads may decode with it, each with
- * its own scratch. On failure *out is untouched. Errors: STOKER_EINVAL (the shape), STOKER_ELIMIT
- * (too many pixels), STOKER_ENOMEM, STOKER_ENOTSUP (not in this build). decode() returns
- * STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT, STOKER_ECORRUPT, STOKER_ELIMIT or, for WebP,
- * STOKER_ENOMEM. */
-int stk_image_codec_create(stoker_codec **out, const struct stk_image_kind *kind,
-                           const struct stk_image_options *options);
-
-/* Free it and set *codec to NULL. NULL and a pointer to NULL are allowed. */
-void stk_image_codec_destroy(stoker_codec **codec);
-
-/* Check the size of a file against the room; sets *shape, *room->size, and *room->got to the whole
- * image. STOKER_EFORMAT (not the row's size), STOKER_ELIMIT or STOKER_EINVAL (wanted is not in the
- * image), with error->message; error may be NULL. */
+/* Check the size of a file: it must be the row's or, with out->got, fit in the row. Sets *shape,
+ * and *out->got to the whole image. STOKER_EFORMAT (not the row's size), STOKER_ELIMIT or
+ * STOKER_EINVAL (wanted is not in the image), with error->message; error may be NULL. */
 int stk_image_accept(const struct stk_image_codec *codec, uint32_t height, uint32_t width,
-                     const struct stk_image_room *room, struct stk_image_shape *shape,
-                     stoker_error *error);
+                     const stoker_decoded *out, struct stk_image_shape *shape, stoker_error *error);
 
 #endif

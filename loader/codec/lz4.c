@@ -74,11 +74,12 @@ static int unpack(const stoker_encoded *in, void *row, size_t row_bytes, stoker_
 }
 #endif
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
     (void)self;
     (void)scratch;
+    const size_t row_bytes = out->rows[0].bytes_max;
     if (in->size > INT32_MAX || row_bytes > INT32_MAX)
         return stk_refuse(error, STOKER_ELIMIT,
                           "%zu bytes for a row of %zu: LZ4 blocks end at 2^31", in->size,
@@ -86,7 +87,7 @@ static int decode(const void *self, void *scratch, const stoker_encoded *in, voi
     if (row_bytes / STK_LZ4_RATIO_MAX > in->size)
         return stk_refuse(error, STOKER_ECORRUPT, "%zu bytes cannot unpack to a row of %zu",
                           in->size, row_bytes);
-    return unpack(in, row, row_bytes, error);
+    return unpack(in, out->rows[0].data, row_bytes, error);
 }
 
 const stoker_codec stk_codec_lz4 = { .struct_size = sizeof(stoker_codec),

@@ -1,24 +1,23 @@
 /* raw.c - see raw.h. */
 #include "loader/codec/raw.h"
 
-#include <stdio.h>
 #include <string.h>
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+#include "loader/codec/refuse.h"
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
     (void)self;
     (void)scratch;
-    if (in->size != row_bytes) {
-        if (error != NULL)
-            (void)snprintf(error->message, sizeof(error->message), "%zu bytes for a row of %zu",
-                           in->size, row_bytes);
-        return STOKER_EFORMAT;
-    }
-    memcpy(row, in->bytes, row_bytes);
+    const stoker_row *row = &out->rows[0];
+    if (in->size != row->bytes_max)
+        return stk_refuse(error, STOKER_EFORMAT, "%zu bytes for a row of %zu", in->size,
+                          row->bytes_max);
+    memcpy(row->data, in->bytes, in->size);
     return STOKER_OK;
 }
 
-const stoker_codec stk_codec_raw = { .struct_size = sizeof(stoker_codec),
-                                     .name = "raw",
-                                     .decode = decode };
+const stoker_codec stk_codec_raw = {
+    .struct_size = sizeof(stoker_codec), .name = "raw", .flags = STOKER_CODEC_ROW, .decode = decode
+};

@@ -33,9 +33,10 @@ size_t stk_zstd_pack(const void *row, size_t row_bytes, int level, void *frame,
     return ZSTD_isError(bytes) ? 0 : bytes;
 }
 
-static int open_scratch(const void *self, void **scratch)
+static int open_scratch(const void *self, bool any_size, void **scratch)
 {
     (void)self;
+    (void)any_size;
     /* libzstd allocates by itself; the tests let that fail too. */
     *scratch = stk_fault_hit(STK_FAULT_MEMORY) ? NULL : ZSTD_createDCtx();
     return *scratch == NULL ? STOKER_ENOMEM : STOKER_OK;
@@ -96,9 +97,10 @@ size_t stk_zstd_pack(const void *row, size_t row_bytes, int level, void *frame,
     return 0;
 }
 
-static int open_scratch(const void *self, void **scratch)
+static int open_scratch(const void *self, bool any_size, void **scratch)
 {
     (void)self;
+    (void)any_size;
     *scratch = NULL;
     return STOKER_OK;
 }
@@ -120,14 +122,15 @@ static int unpack(void *scratch, const stoker_encoded *in, void *row, size_t row
 }
 #endif
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
     (void)self;
+    const size_t row_bytes = out->rows[0].bytes_max;
     if (row_bytes / STK_ZSTD_RATIO_MAX > in->size)
         return stk_refuse(error, STOKER_ECORRUPT, "%zu bytes cannot unpack to a row of %zu",
                           in->size, row_bytes);
-    return unpack(scratch, in, row, row_bytes, error);
+    return unpack(scratch, in, out->rows[0].data, row_bytes, error);
 }
 
 const stoker_codec stk_codec_zstd = { .struct_size = sizeof(stoker_codec),

@@ -79,16 +79,20 @@ int stk_part_check(const stoker_dataset *dataset, uint32_t part, const stoker_co
 /* The reason why a codec cannot decode a part; NULL = it can. */
 static const char *lack_of(const stoker_codec *codec, bool one_array)
 {
-    if (!stk_struct_fits(codec, STK_SIZE_UP_TO(stoker_codec, bytes_are_row), sizeof(*codec)))
+    const uint64_t known = STOKER_CODEC_ROW | STOKER_CODEC_FIELDS | STOKER_CODEC_RUNS |
+                           STOKER_CODEC_ANY_SIZE | STOKER_CODEC_FILE;
+    if (!stk_struct_fits(codec, STK_SIZE_UP_TO(stoker_codec, verify), sizeof(*codec)))
         return "struct_size is not set, or it has functions that this version does not know";
     if (codec->name == NULL)
         return "name is NULL";
-    if (one_array && codec->decode == NULL)
-        return "decode is NULL, which a part of one field needs";
-    if (!one_array && codec->decode_fields == NULL)
-        return "decode_fields is NULL, which a part of several fields, or one that varies, needs";
-    if (codec->decode_region != NULL && (codec->measure == NULL || codec->decode_any == NULL))
-        return "decode_region is set, but measure or decode_any is NULL";
+    if ((codec->flags & ~known) != 0)
+        return "it has flags that this version does not know";
+    if (codec->decode == NULL)
+        return "decode is NULL";
+    if (!one_array && (codec->flags & STOKER_CODEC_FIELDS) == 0)
+        return "a part of several fields, or one that varies, needs STOKER_CODEC_FIELDS";
+    if ((codec->flags & STOKER_CODEC_FILE) != 0 && codec->probe == NULL)
+        return "STOKER_CODEC_FILE is set, but probe is NULL";
     return NULL;
 }
 
@@ -184,17 +188,13 @@ int stk_part_decode(const stoker_dataset *dataset, uint32_t part, const stoker_c
 {
     const struct stk_part_fields own = dataset->part_fields[part];
     const struct stk_field *fields = &dataset->fields[own.first];
-    stoker_row *first = &rows[own.first];
+    const stoker_decoded out = { .struct_size = sizeof(out),
+                                 .rows = &rows[own.first],
+                                 .field_count = own.count,
+                                 .sample_count = 1 };
     if (codec == NULL)
         return copy_raw(dataset, part, in, rows, said);
-    const char *call = "decode()";
-    int rc;
-    if (own.count == 1 && !fields[0].info.varies) {
-        rc = codec->decode(codec->self, scratch, in, first->data, first->bytes_max, said);
-    } else {
-        call = "decode_fields()";
-        rc = codec->decode_fields(codec->self, scratch, in, first, own.count, said);
-    }
-    rc = stk_callback_code(rc, call, said);
-    return rc < 0 ? rc : check_lengths(fields, own.count, first, codec->name, said);
+    const int rc =
+        stk_callback_code(codec->decode(codec->self, scratch, in, &out, said), "decode()", said);
+    return rc < 0 ? rc : check_lengths(fields, own.count, out.rows, codec->name, said);
 }

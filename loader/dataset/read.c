@@ -42,10 +42,11 @@ static int decode_once(const stoker_dataset *dataset, uint32_t part, const stoke
 {
     void *scratch = NULL;
     stoker_error reason = { 0 };
-    int rc = codec == NULL || codec->open == NULL ? STOKER_OK : codec->open(codec->self, &scratch);
+    int rc = codec == NULL || codec->open == NULL ? STOKER_OK
+                                                  : codec->open(codec->self, false, &scratch);
     if (rc == STOKER_OK) {
         rc = codec == NULL || codec->verify == NULL ? STOKER_OK
-                                                    : codec->verify(codec->self, in, &reason);
+                                                    : codec->verify(codec->self, in, NULL, &reason);
         if (rc == STOKER_OK)
             rc = stk_part_decode(dataset, part, codec, scratch, in, rows, &reason);
         if (codec != NULL && codec->close != NULL)

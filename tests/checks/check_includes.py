@@ -114,7 +114,8 @@ def project_rule(path, name):
         return None
     if path in ("bench/loaderbench/device/spin.c", "bench/loaderbench/output/json.c") and name == "kernels/fatbin.h":
         return None  # loaderbench embeds a kernel and a page
-    if path == "bench/micro.c" and name in ("loader/codec/png/png.h", "loader/base/crc32c/crc32c.h"):
+    if path == "bench/micro.c" and name in ("loader/codec/images/image_decoder.h", "loader/codec/png/png.h",
+                                              "loader/base/crc32c/crc32c.h"):
         return None  # it times them alone
     if path.startswith("trainer/programs/"):
         if name.startswith(("stoker/", "trainer/programs/")):

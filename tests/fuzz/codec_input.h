@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
-#include "loader/codec/image.h"
+#include "support/decode.h"
+#include "support/image_codec.h"
 
 enum { STK_FUZZ_PIXELS_MAX = 1 << 14 };
 
@@ -31,7 +32,8 @@ struct stk_fuzz_decoder {
 static inline struct stk_fuzz_decoder stk_fuzz_open(const stoker_codec *codec, size_t row_bytes)
 {
     struct stk_fuzz_decoder decoder = { .codec = codec, .row_bytes = row_bytes };
-    STK_FUZZ_MUST(codec->open == NULL || codec->open(codec->self, &decoder.scratch) == STOKER_OK);
+    STK_FUZZ_MUST(codec->open == NULL ||
+                  codec->open(codec->self, false, &decoder.scratch) == STOKER_OK);
     decoder.row = malloc(row_bytes);
     STK_FUZZ_MUST(decoder.row != NULL);
     return decoder;
@@ -50,8 +52,8 @@ static inline int stk_fuzz_decode(struct stk_fuzz_decoder *decoder, const uint8_
     const stoker_encoded in = { .bytes = bytes, .size = size };
     stoker_error error = { .message = "" };
     memset(decoder->row, 0, decoder->row_bytes);
-    const int rc = decoder->codec->decode(decoder->codec->self, decoder->scratch, &in, decoder->row,
-                                          decoder->row_bytes, &error);
+    const int rc = stk_decode_row(decoder->codec, decoder->scratch, &in, decoder->row,
+                                  decoder->row_bytes, &error);
     STK_FUZZ_MUST(rc <= 0);
     STK_FUZZ_MUST(rc != STOKER_ENOMEM); /* the scratch must do for whatever the limits allow */
     STK_FUZZ_MUST(rc == 0 || error.message[0] != '\0');

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
+#include "support/decode.h"
 
 struct stk_codec_run {
     const stoker_codec *codec;
@@ -24,7 +25,7 @@ static inline struct stk_codec_run stk_codec_run_open(const stoker_codec *codec,
 {
     struct stk_codec_run run = { .codec = codec, .row_bytes = row_bytes };
     if (codec->open != NULL)
-        cr_assert_eq(codec->open(codec->self, &run.scratch), STOKER_OK);
+        cr_assert_eq(codec->open(codec->self, false, &run.scratch), STOKER_OK);
     run.row = malloc(row_bytes);
     cr_assert_not_null(run.row);
     return run;
@@ -43,8 +44,7 @@ static inline int stk_codec_run_in_place(struct stk_codec_run *run, const uint8_
 {
     const stoker_encoded in = { .bytes = size == 0 ? NULL : bytes, .size = size };
     run->error.message[0] = '\0';
-    int rc = run->codec->decode(run->codec->self, run->scratch, &in, run->row, run->row_bytes,
-                                &run->error);
+    int rc = stk_decode_row(run->codec, run->scratch, &in, run->row, run->row_bytes, &run->error);
     cr_assert_leq(rc, 0);
     cr_assert(rc == 0 || run->error.message[0] != '\0', "refused without a word");
     cr_assert_lt(strlen(run->error.message), sizeof(run->error.message));

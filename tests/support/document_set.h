@@ -117,29 +117,16 @@ static inline int stk_document_make(const void *self, uint64_t id, stoker_row *r
 }
 
 static inline int stk_document_decode(const void *self, void *scratch, const stoker_encoded *in,
-                                      stoker_row *rows, uint32_t count, stoker_error *error)
+                                      const stoker_decoded *out, stoker_error *error)
 {
+    stoker_row *rows = out->rows;
     (void)self;
     (void)scratch;
-    (void)count;
     (void)error;
     if (in->size > 0)
         memcpy(rows[0].data, in->bytes, in->size);
     rows[0].length = in->size / 2;
     return STOKER_OK;
-}
-
-static inline int stk_document_decode_dense(const void *self, void *scratch,
-                                            const stoker_encoded *in, void *row, size_t row_bytes,
-                                            stoker_error *error)
-{
-    (void)self;
-    (void)scratch;
-    (void)in;
-    (void)row;
-    (void)row_bytes;
-    (void)error;
-    return STOKER_ENOTSUP;
 }
 
 static inline void stk_document_destroy(void *self)
@@ -187,8 +174,8 @@ static inline void stk_document_write_file(struct stk_document_set *set)
     cr_assert_eq(write(set->fd, set->tokens, bytes), (ssize_t)bytes);
     set->codec = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                  .name = "coded",
-                                 .decode = stk_document_decode_dense,
-                                 .decode_fields = stk_document_decode };
+                                 .flags = STOKER_CODEC_FIELDS,
+                                 .decode = stk_document_decode };
 }
 
 /* Documents of these lengths. The data set is closed as any. */

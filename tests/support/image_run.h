@@ -2,8 +2,8 @@
 #ifndef STK_TEST_IMAGE_RUN_H
 #define STK_TEST_IMAGE_RUN_H
 
-#include "loader/codec/image.h"
 #include "support/codec_run.h"
+#include "support/image_codec.h"
 
 struct stk_image_run {
     stoker_codec *codec;

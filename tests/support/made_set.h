@@ -53,22 +53,25 @@ struct stk_made_set {
 };
 
 static inline int stk_made_decode(const void *self, void *scratch, const stoker_encoded *in,
-                                  void *row, size_t row_bytes, stoker_error *error)
+                                  const stoker_decoded *out, stoker_error *error)
 {
+    uint8_t *row = out->rows[0].data;
+    const size_t row_bytes = out->rows[0].bytes_max;
     (void)scratch;
     (void)error;
     (void)self;
-    uint8_t *out = row;
     if (in->size > 0 && in->size != row_bytes)
         return STOKER_EFORMAT;
     for (uint32_t at = 0; at < row_bytes; at++)
-        out[at] = in->size > 0 ? (uint8_t)(in->bytes[at] - 1U) : stk_set_byte(in->sample, at);
+        row[at] = in->size > 0 ? (uint8_t)(in->bytes[at] - 1U) : stk_set_byte(in->sample, at);
     return STOKER_OK;
 }
 
 static inline int stk_made_break(const void *self, void *scratch, const stoker_encoded *in,
-                                 void *row, size_t row_bytes, stoker_error *error)
+                                 const stoker_decoded *out, stoker_error *error)
 {
+    void *row = out->rows[0].data;
+    const size_t row_bytes = out->rows[0].bytes_max;
     (void)self;
     (void)scratch;
     memset(row, 0xEE, row_bytes);

@@ -7,44 +7,35 @@
 #define STK_TEST_PHOTO_CODEC_H
 
 #include <criterion/criterion.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stoker/codec.h>
 #include <string.h>
 
 enum { STK_PHOTO_HEAD = 2 };
 
-static inline int stk_photo_measure(const void *self, void *scratch, const stoker_encoded *in,
-                                    stoker_size *size, stoker_error *error)
+static inline int stk_photo_probe(const void *self, const stoker_encoded *in, bool inspect,
+                                  stoker_image_header *header, stoker_error *error)
 {
-    (void)self, (void)scratch, (void)error;
-    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
+    (void)self, (void)inspect, (void)error;
+    header->height = in->bytes[0];
+    header->width = in->bytes[1];
     return STOKER_OK;
 }
 
-static inline int stk_photo_decode_any(const void *self, void *scratch, const stoker_encoded *in,
-                                       void *pixels, size_t pixels_bytes, stoker_size *size,
-                                       stoker_error *error)
+/* Decode just what is wanted, or all if that is NULL. */
+static inline int stk_photo_decode(const stoker_encoded *in, const stoker_decoded *out)
 {
-    const size_t bytes = (size_t)in->bytes[0] * in->bytes[1];
-    cr_assert_geq(pixels_bytes, bytes);
-    cr_assert_geq(in->size, STK_PHOTO_HEAD + bytes);
-    memcpy(pixels, in->bytes + STK_PHOTO_HEAD, bytes);
-    return stk_photo_measure(self, scratch, in, size, error);
-}
-
-static inline int stk_photo_decode_region(const void *self, void *scratch, const stoker_encoded *in,
-                                          const stoker_region *wanted, void *pixels,
-                                          size_t pixels_bytes, stoker_region *got,
-                                          stoker_error *error)
-{
-    (void)self, (void)scratch, (void)error;
-    cr_assert_geq(pixels_bytes, (size_t)wanted->height * wanted->width);
-    *got = *wanted;
-    got->eighths = 8;
-    for (uint32_t y = 0; y < got->height; y++)
-        memcpy((uint8_t *)pixels + (size_t)y * got->width,
-               in->bytes + STK_PHOTO_HEAD + (size_t)(got->y + y) * in->bytes[1] + got->x,
-               got->width);
+    const stoker_region whole = { 0, 0, in->bytes[0], in->bytes[1], 8 };
+    stoker_region got = out->wanted != NULL ? *out->wanted : whole;
+    got.eighths = 8;
+    cr_assert_geq(out->rows[0].bytes_max, (size_t)got.height * got.width);
+    cr_assert_geq(in->size, STK_PHOTO_HEAD + (size_t)whole.height * whole.width);
+    for (uint32_t y = 0; y < got.height; y++)
+        memcpy((uint8_t *)out->rows[0].data + (size_t)y * got.width,
+               in->bytes + STK_PHOTO_HEAD + (size_t)(got.y + y) * whole.width + got.x, got.width);
+    if (out->got != NULL)
+        *out->got = got;
     return STOKER_OK;
 }
 

@@ -10,7 +10,8 @@
 #include <stoker/codec.h>
 #include <string.h>
 
-#include "loader/codec/image.h"
+#include "support/decode.h"
+#include "support/image_codec.h"
 
 struct stk_region_run {
     stoker_codec *codec;
@@ -19,8 +20,8 @@ struct stk_region_run {
     const uint8_t *bytes;
     size_t size;
     stoker_size image; /* its own size */
-    /* The whole image at 1/8 to 8/8, or NULL until it is needed; made by decode_region(), but 8/8
-     * by decode_any(). */
+    /* The whole image at 1/8 to 8/8, or NULL until it is needed; 8/8 is decoded without a
+     * region. */
     uint8_t *whole[9];
     stoker_region whole_at[9];
     uint8_t *pixels;
@@ -36,21 +37,19 @@ static inline struct stk_region_run stk_region_open(stoker_codec *codec, uint32_
         .codec = codec, .channels = channels, .bytes = bytes, .size = size
     };
     const stoker_encoded in = { .bytes = bytes, .size = size };
-    cr_assert_eq(codec->open_any(codec->self, &run.scratch), STOKER_OK);
+    cr_assert_eq(codec->open(codec->self, true, &run.scratch), STOKER_OK);
     memset(&run.error, 0, sizeof(run.error));
-    cr_assert_eq(codec->measure(codec->self, run.scratch, &in, &run.image, &run.error), STOKER_OK);
+    cr_assert_eq(stk_decode_size(codec, &in, &run.image, &run.error), STOKER_OK);
     run.pixels_bytes = (size_t)run.image.height * run.image.width * channels;
     run.pixels = malloc(run.pixels_bytes);
     run.whole[8] = malloc(run.pixels_bytes);
     cr_assert_not_null(run.pixels);
     cr_assert_not_null(run.whole[8]);
-    stoker_size size_decoded;
-    cr_assert_eq(codec->decode_any(codec->self, run.scratch, &in, run.whole[8], run.pixels_bytes,
-                                   &size_decoded, &run.error),
+    const stoker_region all = { 0, 0, run.image.height, run.image.width, 8 };
+    cr_assert_eq(stk_decode_image(codec, run.scratch, &in, NULL, run.whole[8], run.pixels_bytes,
+                                  &run.whole_at[8], &run.error),
                  STOKER_OK, "%s", run.error.message);
-    cr_assert_eq(size_decoded.height, run.image.height);
-    cr_assert_eq(size_decoded.width, run.image.width);
-    run.whole_at[8] = (stoker_region){ 0, 0, run.image.height, run.image.width, 8 };
+    cr_assert_arr_eq(&run.whole_at[8], &all, sizeof(all));
     return run;
 }
 
@@ -68,8 +67,8 @@ static inline int stk_region_decode(struct stk_region_run *run, const stoker_reg
 {
     const stoker_encoded in = { .bytes = run->bytes, .size = run->size };
     run->error.message[0] = '\0';
-    return run->codec->decode_region(run->codec->self, run->scratch, &in, wanted, run->pixels,
-                                     run->pixels_bytes, got, &run->error);
+    return stk_decode_image(run->codec, run->scratch, &in, wanted, run->pixels, run->pixels_bytes,
+                            got, &run->error);
 }
 
 /* The whole image at a scale that the codec has. */
@@ -146,13 +145,13 @@ static inline int stk_region_check_damaged(struct stk_region_run *run)
         { height / 2, 0, 1, width, 1 },
     };
     const stoker_encoded in = { .bytes = run->bytes, .size = run->size };
-    stoker_size size;
+    stoker_region all;
     for (int eighths = 0; eighths < 8; eighths++) {
         free(run->whole[eighths]);
         run->whole[eighths] = NULL;
     }
-    const int rc = run->codec->decode_any(run->codec->self, run->scratch, &in, run->whole[8],
-                                          run->pixels_bytes, &size, &run->error);
+    const int rc = stk_decode_image(run->codec, run->scratch, &in, NULL, run->whole[8],
+                                    run->pixels_bytes, &all, &run->error);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         stoker_region got;
         if (rc == STOKER_OK)
@@ -174,7 +173,7 @@ static inline unsigned stk_region_check_flips(struct stk_region_run *run, uint8_
         const stoker_encoded in = { .bytes = bytes, .size = run->size };
         stoker_size size;
         bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
-        if (run->codec->measure(run->codec->self, run->scratch, &in, &size, NULL) == STOKER_OK &&
+        if (stk_decode_size(run->codec, &in, &size, NULL) == STOKER_OK &&
             size.height == run->image.height && size.width == run->image.width)
             refused += stk_region_check_damaged(run) != STOKER_OK;
         bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);

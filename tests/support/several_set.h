@@ -2,7 +2,7 @@
  *
  *   part 0, file 0   "image"  4 x 3 x 2 uint8           a codec that inverts the bytes, and knows broken samples
  *   part 1, file 1   "words"  up to 7 x int32           raw, varies
- *   part 2, file 0   "box"    2 x float32               one codec for both fields (decode_fields)
+ *   part 2, file 0   "box"    2 x float32               one codec for both fields
  *                    "text"   up to 20 bytes, varies
  *   values()         "label"  int64
  *                    "weight" 2 x float32
@@ -193,8 +193,10 @@ static inline int several_file(const void *self, uint32_t file, stoker_file *out
 }
 
 static inline int several_decode(const void *self, void *scratch, const stoker_encoded *in,
-                                 void *row, size_t row_bytes, stoker_error *error)
+                                 const stoker_decoded *out, stoker_error *error)
 {
+    void *row = out->rows[0].data;
+    const size_t row_bytes = out->rows[0].bytes_max;
     const struct several_set *set = self;
     (void)scratch;
     if (in->sample == set->broken_image || in->size != row_bytes) {
@@ -207,12 +209,13 @@ static inline int several_decode(const void *self, void *scratch, const stoker_e
 }
 
 static inline int several_decode_pair(const void *self, void *scratch, const stoker_encoded *in,
-                                      stoker_row *rows, uint32_t count, stoker_error *error)
+                                      const stoker_decoded *out, stoker_error *error)
 {
+    stoker_row *rows = out->rows;
     const struct several_set *set = self;
     (void)scratch;
     (void)error;
-    if (in->sample == set->broken_pair || count != 2 || rows[0].bytes_max != 8)
+    if (in->sample == set->broken_pair || out->field_count != 2 || rows[0].bytes_max != 8)
         return STOKER_EFORMAT;
     memcpy(rows[0].data, in->bytes, 8);
     memcpy(rows[1].data, in->bytes + 8, in->size - 8);
@@ -256,7 +259,8 @@ static inline bool several_make_as(struct several_set *set, bool fixed)
     set->pair = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                 .name = "pair",
                                 .self = set,
-                                .decode_fields = several_decode_pair };
+                                .flags = STOKER_CODEC_FIELDS,
+                                .decode = several_decode_pair };
     several_fill(set);
     set->fds[0] = memfd_create("several0", MFD_CLOEXEC);
     set->fds[1] = memfd_create("several1", MFD_CLOEXEC);

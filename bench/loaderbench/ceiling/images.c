@@ -86,9 +86,8 @@ static int find_scratch(struct maker *maker, const stoker_codec *codec, bool any
         }
     if (maker->decoder_count == DECODERS_MAX)
         return STOKER_ENOTSUP;
-    int (*const open)(const void *self, void **scratch) = any_size ? codec->open_any : codec->open;
     *out = NULL;
-    const int rc = open != NULL ? open(codec->self, out) : STOKER_OK;
+    const int rc = codec->open != NULL ? codec->open(codec->self, any_size, out) : STOKER_OK;
     if (rc != STOKER_OK)
         return rc;
     maker->decoders[maker->decoder_count].codec = codec;
@@ -102,13 +101,17 @@ static int decode(struct maker *maker, uint64_t index, void *row)
     const struct bench_work *work = maker->share.work;
     const stoker_codec *codec = work->material->codecs[index];
     const stoker_encoded *sample = &work->material->samples[index];
-    const bool any_size = maker->any_size && codec->decode_any != NULL;
+    const bool any_size = maker->any_size && (codec->flags & STOKER_CODEC_ANY_SIZE) != 0;
     void *scratch = NULL;
     const int rc = find_scratch(maker, codec, any_size, &scratch);
     if (rc != STOKER_OK)
         return rc;
+    stoker_row place = { .data = row, .bytes_max = work->material->row_bytes };
+    const stoker_decoded decoded = {
+        .struct_size = sizeof(decoded), .rows = &place, .field_count = 1, .sample_count = 1
+    };
     if (!any_size)
-        return codec->decode(codec->self, scratch, sample, row, work->material->row_bytes, NULL);
+        return codec->decode(codec->self, scratch, sample, &decoded, NULL);
     return bench_transform_decode(&work->transform->plan, codec, scratch, sample, maker->epoch,
                                   maker->pixels.bytes, maker->pixels_bytes, &maker->image);
 }

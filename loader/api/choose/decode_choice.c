@@ -27,7 +27,7 @@ static bool has_files_of_images(const stoker_loader *loader)
     stoker_part parts[STOKER_FIELDS_MAX];
     return dataset->ops->make == NULL && part != STOKER_NO_PART &&
            stoker_dataset_locate(dataset, 0, parts, NULL) == STOKER_OK &&
-           stk_codecs_can_inspect(parts[part].codec);
+           stk_codec_is_file(parts[part].codec);
 }
 
 static bool is_row_for_kernels(const struct stk_convert_plan *convert)

@@ -14,29 +14,16 @@
 /* The kinds of image files, by their number in stk_kinds; NULL: not an image file. */
 extern const struct stk_image_kind *const stk_image_kinds[STK_SHARD_CODECS];
 
-struct stk_image_decoder {
-    stoker_codec codec;
-    stoker_codec *of[STK_SHARD_CODECS]; /* NULL: not an image file, or not in this build */
-    bool gray_found;                    /* see stk_image_row */
-    bool mask;                          /* rows are values of one channel: colors are refused */
-};
+/* Make the codec of image files for rows of one shape; kind: of all files, or NULL. Nothing is
+ * allocated. decode() returns STOKER_EMAGIC, STOKER_ETRUNCATED, STOKER_EFORMAT, STOKER_ECORRUPT,
+ * STOKER_ELIMIT or, for WebP, STOKER_ENOMEM. Errors: STOKER_EINVAL (the shape), STOKER_ELIMIT (too
+ * many pixels), STOKER_ENOTSUP (this build lacks the kind, or all kinds); *codec is then untouched.
+ */
+int stk_image_codec_init(struct stk_image_codec *codec, const struct stk_image_kind *kind,
+                         const struct stk_image_options *options);
 
-struct stk_image_decoder_options {
-    struct stk_image_shape shape; /* the row's */
-    uint64_t any_pixels_max;      /* decode_any() takes images of up to this many pixels; 0 = no
-                                     decode_any() */
-    bool warnings_fail;           /* a decoder's warnings are errors */
-    bool gray_found;              /* see stk_image_row */
-    bool mask; /* values as stored: palette indices, gray levels unscaled; refuse colors */
-};
-
-/* Make the codec for rows of one shape. STOKER_EINVAL, STOKER_ELIMIT, STOKER_ENOMEM; STOKER_ENOTSUP
- * in a build without image codecs. On failure there is nothing to close. */
-int stk_image_decoder_init(struct stk_image_decoder *image,
-                           const struct stk_image_decoder_options *options);
 /* Returns why it failed with `rc`, as the rest of a message. */
-const char *stk_image_decoder_why(int rc);
-void stk_image_decoder_close(struct stk_image_decoder *image); /* all 0 is allowed */
+const char *stk_image_codec_why(int rc);
 
 /* Find the shape of an image from its first bytes; sets only error->message. */
 int stk_image_probe(const uint8_t *bytes, size_t size, struct stk_image_shape *out,

@@ -173,37 +173,27 @@ static int create_decompress(struct scratch *own)
     return STOKER_OK;
 }
 
-static int open_arena(const struct stk_image_codec *jpeg, size_t arena_bytes, void **out)
+/* Reserve address space for the largest image; pages are allocated when one needs them. */
+static int open_scratch(const void *self, bool any_size, void **out)
 {
+    const struct stk_image_options *options = &((const struct stk_image_codec *)self)->options;
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
-    own->warnings_fail = jpeg->options.warnings_fail;
-    int rc = stk_region_map(&own->memory, arena_bytes);
+    own->warnings_fail = options->warnings_fail;
+    int rc = stk_region_map(&own->memory, any_size ? arena_bytes_any(options->any_pixels_max)
+                                                   : arena_bytes_of(&options->shape));
     if (rc == STOKER_OK) {
         own->arena =
             (struct stk_jpeg_arena){ .base = own->memory.base, .bytes = own->memory.bytes };
         rc = create_decompress(own);
     }
     if (rc != STOKER_OK) {
-        close_scratch(jpeg, own);
+        close_scratch(self, own);
         return rc;
     }
     *out = own;
     return STOKER_OK;
-}
-
-static int open_scratch(const void *self, void **out)
-{
-    const struct stk_image_codec *jpeg = self;
-    return open_arena(jpeg, arena_bytes_of(&jpeg->options.shape), out);
-}
-
-/* Reserve address space for the largest image; pages are allocated when one needs them. */
-static int open_any(const void *self, void **out)
-{
-    const struct stk_image_codec *jpeg = self;
-    return open_arena(jpeg, arena_bytes_any(jpeg->options.any_pixels_max), out);
 }
 
 /* ---- decoding ---- */
@@ -524,14 +514,14 @@ static int decode_walked(struct scratch *own, const stoker_encoded *in,
 }
 
 static int decode(const struct stk_image_codec *jpeg, void *scratch, const stoker_encoded *in,
-                  const struct stk_image_room *room, stoker_error *error)
+                  const stoker_decoded *out, stoker_error *error)
 {
     struct stk_jpeg_walk seen;
     struct stk_image_shape shape;
     int rc = stk_jpeg_walk(in->bytes, in->size, &jpeg->options.limits, &seen, error);
     if (rc == STOKER_OK)
-        rc = stk_image_accept(jpeg, seen.height, seen.width, room, &shape, error);
-    const struct reading reading = { &shape, room->wanted, room->got, room->at };
+        rc = stk_image_accept(jpeg, seen.height, seen.width, out, &shape, error);
+    const struct reading reading = { &shape, out->wanted, out->got, out->rows[0].data };
     return rc == STOKER_OK ? decode_walked(scratch, in, &reading, jpeg->options.full_only, error)
                            : rc;
 }
@@ -546,7 +536,6 @@ const struct stk_image_kind stk_image_jpeg = {
 #ifdef STOKER_HAVE_JPEG
     .present = true,
     .open = open_scratch,
-    .open_any = open_any,
     .close = close_scratch,
     .decode = decode,
     .inspect = stk_jpeg_inspect,

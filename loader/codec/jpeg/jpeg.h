@@ -15,8 +15,8 @@
  *   JWRN_ADOBE_XFORM       an unknown color transform in Adobe's segment: YCbCr, or YCCK, is
  *                          assumed
  *
- * decode_region() decodes the rows and columns that are needed, in whole blocks. It reads all codes
- * of the file, and refuses the same files as decode_any(): only the work on pixels is saved. A
+ * Of a region, decode the rows and columns needed, in whole blocks. All codes of the file are read,
+ * so the same files are refused as without a region: only the work on pixels is saved. A
  * progressive file that ends before its last scan is decoded whole. Scales are 1/8, 2/8, 4/8 and
  * 8/8: libjpeg-turbo has no vector code for others.
  */

@@ -227,23 +227,17 @@ static int open_room(const struct stk_image_codec *png, const struct room *room,
     return STOKER_OK;
 }
 
-static int open_scratch(const void *self, void **out)
-{
-    const struct stk_image_codec *png = self;
-    const struct room room = room_of(&png->options.shape);
-    return open_room(png, &room, png->options.shape.width, out);
-}
-
 /* Reserve address space for the largest image; pages are allocated when one needs them. */
-static int open_any(const void *self, void **out)
+static int open_scratch(const void *self, bool any_size, void **out)
 {
     const struct stk_image_codec *png = self;
-    const struct room room = {
-        .stride_bytes = (size_t)STK_IMAGE_SIDE_MAX * png->options.shape.channels,
-        .filtered_bytes =
-            png->options.any_pixels_max * png->options.shape.channels + STK_IMAGE_SIDE_MAX,
+    const struct stk_image_shape *shape = &png->options.shape;
+    const struct room largest = {
+        .stride_bytes = (size_t)STK_IMAGE_SIDE_MAX * shape->channels,
+        .filtered_bytes = png->options.any_pixels_max * shape->channels + STK_IMAGE_SIDE_MAX,
     };
-    return open_room(png, &room, STK_IMAGE_SIDE_MAX, out);
+    const struct room room = any_size ? largest : room_of(shape);
+    return open_room(png, &room, any_size ? STK_IMAGE_SIDE_MAX : shape->width, out);
 }
 
 /* ---- decoding ---------------------------------------------------------------------- */
@@ -267,11 +261,11 @@ static int decode_walked(const struct stk_image_codec *png, const struct scratch
 
 /* The rows that a region needs: a row is decoded from the one above, so they begin at the top. The
  * rest is unpacked and checked, but not unfiltered. */
-static uint32_t rows_for(const struct stk_image_room *room, const struct stk_png_header *header)
+static uint32_t rows_for(const stoker_decoded *out, const struct stk_png_header *header)
 {
-    if (room->wanted == NULL || header->interlaced)
+    if (out->wanted == NULL || header->interlaced)
         return header->height;
-    return room->got->height = room->wanted->y + room->wanted->height;
+    return out->got->height = out->wanted->y + out->wanted->height;
 }
 
 /* Returns true if the pixels are values of 8 bits at most. */
@@ -282,13 +276,13 @@ static bool has_values(const struct stk_png_header *header)
 }
 
 static int decode(const struct stk_image_codec *png, void *scratch, const stoker_encoded *in,
-                  const struct stk_image_room *room, stoker_error *error)
+                  const stoker_decoded *out, stoker_error *error)
 {
     struct stk_png_walk walk;
     struct stk_image_shape shape;
     int rc = stk_png_walk(in->bytes, in->size, &png->options.limits, &walk, error);
     if (rc == STOKER_OK)
-        rc = stk_image_accept(png, walk.header.height, walk.header.width, room, &shape, error);
+        rc = stk_image_accept(png, walk.header.height, walk.header.width, out, &shape, error);
     if (rc != STOKER_OK)
         return rc;
     if (png->options.values && !has_values(&walk.header))
@@ -296,8 +290,8 @@ static int decode(const struct stk_image_codec *png, void *scratch, const stoker
                           "a mask of %s: its values must be the indices of a palette, or gray "
                           "levels of up to 8 bits",
                           walk.header.color == STK_PNG_GRAY ? "16 bits" : "colors or with alpha");
-    const uint32_t rows = rows_for(room, &walk.header);
-    return decode_walked(png, scratch, in, &walk, &shape, rows, room->at, error);
+    const uint32_t rows = rows_for(out, &walk.header);
+    return decode_walked(png, scratch, in, &walk, &shape, rows, out->rows[0].data, error);
 }
 
 const struct stk_image_kind stk_image_png = {
@@ -310,7 +304,6 @@ const struct stk_image_kind stk_image_png = {
     .any_pixels_max = (uint64_t)1 << 40,
     .probe = stk_codec_png_probe,
     .open = open_scratch,
-    .open_any = open_any,
     .close = close_scratch,
     .decode = decode,
 };

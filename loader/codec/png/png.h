@@ -12,8 +12,8 @@
  * A file is refused if a chunk fails its CRC, the pixels fail their Adler-32, or IEND is missing.
  * Bytes after IEND are ignored.
  *
- * decode_region() decodes the rows from the top to the last that is needed, all of an interlaced
- * file. It refuses the same files as decode_any(): the rest is unpacked and checked, too.
+ * Of a region, decode the rows from the top to the last one needed, but all of an interlaced file.
+ * The rest is unpacked and checked, too, so the same files are refused as without a region.
  */
 #ifndef STK_CODEC_PNG_H
 #define STK_CODEC_PNG_H

@@ -35,32 +35,23 @@ static void close_scratch(const void *self, void *scratch)
     stk_free(own);
 }
 
-/* Reserve address space for `pixels` color pixels if the row is gray. */
-static int open_pixels(const struct stk_image_codec *webp, uint64_t pixels, void **out)
+/* Reserve address space for the color pixels of the largest image if the row is gray. */
+static int open_scratch(const void *self, bool any_size, void **out)
 {
+    const struct stk_image_options *options = &((const struct stk_image_codec *)self)->options;
+    const uint64_t pixels =
+        any_size ? options->any_pixels_max : (uint64_t)options->shape.height * options->shape.width;
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
     const int rc =
-        webp->options.shape.channels == 1 ? stk_region_map(&own->colors, pixels * RGB) : STOKER_OK;
+        options->shape.channels == 1 ? stk_region_map(&own->colors, pixels * RGB) : STOKER_OK;
     if (rc != STOKER_OK) {
-        close_scratch(webp, own);
+        close_scratch(self, own);
         return rc;
     }
     *out = own;
     return STOKER_OK;
-}
-
-static int open_scratch(const void *self, void **out)
-{
-    const struct stk_image_codec *webp = self;
-    return open_pixels(webp, (uint64_t)webp->options.shape.height * webp->options.shape.width, out);
-}
-
-static int open_any(const void *self, void **out)
-{
-    const struct stk_image_codec *webp = self;
-    return open_pixels(webp, webp->options.any_pixels_max, out);
 }
 
 /* ---- decoding ---- */
@@ -93,15 +84,14 @@ static struct stk_image_range widened(uint32_t from, uint32_t count, uint32_t si
 /* What to decode: libwebp then neither filters nor converts the rest. At the edges of that, smooth
  * upsampling sees no neighbors: hence the margin. It reads no further than the last row, so that is
  * the image's: damage below must not go unnoticed. */
-static stoker_region choose_region(const struct stk_image_room *room,
-                                   const struct stk_webp_walk *walk)
+static stoker_region choose_region(const stoker_decoded *out, const struct stk_webp_walk *walk)
 {
-    if (room->wanted == NULL)
+    const stoker_region *wanted = out->wanted;
+    if (wanted == NULL)
         return (stoker_region){ 0, 0, walk->height, walk->width, 8 };
-    const struct stk_image_range y =
-        widened(room->wanted->y, walk->height - room->wanted->y, walk->height);
-    const struct stk_image_range x = widened(room->wanted->x, room->wanted->width, walk->width);
-    return *room->got = (stoker_region){ y.from, x.from, y.to - y.from, x.to - x.from, 8 };
+    const struct stk_image_range y = widened(wanted->y, walk->height - wanted->y, walk->height);
+    const struct stk_image_range x = widened(wanted->x, wanted->width, walk->width);
+    return *out->got = (stoker_region){ y.from, x.from, y.to - y.from, x.to - x.from, 8 };
 }
 
 /* Decode a region to pixels of 3 or 4 bytes. */
@@ -131,29 +121,29 @@ static int decode_colors(const stoker_encoded *in, const struct stk_webp_walk *w
 /* Decode a file after the walk. */
 static int decode_walked(const struct stk_image_codec *webp, const struct scratch *own,
                          const stoker_encoded *in, const struct stk_webp_walk *walk,
-                         const struct stk_image_room *room, stoker_error *error)
+                         const stoker_decoded *out, stoker_error *error)
 {
-    const stoker_region region = choose_region(room, walk);
+    const stoker_region region = choose_region(out, walk);
     const uint32_t channels = webp->options.shape.channels;
     if (channels != 1)
-        return decode_colors(in, walk, &region, channels, room->at, error);
+        return decode_colors(in, walk, &region, channels, out->rows[0].data, error);
     const size_t pixels = (size_t)region.height * region.width;
     assert(pixels * RGB <= own->colors.bytes);
     const int rc = decode_colors(in, walk, &region, RGB, own->colors.base, error);
     if (rc == STOKER_OK)
-        stk_gray_from_rgb(own->colors.base, pixels, room->at);
+        stk_gray_from_rgb(own->colors.base, pixels, out->rows[0].data);
     return rc;
 }
 
 static int decode(const struct stk_image_codec *webp, void *scratch, const stoker_encoded *in,
-                  const struct stk_image_room *room, stoker_error *error)
+                  const stoker_decoded *out, stoker_error *error)
 {
     struct stk_webp_walk walk;
     struct stk_image_shape shape;
     int rc = stk_webp_walk(in->bytes, in->size, &webp->options.limits, &walk, error);
     if (rc == STOKER_OK)
-        rc = stk_image_accept(webp, walk.height, walk.width, room, &shape, error);
-    return rc == STOKER_OK ? decode_walked(webp, scratch, in, &walk, room, error) : rc;
+        rc = stk_image_accept(webp, walk.height, walk.width, out, &shape, error);
+    return rc == STOKER_OK ? decode_walked(webp, scratch, in, &walk, out, error) : rc;
 }
 #endif
 
@@ -166,7 +156,6 @@ const struct stk_image_kind stk_image_webp = {
 #ifdef STOKER_HAVE_WEBP
     .present = true,
     .open = open_scratch,
-    .open_any = open_any,
     .close = close_scratch,
     .decode = decode,
 #endif

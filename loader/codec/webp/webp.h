@@ -5,9 +5,9 @@
  * files are refused. WebP has no checksum over its pixels: a flipped bit can give
  * other pixels without an error.
  *
- * decode_region() filters and converts only the columns that are needed and the rows from the first
- * one that is, with a few around them. It reads the file to its end, and refuses the same files as
- * decode_any(). It never scales: libwebp scales after decoding, which saves nothing.
+ * Of a region, filter and convert only the columns needed and the rows from the first one needed,
+ * with a margin of a few pixels. The file is read to its end, so the same files are refused as
+ * without a region. Never scales: libwebp scales after decoding, which saves nothing.
  *
  * libwebp allocates its tables and rows with malloc() for each image and has no allocator hooks:
  * the only codec that allocates while it decodes. The amount depends on the number of pixels, which

@@ -126,8 +126,8 @@ typedef struct stoker_field_info {
     uint32_t part;        /* the part that fills it; STOKER_NO_PART: values() or make() does */
     uint32_t class_count; /* the values are 0..class_count - 1; 0 = no classes, or unknown */
     /* Images and masks may differ in size from shape, each up to this many pixels: a loader that
-     * resizes decodes them with the codec's decode_any(), any other refuses them. 0 = all have
-     * shape. */
+     * resizes decodes them in their own size (STOKER_CODEC_ANY_SIZE), any other refuses them. 0 =
+     * all have shape. */
     uint64_t pixels_max;
     bool sizes_differ; /* opening found several sizes, and the spec gives none */
 } stoker_field_info;

@@ -314,9 +314,9 @@ typedef struct stoker_loader_options {
     /* For batches on a GPU: workers read files and check their structure; the GPU decodes them with
      * NVIDIA's nvImageCodec, loaded by name (STOKER_NVIMGCODEC names a file), and transforms them.
      * Only the bytes of the files cross the bus. Applies to common JPEG files (gray or YCbCr, with
-     * as many channels as the rows) of data sets whose codec has inspect() (stoker/codec.h: folder,
-     * tar and shards). The CPU decodes all other images, and those that the GPU refuses; it finds
-     * out what is wrong with them, and on_bad_sample applies.
+     * as many channels as the rows) of data sets whose codec has STOKER_CODEC_FILE (folder, tar and
+     * shards). The CPU decodes all other images, and those that the GPU refuses; it finds out what
+     * is wrong with them, and on_bad_sample applies.
      *
      * Pixels differ from the CPU's by a few levels: the inverse transform is another one. Damage
      * within the coded data that the GPU's decoder does not notice is delivered; the checksums of

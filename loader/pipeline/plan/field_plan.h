@@ -59,7 +59,7 @@ void stk_field_plan_destroy(struct stk_field_plan *plan); /* all zero is allowed
 /* Returns true if the bytes of a part are its row: not decoded, but perhaps verified. */
 static inline bool stk_part_is_row(const stoker_part *part)
 {
-    return part->codec == NULL || part->codec->bytes_are_row;
+    return part->codec == NULL || (part->codec->flags & STOKER_CODEC_ROW) != 0;
 }
 
 /* Returns true if a part's bytes are delivered as they are stored: they may be read straight to

@@ -65,7 +65,7 @@ struct stk_pipeline_facts {
     bool resizes_exactly;
     bool copies;   /* convert only copies: rows may be made in place */
     bool in_order; /* ids follow each other in a batch, so that neighbors may be read together */
-    bool decodes_runs;  /* sample 0 has one part, and its codec decode_run() */
+    bool decodes_runs;  /* sample 0 has one part, and its codec decodes runs */
     bool one_part;      /* samples have one part */
     stoker_cache cache; /* the one that was made: NONE, ENCODED, DECODED or DEVICE */
     bool threads;       /* workers have threads */
@@ -80,7 +80,7 @@ struct stk_pipeline_plan {
     enum stk_reader_rule reader;
     bool decodes;   /* time is spent in codecs, unless rows are resident */
     bool has_files; /* something may be read */
-    bool any_size;  /* images are decoded in their own size (decode_any) */
+    bool any_size;  /* images are decoded in their own size */
     bool crops;     /* images of one size: only what the crop leaves is decoded, if the codec can */
     bool threads;   /* false: the only worker runs in any consumer thread */
     bool runs;      /* samples that lie side by side are read and decoded together (run.h) */

@@ -120,12 +120,16 @@ static void aim(struct stk_row_maker *maker, const struct stk_span *span, uint32
     }
 }
 
-/* Returns true if a part is one mask, which is decoded in its own size. */
-static bool is_any_mask(const struct stk_pipeline *pipeline, struct stk_part_fields own,
-                        const stoker_codec *codec)
+/* Returns true if the first field of a part is an image or mask that is decoded in its own size. */
+static bool is_in_own_size(const struct stk_pipeline *pipeline, struct stk_part_fields own,
+                           const stoker_codec *codec)
 {
+    if ((codec->flags & STOKER_CODEC_ANY_SIZE) == 0)
+        return false;
+    if (own.first == 0)
+        return pipeline->plan.any_size || (pipeline->plan.crops && codec->probe != NULL);
     return pipeline->field_plan.masks_differ && own.count == 1 &&
-           stk_field_is_mask(&pipeline->field_plan, own.first) && codec->decode_any != NULL;
+           stk_field_is_mask(&pipeline->field_plan, own.first);
 }
 
 /* The worker's memory for an image is free: each part is written before the next one is decoded. */
@@ -134,15 +138,13 @@ static int decode_mask(struct stk_row_maker *maker, const struct stk_part_ref *r
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_encoded encoded = stk_ref_encoded(ref);
-    struct stk_decoding decoding = {
-        .to = maker->image,
-        .row_bytes = pipeline->dataset->fields[field].bytes,
+    struct stk_image_decoding decoding = {
         .bytes_max = pipeline->image_bytes_max,
         .channels = pipeline->field_plan.masks[field].pixel_bytes,
-        .any_size = true,
     };
-    const int rc =
-        stk_codecs_decode(&maker->codecs, stk_ref_part(ref)->codec, &encoded, &decoding, said);
+    maker->rows[field].data = maker->image;
+    const int rc = stk_codecs_decode_image(&maker->codecs, stk_ref_part(ref)->codec, &encoded,
+                                           &maker->rows[field], 1, &decoding, said);
     *mask = (struct stk_image){ .pixels = maker->image,
                                 .height = decoding.got.height,
                                 .width = decoding.got.width };
@@ -159,29 +161,24 @@ static struct stk_image image_of(const struct stk_row_maker *maker, uint32_t fir
                : stk_image_row_stored(pipeline, maker->rows[0].data);
 }
 
-/* Decode a part to maker->rows, or an image or mask of another size to *image. */
+/* Decode a part to maker->rows, and an image or mask of another size to *image. */
 static int decode(struct stk_row_maker *maker, const struct stk_part_ref *ref,
                   struct stk_part_fields own, struct stk_image *image, stoker_error *said)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
-    const stoker_dataset *dataset = pipeline->dataset;
     const stoker_codec *codec = stk_ref_part(ref)->codec;
-    const bool in_part = own.first == 0 && (pipeline->plan.any_size || pipeline->plan.crops);
-    if (is_any_mask(pipeline, own, codec))
-        return decode_mask(maker, ref, own.first, image, said);
-    if (own.first == 0 && own.count == 1 && !varies(pipeline, 0))
-        return stk_image_row_decode(
-            maker, ref, in_part && codec->decode_any != NULL ? maker->image : maker->rows[0].data,
-            image, said);
-    if (in_part && own.count > 1 && stk_image_row_has_parts(maker, codec)) {
-        const int rc = stk_image_row_decode_fields(maker, ref, own.count, image, said);
-        return rc < 0 ? rc : stk_part_check(dataset, ref->part, codec, maker->rows, said);
+    int rc;
+    if (is_in_own_size(pipeline, own, codec)) {
+        rc = own.first == 0 ? stk_image_row_decode(maker, ref, own.count, image, said)
+                            : decode_mask(maker, ref, own.first, image, said);
+        return rc < 0 ? rc : stk_part_check(pipeline->dataset, ref->part, codec, maker->rows, said);
     }
     const stoker_encoded encoded = stk_ref_encoded(ref);
-    void *scratch = NULL;
-    int rc = stk_codecs_scratch(&maker->codecs, codec, &scratch, said);
+    void *scratch;
+    rc = stk_codecs_scratch(&maker->codecs, codec, false, &scratch, said);
     if (rc == 0)
-        rc = stk_part_decode(dataset, ref->part, codec, scratch, &encoded, maker->rows, said);
+        rc = stk_part_decode(pipeline->dataset, ref->part, codec, scratch, &encoded, maker->rows,
+                             said);
     *image = image_of(maker, own.first);
     return rc;
 }
@@ -253,7 +250,7 @@ int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_part_ref *
     uint8_t *record = pipeline->plan.cached == STK_CACHED_ENCODED ? NULL : span->records[ref->row];
     struct stk_image image;
     int rc;
-    if (codec == NULL || (codec->bytes_are_row && own.count == 1)) {
+    if (codec == NULL || (stk_part_is_row(stk_ref_part(ref)) && own.count == 1)) {
         rc = stk_part_raw(pipeline->dataset, ref->part, ref->bytes, ref->size, maker->rows, said);
         image = image_of(maker, own.first);
     } else {

@@ -63,81 +63,45 @@ static void choose_region(const void *chooser, stoker_size size, stoker_region *
         stk_transform_region(plan, size.height, size.width, draw->epoch, draw->id, out);
 }
 
-static struct stk_decoding decoding_of(const struct stk_pipeline *pipeline, const struct draw *draw,
-                                       uint8_t *to)
+/* Describe what was decoded, and count it if it is a part. */
+static struct stk_image describe(const struct stk_row_maker *maker,
+                                 const struct stk_image_decoding *decoding)
 {
+    const stoker_region *got = &decoding->got;
+    if (got->height < decoding->size.height || got->width < decoding->size.width)
+        stk_ledger_add(&maker->ledger->regions, 1);
+    return (struct stk_image){ .pixels = maker->image,
+                               .height = got->height,
+                               .width = got->width,
+                               .slack = true,
+                               .whole_height = decoding->size.height,
+                               .whole_width = decoding->size.width,
+                               .y = got->y,
+                               .x = got->x,
+                               .eighths = got->eighths };
+}
+
+int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                         uint32_t count, struct stk_image *image, stoker_error *said)
+{
+    const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_dataset_info *set = &pipeline->dataset->info;
-    struct stk_decoding decoding = {
-        .to = to,
-        .row_bytes = pipeline->dataset->row_bytes,
+    const stoker_encoded encoded = stk_ref_encoded(ref);
+    /* Not the id that the codec gets: a view's codec may know the sample by another one. */
+    const struct draw draw = { pipeline, ref->span->epoch, stk_ref_id(ref) };
+    struct stk_image_decoding decoding = {
         .bytes_max = pipeline->image_bytes_max,
         .channels = (uint32_t)set->shape[2],
-        .any_size = pipeline->plan.any_size,
         .choose = choose_region,
-        .chooser = draw,
+        .chooser = &draw,
     };
     if (pipeline->plan.crops)
         decoding.one_size = (stoker_size){ (uint32_t)set->shape[0], (uint32_t)set->shape[1] };
-    return decoding;
-}
-
-/* Describe what was decoded, and count it if it is a part. */
-static void describe(const struct stk_row_maker *maker, const struct stk_decoding *decoding,
-                     uint8_t *to, struct stk_image *image)
-{
-    const stoker_region *got = &decoding->got;
-    if (!decoding->in_own_size)
-        return;
-    *image = (struct stk_image){ .pixels = to,
-                                 .height = got->height,
-                                 .width = got->width,
-                                 .slack = true,
-                                 .whole_height = decoding->size.height,
-                                 .whole_width = decoding->size.width,
-                                 .y = got->y,
-                                 .x = got->x,
-                                 .eighths = got->eighths };
-    if (got->height < decoding->size.height || got->width < decoding->size.width)
-        stk_ledger_add(&maker->ledger->regions, 1);
-}
-
-/* Not the id that the codec gets: a view's codec may know the sample by another one. */
-static struct draw draw_of(const struct stk_row_maker *maker, const struct stk_part_ref *ref)
-{
-    return (struct draw){ maker->pipeline, ref->span->epoch, stk_ref_id(ref) };
-}
-
-int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref *ref, uint8_t *to,
-                         struct stk_image *image, stoker_error *said)
-{
-    const struct draw draw = draw_of(maker, ref);
-    const stoker_encoded encoded = stk_ref_encoded(ref);
-    struct stk_decoding decoding = decoding_of(maker->pipeline, &draw, to);
-    *image = stk_image_row_stored(maker->pipeline, to);
-    const int rc =
-        stk_codecs_decode(&maker->codecs, stk_ref_part(ref)->codec, &encoded, &decoding, said);
-    if (rc == 0)
-        describe(maker, &decoding, to, image);
-    return rc;
-}
-
-bool stk_image_row_has_parts(const struct stk_row_maker *maker, const stoker_codec *codec)
-{
-    const struct stk_decoding decoding = decoding_of(maker->pipeline, NULL, NULL);
-    return stk_codecs_has_parts(codec, &decoding);
-}
-
-int stk_image_row_decode_fields(struct stk_row_maker *maker, const struct stk_part_ref *ref,
-                                uint32_t count, struct stk_image *image, stoker_error *said)
-{
-    const struct draw draw = draw_of(maker, ref);
-    const stoker_encoded encoded = stk_ref_encoded(ref);
-    struct stk_decoding decoding = decoding_of(maker->pipeline, &draw, NULL);
     maker->rows[0].data = maker->image;
-    const int rc = stk_codecs_decode_fields(&maker->codecs, stk_ref_part(ref)->codec, &encoded,
-                                            &decoding, maker->rows, count, said);
+    const int rc = stk_codecs_decode_image(&maker->codecs, stk_ref_part(ref)->codec, &encoded,
+                                           maker->rows, count, &decoding, said);
     if (rc == 0)
-        describe(maker, &decoding, maker->image, image);
+        *image = describe(maker, &decoding);
     return rc;
 }
 

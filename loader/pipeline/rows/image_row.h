@@ -18,21 +18,11 @@
 struct stk_image stk_image_row_stored(const struct stk_pipeline *pipeline, const void *pixels);
 struct stk_image stk_image_row_cached(const struct stk_pipeline *pipeline, const void *pixels);
 
-/* Decode field 0 of a part that fills nothing else to `to`, which has room for
- * pipeline->image_bytes_max if images differ in size or are cropped; of such, only the part that
- * the row needs, if the codec can. Describes what was decoded in *image. Returns 0 or the codec's
- * error. */
-int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref *ref, uint8_t *to,
-                         struct stk_image *image, stoker_error *said);
-
-/* Returns true if stk_image_row_decode_fields() can do it: parts of images are needed, and the
- * codec has them. */
-bool stk_image_row_has_parts(const struct stk_row_maker *maker, const stoker_codec *codec);
-
-/* The same for a part that fills maker->rows[0..count), the image first, which is decoded to
- * maker->image. */
-int stk_image_row_decode_fields(struct stk_row_maker *maker, const struct stk_part_ref *ref,
-                                uint32_t count, struct stk_image *image, stoker_error *said);
+/* Decode a part that fills maker->rows[0..count), the image first, which is decoded in its own size
+ * to maker->image: only the part that the row needs, if the codec can. Describes what was decoded
+ * in *image. Returns 0 or the codec's error. */
+int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                         uint32_t count, struct stk_image *image, stoker_error *said);
 
 /* Copy an image to `to` as the cache holds it, resized or as decoded; *image then describes the
  * copy. Returns false if it has another size than the cache's rows. */

@@ -50,8 +50,8 @@ static uint32_t count_rows(const struct stk_span *span, uint32_t row, uint32_t m
 static bool is_decoded_at_once(const struct stk_pipeline *pipeline, const stoker_codec *codec)
 {
     const struct stk_part_fields own = pipeline->dataset->part_fields[0];
-    if (!pipeline->plan.runs_decode || !stk_codecs_can_decode_run(codec) || codec->verify != NULL ||
-        stk_hooks_rows(&pipeline->hooks))
+    if (!pipeline->plan.runs_decode || codec == NULL || (codec->flags & STOKER_CODEC_RUNS) == 0 ||
+        codec->verify != NULL || stk_hooks_rows(&pipeline->hooks))
         return false;
     for (uint32_t i = own.first; i < own.first + own.count; i++)
         if (pipeline->dataset->fields[i].info.varies ||
@@ -60,37 +60,33 @@ static bool is_decoded_at_once(const struct stk_pipeline *pipeline, const stoker
     return true;
 }
 
-/* Returns true if all rows of a run are in the slot. */
+/* Decode a run of rows from bytes in memory. Returns true if all are in the slot. */
 static bool decode(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
-                   const stoker_run *run)
+                   const uint8_t *bytes, size_t step, uint32_t rows)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     const struct stk_part_fields own = pipeline->dataset->part_fields[0];
-    const stoker_codec *codec = stk_span_part(span, row, 0)->codec;
+    const stoker_part *first = stk_span_part(span, row, 0);
+    const stoker_codec *codec = first->codec;
+    const stoker_encoded in = { .bytes = bytes,
+                                .size = first->extent.bytes,
+                                .sample = stk_codec_id(first, *stk_span_id(span, row)),
+                                .tag = first->tag };
+    const stoker_decoded out = { .struct_size = sizeof(out),
+                                 .rows = &maker->rows[own.first],
+                                 .field_count = own.count,
+                                 .sample_count = rows,
+                                 .step = step };
     stoker_error ignored; /* each row reports its own */
-    void *scratch = NULL;
+    void *scratch;
     for (uint32_t i = own.first; i < own.first + own.count; i++)
         maker->rows[i] = (stoker_row){
             .data = stk_slot_field_row(&pipeline->slots.fields.each[i], span->slot->images,
                                        span->first_row + row),
             .bytes_max = pipeline->dataset->fields[i].bytes,
         };
-    return stk_codecs_scratch(&maker->codecs, codec, &scratch, &ignored) == 0 &&
-           codec->decode_run(codec->self, scratch, run, &maker->rows[own.first], own.count) == 0;
-}
-
-static stoker_run run_of(const struct stk_span *span, uint32_t row, const uint8_t *bytes,
-                         size_t step, uint32_t rows)
-{
-    const stoker_part *first = stk_span_part(span, row, 0);
-    return (stoker_run){
-        .bytes = bytes,
-        .size = first->extent.bytes,
-        .step = step,
-        .sample = stk_codec_id(first, *stk_span_id(span, row)),
-        .tag = first->tag,
-        .count = rows,
-    };
+    return stk_codecs_scratch(&maker->codecs, codec, false, &scratch, &ignored) == 0 &&
+           codec->decode(codec->self, scratch, &in, &out, &ignored) == 0;
 }
 
 /* ---- reading ---- */
@@ -162,8 +158,7 @@ enum stk_run_step stk_run_begin(struct stk_row_maker *maker, struct stk_span *sp
     order->run_step = (uint32_t)step; /* at most the bytes of a part */
     if (extent->memory == NULL)
         return order_run(maker, span, row, order);
-    const stoker_run run = run_of(span, row, extent->memory, step, rows);
-    return decode(maker, span, row, &run) ? STK_RUN_DONE : STK_RUN_ALONE;
+    return decode(maker, span, row, extent->memory, step, rows) ? STK_RUN_DONE : STK_RUN_ALONE;
 }
 
 enum stk_run_step stk_run_take(struct stk_row_maker *maker, const struct stk_completion *done)
@@ -175,9 +170,9 @@ enum stk_run_step stk_run_take(struct stk_row_maker *maker, const struct stk_com
     if (!is_decoded_at_once(pipeline, sample->codec))
         return STK_RUN_NONE;
     stk_pipeline_note_unchecked(pipeline, sample->codec);
-    const stoker_run run =
-        run_of(done->span, done->row, done->bytes, done->run_step, done->run_rows);
-    return decode(maker, done->span, done->row, &run) ? STK_RUN_DONE : STK_RUN_NONE;
+    return decode(maker, done->span, done->row, done->bytes, done->run_step, done->run_rows)
+               ? STK_RUN_DONE
+               : STK_RUN_NONE;
 }
 
 struct stk_completion stk_run_row(const struct stk_completion *done, uint32_t i)

@@ -171,7 +171,7 @@ static enum stk_row_step queue_image(struct stk_row_maker *maker, const struct s
     stoker_image_header header;
     stoker_error said;
     stk_error_clear(&said);
-    const int rc = stk_codecs_inspect(sample->codec, &encoded, &header, &said);
+    const int rc = stk_codecs_probe(sample->codec, &encoded, true, &header, &said);
     if (rc < 0)
         return decode_failed(maker, ref, rc, &said);
     if (!stk_decode_lane_add(maker->lane, ref, &header, sample->extent.memory != NULL))
@@ -187,7 +187,7 @@ static enum stk_row_step finish(struct stk_row_maker *maker, const struct stk_pa
 {
     const struct stk_part_fields own = maker->pipeline->field_plan.parts[ref->part].own;
     return maker->lane != NULL && own.first == 0 && own.count == 1 &&
-                   stk_codecs_can_inspect(stk_ref_part(ref)->codec)
+                   stk_codec_is_file(stk_ref_part(ref)->codec)
                ? queue_image(maker, ref)
                : finish_here(maker, ref);
 }
@@ -402,8 +402,8 @@ static enum stk_row_step begin_part(struct stk_row_maker *maker, struct stk_span
         return finish(maker, &ref);
     }
     stoker_error said;
-    uint8_t *into =
-        stk_codecs_can_verify_into(stk_ref_part(&ref)->codec) ? row_as_stored(maker, &ref) : NULL;
+    const stoker_codec *codec = stk_ref_part(&ref)->codec;
+    uint8_t *into = codec != NULL && codec->verify != NULL ? row_as_stored(maker, &ref) : NULL;
     const int rc = verify(&ref, into, &said);
     if (rc < 0)
         return decode_failed(maker, &ref, rc, &said);

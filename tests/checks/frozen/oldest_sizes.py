@@ -23,7 +23,7 @@ def main():
                     print(f"{path}: {struct} has no {member}", file=sys.stderr)
                     failures += 1
     sized = {name for name, members in structs.items() if members[0][0] == "struct_size"}
-    filled = {"stoker_reader_setup", "stoker_hook_sample", "stoker_hook_batch"}  # by the library
+    filled = {"stoker_reader_setup", "stoker_hook_sample", "stoker_hook_batch", "stoker_decoded"}  # by the library
     for name in sorted(sized - checked - filled):
         print(f"{name}: its size is never checked", file=sys.stderr)
         failures += 1

@@ -228,18 +228,12 @@ static int file_of(const void *self, uint32_t index, stoker_file *out)
     return STOKER_OK;
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
-    (void)self, (void)scratch, (void)in, (void)row, (void)row_bytes, (void)error;
-    return STOKER_ENOTSUP; /* every part fills two fields */
-}
-
-static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
-                         stoker_row *rows, uint32_t count, stoker_error *error)
-{
+    stoker_row *rows = out->rows;
     (void)self, (void)scratch, (void)error;
-    if (count != 2 || in->size != SIDE + TEXT_MAX)
+    if (out->field_count != 2 || in->size != SIDE + TEXT_MAX)
         return STOKER_EFORMAT;
     memcpy(rows[0].data, in->bytes, SIDE);
     memcpy(rows[1].data, in->bytes + SIDE, (size_t)in->tag);
@@ -290,8 +284,8 @@ static void own_data(void)
     struct set set = { .file = tmpfile(),
                        .codec = { .struct_size = sizeof(stoker_codec),
                                   .name = "halves",
-                                  .decode = decode,
-                                  .decode_fields = decode_fields } };
+                                  .flags = STOKER_CODEC_FIELDS,
+                                  .decode = decode } };
     stoker_dataset *dataset = NULL;
     stoker_error error;
     for (int i = 0; i < COUNT * (SIDE + TEXT_MAX); i++)

@@ -121,17 +121,20 @@ static int file_of(const void *self, uint32_t number, stoker_file *out)
     return STOKER_OK;
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
+    const size_t row_bytes = out->rows[0].bytes_max;
     (void)self, (void)scratch, (void)error;
-    memcpy(row, in->bytes + (in->size - row_bytes), row_bytes);
+    if (out->got != NULL)
+        return stk_photo_decode(in, out);
+    memcpy(out->rows[0].data, in->bytes + (in->size - row_bytes), row_bytes);
     return STOKER_OK;
 }
 
-static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
+static int verify(const void *self, const stoker_encoded *in, void *copy, stoker_error *error)
 {
-    (void)self, (void)error;
+    (void)self, (void)copy, (void)error;
     return sum_of(in->bytes) == in->tag ? STOKER_OK : STOKER_ECORRUPT;
 }
 
@@ -156,10 +159,9 @@ static void make(void)
     }
     set.image = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                 .name = "pixels",
+                                .flags = STOKER_CODEC_ANY_SIZE,
                                 .decode = decode,
-                                .decode_any = stk_photo_decode_any,
-                                .measure = stk_photo_measure,
-                                .decode_region = stk_photo_decode_region };
+                                .probe = stk_photo_probe };
     set.check = (stoker_codec){
         .struct_size = sizeof(stoker_codec), .name = "sum", .decode = decode, .verify = verify
     };

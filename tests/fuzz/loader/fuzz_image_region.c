@@ -6,7 +6,6 @@
  *   how    lowest bits: channels of a row and smallest scale
  */
 #include "fuzz/codec_input.h"
-#include "loader/codec/images/image_decoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -18,10 +17,10 @@ struct worker {
     uint32_t channels;
 };
 
-static struct worker open_worker(const struct stk_image_decoder *image, uint32_t channels)
+static struct worker open_worker(const struct stk_image_codec *image, uint32_t channels)
 {
     struct worker worker = { .codec = &image->codec, .channels = channels };
-    STK_FUZZ_MUST(worker.codec->open_any(worker.codec->self, &worker.scratch) == STOKER_OK);
+    STK_FUZZ_MUST(worker.codec->open(worker.codec->self, true, &worker.scratch) == STOKER_OK);
     return worker;
 }
 
@@ -59,8 +58,8 @@ static struct decoded decode(const struct worker *worker, const stoker_encoded *
     struct decoded decoded = { .pixels = calloc(1, bytes) };
     stoker_error error = { .message = "" };
     STK_FUZZ_MUST(decoded.pixels != NULL);
-    decoded.rc = worker->codec->decode_region(worker->codec->self, worker->scratch, in, wanted,
-                                              decoded.pixels, bytes, &decoded.got, &error);
+    decoded.rc = stk_decode_image(worker->codec, worker->scratch, in, wanted, decoded.pixels, bytes,
+                                  &decoded.got, &error);
     STK_FUZZ_MUST(decoded.rc <= 0 && decoded.rc != STOKER_ENOMEM);
     STK_FUZZ_MUST(decoded.rc == 0 || error.message[0] != '\0');
     return decoded;
@@ -71,10 +70,10 @@ static uint8_t *decode_whole(const struct worker *worker, const stoker_encoded *
 {
     const size_t bytes = (size_t)size.height * size.width * worker->channels;
     uint8_t *pixels = calloc(1, bytes);
-    stoker_size again;
+    stoker_region again;
     STK_FUZZ_MUST(pixels != NULL);
-    if (worker->codec->decode_any(worker->codec->self, worker->scratch, in, pixels, bytes, &again,
-                                  NULL) == STOKER_OK) {
+    if (stk_decode_image(worker->codec, worker->scratch, in, NULL, pixels, bytes, &again, NULL) ==
+        STOKER_OK) {
         STK_FUZZ_MUST(again.height == size.height && again.width == size.width);
         return pixels;
     }
@@ -98,13 +97,13 @@ static void compare(const struct decoded *one, const struct decoded *other,
                              (size_t)(x.to - x.from) * channels) == 0);
 }
 
-static void check(const struct stk_image_decoder *image, const stoker_encoded *in,
+static void check(const struct stk_image_codec *image, const stoker_encoded *in,
                   const uint8_t *head, uint32_t channels, uint32_t eighths)
 {
     const struct worker used = open_worker(image, channels);
     const struct worker fresh = open_worker(image, channels);
     stoker_size size;
-    if (used.codec->measure(used.codec->self, used.scratch, in, &size, NULL) == STOKER_OK &&
+    if (stk_decode_size(used.codec, in, &size, NULL) == STOKER_OK &&
         (uint64_t)size.height * size.width <= PIXELS_MAX) {
         const stoker_region wanted = wanted_of(head, size, eighths);
         struct decoded whole = { .pixels = decode_whole(&used, in, size),
@@ -133,14 +132,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (size < HEAD_BYTES)
         return 0;
     const uint32_t how = bytes[0];
-    const struct stk_image_decoder_options options = { .shape = { 8, 8, channels[how % 3] },
-                                                       .any_pixels_max = PIXELS_MAX };
+    const struct stk_image_options options = { .shape = { 8, 8, channels[how % 3] },
+                                               .any_pixels_max = PIXELS_MAX };
     const stoker_encoded in = { .bytes = bytes + HEAD_BYTES, .size = size - HEAD_BYTES };
-    struct stk_image_decoder image;
-    if (stk_image_decoder_init(&image, &options) != STOKER_OK)
+    struct stk_image_codec image;
+    if (stk_image_codec_init(&image, NULL, &options) != STOKER_OK)
         return 0; /* a build without any image codec */
     check(&image, &in, bytes + 1, options.shape.channels, 1 + how / 3 % 8);
-    stk_image_decoder_close(&image);
     STK_FUZZ_MUST(stk_fault_live_bytes() == 0);
     return 0;
 }

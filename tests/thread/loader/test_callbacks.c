@@ -35,9 +35,11 @@ static void note_call(void)
 
 /* ---- the caller's set, codec and reader ---- */
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
+    void *row = out->rows[0].data;
+    const size_t row_bytes = out->rows[0].bytes_max;
     (void)self;
     (void)scratch;
     (void)in;

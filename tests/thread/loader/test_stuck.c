@@ -30,9 +30,11 @@ struct set {
 static _Atomic bool closed_set;
 static _Atomic uint32_t decoded;
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
+    void *row = out->rows[0].data;
+    const size_t row_bytes = out->rows[0].bytes_max;
     const struct set *set = self;
     const uint8_t *from = in->bytes;
     uint8_t *to = row;

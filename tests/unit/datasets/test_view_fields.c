@@ -64,12 +64,13 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
-static int draw_text(const void *self, void *scratch, const stoker_encoded *in, stoker_row *rows,
-                     uint32_t count, stoker_error *error)
+static int draw_text(const void *self, void *scratch, const stoker_encoded *in,
+                     const stoker_decoded *out, stoker_error *error)
 {
+    stoker_row *rows = out->rows;
     (void)scratch;
     (void)error;
-    cr_assert_eq(count, 1);
+    cr_assert_eq(out->field_count, 1);
     rows[0].length = 1 + in->sample;
     memset(rows[0].data, ((const struct set *)self)->mark, (size_t)rows[0].length);
     return STOKER_OK;
@@ -95,9 +96,11 @@ static stoker_field_info field(const char *name, stoker_dtype dtype, uint32_t pa
 static void fill(struct set *set, uint32_t count, uint8_t mark, uint32_t words_max)
 {
     *set = (struct set){ .count = count, .mark = mark, .words_max = words_max };
-    set->text = (stoker_codec){
-        .struct_size = sizeof(stoker_codec), .name = "text", .self = set, .decode_fields = draw_text
-    };
+    set->text = (stoker_codec){ .struct_size = sizeof(stoker_codec),
+                                .name = "text",
+                                .self = set,
+                                .flags = STOKER_CODEC_FIELDS,
+                                .decode = draw_text };
     set->fields[0] = field("pair", STOKER_DTYPE_UINT8, 0, 2);
     set->fields[1] = field("words", STOKER_DTYPE_INT32, 1, words_max);
     set->fields[1].varies = true;

@@ -132,7 +132,7 @@ static void paint(uint8_t *pixels, uint32_t height, uint32_t width, uint32_t eig
                 (uint8_t)((slope((y + 0.5) * scale, (x + 0.5) * scale) + 128) / 256);
 }
 
-/* The part of the scaled picture that decode_region() must cover, and nothing more. */
+/* The part of the scaled picture that decode() must cover, and nothing more. */
 static struct stk_image scaled_part(uint8_t *memory, const uint8_t *scaled, uint32_t scaled_width,
                                     const stoker_region *wanted, uint32_t eighths)
 {

@@ -19,9 +19,9 @@ static struct made {
     int stop;         /* neither 0 nor an error */
     uint64_t flags;   /* set in parts with an odd sample id */
     uint32_t codecs;
-    stoker_size size; /* that decode_any() reports; 0 = SIDE x SIDE */
-    bool regions;     /* the codec has measure(), which reports `size`, and decode_region() */
-    /* What decode_region() reports of a third of the samples, if its height is not 0. */
+    stoker_size size; /* that decode() reports of images in their own size, or probe() */
+    bool regions;     /* the codec has probe() */
+    /* What decode() reports of a third of the samples, if its height is not 0. */
     stoker_region got;
     stoker_codec codec[CODECS];
     bool file;                 /* a file that no sample lies in */
@@ -31,9 +31,10 @@ static struct made {
     bool labeled;
 } made;
 
-static int open_codec(const void *self, void **scratch)
+static int open_codec(const void *self, bool any_size, void **scratch)
 {
     (void)self;
+    (void)any_size;
     (void)scratch;
     if (made.breaks == OPEN)
         return made.stop;
@@ -54,56 +55,49 @@ static void draw(uint64_t id, uint8_t *row)
         row[at] = stk_set_byte(id, at);
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
+    const bool third = in->sample % 3 == 0;
     (void)scratch;
-    (void)row_bytes;
     (void)error;
     cr_assert_eq(*(const uint32_t *)self, in->sample % made.codecs);
-    if (made.breaks == DECODE && in->sample % 3 == 0)
+    if (made.breaks == DECODE && third)
         return made.stop;
-    draw(in->sample, row);
+    draw(in->sample, out->rows[0].data);
+    if (out->got == NULL)
+        return STOKER_OK;
+    *out->got = (stoker_region){ 0, 0, SIDE, SIDE, 8 };
+    if (made.regions) {
+        cr_assert_eq(out->rows[0].bytes_max, ROW);
+        cr_assert(memcmp(out->wanted, out->got, sizeof(*out->got)) == 0);
+        if (third && made.got.height != 0)
+            *out->got = made.got;
+    } else {
+        cr_assert_null(out->wanted);
+        if (third && made.breaks == KEPT)
+            *out->got = (stoker_region){ 0, 0, made.size.height, made.size.width, 8 };
+    }
     return STOKER_OK;
 }
 
-static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
-                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
+static int probe(const void *self, const stoker_encoded *in, bool inspect,
+                 stoker_image_header *header, stoker_error *error)
 {
-    (void)pixels_bytes;
-    *size = (stoker_size){ .height = SIDE, .width = SIDE };
-    if (in->sample % 3 == 0 && made.breaks == KEPT)
-        *size = made.size;
-    return decode(self, scratch, in, pixels, ROW, error);
-}
-
-static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
-                   stoker_error *error)
-{
+    const bool third = in->sample % 3 == 0;
+    const bool wrong = third && made.breaks == KEPT && made.got.height == 0;
     (void)self;
-    (void)scratch;
     (void)error;
-    *size = (stoker_size){ .height = SIDE, .width = SIDE };
-    if (in->sample % 3 == 0 && made.breaks == KEPT && made.got.height == 0)
-        *size = made.size;
-    return made.breaks == MEASURE && in->sample % 3 == 0 ? made.stop : STOKER_OK;
+    cr_assert_not(inspect);
+    header->height = wrong ? made.size.height : SIDE;
+    header->width = wrong ? made.size.width : SIDE;
+    return third && made.breaks == MEASURE ? made.stop : STOKER_OK;
 }
 
-static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
-                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
-                         stoker_region *got, stoker_error *error)
-{
-    cr_assert_eq(pixels_bytes, ROW);
-    cr_assert(wanted->height == SIDE && wanted->width == SIDE && wanted->eighths == 8);
-    *got = *wanted;
-    if (in->sample % 3 == 0 && made.got.height != 0)
-        *got = made.got;
-    return decode(self, scratch, in, pixels, ROW, error);
-}
-
-static int verify(const void *self, const stoker_encoded *in, stoker_error *error)
+static int verify(const void *self, const stoker_encoded *in, void *copy, stoker_error *error)
 {
     (void)self;
+    (void)copy;
     (void)error;
     return made.breaks == VERIFY && in->sample % 3 == 0 ? made.stop : STOKER_OK;
 }
@@ -183,13 +177,11 @@ static stoker_dataset *make_set(enum word breaks, uint32_t codecs)
         made.codec[i] = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                         .name = "drawn",
                                         .self = &numbers[i],
+                                        .flags = STOKER_CODEC_ANY_SIZE,
                                         .open = open_codec,
                                         .close = close_codec,
                                         .decode = decode,
-                                        .open_any = open_codec,
-                                        .decode_any = decode_any,
-                                        .measure = made.regions ? measure : NULL,
-                                        .decode_region = made.regions ? decode_region : NULL,
+                                        .probe = made.regions ? probe : NULL,
                                         .verify = breaks == VERIFY ? verify : NULL };
     }
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
@@ -319,9 +311,14 @@ static void break_decode(stoker_codec *codec)
 {
     codec->decode = NULL;
 }
-static void break_measure(stoker_codec *codec)
+static void break_probe(stoker_codec *codec)
 {
-    codec->measure = NULL;
+    codec->flags |= STOKER_CODEC_FILE;
+    codec->probe = NULL;
+}
+static void break_flags(stoker_codec *codec)
+{
+    codec->flags |= 1U << 31;
 }
 static void set_flag(stoker_codec *codec)
 {
@@ -338,7 +335,8 @@ CleanTest(callbacks, a_part_that_cannot_be_decoded_is_refused_by_name)
         { break_size, "codec drawn: struct_size is not set" },
         { break_name, "codec without a name: name is NULL" },
         { break_decode, "codec drawn: decode is NULL" },
-        { break_measure, "codec drawn: decode_region is set, but measure" },
+        { break_probe, "codec drawn: STOKER_CODEC_FILE is set, but probe is NULL" },
+        { break_flags, "codec drawn: it has flags that this version does not know" },
         { set_flag, "locate() set flags that this version does not know" },
     };
     made.regions = true;

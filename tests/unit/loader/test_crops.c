@@ -331,19 +331,11 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 }
 
 /* The scratch says which of the two it is. */
-static int open_plain(const void *self, void **scratch)
+static int open_scratch(const void *self, bool any_size, void **scratch)
 {
-    static char plain[] = "plain";
+    static char plain[] = "plain", any[] = "any";
     (void)self;
-    *scratch = plain;
-    return STOKER_OK;
-}
-
-static int open_any(const void *self, void **scratch)
-{
-    static char any[] = "any";
-    (void)self;
-    *scratch = any;
+    *scratch = any_size ? any : plain;
     return STOKER_OK;
 }
 
@@ -354,17 +346,6 @@ static void note(const void *self, const char *scratch, const char *expected, ui
     atomic_fetch_add(&set->wrong_scratch, strcmp(scratch, expected) != 0);
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
-{
-    (void)error;
-    if (pixels_of(in->bytes) != row_bytes)
-        return STOKER_EFORMAT;
-    note(self, scratch, "plain", row_bytes / CHANNELS);
-    memcpy(row, in->bytes + 2, row_bytes);
-    return STOKER_OK;
-}
-
 static void take_rest(const uint8_t *from, const uint8_t *end, stoker_row *rows)
 {
     memcpy(rows[0].data, from, BOX_BYTES);
@@ -373,61 +354,50 @@ static void take_rest(const uint8_t *from, const uint8_t *end, stoker_row *rows)
         memcpy(rows[1].data, from + BOX_BYTES, rows[1].length);
 }
 
-static int decode_fields(const void *self, void *scratch, const stoker_encoded *in,
-                         stoker_row *rows, uint32_t count, stoker_error *error)
+static int decode_image(const stoker_encoded *in, const stoker_decoded *out, const void *self,
+                        void *scratch)
+{
+    stoker_region got = { 0, 0, in->bytes[0], in->bytes[1], 8 };
+    if (out->got == NULL && pixels_of(in->bytes) != out->rows[0].bytes_max)
+        return STOKER_EFORMAT;
+    if (out->wanted != NULL)
+        got = *out->wanted;
+    got.eighths = 8;
+    const size_t line = (size_t)got.width * CHANNELS;
+    note(self, scratch, out->got == NULL ? "plain" : "any", (uint64_t)got.height * got.width);
+    if (got.height * line > out->rows[0].bytes_max)
+        return STOKER_ELIMIT;
+    for (uint32_t y = 0; y < got.height; y++)
+        memcpy((uint8_t *)out->rows[0].data + y * line,
+               in->bytes + 2 + ((size_t)(got.y + y) * in->bytes[1] + got.x) * CHANNELS, line);
+    if (out->got != NULL)
+        *out->got = got;
+    return STOKER_OK;
+}
+
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
     const uint8_t *end = in->bytes + in->size;
-    if (count == 2) {
+    (void)error;
+    if (out->field_count == 2) {
         note(self, scratch, "plain", 0);
-        take_rest(in->bytes, end, rows);
+        take_rest(in->bytes, end, out->rows);
         return STOKER_OK;
     }
-    take_rest(in->bytes + 2 + pixels_of(in->bytes), end, &rows[1]);
-    return decode(self, scratch, in, rows[0].data, rows[0].bytes_max, error);
+    if (out->field_count == 3)
+        take_rest(in->bytes + 2 + pixels_of(in->bytes), end, &out->rows[1]);
+    return decode_image(in, out, self, scratch);
 }
 
-static int measure(const void *self, void *scratch, const stoker_encoded *in, stoker_size *size,
-                   stoker_error *error)
+static int probe(const void *self, const stoker_encoded *in, bool inspect,
+                 stoker_image_header *header, stoker_error *error)
 {
-    (void)error;
-    note(self, scratch, "any", 0);
-    *size = (stoker_size){ in->bytes[0], in->bytes[1] };
+    (void)self, (void)error;
+    cr_assert_not(inspect);
+    header->height = in->bytes[0];
+    header->width = in->bytes[1];
     return STOKER_OK;
-}
-
-static int decode_any(const void *self, void *scratch, const stoker_encoded *in, void *pixels,
-                      size_t pixels_bytes, stoker_size *size, stoker_error *error)
-{
-    (void)pixels_bytes;
-    note(self, scratch, "any", pixels_of(in->bytes) / CHANNELS);
-    memcpy(pixels, in->bytes + 2, pixels_of(in->bytes));
-    return measure(self, scratch, in, size, error);
-}
-
-static int decode_region(const void *self, void *scratch, const stoker_encoded *in,
-                         const stoker_region *wanted, void *pixels, size_t pixels_bytes,
-                         stoker_region *got, stoker_error *error)
-{
-    const size_t line = (size_t)wanted->width * CHANNELS;
-    (void)error;
-    note(self, scratch, "any", (uint64_t)wanted->height * wanted->width);
-    if (wanted->height * line > pixels_bytes)
-        return STOKER_ELIMIT;
-    *got = *wanted;
-    got->eighths = 8;
-    for (uint32_t y = 0; y < got->height; y++)
-        memcpy((uint8_t *)pixels + y * line,
-               in->bytes + 2 + ((size_t)(got->y + y) * in->bytes[1] + got->x) * CHANNELS, line);
-    return STOKER_OK;
-}
-
-static int decode_region_fields(const void *self, void *scratch, const stoker_encoded *in,
-                                const stoker_region *wanted, stoker_row *rows, uint32_t count,
-                                stoker_region *got, stoker_error *error)
-{
-    cr_assert_eq(count, 3);
-    take_rest(in->bytes + 2 + pixels_of(in->bytes), in->bytes + in->size, &rows[1]);
-    return decode_region(self, scratch, in, wanted, rows[0].data, rows[0].bytes_max, got, error);
 }
 
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
@@ -442,11 +412,9 @@ static void make(struct own_set *set, bool together, bool any_size)
     set->codec = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                  .name = "own",
                                  .self = set,
-                                 .open = open_plain,
-                                 .open_any = open_any,
-                                 .decode = decode,
-                                 .decode_fields = decode_fields,
-                                 .decode_any = decode_any };
+                                 .flags = STOKER_CODEC_FIELDS | STOKER_CODEC_ANY_SIZE,
+                                 .open = open_scratch,
+                                 .decode = decode };
     for (uint64_t id = 0; id < COUNT; id++) {
         for (size_t at = 0; at < sizeof(set->bytes[id]); at++)
             set->bytes[id][at] = (uint8_t)stk_mix64(id * 10000 + at);
@@ -459,9 +427,7 @@ static void make(struct own_set *set, bool together, bool any_size)
 /* From now on the codec decodes parts. */
 static void add_parts(struct own_set *set)
 {
-    set->codec.measure = measure;
-    set->codec.decode_region = decode_region;
-    set->codec.decode_region_fields = decode_region_fields;
+    set->codec.probe = probe;
     atomic_store(&set->pixels, 0);
 }
 
@@ -544,15 +510,14 @@ CleanTest(crops, of_images_that_grow)
     stoker_dataset_close(&own.dataset);
 }
 
-/* A codec of an older version has no such function. */
-CleanTest(crops, leave_a_shorter_codec_alone)
+CleanTest(crops, leave_a_codec_of_one_size_alone)
 {
     stoker_loader_options options = options_of(&crops[1]);
     options.transform.center_crop = (stoker_size){ 12, 12 };
     make(&own, true, false);
     const struct seen whole = run(own.dataset, &options);
     add_parts(&own);
-    own.codec.struct_size = offsetof(stoker_codec, decode_region_fields);
+    own.codec.flags = STOKER_CODEC_FIELDS;
     const struct seen seen = run(own.dataset, &options);
     cr_assert_eq(seen.hash, whole.hash);
     cr_assert_eq(seen.regions, 0);

@@ -209,36 +209,36 @@ CleanTest(dataset, null_is_answered)
 /* ---- read ----------------------------------------------------------------------- */
 
 /* Fails, and says why if self is a text. */
-static int failing_decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                          size_t row_bytes, stoker_error *error)
+static int failing_decode(const void *self, void *scratch, const stoker_encoded *in,
+                          const stoker_decoded *out, stoker_error *error)
 {
+    (void)out;
     (void)scratch;
     (void)in;
-    (void)row;
-    (void)row_bytes;
     if (self != NULL)
         (void)snprintf(error->message, sizeof(error->message), "%s", (const char *)self);
     return STOKER_ECORRUPT;
 }
 
 /* Answers with a normal stop, which no codec has. */
-static int stopping_decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                           size_t row_bytes, stoker_error *error)
+static int stopping_decode(const void *self, void *scratch, const stoker_encoded *in,
+                           const stoker_decoded *out, stoker_error *error)
 {
-    (void)failing_decode(self, scratch, in, row, row_bytes, error);
+    (void)failing_decode(self, scratch, in, out, error);
     return STOKER_EPOCH_END;
 }
 
 /* Counts in its scratch; the row becomes the sample id and this count. */
-static int counting_open(const void *self, void **scratch)
+static int counting_open(const void *self, bool any_size, void **scratch)
 {
     *scratch = calloc(1, sizeof(int));
-    return self == NULL && *scratch != NULL ? STOKER_OK : STOKER_ENOMEM;
+    return self == NULL && !any_size && *scratch != NULL ? STOKER_OK : STOKER_ENOMEM;
 }
 
-static int refusing_open(const void *self, void **scratch)
+static int refusing_open(const void *self, bool any_size, void **scratch)
 {
     (void)self;
+    (void)any_size;
     (void)scratch;
     return STOKER_ENOMEM;
 }
@@ -249,9 +249,11 @@ static void counting_close(const void *self, void *scratch)
     free(scratch);
 }
 
-static int counting_decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                           size_t row_bytes, stoker_error *error)
+static int counting_decode(const void *self, void *scratch, const stoker_encoded *in,
+                           const stoker_decoded *out, stoker_error *error)
 {
+    void *row = out->rows[0].data;
+    const size_t row_bytes = out->rows[0].bytes_max;
     (void)self;
     (void)error;
     memset(row, (int)in->sample, row_bytes);

@@ -3,7 +3,7 @@
  *
  *   part 0, memory   "pair.a" 2 x uint8, "pair.b" uint16     one raw part, two fields
  *   part 1, file     "words" up to 5 x int32                 raw, varies
- *   part 2, drawn    "text" bytes                            a codec with decode_fields()
+ *   part 2, drawn    "text" bytes                            a codec with STOKER_CODEC_FIELDS
  *   values()         "label" int64, "weight" 2 x float32
  */
 #include <criterion/criterion.h>
@@ -25,7 +25,7 @@ struct fields_set {
     int32_t words[COUNT * WORDS_MAX];
     struct stk_memory_file file;
     int values_rc;
-    uint64_t text_length; /* what decode_fields() reports; 0 = the truth */
+    uint64_t text_length; /* what decode() reports; 0 = the truth */
 };
 
 static int describe(const void *self, stoker_dataset_info *out)
@@ -76,13 +76,14 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return STOKER_OK;
 }
 
-static int decode_text(const void *self, void *scratch, const stoker_encoded *in, stoker_row *rows,
-                       uint32_t count, stoker_error *error)
+static int decode_text(const void *self, void *scratch, const stoker_encoded *in,
+                       const stoker_decoded *out, stoker_error *error)
 {
+    stoker_row *rows = out->rows;
     const struct fields_set *set = self;
     (void)scratch;
     (void)error;
-    cr_assert_eq(count, 1);
+    cr_assert_eq(out->field_count, 1);
     cr_assert_eq(rows[0].bytes_max, 16);
     memcpy(rows[0].data, "sample", 6);
     ((uint8_t *)rows[0].data)[6] = (uint8_t)('0' + in->sample);
@@ -116,7 +117,8 @@ static void make(struct fields_set *set)
     set->text = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                 .name = "text",
                                 .self = set,
-                                .decode_fields = decode_text };
+                                .flags = STOKER_CODEC_FIELDS,
+                                .decode = decode_text };
     set->fields[0] = field("pair.a", STOKER_DTYPE_UINT8, 0);
     set->fields[0].rank = 1;
     set->fields[0].shape[0] = 2;
@@ -338,21 +340,21 @@ static int read_words(struct fields_set *set, uint64_t id, stoker_error *error)
     return rc;
 }
 
-CleanTest(dataset_fields, a_codec_without_decode_fields_is_refused_by_name)
+CleanTest(dataset_fields, a_codec_for_one_field_is_refused_by_name)
 {
     struct fields_set set;
     stoker_dataset *dataset = NULL;
     stoker_part parts[PARTS];
     stoker_error error = { .code = 0 };
     make(&set);
-    set.text.decode_fields = NULL;
+    set.text.flags = 0;
     set.info.struct_size = set.fields[0].struct_size = 0; /* as `*out = (type){ ... }` leaves it */
     cr_assert_eq(stoker_dataset_create(&dataset, &fields_ops, &set, &error), STOKER_OK, "%s",
                  error.message);
     cr_assert_eq(stoker_dataset_locate(dataset, 3, parts, &error), STOKER_EINVAL);
     cr_assert_str_eq(error.message,
-                     "sample 3: fields: part 2, field \"text\": codec text: decode_fields is NULL, "
-                     "which a part of several fields, or one that varies, needs");
+                     "sample 3: fields: part 2, field \"text\": codec text: a part of several "
+                     "fields, or one that varies, needs STOKER_CODEC_FIELDS");
     stoker_dataset_close(&dataset);
     close(set.file.fd);
 }

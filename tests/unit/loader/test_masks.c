@@ -76,11 +76,12 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     return STOKER_OK;
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
-    (void)self, (void)scratch, (void)in, (void)row, (void)row_bytes, (void)error;
-    return STOKER_EFORMAT; /* no image has the set's size */
+    (void)self, (void)scratch, (void)error;
+    return out->got == NULL ? STOKER_EFORMAT
+                            : stk_photo_decode(in, out); /* none has the set's size */
 }
 
 static void make(struct mask_set *set, uint32_t wrong)
@@ -93,10 +94,9 @@ static void make(struct mask_set *set, uint32_t wrong)
     set->wrong = wrong;
     set->codec = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                  .name = "photo",
+                                 .flags = STOKER_CODEC_ANY_SIZE,
                                  .decode = decode,
-                                 .decode_any = stk_photo_decode_any,
-                                 .measure = stk_photo_measure,
-                                 .decode_region = stk_photo_decode_region };
+                                 .probe = stk_photo_probe };
     for (uint32_t id = 0; id < COUNT; id++) {
         uint8_t *image = set->image[id], *mask = set->mask[id];
         for (uint32_t at = 0; at < BYTES; at++) {

@@ -132,13 +132,12 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
-    stoker_size size;
-    return in->bytes[0] != 4 || in->bytes[1] != 5
-               ? STOKER_EFORMAT
-               : stk_photo_decode_any(self, scratch, in, row, row_bytes, &size, error);
+    (void)self, (void)scratch, (void)error;
+    return out->got == NULL && (in->bytes[0] != 4 || in->bytes[1] != 5) ? STOKER_EFORMAT
+                                                                        : stk_photo_decode(in, out);
 }
 
 static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
@@ -153,8 +152,8 @@ static void make(struct kind_set *set, enum kind kind)
     *set = (struct kind_set){ .kind = kind };
     set->photo = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                  .name = "photo",
-                                 .decode = decode,
-                                 .decode_any = stk_photo_decode_any };
+                                 .flags = STOKER_CODEC_ANY_SIZE,
+                                 .decode = decode };
     for (uint32_t id = 0; id < COUNT; id++) {
         for (uint32_t at = 0; at < sizeof(set->bytes[id]); at++)
             set->bytes[id][at] = (uint8_t)stk_mix64(id * 100 + at);
@@ -333,8 +332,7 @@ CleanTest(several_kinds, a_part_of_an_image_gives_the_same_row_as_all_of_it)
     options.transform.random_resized_crop = (stoker_size){ 3, 3 };
     options.transform.flip = true;
     const uint64_t whole = run(&set, &options, check_words);
-    set.photo.measure = stk_photo_measure;
-    set.photo.decode_region = stk_photo_decode_region;
+    set.photo.probe = stk_photo_probe;
     cr_assert_eq(run(&set, &options, check_words), whole);
     run_everywhere(&set, options, check_words);
     stoker_dataset_close(&set.dataset);

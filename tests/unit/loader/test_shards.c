@@ -155,18 +155,18 @@ struct counting {
 
 static struct counting counting;
 
-static int count_verify(const void *self, const stoker_encoded *in, stoker_error *error)
+static int count_verify(const void *self, const stoker_encoded *in, void *copy, stoker_error *error)
 {
     const stoker_codec *codec = *(const stoker_codec *const *)self;
     atomic_fetch_add(&counting.verified, 1U);
-    return codec->verify(codec->self, in, error);
+    return codec->verify(codec->self, in, copy, error);
 }
 
-static int hand_on_decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                          size_t row_bytes, stoker_error *error)
+static int hand_on_decode(const void *self, void *scratch, const stoker_encoded *in,
+                          const stoker_decoded *out, stoker_error *error)
 {
     const stoker_codec *codec = *(const stoker_codec *const *)self;
-    return codec->decode(codec->self, scratch, in, row, row_bytes, error);
+    return codec->decode(codec->self, scratch, in, out, error);
 }
 
 static int describe(const void *self, stoker_dataset_info *out)
@@ -182,7 +182,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     (void)self;
     const int rc = counting.inner->ops->locate(counting.inner->self, ids, count, out, error);
     for (uint32_t i = 0; rc == STOKER_OK && i < count; i++)
-        out[i].codec = &counting.codecs[out[i].codec->bytes_are_row ? 0 : 1];
+        out[i].codec = &counting.codecs[(out[i].codec->flags & STOKER_CODEC_ROW) != 0 ? 0 : 1];
     return rc;
 }
 
@@ -212,14 +212,14 @@ static stoker_dataset *open_counting(const struct stk_directory *directory)
     for (uint64_t id = 0; id < 2; id++) { /* records are raw and LZ4 in turn, if there is LZ4 */
         stoker_part sample;
         cr_assert_eq(stoker_dataset_locate(counting.inner, id, &sample, NULL), STOKER_OK);
-        const int which = sample.codec->bytes_are_row ? 0 : 1;
+        const int which = (sample.codec->flags & STOKER_CODEC_ROW) != 0 ? 0 : 1;
         counting.wrapped[which] = sample.codec;
         counting.codecs[which] = (stoker_codec){ .struct_size = sizeof(stoker_codec),
                                                  .name = "counted",
                                                  .self = &counting.wrapped[which],
+                                                 .flags = which == 0 ? STOKER_CODEC_ROW : 0,
                                                  .decode = hand_on_decode,
-                                                 .verify = count_verify,
-                                                 .bytes_are_row = which == 0 };
+                                                 .verify = count_verify };
     }
     cr_assert_eq(stoker_dataset_create(&dataset, &counting_ops, &counting, NULL), STOKER_OK);
     return dataset;

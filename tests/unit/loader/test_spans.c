@@ -36,12 +36,12 @@ static void wait_for_the_others(void)
     pthread_mutex_unlock(&lock);
 }
 
-static int decode_together(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                           size_t row_bytes, stoker_error *error)
+static int decode_together(const void *self, void *scratch, const stoker_encoded *in,
+                           const stoker_decoded *out, stoker_error *error)
 {
     if (in->sample < BATCH)
         wait_for_the_others();
-    return stk_made_decode(self, scratch, in, row, row_bytes, error);
+    return stk_made_decode(self, scratch, in, out, error);
 }
 
 static const stoker_codec together = { .struct_size = sizeof(stoker_codec),

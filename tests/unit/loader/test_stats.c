@@ -402,11 +402,11 @@ CleanTest(stats, without_workers_the_larger_part_is_the_limit)
 
 enum { NAP_MS = 2 };
 
-static int decode_asleep(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                         size_t row_bytes, stoker_error *error)
+static int decode_asleep(const void *self, void *scratch, const stoker_encoded *in,
+                         const stoker_decoded *out, stoker_error *error)
 {
     pause_ms(NAP_MS);
-    return stk_made_decode(self, scratch, in, row, row_bytes, error);
+    return stk_made_decode(self, scratch, in, out, error);
 }
 
 static int locate_asleep(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,

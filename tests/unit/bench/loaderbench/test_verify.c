@@ -17,9 +17,11 @@ static void fill_row(uint64_t id, uint8_t *row)
         row[at] = (uint8_t)(id * 7 + (uint64_t)at);
 }
 
-static int decode(const void *self, void *scratch, const stoker_encoded *in, void *row,
-                  size_t row_bytes, stoker_error *error)
+static int decode(const void *self, void *scratch, const stoker_encoded *in,
+                  const stoker_decoded *out, stoker_error *error)
 {
+    void *row = out->rows[0].data;
+    const size_t row_bytes = out->rows[0].bytes_max;
     (void)self;
     (void)scratch;
     (void)error;

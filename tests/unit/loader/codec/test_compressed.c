@@ -124,9 +124,9 @@ CleanTest(codec_compressed, ratios_that_cannot_be_are_refused_unread)
     const stoker_encoded in = { .bytes = packed, .size = 4 };
     stoker_error error = { 0 };
     EACH_KIND(kind)
-    cr_assert_eq(kind->codec->decode(NULL, NULL, &in, NULL, (size_t)INT32_MAX, &error),
+    cr_assert_eq(stk_decode_row(kind->codec, NULL, &in, NULL, (size_t)INT32_MAX, &error),
                  STOKER_ECORRUPT);
-    cr_assert_eq(stk_codec_lz4.decode(NULL, NULL, &in, NULL, (size_t)1 << 40, &error),
+    cr_assert_eq(stk_decode_row(&stk_codec_lz4, NULL, &in, NULL, (size_t)1 << 40, &error),
                  STOKER_ELIMIT);
     cr_assert_not_null(strstr(error.message, "2^31"));
 }
@@ -139,7 +139,7 @@ CleanTest(codec_compressed, a_scratch_without_memory_is_refused)
         if (kind->codec->open == NULL)
             continue;
         stk_fault_arm(STK_FAULT_MEMORY, 1);
-        cr_assert_eq(kind->codec->open(NULL, &scratch), STOKER_ENOMEM);
+        cr_assert_eq(kind->codec->open(NULL, false, &scratch), STOKER_ENOMEM);
         cr_assert(stk_fault_disarm());
         cr_assert_null(scratch);
     }

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "loader/codec/jpeg/jpeg.h"
+#include "support/image_codec.h"
 #include "support/leaks.h"
 
 #ifdef STOKER_HAVE_JPEG
@@ -31,7 +32,7 @@ static int inspect(const stoker_codec *codec, const uint8_t *bytes, size_t size,
     memcpy(copy, bytes, size);
     const stoker_encoded in = { .bytes = copy, .size = size };
     *header = (stoker_image_header){ .format = 77 };
-    const int rc = codec->inspect(codec->self, &in, header, &error);
+    const int rc = codec->probe(codec->self, &in, true, header, &error);
     cr_assert(rc == STOKER_OK || error.message[0] != '\0');
     free(copy);
     return rc;

@@ -10,6 +10,7 @@
 #ifdef STOKER_HAVE_PNG
 #include "loader/base/fault.h"
 #include "support/codec_run.h"
+#include "support/image_codec.h"
 #include "support/leaks.h"
 #include "support/png_chunks.h"
 

@@ -1,8 +1,8 @@
 /* test_regions.c - a part of an image has the pixels that the whole image has there.
  *
  * Method: libraries write files of every kind; every rectangle of small images and random ones of
- * large images are decoded and compared with decode_any(), and a file with a flipped bit is refused
- * by both or by none.
+ * large images are decoded and compared with the whole image, and a file with a flipped bit is
+ * refused by both or by none.
  */
 #include <criterion/criterion.h>
 
@@ -337,7 +337,7 @@ CleanTest(codec_regions, a_damaged_png_is_bad_for_every_rectangle)
         cr_assert_eq(stk_image_codec_create(&codec, &stk_image_png, &options), STOKER_OK);
         struct stk_region_run run =
             stk_region_open(codec, kinds[k / 2].channels, file.at, file.size);
-        const size_t header = STK_PNG_PROBE_BYTES; /* measure() refuses each flipped bit of it */
+        const size_t header = STK_PNG_PROBE_BYTES; /* probe() refuses each flipped bit of it */
         cr_assert_eq(stk_region_check_flips(&run, file.at, 1), 8 * (file.size - header), "%zu", k);
         for (size_t bit = 8 * header; bit < 8 * file.size; bit++) {
             changed = file;

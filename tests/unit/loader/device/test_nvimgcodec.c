@@ -124,6 +124,8 @@ Test(nvimgcodec, a_missing_library_is_named)
 
 #ifdef STOKER_HAVE_JPEG
 #include "loader/codec/jpeg/jpeg.h"
+#include "support/decode.h"
+#include "support/image_codec.h"
 #include "support/jpeg_files.h"
 
 enum { SIDE_MAX = 80, FILES = 5 };
@@ -162,9 +164,9 @@ static void decode_here(const struct stk_jpeg_file *file, const struct stk_jpeg_
     void *scratch = NULL;
     stoker_error error;
     cr_assert_eq(stk_image_codec_create(&codec, &stk_image_jpeg, &options), STOKER_OK);
-    cr_assert_eq(codec->open(codec->self, &scratch), STOKER_OK);
-    cr_assert_eq(codec->decode(codec->self, scratch, &in, to,
-                               (size_t)kind->height * kind->width * kind->channels, &error),
+    cr_assert_eq(codec->open(codec->self, false, &scratch), STOKER_OK);
+    cr_assert_eq(stk_decode_row(codec, scratch, &in, to,
+                                (size_t)kind->height * kind->width * kind->channels, &error),
                  STOKER_OK);
     codec->close(codec->self, scratch);
     stk_image_codec_destroy(&codec);
