@@ -152,7 +152,7 @@ void bench_machine_describe_dataset(struct bench_machine *out, const stoker_data
     snprintf(out->dataset, sizeof(out->dataset), "%s", spec);
     snprintf(out->dataset_name, sizeof(out->dataset_name), "%s", stoker_dataset_name(dataset));
     out->samples = stoker_dataset_get_info(dataset)->count;
-    out->row_bytes = stoker_dataset_row_bytes(dataset);
+    out->row_bytes = stoker_dataset_field_bytes(dataset, 0);
     const char *found = stoker_dataset_get_info(dataset)->description;
     snprintf(out->found, sizeof(out->found), "%s", found != NULL ? found : "");
     if (path[0] != '\0')

@@ -22,10 +22,10 @@ struct opening {
 
 static int read_first(const stoker_dataset *dataset, stoker_error *error)
 {
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
+    const size_t row_bytes = stoker_dataset_field_bytes(dataset, 0);
     void *row = malloc(row_bytes);
-    int rc =
-        row == NULL ? STOKER_ENOMEM : stoker_dataset_read(dataset, 0, row, row_bytes, NULL, error);
+    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = row_bytes } };
+    int rc = row == NULL ? STOKER_ENOMEM : stoker_dataset_read(dataset, 0, rows, error);
     free(row);
     return rc;
 }

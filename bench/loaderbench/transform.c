@@ -46,7 +46,7 @@ int bench_transform_create(struct bench_transform *out, const stoker_dataset *da
     int rc = make_plans(out, options, why);
     if (rc != STOKER_OK)
         return rc;
-    out->image_bytes = stoker_dataset_row_bytes(dataset);
+    out->image_bytes = stoker_dataset_field_bytes(dataset, 0);
     if (out->any_size && info->pixels_max * info->shape[2] > out->image_bytes)
         out->image_bytes = (size_t)(info->pixels_max * info->shape[2]);
     out->encoded_bytes = (size_t)info->encoded_bytes_max + 1;
@@ -108,7 +108,7 @@ static int decode_own_size(struct bench_transform *transform, const stoker_part 
     const stoker_codec *codec = sample->codec;
     stoker_encoded in = { .bytes = transform->encoded, .sample = id, .tag = sample->tag };
     void *scratch = NULL;
-    int rc = stoker_dataset_read_stored(transform->dataset, id, transform->encoded,
+    int rc = stoker_dataset_read_stored(transform->dataset, id, 0, transform->encoded,
                                         transform->encoded_bytes, &in.size, NULL);
     if (rc == STOKER_OK && codec->open != NULL)
         rc = codec->open(codec->self, true, &scratch);
@@ -135,18 +135,18 @@ int bench_transform_expect(struct bench_transform *transform, uint64_t epoch, ui
     int rc = stoker_dataset_locate(dataset, id, &sample, NULL);
     if (rc != STOKER_OK)
         return rc;
+    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = NULL } };
     if (transform->any_size && sample.codec != NULL &&
         (sample.codec->flags & STOKER_CODEC_ANY_SIZE) != 0)
         rc = decode_own_size(transform, &sample, epoch, id, &image);
     else
-        rc = stoker_dataset_read(dataset, id, transform->image, transform->image_bytes, NULL, NULL);
+        rows[0] = (stoker_row){ .data = transform->image, .bytes_max = transform->image_bytes };
     if (rc != STOKER_OK)
         return rc;
-    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = NULL } };
     const int32_t field = stoker_dataset_find_field(dataset, "label");
     if (field >= 0)
         rows[field] = (stoker_row){ .data = label, .bytes_max = sizeof(*label) };
-    rc = stoker_dataset_read_fields(dataset, id, rows, NULL);
+    rc = stoker_dataset_read(dataset, id, rows, NULL);
     if (rc != STOKER_OK)
         return rc;
     return stk_transform_row_reference(&transform->plan, &image, epoch, id, row) ? STOKER_OK

@@ -176,7 +176,7 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return STOKER_OK;
 }
 
-static const char *field_class_name(const void *self, uint32_t field, uint32_t index)
+static const char *class_name(const void *self, uint32_t field, uint32_t index)
 {
     const struct stk_array_set *set = self;
     const struct stk_array *array = &set->arrays[field];
@@ -197,7 +197,7 @@ static void destroy(void *self)
     {                                                                                              \
         .struct_size = sizeof(stoker_dataset_ops), .name = (format_name), .describe = describe,    \
         .field = describe_field, .locate = locate, .values = values, .file = file_of,              \
-        .destroy = destroy, .field_class_name = field_class_name                                   \
+        .destroy = destroy, .class_name = class_name                                               \
     }
 
 const stoker_dataset_ops stk_array_ops_memory = ARRAY_OPS("arrays");

@@ -170,8 +170,10 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return STOKER_OK;
 }
 
-static const char *class_name(const void *self, uint32_t index)
+/* Only the label has classes. */
+static const char *class_name(const void *self, uint32_t field, uint32_t index)
 {
+    (void)field;
     const struct cifar *cifar = self;
     return cifar->has_names ? cifar->names[index] : NULL;
 }

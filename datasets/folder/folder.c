@@ -99,8 +99,10 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
-static const char *class_name(const void *self, uint32_t index)
+/* Only the label has classes. */
+static const char *class_name(const void *self, uint32_t field, uint32_t index)
 {
+    (void)field;
     const struct folder *folder = self;
     return folder->tree.names + folder->tree.classes[index];
 }

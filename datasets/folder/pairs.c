@@ -149,12 +149,12 @@ static int values(const void *self, uint32_t number, const uint64_t *ids, uint32
     return stk_array_ops_memory.values(pairs->beside, number - pairs->count, ids, count, out);
 }
 
-static const char *field_class_name(const void *self, uint32_t number, uint32_t index)
+static const char *class_name(const void *self, uint32_t number, uint32_t index)
 {
     const struct pairs *pairs = self;
     return number < pairs->count
                ? NULL
-               : stk_array_ops_memory.field_class_name(pairs->beside, number - pairs->count, index);
+               : stk_array_ops_memory.class_name(pairs->beside, number - pairs->count, index);
 }
 
 static void destroy(void *self)
@@ -181,7 +181,7 @@ static const stoker_dataset_ops files_ops = { .struct_size = sizeof(stoker_datas
                                               .locate = locate,
                                               .values = values,
                                               .destroy = destroy,
-                                              .field_class_name = field_class_name };
+                                              .class_name = class_name };
 
 /* ---- what a folder holds -------------------------------------------------------- */
 

@@ -43,8 +43,8 @@ static bool keep(const struct pack_plan *plan, struct pack_item *item, uint32_t 
     piece->room.used = 0;
     if (!pack_room_for(&piece->room, bytes_max))
         return false;
-    if (stoker_dataset_read_part(plan->source, item->id, source_part, piece->room.at, bytes_max,
-                                 &piece->size, &item->error) != STOKER_OK)
+    if (stoker_dataset_read_stored(plan->source, item->id, source_part, piece->room.at, bytes_max,
+                                   &piece->size, &item->error) != STOKER_OK)
         return false;
     piece->bytes = piece->room.at;
     if (!is_whole(item, &parts[source_part], piece))
@@ -136,8 +136,7 @@ void pack_item_read(const struct pack_plan *plan, struct pack_item *item)
         if (field->sizes_differ)
             rows[i].data = NULL;
     }
-    item->bad =
-        item->bad || stoker_dataset_read_fields(source, item->id, rows, &item->error) != STOKER_OK;
+    item->bad = item->bad || stoker_dataset_read(source, item->id, rows, &item->error) != STOKER_OK;
     for (uint32_t i = 0; !item->bad && i < plan->info->field_count; i++) {
         item->rows[i].length = rows[i].length;
         if (!kept[i] && plan->fields[i].part != STOKER_NO_PART)

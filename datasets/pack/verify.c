@@ -49,14 +49,14 @@ static void close_side(struct side *side)
 
 static bool read_side(struct side *side, uint64_t id)
 {
-    return stoker_dataset_read_fields(side->dataset, id, side->rows, &side->error) == STOKER_OK;
+    return stoker_dataset_read(side->dataset, id, side->rows, &side->error) == STOKER_OK;
 }
 
 static bool read_file(struct side *side, uint64_t id, uint32_t field, size_t *size)
 {
-    return stoker_dataset_read_part(side->dataset, id,
-                                    stoker_dataset_field(side->dataset, field)->part, side->file,
-                                    side->file_bytes, size, &side->error) == STOKER_OK;
+    return stoker_dataset_read_stored(side->dataset, id,
+                                      stoker_dataset_field(side->dataset, field)->part, side->file,
+                                      side->file_bytes, size, &side->error) == STOKER_OK;
 }
 
 /* In files a field varies only if its arrays differ in length, and is as long as the longest of

@@ -122,10 +122,11 @@ static int file_of(const void *self, uint32_t number, stoker_file *out)
     return STOKER_OK;
 }
 
-static const char *class_name(const void *self, uint32_t index)
+static const char *class_name(const void *self, uint32_t field, uint32_t index)
 {
     const struct stk_shard_set *set = self;
-    return set->names == NULL ? NULL : set->names + set->name_at[index];
+    return set->names == NULL || (int32_t)field != set->label ? NULL
+                                                              : set->names + set->name_at[index];
 }
 
 static const char *stored_as(const void *self, uint64_t id)

@@ -56,11 +56,11 @@ static int check_class(const struct stk_view_making *making, const struct stk_vi
                        uint32_t index, uint32_t field, uint32_t number)
 {
     const stoker_dataset *dataset = view->sources[index].dataset;
-    const char *name = stoker_dataset_field_class_name(dataset, field, number);
+    const char *name = stoker_dataset_class_name(dataset, field, number);
     const char *other = NULL;
     uint32_t before = 0;
     for (; name != NULL && other == NULL && before < index; before++)
-        other = stoker_dataset_field_class_name(view->sources[before].dataset, field, number);
+        other = stoker_dataset_class_name(view->sources[before].dataset, field, number);
     if (other == NULL || strcmp(name, other) == 0)
         return STOKER_OK; /* that one was compared with those before it */
     return stk_view_refuse(making, STOKER_EMISMATCH,

@@ -128,7 +128,7 @@ static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng
     (void)view->take_run(view, &id, 1, mapped, &source);
     const stoker_dataset *inner = source->dataset;
     return inner->ops->make != NULL ? inner->ops->make(inner->self, mapped[0], rows, rng, error)
-                                    : stoker_dataset_read_fields(inner, mapped[0], rows, error);
+                                    : stoker_dataset_read(inner, mapped[0], rows, error);
 }
 
 /* The source that a file of the view belongs to. */
@@ -154,12 +154,12 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     return inner->ops->file(inner->self, file - source->first_file, out);
 }
 
-static const char *field_class_name(const void *self, uint32_t field, uint32_t index)
+static const char *class_name(const void *self, uint32_t field, uint32_t index)
 {
     const struct stk_view *view = self;
     const char *name = NULL;
     for (uint32_t i = 0; i < view->source_count && name == NULL; i++)
-        name = stoker_dataset_field_class_name(view->sources[i].dataset, field, index);
+        name = stoker_dataset_class_name(view->sources[i].dataset, field, index);
     return name;
 }
 
@@ -258,7 +258,7 @@ static void set_ops(struct stk_view *view, const char *name)
         .make = view->makes ? make : NULL,
         .file = file_of,
         .destroy = destroy,
-        .field_class_name = field_class_name,
+        .class_name = class_name,
         .stored_as = stored_as,
         .lengths = lengths,
     };

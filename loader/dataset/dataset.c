@@ -189,27 +189,10 @@ const char *stoker_dataset_name(const stoker_dataset *dataset)
     return dataset == NULL ? NULL : dataset->ops->name;
 }
 
-size_t stoker_dataset_row_bytes(const stoker_dataset *dataset)
-{
-    return dataset == NULL ? 0 : dataset->row_bytes;
-}
-
-const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index)
-{
-    if (dataset == NULL || dataset->label < 0)
-        return NULL;
-    return stoker_dataset_field_class_name(dataset, (uint32_t)dataset->label, index);
-}
-
-const char *stoker_dataset_field_class_name(const stoker_dataset *dataset, uint32_t field,
-                                            uint32_t index)
+const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t field, uint32_t index)
 {
     const stoker_field_info *info = stoker_dataset_field(dataset, field);
-    if (info == NULL || index >= info->class_count)
-        return NULL;
-    if (dataset->ops->field_class_name != NULL)
-        return dataset->ops->field_class_name(dataset->self, field, index);
-    return dataset->ops->class_name != NULL && (int32_t)field == dataset->label
-               ? dataset->ops->class_name(dataset->self, index)
-               : NULL;
+    return info == NULL || index >= info->class_count || dataset->ops->class_name == NULL
+               ? NULL
+               : dataset->ops->class_name(dataset->self, field, index);
 }

@@ -298,8 +298,8 @@ static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *r
                          said.message[0] == '\0' ? stoker_strerror(rc) : said.message);
 }
 
-int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
-                               stoker_error *error)
+int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
+                        stoker_error *error)
 {
     if (dataset == NULL || rows == NULL || id >= dataset->info.count)
         return stk_refuse_option(error, STOKER_EINVAL,
@@ -324,24 +324,6 @@ int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id, stoke
     return rc;
 }
 
-int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row, size_t row_bytes,
-                        stoker_label *label, stoker_error *error)
-{
-    if (dataset == NULL || row == NULL || row_bytes < dataset->row_bytes ||
-        dataset->fields[0].info.varies)
-        return stk_refuse_option(error, STOKER_EINVAL,
-                                 "dataset or row is NULL, row_bytes is less than a row, or field 0 "
-                                 "varies");
-    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = row_bytes } };
-    stoker_label found = { .index = 0 };
-    if (label != NULL && dataset->label >= 0)
-        rows[dataset->label] = (stoker_row){ .data = &found, .bytes_max = sizeof(found) };
-    const int rc = stoker_dataset_read_fields(dataset, id, rows, error);
-    if (rc == STOKER_OK && label != NULL && dataset->label >= 0)
-        *label = found;
-    return rc;
-}
-
 /* ---- bytes as stored ------------------------------------------------------------ */
 
 const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id)
@@ -356,8 +338,8 @@ const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id)
     return codec_of(&parts[0])->name;
 }
 
-int stoker_dataset_read_part(const stoker_dataset *dataset, uint64_t id, uint32_t part, void *bytes,
-                             size_t bytes_max, size_t *size, stoker_error *error)
+int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, uint32_t part,
+                               void *bytes, size_t bytes_max, size_t *size, stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
@@ -383,10 +365,4 @@ int stoker_dataset_read_part(const stoker_dataset *dataset, uint64_t id, uint32_
     if (rc == STOKER_OK)
         *size = extent->bytes;
     return rc;
-}
-
-int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
-                               size_t bytes_max, size_t *size, stoker_error *error)
-{
-    return stoker_dataset_read_part(dataset, id, 0, bytes, bytes_max, size, error);
 }

@@ -23,16 +23,22 @@ from PIL import Image  # noqa: E402
 WIDTH, HEIGHT = 37, 29
 FILES = 6
 NOT_IN_BUILD = "STOKER_ENOTSUP"
+FIELDS_MAX = 128  # STOKER_FIELDS_MAX
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 # ---- our side --------------------------------------------------------------------
 
+class Row(ctypes.Structure):
+    """stoker_row"""
+    _fields_ = [("data", ctypes.c_void_p), ("bytes_max", ctypes.c_size_t), ("length", ctypes.c_uint64),
+                ("reserved", ctypes.c_uint64)]
+
+
 def open_library(path):
     library = ctypes.CDLL(path)
     library.stoker_dataset_open.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    library.stoker_dataset_read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p,
-                                            ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
+    library.stoker_dataset_read.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p]
     library.stoker_error_name.restype = ctypes.c_char_p
     return library
 
@@ -45,7 +51,9 @@ def read_all(library, folder, channels):
     rows = []
     for i in range(FILES if rc == 0 else 0):
         row = ctypes.create_string_buffer(WIDTH * HEIGHT * channels)
-        rc = library.stoker_dataset_read(dataset, i, row, len(row), None, None)
+        wanted = (Row * FIELDS_MAX)()
+        wanted[0].data, wanted[0].bytes_max = ctypes.addressof(row), len(row)
+        rc = library.stoker_dataset_read(dataset, i, wanted, None)
         if rc != 0:
             break
         rows.append(row.raw)

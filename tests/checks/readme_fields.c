@@ -36,8 +36,10 @@ static int check_own_data(void)
     for (int i = 0; i < ROWS * COLUMNS; i++)
         x[i] = (float)i;
     int rc = own_data(x, y, ROWS, &dataset);
+    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = sizeof(row) },
+                                           { .data = &label, .bytes_max = sizeof(label) } };
     if (rc == STOKER_OK)
-        rc = stoker_dataset_read(dataset, 4, row, sizeof(row), &label, NULL);
+        rc = stoker_dataset_read(dataset, 4, rows, NULL);
     const uint64_t last = rc == STOKER_OK ? (uint64_t)row[COLUMNS - 1] : 0;
     stoker_dataset_close(&dataset);
     return check("own_data", rc, last * 10 + (uint64_t)label.index, 64 * 10 + 5);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "loader/base/fault.h"
+#include "support/read_row.h"
 
 enum { STK_FUZZ_MEMORY_BYTES = 1 << 20 };
 
@@ -41,11 +42,11 @@ static inline struct stk_fuzz_file stk_fuzz_file(const uint8_t *bytes, size_t si
 static inline void stk_fuzz_rows(const stoker_dataset *dataset)
 {
     const uint64_t count = stoker_dataset_get_info(dataset)->count;
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
+    const size_t row_bytes = stoker_dataset_field_bytes(dataset, 0);
     uint8_t *row = row_bytes <= STK_FUZZ_MEMORY_BYTES ? malloc(row_bytes) : NULL;
     for (uint64_t id = 0; row != NULL && id < count && id < 64; id++) {
         stoker_error error = { 0 };
-        const int rc = stoker_dataset_read(dataset, id, row, row_bytes, NULL, &error);
+        const int rc = stk_read_row(dataset, id, row, row_bytes, NULL, &error);
         STK_FUZZ_CHECK(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));
     }
     free(row);
@@ -63,7 +64,7 @@ static inline void stk_fuzz_fields(const stoker_dataset *dataset)
             if (stoker_dataset_field_bytes(dataset, f) <= sizeof(room))
                 rows[f] = (stoker_row){ .data = room,
                                         .bytes_max = stoker_dataset_field_bytes(dataset, f) };
-        const int rc = stoker_dataset_read_fields(dataset, id, rows, &error);
+        const int rc = stoker_dataset_read(dataset, id, rows, &error);
         STK_FUZZ_CHECK(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));
     }
 }
@@ -89,14 +90,14 @@ static inline void stk_fuzz_open(const char *spec, void (*look_at)(const stoker_
 static inline void stk_fuzz_ends(const stoker_dataset *dataset)
 {
     stoker_error error = { 0 };
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
+    const size_t row_bytes = stoker_dataset_field_bytes(dataset, 0);
     const uint64_t count = stoker_dataset_get_info(dataset)->count;
     uint8_t *row = row_bytes <= STK_FUZZ_MEMORY_BYTES ? malloc(row_bytes) : NULL;
     if (row == NULL)
         return;
-    STK_FUZZ_CHECK(stoker_dataset_read(dataset, 0, row, row_bytes, NULL, &error) == 0);
-    STK_FUZZ_CHECK(stoker_dataset_read(dataset, count - 1, row, row_bytes, NULL, &error) == 0);
-    STK_FUZZ_CHECK(stoker_dataset_read(dataset, count, row, row_bytes, NULL, &error) < 0);
+    STK_FUZZ_CHECK(stk_read_row(dataset, 0, row, row_bytes, NULL, &error) == 0);
+    STK_FUZZ_CHECK(stk_read_row(dataset, count - 1, row, row_bytes, NULL, &error) == 0);
+    STK_FUZZ_CHECK(stk_read_row(dataset, count, row, row_bytes, NULL, &error) < 0);
     free(row);
 }
 

@@ -11,6 +11,7 @@
 
 #include "dataset_files.h"
 #include "loader/base/fault.h"
+#include "support/read_row.h"
 
 /* Open "FORMAT:ROWS", or "FORMAT:ROWS,LABELS" if there are any. */
 static inline int stk_arrays_open(stoker_dataset **out, const char *format,
@@ -38,11 +39,11 @@ static inline int stk_arrays_open(stoker_dataset **out, const char *format,
 static inline void stk_arrays_check_read(stoker_dataset *dataset, size_t file_bytes)
 {
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
+    const size_t row_bytes = stoker_dataset_field_bytes(dataset, 0);
     cr_assert_leq(info->count * row_bytes, file_bytes);
     uint8_t *row = malloc(row_bytes);
     for (uint64_t id = 0; id < info->count; id++)
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, row_bytes, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, id, row, row_bytes, NULL, NULL), STOKER_OK);
     free(row);
 }
 
@@ -78,7 +79,7 @@ static inline unsigned stk_arrays_flip_bits(const char *format, const struct stk
             continue;
         opened++;
         cr_assert_eq(stoker_dataset_get_info(dataset)->count, count);
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), row_bytes);
+        cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), row_bytes);
         stk_arrays_check_read(dataset, rows->size);
         stoker_dataset_close(&dataset);
     }

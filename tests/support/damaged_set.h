@@ -15,6 +15,7 @@
 #include "support/jpeg_files.h"
 #include "support/picture.h"
 #include "support/png_sums.h"
+#include "support/read_row.h"
 #include "support/webp_files.h"
 
 /* These come after: they know the scenario's sets. */
@@ -620,8 +621,7 @@ static inline const char *stk_damaged_ask(struct stk_damaged_set *set)
     static uint8_t row[STK_DAMAGED_ROW_MAX];
     for (uint32_t id = 0; id < set->count && !set->differ; id++) {
         struct stk_damaged_sample *sample = &set->samples[id];
-        const int rc =
-            stoker_dataset_read(set->dataset, id, row, stk_damaged_row_bytes(set), NULL, NULL);
+        const int rc = stk_read_row(set->dataset, id, row, stk_damaged_row_bytes(set), NULL, NULL);
         sample->asked = sample->verdict == STK_ASK;
         if (sample->asked) {
             sample->verdict = rc == STOKER_OK ? STK_GOOD : STK_BAD;

@@ -21,7 +21,7 @@ static inline struct stk_fields_of stk_fields_read(const stoker_dataset *dataset
         sample.rows[f] = (stoker_row){ .data = calloc(bytes, 1), .bytes_max = bytes };
         cr_assert_not_null(sample.rows[f].data);
     }
-    sample.rc = stoker_dataset_read_fields(dataset, id, sample.rows, &sample.error);
+    sample.rc = stoker_dataset_read(dataset, id, sample.rows, &sample.error);
     return sample;
 }
 

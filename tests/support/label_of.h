@@ -11,7 +11,7 @@ static inline int64_t stk_label_of(const stoker_dataset *dataset, uint64_t id)
     int64_t label = -1;
     rows[stoker_dataset_find_field(dataset, "label")] =
         (stoker_row){ .data = &label, .bytes_max = sizeof(label) };
-    cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_read(dataset, id, rows, NULL), STOKER_OK);
     return label;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "datasets/tar/index.h"
+#include "support/read_row.h"
 #include "tar_files.h"
 
 /* What tar: without fields= wishes for, in an initializer. */
@@ -53,8 +54,8 @@ static inline void stk_archive_check_row(const stoker_dataset *dataset, uint64_t
     stoker_label found = { .index = 0 };
     stoker_error error = { .message = "" };
     stk_folder_row(id, expected);
-    cr_assert_eq(stoker_dataset_read(dataset, sample, row, sizeof(row), &found, &error), STOKER_OK,
-                 "%s", error.message);
+    cr_assert_eq(stk_read_row(dataset, sample, row, sizeof(row), &found, &error), STOKER_OK, "%s",
+                 error.message);
     cr_assert_arr_eq(row, expected, sizeof(row));
     cr_assert_eq(found.index, label);
 }

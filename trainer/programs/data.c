@@ -146,7 +146,9 @@ static int measure_columns(const stoker_dataset *train, uint64_t columns, float 
 {
     const uint64_t count = stoker_dataset_get_info(train)->count;
     for (uint64_t id = 0; id < count; id++) {
-        const int rc = stoker_dataset_read(train, id, row, columns * sizeof(*row), NULL, error);
+        stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row,
+                                                 .bytes_max = columns * sizeof(*row) } };
+        const int rc = stoker_dataset_read(train, id, rows, error);
         if (rc != STOKER_OK)
             return rc;
         for (uint64_t i = 0; i < columns; i++) { /* Welford's running sums */
@@ -167,14 +169,16 @@ static int standardize(stoker_dataset **table, uint64_t columns, const double *m
 {
     const uint64_t count = stoker_dataset_get_info(*table)->count;
     float *rows = calloc(count, (columns + 1) * sizeof(float)), *labels = rows + count * columns;
+    const int32_t label = stoker_dataset_find_field(*table, "label");
     int rc = rows == NULL ? fail(error, STOKER_ENOMEM, "out of memory: the table") : STOKER_OK;
     for (uint64_t id = 0; rc == STOKER_OK && id < count; id++) {
         float *row = rows + id * columns;
-        stoker_label label;
-        rc = stoker_dataset_read(*table, id, row, columns * sizeof(*row), &label, error);
+        stoker_row fields[STOKER_FIELDS_MAX] = { { .data = row,
+                                                   .bytes_max = columns * sizeof(*row) } };
+        fields[label] = (stoker_row){ .data = &labels[id], .bytes_max = sizeof(labels[id]) };
+        rc = stoker_dataset_read(*table, id, fields, error);
         for (uint64_t i = 0; rc == STOKER_OK && i < columns; i++)
             row[i] = (float)(((double)row[i] - mean[i]) / (deviation[i] > 0 ? deviation[i] : 1));
-        labels[id] = label.value;
     }
     const stoker_array arrays[2] = { { .struct_size = sizeof(stoker_array),
                                        .name = "row",

@@ -57,7 +57,7 @@ static int plan_conversion(const struct bench_bench *bench, stoker_dtype dtype,
         .from = info->dtype,
         .to = dtype == STOKER_DTYPE_NONE ? info->dtype : dtype,
         .layout = layout,
-        .elements = stoker_dataset_row_bytes(bench->dataset) / stoker_dtype_bytes(info->dtype),
+        .elements = stoker_dataset_field_bytes(bench->dataset, 0) / stoker_dtype_bytes(info->dtype),
         .channels = info->is_image ? (uint32_t)info->shape[info->rank - 1] : 1,
         .scale = info->dtype == STOKER_DTYPE_UINT8 ? 1.0f / 255.0f : 1.0f,
     };

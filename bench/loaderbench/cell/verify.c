@@ -81,8 +81,12 @@ static int expect(struct bench_verify *verify, uint64_t epoch, uint64_t id, stok
     const struct stk_convert_plan *plan = verify->plan;
     if (verify->transform != NULL)
         return bench_transform_expect(verify->transform, epoch, id, verify->expected, label);
-    int rc =
-        stoker_dataset_read(verify->dataset, id, verify->stored, plan->from_bytes, label, NULL);
+    stoker_row rows[STOKER_FIELDS_MAX] = { { .data = verify->stored,
+                                             .bytes_max = plan->from_bytes } };
+    const int32_t field = stoker_dataset_find_field(verify->dataset, "label");
+    if (field >= 0)
+        rows[field] = (stoker_row){ .data = label, .bytes_max = sizeof(*label) };
+    const int rc = stoker_dataset_read(verify->dataset, id, rows, NULL);
     if (rc == STOKER_OK)
         stk_convert_rows_reference(plan, (const void *const *)&verify->stored, 1, 0,
                                    verify->expected);

@@ -111,7 +111,7 @@ int bench_material_create(struct bench_material *out, const stoker_dataset *data
                                        .directory = stoker_dataset_get_info(dataset)->directory,
                                        .file.fd = -1 };
     uint64_t count = stoker_dataset_get_info(dataset)->count;
-    material.row_bytes = stoker_dataset_row_bytes(dataset);
+    material.row_bytes = stoker_dataset_field_bytes(dataset, 0);
 
     uint64_t fits = options->rows_bytes_max / material.row_bytes;
     fits = fits < 1 ? 1 : fits > ROWS_MAX ? ROWS_MAX : fits;
@@ -176,7 +176,8 @@ static int read_rows(struct bench_material *material, stoker_error *error)
          * the numbers are drawn at random, so row k may as well be sample ids[k]. */
         uint64_t id = material->bounded ? material->ids[row] : row;
         char *at = (char *)material->rows.bytes + row * material->row_bytes;
-        int rc = stoker_dataset_read(material->dataset, id, at, material->row_bytes, NULL, error);
+        stoker_row rows[STOKER_FIELDS_MAX] = { { .data = at, .bytes_max = material->row_bytes } };
+        int rc = stoker_dataset_read(material->dataset, id, rows, error);
         if (rc != STOKER_OK)
             return rc;
     }

@@ -172,10 +172,11 @@ static bool is_file_name(const char *name)
 /* folder: numbers classes in the order of their names: only ascending names can be kept. */
 static bool can_name_classes(const struct pack_plan *plan)
 {
+    const uint32_t label = (uint32_t)stoker_dataset_find_field(plan->source, "label");
     for (uint32_t i = 0; i < plan->info->class_count; i++) {
-        const char *name = stoker_dataset_class_name(plan->source, i);
+        const char *name = stoker_dataset_class_name(plan->source, label, i);
         if (!is_file_name(name) ||
-            (i > 0 && strcmp(stoker_dataset_class_name(plan->source, i - 1), name) >= 0))
+            (i > 0 && strcmp(stoker_dataset_class_name(plan->source, label, i - 1), name) >= 0))
             return false;
     }
     return true;
@@ -185,10 +186,12 @@ static bool can_name_classes(const struct pack_plan *plan)
 static void folder_path(const struct files *files, uint32_t number, char path[PACK_PATH_BYTES])
 {
     const struct pack_plan *plan = files->plan;
+    const uint32_t label = (uint32_t)stoker_dataset_find_field(plan->source, "label");
     const char *name = !pack_members_by_class(plan)   ? plan->fields[number].name
                        : plan->info->class_count == 0 ? "all"
-                       : files->classes_named ? stoker_dataset_class_name(plan->source, number)
-                                              : NULL;
+                       : files->classes_named
+                           ? stoker_dataset_class_name(plan->source, label, number)
+                           : NULL;
     if (name != NULL)
         (void)snprintf(path, PACK_PATH_BYTES, "%s/%s", target_of(files), name);
     else

@@ -283,7 +283,7 @@ static bool take_class_names(const struct pack_plan *plan, struct pack_room *nam
     const bool words = label >= 0 && plan->fields[label].part == STOKER_NO_PART &&
                        plan->fields[label].dtype == STOKER_DTYPE_INT64;
     for (uint32_t i = 0; words && i < plan->info->class_count; i++) {
-        const char *name = stoker_dataset_class_name(plan->source, i);
+        const char *name = stoker_dataset_class_name(plan->source, (uint32_t)label, i);
         const size_t bytes = name == NULL ? 0 : strlen(name) + 1;
         if (bytes < 2 || names->used + bytes > STK_SHARD_NAMES_MAX) {
             names->used = 0;

@@ -42,7 +42,7 @@ static int read_whole(const struct stk_packed *packed, const struct slice *slice
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_DECODE, &place,
                              "packed: %zu bytes for a document", bytes);
     rows[packed->source] = (stoker_row){ .data = whole, .bytes_max = bytes };
-    int rc = stoker_dataset_read_fields(packed->documents, slice->document, rows, error);
+    int rc = stoker_dataset_read(packed->documents, slice->document, rows, error);
     if (rc == STOKER_OK && slice->first + slice->count > rows[packed->source].length)
         rc = changed_length(slice, error);
     if (rc == STOKER_OK)

@@ -269,17 +269,13 @@ typedef struct stoker_dataset_ops {
     /* Free self. Optional. Not called if a read of a loader is stuck. */
     void (*destroy)(void *self);
 
-    /* The name of class `index` < class_count of the field "label"; owned by the data set.
-     * Optional: NULL = see field_class_name(). */
-    const char *(*class_name)(const void *self, uint32_t index);
+    /* The name of class `index` < class_count of field `field`, owned by the data set; NULL = it
+     * has none. Optional: NULL = no class has a name. */
+    const char *(*class_name)(const void *self, uint32_t field, uint32_t index);
 
     /* The encoding of part 0 of sample `id` < info.count: see stoker_dataset_stored_as(). Optional,
      * for data sets whose codec has another name. */
     const char *(*stored_as)(const void *self, uint64_t id);
-
-    /* The name of class `index` < class_count of field `field`; owned by the data set; NULL = it
-     * has none. Optional: NULL = only the classes of "label" have names, by class_name(). */
-    const char *(*field_class_name)(const void *self, uint32_t field, uint32_t index);
 
     /* Fill out[0..count) with the lengths of field `field`, which varies, in `count` >= 1 samples:
      * elements of its first axis, each at most shape[0]. The rules of locate() hold. Optional: NULL
@@ -316,17 +312,11 @@ STOKER_API uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset);
 /* The format's name: "mnist", "idx", ... */
 STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 
-/* stoker_dataset_field_bytes() of field 0. */
-STOKER_API size_t stoker_dataset_row_bytes(const stoker_dataset *dataset);
-
-/* The name of a class of the label, owned by the data set; NULL if it has no name or does not
- * exist. It has the bytes of the folder or file that it comes from: control characters, too. */
-STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t index);
-
-/* The name of class `index` of field `field`: of a column of words, say. Owned by the data set;
- * NULL if it has no name, or there is no such class or field. */
-STOKER_API const char *stoker_dataset_field_class_name(const stoker_dataset *dataset,
-                                                       uint32_t field, uint32_t index);
+/* The name of class `index` of field `field`, owned by the data set; NULL if it has no name, or the
+ * class or the field does not exist. Names have the bytes of the folder or file that they come
+ * from: control characters, too. */
+STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t field,
+                                                 uint32_t index);
 
 /* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate.
  * STOKER_EINVAL if id >= count. */
@@ -343,35 +333,26 @@ STOKER_API int stoker_dataset_lengths(const stoker_dataset *dataset, uint32_t fi
                                       const uint64_t *ids, uint32_t count, uint64_t *out,
                                       stoker_error *error);
 
-/* Read and decode all fields of one sample in this thread, with pread, to look at data or to check
- * a loader: rows[f] has room for field f, stoker_dataset_field_bytes() bytes, or data NULL if the
- * field is not wanted. Sets rows[f].length of fields that vary. make() draws as in epoch 0 with
- * seed 0. May allocate. Errors as the loader's. */
-STOKER_API int stoker_dataset_read_fields(const stoker_dataset *dataset, uint64_t id,
-                                          stoker_row *rows, stoker_error *error);
-
-/* The same for field 0, which must not vary, and the label: row has room for
- * stoker_dataset_row_bytes() bytes; label may be NULL, and stays as it is if there is none. */
-STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, void *row,
-                                   size_t row_bytes, stoker_label *label, stoker_error *error);
+/* Read and decode one sample in this thread, with pread, to look at data or to check a loader:
+ * rows[f] has room for field f, stoker_dataset_field_bytes() bytes, or data NULL to leave it out.
+ * Sets rows[f].length of fields that vary. make() draws as in epoch 0 with seed 0. May allocate.
+ * Errors as the loader's. */
+STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
+                                   stoker_error *error);
 
 /* The encoding of a sample's part 0 in storage: "raw", "png", "jpeg", "lz4" (one block), "image"
  * (PNG, JPEG or WebP, by its first bytes), or the name of another codec; static. NULL if dataset is
  * NULL, id >= count or the sample cannot be located. */
 STOKER_API const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id);
 
-/* Read the stored bytes of part 0 of one sample in this thread, with pread, to copy them without
- * loss. They are not decoded, so no checksum is verified. bytes_max must exceed the sample's
- * length: info.encoded_bytes_max + 1 is enough for every sample in a file. *size becomes the
- * length; 0 = the row is made from the sample id alone. Errors: STOKER_EINVAL (a NULL, id >= count,
- * bytes_max too small), and those of reading. */
-STOKER_API int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, void *bytes,
-                                          size_t bytes_max, size_t *size, stoker_error *error);
-
-/* The same for part `part` < info.part_count. */
-STOKER_API int stoker_dataset_read_part(const stoker_dataset *dataset, uint64_t id, uint32_t part,
-                                        void *bytes, size_t bytes_max, size_t *size,
-                                        stoker_error *error);
+/* Read the stored bytes of part `part` < info.part_count of one sample in this thread, with pread,
+ * to copy them without loss. They are not decoded, so no checksum is verified. bytes_max must
+ * exceed the part's length: info.encoded_bytes_max + 1 is enough for every part in a file. *size
+ * becomes the length; 0 = the fields are made from the sample id alone. Errors: STOKER_EINVAL (a
+ * NULL, no such sample or part, bytes_max too small), and those of reading. */
+STOKER_API int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, uint32_t part,
+                                          void *bytes, size_t bytes_max, size_t *size,
+                                          stoker_error *error);
 
 STOKER_END_DECLS
 #endif

@@ -229,7 +229,7 @@ static PyObject *read_sample(PyObject *self, PyObject *number)
         return NULL;
     stoker_error error;
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc = stoker_dataset_read_fields(dataset, id, rows, &error);
+    Py_BEGIN_ALLOW_THREADS rc = stoker_dataset_read(dataset, id, rows, &error);
     Py_END_ALLOW_THREADS PyObject *result = NULL;
     if (rc == 0)
         result = truncate_rows(dataset, arrays, rows, count);
@@ -259,7 +259,8 @@ static PyObject *class_name(PyObject *self, PyObject *args, PyObject *keywords)
         return NULL;
     const stoker_dataset *dataset = handle_of(self);
     if (field == Py_None)
-        return text_or_none(stoker_dataset_class_name(dataset, index));
+        return text_or_none(stoker_dataset_class_name(
+            dataset, (uint32_t)stoker_dataset_find_field(dataset, "label"), index));
     PyObject *keep = PyList_New(0);
     const char *text = keep != NULL ? core_text(field, "field", keep) : NULL;
     const int32_t found = text != NULL ? stoker_dataset_find_field(dataset, text) : -1;
@@ -268,7 +269,7 @@ static PyObject *class_name(PyObject *self, PyObject *args, PyObject *keywords)
         return NULL;
     if (found < 0)
         return PyErr_Format(PyExc_ValueError, "field: there is no %R", field);
-    return text_or_none(stoker_dataset_field_class_name(dataset, (uint32_t)found, index));
+    return text_or_none(stoker_dataset_class_name(dataset, (uint32_t)found, index));
 }
 
 static PyObject *field_dict(const stoker_field_info *field)
@@ -317,7 +318,7 @@ static PyObject *get_info(PyObject *self, void *unused)
     PyObject *dict = PyDict_New();
     if (dict == NULL)
         return NULL;
-    const size_t row_bytes = stoker_dataset_row_bytes(handle_of(self));
+    const size_t row_bytes = stoker_dataset_field_bytes(handle_of(self), 0);
     if (core_put(dict, "count", PyLong_FromUnsignedLongLong(info->count)) == 0 &&
         core_put(dict, "field_count", PyLong_FromUnsignedLong(info->field_count)) == 0 &&
         core_put(dict, "part_count", PyLong_FromUnsignedLong(info->part_count)) == 0 &&

@@ -27,13 +27,13 @@ static void make_records(void)
 static void look_at(const stoker_dataset *dataset)
 {
     const uint32_t count = stoker_dataset_get_info(dataset)->class_count;
-    const bool named = stoker_dataset_class_name(dataset, 0) != NULL;
+    const bool named = stoker_dataset_class_name(dataset, 1, 0) != NULL;
     for (uint32_t i = 0; i < count; i++) {
-        const char *name = stoker_dataset_class_name(dataset, i);
+        const char *name = stoker_dataset_class_name(dataset, 1, i);
         STK_FUZZ_CHECK((name != NULL) == named);
         STK_FUZZ_CHECK(!named || (name[0] != '\0' && strchr(name, '\n') == NULL));
     }
-    STK_FUZZ_CHECK(stoker_dataset_class_name(dataset, count) == NULL);
+    STK_FUZZ_CHECK(stoker_dataset_class_name(dataset, 1, count) == NULL);
     stk_fuzz_ends(dataset);
 }
 

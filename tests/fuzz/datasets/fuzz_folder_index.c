@@ -14,6 +14,7 @@
 #include "fuzz/scratch.h"
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"
+#include "support/read_row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -121,13 +122,13 @@ static void look_at(const stoker_dataset *dataset)
 {
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     uint8_t row[64];
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
+    const size_t row_bytes = stoker_dataset_field_bytes(dataset, 0);
     STK_FUZZ_CHECK(row_bytes <= 1U << 30);
     for (uint32_t i = 0; i < info->class_count; i++)
-        STK_FUZZ_CHECK(strlen(stoker_dataset_class_name(dataset, i)) < INDEX_BYTES_MAX);
+        STK_FUZZ_CHECK(strlen(stoker_dataset_class_name(dataset, 1, i)) < INDEX_BYTES_MAX);
     for (uint64_t id = 0; id < info->count && row_bytes <= sizeof(row); id++) {
         stoker_error error = { 0 };
-        const int rc = stoker_dataset_read(dataset, id, row, row_bytes, NULL, &error);
+        const int rc = stk_read_row(dataset, id, row, row_bytes, NULL, &error);
         STK_FUZZ_CHECK(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));
         STK_FUZZ_CHECK(rc != STOKER_OK || (row_bytes == 8 && memcmp(row, content, 8) == 0));
     }

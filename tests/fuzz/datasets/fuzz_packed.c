@@ -27,7 +27,7 @@ static void look_at_rows(const stoker_dataset *dataset)
         };
         stoker_error error = { 0 };
         STK_FUZZ_CHECK(rows[0].bytes_max <= sizeof(tokens) && rows[1].bytes_max <= sizeof(ends));
-        const int rc = stoker_dataset_read_fields(dataset, id, rows, &error);
+        const int rc = stoker_dataset_read(dataset, id, rows, &error);
         STK_FUZZ_CHECK(rc == STOKER_OK || (error.code == rc && error.message[0] != '\0'));
         if (rc != STOKER_OK)
             continue;

@@ -11,6 +11,7 @@
 #include "fuzz/scratch.h"
 #include "loader/base/bytes.h"
 #include "loader/base/crc32c/crc32c.h"
+#include "support/read_row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -76,7 +77,7 @@ static void check_whole(const stoker_dataset *dataset)
     uint8_t row[ROW];
     STK_FUZZ_CHECK(stoker_dataset_get_info(dataset)->count == SHARDS * RECORDS);
     for (uint64_t id = 0; id < SHARDS * RECORDS; id++) {
-        STK_FUZZ_CHECK(stoker_dataset_read(dataset, id, row, sizeof(row), NULL, NULL) == 0);
+        STK_FUZZ_CHECK(stk_read_row(dataset, id, row, sizeof(row), NULL, NULL) == 0);
         STK_FUZZ_CHECK(row[0] == row_byte(id) && row[ROW - 1] == row_byte(id));
     }
 }

@@ -12,6 +12,7 @@
 #include "loader/reader/readers.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/scenario.h"
 
 enum { PLANE = 1024, PIXELS = 3 * PLANE, EACH = 3 }; /* samples of a file */
@@ -93,7 +94,7 @@ static void check_samples(const stoker_dataset *dataset, uint64_t first, uint64_
     for (uint64_t id = 0; id < count; id++) {
         uint8_t row[PIXELS];
         stoker_label label;
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), &label, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), &label, NULL), STOKER_OK);
         cr_assert_eq(label.index, label_of(first + id, classes));
         for (uint32_t at = 0; at < PIXELS; at++)
             cr_assert_eq(row[at], stk_set_byte(first + id, at % 3 * PLANE + at / 3));
@@ -121,7 +122,7 @@ Test(cifar, five_batches_are_one_set_and_planes_become_pixels)
     cr_assert_eq(open_set(&dataset, "", NULL, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "cifar");
     cr_assert_eq(stoker_dataset_get_info(dataset)->file_count, 5);
-    cr_assert_null(stoker_dataset_class_name(dataset, 0));
+    cr_assert_null(stoker_dataset_class_name(dataset, 1, 0));
     check_samples(dataset, 0, 5 * EACH, 10);
     stoker_dataset_close(&dataset);
     cr_assert_eq(open_set(&dataset, "", "test", NULL), STOKER_OK);
@@ -170,7 +171,7 @@ Test(cifar, classes_have_names_if_there_is_one_for_each)
         cr_assert_eq(open_set(&dataset, "", NULL, NULL), STOKER_OK);
         for (uint32_t class = 0; class < 10; class ++) {
             const char expected[2] = { (char)('a' + class), '\0' };
-            const char *name = stoker_dataset_class_name(dataset, class);
+            const char *name = stoker_dataset_class_name(dataset, 1, class);
             cr_assert_eq(name != NULL, rows[i].named, "row %zu", i);
             cr_assert(name == NULL || strcmp(name, expected) == 0, "row %zu: %s", i, name);
         }
@@ -264,7 +265,7 @@ Test(cifar, damage_is_an_error_or_another_pixel)
         const int rc = open_set(&dataset, "", "test", NULL);
         cr_assert_eq(rc, record[1] < 100 ? STOKER_OK : STOKER_EFORMAT, "bit %zu", bit);
         if (dataset != NULL) {
-            cr_assert_eq(stoker_dataset_read(dataset, 0, row, sizeof(row), NULL, NULL), STOKER_OK);
+            cr_assert_eq(stk_read_row(dataset, 0, row, sizeof(row), NULL, NULL), STOKER_OK);
             for (uint32_t at = 0; at < PIXELS; at++)
                 cr_assert_eq(row[at], record[2 + at % 3 * PLANE + at / 3]);
         }

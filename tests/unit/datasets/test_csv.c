@@ -14,6 +14,7 @@
 #include "support/comma_locale.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 
 static int open_bytes(stoker_dataset **out, const void *bytes, size_t size, const char *parameters,
                       stoker_error *error)
@@ -37,8 +38,7 @@ static int open_text(stoker_dataset **out, const char *text, const char *paramet
 static void read_row(const stoker_dataset *dataset, uint64_t id, float *row, stoker_label *label)
 {
     stoker_error error = { 0 };
-    int rc =
-        stoker_dataset_read(dataset, id, row, stoker_dataset_row_bytes(dataset), label, &error);
+    int rc = stk_read_row(dataset, id, row, stoker_dataset_field_bytes(dataset, 0), label, &error);
     cr_assert_eq(rc, STOKER_OK, "%s", error.message);
 }
 

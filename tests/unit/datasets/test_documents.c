@@ -13,6 +13,7 @@
 
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 #include "support/token_files.h"
 
@@ -69,7 +70,7 @@ static void expect_documents(const stoker_dataset *documents, uint32_t files, ui
             cr_assert_lt(id, stoker_dataset_get_info(documents)->count);
             cr_assert_eq(stoker_dataset_lengths(documents, 0, &id, 1, &length, &error), STOKER_OK);
             cr_assert_eq(length, due);
-            cr_assert_eq(stoker_dataset_read_fields(documents, id, &row, &error), STOKER_OK, "%s",
+            cr_assert_eq(stoker_dataset_read(documents, id, &row, &error), STOKER_OK, "%s",
                          error.message);
             cr_assert_eq(row.length, due);
             for (uint32_t i = 0; i < due; i++)
@@ -128,7 +129,7 @@ static void expect_ids(const stoker_dataset *windows, const int64_t *owner)
         stoker_row rows[3] = { { .data = tokens, .bytes_max = sizeof(tokens) },
                                { .data = ids, .bytes_max = sizeof(ids) },
                                { .data = numbers, .bytes_max = sizeof(numbers) } };
-        cr_assert_eq(stoker_dataset_read_fields(windows, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(windows, id, rows, NULL), STOKER_OK);
         cr_assert_eq(ids[0], owner[tokens[0]]);
         cr_assert_eq(ids[1], owner[tokens[1]]);
         cr_assert_eq(numbers[0], 0);
@@ -214,7 +215,7 @@ CleanTest(documents, of_many_files_are_read)
             due += (uint16_t)stk_token(seed, i);
     for (uint64_t id = 0; id < stoker_dataset_get_info(packed)->count; id++) {
         uint16_t row[ROW];
-        cr_assert_eq(stoker_dataset_read(packed, id, row, sizeof(row), NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(packed, id, row, sizeof(row), NULL, NULL), STOKER_OK);
         for (uint32_t i = 0; i < ROW; i++)
             sum += row[i];
     }
@@ -254,7 +255,7 @@ CleanTest(documents, packed_are_all_there_once)
         int32_t starts[ROW + 1];
         stoker_row rows[2] = { { .data = row, .bytes_max = sizeof(row) },
                                { .data = starts, .bytes_max = sizeof(starts) } };
-        cr_assert_eq(stoker_dataset_read_fields(packed, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(packed, id, rows, NULL), STOKER_OK);
         for (uint64_t i = 0; i + 1 < rows[1].length; i++, found++) {
             const uint32_t index =
                 find_document(row + starts[i], (uint32_t)(starts[i + 1] - starts[i]), seen);
@@ -320,11 +321,11 @@ CleanTest(documents, a_file_that_is_opened_again_must_be_the_same)
     }
     stoker_dataset *documents = open_with("documents:%s?eos=7", "t*.bin");
     const uint64_t last = stoker_dataset_get_info(documents)->count - 1;
-    cr_assert_eq(stoker_dataset_read_fields(documents, last, &row, &error), STOKER_OK, "%s",
+    cr_assert_eq(stoker_dataset_read(documents, last, &row, &error), STOKER_OK, "%s",
                  error.message);
     const struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
     cr_assert_eq(utimensat(AT_FDCWD, stk_path_in(path, &directory, name), times, 0), 0);
-    cr_assert_eq(stoker_dataset_read_fields(documents, last, &row, &error), STOKER_ECHANGED);
+    cr_assert_eq(stoker_dataset_read(documents, last, &row, &error), STOKER_ECHANGED);
     cr_assert_not_null(strstr(error.message, name));
     stoker_dataset_close(&documents);
 }

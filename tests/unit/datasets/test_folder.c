@@ -14,6 +14,7 @@
 #include "support/folder_files.h"
 #include "support/label_of.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 
 static int open_spec(stoker_dataset **out, stoker_error *error, const char *format, const char *a,
                      const char *b)
@@ -120,9 +121,9 @@ CleanTest(folder, order_is_by_class_then_path_then_name)
         cr_assert_eq(label_of(dataset, i), labels[i]);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 5);
     for (uint32_t i = 0; i < 5; i++)
-        cr_assert_str_eq(stoker_dataset_class_name(dataset, i), classes[i]);
-    cr_assert_null(stoker_dataset_class_name(dataset, 5));
-    cr_assert_null(stoker_dataset_class_name(NULL, 0));
+        cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, i), classes[i]);
+    cr_assert_null(stoker_dataset_class_name(dataset, 1, 5));
+    cr_assert_null(stoker_dataset_class_name(NULL, 1, 0));
     cr_assert_str_eq(stoker_dataset_name(dataset), "folder");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
@@ -154,7 +155,8 @@ CleanTest(folder, threads_change_nothing)
         cr_assert_eq(count_of(dataset), CLASSES * FOLDERS * FILES);
         for (uint64_t id = 0; id < count_of(dataset); id++) {
             const char *path = path_of(dataset, id);
-            const char *class = stoker_dataset_class_name(dataset, (uint32_t)label_of(dataset, id));
+            const char *class =
+                stoker_dataset_class_name(dataset, 1, (uint32_t)label_of(dataset, id));
             cr_assert_eq(strncmp(path, class, strlen(class)), 0);
             cr_assert_eq(path[strlen(class)], '/');
             hash = stk_fnv1a(hash, path, strlen(path) + 1);
@@ -203,7 +205,7 @@ CleanTest(folder, what_is_no_sample_is_passed_over)
     expect_samples(dataset, expected, follows ? 3 : 2);
     /* A class without files keeps its number. */
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 2);
-    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "empty");
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, 1), "empty");
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
 }
@@ -232,8 +234,7 @@ CleanTest(folder, deep_folders_are_walked_to_a_limit)
     uint8_t row[4];
     cr_assert_eq(count_of(dataset), 1);
     cr_assert_eq(strlen(path_of(dataset, 0)), DEPTH * 251 + 5);
-    cr_assert_eq(stoker_dataset_read(dataset, 0, row, 4, NULL, &error), STOKER_OK, "%s",
-                 error.message);
+    cr_assert_eq(stk_read_row(dataset, 0, row, 4, NULL, &error), STOKER_OK, "%s", error.message);
     cr_assert_eq(memcmp(row, "1234", 4), 0);
     stoker_dataset_close(&dataset);
     cr_assert_eq(mkdirat(at[DEPTH], name, 0755), 0);
@@ -363,8 +364,8 @@ CleanTest(folder, the_shape_is_the_first_files_or_what_the_spec_says)
     stk_folder_make(&set, 6, 2, true);
     expect_shape(set.dataset, 1, STK_FOLDER_ROW, 1);
     for (uint64_t id = 0; id < 6; id++) {
-        cr_assert_eq(stoker_dataset_read(set.dataset, id, row, sizeof(row), &label, &error),
-                     STOKER_OK, "%s", error.message);
+        cr_assert_eq(stk_read_row(set.dataset, id, row, sizeof(row), &label, &error), STOKER_OK,
+                     "%s", error.message);
         stk_folder_row(id, expected);
         cr_assert_eq(memcmp(row, expected, sizeof(expected)), 0);
         cr_assert_eq(label.index, (int64_t)id / 2);
@@ -372,7 +373,7 @@ CleanTest(folder, the_shape_is_the_first_files_or_what_the_spec_says)
     cr_assert_eq(open_spec(&dataset, &error, "folder:%s?channels=3", set.directory.path, ""),
                  STOKER_OK, "%s", error.message);
     expect_shape(dataset, 1, STK_FOLDER_ROW, 3);
-    cr_assert_eq(stoker_dataset_read(dataset, 5, row, sizeof(row), NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, 5, row, sizeof(row), NULL, &error), STOKER_OK);
     stk_folder_row(5, expected);
     for (size_t at = 0; at < sizeof(expected) * 3; at++)
         cr_assert_eq(row[at], expected[at / 3]);
@@ -381,7 +382,7 @@ CleanTest(folder, the_shape_is_the_first_files_or_what_the_spec_says)
     cr_assert_eq(open_spec(&dataset, &error, "folder:%s?height=2", set.directory.path, ""),
                  STOKER_OK);
     expect_shape(dataset, 2, STK_FOLDER_ROW, 1);
-    cr_assert_eq(stoker_dataset_read(dataset, 5, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
+    cr_assert_eq(stk_read_row(dataset, 5, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
     cr_assert_str_eq(error.path, "c02/f00005.png");
     stoker_dataset_close(&dataset);
     stk_folder_remove(&set);
@@ -393,7 +394,7 @@ CleanTest(folder, the_shape_is_the_first_files_or_what_the_spec_says)
                            set.directory.path, "4"),
                  STOKER_OK);
     expect_shape(dataset, 5, 4, 2);
-    cr_assert_eq(stoker_dataset_read(dataset, 5, row, sizeof(row), NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, 5, row, sizeof(row), NULL, &error), STOKER_OK);
     cr_assert_eq(memcmp(row, expected, sizeof(expected)), 0);
     stoker_dataset_close(&dataset);
     stk_folder_remove(&set);
@@ -440,8 +441,8 @@ CleanTest(folder, rows_are_gray_only_if_every_image_is)
         expect_shape(set.dataset, 1, STK_FOLDER_ROW, 3);
         expect_description(set.dataset, "1x40, gray and color");
         for (uint64_t id = 0; id < 6; id++) {
-            cr_assert_eq(stoker_dataset_read(set.dataset, id, row, sizeof(row), NULL, &error),
-                         STOKER_OK, "%s", error.message);
+            cr_assert_eq(stk_read_row(set.dataset, id, row, sizeof(row), NULL, &error), STOKER_OK,
+                         "%s", error.message);
             stk_folder_row(id, gray);
             for (size_t at = 0; at < sizeof(row); at++)
                 cr_assert_eq(row[at], (uint8_t)(gray[at / 3] + (id == colored ? at % 3 : 0)));
@@ -474,9 +475,9 @@ CleanTest(folder, a_color_image_among_gray_ones_is_an_error_unless_gray_is_asked
                      STOKER_OK, "%s", error.message);
         expect_shape(set.dataset, 1, STK_FOLDER_ROW, rows[i].channels);
         expect_description(set.dataset, "1000 of 1500 image headers read: 1x40, gray");
-        cr_assert_eq(stoker_dataset_read(set.dataset, 3, row, sizeof(row), NULL, &error), STOKER_OK,
-                     "%s", error.message);
-        const int rc = stoker_dataset_read(set.dataset, 2, row, sizeof(row), NULL, &error);
+        cr_assert_eq(stk_read_row(set.dataset, 3, row, sizeof(row), NULL, &error), STOKER_OK, "%s",
+                     error.message);
+        const int rc = stk_read_row(set.dataset, 2, row, sizeof(row), NULL, &error);
         cr_assert_eq(rc, rows[i].code, "%s: %d %s", rows[i].format, rc, error.message);
         if (rc == STOKER_OK)
             continue;
@@ -529,8 +530,7 @@ CleanTest(folder, several_sizes_need_a_resize_or_one_size_in_the_spec)
         STOKER_OK, "%s", error.message);
     cr_assert_not(stoker_dataset_get_info(set.dataset)->sizes_differ);
     cr_assert_eq(create_loader(set.dataset, false, &error), STOKER_OK, "%s", error.message);
-    cr_assert_eq(stoker_dataset_read(set.dataset, 4, row, sizeof(row), NULL, &error),
-                 STOKER_EFORMAT);
+    cr_assert_eq(stk_read_row(set.dataset, 4, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
     stk_folder_remove(&set);
 }
 
@@ -560,7 +560,7 @@ CleanTest(folder, contents_count_and_not_names)
     static const int codes[] = { STOKER_EMAGIC, 0, STOKER_ETRUNCATED, STOKER_ETRUNCATED, 0, 0 };
     cr_assert_eq(count_of(dataset), 6);
     for (uint64_t id = 0; id < 6; id++) {
-        const int rc = stoker_dataset_read(dataset, id, row, sizeof(row), NULL, &error);
+        const int rc = stk_read_row(dataset, id, row, sizeof(row), NULL, &error);
         cr_assert_eq(rc, codes[id], "%s: %d %s", path_of(dataset, id), rc, error.message);
         if (rc != STOKER_OK)
             cr_assert_str_eq(error.path, path_of(dataset, id));
@@ -582,8 +582,8 @@ CleanTest(folder, longer_files_than_allowed_are_bad_alone)
                            set.directory.path, "40"),
                  STOKER_OK, "%s", error.message);
     cr_assert_eq(stoker_dataset_get_info(dataset)->encoded_bytes_max, STK_FOLDER_ROW);
-    cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
-    cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, &error), STOKER_ELIMIT);
+    cr_assert_eq(stk_read_row(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, 2, row, sizeof(row), NULL, &error), STOKER_ELIMIT);
     cr_assert_str_eq(error.path, "c00/huge.raw");
 
     static struct stk_run run;
@@ -634,7 +634,7 @@ CleanTest(folder, stray_raw_files_are_bad_alone)
     expect_shape(set.dataset, STK_FOLDER_ROW, 0, 0);
     cr_assert_eq(count_of(set.dataset), STRAYS + GOOD);
     for (uint64_t id = 0; id < STRAYS + GOOD; id++) {
-        const int rc = stoker_dataset_read(set.dataset, id, row, sizeof(row), NULL, &error);
+        const int rc = stk_read_row(set.dataset, id, row, sizeof(row), NULL, &error);
         cr_assert_eq(rc, id < STRAYS ? strays[id].code : STOKER_OK, "%s: %d %s",
                      path_of(set.dataset, id), rc, error.message);
     }
@@ -667,8 +667,7 @@ CleanTest(folder, one_sample_read_reports_what_changed)
     static const char *const words[] = { "shorter than the 40", "longer than the 40",
                                          "no such file", "permission" };
     for (uint64_t id = 0; id < 4; id++) {
-        cr_assert_eq(stoker_dataset_read(set.dataset, id, row, sizeof(row), NULL, &error),
-                     codes[id]);
+        cr_assert_eq(stk_read_row(set.dataset, id, row, sizeof(row), NULL, &error), codes[id]);
         cr_assert_eq(error.sample, id);
         cr_assert_str_eq(error.path, path_of(set.dataset, id));
         cr_assert_not_null(strstr(error.message, words[id]), "%s", error.message);

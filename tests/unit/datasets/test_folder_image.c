@@ -7,6 +7,7 @@
 
 #if defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP)
 #include "support/jpeg_files.h"
+#include "support/read_row.h"
 #include "support/shard_files.h"
 #include "support/tar_files.h"
 #include "support/webp_files.h"
@@ -37,7 +38,7 @@ static int open_and_read(const char *spec, const char *parameter, stoker_error *
     (void)snprintf(text, sizeof(text), "%s%s", spec, parameter);
     int rc = stoker_dataset_open(&dataset, text, &options, error);
     if (rc == STOKER_OK)
-        rc = stoker_dataset_read(dataset, 0, row, sizeof(row), NULL, error);
+        rc = stk_read_row(dataset, 0, row, sizeof(row), NULL, error);
     stoker_dataset_close(&dataset);
     return rc;
 }
@@ -115,8 +116,8 @@ static void check_olive(const stoker_dataset *dataset, uint64_t id)
 {
     uint8_t row[HEIGHT * WIDTH * 3];
     stoker_error error = { .message = "" };
-    cr_assert_eq(stoker_dataset_row_bytes(dataset), sizeof(row));
-    cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), NULL, &error), STOKER_OK, "%s",
+    cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), sizeof(row));
+    cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), NULL, &error), STOKER_OK, "%s",
                  error.message);
     cr_assert_arr_eq(row, olive, 3);
     cr_assert_arr_eq(row + sizeof(row) - 3, olive, 3);
@@ -159,7 +160,7 @@ CleanTest(folder_image, webp_members_are_images_of_an_archive)
     (void)snprintf(spec, sizeof(spec), "tar:%s/x.tar?channels=3", directory.path);
     cr_assert_eq(stoker_dataset_open(&dataset, spec, NULL, NULL), STOKER_OK);
     check_olive(dataset, 0);
-    cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
+    cr_assert_eq(stk_read_row(dataset, 1, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
     cr_assert_not_null(strstr(error.message, "5 x 6"), "%s", error.message);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);

@@ -94,9 +94,9 @@ CleanTest(from_arrays, every_field_is_what_was_given)
     cr_assert_eq(info->part_count, 2, "only the image and the text");
     cr_assert_eq(info->label_dtype, STOKER_DTYPE_INT64);
     cr_assert_eq(info->class_count, 3);
-    cr_assert_str_eq(stoker_dataset_class_name(dataset, 2), "cat");
-    cr_assert_str_eq(stoker_dataset_field_class_name(dataset, 1, 0), "ape");
-    cr_assert_null(stoker_dataset_field_class_name(dataset, 2, 0));
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, 2), "cat");
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, 0), "ape");
+    cr_assert_null(stoker_dataset_class_name(dataset, 2, 0));
     cr_assert_eq(stoker_dataset_field(dataset, 3)->shape[0], 4);
     check_samples(dataset, 4);
     stoker_dataset_close(&dataset);

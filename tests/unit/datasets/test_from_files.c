@@ -120,7 +120,8 @@ CleanTest(from_files, every_field_of_every_sample_in_the_order_given)
     cr_assert_eq(info->field_count, 5);
     cr_assert_eq(info->part_count, 4); /* the label has none */
     cr_assert_eq(info->class_count, 3);
-    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "bee");
+    const uint32_t label = (uint32_t)stoker_dataset_find_field(dataset, "label");
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, label, 1), "bee");
     cr_assert_eq(stoker_dataset_field(dataset, 1)->kind, STOKER_FIELD_KIND_MASK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "files");
     for (int i = 0; i < SAMPLES; i++)

@@ -12,6 +12,7 @@
 #include "support/array_files.h"
 #include "support/label_of.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 
 /* ---- files ---------------------------------------------------------------------- */
@@ -55,10 +56,10 @@ static void check_small_images(stoker_dataset *dataset)
     cr_assert_eq(info->shape[1], WIDTH);
     cr_assert_eq(info->shape[2], 1);
     cr_assert(info->is_image);
-    cr_assert_eq(stoker_dataset_row_bytes(dataset), ROW);
+    cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), ROW);
     for (uint64_t id = 0; id < COUNT; id++) {
         uint8_t row[ROW];
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), NULL, NULL), STOKER_OK);
         cr_assert_arr_eq(row, images.at + 16 + id * ROW, ROW);
     }
 }
@@ -156,7 +157,7 @@ CleanTest(idx, each_element_type_arrives_in_host_order)
             float f32[6];
             double f64[3];
         } row;
-        cr_assert_eq(stoker_dataset_read(dataset, 1, &row, 3 * bytes, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, 1, &row, 3 * bytes, NULL, NULL), STOKER_OK);
         const double values[] = { row.u8[2],  row.i8[2],          row.i16[2],
                                   row.i32[2], (double)row.f32[2], row.f64[2] };
         cr_assert_eq(values[i], rows[i].value, "%s: %.17g", stoker_dtype_name(rows[i].dtype),
@@ -228,7 +229,7 @@ CleanTest(idx, labels_of_every_integer_type_are_kept)
         for (uint64_t id = 0; id < 3; id++) {
             uint8_t row;
             stoker_label label;
-            cr_assert_eq(stoker_dataset_read(dataset, id, &row, 1, &label, NULL), STOKER_OK);
+            cr_assert_eq(stk_read_row(dataset, id, &row, 1, &label, NULL), STOKER_OK);
             cr_assert_eq(row, "abc"[id]);
             cr_assert_eq(label.index, rows[i].labels[id], "row %zu", i);
         }

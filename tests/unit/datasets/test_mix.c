@@ -13,6 +13,7 @@
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/positions.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 
 enum { SOURCES = 5, EPOCH = 610, LAST = 3 * EPOCH, BATCH = 10 };
@@ -55,7 +56,7 @@ CleanTest(mix, has_the_samples_of_its_sources)
         cr_assert_eq(stoker_mix_source(mix, at, &source, &id), STOKER_OK);
         cr_assert_eq(source, at < 4 ? 0 : 1);
         cr_assert_eq(id, at < 4 ? at : at - 4);
-        cr_assert_eq(stoker_dataset_read(mix, at, &word, 8, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(mix, at, &word, 8, NULL, NULL), STOKER_OK);
         cr_assert_eq(word, id);
     }
     cr_assert_eq(stoker_mix_source(mix, 7, &source, &id), STOKER_EINVAL);
@@ -246,9 +247,8 @@ CleanTest(mix, takes_packed_rows_beside_windows)
         uint64_t id;
         const uint16_t *delivered = (const uint16_t *)batch.images.data + 16 * (size_t)row;
         cr_assert_eq(stoker_mix_source(dataset, batch.ids[row], &source, &id), STOKER_OK);
-        cr_assert_eq(stoker_dataset_read(inner[source], id, inner_row, 32, NULL, NULL), STOKER_OK);
-        cr_assert_eq(stoker_dataset_read(dataset, batch.ids[row], found_row, 32, NULL, NULL),
-                     STOKER_OK);
+        cr_assert_eq(stk_read_row(inner[source], id, inner_row, 32, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, batch.ids[row], found_row, 32, NULL, NULL), STOKER_OK);
         cr_assert_arr_eq(found_row, inner_row, 32);
         cr_assert_arr_eq(delivered, inner_row, 32);
         seen[source]++;

@@ -10,6 +10,7 @@
 
 #include "support/dataset_files.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 
 static int open_directory(stoker_dataset **out, const char *path, const char *split,
                           stoker_error *error)
@@ -59,7 +60,7 @@ static void check_chosen(const struct stk_directory *directory, const char *spli
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, count);
     uint8_t row[4];
     stoker_label label;
-    cr_assert_eq(stoker_dataset_read(dataset, count - 1, row, 4, &label, NULL), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, count - 1, row, 4, &label, NULL), STOKER_OK);
     cr_assert_eq(row[3], value);
     cr_assert_eq(label.index, (int64_t)count - 1);
     stoker_dataset_close(&dataset);
@@ -153,13 +154,13 @@ static void check_real(const char *split, uint64_t count, uint64_t images_hash,
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
     cr_assert_eq(info->count, count);
     cr_assert_eq(info->class_count, 10);
-    cr_assert_eq(stoker_dataset_row_bytes(dataset), 784);
+    cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), 784);
     uint64_t images = STK_FNV1A_START;
     uint64_t labels = STK_FNV1A_START;
     for (uint64_t id = 0; id < count; id++) {
         uint8_t row[784];
         stoker_label label;
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), &label, &error), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), &label, &error), STOKER_OK);
         images = stk_fnv1a(images, row, sizeof(row));
         labels = stk_fnv1a(labels, &(uint8_t){ (uint8_t)label.index }, 1);
     }

@@ -14,6 +14,7 @@
 #include "support/fields_of.h"
 #include "support/label_of.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 #include "support/scenario.h"
 
@@ -107,7 +108,7 @@ CleanTest(npy, rows_are_extents_of_one_dense_file)
         cr_assert_eq(stoker_dataset_locate(dataset, id, &sample, NULL), STOKER_OK);
         cr_assert_eq(sample.extent.offset, begin + id * ROW);
         cr_assert_null(sample.codec);
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, ROW, &label, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, id, row, ROW, &label, NULL), STOKER_OK);
         cr_assert_arr_eq(row, file.at + begin + id * ROW, ROW);
         cr_assert_eq(label.index, (int64_t)(id * id % 10));
     }
@@ -218,7 +219,7 @@ CleanTest(npy, each_element_type_arrives_in_host_order)
             cr_assert_eq(info->rank, 1);
             cr_assert_eq(info->dense, !big || bytes == 1, "%s", descr);
             uint8_t row[24];
-            cr_assert_eq(stoker_dataset_read(dataset, 1, row, 3 * bytes, NULL, NULL), STOKER_OK);
+            cr_assert_eq(stk_read_row(dataset, 1, row, 3 * bytes, NULL, NULL), STOKER_OK);
             for (size_t element = 0; element < 3; element++)
                 cr_assert_arr_eq(row + element * bytes, little, bytes, "%s", descr);
             stoker_dataset_close(&dataset);
@@ -265,7 +266,7 @@ CleanTest(npy, labels_of_every_type_are_kept)
         for (uint64_t id = 0; id < 2; id++) {
             uint8_t row;
             stoker_label label;
-            cr_assert_eq(stoker_dataset_read(dataset, id, &row, 1, &label, NULL), STOKER_OK);
+            cr_assert_eq(stk_read_row(dataset, id, &row, 1, &label, NULL), STOKER_OK);
             cr_assert_eq(row, "ab"[id]);
             const double found = real ? (double)label.value : (double)label.index;
             cr_assert_eq(found, rows[i].labels[id], "row %zu: %.17g", i, found);

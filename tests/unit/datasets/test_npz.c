@@ -12,6 +12,7 @@
 #include "loader/base/fault.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 
 enum { ROWS = 6, PIXELS = 12, ARCHIVE_BYTES_MAX = 4096 };
@@ -81,8 +82,7 @@ static void check_sample(const stoker_dataset *dataset, uint64_t id)
     stoker_row rows[3] = { { .data = pixels, .bytes_max = sizeof(pixels) },
                            { .data = targets, .bytes_max = sizeof(targets) },
                            { .data = &label, .bytes_max = sizeof(label) } };
-    cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, &error), STOKER_OK, "%s",
-                 error.message);
+    cr_assert_eq(stoker_dataset_read(dataset, id, rows, &error), STOKER_OK, "%s", error.message);
     for (uint64_t i = 0; i < PIXELS; i++)
         cr_assert_eq(pixels[i], (id * PIXELS + i) * 7 % 256);
     for (uint64_t i = 0; i < 2; i++)
@@ -122,7 +122,7 @@ CleanTest(npz, fields_chooses_orders_and_renames)
         for (uint64_t id = 0; id < ROWS; id++) {
             float targets[2];
             stoker_label label = { .index = -1 };
-            cr_assert_eq(stoker_dataset_read(dataset, id, targets, sizeof(targets), &label, NULL),
+            cr_assert_eq(stk_read_row(dataset, id, targets, sizeof(targets), &label, NULL),
                          STOKER_OK);
             cr_assert_eq(targets[1], (float)(id * 2 + 1) * 0.5F - 1);
             cr_assert_eq(label.index, (int64_t)(id * id % 5));
@@ -302,7 +302,7 @@ static void read_all(const stoker_dataset *dataset)
                                     .bytes_max = stoker_dataset_field_bytes(dataset, f) };
             cr_assert_leq(rows[f].bytes_max, sizeof(room[f]));
         }
-        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(dataset, id, rows, NULL), STOKER_OK);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "support/document_set.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 
 enum { DOCUMENTS = 300, LENGTH = 64 };
@@ -63,8 +64,7 @@ static void read_row(const stoker_dataset *packed, uint64_t id, struct row *row)
                            { row->documents, sizeof(row->documents), 0, 0 },
                            { row->starts, sizeof(row->starts), 0, 0 },
                            { &row->longest, sizeof(row->longest), 0, 0 } };
-    cr_assert_eq(stoker_dataset_read_fields(packed, id, rows, &error), STOKER_OK, "%s",
-                 error.message);
+    cr_assert_eq(stoker_dataset_read(packed, id, rows, &error), STOKER_OK, "%s", error.message);
     row->starts_count = rows[5].length;
 }
 
@@ -181,7 +181,7 @@ CleanTest(packed, as_stored_by_default)
         int32_t at[LENGTH + 1];
         stoker_row rows[2] = { { .data = NULL }, { .data = at, .bytes_max = sizeof(at) } };
         uint64_t length = 0;
-        cr_assert_eq(stoker_dataset_read_fields(packed, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(packed, id, rows, NULL), STOKER_OK);
         cr_assert_eq(stoker_dataset_lengths(packed, 1, &id, 1, &length, NULL), STOKER_OK);
         cr_assert_eq(length, rows[1].length);
         cr_assert_leq(length, starts->shape[0]);
@@ -236,7 +236,7 @@ CleanTest(packed, a_loader_delivers_each_row_once)
         for (uint32_t i = 0; i < batch.count; i++, rows++) {
             uint16_t row[LENGTH];
             cr_assert_eq(visits[batch.ids[i]]++, 0);
-            cr_assert_eq(stoker_dataset_read(packed, batch.ids[i], row, sizeof(row), NULL, &error),
+            cr_assert_eq(stk_read_row(packed, batch.ids[i], row, sizeof(row), NULL, &error),
                          STOKER_OK);
             cr_assert_arr_eq((const uint16_t *)batch.fields[0].values.data + i * LENGTH, row,
                              sizeof(row));
@@ -398,7 +398,7 @@ CleanTest(packed, reading_survives_each_allocation_failure)
         stoker_error error = { .message = "" };
         cr_assert_lt(nth, 500);
         stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = stoker_dataset_read(packed, 0, row, sizeof(row), NULL, &error);
+        const int rc = stk_read_row(packed, 0, row, sizeof(row), NULL, &error);
         reached = stk_fault_disarm();
         cr_assert_eq(rc, reached ? STOKER_ENOMEM : STOKER_OK, "%s", error.message);
     }
@@ -418,11 +418,11 @@ CleanTest(packed, a_file_that_changed_is_noticed)
     stoker_packing packing = packing_of(LENGTH);
     stoker_dataset *packed = pack_of(documents, &packing);
     cr_assert_eq(truncate(set->path, 2), 0);
-    cr_assert_eq(stoker_dataset_read(packed, 0, row, sizeof(row), NULL, &error), STOKER_ETRUNCATED);
+    cr_assert_eq(stk_read_row(packed, 0, row, sizeof(row), NULL, &error), STOKER_ETRUNCATED);
     cr_assert_not_null(strstr(error.message, set->path), "%s", error.message);
     const off_t end = (off_t)(2 * set->starts[DOCUMENTS] + 2);
     cr_assert_eq(truncate(set->path, end), 0);
-    cr_assert_eq(stoker_dataset_read(packed, 0, row, sizeof(row), NULL, &error), STOKER_ECHANGED);
+    cr_assert_eq(stk_read_row(packed, 0, row, sizeof(row), NULL, &error), STOKER_ECHANGED);
     stoker_dataset_close(&documents);
     stoker_dataset_close(&packed);
 }

@@ -13,6 +13,7 @@
 #include "support/fields_of.h"
 #include "support/leaks.h"
 #include "support/png_sums.h"
+#include "support/read_row.h"
 #include "support/shard_files.h"
 
 enum { COUNT = 5, SHARDS = 3 };
@@ -64,8 +65,8 @@ static void check_rows(const stoker_dataset *dataset, uint64_t count)
         uint8_t expected[STK_SHARD_TEST_ROW];
         stoker_label label = { .index = -1 };
         stoker_error error = { .message = "" };
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), &label, &error), STOKER_OK,
-                     "%s", error.message);
+        cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), &label, &error), STOKER_OK, "%s",
+                     error.message);
         stk_shard_test_row(id, expected);
         cr_assert_arr_eq(row, expected, sizeof(row));
         cr_assert_eq(label.index, (int64_t)(id % 3));
@@ -85,8 +86,8 @@ CleanTest(shards, read_as_described)
     cr_assert_eq(info->shape[1], 6);
     cr_assert_eq(info->shape[2], 1);
     cr_assert_eq(info->class_count, 3);
-    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "bee");
-    cr_assert_str_eq(stoker_dataset_class_name(dataset, 2), "cat");
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, 1), "bee");
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, 2), "cat");
     check_rows(dataset, info->count);
     stoker_dataset_close(&dataset);
 
@@ -120,7 +121,7 @@ CleanTest(shards, fields_are_read_as_described)
         cr_assert_eq(info->count, SHARDS * COUNT);
         cr_assert_eq(info->field_count, 3);
         cr_assert_eq(info->part_count, 2);
-        cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "bee");
+        cr_assert_str_eq(stoker_dataset_class_name(dataset, 2, 1), "bee");
         for (int turn = 0; turn < 2; turn++) { /* then from the mapping */
             struct stk_fields_of sample = stk_fields_read(dataset, id);
             uint64_t length = 0;
@@ -463,8 +464,7 @@ CleanTest(shards, a_damaged_record_is_a_bad_sample_with_its_place)
     stoker_dataset *dataset = open_good(&directory, "");
     uint8_t row[STK_SHARD_TEST_ROW];
     stoker_error error = { .message = "" };
-    cr_assert_eq(stoker_dataset_read(dataset, COUNT + 2, row, sizeof(row), NULL, &error),
-                 STOKER_ECORRUPT);
+    cr_assert_eq(stk_read_row(dataset, COUNT + 2, row, sizeof(row), NULL, &error), STOKER_ECORRUPT);
     cr_assert_eq(error.offset, 4096 + 2 * STK_SHARD_TEST_ROW);
     cr_assert_eq(error.sample, COUNT + 2);
     cr_assert_not_null(strstr(error.path, shard_names[1]));
@@ -501,9 +501,8 @@ CleanTest(shards, truncated_or_replaced_while_open)
     uint8_t row[STK_SHARD_TEST_ROW];
     stoker_error error = { .message = "" };
     cr_assert_eq(truncate(stk_path_in(path, &directory, shard_names[2]), 4096 + 30), 0);
-    cr_assert_eq(stoker_dataset_read(dataset, 2 * COUNT, row, sizeof(row), NULL, &error),
-                 STOKER_OK);
-    cr_assert_eq(stoker_dataset_read(dataset, 2 * COUNT + 1, row, sizeof(row), NULL, &error),
+    cr_assert_eq(stk_read_row(dataset, 2 * COUNT, row, sizeof(row), NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, 2 * COUNT + 1, row, sizeof(row), NULL, &error),
                  STOKER_ETRUNCATED);
 
     /* Another file under the name: the one that was opened is read on. */
@@ -523,8 +522,7 @@ CleanTest(shards, truncated_or_replaced_while_open)
     dataset = open_good(&second, "");
     stk_shard_image_write(&image, &second, shard_names[0]);
     for (uint64_t id = 0; id < COUNT; id++)
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), NULL, &error),
-                     STOKER_ECORRUPT);
+        cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), NULL, &error), STOKER_ECORRUPT);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&second);
     stk_directory_remove(&directory);
@@ -551,7 +549,7 @@ static bool survives(const struct stk_directory *directory, uint32_t count)
         uint8_t row[STK_SHARD_TEST_ROW];
         uint8_t expected[STK_SHARD_TEST_ROW];
         stoker_label label;
-        const int read = stoker_dataset_read(dataset, id, row, sizeof(row), &label, &error);
+        const int read = stk_read_row(dataset, id, row, sizeof(row), &label, &error);
         cr_assert(read == STOKER_OK || read == STOKER_ECORRUPT);
         if (read != STOKER_OK)
             continue;
@@ -805,9 +803,9 @@ CleanTest(shards, zstandard_records_are_read_or_the_library_says_that_it_cannot)
     dataset = open_good(&directory, "");
     uint8_t row[STK_SHARD_TEST_ROW];
     stoker_error error = { .message = "" };
-    cr_assert_eq(stoker_dataset_read(dataset, 0, row, sizeof(row), NULL, &error), STOKER_ECORRUPT);
+    cr_assert_eq(stk_read_row(dataset, 0, row, sizeof(row), NULL, &error), STOKER_ECORRUPT);
     cr_assert_not_null(strstr(error.message, "not a Zstandard frame"), "%s", error.message);
-    cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
     stoker_dataset_close(&dataset);
     stk_store_le64(image.at + FIELD(0) + 80, 1 << 22);
     stk_shard_image_seal(&image);

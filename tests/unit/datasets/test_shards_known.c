@@ -11,6 +11,7 @@
 #include "datasets/shards/known.h"
 #include "loader/dataset/identity.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/shard_files.h"
 
 enum {
@@ -62,7 +63,7 @@ static int read_row(const stoker_dataset *dataset, uint64_t id, uint8_t row[STK_
 {
     stoker_label label;
     stoker_error error = { .message = "" };
-    return stoker_dataset_read(dataset, id, row, STK_SHARD_TEST_ROW, &label, &error);
+    return stk_read_row(dataset, id, row, STK_SHARD_TEST_ROW, &label, &error);
 }
 
 /* Damage before the first read is always noticed, and again: a wrong record is never marked. */

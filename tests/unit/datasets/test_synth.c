@@ -14,6 +14,7 @@
 #include "support/dataset_files.h"
 #include "support/label_of.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 
 static stoker_dataset *open_spec(const char *spec, const char *split)
@@ -36,12 +37,12 @@ CleanTest(synth, bytes_identify_their_sample)
         (void)snprintf(spec, sizeof(spec), "synth:bytes?count=1000000000000&shape=%u&classes=7",
                        length);
         stoker_dataset *dataset = open_spec(spec, NULL);
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), length);
+        cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), length);
         for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
             uint8_t row[40];
             memset(row, 0xEE, sizeof(row));
             stoker_label label;
-            cr_assert_eq(stoker_dataset_read(dataset, ids[i], row, length, &label, NULL), 0);
+            cr_assert_eq(stk_read_row(dataset, ids[i], row, length, &label, NULL), 0);
             cr_assert_eq(label.index, (int64_t)(ids[i] % 7));
             for (uint32_t at = 0; at < length; at++)
                 cr_assert_eq(row[at], stk_synth_byte(ids[i], at));
@@ -89,7 +90,7 @@ CleanTest(synth, bytes_take_the_shape_asked_for)
         cr_assert_eq(info->dtype, rows[i].dtype);
         cr_assert_eq(info->rank, rows[i].rank);
         cr_assert_arr_eq(info->shape, rows[i].shape, rows[i].rank * sizeof(uint64_t));
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), rows[i].row_bytes);
+        cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), rows[i].row_bytes);
         cr_assert_eq(info->is_image, rows[i].is_image);
         cr_assert_eq(info->file_count, 0);
         cr_assert_eq(info->class_count, 10);
@@ -174,12 +175,12 @@ enum { PIXELS = 784 };
 static uint64_t hash_of(const char *spec, const char *split)
 {
     stoker_dataset *dataset = open_spec(spec, split);
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
+    const size_t row_bytes = stoker_dataset_field_bytes(dataset, 0);
     uint8_t *row = malloc(row_bytes);
     uint64_t hash = STK_FNV1A_START;
     for (uint64_t id = 0; id < stoker_dataset_get_info(dataset)->count; id++) {
         stoker_label label;
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, row_bytes, &label, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, id, row, row_bytes, &label, NULL), STOKER_OK);
         hash = stk_fnv1a(hash, row, row_bytes);
         hash = stk_fnv1a(hash, &(uint8_t){ (uint8_t)label.index }, 1);
     }
@@ -219,12 +220,12 @@ CleanTest(synth, digits_do_not_depend_on_count_and_have_no_end)
     uint8_t one[PIXELS];
     uint8_t other[PIXELS];
     for (uint64_t id = 0; id < 10; id++) {
-        cr_assert_eq(stoker_dataset_read(few, id, one, PIXELS, NULL, NULL), STOKER_OK);
-        cr_assert_eq(stoker_dataset_read(many, id, other, PIXELS, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(few, id, one, PIXELS, NULL, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(many, id, other, PIXELS, NULL, NULL), STOKER_OK);
         cr_assert_arr_eq(one, other, PIXELS);
     }
-    cr_assert_eq(stoker_dataset_read(many, 999999999999U, one, PIXELS, NULL, NULL), STOKER_OK);
-    cr_assert_eq(stoker_dataset_read(many, 1000000000000U, one, PIXELS, NULL, NULL), STOKER_EINVAL);
+    cr_assert_eq(stk_read_row(many, 999999999999U, one, PIXELS, NULL, NULL), STOKER_OK);
+    cr_assert_eq(stk_read_row(many, 1000000000000U, one, PIXELS, NULL, NULL), STOKER_EINVAL);
     stoker_dataset_close(&few);
     stoker_dataset_close(&many);
 }
@@ -236,11 +237,11 @@ CleanTest(synth, every_size_stays_within_its_row)
         (void)snprintf(spec, sizeof(spec), "synth:digits?size=%u", size);
         stoker_dataset *dataset = open_spec(spec, NULL);
         const size_t bytes = (size_t)size * size;
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), bytes);
+        cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), bytes);
         uint8_t *row = malloc(bytes + 16);
         for (uint64_t id = 0; id < 40; id++) {
             memset(row, 0xEE, bytes + 16);
-            cr_assert_eq(stoker_dataset_read(dataset, id, row, bytes, NULL, NULL), STOKER_OK);
+            cr_assert_eq(stk_read_row(dataset, id, row, bytes, NULL, NULL), STOKER_OK);
             for (size_t i = 0; i < 16; i++)
                 cr_assert_eq(row[bytes + i], 0xEE);
             size_t bright = 0;
@@ -286,7 +287,7 @@ CleanTest(synth, digits_can_be_learnt_but_not_at_a_glance)
     stoker_label label;
     stoker_dataset *train = open_spec("synth:digits", "train");
     for (uint64_t id = 0; id < TRAIN; id++) {
-        cr_assert_eq(stoker_dataset_read(train, id, row, PIXELS, &label, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(train, id, row, PIXELS, &label, NULL), STOKER_OK);
         seen[label.index]++;
         for (int i = 0; i < PIXELS; i++)
             means[label.index][i] += row[i];
@@ -297,7 +298,7 @@ CleanTest(synth, digits_can_be_learnt_but_not_at_a_glance)
     stoker_dataset *test = open_spec("synth:digits", "test");
     unsigned right = 0;
     for (uint64_t id = 0; id < TEST; id++) {
-        cr_assert_eq(stoker_dataset_read(test, id, row, PIXELS, &label, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(test, id, row, PIXELS, &label, NULL), STOKER_OK);
         int best = 0;
         for (int digit = 1; digit < 10; digit++)
             if (away(row, means[digit]) < away(row, means[best]))
@@ -340,11 +341,11 @@ CleanTest(synth, pictures_of_every_size_stay_within_their_row)
         (void)snprintf(spec, sizeof(spec), "synth:pictures?size=%u", size);
         stoker_dataset *dataset = open_spec(spec, NULL);
         const size_t bytes = (size_t)size * size * 3;
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), bytes);
+        cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), bytes);
         uint8_t *row = malloc(bytes + 16);
         for (uint64_t id = 0; id < 10; id++) {
             memset(row, 0xEE, bytes + 16);
-            cr_assert_eq(stoker_dataset_read(dataset, id, row, bytes, NULL, NULL), STOKER_OK);
+            cr_assert_eq(stk_read_row(dataset, id, row, bytes, NULL, NULL), STOKER_OK);
             for (size_t i = 0; i < 16; i++)
                 cr_assert_eq(row[bytes + i], 0xEE);
         }
@@ -364,7 +365,7 @@ CleanTest(synth, pictures_are_smooth_nearby_and_varied_afar)
     uint64_t pairs = 0;
     for (uint64_t id = 0; id < 10; id++) {
         stoker_label label;
-        cr_assert_eq(stoker_dataset_read(dataset, id, row, BYTES, &label, NULL), STOKER_OK);
+        cr_assert_eq(stk_read_row(dataset, id, row, BYTES, &label, NULL), STOKER_OK);
         cr_assert(label.index >= 0 && label.index <= 9);
         for (int at = 0; at < BYTES / 2; at += 7, pairs++) {
             near_by += (uint64_t)abs(row[at] - row[at + LINE]);

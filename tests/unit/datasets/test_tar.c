@@ -3,6 +3,7 @@
  * Method: archives put together by hand, in memory.
  */
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 #include "support/tar_reading.h"
 
@@ -307,22 +308,22 @@ CleanTest(tar, an_image_of_another_shape_is_a_bad_sample)
     static const int codes[] = { STOKER_ETRUNCATED, STOKER_EMAGIC, 0, STOKER_EFORMAT };
     for (uint64_t id = 0; id < 4; id++)
         if (codes[id] != 0)
-            cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), NULL, &error),
-                         codes[id], "%d: %s", (int)id, error.message);
+            cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), NULL, &error), codes[id],
+                         "%d: %s", (int)id, error.message);
     stoker_dataset_close(&dataset);
 
     cr_assert_eq(stk_archive_open(&dataset, &archive, "?height=1&width=7&channels=3", NULL),
                  STOKER_OK);
-    cr_assert_eq(stoker_dataset_row_bytes(dataset), 21);
-    cr_assert_eq(stoker_dataset_read(dataset, 3, row, sizeof(row), NULL, NULL), STOKER_OK);
-    cr_assert_lt(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, NULL), 0);
+    cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), 21);
+    cr_assert_eq(stk_read_row(dataset, 3, row, sizeof(row), NULL, NULL), STOKER_OK);
+    cr_assert_lt(stk_read_row(dataset, 2, row, sizeof(row), NULL, NULL), 0);
     stoker_dataset_close(&dataset);
 
     stk_archive_check_refused(&archive, "?max_file_bytes=0", STOKER_EINVAL, "max_file_bytes");
     cr_assert_eq(stk_archive_open(&dataset, &archive,
                                   "?height=1&width=40&channels=1&max_file_bytes=80", &error),
                  STOKER_OK);
-    cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, &error), STOKER_ELIMIT);
+    cr_assert_eq(stk_read_row(dataset, 2, row, sizeof(row), NULL, &error), STOKER_ELIMIT);
     stoker_dataset_close(&dataset);
 }
 
@@ -353,8 +354,8 @@ CleanTest(tar, rows_are_gray_only_if_every_image_is)
                  { "?channels=3", 3 * STK_FOLDER_ROW, STOKER_OK } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         cr_assert_eq(stk_archive_open(&dataset, &archive, rows[i].parameters, NULL), STOKER_OK);
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), rows[i].row_bytes);
-        cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, NULL), rows[i].code);
+        cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), rows[i].row_bytes);
+        cr_assert_eq(stk_read_row(dataset, 2, row, sizeof(row), NULL, NULL), rows[i].code);
         stoker_dataset_close(&dataset);
     }
     archive.size = 0;
@@ -362,7 +363,7 @@ CleanTest(tar, rows_are_gray_only_if_every_image_is)
     stk_archive_add(&archive, '0', "b.png", color.at, color.size);
     stk_archive_end(&archive);
     cr_assert_eq(stk_archive_open(&dataset, &archive, "", NULL), STOKER_OK);
-    cr_assert_eq(stoker_dataset_row_bytes(dataset), 3 * STK_FOLDER_ROW);
+    cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), 3 * STK_FOLDER_ROW);
     stoker_dataset_close(&dataset);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "loader/base/fault.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/tar_reading.h"
 
 static struct stk_archive archive; /* one per test: each runs in a process of its own */
@@ -329,15 +330,15 @@ CleanTest(tar_damage, a_kept_archive_reports_what_it_lost)
 static void check_right_or_bad(const stoker_dataset *dataset, size_t bit)
 {
     static uint8_t row[1 << 20];
-    if (stoker_dataset_row_bytes(dataset) > sizeof(row))
+    if (stoker_dataset_field_bytes(dataset, 0) > sizeof(row))
         return;
     for (uint64_t id = 0; id < 2; id++) {
         uint8_t expected[STK_FOLDER_ROW];
         stk_folder_row(id, expected);
-        if (stoker_dataset_read(dataset, id, row, sizeof(row), NULL, NULL) != STOKER_OK)
+        if (stk_read_row(dataset, id, row, sizeof(row), NULL, NULL) != STOKER_OK)
             continue;
-        const size_t channels = stoker_dataset_row_bytes(dataset) / sizeof(expected);
-        cr_assert_eq(stoker_dataset_row_bytes(dataset), channels * sizeof(expected));
+        const size_t channels = stoker_dataset_field_bytes(dataset, 0) / sizeof(expected);
+        cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), channels * sizeof(expected));
         for (size_t at = 0; at < sizeof(expected); at++)
             cr_assert_eq(row[at * channels], expected[at], "bit %zu", bit);
     }

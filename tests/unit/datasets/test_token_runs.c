@@ -71,8 +71,8 @@ static void check_field(const stoker_dataset *dataset, const stoker_batch *batch
     size_t at = row * bytes;
     rows[field] = (stoker_row){ .data = room, .bytes_max = bytes };
     cr_assert_leq(bytes, sizeof(room));
-    cr_assert_eq(stoker_dataset_read_fields(dataset, batch->ids[row], rows, &error), STOKER_OK,
-                 "%s", error.message);
+    cr_assert_eq(stoker_dataset_read(dataset, batch->ids[row], rows, &error), STOKER_OK, "%s",
+                 error.message);
     if (found->offsets != NULL) {
         const size_t one = stoker_dtype_bytes(found->values.dtype);
         cr_assert_eq((uint64_t)(found->offsets[row + 1] - found->offsets[row]), rows[field].length);

@@ -13,6 +13,7 @@
 #include "support/leaks.h"
 #include "support/npy_bytes.h"
 #include "support/opened_loader.h"
+#include "support/read_row.h"
 #include "support/token_files.h"
 
 enum { TOKENS = 1000, LENGTH = 16 };
@@ -63,8 +64,7 @@ static uint64_t read_field(const stoker_dataset *dataset, uint64_t id, uint32_t 
     stoker_error error = { 0 };
     cr_assert_eq(stoker_dataset_field_bytes(dataset, field), bytes);
     rows[field] = (stoker_row){ .data = out, .bytes_max = bytes };
-    cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, &error), STOKER_OK, "%s",
-                 error.message);
+    cr_assert_eq(stoker_dataset_read(dataset, id, rows, &error), STOKER_OK, "%s", error.message);
     return rows[field].length;
 }
 
@@ -199,8 +199,8 @@ CleanTest(tokens, a_token_that_does_not_fit_makes_the_sample_bad)
     stoker_dataset *dataset = open_names("raw.bin?length=10&stored=uint32&dtype=int32");
     int32_t row[10];
     stoker_error error = { 0 };
-    cr_assert_eq(stoker_dataset_read(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
-    cr_assert_eq(stoker_dataset_read(dataset, 2, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
+    cr_assert_eq(stk_read_row(dataset, 1, row, sizeof(row), NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, 2, row, sizeof(row), NULL, &error), STOKER_EFORMAT);
     cr_assert_not_null(strstr(error.message, "does not fit int32"), "%s", error.message);
     stoker_dataset_close(&dataset);
 }
@@ -358,7 +358,7 @@ CleanTest(tokens, a_window_has_parts_of_up_to_documents_max_documents)
             stoker_dataset *dataset = open_names(names);
             rows[1] =
                 (stoker_row){ .data = ends, .bytes_max = stoker_dataset_field_bytes(dataset, 1) };
-            const int rc = stoker_dataset_read_fields(dataset, id, rows, &error);
+            const int rc = stoker_dataset_read(dataset, id, rows, &error);
             cr_assert_eq(rc, most == documents ? STOKER_OK : STOKER_ELIMIT, "%s", error.message);
             stoker_dataset_close(&dataset);
         }
@@ -616,7 +616,7 @@ CleanTest(tokens, a_file_that_is_not_open_and_gets_shorter_is_noticed)
     stk_file_write(&directory, last, shorter.at, shorter.size);
     uint16_t row[LENGTH];
     stoker_error error = { 0 };
-    cr_assert_eq(stoker_dataset_read(dataset, FILES - 1, row, sizeof(row), NULL, &error),
+    cr_assert_eq(stk_read_row(dataset, FILES - 1, row, sizeof(row), NULL, &error),
                  STOKER_ETRUNCATED);
     cr_assert_not_null(strstr(error.path, last));
     cr_assert_eq(error.offset, STK_LLMC_BYTES);

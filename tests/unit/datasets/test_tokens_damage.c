@@ -219,7 +219,7 @@ static bool open_bytes(const char *name, const uint8_t *bytes, size_t size, cons
     for (uint64_t id = 0; dataset != NULL && id < count_of(dataset); id++) {
         uint8_t row[64];
         stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = sizeof(row) } };
-        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, &error), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(dataset, id, rows, &error), STOKER_OK);
     }
     stoker_dataset_close(&dataset);
     return rc == STOKER_OK;
@@ -240,7 +240,7 @@ static bool open_packed(const uint8_t *bytes, size_t size)
     for (uint64_t id = 0; dataset != NULL && id < count_of(dataset); id++) {
         uint8_t row[64];
         stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = sizeof(row) } };
-        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, &error), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(dataset, id, rows, &error), STOKER_OK);
     }
     stoker_dataset_close(&dataset);
     return rc == STOKER_OK;
@@ -335,11 +335,11 @@ CleanTest(tokens_damage, a_file_that_changes_is_noticed)
     uint16_t row[LENGTH];
     stoker_error error = { 0 };
     stoker_row rows[STOKER_FIELDS_MAX] = { { .data = row, .bytes_max = sizeof(row) } };
-    cr_assert_eq(stoker_dataset_read_fields(dataset, 30, rows, &error), STOKER_OK);
+    cr_assert_eq(stoker_dataset_read(dataset, 30, rows, &error), STOKER_OK);
     write_llmc("a.bin", 5, 300, 2);
-    cr_assert_eq(stoker_dataset_read_fields(dataset, 30, rows, &error), STOKER_ETRUNCATED);
+    cr_assert_eq(stoker_dataset_read(dataset, 30, rows, &error), STOKER_ETRUNCATED);
     cr_assert_not_null(strstr(error.path, "a.bin"));
-    cr_assert_eq(stoker_dataset_read_fields(dataset, 3, rows, &error), STOKER_ECHANGED);
+    cr_assert_eq(stoker_dataset_read(dataset, 3, rows, &error), STOKER_ECHANGED);
     stoker_dataset_close(&dataset);
 }
 

@@ -142,8 +142,7 @@ static struct sample sample_of(const stoker_dataset *dataset, uint64_t id)
     for (uint32_t i = 0; i < FIELDS; i++)
         rows[i] = (stoker_row){ .data = sample.bytes[i],
                                 .bytes_max = stoker_dataset_field_bytes(dataset, i) };
-    cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, &error), STOKER_OK, "%s",
-                 error.message);
+    cr_assert_eq(stoker_dataset_read(dataset, id, rows, &error), STOKER_OK, "%s", error.message);
     for (uint32_t i = 0; i < FIELDS; i++)
         sample.lengths[i] = rows[i].length;
     return sample;

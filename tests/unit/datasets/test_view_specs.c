@@ -12,6 +12,7 @@
 #include "support/folder_files.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/read_row.h"
 #include "support/refused_specs.h"
 
 /* The number that a sample of synth:bytes begins with: its id. */
@@ -20,7 +21,7 @@ static uint64_t word_of(const stoker_dataset *dataset, uint64_t id)
     uint8_t row[64] = { 0 };
     uint64_t word;
     stoker_error error = { .message = "" };
-    cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), NULL, &error), STOKER_OK, "%s",
+    cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), NULL, &error), STOKER_OK, "%s",
                  error.message);
     memcpy(&word, row, sizeof(word));
     return word;
@@ -145,13 +146,13 @@ CleanTest(view_specs, name_the_split_of_a_format)
                                       "digits?count=10&seed=4&split=test)");
     uint8_t rows[2][784];
     for (uint64_t id = 0; id < 10; id++) {
-        cr_assert_eq(stoker_dataset_read(test, id, rows[0], 784, NULL, NULL), 0);
-        cr_assert_eq(stoker_dataset_read(named, id, rows[1], 784, NULL, NULL), 0);
+        cr_assert_eq(stk_read_row(test, id, rows[0], 784, NULL, NULL), 0);
+        cr_assert_eq(stk_read_row(named, id, rows[1], 784, NULL, NULL), 0);
         cr_assert_arr_eq(rows[0], rows[1], 784);
-        cr_assert_eq(stoker_dataset_read(both, 10 + id, rows[1], 784, NULL, NULL), 0);
+        cr_assert_eq(stk_read_row(both, 10 + id, rows[1], 784, NULL, NULL), 0);
         cr_assert_arr_eq(rows[0], rows[1], 784);
-        cr_assert_eq(stoker_dataset_read(train, id, rows[0], 784, NULL, NULL), 0);
-        cr_assert_eq(stoker_dataset_read(both, id, rows[1], 784, NULL, NULL), 0);
+        cr_assert_eq(stk_read_row(train, id, rows[0], 784, NULL, NULL), 0);
+        cr_assert_eq(stk_read_row(both, id, rows[1], 784, NULL, NULL), 0);
         cr_assert_arr_eq(rows[0], rows[1], 784);
     }
     stoker_dataset_close(&both);
@@ -176,7 +177,7 @@ CleanTest(view_specs, split_a_folder_and_keep_its_parameters)
         stoker_dataset *view = dataset_of(spec);
         cr_assert_eq(stoker_dataset_get_info(view)->count, 9);
         cr_assert_not_null(view->weights);
-        cr_assert_str_eq(stoker_dataset_class_name(view, 2), "c02");
+        cr_assert_str_eq(stoker_dataset_class_name(view, 1, 2), "c02");
         stoker_dataset_close(&view);
     }
     stk_folder_remove(&folder);
@@ -196,7 +197,7 @@ CleanTest(view_specs, split_a_table)
         cr_assert_eq(count, side == 0 ? 2 : 8);
         for (uint64_t id = 0; id < count; id++) {
             float value;
-            cr_assert_eq(stoker_dataset_read(sides[side], id, &value, sizeof(value), NULL, NULL),
+            cr_assert_eq(stk_read_row(sides[side], id, &value, sizeof(value), NULL, NULL),
                          STOKER_OK);
             sum += value;
         }

@@ -14,6 +14,7 @@
 #include "support/label_of.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/read_row.h"
 
 enum { ROW_MAX = 256 };
 
@@ -72,8 +73,8 @@ static int64_t label_of(const stoker_dataset *dataset, uint64_t id)
     uint8_t row[ROW_MAX];
     stoker_label label = { .index = -1 };
     stoker_error error = { .message = "" };
-    cr_assert_eq(stoker_dataset_read(dataset, id, row, sizeof(row), &label, &error), STOKER_OK,
-                 "%s", error.message);
+    cr_assert_eq(stk_read_row(dataset, id, row, sizeof(row), &label, &error), STOKER_OK, "%s",
+                 error.message);
     return label.index;
 }
 
@@ -87,9 +88,9 @@ static void expect_same_sample(const stoker_dataset *view, uint64_t id,
     stoker_label label = { 0 };
     stoker_label inner = { 0 };
     stoker_error error = { .message = "" };
-    cr_assert_eq(stoker_dataset_read(view, id, found, sizeof(found), &label, &error), STOKER_OK,
-                 "%s", error.message);
-    cr_assert_eq(stoker_dataset_read(dataset, inner_id, expected, sizeof(expected), &inner, &error),
+    cr_assert_eq(stk_read_row(view, id, found, sizeof(found), &label, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_eq(stk_read_row(dataset, inner_id, expected, sizeof(expected), &inner, &error),
                  STOKER_OK, "%s", error.message);
     cr_assert_arr_eq(found, expected, sizeof(found), "sample %llu", (unsigned long long)id);
     cr_assert_eq(label.index, inner.index);
@@ -209,8 +210,8 @@ CleanTest(views, a_link_from_one_folder_to_the_other_is_refused)
     (void)stk_path_in(to, &folders[0].directory, stk_folder_name(&folders[0], 1, name));
     cr_assert_eq(unlink(from), 0);
     cr_assert_eq(symlink(to, from), 0);
-    cr_assert_eq(stoker_dataset_read(view, 3 + 1, row, sizeof(row), NULL, &error), STOKER_EACCES,
-                 "%s", error.message);
+    cr_assert_eq(stk_read_row(view, 3 + 1, row, sizeof(row), NULL, &error), STOKER_EACCES, "%s",
+                 error.message);
     stoker_dataset_close(&view);
     for (int i = 0; i < 2; i++)
         stk_folder_remove(&folders[i]);
@@ -226,7 +227,7 @@ CleanTest(views, of_one_folder_keep_its_directory)
     cr_assert_eq(stoker_dataset_get_info(view)->file_count, 0);
     for (uint64_t i = 0; i < 12; i++)
         expect_same_sample(view, i, folder.dataset, i % 6);
-    cr_assert_str_eq(stoker_dataset_class_name(view, 1), "c01");
+    cr_assert_str_eq(stoker_dataset_class_name(view, 1, 1), "c01");
     const char *description = stoker_dataset_get_info(view)->description;
     cr_assert_not_null(strstr(description, "; "), "%s", description);
     stoker_dataset_close(&view);
@@ -249,7 +250,7 @@ static uint64_t expect_two_sides(stoker_dataset *inner, double share, uint64_t s
         for (uint64_t id = 0; id < count_of(sides[side]); id++) {
             uint8_t row[ROW_MAX];
             uint64_t word;
-            cr_assert_eq(stoker_dataset_read(sides[side], id, row, sizeof(row), NULL, NULL), 0);
+            cr_assert_eq(stk_read_row(sides[side], id, row, sizeof(row), NULL, NULL), 0);
             memcpy(&word, row, sizeof(word)); /* synth:bytes begins a row with the id */
             cr_assert_lt(word, count);
             cr_assert_eq(seen[word]++, 0);
@@ -295,9 +296,9 @@ CleanTest(views, split_depends_on_the_seed_and_on_nothing_else)
         uint32_t alike = 0;
         for (uint64_t id = 0; id < 100; id++) {
             uint64_t words[3];
-            cr_assert_eq(stoker_dataset_read(first, id, &words[0], 8, NULL, NULL), 0);
-            cr_assert_eq(stoker_dataset_read(again, id, &words[1], 8, NULL, NULL), 0);
-            cr_assert_eq(stoker_dataset_read(other, id, &words[2], 8, NULL, NULL), 0);
+            cr_assert_eq(stk_read_row(first, id, &words[0], 8, NULL, NULL), 0);
+            cr_assert_eq(stk_read_row(again, id, &words[1], 8, NULL, NULL), 0);
+            cr_assert_eq(stk_read_row(other, id, &words[2], 8, NULL, NULL), 0);
             cr_assert_eq(words[0], words[1]);
             alike += words[0] == words[2];
         }
@@ -321,7 +322,7 @@ CleanTest(views, split_chooses_the_samples_that_it_always_chose)
         cr_assert_eq(count_of(test), 5);
         for (uint64_t id = 0; id < 5; id++) {
             uint64_t word;
-            cr_assert_eq(stoker_dataset_read(test, id, &word, 8, NULL, NULL), 0);
+            cr_assert_eq(stk_read_row(test, id, &word, 8, NULL, NULL), 0);
             cr_assert_eq(word, (stratified == 1 ? by_class : plain)[id], "%d %u: %u", stratified,
                          (unsigned)id, (unsigned)word);
         }
@@ -339,8 +340,8 @@ CleanTest(views, split_takes_no_memory_for_many_samples)
     cr_assert_eq(count_of(train), UINT64_C(900000000000));
     cr_assert_lt(stk_fault_live_bytes() - before, 4096);
     uint64_t first, last;
-    cr_assert_eq(stoker_dataset_read(train, 0, &first, 8, NULL, NULL), 0);
-    cr_assert_eq(stoker_dataset_read(train, count_of(train) - 1, &last, 8, NULL, NULL), 0);
+    cr_assert_eq(stk_read_row(train, 0, &first, 8, NULL, NULL), 0);
+    cr_assert_eq(stk_read_row(train, count_of(train) - 1, &last, 8, NULL, NULL), 0);
     cr_assert_neq(first, last);
     stoker_dataset_close(&train);
     stoker_dataset_close(&inner);
@@ -365,7 +366,7 @@ CleanTest(views, split_by_class_gives_each_class_its_share)
     stoker_dataset *side = split_of(uneven, 0.17, 3, STOKER_SIDE_TEST, true);
     for (uint64_t id = 0, before = 0; id < count_of(side); id++) {
         uint64_t word;
-        cr_assert_eq(stoker_dataset_read(side, id, &word, 8, NULL, NULL), 0);
+        cr_assert_eq(stk_read_row(side, id, &word, 8, NULL, NULL), 0);
         cr_assert(id == 0 || word / 10 > before, "the order of the data set");
         before = word / 10;
         test[word % 10]++;
@@ -462,7 +463,7 @@ CleanTest(views, the_last_owner_frees_the_set)
     stoker_dataset_close(&twice);
     cr_assert_eq(set.destroyed, 0);
     uint8_t row = 0;
-    cr_assert_eq(stoker_dataset_read(joined, 4 + 7, &row, 1, NULL, &error), STOKER_OK);
+    cr_assert_eq(stk_read_row(joined, 4 + 7, &row, 1, NULL, &error), STOKER_OK);
     cr_assert_eq(row, 13);
     stoker_dataset_close(&joined);
     cr_assert_eq(set.destroyed, 1);
@@ -616,8 +617,8 @@ CleanTest(views, keep_the_classes_of_every_field)
         cr_assert_eq(stoker_dataset_from_arrays(&words[i], arrays, 2, 2, NULL, NULL), STOKER_OK);
     }
     stoker_dataset *view = concat_of(words[0], words[1]);
-    cr_assert_str_eq(stoker_dataset_field_class_name(view, 1, 1), "b");
-    cr_assert_null(stoker_dataset_field_class_name(view, 0, 0));
+    cr_assert_str_eq(stoker_dataset_class_name(view, 1, 1), "b");
+    cr_assert_null(stoker_dataset_class_name(view, 0, 0));
     stoker_dataset_close(&view);
     EXPECT_REFUSED(
         stoker_dataset_concat(&out, (stoker_dataset *[]){ words[0], words[2] }, 2, &error),

@@ -7,6 +7,7 @@
 #include "kernels/convert/convert.h"
 #include "loader/base/memory/memory.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/scenario.h"
 
 struct oracle {
@@ -20,7 +21,7 @@ static void oracle_open(struct oracle *oracle, const stoker_dataset *dataset,
                         const stoker_loader_options *options)
 {
     const stoker_dataset_info *info = stoker_dataset_get_info(dataset);
-    const size_t row_bytes = stoker_dataset_row_bytes(dataset);
+    const size_t row_bytes = stoker_dataset_field_bytes(dataset, 0);
     const struct stk_convert_options convert = {
         .from = info->dtype,
         .to = options->dtype == STOKER_DTYPE_NONE ? info->dtype : options->dtype,
@@ -52,8 +53,8 @@ static void check_batch(struct oracle *oracle, const stoker_batch *batch)
     for (uint32_t row = 0; row < batch->count; row++) {
         stoker_label label;
         const void *stored = oracle->stored;
-        cr_assert_eq(stoker_dataset_read(oracle->dataset, batch->ids[row], oracle->stored,
-                                         stoker_dataset_row_bytes(oracle->dataset), &label, NULL),
+        cr_assert_eq(stk_read_row(oracle->dataset, batch->ids[row], oracle->stored,
+                                  stoker_dataset_field_bytes(oracle->dataset, 0), &label, NULL),
                      STOKER_OK);
         stk_convert_rows_reference(&oracle->plan, &stored, 1, 0, oracle->wanted);
         cr_assert_arr_eq(images + row * oracle->plan.to_bytes, oracle->wanted,

@@ -16,6 +16,7 @@
 #include "loader/dataset/format.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 
 /* ---- a data set that describes itself as the test wants ------------------------------------ */
 
@@ -95,7 +96,7 @@ CleanTest(dataset, create_keeps_what_was_described)
     stoker_dataset *dataset = NULL;
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "described");
-    cr_assert_eq(stoker_dataset_row_bytes(dataset), 4);
+    cr_assert_eq(stoker_dataset_field_bytes(dataset, 0), 4);
     cr_assert_eq(stoker_dataset_get_info(dataset)->class_count, 3);
     stoker_dataset_close(&dataset);
     cr_assert_null(dataset);
@@ -198,11 +199,11 @@ CleanTest(dataset, null_is_answered)
 {
     cr_assert_null(stoker_dataset_get_info(NULL));
     cr_assert_null(stoker_dataset_name(NULL));
-    cr_assert_eq(stoker_dataset_row_bytes(NULL), 0);
+    cr_assert_eq(stoker_dataset_field_bytes(NULL, 0), 0);
     stoker_part sample;
     stoker_error error = { 0 };
     cr_assert_eq(stoker_dataset_locate(NULL, 0, &sample, &error), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read(NULL, 0, &sample, 4, NULL, &error), STOKER_EINVAL);
+    cr_assert_eq(stk_read_row(NULL, 0, &sample, 4, NULL, &error), STOKER_EINVAL);
     cr_assert_eq(error.code, STOKER_EINVAL);
 }
 
@@ -267,7 +268,7 @@ static int read_told(struct told *told, uint64_t id, uint8_t row[4], stoker_erro
     stoker_label label = { .index = -1 };
     *error = (stoker_error){ 0 };
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, told, NULL), STOKER_OK);
-    int rc = stoker_dataset_read(dataset, id, row, 4, &label, error);
+    int rc = stk_read_row(dataset, id, row, 4, &label, error);
     cr_assert_eq(label.index, rc == STOKER_OK ? told->label : -1);
     cr_assert_eq(error->code, rc);
     cr_assert(rc == STOKER_OK || error->message[0] != '\0');
@@ -395,50 +396,41 @@ CleanTest(dataset, read_and_locate_check_their_arguments)
     cr_assert_eq(stoker_dataset_locate(dataset, 10, &sample, &error), STOKER_EINVAL);
     cr_assert_eq(error.sample, 10);
     cr_assert_eq(stoker_dataset_locate(dataset, 0, NULL, NULL), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read(dataset, 10, row, 4, NULL, &error), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read(dataset, 0, NULL, 4, NULL, &error), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read(dataset, 0, row, 3, NULL, &error), STOKER_EINVAL);
+    cr_assert_eq(stk_read_row(dataset, 10, row, 4, NULL, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read(dataset, 0, NULL, &error), STOKER_EINVAL);
+    cr_assert_eq(stk_read_row(dataset, 0, row, 3, NULL, &error), STOKER_EINVAL);
     told.locate_rc = STOKER_EIO;
-    cr_assert_eq(stoker_dataset_read(dataset, 0, row, 4, NULL, &error), STOKER_EIO);
+    cr_assert_eq(stk_read_row(dataset, 0, row, 4, NULL, &error), STOKER_EIO);
     stoker_dataset_close(&dataset);
 }
 
 /* ---- names of classes ------------------------------------------------------------ */
 
-static const char *name_of_label(const void *self, uint32_t index)
+static const char *name_of_label(const void *self, uint32_t field, uint32_t index)
 {
     static const char *const names[] = { "ape", "bee", NULL };
     (void)self;
+    cr_assert_eq(field, 1);
     return names[index];
 }
 
-static const char *name_of_any(const void *self, uint32_t field, uint32_t index)
-{
-    (void)self;
-    return field == 1 && index == 0 ? "any" : NULL;
-}
-
-CleanTest(dataset, classes_have_names_by_either_callback)
+CleanTest(dataset, classes_have_names_by_a_callback)
 {
     struct told told = sound();
     stoker_dataset_ops by_label = told_ops;
     stoker_dataset *dataset = NULL;
     by_label.class_name = name_of_label;
-    by_label.field_class_name =
-        name_of_any; /* a program built with older headers has no such member */
-    by_label.struct_size = offsetof(stoker_dataset_ops, field_class_name);
     cr_assert_eq(stoker_dataset_create(&dataset, &by_label, &told, NULL), STOKER_OK);
-    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1), "bee");
-    cr_assert_null(stoker_dataset_class_name(dataset, 2));
-    cr_assert_null(stoker_dataset_class_name(dataset, 3));
-    cr_assert_str_eq(stoker_dataset_field_class_name(dataset, 1, 0), "ape");
-    cr_assert_null(stoker_dataset_field_class_name(dataset, 0, 0));
-    cr_assert_null(stoker_dataset_field_class_name(NULL, 0, 0));
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, 0), "ape");
+    cr_assert_str_eq(stoker_dataset_class_name(dataset, 1, 1), "bee");
+    cr_assert_null(stoker_dataset_class_name(dataset, 1, 2));
+    cr_assert_null(stoker_dataset_class_name(dataset, 1, 3));
+    cr_assert_null(stoker_dataset_class_name(dataset, 0, 0)); /* has no classes */
+    cr_assert_null(stoker_dataset_class_name(dataset, 2, 0));
+    cr_assert_null(stoker_dataset_class_name(NULL, 0, 0));
     stoker_dataset_close(&dataset);
-    by_label.struct_size = sizeof(by_label);
-    cr_assert_eq(stoker_dataset_create(&dataset, &by_label, &told, NULL), STOKER_OK);
-    cr_assert_str_eq(stoker_dataset_class_name(dataset, 0), "any");
-    cr_assert_null(stoker_dataset_class_name(dataset, 1));
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
+    cr_assert_null(stoker_dataset_class_name(dataset, 1, 0)); /* no callback */
     stoker_dataset_close(&dataset);
 }
 
@@ -485,29 +477,30 @@ CleanTest(dataset, stored_bytes_come_as_they_lie_there)
     told.sample =
         (stoker_part){ .extent = { .offset = 3, .bytes = 5 }, .codec = stk_codec_big_endian(4) };
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 6, &size, &error), STOKER_OK);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 6, &size, &error), STOKER_OK);
     cr_assert_eq(size, 5);
     cr_assert_eq(memcmp(bytes, "34567", 5), 0);
 
     size = 99;
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 5, &size, &error), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 10, bytes, 6, &size, &error), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read_stored(NULL, 1, bytes, 6, &size, &error), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, NULL, 6, &size, &error), STOKER_EINVAL);
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 6, NULL, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 5, &size, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 10, 0, bytes, 6, &size, &error),
+                 STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(NULL, 1, 0, bytes, 6, &size, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, NULL, 6, &size, &error), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 6, NULL, &error), STOKER_EINVAL);
     told.sample.extent.bytes = 6; /* more than was announced */
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 8, &size, &error), STOKER_ELIMIT);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 8, &size, &error), STOKER_ELIMIT);
     told.sample.extent = (stoker_extent){ .offset = 8, .bytes = 5 };
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 8, &size, &error),
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 8, &size, &error),
                  STOKER_ETRUNCATED);
     cr_assert_eq(error.offset, 10);
     cr_assert_eq(size, 99, "written only on success");
 
     told.sample.extent = (stoker_extent){ .memory = "memory", .bytes = 5 };
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 8, &size, &error), STOKER_OK);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 8, &size, &error), STOKER_OK);
     cr_assert_eq(memcmp(bytes, "memor", size), 0);
     told.sample.extent = (stoker_extent){ .bytes = 0 };
-    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, bytes, 1, &size, &error), STOKER_OK);
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 1, &size, &error), STOKER_OK);
     cr_assert_eq(size, 0);
     stoker_dataset_close(&dataset);
     close(file.fd);

@@ -14,6 +14,7 @@
 #include "loader/base/fault.h"
 #include "support/dataset_files.h"
 #include "support/leaks.h"
+#include "support/read_row.h"
 
 enum { COUNT = 6, FIELDS = 6, PARTS = 3, WORDS_MAX = 5 };
 
@@ -193,14 +194,14 @@ CleanTest(dataset_fields, each_field_of_a_sample_is_read)
     struct read read;
     for (uint64_t id = 0; id < COUNT; id++) {
         aim(&read);
-        cr_assert_eq(stoker_dataset_read_fields(dataset, id, read.rows, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(dataset, id, read.rows, NULL), STOKER_OK);
         check(&read, id);
     }
     aim(&read); /* a field without a place is left out */
     for (uint32_t i = 0; i < FIELDS; i++)
         if (i != 1)
             read.rows[i].data = NULL;
-    cr_assert_eq(stoker_dataset_read_fields(dataset, 3, read.rows, NULL), STOKER_OK);
+    cr_assert_eq(stoker_dataset_read(dataset, 3, read.rows, NULL), STOKER_OK);
     cr_assert_eq(read.b, 1003);
     cr_assert_eq(read.a[1], 0);
     stoker_dataset_close(&dataset);
@@ -228,7 +229,7 @@ CleanTest(dataset_fields, the_summary_is_about_field_0_and_the_label)
     int64_t index = 0;
     uint8_t row[2];
     stoker_label label;
-    cr_assert_eq(stoker_dataset_read(dataset, 5, row, sizeof(row), &label, NULL), STOKER_OK);
+    cr_assert_eq(stk_read_row(dataset, 5, row, sizeof(row), &label, NULL), STOKER_OK);
     index = label.index;
     cr_assert_eq(index, 50);
     cr_assert_eq(row[1], 105);
@@ -335,7 +336,7 @@ static int read_words(struct fields_set *set, uint64_t id, stoker_error *error)
     aim(&read);
     *error = (stoker_error){ .code = 0 };
     cr_assert_eq(stoker_dataset_create(&dataset, &fields_ops, set, NULL), STOKER_OK);
-    const int rc = stoker_dataset_read_fields(dataset, id, read.rows, error);
+    const int rc = stoker_dataset_read(dataset, id, read.rows, error);
     stoker_dataset_close(&dataset);
     return rc;
 }
@@ -425,18 +426,18 @@ CleanTest(dataset_fields, a_set_without_parts_makes_its_samples)
         uint8_t text[8] = { 0 };
         stoker_row rows[2] = { { .data = &drawn, .bytes_max = 8 },
                                { .data = text, .bytes_max = 8 } };
-        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(dataset, id, rows, NULL), STOKER_OK);
         cr_assert_eq(rows[1].length, id);
         cr_assert(id == 0 || text[id - 1] == id);
         rows[0].data = &again;
         rows[1].data = NULL; /* not wanted */
-        cr_assert_eq(stoker_dataset_read_fields(dataset, id, rows, NULL), STOKER_OK);
+        cr_assert_eq(stoker_dataset_read(dataset, id, rows, NULL), STOKER_OK);
         cr_assert_eq(again, drawn);
     }
     uint64_t drawn = 0;
     stoker_error error = { .code = 0 };
     stoker_row rows[2] = { { .data = &drawn, .bytes_max = 8 } };
-    cr_assert_eq(stoker_dataset_read_fields(dataset, 5, rows, &error), STOKER_EIO);
+    cr_assert_eq(stoker_dataset_read(dataset, 5, rows, &error), STOKER_EIO);
     cr_assert_eq(error.sample, 5);
     stoker_dataset_close(&dataset);
     stoker_dataset_ops neither = ops;

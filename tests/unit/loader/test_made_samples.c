@@ -168,7 +168,7 @@ CleanTest(made_samples, that_are_interrupted_are_made_later)
     }
     set.failures = NULL;
     stoker_row rows[3] = { { .data = NULL } };
-    cr_assert_eq(stoker_dataset_read_fields(dataset, 17, rows, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_dataset_read(dataset, 17, rows, NULL), STOKER_EINVAL);
     stoker_dataset_close(&dataset);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/leaks.h"
+#include "support/read_row.h"
 #include "support/reader_file.h"
 #include "support/tar_files.h"
 
@@ -99,13 +100,13 @@ static void write_npy(struct set *set, char *spec, size_t bytes)
 
 static void remember(struct set *set)
 {
-    set->row_bytes = stoker_dataset_row_bytes(set->dataset);
+    set->row_bytes = stoker_dataset_field_bytes(set->dataset, 0);
     set->rows = malloc(COUNT * set->row_bytes);
     cr_assert_not_null(set->rows);
     for (uint64_t id = 0; id < COUNT; id++) {
         stoker_label label = { .index = 0 };
-        cr_assert_eq(stoker_dataset_read(set->dataset, id, set->rows + id * set->row_bytes,
-                                         set->row_bytes, &label, NULL),
+        cr_assert_eq(stk_read_row(set->dataset, id, set->rows + id * set->row_bytes, set->row_bytes,
+                                  &label, NULL),
                      STOKER_OK);
         set->labels[id] = label.index;
     }
@@ -267,7 +268,7 @@ static void check_single_reads(const struct set *set, enum damage damage)
     const uint64_t id = COUNT / 2; /* lies in the victim */
     uint8_t *row = malloc(set->row_bytes);
     cr_assert_not_null(row);
-    const int rc = stoker_dataset_read(set->dataset, id, row, set->row_bytes, NULL, &error);
+    const int rc = stk_read_row(set->dataset, id, row, set->row_bytes, NULL, &error);
     if (damage == OVERWRITTEN || damage == DISGUISED || damage == REGROWN)
         cr_assert_eq(rc, STOKER_ECHANGED);
     else

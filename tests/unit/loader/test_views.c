@@ -8,6 +8,7 @@
 #include "support/leaks.h"
 #include "support/opened_loader.h"
 #include "support/positions.h"
+#include "support/read_row.h"
 
 enum { EPOCHS = 2 };
 
@@ -26,9 +27,9 @@ static void check_view(const stoker_dataset *view)
     for (uint64_t at = 0; at < found.filled; at++) {
         stoker_label label = { 0 };
         stoker_error error = { .message = "" };
-        cr_assert_eq(stoker_dataset_read(view, found.ids[at], row, sizeof(row), &label, &error), 0,
-                     "%s", error.message);
-        uint64_t hash = stk_hash_bytes(found.ids[at], row, stoker_dataset_row_bytes(view));
+        cr_assert_eq(stk_read_row(view, found.ids[at], row, sizeof(row), &label, &error), 0, "%s",
+                     error.message);
+        uint64_t hash = stk_hash_bytes(found.ids[at], row, stoker_dataset_field_bytes(view, 0));
         hash = stk_hash_bytes(hash, &label, sizeof(label.index)); /* the other field */
         cr_assert_eq(hash, found.hashes[at], "position %llu", (unsigned long long)at);
     }

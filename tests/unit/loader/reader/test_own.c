@@ -12,6 +12,7 @@
 #include "loader/base/struct_size.h"
 #include "support/leaks.h"
 #include "support/opened_loader.h"
+#include "support/read_row.h"
 #include "support/scenario.h"
 #include "support/scripted_reader.h"
 
@@ -449,7 +450,7 @@ CleanTest(reader_own, files_without_a_descriptor_are_read_by_it_alone)
     stoker_loader_options options = stk_small_options();
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_ENOTSUP);
     cr_assert_not_null(strstr(error.message, "options.reader"), "%s", error.message);
-    cr_assert_eq(stoker_dataset_read(set.dataset, 0, row, ROW, NULL, &error), STOKER_ENOTSUP);
+    cr_assert_eq(stk_read_row(set.dataset, 0, row, ROW, NULL, &error), STOKER_ENOTSUP);
     close_set();
 }
 
