@@ -65,6 +65,7 @@ typedef struct stoker_transform {
     float area_min, area_max;
     /* Its width / height, 1/64..64, min <= max; the logarithm is uniform; default 3/4 and 4/3. */
     float ratio_min, ratio_max;
+    stoker_decode_scale decode_scale; /* how images that are resized are decoded; default EXACT */
 
     /* The center. Half of an odd surplus is rounded to an even number at the top and left, as in
      * torchvision: of 5 pixels 2 begin at 2, of 7 at 2. */
@@ -73,13 +74,6 @@ typedef struct stoker_transform {
     uint32_t pad;            /* pixels added on each side before random_crop, 0..16384; default 0 */
 
     bool flip; /* left to right, with probability 1/2; default false */
-    /* Side of a square painted over around a random pixel, 0..16384; may reach beyond the edge.
-     * Default 0 = none. */
-    uint32_t cutout;
-    /* Per channel, as stored: value of padding, of cutout and of what a rotation leaves empty;
-     * default 0. */
-    uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX];
-
     /* Rotation around the image's center by a random angle, degrees counter-clockwise, -360 <= min
      * <= max <= 360; bilinear; the size stays. Default both 0 = none. */
     float rotate_min, rotate_max;
@@ -92,8 +86,12 @@ typedef struct stoker_transform {
     uint32_t blur;
     /* Random deviation of the Gaussian, pixels, 0.01 <= min <= max <= 64; default 0.1 and 2. */
     float sigma_min, sigma_max;
-
-    stoker_decode_scale decode_scale; /* how images that are resized are decoded; default EXACT */
+    /* Side of a square painted over around a random pixel, 0..16384; may reach beyond the edge.
+     * Default 0 = none. */
+    uint32_t cutout;
+    /* Per channel, as stored: value of padding, of cutout and of what a rotation leaves empty;
+     * default 0. */
+    uint8_t fill[STOKER_TRANSFORM_CHANNELS_MAX];
 
     uint32_t reserved[32]; /* 0; later versions put their steps here, so that the size stays */
 } stoker_transform;

@@ -72,15 +72,23 @@ typedef struct stoker_trainer_options {
     /* Set by STOKER_TRAINER_OPTIONS_INIT. Fields missing from an older version's struct have their
      * defaults; a newer version's struct must be 0 beyond the fields of this version. */
     size_t struct_size;
+
+    /* ---- what most programs set ---- */
+
     /* "cuda" (the first GPU), "cuda:1", "cpu", "ref"; "auto" (default NULL): "cuda" if a GPU and
      * the libraries that the model needs are available, else "cpu". */
     const char *backend;
-    uint32_t threads; /* compute threads, 1..256; default STOKER_THREADS_AUTO */
-    uint64_t seed;    /* for initial weights and dropout; default 0 */
-
+    uint64_t seed; /* for initial weights and dropout; default 0 */
     /* Most samples of a pass, 1..65536; STOKER_BATCH_SIZE_AUTO = as many as fit in memory_budget;
      * default 64. */
     uint32_t batch_size;
+    stoker_optimizer optimizer;
+    /* >= 0. Default STOKER_OPTIMIZER_DEFAULT: 0.001 for Adam and AdamW, 0.002 for Adamax, 1 for
+     * Adadelta, else 0.01. */
+    float learning_rate;
+
+    /* ---- batches and reports ---- */
+
     /* Passes whose gradients are summed for one update, 1..2^20; default 1. */
     uint32_t accumulate;
     uint32_t evaluation_batch_size; /* samples, 1..65536; default STOKER_BATCH_SIZE_SAME */
@@ -90,14 +98,9 @@ typedef struct stoker_trainer_options {
     /* Passes from one report of the loss to the next, 1..2^20; default 1. A report waits for the
      * GPU. */
     uint32_t metrics_interval;
-    /* On a GPU: queue the operations of a step one by one. Default false: from its second run, a
-     * step is one CUDA graph. The numbers are the same. */
-    bool uncaptured;
 
-    stoker_optimizer optimizer;
-    /* >= 0. Default STOKER_OPTIMIZER_DEFAULT: 0.001 for Adam and AdamW, 0.002 for Adamax, 1 for
-     * Adadelta, else 0.01. */
-    float learning_rate;
+    /* ---- optimizer ---- */
+
     float momentum; /* SGD, RMSprop: 0..<1; default 0 */
     bool nesterov;  /* SGD with momentum */
     float betas[2]; /* Adam, AdamW, Adamax: 0..<1; default 0.9, 0.999 */
@@ -107,6 +110,11 @@ typedef struct stoker_trainer_options {
     /* >= 0; default 0, for AdamW too, whose decay is decoupled (PyTorch's default there is
      * 0.01). */
     float weight_decay;
+    float clip_norm; /* largest 2-norm of all gradients, > 0; default STOKER_NORM_UNLIMITED */
+    /* Decay of the weights' moving average, 0..<1; default 0 = none is kept. */
+    float ema_decay;
+
+    /* ---- learning rate over time ---- */
 
     stoker_schedule schedule;
     uint64_t total_updates; /* COSINE, ONE_CYCLE: length of the schedule, >= 1 */
@@ -122,25 +130,7 @@ typedef struct stoker_trainer_options {
     float schedule_start;
     float final_fraction; /* COSINE: 0..1; default 0. ONE_CYCLE ends at start / 1e4 */
 
-    float clip_norm; /* largest 2-norm of all gradients, > 0; default STOKER_NORM_UNLIMITED */
-    /* Decay of the weights' moving average, 0..<1; default 0 = none is kept. */
-    float ema_decay;
-    /* Factor on each sample's loss against underflow, > 0; dynamic below. Default
-     * STOKER_LOSS_SCALE_AUTO. PyTorch scales the mean over a batch: its scale is this one times
-     * batch_size. */
-    float loss_scale;
-    /* Start at loss_scale, or at the largest power of two up to 65536 / batch_size; halve it and
-     * skip the update on overflow, double it after 2000 updates without one; range 2^-14..2^24.
-     * Default false. */
-    bool dynamic_loss_scale;
-
-    /* Most bytes the trainer may take, >= 1, by recomputing as much as needed; default
-     * STOKER_BYTES_AUTO = no limit (with STOKER_BATCH_SIZE_AUTO: half of the available memory).
-     * With split: on each device. */
-    uint64_t memory_budget;
-    /* Segments of layers between which activations are kept, 0..8192; default 0 = keep all. */
-    uint32_t checkpoint_segments;
-    bool recompute_batch_norm; /* keep one buffer for BatchNorm + ReLU and recompute the other */
+    /* ---- numbers and algorithms ---- */
 
     /* Type of activations and their gradients: STOKER_DTYPE_FLOAT32 (default 0), or FLOAT16 or
      * BFLOAT16, which take half the memory. Parameters, sums and statistics stay float32;
@@ -149,9 +139,18 @@ typedef struct stoker_trainer_options {
      * the CPU has AVX512_BF16; on "cuda" BFLOAT16 needs a GPU of compute capability 8.0 or later
      * (STOKER_ENOTSUP). */
     stoker_dtype precision;
-    /* Choose among a GPU's algorithms by timing them; default false = use its heuristics. Only
-     * "cuda" supports it. */
-    bool benchmark;
+    /* Factor on each sample's loss against underflow, > 0; dynamic below. Default
+     * STOKER_LOSS_SCALE_AUTO. PyTorch scales the mean over a batch: its scale is this one times
+     * batch_size. */
+    float loss_scale;
+    /* Start at loss_scale, or at the largest power of two up to 65536 / batch_size; halve it and
+     * skip the update on overflow, double it after 2000 updates without one; range 2^-14..2^24.
+     * Default false. */
+    bool dynamic_loss_scale;
+    /* On a GPU, with float32: round factors of convolutions and linear layers to 10 bits (TF32),
+     * which tensor cores multiply several times as fast. Default false: gradients are those of
+     * "ref" to 1e-5. Only "cuda" supports it, or two devices of which one is a GPU. */
+    bool tf32;
     /* The same input gives the same bits on a GPU too; default false. "cpu" and "ref" are always
      * deterministic. With it they also sum each pass of a group by itself, which takes a second
      * arena of gradients if accumulate is above 1, and ranks add their gradients after each pass,
@@ -160,7 +159,23 @@ typedef struct stoker_trainer_options {
      * after the last pass of an update, so with `accumulate` above 1 they have them up to
      * rounding. */
     bool deterministic;
+    /* Choose among a GPU's algorithms by timing them; default false = use its heuristics. Only
+     * "cuda" supports it. */
+    bool benchmark;
+    /* On a GPU: queue the operations of a step one by one. Default false: from its second run, a
+     * step is one CUDA graph. The numbers are the same. */
+    bool uncaptured;
 
+    /* ---- memory and devices ---- */
+
+    /* Most bytes the trainer may take, >= 1, by recomputing as much as needed; default
+     * STOKER_BYTES_AUTO = no limit (with STOKER_BATCH_SIZE_AUTO: half of the available memory).
+     * With split: on each device. */
+    uint64_t memory_budget;
+    /* Segments of layers between which activations are kept, 0..8192; default 0 = keep all. */
+    uint32_t checkpoint_segments;
+    bool recompute_batch_norm; /* keep one buffer for BatchNorm + ReLU and recompute the other */
+    uint32_t threads;          /* compute threads, 1..256; default STOKER_THREADS_AUTO */
     /* Layers on the first of two devices; default 0 = one device. backend then names two, as in
      * "cuda:0,cuda:1" or "cpu,cuda:0"; only "ref" may appear twice. Layers are counted as in
      * stoker_model_summary, without the input. Both parts must have parameters, and only one value
@@ -169,10 +184,7 @@ typedef struct stoker_trainer_options {
      * checkpoints are those of one device with the same accumulate. Batches lie in host memory. */
     uint32_t split;
 
-    /* On a GPU, with float32: round factors of convolutions and linear layers to 10 bits (TF32),
-     * which tensor cores multiply several times as fast. Default false: gradients are those of
-     * "ref" to 1e-5. Only "cuda" supports it, or two devices of which one is a GPU. */
-    bool tf32;
+    /* ---- ranks ---- */
 
     /* Ranks that train one model. Default STOKER_PEERS_NONE. Give all ranks the same model and
      * options. Each rank steps with its own share of the samples (the loader's rank and
@@ -190,14 +202,6 @@ typedef struct stoker_trainer_options {
      * rounding. The rest goes over MPI, if the launcher brings it, else by NCCL, whose id rank 0
      * hands out at $MASTER_ADDR, $STOKER_PORT or $MASTER_PORT + 1. */
     stoker_peers peers;
-    /* Longest wait for another rank, milliseconds, 1..2^31; default 120000. It must exceed the
-     * slowest pass, save and pause of any rank. */
-    uint32_t peer_timeout_ms;
-    /* BatchNorm takes the statistics of all ranks together, as one rank would of their batches in
-     * one; default false: each rank those of its own batch, while the running statistics see every
-     * rank's. */
-    bool sync_batch_norm;
-
     /* With STOKER_PEERS_THREADS: each thread of the group creates a trainer and a loader of its
      * own, with the same model, and gives its rank here and to the loader (rank and world_size;
      * local_rank and local_world_size too, so that the loaders share the CPUs). The trainers of a
@@ -207,6 +211,13 @@ typedef struct stoker_trainer_options {
      * other values only with STOKER_PEERS_THREADS, which needs a group. */
     stoker_peer_group *peer_group;
     uint32_t peer_rank; /* this thread's, < world_size of the group; no other thread may have it */
+    /* Longest wait for another rank, milliseconds, 1..2^31; default 120000. It must exceed the
+     * slowest pass, save and pause of any rank. */
+    uint32_t peer_timeout_ms;
+    /* BatchNorm takes the statistics of all ranks together, as one rank would of their batches in
+     * one; default false: each rank those of its own batch, while the running statistics see every
+     * rank's. */
+    bool sync_batch_norm;
 } stoker_trainer_options;
 
 #define STOKER_TRAINER_OPTIONS_DEFAULTS                                                            \
