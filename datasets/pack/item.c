@@ -52,9 +52,11 @@ static bool keep(const struct pack_plan *plan, struct pack_item *item, uint32_t 
     piece->codec = stk_kind_of_bytes(piece->bytes, piece->size);
     if (piece->codec != STK_SHARD_RAW)
         return true;
+    char known[64];
+    stk_kind_list_extensions(',', known, sizeof(known));
     (void)snprintf(item->error.message, sizeof(item->error.message),
-                   "sample %" PRIu64 ": field \"%s\" is neither PNG nor JPEG nor WebP", item->id,
-                   plan->fields[field].name);
+                   "sample %" PRIu64 ": field \"%s\" is no image file of a known kind (%s)",
+                   item->id, plan->fields[field].name, known);
     return false;
 }
 

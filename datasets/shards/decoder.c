@@ -100,9 +100,7 @@ static bool lacks_codec(const struct stk_shard_decoder *decoder, const char **wh
             continue;
         *what = codec == STK_SHARD_LZ4    ? "this library was built without liblz4"
                 : codec == STK_SHARD_ZSTD ? "this library was built without libzstd"
-                : codec == STK_SHARD_PNG  ? "this library was built without libpng"
-                : codec == STK_SHARD_JPEG ? "this library was built without libjpeg-turbo"
-                                          : "this library was built without libwebp";
+                                          : stk_image_kinds[codec]->missing;
         return true;
     }
     return false;
