@@ -84,43 +84,43 @@ typedef enum stoker_deal {
     STOKER_DEAL_BATCHES = 1
 } stoker_deal;
 
-/* Which samples an epoch holds. Every kind is a pure function of (seed, epoch, position): it does
- * not depend on workers, ranks share its positions, and it resumes. */
+/* How to choose the samples of an epoch. Every kind is a pure function of (seed, epoch, position):
+ * it does not depend on the workers, ranks divide its positions, and a loader can resume it. */
 typedef enum stoker_order_kind {
-    /* By options.shuffle. false: 0, 1, 2, ...; true: a permutation that differs in each epoch, or,
-     * if the data set has weights, as WEIGHTED. */
+    /* Without options.shuffle 0, 1, 2, ...; with it another permutation each epoch, or WEIGHTED if
+     * the data set has weights. */
     STOKER_ORDER_DEFAULT = 0,
-    STOKER_ORDER_WEIGHTED = 1, /* drawn with replacement, id i with probability weights[i] / sum */
-    STOKER_ORDER_OWN = 2,      /* your function `ids` */
-    STOKER_ORDER_UNIFORM = 3   /* drawn with replacement, all alike: without a table of weights */
+    STOKER_ORDER_WEIGHTED = 1, /* draw with replacement, id i with probability weights[i] / sum */
+    STOKER_ORDER_OWN = 2,      /* call `ids` */
+    STOKER_ORDER_UNIFORM = 3   /* draw with replacement, all ids with the same probability */
 } stoker_order_kind;
 
-/* An order beyond `shuffle`, which WEIGHTED and OWN ignore. Start from STOKER_ORDER_INIT.
+/* The order of samples. Start from STOKER_ORDER_INIT. WEIGHTED, OWN and UNIFORM ignore `shuffle`.
  *
- * A resume token holds a hash of kind, length, weights, name and fingerprint; create refuses it
- * with another order. Random transforms are a function of (seed, epoch, sample id): a sample that
- * is drawn twice in an epoch is transformed the same way both times. */
+ * A state contains a hash of kind, length, weights, name and fingerprint; create refuses to resume
+ * with another order. Random transforms are a function of (seed, epoch, sample id), so a sample
+ * drawn twice in an epoch is transformed the same way both times. */
 typedef struct stoker_order {
     size_t struct_size; /* set by STOKER_ORDER_INIT; checked by create */
     stoker_order_kind kind;
-    /* Positions in an epoch, 1..2^62; only for orders that are not a permutation. Default
-     * STOKER_LENGTH_AUTO = the number of samples. */
+    /* Positions in an epoch, 1..2^62; not for permutations. Default STOKER_LENGTH_AUTO = the number
+     * of samples. */
     uint64_t length;
-    /* WEIGHTED: one per sample, finite and >= 0, sum > 0. Read by create, which makes a table of 16
-     * bytes per sample. Every machine draws the same ids. NULL (default) = the data set's
+    /* WEIGHTED: one per sample, finite and >= 0, with a sum > 0. Read by create, which makes a
+     * table of 16 bytes per sample. Every machine draws the same ids. Default NULL = the data set's
      * weights. */
     const double *weights;
     uint64_t weight_count; /* values in weights: the number of samples; default 0 = none */
-    /* OWN: set ids_out[i] to the sample at position + i x stride of the epoch, for i < count; each
-     * below the number of samples. It must be a pure function of its arguments. Workers call it,
-     * several at a time, for a few dozen to a few hundred rows per call. It may block, but then its
-     * batches wait. An error (< 0; text in error->message) or an id that does not exist ends the
+    /* OWN: set ids_out[i] to the sample at position + i x stride of the epoch, for i < count. Must
+     * be a pure function of its arguments. Called by several workers at once, for a few dozen to a
+     * few hundred rows per call; it may block, which delays the batches. Return 0, or < 0 with the
+     * reason in error->message. An error, or an id not below the number of samples, ends the
      * run. */
     int (*ids)(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
                uint64_t *ids_out, stoker_error *error);
     void *self; /* passed to ids; must outlive the loader. Default NULL */
-    /* OWN: identify `ids` in a resume token: a name, and a number that changes with its parameters.
-     * Read by create. Default NULL and 0: nothing. */
+    /* OWN: a name for `ids`, and a number that changes with its parameters, to recognize the order
+     * on resume. Read by create. Default NULL and 0. */
     const char *name;
     uint64_t fingerprint;
 } stoker_order;
