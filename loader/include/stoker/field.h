@@ -1,13 +1,13 @@
 /* stoker/field.h - the fields of a batch: one array each, by name.
  *
- * A field whose first axis has the same length in every sample is one dense array [count, ...]. If
- * that length varies (text, tokens, boxes), the rows of a batch lie one after the other, or are
- * padded to one length:
+ * A field whose first axis has the same length in every sample is a dense array [count, ...]. If
+ * that length varies (text, tokens, boxes), rows are concatenated or padded:
  *
- *   PACKED   values [total, ...]           row i is values[offsets[i] .. offsets[i + 1])
- *   padded   values [count, longest, ...] row i is values[i][0 .. offsets[i + 1] - offsets[i]); the
- *            rest is pad_value
- *   JOINED   values [ends + 1]             places in the rows of field 0 laid end to end, see STOKER_FIELD_FORM_JOINED
+ *   PACKED   values [total, ...]          row i is values[offsets[i] .. offsets[i + 1])
+ *   padded   values [count, longest, ...] row i is values[i][0 .. offsets[i + 1] - offsets[i]),
+ *                                         followed by pad_value
+ *   JOINED   values [ends + 1]            boundaries in the concatenated rows of field 0: see
+ *                                         STOKER_FIELD_FORM_JOINED
  */
 #ifndef STOKER_FIELD_H
 #define STOKER_FIELD_H
@@ -19,49 +19,48 @@
 
 STOKER_BEGIN_DECLS
 
-/* One field of a batch, borrowed with it. Its size never changes: new members take the place of
- * reserved ones. */
+/* One field of a batch, borrowed with it. Its size never changes: new members replace reserved
+ * ones. */
 typedef struct stoker_field {
-    const char *name; /* as in the data set, which owns it */
-    /* Its memory has a fixed place and a fixed capacity, batch_size rows of the longest length: the
-     * same for every batch in the same memory, as a captured CUDA graph wants. */
+    const char *name; /* owned by the data set */
+    /* The capacity is batch_size rows of the longest length, at an address that is the same for
+     * every batch in the same slot, as captured CUDA graphs require. */
     stoker_tensor values;
-    /* If it varies: count + 1 numbers, offsets[0] = 0, in host memory; else NULL. */
+    /* If the field varies, count + 1 offsets in host memory, offsets[0] = 0; else NULL. */
     const int64_t *offsets;
-    const int64_t *device_offsets; /* the same numbers where `values` lies */
-    uint64_t reserved[4];
+    const int64_t *device_offsets; /* the same offsets in the memory of `values` */
+    uint64_t reserved[4];          /* 0 */
 } stoker_field;
 
-/* How rows of different lengths lie in a batch. */
+/* How a batch stores rows of different lengths. */
 typedef enum stoker_field_form {
-    STOKER_FIELD_FORM_PACKED = 0,          /* one after the other */
-    STOKER_FIELD_FORM_PADDED = 1,          /* to the longest row of the batch */
-    STOKER_FIELD_FORM_PADDED_MULTIPLE = 2, /* to the longest row, rounded up to a multiple */
-    STOKER_FIELD_FORM_PADDED_MAX =
-        3, /* to the longest length that the data set allows: one shape for all batches */
-    /* Of a field of rising places in the row of field 0, like cu_seqlens of tokens: the places in
-     * all rows laid end to end, as attention of variable length takes them. With rows of L
-     * elements: 0, then of row i each place p > 0 as i * L + p, then (i + 1) * L if the row ends
-     * before. Values that do not rise, or lie beyond L, are left out. values[offsets[i]] is i * L.
-     * Integers of one axis, delivered as int32 or int64; field 0 has one length. */
+    STOKER_FIELD_FORM_PACKED = 0,          /* concatenate */
+    STOKER_FIELD_FORM_PADDED = 1,          /* pad to the longest row of the batch */
+    STOKER_FIELD_FORM_PADDED_MULTIPLE = 2, /* the same, rounded up to a multiple of `multiple` */
+    STOKER_FIELD_FORM_PADDED_MAX = 3,      /* pad to the data set's longest row: one shape */
+    /* For ascending boundaries in the row of field 0, such as cu_seqlens of tokens: boundaries in
+     * the concatenated rows, for attention of variable length. With rows of L elements: 0, then for
+     * each row i its boundaries p > 0 as i * L + p, and (i + 1) * L unless the last one is L.
+     * Values that do not ascend, or exceed L, are skipped. values[offsets[i]] is i * L. Requires
+     * integers with one axis, delivered as int32 or int64, and a field 0 that does not vary. */
     STOKER_FIELD_FORM_JOINED = 4
 } stoker_field_form;
 
 enum { STOKER_FIELD_MULTIPLE_MAX = 65536 };
 
-/* What a loader does with one field. Start from STOKER_FIELD_OPTIONS_INIT. */
+/* How a loader delivers one field. Start from STOKER_FIELD_OPTIONS_INIT. */
 typedef struct stoker_field_options {
     size_t struct_size; /* set by STOKER_FIELD_OPTIONS_INIT */
-    const char *name;   /* names a field of the data set */
-    /* Element type as delivered: a wider integer type, or FLOAT32, FLOAT16, BFLOAT16, FLOAT64
-     * (values are not scaled). Default NONE = as stored. Field 0 has options.dtype instead. */
+    const char *name;   /* of a field of the data set */
+    /* Delivered element type: a wider integer type, or FLOAT32, FLOAT16, BFLOAT16 or FLOAT64, not
+     * scaled. Default NONE = as stored. For field 0 use options.dtype. */
     stoker_dtype dtype;
-    stoker_field_form form; /* fields that vary only; default STOKER_FIELD_FORM_PACKED */
-    uint32_t multiple;      /* for PADDED_MULTIPLE only, 1..65536; default 8 */
-    double pad_value; /* for forms that pad: a value of the element type, not scaled; default 0 */
-    /* Masks beside an image with a transform: what they get where it has no pixel, by padding,
-     * rotation and cutout; a value of the type as stored, for example 255 for a loss that ignores
-     * it. Default 0. */
+    stoker_field_form form; /* of a field that varies; default STOKER_FIELD_FORM_PACKED */
+    uint32_t multiple;      /* of PADDED_MULTIPLE, 1..65536; default 8 */
+    double pad_value;       /* for padded forms, in the delivered type, not scaled; default 0 */
+    /* For masks of transformed images: the value of padding, of cutout and of the corners that a
+     * rotation uncovers, in the stored type; for example a class that the loss ignores, 255.
+     * Default 0. */
     double fill_value;
 } stoker_field_options;
 
