@@ -72,27 +72,32 @@ static stoker_stats take_epoch(stoker_loader *loader)
     return stats_of(loader);
 }
 
+static void expect_empty(const stoker_loader *loader, uint64_t count, uint64_t row_bytes)
+{
+    const stoker_stats stats = stats_of(loader);
+    char words[64];
+    (void)snprintf(words, sizeof(words), "%d rows of %d bytes", (int)count, (int)row_bytes);
+    cr_assert_eq(stats.cache, STOKER_CACHE_DEVICE);
+    cr_assert_eq(stats.cache_bytes, count * row_bytes);
+    cr_assert_eq(stats.cache_held_bytes, 0U);
+    cr_assert(strstr(stats.cache_reason, words) != NULL, "%s", stats.cache_reason);
+}
+
 /* After the first epoch a batch brings a flag for each row and up to `small` bytes of ids, labels
  * and values, with gaps between them. */
 static void expect_once(const stoker_dataset *dataset, stoker_loader_options options,
                         uint64_t row_bytes, uint64_t small)
 {
     const uint64_t count = stoker_dataset_get_info(dataset)->count;
-    char words[64];
     options.num_workers = 0; /* so that nothing is made before what it needs is held */
     options.prefetch_batches = 2;
     stoker_loader *loader = loader_of(dataset, &options);
-    const stoker_stats created = stats_of(loader);
-    (void)snprintf(words, sizeof(words), "%d rows of %d bytes", (int)count, (int)row_bytes);
-    cr_assert_eq(created.cache, STOKER_CACHE_DEVICE);
-    cr_assert_eq(created.cache_bytes, count * row_bytes);
-    cr_assert_eq(created.cache_held_bytes, 0U);
-    cr_assert(strstr(created.cache_reason, words) != NULL, "%s", created.cache_reason);
+    expect_empty(loader, count, row_bytes);
     const stoker_stats first = take_epoch(loader);
-    cr_assert_eq(first.cache_held_bytes, count * row_bytes);
-    cr_assert_geq(first.copy_bytes, count * row_bytes);
     const stoker_stats second = take_epoch(loader);
     const stoker_stats third = take_epoch(loader);
+    cr_assert_eq(first.cache_held_bytes, count * row_bytes);
+    cr_assert_geq(first.copy_bytes, count * row_bytes);
     cr_assert_eq(third.reads, first.reads);
     cr_assert_eq(third.cache_held_bytes, first.cache_held_bytes);
     cr_assert_eq(second.cache_hits - first.cache_hits, count);
