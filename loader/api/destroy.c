@@ -101,7 +101,8 @@ void stk_loader_destroy_keeping(stoker_loader **out, struct stk_kept_cache *kept
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
     stk_free(loader->files);
-    if (stk_leases_end(&loader->leases)) /* else the last tensor's deleter does it */
+    stk_kept_outlive(loader);
+    if (stk_leases_end(&loader->leases)) /* else the last release or deleter does it */
         stk_loader_free(loader);
 }
 

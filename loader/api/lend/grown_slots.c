@@ -63,6 +63,28 @@ static void free_views(struct stk_lease *lease)
     stk_free(lease->fields);
 }
 
+static void outlive(stoker_loader *loader, struct stk_lease *lease)
+{
+    if (stk_batch_is_lent(loader, lease, stk_lease_turn(lease)))
+        stk_leases_outlive(&loader->leases, lease);
+}
+
+void stk_kept_outlive(stoker_loader *loader)
+{
+    struct stk_slots *slots = &loader->pipeline.slots;
+    if (!loader->leases.made) /* create failed */
+        return;
+    stk_leases_begin_turn(&loader->leases);
+    for (struct stk_buffer *buffer = loader->transfer.made; buffer != NULL;
+         buffer = buffer->earlier)
+        outlive(loader, &buffer->lease);
+    for (uint32_t i = 0; !loader->on_device && i < slots->slot_count; i++)
+        outlive(loader, &slots->memories[i].lease);
+    for (struct stk_slot_memory *memory = slots->extra; memory != NULL; memory = memory->earlier)
+        outlive(loader, &memory->lease);
+    stk_leases_end_turn(&loader->leases);
+}
+
 void stk_kept_destroy(stoker_loader *loader)
 {
     for (struct stk_slot_memory *memory = loader->pipeline.slots.extra; memory != NULL;

@@ -37,6 +37,9 @@ struct stk_kept {
 /* Give every lease of the ring its tensors. Returns 0 or STOKER_ENOMEM. */
 int stk_kept_init(stoker_loader *loader);
 
+/* The batches that are lent outlive the loader: stk_leases_outlive(). */
+void stk_kept_outlive(stoker_loader *loader);
+
 /* Free all that belongs to the leases outside the ring except their memory. All zero is allowed. */
 void stk_kept_destroy(stoker_loader *loader);
 

@@ -96,14 +96,31 @@ static void put_returned(struct stk_leases *leases, struct stk_lease *lease)
         leases->owner.wake(leases->owner.self);
 }
 
+/* `count` less are out. Returns true if they were the last, and the leases have ended. */
+static bool leave(struct stk_leases *leases, uint32_t count)
+{
+    return atomic_fetch_sub(&leases->out, count) == (STK_LEASE_RELEASED | count);
+}
+
 void stk_leases_drop(struct stk_leases *leases, struct stk_lease *lease)
 {
-    if (atomic_fetch_sub(&lease->users, 1U) == (STK_LEASE_RELEASED | 1U)) {
+    const uint32_t users = atomic_fetch_sub(&lease->users, 1U);
+    if ((users & ~STK_LEASE_OUTLIVES) == (STK_LEASE_RELEASED | 1U)) {
         put_returned(leases, lease);
         give_back_now(leases);
     }
-    if (atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U))
+    if (leave(leases, 1))
         leases->owner.last_out(leases->owner.self);
+}
+
+/* The batch's own use of its lease ends. Returns how many less are out for that: 1 if it outlived
+ * the loader. */
+static uint32_t end_batch(struct stk_leases *leases, struct stk_lease *lease)
+{
+    const uint32_t users = atomic_fetch_or(&lease->users, STK_LEASE_RELEASED);
+    if ((users & ~STK_LEASE_OUTLIVES) == 0) /* no tensor is out */
+        put_returned(leases, lease);
+    return (users & STK_LEASE_RELEASED) == 0 && (users & STK_LEASE_OUTLIVES) != 0;
 }
 
 /* ---- users whose end could not be marked ---- */
@@ -140,12 +157,6 @@ void stk_leases_retry(struct stk_leases *leases)
     retry(leases, false);
 }
 
-/* One less is out. Returns true if it was the last, and the leases have ended. */
-static bool leave(struct stk_leases *leases)
-{
-    return atomic_fetch_sub(&leases->out, 1U) == (STK_LEASE_RELEASED | 1U);
-}
-
 /* This puts the user into the list and then looks if the leases have ended; stk_leases_end() does
  * the reverse: one of them finds it. Both count as out meanwhile, so that nobody frees the leases
  * under them. */
@@ -157,17 +168,24 @@ void stk_leases_end_later(struct stk_leases *leases, struct stk_unended *unended
     put_unended(leases, unended);
     if ((atomic_load(&leases->out) & STK_LEASE_RELEASED) != 0)
         retry(leases, true);
-    if (leave(leases))
+    if (leave(leases, 1))
         leases->owner.last_out(leases->owner.self);
 }
 
 void stk_leases_release_later(struct stk_leases *leases, struct stk_lease *lease, void *stream)
 {
     atomic_fetch_add(&lease->users, 1U);
-    atomic_fetch_add(&leases->out, 1U);
+    atomic_fetch_add(&leases->out, 2U); /* it, and this call */
     stk_leases_end_later(leases, &lease->unended, lease, stream, NULL);
-    if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) == 0) /* it has ended meanwhile */
-        put_returned(leases, lease);
+    if (leave(leases, 1 + end_batch(leases, lease)))
+        leases->owner.last_out(leases->owner.self);
+}
+
+void stk_leases_outlive(struct stk_leases *leases, struct stk_lease *lease)
+{
+    atomic_fetch_add(&leases->out, 1U);
+    if ((atomic_fetch_or(&lease->users, STK_LEASE_OUTLIVES) & STK_LEASE_RELEASED) != 0)
+        atomic_fetch_sub(&leases->out, 1U); /* released meanwhile; nothing has ended yet */
 }
 
 bool stk_leases_end(struct stk_leases *leases)
@@ -176,7 +194,7 @@ bool stk_leases_end(struct stk_leases *leases)
     atomic_fetch_add(&leases->out, 1U);
     atomic_fetch_or(&leases->out, STK_LEASE_RELEASED);
     retry(leases, true);
-    return leave(leases);
+    return leave(leases, 1);
 }
 
 /* Returns true if the batch is not lent there any more: it was released before, through a copy of
@@ -198,6 +216,11 @@ bool stk_leases_release(struct stk_leases *leases, struct stk_lease *lease, uint
     *rc = stk_leases_end_work(leases, lease, stream);
     if (*rc == STOKER_EINVAL)
         return false;
+    if ((users & STK_LEASE_OUTLIVES) != 0) {
+        if (leave(leases, end_batch(leases, lease)))
+            leases->owner.last_out(leases->owner.self);
+        return false;
+    }
     if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) != 0)
         return false;
     atomic_store(&lease->users, 0U); /* the last deleter has run meanwhile */
@@ -209,12 +232,15 @@ int stk_leases_return(struct stk_leases *leases, struct stk_lease *lease, uint64
 {
     if (is_over(lease, turn, atomic_load_explicit(&lease->users, memory_order_acquire)))
         return 0;
+    atomic_fetch_add(&leases->out, 1U); /* destroy may find the batch released before we return */
     const int rc = stk_leases_end_work(leases, lease, stream);
-    if (rc == STOKER_EINVAL)
-        return rc;
-    if (atomic_fetch_or(&lease->users, STK_LEASE_RELEASED) == 0)
-        put_returned(leases, lease);
-    give_back_now(leases);
+    uint32_t less = 1;
+    if (rc != STOKER_EINVAL) {
+        less += end_batch(leases, lease);
+        give_back_now(leases);
+    }
+    if (leave(leases, less))
+        leases->owner.last_out(leases->owner.self);
     return rc;
 }
 

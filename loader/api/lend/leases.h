@@ -14,8 +14,9 @@
  *
  * Otherwise the list waits for next().
  *
- * The loader's memory lives as long as one tensor is out: destroy or the last deleter, whichever
- * comes last, calls last_out.
+ * The loader's memory lives as long as a batch is lent or a tensor is out. destroy marks the
+ * leases of lent batches (STK_LEASE_OUTLIVES) and counts them in `out`; whoever brings `out` to 0,
+ * destroy, a release or a deleter, calls last_out.
  */
 #ifndef STK_API_LEASES_H
 #define STK_API_LEASES_H
@@ -48,7 +49,9 @@ struct stk_leases {
     /* Users whose end could not be marked: release pairs with acquire in retry. */
     _Atomic(struct stk_unended *) unended;
     _Atomic bool waiting; /* the consumer sleeps until one is returned */
-    _Atomic uint32_t out; /* tensors of all leases, and STK_LEASE_RELEASED after end */
+    /* Tensors of all leases, batches that outlive the loader, calls that may end with it, and
+     * STK_LEASE_RELEASED after end. */
+    _Atomic uint32_t out;
     pthread_mutex_t lock; /* held in end_work */
     pthread_mutex_t turn; /* its holder owns slots and spares: see above */
     bool shares; /* releases take turns with next(); guarded by `turn` once batches are lent */
@@ -58,8 +61,12 @@ struct stk_leases {
 void stk_leases_init(struct stk_leases *leases, const struct stk_leases_owner *owner);
 void stk_leases_destroy(struct stk_leases *leases); /* all zero is allowed */
 
-/* No batch will be lent any more. Returns false if tensors are out: their last deleter calls
- * last_out. */
+/* The batch that is lent there outlives the loader, unless another thread releases it just now.
+ * Before stk_leases_end(), with the turn. */
+void stk_leases_outlive(struct stk_leases *leases, struct stk_lease *lease);
+
+/* No batch will be lent any more. Returns false if batches or tensors are out: the last release or
+ * deleter calls last_out. */
 bool stk_leases_end(struct stk_leases *leases);
 
 /* The consumer made a tensor of the batch that is lent there. */
@@ -89,14 +96,15 @@ static inline bool stk_leases_any_unended(struct stk_leases *leases)
     return atomic_load_explicit(&leases->unended, memory_order_relaxed) != NULL;
 }
 
-/* The consumer's thread releases a batch. Returns true if no tensor is out: the caller then gives
- * it back now. *rc is the return value of end_work(); with STOKER_EINVAL the batch is still
- * lent. */
+/* The consumer's thread releases a batch, or any thread one that outlives the loader, which may no
+ * longer exist on return. Returns true if no tensor is out: the caller then gives the batch back
+ * now. *rc is the return value of end_work(); with STOKER_EINVAL the batch is still lent. */
 bool stk_leases_release(struct stk_leases *leases, struct stk_lease *lease, uint64_t turn,
                         void *stream, int *rc);
 
-/* Any thread releases a batch, which the consumer's thread gives back later. Returns what end_work
- * does, with STOKER_EINVAL the batch is still lent; 0 if it was released before. */
+/* Any thread releases a batch, which the consumer's thread gives back later. The loader may no
+ * longer exist on return, if it was destroyed. Returns what end_work does, with STOKER_EINVAL the
+ * batch is still lent; 0 if it was released before. */
 int stk_leases_return(struct stk_leases *leases, struct stk_lease *lease, uint64_t turn,
                       void *stream);
 

@@ -60,7 +60,8 @@ STOKER_API const stoker_field *stoker_batch_field(const stoker_batch *batch, con
  * struct_size. Batches may be released in any order. NULL and a released or empty batch are
  * allowed. A batch on a GPU is released as by stoker_batch_release_on() (stoker/cuda.h), with the
  * stream that last waited for it, or the default stream if none did. Consumer thread; any thread if
- * options.on_lent is WAIT or GROW. */
+ * options.on_lent is WAIT or GROW, or once the loader is destroyed: batches outlive it. The last
+ * release then frees their memory, so release each batch once. */
 STOKER_API void stoker_batch_release(stoker_batch *batch);
 
 STOKER_END_DECLS

@@ -1,6 +1,7 @@
 /* stoker/loader.h - batches in order, prepared ahead by worker threads: the calls.
  *
- * Lifetime  create, then { next, release } per batch, then destroy.
+ * Lifetime  create, then { next, release } per batch, then destroy. Batches that are still lent
+ *           and their tensors outlive the loader, as the data set does: close in any order.
  * Threads   One thread at a time, the consumer, calls next, release and state.
  *           stoker_loader_stats() and stoker_loader_interrupt() may be called from any thread at
  *           any time.
@@ -63,10 +64,11 @@ STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, in
  * STOKER_BUSY: wait again. It is always readable without workers (num_workers = 0) and while
  * batches are being copied to a GPU, where only next() finds out that a copy is done.
  *
- * It belongs to the loader: do not read, write or close it. destroy closes it, or the last DLPack
- * tensor of the loader if that lives longer. Every call returns the same one. From the first call
- * on, next() does no worker's share, and the number of workers that AUTO chose stays, since the
- * library does not see you wait. A loader whose descriptor nobody asked for pays nothing for it.
+ * It belongs to the loader: do not read, write or close it. destroy closes it, or the last batch
+ * or DLPack tensor of the loader if that lives longer. Every call returns the same one. From the
+ * first call on, next() does no worker's share, and the number of workers that AUTO chose stays,
+ * since the library does not see you wait. A loader whose descriptor nobody asked for pays nothing
+ * for it.
  *
  * Consumer thread. error may be NULL. Errors, which leave *fd untouched: STOKER_EINVAL,
  * STOKER_EFORKED, STOKER_ENOFILE (too many open files), STOKER_ENOMEM. */
@@ -80,10 +82,11 @@ STOKER_API int stoker_loader_fd(stoker_loader *loader, int *fd, stoker_error *er
 STOKER_API int stoker_loader_interrupt(stoker_loader *loader);
 
 /* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer to NULL are
- * allowed. Batches that are still lent become invalid. Waits for the call of your code (codec, data
- * set, reader) that a worker is in, however long it takes; no worker starts another row, and none
- * of your code is called after the return. Waits at most 5 seconds for reads in flight: memory that
- * a stuck device may still write to is leaked, and the data set with it. */
+ * allowed. If batches are lent or tensors are out, the memory of all batches stays until the last
+ * of them is released. Waits for the call of your code (codec, data set, reader) that a worker is
+ * in, however long it takes; no worker starts another row, and none of your code is called after
+ * the return. Waits at most 5 seconds for reads in flight: memory that a stuck device may still
+ * write to is leaked, and the data set with it. */
 STOKER_API void stoker_loader_destroy(stoker_loader **loader);
 
 /* Replace *loader by another one over the same data set: as stoker_loader_destroy() followed by

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define STK_LEASE_RELEASED UINT32_C(0x80000000)
+#define STK_LEASE_OUTLIVES UINT32_C(0x40000000) /* the loader was destroyed while it was lent */
 
 struct stk_tensor;
 struct stoker_field;
@@ -32,7 +33,7 @@ struct stk_unended {
 };
 
 struct stk_lease {
-    /* Tensors out, and STK_LEASE_RELEASED. acq_rel: what a deleter did precedes the next fill. */
+    /* Tensors out, and the two flags. acq_rel: what a deleter did precedes the next fill. */
     _Atomic uint32_t users;
     /* The batch last lent in it; relaxed: it changes only while no batch is lent. */
     _Atomic uint64_t turn;
