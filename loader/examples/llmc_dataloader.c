@@ -46,7 +46,8 @@ void dataloader_resume(DataLoader *loader, size_t current_shard_idx, size_t curr
     stoker_loader_state(loader->loader, &loader->state);
     check(stoker_state_seek(&loader->state, current_shard_idx, rows, &loader->error),
           &loader->error);
-    stoker_loader_destroy(&loader->loader); /* and with it the batch */
+    stoker_batch_release(&loader->batch);
+    stoker_loader_destroy(&loader->loader);
     loader->options.resume = &loader->state;
     start(loader);
     loader->current_shard_idx = current_shard_idx;

@@ -103,6 +103,8 @@ static struct walk walk_with(uint64_t seed)
     stk_batches_begin(walk.held, HELD_MAX);
     while (walk.taken < BATCHES)
         step(&walk);
+    for (int i = 0; i < HELD_MAX; i++)
+        stoker_batch_release(&walk.held[i]);
     stoker_loader_destroy(&walk.loader);
     return walk;
 }

@@ -20,12 +20,14 @@ static void live_and_die(const stoker_reader *reader, uint64_t seed)
     options.prefetch_batches = 2 + (uint32_t)(draws >> 16) % 6;
     options.cache = (stoker_cache)(1 + (draws >> 24) % 3);
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
-    stk_take_some(loader, &set, (uint32_t)(draws >> 32) % 12);
+    struct stk_some_batches some = { .count = 0 };
+    stk_take_some(loader, &set, (uint32_t)(draws >> 32) % 12, &some);
     if (seed % 4 == 0)
         nanosleep(&(struct timespec){ .tv_nsec = (long)(draws >> 40) % 300000 }, NULL);
     stoker_loader_destroy(&loader);
     CHECK(loader == NULL);
     stoker_loader_destroy(&loader);
+    stk_release_some(&set, &some);
 }
 
 int main(void)

@@ -51,6 +51,8 @@ static void walk(const stoker_loader_options *options, uint64_t state)
         }
     }
     CHECK(samples == 2 * SAMPLES);
+    while (count > 0)
+        release_any(held, &count, &state);
     stoker_loader_destroy(&loader);
     rounds++;
 }

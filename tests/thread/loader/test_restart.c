@@ -9,6 +9,7 @@ static void go_from_place_to_place(uint64_t seed)
 {
     stoker_loader_options options = stk_small_options();
     stoker_loader *loader = NULL;
+    struct stk_some_batches some = { .count = 0 };
     uint64_t draws = stk_mix64(seed);
     options.cache = draws % 2 == 0 ? STOKER_CACHE_DECODED : STOKER_CACHE_ENCODED;
     options.share_cache = draws % 3 == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
@@ -18,10 +19,11 @@ static void go_from_place_to_place(uint64_t seed)
         options.num_workers = (int32_t)(draws % 5);
         options.batch_size = 1 + (uint32_t)(draws >> 8) % 64;
         options.prefetch_batches = 2 + (uint32_t)(draws >> 16) % 6;
-        stk_take_some(loader, &set, (uint32_t)(draws >> 32) % 24);
+        stk_take_some(loader, &set, (uint32_t)(draws >> 32) % 24, &some);
         CHECK(stoker_loader_restart(&loader, &options, NULL) == STOKER_OK);
     }
     stoker_loader_destroy(&loader);
+    stk_release_some(&set, &some);
 }
 
 int main(void)

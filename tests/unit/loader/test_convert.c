@@ -172,6 +172,7 @@ CleanTest(convert, shape_gives_the_layout)
         cr_assert_arr_eq(batch.images.shape, shapes[layout], sizeof(shapes[layout]));
         cr_assert_eq(batch.labels.dtype, STOKER_DTYPE_INT64);
         cr_assert_eq(batch.labels.shape[0], 16);
+        stoker_batch_release(&batch);
         stoker_loader_destroy(&loader);
     }
     stk_file_set_remove(&set);

@@ -173,6 +173,7 @@ Test(dlpack, every_type_has_its_code)
         static const int64_t shape[] = { 16, 3, 4, 5 };
         cr_assert_arr_eq(axes_at(images, AT_SHAPE), shape, sizeof(shape));
         delete_tensor(images);
+        stoker_batch_release(&batch);
         stoker_loader_destroy(&loader);
     }
 }
@@ -239,6 +240,7 @@ Test(dlpack, misuse_is_refused)
                  STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&next, UINT32_MAX, NULL, &tensor), STOKER_EINVAL);
     cr_assert_null(tensor);
+    stoker_batch_release(&next);
     stoker_loader_destroy(&loader);
 }
 
@@ -280,6 +282,7 @@ Test(dlpack, without_a_version_it_is_the_same_tensor)
     cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, 0, NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack_unversioned(NULL, 0, NULL, &old), STOKER_EINVAL);
     cr_assert_null(old);
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
 }
 
@@ -299,6 +302,7 @@ Test(dlpack, tensors_outlive_the_loader)
         delete_tensor(ids);
         cr_assert_eq(data_of(images)[0], stk_set_byte(copy.ids[0], 0));
         delete_tensor(images);
+        stoker_batch_release(&batch);
         cr_assert_gt(stk_fault_live_bytes(), 0); /* the data set alone, see finish() */
     }
 }

@@ -209,6 +209,7 @@ static void run(const struct set *set, const stoker_loader_options *options)
         cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_OK);
         take(&batch.fields[0].values);
     }
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
 }
 
@@ -408,6 +409,7 @@ CleanTest(field_options, a_varying_field_is_scaled_in_any_float_type)
             for (size_t at = 0; at < elements; at++)
                 cr_assert_eq(found[at], i == 0 ? stk_float16_from_float(exact[at])
                                                : stk_bfloat16_from_float(exact[at]));
+            stoker_batch_release(&batch);
             stoker_loader_destroy(&loader);
             stoker_dataset_close(&set.dataset);
         }
@@ -451,6 +453,7 @@ CleanTest(field_options, an_image_beside_field_0_is_left_alone_with_a_warning)
                      i == 1, "%s", said);
         cr_assert_eq(strstr(said, "layout is for field 0: \"image\" stays NHWC") != NULL, i == 2,
                      "%s", said);
+        stoker_batch_release(&batch);
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&set.dataset);
@@ -478,6 +481,7 @@ CleanTest(field_options, another_field_takes_its_own_type_alone)
             memcpy(&stored, set.bytes[id] + 90 + i * 2, sizeof(stored));
             cr_assert_eq(found[id * 3 + (uint64_t)i], (float)stored);
         }
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
     array.dtype = STOKER_DTYPE_INT8; /* narrower */
     run(&set, &options);

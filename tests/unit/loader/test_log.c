@@ -292,6 +292,8 @@ CleanTest(log, kept_batches_find_no_room)
     for (int i = 0; i < 3; i++)
         cr_assert_eq(stoker_loader_next(loader, &batches[2], 0), STOKER_BUSY);
     WARNED("the budget for kept batches is used up");
+    stoker_batch_release(&batches[0]);
+    stoker_batch_release(&batches[1]);
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);
 }
@@ -354,6 +356,7 @@ CleanTest(log, messages_that_do_not_fit_are_counted)
     (void)stoker_loader_next(loader, &batch, -1);
     INFORMED("and on");
     cr_assert_eq(hears(STOKER_LOG_WARNING, "were lost"), 1);
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);
 }
@@ -372,6 +375,7 @@ CleanTest(log, nobody_listens)
     cr_assert_not(stk_messages_once(&loader->pipeline.messages, STK_SAID_LOST_RING));
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(heard.count, 0);
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);
 }

@@ -34,6 +34,7 @@ static void accept(const stoker_dataset *dataset, stoker_loader_options options)
                  error.message);
     cr_assert_eq(error.code, 0); /* left alone on success */
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
 }
 

@@ -114,6 +114,8 @@ CleanTest(borrow, a_held_batch_stays_as_it_is)
             cr_assert_eq(rc, STOKER_OK);
             hashes[out] = stk_batch_hash(&held[out]);
         }
+        for (int i = 0; i < 3; i++)
+            stoker_batch_release(&held[i]);
         stoker_loader_destroy(&loader);
     }
     stoker_dataset_close(&dataset);
@@ -165,6 +167,8 @@ CleanTest(borrow, all_slots_lent_is_busy_until_one_comes_back)
         cr_assert_eq(stoker_loader_next(loader, &held[0], -1), STOKER_OK);
         cr_assert_eq(held[0].index, prefetch);
         stoker_loader_destroy(&loader); /* with all of them lent */
+        for (uint32_t i = 0; i < prefetch; i++)
+            stoker_batch_release(&held[i]);
     }
     stoker_dataset_close(&dataset);
 }
@@ -225,8 +229,10 @@ CleanTest(borrow, releasing_twice_or_nothing_is_harmless)
     /* Had the second release counted, more than two could now be held. */
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, &copy, -1), STOKER_OK);
-    copy = (stoker_batch)STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_next(loader, &copy, -1), STOKER_BUSY);
+    stoker_batch third = STOKER_BATCH_INIT;
+    cr_assert_eq(stoker_loader_next(loader, &third, -1), STOKER_BUSY);
+    stoker_batch_release(&batch);
+    stoker_batch_release(&copy);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }

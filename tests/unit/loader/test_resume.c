@@ -154,6 +154,7 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
                 cr_assert_eq(batch.epoch, 1);
                 cr_assert_eq(batch.index, 0);
             }
+            stoker_batch_release(&batch);
             stoker_loader_destroy(&loader);
         }
     stoker_dataset_close(&dataset);

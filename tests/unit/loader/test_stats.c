@@ -135,17 +135,19 @@ CleanTest(stats, ready_slots_are_those_that_wait)
     options.num_workers = 1;
     options.prefetch_batches = 5;
     stoker_loader *loader = loader_of(dataset, &options);
-    stoker_batch batch = STOKER_BATCH_INIT;
+    stoker_batch batches[5];
     for (uint32_t lent = 0; lent < 5; lent++) {
+        batches[lent] = (stoker_batch)STOKER_BATCH_INIT;
         for (int tries = 0; look(loader).slots_ready != 5 - lent; tries++) {
             cr_assert_lt(tries, 5000, "%u lent, %u ready", lent, look(loader).slots_ready);
             pause_ms(1);
         }
-        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
-        batch = (stoker_batch)STOKER_BATCH_INIT; /* it stays lent */
+        cr_assert_eq(stoker_loader_next(loader, &batches[lent], -1), STOKER_OK);
     }
     cr_assert_eq(look(loader).slots_ready, 0);
     cr_assert_eq(look(loader).slots, 5);
+    for (uint32_t lent = 0; lent < 5; lent++)
+        stoker_batch_release(&batches[lent]);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }

@@ -251,6 +251,7 @@ CleanTest(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
     cr_assert_eq(stats.read_retries, 65); /* bounded, no spinning */
     cr_assert_str_eq(stats.reader, "pread");
+    stoker_batch_release(&batch);
     stoker_loader_destroy(&loader);
     stk_file_set_remove(&set);
 }

@@ -299,14 +299,17 @@ Test(cuda_loader, destroy_waits_for_what_is_under_way)
     options.epochs = STOKER_EPOCHS_ENDLESS;
     standin_cuda_delay(3000);
     for (int taken = 0; taken < 6; taken++) {
+        stoker_batch batches[6];
         stoker_loader *loader = make(options);
         for (int i = 0; i < taken; i++) {
-            stoker_batch batch = STOKER_BATCH_INIT;
-            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+            batches[i] = (stoker_batch)STOKER_BATCH_INIT;
+            cr_assert_eq(stoker_loader_next(loader, &batches[i], -1), STOKER_OK);
             if (i % 2 == 0)
-                stoker_batch_release(&batch);
+                stoker_batch_release(&batches[i]);
         }
         stoker_loader_destroy(&loader);
+        for (int i = 0; i < taken; i++) /* some outlive it */
+            stoker_batch_release(&batches[i]);
         cr_assert_eq(standin_cuda_violations(), 0U);
     }
 }

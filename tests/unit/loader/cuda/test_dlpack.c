@@ -129,6 +129,7 @@ Test(cuda_dlpack, a_tensor_on_the_gpu_outlives_the_loader)
         stoker_loader_destroy(&loader);
         stk_cuda_launch(&consumers[0], &copy, &hash);
         tensor->deleter(tensor); /* waits for the kernel, and then frees */
+        stoker_batch_release(&batch);
         stk_cuda_consumer_wait(&consumers[0]);
         cr_assert_neq(hash, 0U);
         stk_cuda_consumer_destroy(&consumers[0]);

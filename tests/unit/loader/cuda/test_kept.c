@@ -205,6 +205,8 @@ Test(kept, returned_memory_is_used_again)
         cr_assert_arr_eq(hashes, plain.hashes, sizeof(hashes));
         cr_assert_leq(stats_of(loader).lent_slots, HELD + 4U);
         stoker_loader_destroy(&loader); /* with batches lent */
+        for (int k = 0; k < HELD; k++)
+            stoker_batch_release(&held[k]);
     }
 }
 
@@ -365,6 +367,8 @@ Test(kept, tensors_of_an_epoch_live_without_any_option)
                 stoker_loader_destroy(&loader); /* they outlive it */
             for (uint32_t k = 0; k < BATCHES; k++)
                 tensors[k]->deleter(tensors[k]);
+            for (uint32_t k = 0; released == 0 && i > 0 && k < BATCHES; k++)
+                stoker_batch_release(&copies[k]);
             stoker_loader_destroy(&loader);
         }
 }
