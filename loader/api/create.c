@@ -25,7 +25,6 @@
 #include "loader/api/loader.h"
 #include "loader/api/options.h"
 #include "loader/api/state.h"
-#include "loader/api/state_changes.h"
 #include "loader/base/clock.h"
 #include "loader/base/cpu/thread.h"
 #include "loader/base/error.h"
@@ -138,30 +137,20 @@ static void make_plan(stoker_loader *loader)
     loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
 }
 
-/* Where the caller's token says to continue; stays as it is without one. Adds the changes of a mix
- * that it carries. */
+/* Set *resume to where options.resume continues, and add its changes of weights to the mix; leave
+ * both alone without one. */
 static int read_state(stoker_loader *loader, uint64_t length, struct stk_resume *resume,
                       stoker_error *error)
 {
     stoker_loader_options *options = &loader->options;
-    struct stk_resume expected;
-    stoker_state token;
-    if (options->resume != NULL)
-        token = *options->resume;
-    else if (options->resume_bytes != NULL)
-        memcpy(&token, options->resume_bytes, sizeof(token));
-    else
+    if (options->resume == NULL)
         return 0;
-    expected = stk_state_start(loader->pipeline.dataset, options);
+    struct stk_resume expected = stk_state_start(loader->pipeline.dataset, options);
     expected.length = length;
     expected.order_hash = loader->order_hash;
-    expected.changed = options->resume_byte_count > sizeof(token);
-    int rc = stk_state_unpack(resume, &token, &expected, error);
-    if (rc == 0 && expected.changed)
-        rc = stk_state_changes_read(&loader->mix, options->resume_bytes, options->resume_byte_count,
-                                    error);
-    options->resume = NULL; /* the caller's; nothing looks at them any more */
-    options->resume_bytes = NULL;
+    const int rc = stk_state_read(resume, &loader->mix, options->resume, options->resume_size,
+                                  &expected, error);
+    options->resume = NULL; /* the caller's; nothing looks at it any more */
     return rc;
 }
 

@@ -12,7 +12,6 @@
 #include "loader/api/lend/poll.h"
 #include "loader/api/loader.h"
 #include "loader/api/state.h"
-#include "loader/api/state_changes.h"
 #include "loader/base/clock.h"
 #include "loader/base/cpu/thread.h"
 #include "loader/base/error.h"
@@ -381,50 +380,28 @@ const stoker_error *stoker_loader_error(const stoker_loader *loader)
     return atomic_load_explicit(&loader->failed, memory_order_acquire) ? &loader->error : NULL;
 }
 
-/* The token, which alone is enough unless the weights of a mix changed. */
-static int make_token(const stoker_loader *loader, stoker_state *out)
+int stoker_loader_state(const stoker_loader *loader, void *state, size_t capacity, size_t *size,
+                        stoker_error *error)
 {
+    if (loader == NULL)
+        return stk_refuse_option(error, STOKER_EINVAL, "state: loader is NULL");
     if (stk_fork_guard_tripped(&loader->guard))
-        return STOKER_EFORKED;
+        return stk_refuse_option(error, STOKER_EFORKED,
+                                 "state: the loader belongs to the parent process");
+    const size_t needed = stk_state_size(&loader->mix);
+    if (size != NULL)
+        *size = needed;
+    if (state == NULL)
+        return STOKER_OK;
+    if (capacity < needed)
+        return stk_refuse_option(error, STOKER_ELIMIT,
+                                 "state: capacity is %zu bytes, the state has %zu", capacity,
+                                 needed);
     struct stk_resume resume = stk_state_start(loader->pipeline.dataset, &loader->options);
     resume.order_hash = loader->order_hash;
     resume.epoch = loader->state_epoch;
     resume.position = loader->state_position;
-    resume.changed = stoker_loader_state_size(loader) > sizeof(*out);
-    stk_state_pack(out, &resume);
-    return STOKER_OK;
-}
-
-int stoker_loader_state(const stoker_loader *loader, stoker_state *out)
-{
-    if (loader == NULL || out == NULL)
-        return STOKER_EINVAL;
-    if (stoker_loader_state_size(loader) > sizeof(*out))
-        return STOKER_ESTATE;
-    return make_token(loader, out);
-}
-
-size_t stoker_loader_state_size(const stoker_loader *loader)
-{
-    return loader == NULL ? 0 : stk_state_changes_size(&loader->mix);
-}
-
-int stoker_loader_state_write(const stoker_loader *loader, void *bytes, size_t size,
-                              stoker_error *error)
-{
-    const struct stk_place nowhere = STK_NOWHERE;
-    const size_t needed = stoker_loader_state_size(loader);
-    stoker_state token;
-    if (loader == NULL || bytes == NULL || size != needed)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                             "state: loader or bytes is NULL, or %zu bytes for a state of %zu",
-                             size, needed);
-    const int rc = make_token(loader, &token);
-    if (rc < 0)
-        return stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "state");
-    memcpy(bytes, &token, sizeof(token));
-    if (size > sizeof(token))
-        stk_state_changes_write(&loader->mix, bytes);
+    stk_state_write(state, &resume, &loader->mix);
     return STOKER_OK;
 }
 

@@ -64,7 +64,7 @@ struct stoker_loader {
     struct stk_pipeline pipeline;
     struct stk_draws draws;       /* all zero if the order is a permutation */
     struct stk_mix mix;           /* all zero without one */
-    uint32_t order_hash;          /* 24 bits, for the token; 0 = no order but shuffle */
+    uint32_t order_hash;          /* 24 bits, for the state; 0 = no order but shuffle */
     struct stk_transfer transfer; /* all zero on the CPU */
     struct stk_leases leases;
     struct stk_outputs outputs;

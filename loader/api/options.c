@@ -16,6 +16,7 @@
 #include "kernels/convert/convert.h"
 #include "loader/api/choose/blend.h"
 #include "loader/api/choose/order.h"
+#include "loader/api/state.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
 #include "loader/sampler/sampler.h"
@@ -42,18 +43,12 @@ __attribute__((format(printf, 4, 5))) static int require(bool holds, stoker_erro
 
 static int check_resume(const stoker_loader_options *options, stoker_error *error)
 {
-    int rc = require(options->resume == NULL || options->resume_bytes == NULL, error, STOKER_EINVAL,
-                     "resume and resume_bytes are both set");
-    if (rc == 0)
-        rc = require((options->resume_bytes == NULL) == (options->resume_byte_count == 0), error,
-                     STOKER_EINVAL, "resume_byte_count %zu, and resume_bytes is %sNULL",
-                     options->resume_byte_count, options->resume_bytes == NULL ? "" : "not ");
-    if (rc == 0)
-        rc = require(options->resume_bytes == NULL ||
-                         options->resume_byte_count >= sizeof(stoker_state),
-                     error, STOKER_ESTATE, "resume_bytes: %zu bytes, a state has at least %zu",
-                     options->resume_byte_count, sizeof(stoker_state));
-    return rc;
+    if ((options->resume == NULL) != (options->resume_size == 0))
+        return stk_refuse_option(error, STOKER_EINVAL, "resume is %sNULL, and resume_size is %zu",
+                                 options->resume == NULL ? "" : "not ", options->resume_size);
+    return options->resume == NULL
+               ? 0
+               : stk_state_check(options->resume, options->resume_size, "resume", error);
 }
 
 static int check_counts(const stoker_loader_options *options, stoker_error *error)

@@ -7,7 +7,7 @@
  *   read.c         one sample, read in the calling thread
  *   lengths.c      the lengths of a field that varies, without reading
  *   stamps.c       files that changed since they were opened
- *   identity.c     hashes by which a resume token and other processes know it
+ *   identity.c     hashes that identify it in a loader's state and to other processes
  *
  * The pipeline calls dataset->ops->locate(dataset->self, ...) directly, once per span.
  */

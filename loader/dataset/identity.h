@@ -1,10 +1,10 @@
 /* identity.h - hashes by which two data sets are the same.
  *
- * Fingerprint: a resume token knows its data set, moved or copied, by the form (format, count,
- * fields) and the content: its own fingerprint, name and size of its files, and of up to 65,536
- * samples, evenly spread, label, tag (a checksum, with shards) and place; for a few of those in
- * memory, the bytes. No file is read: 60,000 files take about 2 ms, once per data set, at the first
- * state or resume.
+ * Fingerprint: identifies a data set in the state of a loader, even if it was moved or copied. Made
+ * from the form (format, count, fields) and the content: the data set's own fingerprint, names
+ * and sizes of its files, and label, tag (a checksum, with shards) and location of up to 65,536
+ * evenly spread samples; for a few samples in memory also their bytes. No file is read: 60,000
+ * files take about 2 ms, once per data set, at the first state or resume.
  *
  * Identity: processes share memory, where a wrong answer would deliver wrong bytes. It names the
  * files themselves (device, inode, size, times of the last change of content and status), and the

@@ -43,12 +43,15 @@ void dataloader_init(DataLoader *loader, const char *filename_pattern, size_t B,
 void dataloader_resume(DataLoader *loader, size_t current_shard_idx, size_t current_sample_idx)
 {
     const size_t rows = current_sample_idx * loader->B * (size_t)loader->num_processes;
-    stoker_loader_state(loader->loader, &loader->state);
-    check(stoker_state_seek(&loader->state, current_shard_idx, rows, &loader->error),
+    uint8_t *const state = loader->state;
+    check(stoker_loader_state(loader->loader, state, STOKER_STATE_BYTES, NULL, &loader->error),
+          &loader->error);
+    check(stoker_state_seek(state, STOKER_STATE_BYTES, current_shard_idx, rows, &loader->error),
           &loader->error);
     stoker_batch_release(&loader->batch);
     stoker_loader_destroy(&loader->loader);
-    loader->options.resume = &loader->state;
+    loader->options.resume = state;
+    loader->options.resume_size = STOKER_STATE_BYTES;
     start(loader);
     loader->current_shard_idx = current_shard_idx;
     loader->current_sample_idx = current_sample_idx;

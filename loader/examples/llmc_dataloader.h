@@ -27,7 +27,7 @@ typedef struct {
     stoker_loader *loader;
     stoker_loader_options options;
     stoker_batch batch;
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     stoker_error error;
 } DataLoader;
 

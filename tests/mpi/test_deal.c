@@ -2,13 +2,13 @@
  * that deal.sh divides among several numbers of ranks.
  *
  *   test_deal make FOLDER writes the data sets test_deal FOLDER NAME UPDATES continues
- *   FOLDER/NAME.HOW.token, if there is one, for UPDATES updates, or to the
+ *   FOLDER/NAME.HOW.state, if there is one, for UPDATES updates, or to the
  *                                     end, for each HOW:
  *
  *   positions, batches                images, dealt in either way
  *   mix                               five sources of tokens, two of them packed, whose weights
  *                                     change while the first leg runs: later legs know that by the
- *                                     token alone
+ *                                     state alone
  *
  * Rank 0 adds a line for each update to FOLDER/NAME.HOW, which depends on no number of ranks:
  * "epoch, samples, hash of the set, hash of the order". The order is that of positions, so it is
@@ -52,7 +52,7 @@ static void set_paths(struct stk_file_set *set, const char *folder)
 }
 
 /* Documents of 1 to 13 tokens, each of which ends with token 0. */
-static void write_tokens(const char *folder, int number)
+static void write_states(const char *folder, int number)
 {
     char path[300];
     (void)snprintf(path, sizeof(path), "%.250s/tokens%d.bin", folder, number);
@@ -71,8 +71,8 @@ static int make(const char *folder)
 {
     struct stk_file_set set;
     set_paths(&set, folder);
-    write_tokens(folder, 1);
-    write_tokens(folder, 2);
+    write_states(folder, 1);
+    write_states(folder, 2);
     return stk_file_set_write(&set, (const uint32_t[]){ 4, 4, 3 }, 4) ? 0 : 1;
 }
 
@@ -125,8 +125,8 @@ static stoker_loader *loader_of(const struct how *how, const uint8_t *resume, si
     options.epochs = EPOCHS;
     options.rank = STOKER_RANK_AUTO;
     options.deal = how->deal;
-    options.resume_bytes = resume_size > 0 ? resume : NULL;
-    options.resume_byte_count = resume_size;
+    options.resume = resume_size > 0 ? resume : NULL;
+    options.resume_size = resume_size;
     options.num_workers = (int32_t)(peers->rank % 3);
     options.prefetch_batches = 4;
     if (!how->mixes) {
@@ -165,9 +165,9 @@ static bool take(stoker_loader *loader, const struct how *how, struct taken *tak
         return false;
     CHECK(rc == STOKER_OK);
     note_rows(&batch, how->row_bytes, taken);
-    taken->state_size = stoker_loader_state_size(loader);
-    CHECK(taken->state_size == (how->mixes ? 64 + 16 + 8 + 8 * SOURCES + 8 : 64));
-    CHECK(stoker_loader_state_write(loader, taken->state, taken->state_size, NULL) == STOKER_OK);
+    CHECK(stoker_loader_state(loader, taken->state, sizeof(taken->state), &taken->state_size,
+                              NULL) == STOKER_OK);
+    CHECK(taken->state_size == STOKER_STATE_BYTES + (how->mixes ? 8 + 8 * SOURCES : 0));
     stoker_batch_release(&batch);
     return true;
 }
@@ -212,18 +212,18 @@ static FILE *open_for(const char *path, const char *mode)
 
 /* Returns its size, 0 if there is none. All ranks read it before rank 0 writes the next: they
  * gather what they took in between. */
-static size_t read_token(const char *path, uint8_t *state, size_t most)
+static size_t read_state(const char *path, uint8_t *state, size_t most)
 {
     FILE *const file = fopen(path, "rbe");
     if (file == NULL)
         return 0;
     const size_t size = fread(state, 1, most, file);
-    CHECK(size >= sizeof(stoker_state));
+    CHECK(size >= STOKER_STATE_BYTES);
     CHECK(fclose(file) == 0);
     return size;
 }
 
-static void write_token(const char *path, const struct taken *taken)
+static void write_state(const char *path, const struct taken *taken)
 {
     FILE *const file = open_for(path, "wbe");
     CHECK(fwrite(taken->state, taken->state_size, 1, file) == 1);
@@ -232,12 +232,12 @@ static void write_token(const char *path, const struct taken *taken)
 
 static void run_leg(const struct how *how, const char *lines, uint32_t updates)
 {
-    char token[512];
+    char saved[512];
     uint8_t state[sizeof(((struct taken *)NULL)->state)];
     struct taken taken;
     struct taken last = { .state_size = 0 };
-    (void)snprintf(token, sizeof(token), "%.400s.token", lines);
-    stoker_loader *loader = loader_of(how, state, read_token(token, state, sizeof(state)));
+    (void)snprintf(saved, sizeof(saved), "%.400s.state", lines);
+    stoker_loader *loader = loader_of(how, state, read_state(saved, state, sizeof(state)));
     FILE *const file = peers->rank == 0 ? open_for(lines, "ae") : NULL;
     for (uint32_t update = 0; update < updates && take(loader, how, &taken); update++) {
         const void *all = NULL;
@@ -248,7 +248,7 @@ static void run_leg(const struct how *how, const char *lines, uint32_t updates)
             write_line(file, all, how->deal);
     }
     if (file != NULL) {
-        write_token(token, &last);
+        write_state(saved, &last);
         CHECK(fclose(file) == 0);
     }
     stoker_loader_destroy(&loader);

@@ -1,7 +1,7 @@
 /* test_lengths.c - batches of a bounded number of values on each rank: one leg of a run that
  * lengths.sh divides among several numbers of ranks.
  *
- *   test_lengths NAME STEPS continues NAME.token, if there is one, for STEPS steps, or to the end
+ *   test_lengths NAME STEPS continues NAME.state, if there is one, for STEPS steps, or to the end
  *
  * Rank 0 adds a line for each batch to NAME, in the order of batches: "epoch, samples, hash". All
  * ranks make equally many steps; only in an epoch's last one may a rank have no batch.
@@ -26,7 +26,7 @@ struct taken {
     uint64_t count;
     uint64_t hash;
     uint64_t ended; /* 1 = the run is over */
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
 };
 
 static struct stk_peers *peers;
@@ -50,7 +50,7 @@ static stoker_dataset *documents(void)
     return dataset;
 }
 
-static stoker_loader *loader_of(const stoker_dataset *dataset, const stoker_state *resume)
+static stoker_loader *loader_of(const stoker_dataset *dataset, const uint8_t *resume)
 {
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     stoker_field_options padded = STOKER_FIELD_OPTIONS_INIT;
@@ -69,6 +69,7 @@ static stoker_loader *loader_of(const stoker_dataset *dataset, const stoker_stat
     options.batch_values_max = BUDGET;
     options.batch_window = 100;
     options.resume = resume;
+    options.resume_size = resume == NULL ? 0 : STOKER_STATE_BYTES;
     if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_OK)
         fprintf(stderr, "%s\n", error.message);
     CHECK(loader != NULL);
@@ -92,7 +93,7 @@ static void take(stoker_loader *loader, struct taken *taken)
         CHECK(batch.count * batch.fields[0].values.shape[1] <= BUDGET);
     for (uint32_t row = 0; row < batch.count; row++)
         taken->hash = stk_mix64(taken->hash ^ batch.ids[row]);
-    CHECK(stoker_loader_state(loader, &taken->state) == STOKER_OK);
+    CHECK(stoker_loader_state(loader, taken->state, sizeof(taken->state), NULL, NULL) == STOKER_OK);
     stoker_batch_release(&batch);
 }
 
@@ -101,7 +102,7 @@ static void write_lines(FILE *file, const struct taken *all)
     for (uint32_t r = 0; r < peers->world_size; r++) {
         CHECK(all[r].ended == all[0].ended);
         CHECK(all[r].epoch == all[0].epoch);
-        CHECK(memcmp(&all[r].state, &all[0].state, sizeof(all[r].state)) == 0);
+        CHECK(memcmp(all[r].state, all[0].state, sizeof(all[r].state)) == 0);
         if (all[r].count > 0)
             CHECK(fprintf(file, "epoch %d, %d samples, %016llx\n", (int)all[r].epoch,
                           (int)all[r].count, (unsigned long long)all[r].hash) > 0);
@@ -110,31 +111,31 @@ static void write_lines(FILE *file, const struct taken *all)
 
 /* Returns true if there is one. All ranks read it before rank 0 writes the next: they gather what
  * they took in between. */
-static bool read_token(const char *path, stoker_state *state)
+static bool read_state(const char *path, uint8_t state[STOKER_STATE_BYTES])
 {
     FILE *const file = fopen(path, "rbe");
     if (file == NULL)
         return false;
-    CHECK(fread(state, sizeof(*state), 1, file) == 1);
+    CHECK(fread(state, STOKER_STATE_BYTES, 1, file) == 1);
     CHECK(fclose(file) == 0);
     return true;
 }
 
-static void write_token(const char *path, const stoker_state *state)
+static void write_state(const char *path, const uint8_t state[STOKER_STATE_BYTES])
 {
     FILE *const file = fopen(path, "wbe");
     CHECK(file != NULL);
-    CHECK(fwrite(state, sizeof(*state), 1, file) == 1);
+    CHECK(fwrite(state, STOKER_STATE_BYTES, 1, file) == 1);
     CHECK(fclose(file) == 0);
 }
 
 static void run_leg(const stoker_dataset *dataset, const char *lines, uint32_t steps)
 {
-    char token[512];
-    stoker_state state;
+    char saved[512];
+    uint8_t state[STOKER_STATE_BYTES];
     struct taken taken;
-    (void)snprintf(token, sizeof(token), "%.400s.token", lines);
-    stoker_loader *loader = loader_of(dataset, read_token(token, &state) ? &state : NULL);
+    (void)snprintf(saved, sizeof(saved), "%.400s.state", lines);
+    stoker_loader *loader = loader_of(dataset, read_state(saved, state) ? state : NULL);
     FILE *const file = peers->rank == 0 ? fopen(lines, "ae") : NULL;
     CHECK(peers->rank != 0 || file != NULL);
     for (uint32_t step = 0; step < steps; step++) {
@@ -146,10 +147,10 @@ static void run_leg(const stoker_dataset *dataset, const char *lines, uint32_t s
             write_lines(file, all);
         if (taken.ended)
             break;
-        state = taken.state;
+        memcpy(state, taken.state, sizeof(state));
     }
     if (file != NULL) {
-        write_token(token, &state);
+        write_state(saved, state);
         CHECK(fclose(file) == 0);
     }
     stoker_loader_destroy(&loader);

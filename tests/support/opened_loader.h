@@ -23,4 +23,15 @@ static inline stoker_loader *loader_of(const stoker_dataset *dataset,
     return loader;
 }
 
+/* Save the loader's state, from which *options then resume, and destroy the loader. */
+static inline void save_and_destroy(stoker_loader **loader, stoker_loader_options *options,
+                                    void *state, size_t capacity)
+{
+    stoker_error error = { .code = 0 };
+    cr_assert_eq(stoker_loader_state(*loader, state, capacity, &options->resume_size, &error),
+                 STOKER_OK, "%s", error.message);
+    options->resume = state;
+    stoker_loader_destroy(loader);
+}
+
 #endif

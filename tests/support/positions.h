@@ -23,7 +23,7 @@ struct stk_positions {
     const char *wrong; /* what must not happen; NULL = it did not */
     uint64_t epoch;    /* epoch of the position that comes next */
     uint64_t at;       /* that position in its epoch; length = behind the last */
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     bool resumes; /* state is set */
     stoker_error error;
     uint64_t hashes[STK_POSITIONS_MAX];
@@ -93,7 +93,8 @@ static inline int stk_positions_take(struct stk_positions *all, stoker_loader *l
 
 static inline int stk_positions_rank(struct stk_positions *all,
                                      const stoker_loader_options *options, uint32_t most,
-                                     uint64_t *epoch, uint64_t *at, stoker_state *state)
+                                     uint64_t *epoch, uint64_t *at,
+                                     uint8_t state[STOKER_STATE_BYTES])
 {
     stoker_loader *loader = NULL;
     int rc = stoker_loader_create(&loader, all->dataset, options, &all->error);
@@ -102,8 +103,8 @@ static inline int stk_positions_rank(struct stk_positions *all,
     rc = stk_positions_take(all, loader, options, most, epoch, at);
     if (rc < 0 && stoker_loader_error(loader) != NULL)
         all->error = *stoker_loader_error(loader);
-    if (rc >= 0 && stoker_loader_state(loader, state) != STOKER_OK)
-        all->wrong = "there is no token";
+    if (rc >= 0 && stoker_loader_state(loader, state, STOKER_STATE_BYTES, NULL, NULL) != STOKER_OK)
+        all->wrong = "there is no state";
     stoker_loader_destroy(&loader);
     return rc;
 }
@@ -115,19 +116,20 @@ static inline int stk_positions_continue(struct stk_positions *all, stoker_loade
 {
     const uint64_t epoch = all->epoch;
     const uint64_t at = all->at;
-    const stoker_state from = all->state;
+    uint8_t from[STOKER_STATE_BYTES];
     int rc = STOKER_OK;
-    if (all->resumes)
-        options.resume = &from;
+    memcpy(from, all->state, sizeof(from));
+    options.resume = all->resumes ? from : NULL;
+    options.resume_size = all->resumes ? sizeof(from) : 0;
     for (uint32_t rank = 0; rc >= 0 && rank < options.world_size; rank++) {
-        stoker_state state;
+        uint8_t state[STOKER_STATE_BYTES];
         uint64_t stop_epoch = epoch;
         uint64_t stop_at = at;
         options.rank = rank;
-        rc = stk_positions_rank(all, &options, most, &stop_epoch, &stop_at, &state);
-        if (rank > 0 && rc >= 0 && memcmp(&state, &all->state, sizeof(state)) != 0)
-            all->wrong = "ranks stopped at the same batch with different tokens";
-        all->state = state;
+        rc = stk_positions_rank(all, &options, most, &stop_epoch, &stop_at, state);
+        if (rank > 0 && rc >= 0 && memcmp(state, all->state, sizeof(state)) != 0)
+            all->wrong = "ranks stopped at the same batch with different states";
+        memcpy(all->state, state, sizeof(state));
         all->epoch = stop_epoch;
         all->at = stop_at;
     }

@@ -111,7 +111,7 @@ static inline void loaders_that_differ_are_told(void)
         stoker_dataset *digits = NULL;
         stoker_loader *loader = NULL;
         stoker_error error = { .message = "" };
-        stoker_state state;
+        uint8_t state[STOKER_STATE_BYTES];
         stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
         options.batch_size = BATCH;
         options.num_workers = 0;
@@ -121,9 +121,10 @@ static inline void loaders_that_differ_are_told(void)
         options.rank = rank;
         CHECK(stoker_dataset_open(&digits, cases[mine].spec, NULL, NULL) == STOKER_OK);
         CHECK(stoker_loader_create(&loader, digits, &options, NULL) == STOKER_OK);
-        CHECK(stoker_loader_state(loader, &state) == STOKER_OK);
-        CHECK(stoker_state_seek(&state, 0, cases[mine].position, NULL) == STOKER_OK);
-        options.resume = &state;
+        CHECK(stoker_loader_state(loader, state, sizeof(state), NULL, NULL) == STOKER_OK);
+        CHECK(stoker_state_seek(state, sizeof(state), 0, cases[mine].position, NULL) == STOKER_OK);
+        options.resume = state;
+        options.resume_size = sizeof(state);
         CHECK(stoker_loader_restart(&loader, &options, NULL) == STOKER_OK);
         const int rc = stoker_trainer_compare_loader(trainer, loader, &error);
         CHECK(rc == (cases[i].what == NULL ? STOKER_OK : STOKER_EMISMATCH));

@@ -248,18 +248,18 @@ static inline void another_number_of_ranks_continues(void)
     stoker_trainer *again = trainer_of(model, &options);
     stoker_trainer *one = trainer_of(model, &single);
     stoker_error error = { .message = "" };
-    stoker_state state = { { 0 } };
-    stoker_state found = { { 0 } };
+    uint8_t state[STOKER_STATE_BYTES] = { 0 };
+    uint8_t found[STOKER_STATE_BYTES] = { 0 };
     size_t size = 0;
-    state.bytes[5] = 77;
+    state[5] = 77;
     /* Other ranks name a file that does not exist. */
     (void)snprintf(path, sizeof(path),
                    rank == 0 ? "/tmp/stoker-ranks-%d.safetensors" : "/nowhere/%d", (int)getpid());
     train_together(together, 0, 3, &ours);
-    CHECK(stoker_trainer_save(together, path, &state, sizeof(state), &error) == STOKER_OK);
-    CHECK(stoker_trainer_load(again, path, &found, sizeof(found), &size, &error) == STOKER_OK);
+    CHECK(stoker_trainer_save(together, path, state, sizeof(state), &error) == STOKER_OK);
+    CHECK(stoker_trainer_load(again, path, found, sizeof(found), &size, &error) == STOKER_OK);
     CHECK(size == sizeof(state));
-    CHECK(found.bytes[5] == 77);
+    CHECK(found[5] == 77);
     if (rank == 0) {
         CHECK(stoker_trainer_load(one, path, NULL, 0, NULL, &error) == STOKER_OK);
         train_alone(one, 3, UPDATES, &theirs);

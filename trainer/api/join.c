@@ -226,16 +226,19 @@ static uint64_t hash_bytes(const uint8_t *bytes, size_t first, size_t end)
 static int hash_state(uint64_t numbers[STK_WORD_NUMBERS], const stoker_loader *loader,
                       stoker_error *error)
 {
-    const size_t size = stoker_loader_state_size(loader);
+    size_t size = 0;
+    int rc = stoker_loader_state(loader, NULL, 0, &size, error);
+    if (rc != STOKER_OK)
+        return rc;
     uint8_t *state = stk_calloc(1, size);
     if (state == NULL)
         return stk_refuse_option(error, STOKER_ENOMEM, "the loader's state (%zu bytes)", size);
-    const int rc = stoker_loader_state_write(loader, state, size, error);
+    rc = stoker_loader_state(loader, state, size, NULL, error);
     numbers[0] = stk_load_le64(state + STK_STATE_COUNT_AT) ^
-                 hash_bytes(state, STK_STATE_ROW_BYTES_AT, STK_STATE_CHECK_AT);
+                 hash_bytes(state, STK_STATE_ROW_BYTES_AT, STK_STATE_CHANGES_AT);
     numbers[1] = stk_load_le64(state + STK_STATE_SEED_AT);
     numbers[2] = stk_load_le32(state + STK_STATE_FLAGS_AT) ^
-                 hash_bytes(state, STK_STATE_BYTES, size); /* changes of a mix */
+                 hash_bytes(state, STK_STATE_CHANGES_AT, size - STK_STATE_CHECK_BYTES);
     numbers[3] = hash_bytes(state, STK_STATE_EPOCH_AT, STK_STATE_COUNT_AT);
     stk_free(state);
     return rc;

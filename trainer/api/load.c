@@ -2,6 +2,7 @@
  *
  *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: only the device fails
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -366,9 +367,9 @@ static int load_open(stoker_trainer *trainer, const struct stk_tensor_set *set, 
         return rc;
     loaded->size = loader == NULL ? 0 : loader->bytes;
     if (loaded->state != NULL && loaded->capacity < loaded->size)
-        return stk_refuse_option(error, STOKER_EINVAL,
-                                 "load: the loader's state has %llu bytes, capacity is %zu",
-                                 (unsigned long long)loaded->size, loaded->capacity);
+        return stk_refuse_option(error, STOKER_ELIMIT,
+                                 "load: capacity is %zu bytes, the loader's state has %" PRIu64,
+                                 loaded->capacity, loaded->size);
     rc = stk_trainer_drain(trainer, error);
     for (uint32_t s = 0; s < trainer->stage_count && rc == STOKER_OK; s++)
         rc = stk_stage_refill(trainer->stage[s], error); /* the file may have gradients */
@@ -432,7 +433,7 @@ int stoker_trainer_load(stoker_trainer *trainer, const char *path, void *state, 
         return stk_refuse_option(error, STOKER_EINVAL, "load: trainer or path is NULL");
     int rc = trainer->peers->rank == 0 ? load(trainer, path, &loaded, error) : STOKER_OK;
     rc = share(trainer, rc, &loaded, error);
-    if (size != NULL && (rc == STOKER_OK || rc == STOKER_EINVAL))
+    if (size != NULL && (rc == STOKER_OK || rc == STOKER_ELIMIT))
         *size = loaded.size;
     return rc;
 }

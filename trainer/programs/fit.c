@@ -89,6 +89,7 @@ int fit_test(stoker_trainer *trainer, const stoker_dataset *test,
     options.epochs = 1;
     options.num_workers = 0; /* the threads that compute would wait for it anyway */
     options.resume = NULL;
+    options.resume_size = 0;
     if (options.batch_size > count)
         options.batch_size = (uint32_t)count;
     *out = (stoker_evaluation){ 0 };
@@ -235,10 +236,11 @@ static void count_updates(struct run *run)
 
 static int save(struct run *run)
 {
-    if (stoker_loader_state(run->loader, &run->result->state) != STOKER_OK)
-        return STOKER_OK; /* forked: the next call of the loader reports it */
-    const int rc = stoker_trainer_save(run->fit->trainer, run->fit->save, &run->result->state,
-                                       sizeof(run->result->state), run->error);
+    uint8_t *const state = run->result->state;
+    int rc = stoker_loader_state(run->loader, state, STOKER_STATE_BYTES, NULL, run->error);
+    if (rc == STOKER_OK)
+        rc = stoker_trainer_save(run->fit->trainer, run->fit->save, state, STOKER_STATE_BYTES,
+                                 run->error);
     if (rc == STOKER_OK)
         run->result->saved_at = stoker_trainer_updates(run->fit->trainer);
     return rc;
@@ -375,7 +377,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
     count_updates(&run);
     if (rc == STOKER_OK && !out->interrupted && out->updates == 0 && out->skipped > 0)
         rc = all_skipped(&run, out->skipped);
-    (void)stoker_loader_state(run.loader, &out->state);
+    (void)stoker_loader_state(run.loader, out->state, sizeof(out->state), NULL, NULL);
     cli_progress_line_wipe(&fit->progress->line);
     trace_end(&fit->record->trace, run.loader);
     stoker_loader_destroy(&run.loader);

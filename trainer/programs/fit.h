@@ -29,15 +29,15 @@ struct fit {
 /* The result. Times exclude tests, saving and printing. */
 struct fit_result {
     uint64_t samples;
-    uint64_t train_ns;      /* includes waiting for data */
-    uint64_t wait_ns;       /* part of it spent in stoker_loader_next */
-    stoker_state state;     /* the loader's position */
-    uint64_t updates;       /* made */
-    uint64_t skipped;       /* updates skipped because gradients overflowed in 16 bits */
-    uint64_t saved_at;      /* updates at the last save; 0 = none */
-    bool interrupted;       /* Ctrl-C: the run stopped after an update */
-    stoker_evaluation test; /* the last test */
-    uint64_t tested_at;     /* updates at the last test; 0 = none */
+    uint64_t train_ns;                 /* includes waiting for data */
+    uint64_t wait_ns;                  /* part of it spent in stoker_loader_next */
+    uint8_t state[STOKER_STATE_BYTES]; /* the loader's position */
+    uint64_t updates;                  /* made */
+    uint64_t skipped;                  /* updates skipped because gradients overflowed in 16 bits */
+    uint64_t saved_at;                 /* updates at the last save; 0 = none */
+    bool interrupted;                  /* Ctrl-C: the run stopped after an update */
+    stoker_evaluation test;            /* the last test */
+    uint64_t tested_at;                /* updates at the last test; 0 = none */
 };
 
 /* Runs to the end, or until Ctrl-C. On failure *error has the cause. STOKER_EDIVERGED: the loss is

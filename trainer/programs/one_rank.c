@@ -101,10 +101,10 @@ static int load(struct one_rank *rank)
         return stoker_trainer_load_weights(rank->trainer, weights, &rank->error);
     if (arguments->load == NULL)
         return STOKER_OK;
-    int rc = stoker_trainer_load(rank->trainer, arguments->load, &rank->resume,
-                                 sizeof(rank->resume), &size, &rank->error);
-    if (rc == STOKER_OK && size > 0)
-        rank->settings.loading.resume = &rank->resume;
+    int rc = stoker_trainer_load(rank->trainer, arguments->load, rank->resume, sizeof(rank->resume),
+                                 &size, &rank->error);
+    rank->settings.loading.resume = size > 0 ? rank->resume : NULL;
+    rank->settings.loading.resume_size = size;
     return rc;
 }
 
@@ -173,7 +173,7 @@ static void show_result(const struct one_rank *rank, const struct fit_result *re
 
 static int save_to(struct one_rank *rank, const char *path, const struct fit_result *result)
 {
-    return stoker_trainer_save(rank->trainer, path, &result->state, sizeof(result->state),
+    return stoker_trainer_save(rank->trainer, path, result->state, sizeof(result->state),
                                &rank->error);
 }
 

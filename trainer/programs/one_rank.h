@@ -22,7 +22,7 @@ struct one_rank {
     char name[80]; /* "stoker-mnist: rank 1", of several */
     struct settings settings;
     stoker_trainer *trainer;
-    stoker_state resume;
+    uint8_t resume[STOKER_STATE_BYTES];
     stoker_error error;
     stoker_error own;    /* the last error that it has found; code 0 = none */
     stoker_error blamed; /* the last that another rank has found */

@@ -48,14 +48,15 @@ int bench_resume_measure(const stoker_dataset *dataset, const stoker_loader_opti
 {
     stoker_loader_options again = *options;
     stoker_loader *resumed = NULL;
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     stoker_batch batch = STOKER_BATCH_INIT;
     int rc = skip_two(loader);
     if (rc == STOKER_OK)
-        rc = stoker_loader_state(loader, &state);
+        rc = stoker_loader_state(loader, state, sizeof(state), NULL, error);
     if (rc != STOKER_OK)
         return rc;
-    again.resume = &state;
+    again.resume = state;
+    again.resume_size = sizeof(state);
     if (again.pin_memory == STOKER_SWITCH_ON)
         again.pin_memory =
             STOKER_SWITCH_AUTO; /* two loaders may exceed the limit on locked memory */

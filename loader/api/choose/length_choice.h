@@ -9,7 +9,7 @@
 int stk_length_choice_check(const stoker_loader_options *options, const stoker_dataset *dataset,
                             stoker_error *error);
 
-/* The 24 bits by which a token knows the order, with batch_values_max: `order_hash`, and how
+/* The 24 bits that identify the order in a state, with batch_values_max: `order_hash`, and how
  * batches are cut. */
 uint32_t stk_length_choice_hash(const stoker_loader *loader, uint32_t order_hash);
 

@@ -24,8 +24,8 @@ bool stk_order_mixes(const stoker_loader_options *options, const stoker_dataset 
 /* Positions in an epoch. Of checked options. */
 uint64_t stk_order_length(const stoker_loader_options *options, const stoker_dataset *dataset);
 
-/* Make what stk_order_draws() needs; all zero if nothing. *hash becomes the 24 bits by which a
- * token knows the order, 0 without options->order. Returns 0, STOKER_ENOMEM, or STOKER_EINVAL (the
+/* Make what stk_order_draws() needs; all zero if nothing. *hash becomes the 24 bits that identify
+ * the order in a state, 0 without options->order. Returns 0, STOKER_ENOMEM, or STOKER_EINVAL (the
  * weights). stk_alias_free() frees it. */
 int stk_order_make(struct stk_draws *draws, uint32_t *hash, const stoker_loader_options *options,
                    const stoker_dataset *dataset, stoker_error *error);

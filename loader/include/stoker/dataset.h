@@ -168,8 +168,8 @@ typedef struct stoker_dataset_info {
      * consecutive: row i is at rows + i x row bytes. The loader then need not call locate(). NULL =
      * they are not. */
     const void *rows;
-    /* A number that differs in every version of the data set: a checksum, a seed, a date. A resume
-     * token is refused if it differs; see stoker_state. Default 0 = none. */
+    /* A number that differs in every version of the data set: a checksum, a seed, a date. A loader
+     * refuses to resume if it differs; see stoker_loader_state(). Default 0 = none. */
     uint64_t fingerprint;
     /* What opening found out about the samples, one line of printable text: "1000 of 60000 image
      * headers read: 28x28, gray". Owned by the data set; NULL = nothing. */
@@ -304,9 +304,9 @@ STOKER_API int32_t stoker_dataset_find_field(const stoker_dataset *dataset, cons
  * if there is none. */
 STOKER_API size_t stoker_dataset_field_bytes(const stoker_dataset *dataset, uint32_t field);
 
-/* The fingerprint by which a resume token knows the data set: see stoker_state. Equal for a data
- * set that was moved or copied. The first call takes about 2 ms for 60,000 files, of a view as much
- * for each source. 0 if dataset is NULL. */
+/* The fingerprint that identifies the data set in a loader's state: see stoker_loader_state().
+ * Equal for a data set that was moved or copied. The first call takes about 2 ms for 60,000 files,
+ * of a view as much for each source. 0 if dataset is NULL. */
 STOKER_API uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset);
 
 /* The format's name: "mnist", "idx", ... */

@@ -5,7 +5,6 @@
  *   stoker_mix_counts           count the samples of each source up to a position of the mix
  *   stoker_loader_mix_counts    count the samples of each source that a loader has delivered
  *   stoker_loader_change_mix    change the weights while the loader runs
- *   stoker_loader_state_write   a resume token that holds such changes
  *
  *   position of the mix ──▶ (source, n-th sample of it) ──▶ its epoch n / count, position n % count ──▶ sample id
  *
@@ -115,10 +114,10 @@ STOKER_API int stoker_loader_mix_counts(const stoker_loader *loader, uint64_t *c
 /* Change the weights from change->position on. All ranks must make the same change. The position
  * must not be below an earlier change, nor in a batch that may have been started: at most
  * prefetch_batches after the next one, or the windows of these with batch_values_max. The message
- * names the earliest position possible. To change at once, save the state, destroy the loader and
- * resume with another one; or pass the change in stoker_mix. Allocates. On failure nothing is
- * changed. Errors:
- * STOKER_EINVAL, STOKER_ELIMIT (65536 changes), STOKER_ENOMEM, STOKER_EFORKED. */
+ * names the earliest position possible. The change becomes part of the loader's state. To change at
+ * once, save the state, destroy the loader and resume with another one; or pass the change in
+ * stoker_mix. Allocates. On failure nothing is changed. Errors: STOKER_EINVAL, STOKER_ELIMIT (65536
+ * changes), STOKER_ENOMEM, STOKER_EFORKED. */
 STOKER_API int stoker_loader_change_mix(stoker_loader *loader, const stoker_mix_change *change,
                                         stoker_error *error);
 

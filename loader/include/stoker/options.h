@@ -133,24 +133,6 @@ STOKER_MAKER(stoker_order, STOKER_ORDER_DEFAULTS)
 #define STOKER_ORDER_INIT STOKER_INITIALIZER(stoker_order, STOKER_ORDER_DEFAULTS)
 STOKER_API int stoker_order_init_sized(stoker_order *out, size_t struct_size);
 
-/* A position in the order: a token to store beside a checkpoint, the same bytes on every machine.
- * It does not depend on workers, prefetch or cache; batch size, world size and options.deal may
- * differ on resume.
- *
- * It counts the positions of the epoch that all ranks together have consumed, so after the same
- * number of batches it is the same on every rank. A resume divides the remaining positions into
- * global batches, even if batch_size x world_size does not divide their number: every sample still
- * comes once. While that product stays the same, so do the samples of each global batch.
- *
- * It holds a fingerprint of the data set: format, count, element type and shape;
- * stoker_dataset_info.fingerprint; names (relative to the data set's root) and sizes of the files;
- * and for up to 65,536 evenly spread samples the label, the location of the bytes and, in shards,
- * the checksum. Another data set is refused with STOKER_ESTATE; a moved or copied one is accepted.
- * No file is read, so new bytes in a file of the same name and size are noticed only in shards. */
-typedef struct stoker_state {
-    uint8_t bytes[64];
-} stoker_state;
-
 /* ---- memory and devices ---- */
 
 /* What stays in memory after its first use. */
@@ -395,11 +377,10 @@ typedef struct stoker_loader_options {
      * stoker_ranks_from_environment() finds. */
     uint32_t local_rank;
     uint32_t local_world_size;
-    const stoker_state *resume; /* continue after this state; NULL (default) = from the start */
-    /* Instead of `resume`: what stoker_loader_state_write() wrote, and its size. Read by create.
-     * Default NULL, 0. */
-    const void *resume_bytes;
-    size_t resume_byte_count;
+    /* Continue from this state, resume_size bytes that stoker_loader_state() wrote. Read by create.
+     * Default NULL, 0 = from the start. */
+    const void *resume;
+    size_t resume_size;
 
     /* ---- bad samples and diagnostics ---- */
 

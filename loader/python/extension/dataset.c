@@ -384,7 +384,7 @@ static PyGetSetDef properties[] = {
     { "count", get_count, NULL, "Samples.", NULL },
     { "fields", get_fields, NULL, "One dictionary per field.", NULL },
     { "name", get_name, NULL, "The format.", NULL },
-    { "fingerprint", get_fingerprint, NULL, "By which a resume token knows it.", NULL },
+    { "fingerprint", get_fingerprint, NULL, "Identifies it in a loader's state.", NULL },
     { "description", get_description, NULL, "What opening found out.", NULL },
     { "info", get_info, NULL, "What it is, in numbers.", NULL },
     { NULL, NULL, NULL, NULL, NULL },

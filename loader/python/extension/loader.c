@@ -383,12 +383,14 @@ static PyObject *get_state(PyObject *object, PyObject *unused)
     stoker_error error;
     if (core_enter_consumer(self) < 0)
         return NULL;
-    const size_t size = stoker_loader_state_size(self->handle);
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
-    int rc = 0;
+    size_t size = 0;
+    PyObject *bytes = NULL;
+    int rc = stoker_loader_state(self->handle, NULL, 0, &size, &error);
+    if (rc == 0)
+        bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     if (bytes != NULL) {
         char *at = PyBytes_AsString(bytes);
-        Py_BEGIN_ALLOW_THREADS rc = stoker_loader_state_write(self->handle, at, size, &error);
+        Py_BEGIN_ALLOW_THREADS rc = stoker_loader_state(self->handle, at, size, NULL, &error);
         Py_END_ALLOW_THREADS
     }
     core_leave_consumer(self);

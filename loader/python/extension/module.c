@@ -55,8 +55,8 @@ static PyObject *seek(PyObject *module, PyObject *args, PyObject *keywords)
     if (moved == NULL)
         return NULL;
     stoker_error error;
-    if (stoker_state_bytes_seek(PyBytes_AsString(moved), (size_t)size, to_epoch, to_position,
-                                &error) == 0)
+    if (stoker_state_seek(PyBytes_AsString(moved), (size_t)size, to_epoch, to_position, &error) ==
+        0)
         return moved;
     Py_DECREF(moved);
     return core_raise(PyModule_GetState(module), &error);

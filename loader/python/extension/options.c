@@ -418,8 +418,8 @@ static int read_resume(PyObject *value, core_options *options)
     if (bytes == NULL)
         return -1;
     const int rc = PyList_Append(options->keep, bytes);
-    options->c.resume_bytes = PyBytes_AsString(bytes);
-    options->c.resume_byte_count = (size_t)PyBytes_Size(bytes);
+    options->c.resume = PyBytes_AsString(bytes);
+    options->c.resume_size = (size_t)PyBytes_Size(bytes);
     Py_DECREF(bytes);
     return rc;
 }

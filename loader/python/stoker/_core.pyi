@@ -147,7 +147,7 @@ class Dataset:
         """The format: "mnist", "folder", ..."""
     @property
     def fingerprint(self) -> int:
-        """By which a resume token knows the data set."""
+        """Identifies the data set in a loader's state."""
     @property
     def description(self) -> Optional[str]:
         """What opening found out, in a line."""

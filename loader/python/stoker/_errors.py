@@ -196,7 +196,7 @@ _ARGUMENTS = {
     "mean": "normalize: mean", "std": "normalize: std",
     "weight_count": "weights: their number",
     "mean_count": "normalize: the number of values",
-    "resume_bytes": "state", "loader_state": "state",
+    "resume:": "state:",
 }  # fmt: skip
 _STRUCT = re.compile(r"\b(?:options|transform|blend|order)\.(?=[a-z])")
 _AUTOMATIC = re.compile(r"STOKER_[A-Z_]*AUTO\b")

@@ -112,7 +112,7 @@ def test_torchs_own_loader_gets_samples_of_its_workers(hundred):
 @pytest.mark.parametrize("message, expected", [
     ("transform.pad 9 is not in 0..3", "padding 9 is not in 0..3"), ("the lookahead of a pad, prefetch_batches_x", "the lookahead of a pad, prefetch_batches_x"),
     ("order.ids, epoch 1, position 0: returned -1", "order(1), position 0: returned -1"), ("blend.mixup_alpha 3", "mixup 3"),
-    ("resume_bytes: made with seed 2", "state: made with seed 2"),
+    ("resume: made with seed 2", "state: made with seed 2"),
 ])  # fmt: skip
 def test_names_of_the_c_library_become_arguments(message, expected):
     assert in_python(message) == expected

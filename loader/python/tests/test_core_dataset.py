@@ -98,7 +98,7 @@ def test_a_failed_call_keeps_no_array():
         (lambda made: _core.Dataset.arrays(["x"], 1), TypeError, "a tuple"),
         (lambda made: _core.Dataset.arrays([], 1), StokerError, "array"),
         (lambda made: _core.seek(b"", 0, 0), ValueError, "0 bytes"),
-        (lambda made: _core.seek(bytes(64), 0, 0), StokerError, "token"),
+        (lambda made: _core.seek(bytes(64), 0, 0), StokerError, "not a state of a loader"),
     ],
 )
 def test_refusals(call, kind, text):

@@ -137,7 +137,7 @@ def test_interrupt_and_timeout():
         ({"row_hook": 3}, TypeError, "row_hook: a callable"),
         ({"batch_hook": "x"}, TypeError, "batch_hook: a callable"),
         ({"on_log": ()}, TypeError, "on_log: a callable"),
-        ({"resume": b"short"}, ValueError, "5 bytes, a state has at least 64"),
+        ({"resume": b"short"}, ValueError, "not a state of a loader, or damaged: 5 bytes"),
         ({"resume": "text"}, TypeError, "resume"),
         ({"reader": 1}, ValueError, "there is no 'reader'"),
     ],

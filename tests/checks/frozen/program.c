@@ -108,7 +108,7 @@ static void run(const char *what, const stoker_dataset *dataset,
     GUARDED(stoker_stats, passed);
     GUARDED(stoker_trace, trace);
     stoker_trace_event events[64];
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     int fd = -1, rc;
     GUARD(batch, no_batch);
     GUARD(before, no_stats);
@@ -126,8 +126,8 @@ static void run(const char *what, const stoker_dataset *dataset,
         if (rc != STOKER_OK)
             continue;
         add_batch(&batch.given);
-        must(stoker_loader_state(loader, &state), "state", &error);
-        add(&state, sizeof(state));
+        must(stoker_loader_state(loader, state, sizeof(state), NULL, &error), "state", &error);
+        add(state, sizeof(state));
         stoker_batch_release(&batch.given);
     }
     must(stoker_loader_stats(loader, &after.given), "stats", &error);

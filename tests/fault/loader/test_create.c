@@ -6,6 +6,7 @@
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
+#include "support/opened_loader.h"
 #include "support/random_hooks.h"
 #include "support/scenario.h"
 
@@ -173,7 +174,9 @@ static void sweep_change(stoker_loader *loader)
         cr_assert_eq(rc, STOKER_ENOMEM, "allocation %u", (unsigned)nth);
         cr_assert_gt(error.message[0], 0);
         cr_assert_eq(stk_fault_live_bytes(), live, "allocation %u", (unsigned)nth);
-        cr_assert_eq(stoker_loader_state_size(loader), sizeof(stoker_state));
+        size_t size = 0;
+        cr_assert_eq(stoker_loader_state(loader, NULL, 0, &size, NULL), STOKER_OK);
+        cr_assert_eq(size, STOKER_STATE_BYTES);
     }
     cr_assert_eq(rc, STOKER_OK);
 }
@@ -195,12 +198,8 @@ CleanTest(fault_create, with_a_mix)
     sweep(mix, &options);
     cr_assert_eq(stoker_loader_create(&loader, mix, &options, NULL), STOKER_OK);
     sweep_change(loader);
-    options.resume_byte_count = stoker_loader_state_size(loader);
-    cr_assert_eq(options.resume_byte_count, 64 + 16 + 3 * 8 + 8);
-    options.resume_bytes = state;
-    cr_assert_eq(stoker_loader_state_write(loader, state, options.resume_byte_count, NULL),
-                 STOKER_OK);
-    stoker_loader_destroy(&loader);
+    save_and_destroy(&loader, &options, state, sizeof(state));
+    cr_assert_eq(options.resume_size, STOKER_STATE_BYTES + 3 * 8);
     for (options.num_workers = 0; options.num_workers <= 2; options.num_workers += 2)
         sweep(mix, &options);
     stoker_dataset_close(&mix);

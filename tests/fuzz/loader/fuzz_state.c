@@ -1,8 +1,8 @@
-/* fuzz_state.c - any 64 bytes as a resume token: refused with a reason and nothing written, or
- * taken whole and the same again when packed.
+/* fuzz_state.c - any bytes as the state of a loader over a mix: refused with a reason and nothing
+ * written, or read, and the same again when written.
  *
- *   input  [token:64] [how:1] [differs:1]
- *          how      bit 0: magic, version and check are put right, which no fuzzer would find
+ *   input  [how:1] [differs:1] [state]
+ *          how      bit 0: magic, version, size and check are put right, which no fuzzer would find
  *          differs  what the loader expects otherwise: bit 0 seed, 1 shuffle, 2 count, 3 row bytes,
  *                   4 form, 5 content, 6 order
  */
@@ -10,81 +10,98 @@
 #include "loader/api/state.h"
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"
+#include "loader/base/state_layout.h"
 
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { TOKEN_BYTES = sizeof(((stoker_state *)0)->bytes), CHECK_AT = TOKEN_BYTES - 8 };
+enum { SOURCES = 2, SIZE_MAX_HERE = 2048 };
 
-/* Magic and version as of a token of this library, and a check that agrees. */
-static void mend(stoker_state *state)
+static void seal(uint8_t *state, size_t size)
 {
-    stoker_state good;
+    static const struct stk_mix no_mix;
+    uint8_t good[STOKER_STATE_BYTES];
     uint64_t check = 0;
-    stk_state_pack(&good, &(struct stk_resume){ .count = 1 });
-    memcpy(state->bytes, good.bytes, 8);
-    for (int at = 0; at < CHECK_AT; at += 8)
-        check = stk_mix64(check ^ stk_load_le64(state->bytes + at));
-    stk_store_le64(state->bytes + CHECK_AT, check);
+    if (size < STOKER_STATE_BYTES || size % 8 != 0)
+        return;
+    stk_state_write(good, &(struct stk_resume){ .count = 1 }, &no_mix);
+    memcpy(state, good, STK_STATE_SIZE_AT); /* magic and version */
+    stk_store_le32(state + STK_STATE_SIZE_AT, (uint32_t)size);
+    for (size_t at = 0; at + STK_STATE_CHECK_BYTES < size; at += 8)
+        check = stk_mix64(check ^ stk_load_le64(state + at));
+    stk_store_le64(state + size - STK_STATE_CHECK_BYTES, check);
 }
 
-/* What a loader expects to which the token fits, except for what `differs` names. */
-static struct stk_resume expected_of(const stoker_state *state, uint32_t differs)
+/* What a loader expects to which the state fits, except for what `differs` names. */
+static struct stk_resume expected_of(const uint8_t *state, uint32_t differs)
 {
-    const uint8_t *bytes = state->bytes;
+    const uint32_t flags = stk_load_le32(state + STK_STATE_FLAGS_AT);
     return (struct stk_resume){
-        .option = "resume",
-        .seed = stk_load_le64(bytes + 8) ^ (differs & 1),
-        .count = stk_load_le64(bytes + 32) ^ (differs >> 2 & 1),
-        .shuffle = (stk_load_le32(bytes + 40) & 1) != (differs >> 1 & 1),
-        .order_hash = (stk_load_le32(bytes + 40) >> 8) ^ (differs >> 6 & 1),
-        .row_bytes = stk_load_le32(bytes + 44) ^ (differs >> 3 & 1),
-        .fingerprint = { stk_load_le32(bytes + 48) ^ (differs >> 4 & 1),
-                         stk_load_le32(bytes + 52) ^ (differs >> 5 & 1) },
+        .seed = stk_load_le64(state + STK_STATE_SEED_AT) ^ (differs & 1),
+        .count = stk_load_le64(state + STK_STATE_COUNT_AT) ^ (differs >> 2 & 1),
+        .shuffle = (flags & 1) != (differs >> 1 & 1),
+        .order_hash = flags >> 8 ^ (differs >> 6 & 1),
+        .row_bytes = stk_load_le32(state + STK_STATE_ROW_BYTES_AT) ^ (differs >> 3 & 1),
+        .fingerprint = { stk_load_le32(state + STK_STATE_FORM_AT) ^ (differs >> 4 & 1),
+                         stk_load_le32(state + STK_STATE_CONTENT_AT) ^ (differs >> 5 & 1) },
     };
 }
 
-static void check_taken(const struct stk_resume *resume, const struct stk_resume *expected)
+static void check_read(const struct stk_resume *resume, const struct stk_mix *mix,
+                       const uint8_t *state, size_t size)
 {
-    stoker_state again;
-    struct stk_resume twice = { 0 };
-    STK_FUZZ_CHECK(resume->position <= resume->count && resume->count == expected->count);
-    STK_FUZZ_CHECK(resume->seed == expected->seed && resume->shuffle == expected->shuffle &&
-                   resume->order_hash == expected->order_hash);
-    stk_state_pack(&again, resume);
-    STK_FUZZ_CHECK(stk_state_unpack(&twice, &again, expected, NULL) == STOKER_OK);
-    STK_FUZZ_CHECK(twice.epoch == resume->epoch && twice.position == resume->position);
+    uint8_t again[SIZE_MAX_HERE];
+    STK_FUZZ_CHECK(resume->position <= resume->count);
+    STK_FUZZ_CHECK(stk_state_size(mix) == size);
+    stk_state_write(again, resume, mix);
+    STK_FUZZ_CHECK(memcmp(again, state, size) == 0);
+}
+
+static void read_state(struct stk_mix *mix, const uint8_t *state, size_t size, bool sealed,
+                       uint32_t differs)
+{
+    struct stk_resume resume, untouched;
+    stoker_error error = { .message = "" };
+    memset(&untouched, 0xA5, sizeof(untouched));
+    memcpy(&resume, &untouched, sizeof(resume));
+    int rc = stk_state_check(state, size, "resume", &error);
+    const bool whole = rc == STOKER_OK;
+    if (whole) {
+        const struct stk_resume expected = expected_of(state, differs);
+        rc = stk_state_read(&resume, mix, state, size, &expected, &error);
+    }
+    STK_FUZZ_CHECK(rc == STOKER_OK || (rc == STOKER_ESTATE && error.message[0] != '\0'));
+    if (rc == STOKER_OK)
+        check_read(&resume, mix, state, size);
+    else
+        STK_FUZZ_CHECK(memcmp(&resume, &untouched, sizeof(resume)) == 0);
+    STK_FUZZ_CHECK(rc != STOKER_OK || differs == 0);
+    STK_FUZZ_CHECK(whole || !sealed || size < STOKER_STATE_BYTES || size % 8 != 0);
+    if (whole && differs == 0 && size == STOKER_STATE_BYTES)
+        STK_FUZZ_CHECK((rc == STOKER_OK) == ((state[STK_STATE_FLAGS_AT] & 0xFE) == 0 &&
+                                             stk_load_le64(state + STK_STATE_POSITION_AT) <=
+                                                 stk_load_le64(state + STK_STATE_COUNT_AT)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    stoker_state state;
-    if (size < TOKEN_BYTES + 2)
+    static const uint64_t ends[SOURCES] = { 10, 30 };
+    static const double weights[SOURCES] = { 0.7, 0.3 };
+    struct stk_mix_plan plan = { .source_count = SOURCES, .length = 30, .id_ends = ends };
+    struct stk_mix mix;
+    uint8_t state[SIZE_MAX_HERE] = { 0 };
+    if (size < 2 || size - 2 > SIZE_MAX_HERE)
         return 0;
-    const bool mended = (bytes[TOKEN_BYTES] & 1) != 0;
-    const uint32_t differs = bytes[TOKEN_BYTES + 1] & 0x7F;
-    memcpy(state.bytes, bytes, TOKEN_BYTES);
-    if (mended)
-        mend(&state);
-    const struct stk_resume expected = expected_of(&state, differs);
-    struct stk_resume untouched;
-    memset(&untouched, 0xA5, sizeof(untouched));
-    struct stk_resume resume;
-    memcpy(&resume, &untouched, sizeof(resume));
-    stoker_error error = { .message = "" };
-    const int rc = stk_state_unpack(&resume, &state, &expected, &error);
-    STK_FUZZ_CHECK(rc == STOKER_OK || rc == STOKER_ESTATE);
-    if (rc == STOKER_OK) {
-        STK_FUZZ_CHECK(differs == 0);
-        check_taken(&resume, &expected);
-    } else {
-        STK_FUZZ_CHECK(error.message[0] != '\0' &&
-                       memcmp(&resume, &untouched, sizeof(resume)) == 0);
-    }
-    const bool known = (stk_load_le32(state.bytes + 40) & 0xFE) == 0; /* flags */
-    if (mended && differs == 0)
-        STK_FUZZ_CHECK((rc == STOKER_OK) ==
-                       (known && stk_load_le64(state.bytes + 24) <= expected.count));
+    const bool sealed = (bytes[0] & 1) != 0;
+    memcpy(state, bytes + 2, size - 2);
+    if (sealed)
+        seal(state, size - 2);
+    stk_course_init(&plan.course, SOURCES);
+    STK_FUZZ_CHECK(stk_course_add(&plan.course, 0, weights) == 0);
+    STK_FUZZ_CHECK(stk_mix_make(&mix, &plan, 1, true) == 0);
+    read_state(&mix, state, size - 2, sealed, bytes[1] & 0x7F);
+    stk_mix_free(&mix);
+    stk_course_free(&plan.course);
     return 0;
 }

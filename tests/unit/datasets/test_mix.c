@@ -372,22 +372,19 @@ CleanTest(mix, substitutes_within_a_source)
         stoker_dataset_close(&inner[i]);
 }
 
-/* Another order than the mix's, and other weights in the token's data set. */
-CleanTest(mix, knows_another_mix_by_its_token)
+/* Other orders and weights than those of the mix that the state is of. */
+CleanTest(mix, knows_another_mix_by_its_state)
 {
     static const char *const others[] = { "mix:0.6*(" SET(20) ")+0.4*(" SET(9) ")",
                                           "mix:0.7*(" SET(20) ")+0.3*(" SET(9) ")?epoch_samples=30",
                                           "concat:(" SET(20) ")+(" SET(9) ")" };
     stoker_dataset *dataset = dataset_of("mix:0.7*(" SET(20) ")+0.3*(" SET(9) ")");
     stoker_loader_options options = mix_options();
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     stoker_error error = { .message = "" };
     stoker_loader *loader = loader_of(dataset, &options);
-    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
-    cr_assert_eq(stoker_loader_state_size(loader), sizeof(state));
-    stoker_loader_destroy(&loader);
+    save_and_destroy(&loader, &options, state, sizeof(state));
     stoker_dataset_close(&dataset);
-    options.resume = &state;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         dataset = dataset_of(others[i]);
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ESTATE, "%s",
@@ -415,8 +412,8 @@ static void run_leg(const stoker_dataset *dataset, uint32_t world, uint32_t batc
     size_t next_size = 0;
     options.world_size = world;
     options.num_workers = (int32_t)world % 3;
-    options.resume_bytes = state_size == 0 ? NULL : state_bytes;
-    options.resume_byte_count = state_size;
+    options.resume = state_size == 0 ? NULL : state_bytes;
+    options.resume_size = state_size;
     for (options.rank = 0; options.rank < world; options.rank++) {
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch batch = STOKER_BATCH_INIT;
@@ -443,12 +440,12 @@ static void run_leg(const stoker_dataset *dataset, uint32_t world, uint32_t batc
                 cr_assert_eq(stoker_loader_change_mix(loader, &the_changes[1], &error), STOKER_OK,
                              "%s", error.message);
         }
-        stoker_state token = { .bytes = { 1 } };
-        cr_assert_eq(stoker_loader_state(loader, &token), STOKER_ESTATE); /* not the whole state */
-        cr_assert_eq(token.bytes[0], 1);
-        next_size = stoker_loader_state_size(loader);
-        cr_assert_eq(next_size, 80 + 2 * (8 + 8 * SOURCES) + 8);
-        cr_assert_eq(stoker_loader_state_write(loader, next, next_size, NULL), STOKER_OK);
+        next[0] = 1;
+        cr_assert_eq(stoker_loader_state(loader, next, STOKER_STATE_BYTES, &next_size, NULL),
+                     STOKER_ELIMIT);
+        cr_assert_eq(next_size, STOKER_STATE_BYTES + 2 * (8 + 8 * SOURCES));
+        cr_assert_eq(next[0], 1);
+        cr_assert_eq(stoker_loader_state(loader, next, next_size, NULL, NULL), STOKER_OK);
         stoker_loader_destroy(&loader);
     }
     memcpy(state_bytes, next, next_size);
@@ -477,42 +474,32 @@ CleanTest(mix, carries_changes_in_its_state)
     stoker_dataset_close(&dataset);
 }
 
-/* The token alone of such a run, damaged bytes, and another mix. */
+/* Each prefix of a state with changes, and each flipped bit. */
 CleanTest(mix, refuses_a_state_that_is_not_whole)
 {
     static uint64_t ids[LAST];
     stoker_dataset *dataset = dataset_of(spec_of_five);
     stoker_loader *loader = NULL;
     stoker_loader_options options = mix_options();
-    stoker_state token;
     stoker_error error = { .message = "" };
     state_size = 0;
     run_leg(dataset, 1, 4, ids);
-    memcpy(&token, state_bytes, sizeof(token));
-    options.resume = &token;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ESTATE);
-    cr_assert_not_null(strstr(error.message, "stoker_loader_state_write"), "%s", error.message);
-    options.resume_bytes = state_bytes;
-    options.resume_byte_count = state_size;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
-    options.resume = NULL;
+    options.resume = state_bytes;
     for (size_t size = 0; size < state_size; size++) {
-        options.resume_byte_count = size;
+        options.resume_size = size;
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error),
                      size == 0 ? STOKER_EINVAL : STOKER_ESTATE, "%zu bytes", size);
+        cr_assert(size < STOKER_STATE_BYTES || size % 8 != 0 ||
+                      strstr(error.message, "bytes of a state of 160") != NULL,
+                  "%s", error.message);
     }
-    options.resume_byte_count = state_size;
+    options.resume_size = state_size;
     for (size_t bit = 0; bit < 8 * state_size; bit++) {
         state_bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_ESTATE,
                      "bit %zu", bit);
         state_bytes[bit / 8] ^= (uint8_t)(1U << bit % 8);
     }
-    loader = loader_of(dataset, &options);
-    cr_assert_eq(stoker_loader_state_write(loader, state_bytes, state_size - 1, &error),
-                 STOKER_EINVAL);
-    cr_assert_eq(stoker_loader_state_write(loader, NULL, state_size, &error), STOKER_EINVAL);
-    stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
 
@@ -534,19 +521,18 @@ CleanTest(mix, moves_a_state_with_its_changes)
     for (size_t i = 0; i < sizeof(positions) / sizeof(positions[0]); i++) {
         const uint64_t from = positions[i];
         memcpy(state_bytes, taken, size);
-        cr_assert_eq(stoker_state_bytes_seek(state_bytes, size, from / EPOCH, from % EPOCH, &error),
+        cr_assert_eq(stoker_state_seek(state_bytes, size, from / EPOCH, from % EPOCH, &error),
                      STOKER_OK, "%s", error.message);
         memset(ids, 0xFF, sizeof(ids));
         run_leg(dataset, 1, UINT32_MAX, ids);
         cr_assert_arr_eq(ids + from, planned + from, (LAST - from) * sizeof(ids[0]));
     }
     taken[100] ^= 1;
-    cr_assert_eq(stoker_state_bytes_seek(taken, size, 0, 0, &error), STOKER_ESTATE);
+    cr_assert_eq(stoker_state_seek(taken, size, 0, 0, &error), STOKER_ESTATE);
     taken[100] ^= 1;
     for (size_t bytes = 0; bytes < size; bytes++)
-        if (bytes != 64) /* the token alone */
-            cr_assert_eq(stoker_state_bytes_seek(taken, bytes, 0, 0, &error), STOKER_ESTATE);
-    cr_assert_eq(stoker_state_bytes_seek(NULL, size, 0, 0, &error), STOKER_EINVAL);
+        cr_assert_eq(stoker_state_seek(taken, bytes, 0, 0, &error), STOKER_ESTATE);
+    cr_assert_eq(stoker_state_seek(NULL, size, 0, 0, &error), STOKER_EINVAL);
     stoker_dataset_close(&dataset);
 }
 

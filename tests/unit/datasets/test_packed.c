@@ -190,8 +190,8 @@ CleanTest(packed, as_stored_by_default)
     stoker_dataset_close(&packed);
 }
 
-/* Another block size is another data set; the same packing is the same, and so a resume token
- * holds. */
+/* Another block size is another data set; the same packing is the same, so a state can be
+ * resumed. */
 CleanTest(packed, fingerprints_differ_with_the_packing)
 {
     uint64_t lengths[DOCUMENTS];

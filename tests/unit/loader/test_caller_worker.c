@@ -78,10 +78,11 @@ static void wait_until_caller_holds_a_span(stoker_loader *loader)
 static stoker_loader *open_twin(const stoker_loader *loader, const stoker_dataset *dataset,
                                 stoker_loader_options options)
 {
-    stoker_state state;
-    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+    uint8_t state[STOKER_STATE_BYTES];
+    cr_assert_eq(stoker_loader_state(loader, state, sizeof(state), &options.resume_size, NULL),
+                 STOKER_OK);
     options.num_workers = 0;
-    options.resume = &state;
+    options.resume = state;
     return loader_of(dataset, &options);
 }
 

@@ -536,7 +536,7 @@ static struct {
 /* Where the last leg stopped. */
 static struct {
     uint64_t epoch, at;
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
 } stop;
 
 static void create_leg(const struct leg *leg, bool resumes)
@@ -545,7 +545,8 @@ static void create_leg(const struct leg *leg, bool resumes)
     for (uint32_t r = 0; r < leg->options.world_size; r++) {
         stoker_loader_options options = leg->options;
         options.rank = r;
-        options.resume = resumes ? &stop.state : NULL;
+        options.resume = resumes ? stop.state : NULL;
+        options.resume_size = resumes ? sizeof(stop.state) : 0;
         int rc = leg->restart ? stoker_loader_restart(&loaders[r], &options, &error)
                               : stoker_loader_create(&loaders[r], view.dataset, &options, &error);
         if (rc == STOKER_ENOTSUP && options.share_cache == STOKER_SWITCH_ON) {
@@ -593,19 +594,20 @@ static void run_legs(void)
     for (uint32_t i = 0; i < plan.legs && !over; i++) {
         const struct leg *leg = &plan.leg[i];
         static struct rank rank;
-        stoker_state first;
+        uint8_t first[STOKER_STATE_BYTES];
         create_leg(leg, i > 0);
         for (uint32_t r = 0; r < leg->options.world_size; r++) {
             over = run_rank(leg, r, &rank) || over;
-            stoker_state state;
-            check(stoker_loader_state(loaders[r], &state) == STOKER_OK, "no state");
-            check(over || r == 0 || memcmp(&first, &state, sizeof(state)) == 0,
+            uint8_t state[STOKER_STATE_BYTES];
+            check(stoker_loader_state(loaders[r], state, sizeof(state), NULL, NULL) == STOKER_OK,
+                  "no state");
+            check(over || r == 0 || memcmp(first, state, sizeof(state)) == 0,
                   "rank %u stopped with another state", r);
-            first = state;
+            memcpy(first, state, sizeof(first));
         }
         stop.epoch = rank.epoch;
         stop.at = rank.at;
-        stop.state = first;
+        memcpy(stop.state, first, sizeof(first));
         const bool keeps = !over && i + 1 < plan.legs && plan.leg[i + 1].restart;
         for (uint32_t r = 0; r < leg->options.world_size && !keeps; r++)
             stoker_loader_destroy(&loaders[r]);

@@ -1,4 +1,4 @@
-/* test_fingerprint.c - a token knows its data set again wherever that lies, and takes no other. */
+/* test_fingerprint.c - a state is of one data set, wherever that lies. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -19,7 +19,7 @@ static struct stk_run found;
 static int child_sees(stoker_loader *loader, stoker_batch *held)
 {
     stoker_batch batch = { .struct_size = sizeof(stoker_batch), .count = 77 };
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     stoker_error error;
     int fd = 77;
     stoker_stats stats = { .struct_size = sizeof(stats) };
@@ -27,7 +27,7 @@ static int child_sees(stoker_loader *loader, stoker_batch *held)
         return 1;
     if (stoker_loader_stats(loader, &stats) != STOKER_EFORKED)
         return 2;
-    if (stoker_loader_state(loader, &state) != STOKER_EFORKED)
+    if (stoker_loader_state(loader, state, sizeof(state), NULL, &error) != STOKER_EFORKED)
         return 3;
     if (stoker_loader_bad_sample(loader, 0, &error) != STOKER_EFORKED)
         return 4;

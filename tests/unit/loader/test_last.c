@@ -8,6 +8,7 @@
 #include "loader/sampler/sampler.h"
 #include "support/leaks.h"
 #include "support/made_set.h"
+#include "support/opened_loader.h"
 
 enum { COUNT = 53, BATCH = 6, EPOCHS = 2, BATCHES_MAX = 64 };
 
@@ -138,7 +139,7 @@ Test(last, a_resume_pads_alike)
         for (uint64_t stop = 1; stop <= batches; stop++) {
             stoker_loader *loader = NULL;
             stoker_batch batch = STOKER_BATCH_INIT;
-            stoker_state state;
+            uint8_t state[STOKER_STATE_BYTES];
             stoker_loader_options first = options;
             cr_assert_eq(stoker_loader_create(&loader, dataset, &first, NULL), STOKER_OK);
             for (uint64_t i = 0; i < stop;) {
@@ -146,9 +147,7 @@ Test(last, a_resume_pads_alike)
                 i += rc == STOKER_OK;
                 stoker_batch_release(&batch);
             }
-            cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
-            stoker_loader_destroy(&loader);
-            first.resume = &state;
+            save_and_destroy(&loader, &first, state, sizeof(state));
             const uint64_t global = (uint64_t)BATCH * world;
             const uint64_t of_epoch = (COUNT + global - 1) / global;
             const uint64_t start = stop % of_epoch * global;

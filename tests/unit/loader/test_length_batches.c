@@ -242,7 +242,7 @@ CleanTest(length_batches, resume_at_any_place_with_any_number_of_ranks)
     }
 }
 
-/* A token of a position inside a batch: what is left of it comes first, so that no sample is lost
+/* The state of a position inside a batch: what is left of it comes first, so that no sample is lost
  * or comes twice. */
 CleanTest(length_batches, start_inside_a_batch)
 {
@@ -449,10 +449,10 @@ CleanTest(length_batches, batch_size_may_exceed_the_samples)
     stoker_dataset_close(&documents);
 }
 
-CleanTest(length_batches, tokens_resume_and_know_how_batches_were_cut)
+CleanTest(length_batches, states_resume_and_know_how_batches_were_cut)
 {
     uint64_t lengths[DOCUMENTS];
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_error error = { .message = "" };
     stoker_loader_options options = small_options(2);
@@ -463,12 +463,14 @@ CleanTest(length_batches, tokens_resume_and_know_how_batches_were_cut)
     for (uint32_t i = 0; i < 12; i++) {
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         if (i == 10)
-            cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
+            cr_assert_eq(
+                stoker_loader_state(loader, state, sizeof(state), &options.resume_size, NULL),
+                STOKER_OK);
         due = hash_of(batch.ids, batch.count);
         stoker_batch_release(&batch);
     }
     stoker_loader_destroy(&loader);
-    options.resume = &state;
+    options.resume = state;
     loader = loader_of(documents, &options);
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     cr_assert_eq(hash_of(batch.ids, batch.count), due);

@@ -132,8 +132,8 @@ static uint32_t run_leg(const uint64_t *hashes, uint32_t count, uint32_t at, uin
     stoker_loader *ranks[8];
     for (uint32_t r = 0; r < world_size; r++) {
         stoker_loader_options options = options_of(r, world_size);
-        options.resume_bytes = *bytes > 0 ? state : NULL;
-        options.resume_byte_count = *bytes;
+        options.resume = *bytes > 0 ? state : NULL;
+        options.resume_size = *bytes;
         ranks[r] = loader_of(mix, &options);
         if (*bytes == 0)
             cr_assert_eq(change_at(ranks[r], change, NULL), STOKER_OK);
@@ -147,9 +147,7 @@ static uint32_t run_leg(const uint64_t *hashes, uint32_t count, uint32_t at, uin
             stoker_batch_release(&batch);
         }
     stoker_error error = { 0 };
-    *bytes = stoker_loader_state_size(ranks[0]);
-    cr_assert_leq(*bytes, STATE_BYTES);
-    cr_assert_eq(stoker_loader_state_write(ranks[0], state, *bytes, &error), STOKER_OK, "%s",
+    cr_assert_eq(stoker_loader_state(ranks[0], state, STATE_BYTES, bytes, &error), STOKER_OK, "%s",
                  error.message);
     for (uint32_t r = 0; r < world_size; r++)
         stoker_loader_destroy(&ranks[r]);

@@ -311,13 +311,13 @@ CleanTest(ends, null_arguments_are_answered)
     stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_state state;
+    uint8_t state[STOKER_STATE_BYTES];
     stoker_error error;
     cr_assert_eq(stoker_loader_create(NULL, dataset, NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_create(&loader, NULL, NULL, NULL), STOKER_EINVAL);
     cr_assert_null(loader);
     cr_assert_eq(stoker_loader_next(NULL, &batch, -1), STOKER_EINVAL);
-    cr_assert_eq(stoker_loader_state(NULL, &state), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_state(NULL, state, sizeof(state), NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_bad_sample(NULL, 0, &error), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_batches_per_epoch(NULL), 0);
     cr_assert_null(stoker_loader_error(NULL));
@@ -326,7 +326,7 @@ CleanTest(ends, null_arguments_are_answered)
     const stoker_loader_options options = stk_small_options();
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_next(loader, NULL, -1), STOKER_EINVAL);
-    cr_assert_eq(stoker_loader_state(loader, NULL), STOKER_EINVAL);
+    cr_assert_eq(stoker_loader_state(loader, NULL, 0, NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_bad_sample(loader, 0, &error), STOKER_EINVAL);
     stoker_loader_destroy(&loader);
     cr_assert_null(loader);

@@ -1,5 +1,5 @@
-/* test_orders.c - weights and the caller's own order: each position has its sample; a token of
- * another order is refused; and an order that is wrong says how.
+/* test_orders.c - weights and the caller's own order: each position has its sample; the state
+ * of another order is refused; and an order that is wrong says how.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -227,14 +227,14 @@ CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
     stoker_dataset_close(&dataset);
 }
 
-/* ---- tokens ------------------------------------------------------------------------------ */
+/* ---- states ------------------------------------------------------------------------------ */
 
-CleanTest(orders, a_token_knows_its_order)
+CleanTest(orders, a_state_knows_its_order)
 {
     double weights[SAMPLES], others[SAMPLES];
     uint64_t step = 3;
     stoker_order orders[8];
-    stoker_state states[8];
+    uint8_t states[8][STOKER_STATE_BYTES];
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
     make_weights(weights);
     make_weights(others);
@@ -255,7 +255,8 @@ CleanTest(orders, a_token_knows_its_order)
     for (int i = 0; i < 8; i++) {
         const stoker_loader_options options = order_options(&orders[i]);
         stoker_loader *loader = loader_of(dataset, &options);
-        cr_assert_eq(stoker_loader_state(loader, &states[i]), STOKER_OK);
+        cr_assert_eq(stoker_loader_state(loader, states[i], sizeof(states[i]), NULL, NULL),
+                     STOKER_OK);
         stoker_loader_destroy(&loader);
     }
     for (int from = 0; from < 8; from++)
@@ -263,7 +264,8 @@ CleanTest(orders, a_token_knows_its_order)
             stoker_loader_options options = order_options(to == 0 ? NULL : &orders[to]);
             stoker_loader *loader = NULL;
             stoker_error error = { .message = "" };
-            options.resume = &states[from];
+            options.resume = states[from];
+            options.resume_size = sizeof(states[from]);
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error),
                          from == to ? STOKER_OK : STOKER_ESTATE, "%d %d: %s", from, to,
                          error.message);

@@ -33,13 +33,15 @@ static stoker_loader *full_loader(const stoker_dataset *dataset, stoker_loader_o
     return loader;
 }
 
-/* The state of a run that has just begun, at another epoch. */
-static stoker_state state_at(const stoker_loader *loader, uint64_t epoch)
+/* Let *options continue at the start of another epoch of the loader's run. */
+static void resume_at(const stoker_loader *loader, uint64_t epoch,
+                      uint8_t state[STOKER_STATE_BYTES], stoker_loader_options *options)
 {
-    stoker_state state;
-    cr_assert_eq(stoker_loader_state(loader, &state), STOKER_OK);
-    cr_assert_eq(stoker_state_seek(&state, epoch, 0, NULL), STOKER_OK);
-    return state;
+    cr_assert_eq(
+        stoker_loader_state(loader, state, STOKER_STATE_BYTES, &options->resume_size, NULL),
+        STOKER_OK);
+    cr_assert_eq(stoker_state_seek(state, options->resume_size, epoch, 0, NULL), STOKER_OK);
+    options->resume = state;
 }
 
 /* Deliver epochs 5 and 6 and compare them with what a new loader delivers; the reads that it
@@ -48,8 +50,8 @@ static uint64_t go_on(stoker_loader **loader, const stoker_dataset *dataset,
                       stoker_loader_options options)
 {
     stoker_error error = { .message = "" };
-    const stoker_state state = state_at(*loader, 5);
-    options.resume = &state;
+    uint8_t state[STOKER_STATE_BYTES];
+    resume_at(*loader, 5, state, &options);
     options.epochs = 7;
     cr_assert_eq(stk_run(dataset, &options, &expected), STOKER_FINISHED);
     cr_assert_eq(stoker_loader_restart(loader, &options, &error), STOKER_OK, "%s", error.message);
@@ -182,23 +184,29 @@ CleanTest(restart, that_fails_leaves_nothing_or_the_loader)
     cr_assert_neq(strstr(error.message, "no loader"), NULL);
     cr_assert_eq(stoker_loader_restart(NULL, &options, NULL), STOKER_EINVAL);
     const int64_t live = stk_fault_live_bytes();
-    const stoker_state foreign = { { 1 } };
+    uint8_t state[STOKER_STATE_BYTES];
     stoker_loader_options bad = options;
-    bad.resume = &foreign;
     loader = full_loader(set.dataset, options);
+    resume_at(loader, 5, state, &bad);
+    bad.seed++; /* not the state's */
     cr_assert_eq(stoker_loader_restart(&loader, &bad, &error), STOKER_ESTATE);
     cr_assert_eq(error.code, STOKER_ESTATE);
     cr_assert_null(loader);
     cr_assert_eq(stk_fault_live_bytes(), live);
 
-    bad = options;
-    bad.batch_size = 0; /* found before anything is destroyed */
     loader = full_loader(set.dataset, options);
     stoker_loader *const before = loader;
-    cr_assert_eq(stoker_loader_restart(&loader, &bad, &error), STOKER_EINVAL);
-    cr_assert_eq(error.code, STOKER_EINVAL);
-    cr_assert_eq(loader, before);
-    cr_assert_null(stoker_loader_error(loader));
+    for (int damaged = 0; damaged < 2; damaged++) { /* found before anything is destroyed */
+        bad = options;
+        bad.batch_size = damaged == 1 ? options.batch_size : 0;
+        bad.resume = damaged == 1 ? state + 1 : NULL;
+        bad.resume_size = damaged == 1 ? sizeof(state) - 1 : 0;
+        const int code = damaged == 1 ? STOKER_ESTATE : STOKER_EINVAL;
+        cr_assert_eq(stoker_loader_restart(&loader, &bad, &error), code);
+        cr_assert_eq(error.code, code);
+        cr_assert_eq(loader, before);
+        cr_assert_null(stoker_loader_error(loader));
+    }
     stoker_loader_destroy(&loader);
     cr_assert_eq(stk_fault_live_bytes(), live);
     stk_file_set_remove(&set);

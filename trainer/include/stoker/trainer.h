@@ -396,7 +396,7 @@ STOKER_API uint32_t stoker_trainer_world_size(const stoker_trainer *trainer); /*
 /* The GPU of a trainer on one; else 0. */
 STOKER_API uint32_t stoker_trainer_device_index(const stoker_trainer *trainer);
 /* Check that the loaders of all ranks deliver one data set in one order, from one place of it: that
- * their states are the same (stoker_loader_state_write()). Ranks with other seeds or data would
+ * their states are the same (stoker_loader_state()). Ranks with other seeds or data would
  * train on some samples twice and on others not at all. Call it once each rank has its loader; the
  * names and sizes of the data's files are compared, not their bytes. All ranks. STOKER_EMISMATCH:
  * the message names the first rank that differs from rank 0, and in what; STOKER_EINVAL, ENOMEM,
@@ -415,7 +415,7 @@ STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
 /* Save everything needed to continue in one safetensors file: "model.NAME" for each weight and
  * statistic, with PyTorch's names and layouts; with ema_decay > 0 "ema.NAME" for the averaged
  * weights; "state.*" for the optimizer, counters and, if size > 0, the loader's state, as
- * stoker_loader_state_write() writes it. Atomic: after a crash path holds the old checkpoint or the
+ * stoker_loader_state() writes it. Atomic: after a crash path holds the old checkpoint or the
  * new one. Between two passes of an update the sum of their gradients is saved, too. Another number
  * of ranks makes the passes that are missing; if it does not divide the number of those made, the
  * update is up to world_size - 1 batches short. STOKER_EDIVERGED: a weight is NaN or infinite;
@@ -424,12 +424,12 @@ STOKER_API uint32_t stoker_trainer_threads(const stoker_trainer *trainer);
 STOKER_API int stoker_trainer_save(stoker_trainer *trainer, const char *path, const void *state,
                                    size_t size, stoker_error *error);
 /* Continue from a checkpoint: the rest of the run is the same to the bit. `state`, unless NULL,
- * receives the loader's state, for its options.resume_bytes, and *size, unless NULL, its bytes; 0:
- * the checkpoint has none. If `capacity` is less: STOKER_EINVAL, and *size is set. On failure
- * nothing has changed, except with EDEVICE. STOKER_ENOENT, EFORMAT, ETRUNCATED, ECORRUPT, ELIMIT,
- * EDEVICE, EMISMATCH (another model: the message names the tensor; or another total_updates with
- * COSINE or ONE_CYCLE, which would change the rate). All ranks, with one capacity, of which rank 0
- * reads: the number of ranks may differ from that of the run that saved. */
+ * receives the loader's state, for its options.resume, and *size, unless NULL, its bytes; 0: the
+ * checkpoint has none. If `capacity` is less: STOKER_ELIMIT, and *size is set. On failure nothing
+ * has changed, except with EDEVICE. STOKER_ENOENT, EFORMAT, ETRUNCATED, ECORRUPT, ELIMIT, EDEVICE,
+ * EMISMATCH (another model: the message names the tensor; or another total_updates with COSINE or
+ * ONE_CYCLE, which would change the rate). All ranks, with one capacity, of which rank 0 reads: the
+ * number of ranks may differ from that of the run that saved. */
 STOKER_API int stoker_trainer_load(stoker_trainer *trainer, const char *path, void *state,
                                    size_t capacity, size_t *size, stoker_error *error);
 /* Load only weights, running statistics and num_batches_tracked from a checkpoint, or from a
