@@ -1,8 +1,7 @@
-/* stoker/error.h - what can go wrong, and where it did.
+/* stoker/error.h - return codes, and an error with its location.
  *
- * Every function that can fail returns an int: 0 is done, > 0 a normal stop (STOKER_EPOCH_END), < 0
- * one of the errors below. A stoker_error keeps the first cause with its file, offset, sample and
- * stage.
+ * Every function that can fail returns an int: STOKER_OK (0), a normal stop (> 0) or an error
+ * (< 0). Most functions also fill in a stoker_error with the first cause.
  */
 #ifndef STOKER_ERROR_H
 #define STOKER_ERROR_H
@@ -14,14 +13,14 @@ STOKER_BEGIN_DECLS
 
 enum {
     STOKER_OK = 0,
-    STOKER_EPOCH_END = 1,   /* next: the epoch is over; the following call starts another */
+    STOKER_EPOCH_END = 1,   /* next: the epoch is over; the following call starts the next one */
     STOKER_FINISHED = 2,    /* next: options.epochs epochs are over */
     STOKER_INTERRUPTED = 3, /* next: stoker_loader_interrupt() was called; nothing is lost */
     STOKER_TIMEOUT = 4,     /* next: no batch became ready in time; call again, nothing is lost */
-    STOKER_BUSY = 5         /* next: the slot of the next batch is still lent: release its batch */
+    STOKER_BUSY = 5         /* next: the slot of the next batch is lent; release its batch */
 };
 
-/* X(name, value, text). Values never change; new ones are added at the end. */
+/* X(name, value, text). Values never change; new errors are added at the end. */
 #define STOKER_ERRORS(X)                                                                           \
     X(STOKER_EINVAL, -1, "an argument or option is out of its range")                              \
     X(STOKER_ENOMEM, -2, "out of memory")                                                          \
@@ -57,44 +56,47 @@ enum {
 typedef enum stoker_err { STOKER_ERRORS(STOKER_ERROR_ENUM) } stoker_err;
 #undef STOKER_ERROR_ENUM
 
-/* The stage of the pipeline in which something went wrong. */
+/* The stage of the pipeline that failed. */
 typedef enum stoker_stage {
-    STOKER_STAGE_OPTIONS,
-    STOKER_STAGE_OPEN,
-    STOKER_STAGE_LOCATE,
-    STOKER_STAGE_READ,
-    STOKER_STAGE_DECODE,
-    STOKER_STAGE_TRANSFER,
-    STOKER_STAGE_WAIT,
-    STOKER_STAGE_HOOK
+    STOKER_STAGE_OPTIONS,  /* arguments and options of a call */
+    STOKER_STAGE_OPEN,     /* opening a data set and its files */
+    STOKER_STAGE_LOCATE,   /* finding the bytes of a sample */
+    STOKER_STAGE_READ,     /* reading them from storage */
+    STOKER_STAGE_DECODE,   /* decoding them */
+    STOKER_STAGE_TRANSFER, /* copying or converting on a GPU */
+    STOKER_STAGE_WAIT,     /* the consumer's calls */
+    STOKER_STAGE_HOOK      /* code of the user */
 } stoker_stage;
 
 #define STOKER_NO_OFFSET UINT64_MAX
 #define STOKER_NO_SAMPLE UINT64_MAX
 
-/* One error and its location. Plain data that owns nothing. The caller provides it; a function that
- * fails fills it in, one that succeeds leaves it unchanged. */
+/* One error and its location. The caller provides the object, which owns nothing. A function fills
+ * it in if it fails, and leaves it unchanged if it succeeds.
+ *
+ * path and message are safe to print on a terminal: one line of valid UTF-8, in which '?' replaces
+ * control characters, characters that change the direction of text, and invalid bytes. */
 typedef struct stoker_error {
     int32_t code; /* a stoker_err */
     stoker_stage stage;
     int32_t os_errno;     /* errno of the failed system call; 0 = none */
     uint64_t offset;      /* bytes from the start of the file; STOKER_NO_OFFSET = unknown */
     uint64_t sample;      /* sample id; STOKER_NO_SAMPLE = none */
-    char path[256];       /* the file; of a longer path the end. "" = none */
-    char message[512];    /* the complete message, one line */
-    uint64_t reserved[4]; /* 0; the size never changes: new members take their place */
-    /* Both texts are safe to print on a terminal: valid UTF-8 on one line. '?' replaces control
-     * characters, characters that change the direction of text, and bytes that are not UTF-8. */
+    char path[256];       /* the file, or the end of its path if that is longer; "" = none */
+    char message[512];    /* everything above in words */
+    uint64_t reserved[4]; /* 0; for new members: the size never changes */
 } stoker_error;
 
-/* The text of a code, STOKER_OK and the normal stops included. Never NULL; any thread. */
+/* Return the text of a code, also of STOKER_OK and the normal stops; "unknown error code" for any
+ * other value. Static. Any thread. */
 STOKER_API const char *stoker_strerror(int code);
 
-/* The name of a code: "STOKER_EINVAL"; "STOKER_UNKNOWN" for any other value. Static; any thread. */
+/* Return the name of a code, such as "STOKER_EINVAL"; "STOKER_UNKNOWN" for any other value. Static.
+ * Any thread. */
 STOKER_API const char *stoker_error_name(int code);
 
-/* "options", "open", "locate", "read", "decode", "transfer", "wait" or "hook"; "unknown" for any
- * other value. Static; any thread. */
+/* Return "options", "open", "locate", "read", "decode", "transfer", "wait" or "hook"; "unknown" for
+ * any other value. Static. Any thread. */
 STOKER_API const char *stoker_stage_name(stoker_stage stage);
 
 STOKER_END_DECLS
