@@ -59,7 +59,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         .field_count = set->array_count,
         .part_count = set->part_count,
         .file_count = set->source_count,
-        .encoded_bytes_max = (uint32_t)longest_part(set),
+        .encoded_bytes_max = longest_part(set),
         .dense = rows && set->arrays[0].memory == NULL && set->arrays[0].file == 0,
         .rows = rows ? set->arrays[0].memory : NULL,
         .fingerprint = set->fingerprint,
@@ -88,13 +88,13 @@ static stoker_extent extent_of(const struct stk_array *array, uint64_t id)
 {
     if (array->memory == NULL)
         return (stoker_extent){ .offset = array->offset + id * array->row_bytes,
-                                .bytes = (uint32_t)array->row_bytes,
+                                .bytes = array->row_bytes,
                                 .file = array->file };
     const uint64_t first = array->offsets == NULL ? id : (uint64_t)array->offsets[id];
     const uint64_t entries =
         array->offsets == NULL ? 1 : (uint64_t)(array->offsets[id + 1] - array->offsets[id]);
     return (stoker_extent){ .memory = (const uint8_t *)array->memory + first * array->row_bytes,
-                            .bytes = (uint32_t)(entries * array->row_bytes) };
+                            .bytes = entries * array->row_bytes };
 }
 
 static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,

@@ -260,8 +260,8 @@ static void measure_members(struct tar *tar, const struct opening *opening)
         field->length_max = 1;
         for (uint64_t id = 0; field->part != STOKER_NO_PART && id < tar->index.count; id++) {
             const bool key = field->part == tar->key_part;
-            const uint32_t bytes =
-                key ? key_of(tar, id).extent.bytes : member_of(&tar->index, id, field->part).bytes;
+            const uint32_t bytes = key ? (uint32_t)key_of(tar, id).extent.bytes
+                                       : member_of(&tar->index, id, field->part).bytes;
             if (bytes > opening->base.file_bytes_max)
                 continue;
             field->length_max = bytes > field->length_max ? bytes : field->length_max;

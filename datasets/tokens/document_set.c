@@ -38,7 +38,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         .field_count = 1,
         .part_count = 1,
         .file_count = set->open_count,
-        .encoded_bytes_max = (uint32_t)(set->longest * tokens->token_bytes),
+        .encoded_bytes_max = set->longest * tokens->token_bytes,
         .fingerprint = stk_mix64((uint64_t)tokens->eos) + stk_mix64(~(uint64_t)tokens->bos) +
                        tokens->document_count,
         .description = set->found,
@@ -70,9 +70,9 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         const struct stk_token_range range = stk_tokens_document(&set->tokens, ids[i]);
         const uint64_t offset = set->tokens.files[range.file].offset + range.offset * width;
         if (range.file < set->open_count)
-            parts[i] = (stoker_part){ .extent = { .offset = offset,
-                                                  .bytes = (uint32_t)(range.length * width),
-                                                  .file = range.file } };
+            parts[i] = (stoker_part){
+                .extent = { .offset = offset, .bytes = range.length * width, .file = range.file }
+            };
         else
             parts[i] = (stoker_part){ .codec = &set->codec };
     }

@@ -93,7 +93,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         .field_count = set->window.field_count,
         .part_count = 1,
         .file_count = set->open_count,
-        .encoded_bytes_max = (uint32_t)bytes,
+        .encoded_bytes_max = bytes,
         .has_paths = set->open_count < set->tokens.file_count,
         .directory = AT_FDCWD,
         .dense = dense && file->mapped == NULL,

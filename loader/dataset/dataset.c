@@ -39,7 +39,7 @@ static bool paths_are_consistent(const stoker_dataset_info *info)
     const bool has_directory =
         info->directory >= 0 || info->directory == AT_FDCWD ||
         (info->directory == STOKER_DIRECTORY_OF_FILE && info->file_count > 0);
-    return has_directory && info->encoded_bytes_max > 0 && info->encoded_bytes_max < UINT32_MAX;
+    return has_directory && info->encoded_bytes_max > 0;
 }
 
 static bool files_are_consistent(const stoker_dataset_ops *ops, const stoker_dataset_info *info,
@@ -61,6 +61,12 @@ static bool files_are_consistent(const stoker_dataset_ops *ops, const stoker_dat
 static int check_parts(const stoker_dataset *dataset, stoker_error *error)
 {
     const stoker_dataset_info *info = &dataset->info;
+    const bool reads = info->file_count > 0 || info->has_paths;
+    if (reads &&
+        info->encoded_bytes_max >= UINT32_MAX) /* a worker's reads and their buffers: 32 bits */
+        return stk_refuse_spec(
+            error, STOKER_ELIMIT, "%s: encoded_bytes_max is %llu, of which this version reads %u",
+            dataset->ops->name, (unsigned long long)info->encoded_bytes_max, UINT32_MAX - 1);
     const bool one_row = info->part_count == 1 && dataset->part_fields[0].count == 1 &&
                          !dataset->fields[0].info.varies && dataset->fields[0].info.part == 0;
     if ((one_row || (!info->dense && info->rows == NULL)) &&

@@ -136,11 +136,13 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_part *par
     }
     if ((uint64_t)got != extent->bytes && range)
         return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, place,
-                             "%lld of %u bytes read", (long long)got, extent->bytes);
+                             "%lld of %llu bytes read", (long long)got,
+                             (unsigned long long)extent->bytes);
     if ((uint64_t)got != extent->bytes)
         return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, place,
-                             "the file is %s than the %u bytes it had",
-                             (uint64_t)got > extent->bytes ? "longer" : "shorter", extent->bytes);
+                             "the file is %s than the %llu bytes it had",
+                             (uint64_t)got > extent->bytes ? "longer" : "shorter",
+                             (unsigned long long)extent->bytes);
     return STOKER_OK;
 }
 
@@ -151,8 +153,9 @@ static int check_announced(const stoker_dataset *dataset, const stoker_extent *e
     if (extent->bytes <= dataset->info.encoded_bytes_max)
         return STOKER_OK;
     place->path = extent->path;
-    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_READ, place, "%u bytes, at most %u",
-                         extent->bytes, dataset->info.encoded_bytes_max);
+    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_READ, place, "%llu bytes, at most %llu",
+                         (unsigned long long)extent->bytes,
+                         (unsigned long long)dataset->info.encoded_bytes_max);
 }
 
 /* `to` has room for one byte more. */
@@ -176,8 +179,8 @@ static int part_from_storage(const stoker_dataset *dataset, uint32_t number,
         return rc;
     uint8_t *encoded = stk_calloc((size_t)extent->bytes + 1, 1);
     if (encoded == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%u bytes",
-                             extent->bytes);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, &place, "%llu bytes",
+                             (unsigned long long)extent->bytes);
     rc = bytes_from_storage(dataset, part, encoded, &place, error);
     if (rc == STOKER_OK) {
         stoker_encoded in = { .bytes = encoded,
@@ -353,8 +356,8 @@ int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, uint3
     place.sample = id;
     if (bytes_max <= extent->bytes)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
-                             "bytes_max is %zu, for %u bytes and one more", bytes_max,
-                             extent->bytes);
+                             "bytes_max is %zu, for %llu bytes and one more", bytes_max,
+                             (unsigned long long)extent->bytes);
     if (extent->memory != NULL) {
         memcpy(bytes, extent->memory, extent->bytes);
     } else if (extent->bytes > 0) {

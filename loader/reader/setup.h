@@ -10,7 +10,7 @@
 
 enum {
     STK_READ_DEPTH_MAX = 1024,
-    /* A longer read ends short, so that a result always fits its int32. */
+    /* A longer read ends short: the kernel's results have 32 bits. */
     STK_READ_BYTES_MAX = 1 << 30,
     /* Bytes copied from the page cache before they are handed out: few enough to be still in the
      * core's own cache when they are summed, decoded or converted. */
@@ -19,7 +19,7 @@ enum {
 
 static inline uint32_t stk_read_bytes(const stoker_read *read)
 {
-    return read->bytes < STK_READ_BYTES_MAX ? read->bytes : STK_READ_BYTES_MAX;
+    return read->bytes < STK_READ_BYTES_MAX ? (uint32_t)read->bytes : STK_READ_BYTES_MAX;
 }
 
 /* Returns 0 or STOKER_EINVAL. */

@@ -36,19 +36,19 @@ static inline FILE *stk_test_file(uint64_t bytes)
 }
 
 /* What a whole read of `bytes` at `offset` gives in a file of `file_bytes`. */
-static inline int32_t stk_test_expected(uint64_t file_bytes, uint64_t offset, uint32_t bytes)
+static inline int64_t stk_test_expected(uint64_t file_bytes, uint64_t offset, uint64_t bytes)
 {
     if (offset >= file_bytes)
         return 0;
     const uint64_t left = file_bytes - offset;
-    return (int32_t)(left < bytes ? left : bytes);
+    return (int64_t)(left < bytes ? left : bytes);
 }
 
 /* Returns true if the first `count` bytes at `buffer` equal the file's at `offset`. */
-static inline bool stk_test_bytes_match(const void *buffer, uint64_t offset, int32_t count)
+static inline bool stk_test_bytes_match(const void *buffer, uint64_t offset, int64_t count)
 {
     const uint8_t *bytes = buffer;
-    for (int32_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++)
         if (bytes[i] != stk_test_byte(offset + (uint64_t)i))
             return false;
     return true;

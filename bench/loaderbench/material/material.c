@@ -95,9 +95,9 @@ static int locate_all(struct bench_material *material, stoker_error *error)
         found[storage_of(&sample)] = true;
         material->offsets[index] = sample.extent.offset;
         material->paths[index] = sample.extent.path;
-        material->bytes[index] = sample.extent.bytes;
-        if (sample.extent.bytes > material->bytes_max)
-            material->bytes_max = sample.extent.bytes;
+        material->bytes[index] = (uint32_t)sample.extent.bytes; /* what a loader reads: < 4 GiB */
+        if (material->bytes[index] > material->bytes_max)
+            material->bytes_max = material->bytes[index];
     }
     keep_places(material, found);
     return STOKER_OK;

@@ -150,14 +150,15 @@ typedef struct stoker_dataset_info {
     uint32_t rank;      /* axes of field 0 in one sample, 0..STOKER_RANK_MAX - 1 */
     /* Lengths of field 0's axes; images are height, width, channels. */
     uint64_t shape[STOKER_RANK_MAX];
-    bool is_image;              /* field 0 is an image */
-    uint64_t pixels_max;        /* field 0's: see stoker_field_info */
-    bool sizes_differ;          /* field 0's: see stoker_field_info */
-    stoker_dtype label_dtype;   /* STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32, or NONE: no label */
-    uint32_t class_count;       /* labels are 0..class_count - 1; 0 = unknown */
-    uint32_t file_count;        /* files that extents may name */
-    uint32_t encoded_bytes_max; /* longest extent of any part in a file, bytes */
-    bool has_paths;             /* parts may be files of their own: extent.path */
+    bool is_image;            /* field 0 is an image */
+    uint64_t pixels_max;      /* field 0's: see stoker_field_info */
+    bool sizes_differ;        /* field 0's: see stoker_field_info */
+    stoker_dtype label_dtype; /* STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32, or NONE: no label */
+    uint32_t class_count;     /* labels are 0..class_count - 1; 0 = unknown */
+    uint32_t file_count;      /* files that extents may name */
+    /* Longest extent of any part in a file, bytes; above 2^32 - 2 create returns STOKER_ELIMIT. */
+    uint64_t encoded_bytes_max;
+    bool has_paths; /* parts may be files of their own: extent.path */
     /* With has_paths: an open directory that the data set owns, to which the paths are relative, or
      * AT_FDCWD. With a directory no path, and no link in it, may lead out of it: such a read fails
      * with STOKER_EACCES. STOKER_DIRECTORY_OF_FILE: each path has a directory of its own, the file
@@ -176,18 +177,19 @@ typedef struct stoker_dataset_info {
     const char *description;
 } stoker_dataset_info;
 
-/* Where the bytes of a part are. Four kinds, tested in this order:
- *   memory != NULL in memory that the data set owns bytes == 0 nowhere: the codec makes the fields
- *   from the sample id, or they are empty path != NULL the whole file of that name, `bytes` long,
- *   opened for this read only; STOKER_ECHANGED if its
- *                    length differs by then. With STOKER_PART_RANGE: `bytes` bytes of it at
- *                    `offset`
- *   otherwise        `bytes` bytes of file number `file` at `offset` */
+/* Where the bytes of a part are; the first of these that is true:
+ *   memory != NULL   in memory that the data set owns
+ *   bytes == 0       nowhere: the codec makes the fields from the sample id, or they are empty
+ *   path != NULL     the whole file of that name, `bytes` long, opened for this read only;
+ *                    STOKER_ECHANGED if its length differs by then. With STOKER_PART_RANGE: `bytes`
+ *                    bytes of it at `offset`
+ *   otherwise        `bytes` bytes of file number `file` at `offset`
+ * In files this version reads parts of less than 4 GiB: see info.encoded_bytes_max. */
 typedef struct stoker_extent {
     const void *memory;
     const char *path; /* relative to info.directory; owned by the data set */
     uint64_t offset;
-    uint32_t bytes;
+    uint64_t bytes;
     uint32_t file; /* with a path: unused, but with STOKER_DIRECTORY_OF_FILE the directory */
 } stoker_extent;
 

@@ -10,18 +10,15 @@
  * A reader reports what happened and hides nothing: a short read is a short result, EINTR and
  * EAGAIN are results. The caller retries, so that the same tested code retries for every reader.
  *
- * Your own reader (stoker_loader_options.reader, not one of the three below) may decrypt, unpack or
+ * Your own reader (stoker_loader_options.reader, none of the three below) may decrypt, unpack or
  * fetch: it delivers every byte of a file. The loader
- *   - continues a short read with another one for the rest; a named file (path) by its name, at the
- *     offset reached,
- *     until all expected bytes are there or a result is 0;
+ *   - continues a short read with another one for the rest (a named file by its name, at the offset
+ *     reached) until all expected bytes are there or a result is 0;
  *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED, for a whole file also -EMFILE,
- *     -ENFILE and
- *     -ESTALE, up to 128 times in a row over 0.13 s, then reports STOKER_EIO;
+ *     -ENFILE and -ESTALE, up to 128 times in a row over 0.13 s, then reports STOKER_EIO;
  *   - closes the ring after a failed submit or reap, opens another of the same reader and submits
- *     all reads again.
- *     If close or open fails, or the ring fails four times without a read in between, next returns
- *     STOKER_EIO;
+ *     all reads again. If close or open fails, or the ring fails four times without a read in
+ *     between, next() returns STOKER_EIO;
  *   - never reads a file by other means. Only io_uring may be replaced by pread, which delivers the
  *     same bytes.
  * Files may have no descriptor: stoker_file.fd = -1.
@@ -40,12 +37,13 @@ STOKER_BEGIN_DECLS
 /* Its size never changes. */
 typedef struct stoker_read {
     void *buffer;
-    const char *path; /* NULL: read file number `file`; else open this, read, close */
-    uint64_t offset;  /* bytes from the start of the file */
-    uint32_t bytes;   /* to read, >= 1 */
-    uint32_t file;    /* index into setup.files; with a path see setup.directory */
-    int32_t result;   /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
-    uint32_t tag;     /* for the caller */
+    const char *path;     /* NULL: read file number `file`; else open this, read, close */
+    uint64_t offset;      /* bytes from the start of the file */
+    uint64_t bytes;       /* to read, >= 1; a reader may read fewer at once */
+    int64_t result;       /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
+    uint32_t file;        /* index into setup.files; with a path see setup.directory */
+    uint32_t tag;         /* for the caller */
+    uint64_t reserved[2]; /* 0; for a priority or a deadline */
 } stoker_read;
 
 typedef struct stoker_reader_setup {

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -287,8 +288,8 @@ static bool refuse_result(const struct stk_fetch *fetch, struct stk_completion *
 {
     (void)fail(fetch, STOKER_EIO, 0, out);
     out->alone_may_work = false;
-    (void)snprintf(out->what, sizeof(out->what), "the reader reports %d bytes, %u were requested",
-                   fetch->read.result, fetch->read.bytes);
+    (void)snprintf(out->what, sizeof(out->what), "reader: %llu of %llu bytes read",
+                   (unsigned long long)fetch->read.result, (unsigned long long)fetch->read.bytes);
     return true;
 }
 
@@ -414,17 +415,18 @@ static bool handle_file(struct stk_fetcher *fetcher, struct stk_fetch *fetch, ui
 static bool handle_read(struct stk_fetcher *fetcher, struct stk_fetch *fetch,
                         struct stk_completion *out)
 {
-    const int32_t result = fetch->read.result;
-    if (result > 0 && (uint32_t)result > fetch->read.bytes)
+    const int64_t result = fetch->read.result;
+    const int os_errno = result < 0 && result >= -INT_MAX ? (int)-result : EIO;
+    if (result > 0 && (uint64_t)result > fetch->read.bytes)
         return refuse_result(fetch, out);
     if (result >= 0 && is_whole_file(fetch))
         return handle_file(fetcher, fetch, (uint32_t)result, out);
     if (result == 0)
         return read_failed(fetch, STOKER_ETRUNCATED, 0, out);
-    if (result < 0 && passes(fetch, -result))
-        return try_again(fetcher, fetch, -result, out);
+    if (result < 0 && passes(fetch, os_errno))
+        return try_again(fetcher, fetch, os_errno, out);
     if (result < 0)
-        return read_failed(fetch, code_of(fetch, -result), -result, out);
+        return read_failed(fetch, code_of(fetch, os_errno), os_errno, out);
     fetch->done_bytes += (uint32_t)result;
     fetch->retries = 0;
     stk_ledger_add(&fetcher->ledger->read_bytes, (uint64_t)result);

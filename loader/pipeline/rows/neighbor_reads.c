@@ -133,7 +133,7 @@ static enum stk_run_step order_run(struct stk_row_maker *maker, struct stk_span 
         .row = row,
         .to = place_of_rows(maker->pipeline, span, row, step),
         .offset = extent->offset,
-        .bytes = (uint32_t)((rows - 1) * step) + extent->bytes,
+        .bytes = (uint32_t)((rows - 1) * step + extent->bytes),
         .run_rows = rows,
         .run_step = (uint32_t)step,
     };
@@ -181,7 +181,7 @@ struct stk_completion stk_run_row(const struct stk_completion *done, uint32_t i)
     struct stk_completion one = *done;
     one.row += i;
     one.run_rows = 1;
-    one.size = extent->bytes;
+    one.size = (uint32_t)extent->bytes;
     one.bytes = done->bytes + (size_t)i * done->run_step;
     if (done->code < 0)
         one.offset = extent->offset;

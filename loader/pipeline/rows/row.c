@@ -260,8 +260,8 @@ static int refuse_extent(const struct stk_pipeline *pipeline, const stoker_exten
             return STOKER_EINVAL;
         }
     }
-    (void)snprintf(what, what_bytes, "the extent has %u bytes, describe() announced at most %u",
-                   extent->bytes, info->encoded_bytes_max);
+    (void)snprintf(what, what_bytes, "the extent has %llu bytes, describe() announced at most %llu",
+                   (unsigned long long)extent->bytes, (unsigned long long)info->encoded_bytes_max);
     return STOKER_ELIMIT;
 }
 
@@ -318,7 +318,7 @@ static enum stk_row_step order_to(struct stk_row_maker *maker, const struct stk_
         .part = ref->part,
         .to = to,
         .offset = extent->offset,
-        .bytes = extent->bytes,
+        .bytes = (uint32_t)extent->bytes, /* at most encoded_bytes_max */
     };
     if (to != NULL && to == ref->span->records[ref->row] && maker->pipeline->cache.block_rows > 1)
         stk_cache_fill_widen(maker->pipeline, order);

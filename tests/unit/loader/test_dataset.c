@@ -182,6 +182,9 @@ CleanTest(dataset, create_refuses_what_is_not_consistent)
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty, NULL), STOKER_EEMPTY);
     empty.describe_rc = STOKER_EIO;
     cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &empty, NULL), STOKER_EIO);
+    struct told large = sound();
+    large.info.encoded_bytes_max = UINT32_MAX; /* a read of this version: one less */
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &large, NULL), STOKER_ELIMIT);
 }
 
 CleanTest(dataset, create_survives_the_failure_of_its_allocation)
@@ -490,6 +493,9 @@ CleanTest(dataset, stored_bytes_come_as_they_lie_there)
     cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 6, NULL, &error), STOKER_EINVAL);
     told.sample.extent.bytes = 6; /* more than was announced */
     cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 8, &size, &error), STOKER_ELIMIT);
+    told.sample.extent.bytes = UINT64_C(1) << 32 | 5; /* 5 in its low half */
+    cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, (size_t)1 << 33, &size, &error),
+                 STOKER_ELIMIT);
     told.sample.extent = (stoker_extent){ .offset = 8, .bytes = 5 };
     cr_assert_eq(stoker_dataset_read_stored(dataset, 1, 0, bytes, 8, &size, &error),
                  STOKER_ETRUNCATED);

@@ -44,7 +44,7 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const int rc = stk_one_file_describe(self, out);
     if (set.drawn)
-        out->file_count = out->encoded_bytes_max = 0;
+        out->encoded_bytes_max = out->file_count = 0;
     return rc;
 }
 

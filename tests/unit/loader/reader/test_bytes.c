@@ -42,7 +42,7 @@ static void *open_ring(const stoker_reader *reader, const stoker_file *files, ui
 }
 
 /* One read from start to end; its result. */
-static int32_t read_one(const stoker_reader *reader, void *ring, stoker_read *read)
+static int64_t read_one(const stoker_reader *reader, void *ring, stoker_read *read)
 {
     stoker_read *done = NULL;
     read->result = INT32_MIN;
@@ -65,7 +65,7 @@ CleanTest(reader_bytes, each_size_and_alignment_arrives)
             stoker_read read = { .buffer = bytes + size % 7,
                                  .offset = (size * 977U) % FILE_BYTES,
                                  .bytes = size };
-            const int32_t expected = stk_test_expected(FILE_BYTES, read.offset, size);
+            const int64_t expected = stk_test_expected(FILE_BYTES, read.offset, size);
             bytes[size % 7 + (uint32_t)expected] = 0xAA;
             cr_assert_eq(read_one(reader, ring, &read), expected);
             cr_assert(stk_test_bytes_match(read.buffer, read.offset, expected));

@@ -63,7 +63,8 @@ static void check(const stoker_read *read)
     const size_t at = (size_t)(read - flight.reads);
     cr_assert(flight.in_flight[at], "read %zu came back twice", at);
     flight.in_flight[at] = false;
-    cr_assert_eq(read->result, (int32_t)read->bytes, "read %u: %d", read->tag, read->result);
+    cr_assert_eq(read->result, (int64_t)read->bytes, "read %u: %lld", read->tag,
+                 (long long)read->result);
     cr_assert(stk_test_bytes_match(read->buffer, read->offset, read->result), "read %u", read->tag);
 }
 

@@ -264,7 +264,7 @@ CleanTest(reader_path, goes_beside_reads_of_open_files)
 
 /* ---- what cannot be opened ---- */
 
-static int32_t read_in(const stoker_reader *reader, void *ring, const char *path)
+static int64_t read_in(const stoker_reader *reader, void *ring, const char *path)
 {
     static uint8_t bytes[BYTES_MAX];
     stoker_read read = { .buffer = bytes, .path = path, .bytes = sizeof(bytes) };
@@ -274,10 +274,10 @@ static int32_t read_in(const stoker_reader *reader, void *ring, const char *path
     return read.result;
 }
 
-static int32_t read_path(const stoker_reader *reader, int directory, const char *path)
+static int64_t read_path(const stoker_reader *reader, int directory, const char *path)
 {
     void *ring = open_ring(reader, directory, 2);
-    const int32_t result = read_in(reader, ring, path);
+    const int64_t result = read_in(reader, ring, path);
     cr_assert_eq(reader->close(ring, WAIT_NS), 0);
     return result;
 }
@@ -321,7 +321,7 @@ CleanTest(reader_path, errors_are_results_and_links_stay_in_the_tree)
         if (!stk_test_reader_works(readers[n]))
             continue;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-            const int32_t result = read_path(readers[n], tree.fd, cases[i].path);
+            const int64_t result = read_path(readers[n], tree.fd, cases[i].path);
             cr_assert_eq(result, cases[i].result, "%s: %s: %d", readers[n]->name, cases[i].path,
                          result);
         }
