@@ -1,18 +1,18 @@
-/* run.c - see run.h.
+/* run.c - stoker-pack: convert a data set into another form.
  *
  *   ids ─▶ a team of threads: read, keep or encode each field ─▶ target, in the order of ids
  */
-#include "datasets/pack/run.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stoker/stoker.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 
+#include "datasets/pack/arguments.h"
 #include "datasets/pack/encode/pixels.h"
 #include "datasets/pack/item.h"
 #include "datasets/pack/members.h"
@@ -21,6 +21,15 @@
 #include "datasets/pack/verify.h"
 #include "loader/base/clock.h"
 #include "loader/base/cpu/thread_team.h"
+
+/* The exit status. */
+enum {
+    PACK_GOOD = 0,
+    PACK_FAILED = 1,
+    PACK_USAGE = 2,
+    PACK_LEFT_OUT = 3, /* bad samples were reported, all others packed */
+    PACK_NOT_VERIFIED = 4
+};
 
 enum {
     TOGETHER_MAX = 256,        /* samples that the threads read before they are written */
@@ -385,7 +394,8 @@ static void explain(const struct run *run)
         (void)fprintf(stderr, "stoker-pack: %s\n", run->failure.text);
 }
 
-int pack_run(const struct pack_arguments *arguments)
+/* Of several ranks, each reports its own shards. */
+static int pack_run(const struct pack_arguments *arguments)
 {
     const struct pack_target *const targets[] = { [PACK_SHARDS] = &pack_target_shards,
                                                   [PACK_FOLDER] = &pack_target_folder,
@@ -398,4 +408,31 @@ int pack_run(const struct pack_arguments *arguments)
     explain(&run);
     close_all(&run);
     return status;
+}
+
+static int run_command(int count, char **words)
+{
+    const struct pack_arguments arguments = pack_arguments_read(count, words);
+    switch (arguments.action) {
+    case PACK_HELP:
+        pack_help();
+        return PACK_GOOD;
+    case PACK_VERSION:
+        (void)printf("stoker-pack %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
+        return PACK_GOOD;
+    case PACK_MISUSED:
+        return PACK_USAGE;
+    default:
+        return pack_run(&arguments);
+    }
+}
+
+/* A report that cannot be written is a failure. */
+int main(int count, char **words)
+{
+    const int status = run_command(count, words);
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return status;
+    (void)fputs("stoker-pack: standard output: not all could be written\n", stderr);
+    return status == PACK_GOOD ? PACK_FAILED : status;
 }

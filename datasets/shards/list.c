@@ -1,5 +1,5 @@
-/* list.c - see list.h. */
-#include "datasets/shards/list.h"
+/* list.c - list the shards of a folder. */
+#include "datasets/shards/set.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -7,38 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/source.h"
-#include "loader/base/memory/memory.h"
-
 bool stk_shard_list_takes(const char *name)
 {
     const size_t length = strlen(name);
     return length > 4 && name[0] != '.' && strcmp(name + length - 4, ".stk") == 0;
 }
 
-static int make_room(struct stk_shard_list *list)
-{
-    if (list->count < list->room)
-        return STOKER_OK;
-    const uint32_t room = list->room == 0 ? 16 : list->room * 2;
-    char **paths = stk_calloc(room, sizeof(*paths));
-    if (paths == NULL)
-        return STOKER_ENOMEM;
-    if (list->count > 0)
-        memcpy(paths, list->paths, list->count * sizeof(*paths));
-    stk_free(list->paths);
-    list->paths = paths;
-    list->room = room;
-    return STOKER_OK;
-}
-
-static int add(struct stk_shard_list *list, const char *directory, const char *name)
+static int add_path(struct stk_shard_list *list, const char *directory, const char *name)
 {
     if (list->count == STK_SHARDS_MAX)
         return STOKER_ELIMIT;
-    int rc = make_room(list);
-    if (rc != STOKER_OK)
-        return rc;
+    char **paths = stk_array_grow(list->paths, sizeof(*paths), list->count, &list->capacity, 1);
+    if (paths == NULL)
+        return STOKER_ENOMEM;
+    list->paths = paths;
     const size_t bytes = strlen(directory) + strlen(name) + 2;
     char *path = stk_calloc(bytes, 1);
     if (path == NULL)
@@ -67,7 +49,7 @@ int stk_shard_list_make(struct stk_shard_list *list, const char *directory, stok
     const struct dirent *entry;
     while (rc == STOKER_OK && (errno = 0, entry = readdir(stream)) != NULL) {
         if (stk_shard_list_takes(entry->d_name))
-            rc = add(list, directory, entry->d_name);
+            rc = add_path(list, directory, entry->d_name);
     }
     place.os_errno = rc == STOKER_OK ? errno : 0;
     closedir(stream);

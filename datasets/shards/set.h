@@ -17,9 +17,25 @@
 #include "datasets/shards/decoder.h"
 #include "datasets/shards/known.h"
 #include "datasets/shards/layout.h"
-#include "datasets/shards/list.h"
 #include "datasets/source.h"
 #include "loader/base/memory/memory.h"
+
+/* The shards of a folder: its files *.stk, sorted by name. */
+enum { STK_SHARDS_MAX = 65536 };
+
+struct stk_shard_list {
+    char **paths;   /* count of them; each freed by stk_free() */
+    uint32_t count; /* >= 1 */
+    size_t capacity;
+};
+
+/* List a folder. STOKER_EEMPTY if there are none, STOKER_ELIMIT over STK_SHARDS_MAX. On failure the
+ * list is empty. */
+int stk_shard_list_make(struct stk_shard_list *list, const char *directory, stoker_error *error);
+void stk_shard_list_free(struct stk_shard_list *list); /* all zero is allowed */
+
+/* Returns true if a file of that name is a shard. */
+bool stk_shard_list_takes(const char *name);
 
 struct stk_shard_file {
     struct stk_source source;

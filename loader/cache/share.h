@@ -12,11 +12,11 @@
 #ifndef STK_CACHE_SHARE_H
 #define STK_CACHE_SHARE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "loader/base/memory/memory.h"
-#include "loader/cache/counts.h"
 #include "loader/cache/members.h"
 #include "loader/cache/segment.h"
 
@@ -28,6 +28,19 @@ struct stk_share_form {
     uint32_t block_rows;
     uint32_t kind; /* a stoker_cache */
     uint64_t whole_places;
+};
+
+/* The state of a cache in use, except the states of its blocks. */
+struct stk_cache_counts {
+    _Atomic bool paused;
+    _Atomic uint64_t taken_bytes; /* in all pages in use */
+    /* Bytes of blocks being loaded; the kernel may not have allocated their pages yet. A process
+     * that dies while it counts can leave it too small, even below 0. */
+    _Atomic int64_t coming_bytes;
+    _Atomic uint64_t look_at; /* taken_bytes at which to look again */
+    _Atomic uint64_t refused; /* rows turned away while paused */
+    _Atomic uint64_t held_bytes;
+    _Atomic uint64_t held_rows; /* release in commit and check pairs with acquire in holds_all */
 };
 
 struct stk_share_header {

@@ -9,7 +9,6 @@
 #include <stoker/error.h>
 
 #include "loader/base/text/nearest.h"
-#include "loader/cli/values.h"
 
 enum { LONG_BASE = 256 };
 

@@ -118,4 +118,12 @@ void cli_print_options(FILE *file, const struct cli_table *table,
                        void (*describe_default)(char text[2 * CLI_DEFAULT_BYTES + 40],
                                                 const struct cli_option *row));
 
+/* Reads one value as the row says: text (NULL for kinds without a value) into `to`. 0, or
+ * STOKER_EINVAL and a message. */
+int cli_read_value(const struct cli_option *row, const char *text, void *to,
+                   char message[CLI_MESSAGE_BYTES]);
+
+/* "64K", "3", "1T": the largest unit that divides it. */
+void cli_bytes_text(char text[24], uint64_t bytes);
+
 #endif

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "loader/cli/values.h"
-
 enum { LEFT_COLUMNS = 26, COLUMNS = 80, TEXT_BYTES = 500 };
 
 /* ---- defaults ------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* values.c - see values.h. */
-#include "loader/cli/values.h"
+/* values.c - see options.h. */
+#include "loader/cli/options.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
-/* choose.c - see choose.h.
+/* choose.c - see readers.h.
  *
  *   STOKER_READER set ----> that reader, or an error
  *   not set --> a ring opens, runs and closes? --yes--> uring
  *                                              --no---> pread, and the ring's error as the reason
  */
-#include "loader/reader/choose.h"
+#include "loader/reader/readers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
-#include "loader/reader/readers.h"
 
 /* Not null: it delivers garbage, and no environment variable may change the bytes of a batch. */
 static const stoker_reader *const readers[] = { &stk_reader_uring, &stk_reader_pread };

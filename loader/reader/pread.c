@@ -29,7 +29,6 @@
 
 #include "loader/base/io/open_beneath.h"
 #include "loader/base/memory/memory.h"
-#include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"

@@ -21,7 +21,6 @@
 #include <stoker/reader.h>
 
 #include "loader/base/error.h"
-#include "loader/reader/registered.h"
 #include "loader/reader/setup.h"
 
 #ifdef STOKER_HAVE_URING
@@ -38,7 +37,6 @@
 #include "loader/base/io/open_beneath.h"
 #include "loader/base/memory/memory.h"
 #include "loader/reader/chain.h"
-#include "loader/reader/directory.h"
 #include "loader/reader/fifo.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/ring.h"

@@ -8,7 +8,6 @@
 #include "loader/base/environment.h"
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
-#include "loader/reader/choose.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
 

@@ -13,7 +13,7 @@
 #include "loader/base/io/open_beneath.h"
 #include "loader/base/memory/memory.h"
 #include "loader/pipeline/reads/fetch_ring.h"
-#include "loader/reader/directory.h"
+#include "loader/reader/readers.h"
 
 enum {
     FETCHES_AHEAD = 8,     /* prefetch distance of fetches, */

@@ -5,7 +5,6 @@
 
 #include "loader/reader/lock_limit.h"
 #include "loader/reader/readers.h"
-#include "loader/reader/registered.h"
 
 /* A ring that registers more holds all of it in memory; without registration only the used pages
  * are. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "loader/base/fault.h"
-#include "loader/reader/choose.h"
 #include "loader/reader/readers.h"
 #include "support/leaks.h"
 #include "support/reader_file.h"
