@@ -35,7 +35,7 @@ struct survey {
     atomic_uint next; /* the first look that no thread has taken; looks are each one thread's */
 };
 
-static struct stk_place place_of(const struct stk_survey_set *set)
+static struct stk_place place_of_set(const struct stk_survey_set *set)
 {
     struct stk_place place = STK_NOWHERE;
     place.path = set->path;
@@ -48,7 +48,7 @@ static int probe_with(const struct stk_survey_set *set, uint64_t id, uint32_t by
                       struct stk_image_shape *out, stoker_error *error)
 {
     uint8_t small[SMALL_BYTES];
-    const struct stk_place place = place_of(set);
+    const struct stk_place place = place_of_set(set);
     uint8_t *large = bytes > SMALL_BYTES ? stk_calloc(bytes, 1) : NULL;
     if (bytes > SMALL_BYTES && large == NULL)
         return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPEN, &place, "an image's header");
@@ -77,7 +77,7 @@ static int look_at(const struct stk_survey_set *set, uint64_t id, struct stk_ima
     return rc;
 }
 
-static void *work(void *argument)
+static void *survey_images(void *argument)
 {
     struct survey *survey = argument;
     for (;;) {
@@ -158,7 +158,7 @@ static void describe(char text[STK_SURVEY_TEXT_BYTES], const struct survey *surv
 /* No image has a sound header: report why the first one has none, or ENOMEM. */
 static int fail_survey(const struct survey *survey, stoker_error *error)
 {
-    const struct stk_place place = place_of(survey->set);
+    const struct stk_place place = place_of_set(survey->set);
     struct stk_image_shape ignored;
     for (uint32_t i = 0; i < survey->count; i++) {
         if (survey->looks[i].rc == STOKER_ELIMIT)
@@ -174,7 +174,7 @@ static int fail_survey(const struct survey *survey, stoker_error *error)
 
 static int evaluate(struct stk_image_survey *out, const struct survey *survey, stoker_error *error)
 {
-    const struct stk_place place = place_of(survey->set);
+    const struct stk_place place = place_of_set(survey->set);
     const struct counts counts = count_up(survey);
     for (uint32_t i = 0; i < survey->count; i++) /* not an image's fault: another would hide it */
         if (survey->looks[i].rc == STOKER_ENOMEM)
@@ -192,7 +192,7 @@ static int evaluate(struct stk_image_survey *out, const struct survey *survey, s
 int stk_image_survey(struct stk_image_survey *out, const struct stk_survey_set *set,
                      stoker_error *error)
 {
-    const struct stk_place place = place_of(set);
+    const struct stk_place place = place_of_set(set);
     struct survey survey = { .set = set,
                              .count = set->count < STK_SURVEY_IMAGES_MAX ? (uint32_t)set->count
                                                                          : STK_SURVEY_IMAGES_MAX };
@@ -204,8 +204,8 @@ int stk_image_survey(struct stk_image_survey *out, const struct stk_survey_set *
         survey.looks[i].id =
             set->count / survey.count * i + set->count % survey.count * i / survey.count;
     atomic_init(&survey.next, 0);
-    stk_threads_run(stk_threads_together(survey.count / LOOKS_PER_THREAD), "stoker-look", work,
-                    &survey);
+    stk_threads_run(stk_threads_together(survey.count / LOOKS_PER_THREAD), "stoker-look",
+                    survey_images, &survey);
     const int rc = evaluate(out, &survey, error);
     stk_free(survey.looks);
     return rc;

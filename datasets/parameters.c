@@ -169,7 +169,7 @@ static void list_keys(const struct reading *reading, char *line, size_t line_byt
     }
 }
 
-static int apply(struct reading *reading, const struct pair *pair)
+static int apply_pair(struct reading *reading, const struct pair *pair)
 {
     for (size_t i = 0; i < reading->table_count; i++) {
         const struct stk_parameter *parameter = &reading->table[i];
@@ -206,7 +206,7 @@ static int apply(struct reading *reading, const struct pair *pair)
 }
 
 /* Cut one pair out of the text. */
-static int cut(const struct reading *reading, const char *text, size_t bytes, struct pair *out)
+static int cut_pair(const struct reading *reading, const char *text, size_t bytes, struct pair *out)
 {
     const char *equals = memchr(text, '=', bytes);
     size_t key_bytes = equals == NULL ? bytes : (size_t)(equals - text);
@@ -232,9 +232,9 @@ int stk_parameters_read(const char *text, const struct stk_parameter *table, siz
     while (text[0] != '\0') {
         struct pair pair = { .key = "" };
         size_t bytes = strcspn(text, "&");
-        int rc = cut(&reading, text, bytes, &pair);
+        int rc = cut_pair(&reading, text, bytes, &pair);
         if (rc == STOKER_OK)
-            rc = apply(&reading, &pair);
+            rc = apply_pair(&reading, &pair);
         if (rc != STOKER_OK)
             return rc;
         text += bytes;

@@ -311,7 +311,7 @@ static int lonely(const struct opening *opening, const struct field *has, size_t
 }
 
 /* Both lists are sorted: they are equal, or the first difference is a file without a partner. */
-static int match(const struct opening *opening, const struct field *a, const struct field *b)
+static int match_lists(const struct opening *opening, const struct field *a, const struct field *b)
 {
     for (size_t i = 0; i < a->list.count || i < b->list.count; i++) {
         if (i == b->list.count)
@@ -367,7 +367,7 @@ static int list_folders(struct pairs *pairs, struct opening *opening, const char
         if (rc == STOKER_OK)
             rc = choose_use(opening, field);
         if (rc == STOKER_OK && pairs->count > 1)
-            rc = match(opening, &pairs->fields[0], field);
+            rc = match_lists(opening, &pairs->fields[0], field);
     }
     return rc;
 }

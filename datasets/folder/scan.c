@@ -121,7 +121,7 @@ static void finish_folder(struct scan *scan, struct stk_folder_listing *listing)
         pthread_cond_broadcast(&scan->more);
 }
 
-static void *work(void *argument)
+static void *list_folders(void *argument)
 {
     struct scan *scan = argument;
     pthread_mutex_lock(&scan->lock);
@@ -323,7 +323,7 @@ static int scan_classes(struct stk_folder_tree *tree, struct scan *scan, const c
     assert(names != NULL);
     for (uint64_t i = 0; i < tree->class_count; names += strlen(names) + 1, i++)
         add_folder(scan, NULL, names, (uint32_t)i);
-    stk_threads_run(stk_threads_together(UINT64_MAX), "stoker-scan", work, scan);
+    stk_threads_run(stk_threads_together(UINT64_MAX), "stoker-scan", list_folders, scan);
     int rc = scan->rc;
     if (rc != STOKER_OK) {
         if (error != NULL)

@@ -288,7 +288,8 @@ static int parse_begin(struct parse *in, size_t size, uint64_t file_bytes)
     return STOKER_OK;
 }
 
-static int parse(struct parse *in, struct stk_npy_header *out, size_t size, uint64_t file_bytes)
+static int parse_header(struct parse *in, struct stk_npy_header *out, size_t size,
+                        uint64_t file_bytes)
 {
     struct stk_npy_header header = { 0 };
     int rc = parse_begin(in, size, file_bytes);
@@ -311,7 +312,7 @@ int stk_npy_parse(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
 {
     assert(size == file_bytes || size == STK_NPY_BEGIN_BYTES);
     struct parse in = { .bytes = bytes, .path = path, .error = error };
-    return parse(&in, out, size, file_bytes);
+    return parse_header(&in, out, size, file_bytes);
 }
 
 int stk_npy_parse_sample(struct stk_npy_header *out, const uint8_t *bytes, size_t size,
@@ -319,7 +320,7 @@ int stk_npy_parse_sample(struct stk_npy_header *out, const uint8_t *bytes, size_
 {
     assert(size <= file_bytes);
     struct parse in = { .bytes = bytes, .path = path, .error = error, .sample = true };
-    return parse(&in, out, size, file_bytes);
+    return parse_header(&in, out, size, file_bytes);
 }
 
 /* ---- types ---------------------------------------------------------------------- */

@@ -77,8 +77,8 @@ static const char *list_arrays(const struct opening *opening, char *line, size_t
 }
 
 /* Take a member as the next field. */
-static int choose(struct opening *opening, const char *name, size_t name_bytes,
-                  const struct stk_zip_member *member)
+static int choose_member(struct opening *opening, const char *name, size_t name_bytes,
+                         const struct stk_zip_member *member)
 {
     struct choice *choice = &opening->choices[opening->count];
     if (name_bytes >= sizeof(choice->name))
@@ -109,8 +109,8 @@ static int choose_listed(struct opening *opening)
                               (int)item.text_bytes, item.text,
                               list_arrays(opening, known, sizeof(known)));
         const bool named = item.name[0] != '\0';
-        rc = choose(opening, named ? item.name : item.text,
-                    named ? strlen(item.name) : item.text_bytes, member);
+        rc = choose_member(opening, named ? item.name : item.text,
+                           named ? strlen(item.name) : item.text_bytes, member);
     }
     return rc;
 }
@@ -126,7 +126,7 @@ static int choose_all(struct opening *opening)
         if (opening->count == STOKER_FIELDS_MAX)
             return REFUSE_NPZ(opening, STOKER_ELIMIT, "more than %d arrays; fields= chooses",
                               STOKER_FIELDS_MAX);
-        rc = choose(opening, member->name, bytes, member);
+        rc = choose_member(opening, member->name, bytes, member);
     }
     if (rc == STOKER_OK && opening->count == 0)
         rc = REFUSE_NPZ(opening, STOKER_EEMPTY, "no member is an array: none ends in .npy");

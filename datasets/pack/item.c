@@ -34,8 +34,8 @@ static bool is_whole(struct pack_item *item, const stoker_part *part,
 }
 
 /* Keep a file. False: it cannot be read, or is of no known kind. */
-static bool keep(const struct pack_plan *plan, struct pack_item *item, uint32_t field,
-                 const stoker_part *parts)
+static bool keep_file(const struct pack_plan *plan, struct pack_item *item, uint32_t field,
+                      const stoker_part *parts)
 {
     const uint32_t source_part = stoker_dataset_field(plan->source, field)->part;
     struct pack_piece *piece = &item->pieces[plan->fields[field].part];
@@ -134,7 +134,7 @@ void pack_item_read(const struct pack_plan *plan, struct pack_item *item)
         if (field->part == STOKER_NO_PART || !is_file(plan, i, &parts[field->part]))
             continue;
         kept[i] = true;
-        item->bad = !keep(plan, item, i, parts);
+        item->bad = !keep_file(plan, item, i, parts);
         if (field->sizes_differ)
             rows[i].data = NULL;
     }

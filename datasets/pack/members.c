@@ -289,7 +289,8 @@ struct text {
     size_t used, bytes;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct text *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append_text(struct text *text, const char *format,
+                                                              ...)
 {
     va_list list;
     va_start(list, format);
@@ -320,28 +321,28 @@ static void put_shape(struct text *text, const struct pack_plan *plan, const cha
         }
     }
     if (pixels != NULL && one_size)
-        put(text, "%sheight=%" PRIu64 "&width=%" PRIu64, before, pixels->shape[0],
-            pixels->shape[1]);
+        append_text(text, "%sheight=%" PRIu64 "&width=%" PRIu64, before, pixels->shape[0],
+                    pixels->shape[1]);
     if (image != NULL && one_depth)
-        put(text, "%schannels=%" PRIu64, pixels != NULL && one_size ? "&" : before,
-            image->shape[2]);
+        append_text(text, "%schannels=%" PRIu64, pixels != NULL && one_size ? "&" : before,
+                    image->shape[2]);
 }
 
 static void put_archive(struct text *text, const struct pack_plan *plan)
 {
-    put(text, "tar:%s?fields=", plan->arguments->target);
+    append_text(text, "tar:%s?fields=", plan->arguments->target);
     for (uint32_t i = 0; i < plan->info->field_count; i++) {
         char alternatives[ALTERNATIVES_BYTES];
         write_alternatives(plan, i, alternatives);
-        put(text, "%s%s=%s", i == 0 ? "" : ",", plan->fields[i].name,
-            pack_members_is_key(plan, i) ? "__key__" : alternatives);
+        append_text(text, "%s%s=%s", i == 0 ? "" : ",", plan->fields[i].name,
+                    pack_members_is_key(plan, i) ? "__key__" : alternatives);
     }
     put_shape(text, plan, "&");
     for (uint32_t i = 0; i < plan->info->field_count; i++) {
         const struct stk_shard_field *field = &plan->fields[i];
         if (pack_members_is_class(field) && field->class_count > 0 &&
             field->class_count <= CLASSES_MAX)
-            put(text, "&classes=%" PRIu32, field->class_count);
+            append_text(text, "&classes=%" PRIu32, field->class_count);
     }
 }
 
@@ -350,7 +351,7 @@ static void put_folders(struct text *text, const struct pack_plan *plan)
     const char *before = "folder:";
     bool has_key = false;
     if (pack_members_by_class(plan)) {
-        put(text, "folder:%s", plan->arguments->target);
+        append_text(text, "folder:%s", plan->arguments->target);
         put_shape(text, plan, "?");
         return;
     }
@@ -358,12 +359,12 @@ static void put_folders(struct text *text, const struct pack_plan *plan)
         has_key = has_key || pack_members_is_key(plan, i);
         if (pack_members_is_key(plan, i))
             continue;
-        put(text, "%s%s=%s/%s", before, plan->fields[i].name, plan->arguments->target,
-            plan->fields[i].name);
+        append_text(text, "%s%s=%s/%s", before, plan->fields[i].name, plan->arguments->target,
+                    plan->fields[i].name);
         before = ",";
     }
     if (has_key)
-        put(text, "?key=1");
+        append_text(text, "?key=1");
     put_shape(text, plan, has_key ? "&" : "?");
 }
 

@@ -83,7 +83,7 @@ bool stk_shard_decoder_only_files(const struct stk_shard_decoder *decoder)
     return has_files(decoder, true);
 }
 
-static bool has(const struct stk_shard_decoder *decoder, uint32_t codec)
+static bool has_codec(const struct stk_shard_decoder *decoder, uint32_t codec)
 {
     return (decoder->codecs >> codec & 1) != 0;
 }
@@ -96,7 +96,7 @@ static bool lacks_codec(const struct stk_shard_decoder *decoder, const char **wh
                            : codec == STK_SHARD_ZSTD
                                ? !stk_zstd_present()
                                : stk_kind_is_image(codec) && !stk_image_kinds[codec]->present;
-        if (!lacks || !has(decoder, codec))
+        if (!lacks || !has_codec(decoder, codec))
             continue;
         *what = codec == STK_SHARD_LZ4    ? "this library was built without liblz4"
                 : codec == STK_SHARD_ZSTD ? "this library was built without libzstd"

@@ -172,7 +172,7 @@ static void load_numbers(struct stk_shard_header *out, const uint8_t *from)
     };
 }
 
-static int fail(int code, const char **what, const char *text)
+static int fail_with_rule(int code, const char **what, const char *text)
 {
     *what = text;
     return code;
@@ -208,30 +208,32 @@ int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uin
                           const char **what)
 {
     if (file_bytes < STK_SHARD_BLOCK_BYTES)
-        return fail(STOKER_ETRUNCATED, what, "the file ends inside its header");
+        return fail_with_rule(STOKER_ETRUNCATED, what, "the file ends inside its header");
     if (memcmp(from + AT_MAGIC, magic, sizeof(magic)) != 0)
-        return fail(STOKER_EMAGIC, what,
-                    "not a shard: it does not begin with a shard's magic number");
+        return fail_with_rule(STOKER_EMAGIC, what,
+                              "not a shard: it does not begin with a shard's magic number");
     if (stk_load_le32(from + AT_VERSION) != STK_SHARD_VERSION)
-        return fail(STOKER_ENOTSUP, what, "another version of the format; pack the data again");
+        return fail_with_rule(STOKER_ENOTSUP, what,
+                              "another version of the format; pack the data again");
     if (stk_load_le32(from + AT_SUM) != stk_crc32c(0, from, AT_SUM))
-        return fail(STOKER_ECORRUPT, what, "the header does not match its checksum");
+        return fail_with_rule(STOKER_ECORRUPT, what, "the header does not match its checksum");
     load_numbers(out, from);
     if ((out->needs & ~STK_SHARD_NEEDS_KNOWN) != 0)
-        return fail(STOKER_ENOTSUP, what, "it needs an unknown feature");
+        return fail_with_rule(STOKER_ENOTSUP, what, "it needs an unknown feature");
     if (out->file_bytes > file_bytes)
-        return fail(STOKER_ETRUNCATED, what, "the file is shorter than its header says");
+        return fail_with_rule(STOKER_ETRUNCATED, what, "the file is shorter than its header says");
     if (out->file_bytes < file_bytes)
-        return fail(STOKER_EOVERSIZE, what,
-                    "the file has bytes after the end that its header names");
+        return fail_with_rule(STOKER_EOVERSIZE, what,
+                              "the file has bytes after the end that its header names");
     if (stk_load_le32(from + AT_HEADER_BYTES) != STK_SHARD_BLOCK_BYTES ||
         !all_zero(from + AT_ZEROS, AT_SUM - AT_ZEROS))
-        return fail(STOKER_EFORMAT, what, "the header has bytes of another version");
+        return fail_with_rule(STOKER_EFORMAT, what, "the header has bytes of another version");
     *what = wrong_number(out);
     if (*what != NULL)
         return STOKER_EFORMAT;
-    return out->longest_bytes < UINT32_MAX ? STOKER_OK
-                                           : fail(STOKER_ELIMIT, what, "a part of over 4 GiB");
+    return out->longest_bytes < UINT32_MAX
+               ? STOKER_OK
+               : fail_with_rule(STOKER_ELIMIT, what, "a part of over 4 GiB");
 }
 
 /* ---- fields --------------------------------------------------------------------- */
@@ -293,7 +295,7 @@ int stk_shard_field_load(struct stk_shard_field *out, const uint8_t *from,
         !all_zero(from + IN_NAME + name_bytes, sizeof(out->name) - name_bytes) ||
         !all_zero(from + IN_FIELD_ZEROS, IN_SHAPE - IN_FIELD_ZEROS) ||
         !all_zero(from + IN_FIELD_END, STK_SHARD_FIELD_BYTES - IN_FIELD_END))
-        return fail(STOKER_EFORMAT, what, "bytes of a field that must be 0");
+        return fail_with_rule(STOKER_EFORMAT, what, "bytes of a field that must be 0");
     *what = wrong_in_field(out, header);
     return *what == NULL ? STOKER_OK : STOKER_EFORMAT;
 }

@@ -157,7 +157,8 @@ static bool has_key(const struct record *record, const char *key)
     return record->key_bytes == strlen(key) && memcmp(record->key, key, record->key_bytes) == 0;
 }
 
-static int apply(struct stk_tar_records *out, const struct record *record, stoker_error *error)
+static int apply_record(struct stk_tar_records *out, const struct record *record,
+                        stoker_error *error)
 {
     static const char sparse[] = "GNU.sparse.";
     if (has_key(record, "path")) {
@@ -184,7 +185,7 @@ int stk_tar_records_parse(struct stk_tar_records *out, const char *text, size_t 
     for (size_t at = 0; at < bytes; at += record.bytes) {
         if (!cut_record(&record, text + at, bytes - at))
             return SAY(error, "tar: a PAX record is not of the form \"LENGTH KEY=VALUE\"");
-        int rc = apply(out, &record, error);
+        int rc = apply_record(out, &record, error);
         if (rc != STOKER_OK)
             return rc;
     }

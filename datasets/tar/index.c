@@ -108,7 +108,7 @@ static void note_failure(struct scan *scan, const stoker_error *error)
     pthread_mutex_unlock(&scan->lock);
 }
 
-static void *work(void *argument)
+static void *scan_archives(void *argument)
 {
     struct scan *scan = argument;
     struct stk_tar_part *part = begin_part(scan);
@@ -258,7 +258,7 @@ static int index_together(struct stk_tar_index *index, const struct stk_name_lis
         *scan = (struct scan){ .index = index, .names = names, .wish = *wish, .pieces = pieces };
         scan->wish.bytes_max /= threads;
         pthread_mutex_init(&scan->lock, NULL);
-        stk_threads_run(threads, "stoker-index", work, scan);
+        stk_threads_run(threads, "stoker-index", scan_archives, scan);
         pthread_mutex_destroy(&scan->lock);
         rc = put_together(index, scan, wish, error);
         for (uint32_t i = 0; i < scan->part_count; i++)

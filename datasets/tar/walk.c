@@ -196,8 +196,8 @@ static int step_over(struct stk_tar_walk *walk, uint64_t bytes, stoker_error *er
     return STOKER_OK;
 }
 
-static int finish(struct stk_tar_walk *walk, const struct stk_tar_header *header,
-                  struct stk_tar_member *out, stoker_error *error)
+static int finish_member(struct stk_tar_walk *walk, const struct stk_tar_header *header,
+                         struct stk_tar_member *out, stoker_error *error)
 {
     const uint64_t at = walk->at;
     if (!walk->has_name) {
@@ -231,7 +231,7 @@ int stk_tar_walk_next(struct stk_tar_walk *walk, struct stk_tar_member *out, sto
             return rc;
         const bool records = header.type == 'x' || header.type == 'g' || header.type == 'X';
         if (!records && header.type != 'L' && header.type != 'K')
-            return finish(walk, &header, out, error);
+            return finish_member(walk, &header, out, error);
 
         const uint64_t at = walk->at;
         rc = step_over(walk, header.bytes, error);

@@ -221,7 +221,7 @@ struct index_reading {
 };
 
 /* Where the entry that was taken last lies in its file. */
-static uint64_t place_of(const struct table *table)
+static uint64_t offset_of_entry(const struct table *table)
 {
     return table->at + (table->next - 1) * table->entry_bytes;
 }
@@ -237,13 +237,15 @@ static int take_sequence(const struct finding *finding, const struct stk_token_f
     if (rc != STOKER_OK)
         return rc;
     if (length > INT32_MAX)
-        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path, place_of(&in->lengths),
-                               "tokens: a negative length");
+        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path,
+                               offset_of_entry(&in->lengths), "tokens: a negative length");
     if (offset != *tokens * finding->tokens->token_bytes)
-        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path, place_of(&in->offsets),
+        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path,
+                               offset_of_entry(&in->offsets),
                                "tokens: a sequence does not begin where the one before it ends");
     if (length > file->count - *tokens)
-        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path, place_of(&in->lengths),
+        return stk_refuse_file(error, STOKER_EFORMAT, file->index_path,
+                               offset_of_entry(&in->lengths),
                                "tokens: a sequence ends beyond the file of tokens");
     *tokens += length;
     return STOKER_OK;
@@ -262,7 +264,7 @@ static int take_boundary(const struct stk_token_file *file, struct index_reading
     if (*boundary < before || *boundary > file->sequences || (first && *boundary != 0) ||
         (last && *boundary != file->sequences))
         return stk_refuse_file(
-            error, STOKER_EFORMAT, file->index_path, place_of(&in->documents),
+            error, STOKER_EFORMAT, file->index_path, offset_of_entry(&in->documents),
             "tokens: the documents do not ascend from 0 to the number of sequences");
     return STOKER_OK;
 }
@@ -331,7 +333,7 @@ static int read_indices(struct finding *finding, stoker_error *error)
 /* ---- all of them ---------------------------------------------------------------- */
 
 /* Join the lists of all pieces. */
-static int join(struct finding *finding, stoker_error *error)
+static int join_pieces(struct finding *finding, stoker_error *error)
 {
     struct stk_tokens *tokens = finding->tokens;
     uint64_t count = 0;
@@ -357,7 +359,7 @@ static int join(struct finding *finding, stoker_error *error)
 }
 
 /* Cut the files in pieces; without `ranges` only count them. */
-static uint64_t cut(const struct stk_tokens *tokens, struct stk_token_range *ranges)
+static uint64_t cut_pieces(const struct stk_tokens *tokens, struct stk_token_range *ranges)
 {
     uint64_t pieces = 0;
     for (uint32_t i = 0; i < tokens->file_count; i++)
@@ -377,7 +379,7 @@ static int scan_all(struct finding *finding, stoker_error *error)
     if (finding->ranges == NULL)
         return stk_refuse_file(error, STOKER_ENOMEM, NULL, STOKER_NO_OFFSET,
                                "tokens: the index of documents");
-    (void)cut(finding->tokens, finding->ranges);
+    (void)cut_pieces(finding->tokens, finding->ranges);
     finding->failed_piece = UINT64_MAX;
     pthread_mutex_init(&finding->lock, NULL);
     stk_threads_run(stk_threads_together(finding->piece_count), "stoker-tokens", scan, finding);
@@ -398,14 +400,14 @@ int stk_tokens_find_documents(struct stk_tokens *tokens, uint64_t bytes_max, sto
             error, STOKER_ESPEC, tokens->files[0].path, STOKER_NO_OFFSET,
             "tokens: documents need eos=TOKEN or bos=TOKEN, or files of Megatron");
     struct finding finding = { .tokens = tokens, .starts_max = bytes_max / sizeof(uint64_t) };
-    finding.piece_count = marked ? cut(tokens, NULL) : tokens->file_count;
+    finding.piece_count = marked ? cut_pieces(tokens, NULL) : tokens->file_count;
     finding.pieces = stk_calloc((size_t)finding.piece_count, sizeof(finding.pieces[0]));
     if (finding.pieces == NULL)
         return stk_refuse_file(error, STOKER_ENOMEM, NULL, STOKER_NO_OFFSET,
                                "tokens: the index of documents");
     int rc = marked ? scan_all(&finding, error) : read_indices(&finding, error);
     if (rc == STOKER_OK)
-        rc = join(&finding, error);
+        rc = join_pieces(&finding, error);
     for (uint64_t i = 0; i < finding.piece_count; i++)
         stk_free(finding.pieces[i].at);
     stk_free(finding.pieces);

@@ -38,7 +38,7 @@ static int open_file(const struct opening *opening, uint32_t index, stoker_error
                                opening->wish, index < STK_TOKENS_OPEN_MAX, error);
 }
 
-static void *work(void *argument)
+static void *open_token_files(void *argument)
 {
     struct opening *opening = argument;
     for (;;) {
@@ -54,7 +54,7 @@ static int open_files(struct opening *opening, stoker_error *error)
     const struct stk_tokens *tokens = opening->tokens;
     int rc = STOKER_OK;
     stk_threads_run(stk_threads_together(tokens->file_count / FILES_PER_THREAD), "stoker-tokens",
-                    work, opening);
+                    open_token_files, opening);
     for (uint32_t i = 0; i < tokens->file_count && rc == STOKER_OK; i++)
         rc = opening->done[i] ? STOKER_OK : open_file(opening, i, error);
     return rc;

@@ -183,8 +183,8 @@ static void fill_document_ids(const struct parts *part, int64_t *out)
 }
 
 /* Fill one field that follows from the parts of documents. */
-static int fill(const struct stk_window *window, enum stk_window_field field,
-                const stoker_encoded *in, stoker_row *row, stoker_error *error)
+static int fill_document_field(const struct stk_window *window, enum stk_window_field field,
+                               const stoker_encoded *in, stoker_row *row, stoker_error *error)
 {
     uint32_t count = 0, longest = 0;
     struct parts part = parts_begin(window, in);
@@ -239,7 +239,7 @@ static int make_field(const struct stk_window *window, enum stk_window_field fie
     if (in->size != stk_window_tokens(window) * window->tokens->token_bytes)
         return stk_refuse(error, STOKER_EFORMAT, "%zu bytes for a window", in->size);
     if (field > STK_WINDOW_TARGETS)
-        return fill(window, field, in, row, error);
+        return fill_document_field(window, field, in, row, error);
     if (convert_tokens(window, in->bytes + skipped, row->data, window->length))
         return STOKER_OK;
     return stk_refuse(error, STOKER_EFORMAT, "a token does not fit %s",

@@ -77,7 +77,7 @@ static int take_value(const struct key *key, struct stk_spec_text value, stoker_
 }
 
 /* Append one pair to `plain`, after the '?' or an '&'. */
-static void keep(char *plain, struct stk_spec_text pair, bool *first)
+static void append_pair(char *plain, struct stk_spec_text pair, bool *first)
 {
     char *end = plain + strlen(plain);
     *end++ = *first ? '?' : '&';
@@ -126,7 +126,7 @@ int stk_spec_take(struct stk_spec_wish *wish, char *plain, const char *spec,
             wish->format_reads_test = wish->format_reads_test || strcmp(key->name, "test") == 0;
         }
         if (kept)
-            keep(plain, pair, &first);
+            append_pair(plain, pair, &first);
         if (key != NULL && (!kept || strcmp(key->name, "seed") == 0)) {
             const struct stk_spec_text value = { equals + 1, pair.bytes - name.bytes - 1 };
             const int rc = take_value(key, value, error);

@@ -119,8 +119,8 @@ static int lengths(const void *self, uint32_t field, const uint64_t *ids, uint32
 
 /* The generator stays keyed by the view's id: a sample that comes twice in a view may be made in
  * two ways. */
-static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
-                stoker_error *error)
+static int make_view_row(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
+                         stoker_error *error)
 {
     const struct stk_view *view = self;
     uint64_t mapped[STK_VIEW_RUN_MAX];
@@ -255,7 +255,7 @@ static void set_ops(struct stk_view *view, const char *name)
         .field = field_of,
         .locate = locate,
         .values = values,
-        .make = view->makes ? make : NULL,
+        .make = view->makes ? make_view_row : NULL,
         .file = file_of,
         .destroy = destroy,
         .class_name = class_name,

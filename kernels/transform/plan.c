@@ -27,8 +27,8 @@ const struct stk_transform_variant stk_transform_variants[STK_TRANSFORM_VARIANTS
     { .name = NULL },
 };
 
-static int check(const struct stk_framing *framing, const struct stk_convert_plan *convert,
-                 uint32_t channels)
+static int check_plan(const struct stk_framing *framing, const struct stk_convert_plan *convert,
+                      uint32_t channels)
 {
     if (convert->from != STOKER_DTYPE_UINT8 || convert->widen != NULL || channels < 1 ||
         channels > STOKER_TRANSFORM_CHANNELS_MAX)
@@ -93,7 +93,7 @@ int stk_transform_plan_init(struct stk_transform_plan *plan, const struct stk_fr
                             const struct stk_convert_plan *convert, uint32_t channels,
                             uint32_t height_max, uint32_t width_max)
 {
-    int rc = check(framing, convert, channels);
+    int rc = check_plan(framing, convert, channels);
     if (rc != STOKER_OK)
         return rc;
     *plan = (struct stk_transform_plan){ .framing = *framing,

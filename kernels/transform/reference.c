@@ -86,8 +86,8 @@ static void cut_out(const struct stk_image *image, const struct side *down,
         }
 }
 
-static void store(const struct stk_convert_plan *convert, uint32_t channel, uint8_t byte,
-                  uint8_t *out, size_t element)
+static void store_element(const struct stk_convert_plan *convert, uint32_t channel, uint8_t byte,
+                          uint8_t *out, size_t element)
 {
     if (convert->copies) {
         out[element] = byte;
@@ -135,8 +135,8 @@ static void crop_and_flip(const struct stk_transform_plan *plan, const struct st
             memcpy(at(to, y, x), seen(plan, frame, grid, y, x), to->channels);
 }
 
-static void turn(const struct stk_transform_plan *plan, const struct stk_retouch *retouch,
-                 const struct image *from, struct image *to)
+static void turn_image(const struct stk_transform_plan *plan, const struct stk_retouch *retouch,
+                       const struct image *from, struct image *to)
 {
     const struct stk_rotation rotation = stk_rotation_of(retouch, to->height, to->width);
     for (uint32_t y = 0; y < to->height; y++)
@@ -231,7 +231,7 @@ static bool retouch_grid(const struct stk_transform_plan *plan, uint64_t epoch, 
     stk_retouch_draw(retouching, epoch, sample, &retouch);
     uncut.cut_bottom = 0;
     crop_and_flip(plan, &uncut, grid, &one);
-    turn(plan, &retouch, &one, &two); /* by 0 degrees: a copy */
+    turn_image(plan, &retouch, &one, &two); /* by 0 degrees: a copy */
     color(retouching, &retouch, &two);
     free(grid->pixels);
     *grid = retouch.reach > 0 ? one : two;
@@ -254,8 +254,8 @@ static void write_row(const struct stk_transform_plan *plan, const struct stk_fr
             for (uint32_t channel = 0; channel < channels; channel++) {
                 const size_t nhwc = ((size_t)y * width + x) * channels + channel;
                 const size_t nchw = ((size_t)channel * height + y) * width + x;
-                store(plan->convert, channel, pixel[channel], out,
-                      plan->convert->layout == STOKER_LAYOUT_NCHW ? nchw : nhwc);
+                store_element(plan->convert, channel, pixel[channel], out,
+                              plan->convert->layout == STOKER_LAYOUT_NCHW ? nchw : nhwc);
             }
         }
     }

@@ -45,7 +45,7 @@ static void copy_path(char *to, size_t to_bytes, const char *path)
 }
 
 /* The message: the path, then the rest. If both are too long, the path loses its start first. */
-static void join(stoker_error *error, const char *rest)
+static void join_path_and_text(stoker_error *error, const char *rest)
 {
     enum { PATH_LEAST = 64 };
     const size_t room = sizeof(error->message) - 1 - strlen(rest);
@@ -98,7 +98,7 @@ static int set_list(stoker_error *error, int code, stoker_stage stage,
         if (!same || strstr(rest, ours) == NULL) /* once is enough */
             append(rest, sizeof(rest), ": %s", same ? ours : cause);
     }
-    join(error, rest);
+    join_path_and_text(error, rest);
     return code;
 }
 
@@ -152,7 +152,7 @@ int stk_error_add_path(stoker_error *error, int code, const char *path)
         return error->code;
     copy_path(error->path, sizeof(error->path), path);
     memcpy(message, error->message, sizeof(message));
-    join(error, message);
+    join_path_and_text(error, message);
     return error->code;
 }
 

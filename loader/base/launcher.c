@@ -251,7 +251,7 @@ static bool may_differ(const struct stk_ranks *found)
 
 /* Takes what the first launcher left open from one that says the same (srun --mpi=pmi2 sets both
  * kinds). */
-static int join(struct stk_ranks *first, const struct stk_ranks *found, stoker_error *error)
+static int join_ranks(struct stk_ranks *first, const struct stk_ranks *found, stoker_error *error)
 {
     if (found->rank != first->rank || found->world_size != first->world_size)
         return may_differ(found) ? STOKER_OK : contradict(first, found, error);
@@ -308,7 +308,7 @@ int stk_ranks_read(struct stk_ranks *out, stoker_error *error)
         if (first.launcher == STK_LAUNCHER_NONE)
             first = found[i];
         else
-            rc = join(&first, &found[i], error);
+            rc = join_ranks(&first, &found[i], error);
     }
     for (int i = STK_LAUNCHER_TORCHRUN; i < STK_LAUNCHERS && rc == STOKER_OK; i++)
         if (found[i].launcher != STK_LAUNCHER_NONE && !is_whole(&found[i]))

@@ -194,7 +194,7 @@ void stk_cache_destroy(struct stk_cache *cache)
 /* Pause or resume, by what the machine and control groups leave. The next check is due by what was
  * taken before this one: a thread that is stopped in here for long leaves no room to the others
  * that nobody checked. */
-static void look(struct stk_cache *cache)
+static void check_memory(struct stk_cache *cache)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
     const uint64_t taken = atomic_load_explicit(&counts->taken_bytes, memory_order_relaxed);
@@ -209,7 +209,7 @@ static void look(struct stk_cache *cache)
 }
 
 /* Count the pages that bytes from .. from + size take for the first time. */
-static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
+static void count_fresh_pages(struct stk_cache *cache, uint64_t from, uint64_t size)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
     const uint64_t last = (from + (size > 0 ? size - 1 : 0)) >> cache->page_shift;
@@ -228,7 +228,7 @@ static void grow(struct stk_cache *cache, uint64_t from, uint64_t size)
     if (taken >= at && /* and while this one looks, the others look at the next GROWTH_MIN */
         atomic_compare_exchange_strong_explicit(&counts->look_at, &at, taken + GROWTH_MIN,
                                                 memory_order_relaxed, memory_order_relaxed))
-        look(cache);
+        check_memory(cache);
 }
 
 /* Bytes that a block takes once its loading starts: all of them, unless samples are shorter than
@@ -265,7 +265,7 @@ static bool may_grow(struct stk_cache *cache, uint64_t id)
     const uint64_t refused =
         atomic_fetch_add_explicit(&counts->refused, 1U, memory_order_relaxed) + 1;
     if (refused % REFUSED_PER_LOOK == 0)
-        look(cache);
+        check_memory(cache);
     return !atomic_load_explicit(&counts->paused, memory_order_relaxed);
 }
 
@@ -299,7 +299,7 @@ bool stk_cache_begin(struct stk_cache *cache, uint64_t id)
     const uint64_t bytes = bytes_begun(cache, id);
     if (bytes > 0) {
         atomic_fetch_add_explicit(&counts->coming_bytes, (int64_t)bytes, memory_order_relaxed);
-        grow(cache, block_start(cache, id), bytes);
+        count_fresh_pages(cache, block_start(cache, id), bytes);
     }
     return true;
 }
@@ -368,7 +368,7 @@ static uint32_t *sum_at(const struct stk_cache *cache, uint64_t id)
 }
 
 /* Returns true for the first thread that says so. Release: pairs with the acquire in find. */
-static bool mark(const struct stk_cache *cache, uint64_t id, uint8_t state)
+static bool mark_block(const struct stk_cache *cache, uint64_t id, uint8_t state)
 {
     return atomic_exchange_explicit(&cache->usable[id >> cache->block_shift], state,
                                     memory_order_release) == STK_CACHE_EMPTY;
@@ -382,7 +382,7 @@ bool stk_cache_check(const struct stk_cache *cache, uint64_t id)
             STK_CACHE_SPOILT)
         return false;
     const bool good = sum_of(cache, id) == *sum_at(cache, id);
-    if (!mark(cache, id, good ? STK_CACHE_READY : STK_CACHE_SPOILT))
+    if (!mark_block(cache, id, good ? STK_CACHE_READY : STK_CACHE_SPOILT))
         return good;
     if (good)
         atomic_fetch_add_explicit(&own->own.held_rows, stk_cache_block_rows(cache, id),
@@ -401,12 +401,12 @@ void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes)
     if (cache->share.header != NULL)
         *sum_at(cache, id) = sum_of(cache, id);
     if (!cache->whole_places)
-        grow(cache, block_start(cache, id), bytes);
+        count_fresh_pages(cache, block_start(cache, id), bytes);
     atomic_fetch_add_explicit(&counts->held_bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_READY, memory_order_release);
     atomic_fetch_add_explicit(&counts->held_rows, stk_cache_block_rows(cache, id),
                               memory_order_release);
-    if (cache->share.header != NULL && mark(cache, id, STK_CACHE_READY))
+    if (cache->share.header != NULL && mark_block(cache, id, STK_CACHE_READY))
         atomic_fetch_add_explicit(&cache->own.held_rows, stk_cache_block_rows(cache, id),
                                   memory_order_release);
 }

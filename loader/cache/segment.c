@@ -181,7 +181,7 @@ int stk_segment_serve(struct stk_segment *segment)
 }
 
 /* Takes the socket over, also on failure. */
-static int make(struct stk_segment *segment, int listening, uint64_t bytes)
+static int make_segment(struct stk_segment *segment, int listening, uint64_t bytes)
 {
     segment->socket = listening;
     segment->memory = make_memory(bytes);
@@ -221,7 +221,8 @@ static int64_t sealed_bytes(int memory)
 
 /* Returns 0 with the memory, -EAGAIN if the first process is not there yet or any more, or another
  * -errno. */
-static int join(struct stk_segment *segment, const struct sockaddr_un *address, socklen_t size)
+static int join_segment(struct stk_segment *segment, const struct sockaddr_un *address,
+                        socklen_t size)
 {
     const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connection < 0)
@@ -257,9 +258,9 @@ int stk_segment_open(struct stk_segment *segment, const char key[STK_SEGMENT_KEY
     for (int attempt = 0; attempt < RETRIES && rc == -EAGAIN; attempt++) {
         const int listening = bytes > 0 ? listen_at(&address, size) : -EADDRINUSE;
         if (listening >= 0)
-            rc = make(segment, listening, bytes);
+            rc = make_segment(segment, listening, bytes);
         else
-            rc = listening == -EADDRINUSE ? join(segment, &address, size) : listening;
+            rc = listening == -EADDRINUSE ? join_segment(segment, &address, size) : listening;
         if (rc == -EAGAIN && bytes == 0)
             rc = -ENOENT;
         if (rc == -EAGAIN)

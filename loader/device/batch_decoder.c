@@ -7,7 +7,7 @@
 
 #include <stoker/error.h>
 
-static int fail(const char *call, int status, char why[STK_BATCH_DECODER_WHY_BYTES])
+static int fail_decoder_call(const char *call, int status, char why[STK_BATCH_DECODER_WHY_BYTES])
 {
     (void)snprintf(why, STK_BATCH_DECODER_WHY_BYTES, "%s: %s (%d)", call,
                    stk_nvimgcodec_words(status), status);
@@ -33,7 +33,7 @@ int stk_decoding_library_open(struct stk_decoding_library *library,
     if (status == STK_NVIMGCODEC_SUCCESS)
         return 0;
     library->instance = NULL;
-    return fail("nvimgcodecInstanceCreate", status, why);
+    return fail_decoder_call("nvimgcodecInstanceCreate", status, why);
 }
 
 void stk_decoding_library_close(struct stk_decoding_library *library)
@@ -84,7 +84,7 @@ int stk_batch_decoder_open(struct stk_batch_decoder *decoder,
     if (status == STK_NVIMGCODEC_SUCCESS)
         return 0;
     *decoder = (struct stk_batch_decoder){ .library = NULL };
-    return fail("nvimgcodecDecoderCreate", status, why);
+    return fail_decoder_call("nvimgcodecDecoderCreate", status, why);
 }
 
 void stk_batch_decoder_close(struct stk_batch_decoder *decoder)
@@ -141,23 +141,25 @@ static int describe(struct stk_batch_decoder *decoder, uint32_t i,
     int status = library->calls.nvimgcodecCodeStreamCreateFromHostMem(
         library->instance, &decoder->streams[i], file->bytes, file->size, NULL);
     if (status != STK_NVIMGCODEC_SUCCESS)
-        return fail("nvimgcodecCodeStreamCreateFromHostMem", status, why);
+        return fail_decoder_call("nvimgcodecCodeStreamCreateFromHostMem", status, why);
     status = library->calls.nvimgcodecImageCreate(library->instance, &decoder->images[i], &info);
-    return status == STK_NVIMGCODEC_SUCCESS ? 0 : fail("nvimgcodecImageCreate", status, why);
+    return status == STK_NVIMGCODEC_SUCCESS
+               ? 0
+               : fail_decoder_call("nvimgcodecImageCreate", status, why);
 }
 
 /* Wait for the host's part, and take what became of each image. */
-static int take(struct stk_batch_decoder *decoder, stk_nvimgcodec_future future, uint32_t count,
-                char why[STK_BATCH_DECODER_WHY_BYTES])
+static int take_decoded_images(struct stk_batch_decoder *decoder, stk_nvimgcodec_future future,
+                               uint32_t count, char why[STK_BATCH_DECODER_WHY_BYTES])
 {
     const struct stk_nvimgcodec *calls = &decoder->library->calls;
     size_t known = count;
     int status = calls->nvimgcodecFutureWaitForAll(future);
     if (status != STK_NVIMGCODEC_SUCCESS)
-        return fail("nvimgcodecFutureWaitForAll", status, why);
+        return fail_decoder_call("nvimgcodecFutureWaitForAll", status, why);
     status = calls->nvimgcodecFutureGetProcessingStatus(future, decoder->status, &known);
     if (status != STK_NVIMGCODEC_SUCCESS)
-        return fail("nvimgcodecFutureGetProcessingStatus", status, why);
+        return fail_decoder_call("nvimgcodecFutureGetProcessingStatus", status, why);
     if (known == count)
         return 0;
     (void)snprintf(why, STK_BATCH_DECODER_WHY_BYTES,
@@ -183,11 +185,11 @@ int stk_batch_decoder_run(struct stk_batch_decoder *decoder, struct stk_batch_fi
     int status = calls->nvimgcodecDecoderDecode(decoder->decoder, decoder->streams, decoder->images,
                                                 (int)count, &params, &future);
     if (status != STK_NVIMGCODEC_SUCCESS)
-        return fail("nvimgcodecDecoderDecode", status, why);
-    const int rc = take(decoder, future, count, why);
+        return fail_decoder_call("nvimgcodecDecoderDecode", status, why);
+    const int rc = take_decoded_images(decoder, future, count, why);
     status = calls->nvimgcodecFutureDestroy(future);
     if (rc == 0 && status != STK_NVIMGCODEC_SUCCESS)
-        return fail("nvimgcodecFutureDestroy", status, why);
+        return fail_decoder_call("nvimgcodecFutureDestroy", status, why);
     for (uint32_t i = 0; i < count; i++)
         files[i].decoded = rc == 0 && decoder->status[i] == STK_NVIMGCODEC_DONE;
     return rc;

@@ -9,7 +9,7 @@
 #include "loader/base/error.h"
 
 /* Parse "cpu", "cuda" or "cuda:N"; false for anything else. */
-static bool parse(const char *name, stoker_device *kind, uint32_t *index)
+static bool parse_device(const char *name, stoker_device *kind, uint32_t *index)
 {
     *index = 0;
     *kind = STOKER_DEVICE_CPU;
@@ -55,7 +55,7 @@ int stk_device_choose(struct stk_device **out, stoker_device kind, uint32_t inde
     const char *named = kind == STOKER_DEVICE_AUTO ? stk_environment("STOKER_DEVICE") : NULL;
     const char *chosen_by = "asked for";
     if (named != NULL) {
-        if (!parse(named, &kind, &index))
+        if (!parse_device(named, &kind, &index))
             return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
                                  "STOKER_DEVICE is \"%.64s\": use cpu, cuda or cuda:N", named);
         chosen_by = "named by STOKER_DEVICE";

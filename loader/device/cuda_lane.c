@@ -13,7 +13,7 @@ struct stk_lane {
     int before;       /* the device that was current */
 };
 
-static int make(struct stk_lane *lane)
+static int make_lane_stream(struct stk_lane *lane)
 {
     const struct stk_cuda_runtime *runtime = &lane->gpu->runtime;
     int rc = stk_lane_enter(lane);
@@ -37,7 +37,7 @@ int stk_lane_open(struct stk_lane **out, struct stk_device *device, char why[STK
     if (lane == NULL)
         return STOKER_ENOMEM;
     lane->gpu = stk_gpu_of(device);
-    const int rc = make(lane);
+    const int rc = make_lane_stream(lane);
     if (rc == 0) {
         *out = lane;
         return 0;

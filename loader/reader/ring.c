@@ -90,7 +90,7 @@ static const char *setup_hint(int os_errno)
 }
 
 /* Report "io_uring: WHAT: errno text (hint)", and os_errno in the error. */
-static int refuse(stoker_error *error, int os_errno, const char *what)
+static int refuse_ring(stoker_error *error, int os_errno, const char *what)
 {
     const struct stk_place place = STK_NOWHERE;
     char text[96];
@@ -268,12 +268,12 @@ static void limit_kernel_threads(struct stk_ring *ring, uint32_t depth)
 static int verify_ring(struct stk_ring *ring, stoker_error *error)
 {
     if (!has_features(ring))
-        return refuse(error, 0, "this kernel is older than 5.11");
+        return refuse_ring(error, 0, "this kernel is older than 5.11");
     if (!knows_reads(ring))
-        return refuse(error, 0, "the kernel does not offer reads");
+        return refuse_ring(error, 0, "the kernel does not offer reads");
     int rc = run_nop(ring);
     if (rc < 0)
-        return refuse(error, -rc, "a no-op failed");
+        return refuse_ring(error, -rc, "a no-op failed");
     return 0;
 }
 
@@ -283,7 +283,7 @@ int stk_ring_open(struct stk_ring *ring, const stoker_reader_setup *setup, stoke
     *ring = (struct stk_ring){ 0 };
     int rc = map_ring(ring, setup);
     if (rc < 0)
-        return refuse(error, -rc, "");
+        return refuse_ring(error, -rc, "");
     rc = verify_ring(ring, error);
     if (rc == 0 && (rc = fix_files(ring, setup)) < 0)
         stk_error_set(error, rc, STOKER_STAGE_READ, &place, "io_uring: table of files");

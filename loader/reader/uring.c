@@ -152,8 +152,8 @@ static struct io_uring_sqe *next_sqe(struct uring *uring)
     return sqe;
 }
 
-static void prepare_read(struct uring *uring, struct io_uring_sqe *sqe, const stoker_read *read,
-                         int file, bool fixed)
+static void prepare_sqe(struct uring *uring, struct io_uring_sqe *sqe, const stoker_read *read,
+                        int file, bool fixed)
 {
     const uint32_t bytes = stk_read_bytes(read);
     const int buffer = buffer_of(uring, read, bytes);
@@ -165,12 +165,12 @@ static void prepare_read(struct uring *uring, struct io_uring_sqe *sqe, const st
         sqe->flags |= IOSQE_FIXED_FILE;
 }
 
-static void prepare(struct uring *uring, stoker_read *read)
+static void prepare_read(struct uring *uring, stoker_read *read)
 {
     assert(read->file < uring->file_count);
     struct io_uring_sqe *sqe = next_sqe(uring);
     const int file = uring->ring.files_fixed ? (int)read->file : uring->files[read->file].fd;
-    prepare_read(uring, sqe, read, file, uring->ring.files_fixed);
+    prepare_sqe(uring, sqe, read, file, uring->ring.files_fixed);
     io_uring_sqe_set_data(sqe, read);
 }
 
@@ -196,7 +196,7 @@ static void prepare_chain(struct uring *uring, stoker_read *read)
     set_step(sqe, chain, STK_CHAIN_OPEN);
 
     sqe = next_sqe(uring);
-    prepare_read(uring, sqe, read, (int)chain->slot, true);
+    prepare_sqe(uring, sqe, read, (int)chain->slot, true);
     sqe->flags |= IOSQE_IO_HARDLINK; /* close the file after a short read, too */
     set_step(sqe, chain, STK_CHAIN_READ);
 
@@ -262,7 +262,7 @@ static int start_waiting(struct uring *uring)
         if (read->path != NULL) {
             prepare_chain(uring, read);
         } else {
-            prepare(uring, read);
+            prepare_read(uring, read);
             bytes += read->bytes;
         }
     }
@@ -432,7 +432,7 @@ static void take_steps(struct uring *uring)
 
 /* Collect finished reads, and start whole files in the free slots. If nothing is finished, start
  * reads until one is, or all are started. */
-static int look(struct uring *uring, stoker_read **done, uint32_t max)
+static int collect_or_start(struct uring *uring, stoker_read **done, uint32_t max)
 {
     if (uring->ring.slot_count > 0)
         take_steps(uring);
@@ -459,7 +459,7 @@ static int uring_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
         return STOKER_EIO;
     if (uring->in_flight == 0 || max == 0)
         return 0;
-    int count = look(uring, done, max);
+    int count = collect_or_start(uring, done, max);
     if (count != 0 || wait_ns == 0)
         return count;
 
@@ -473,7 +473,7 @@ static int uring_reap(void *ring, stoker_read **done, uint32_t max, int64_t wait
             uring->failed = true;
             return STOKER_EIO;
         }
-        count = look(uring, done, max);
+        count = collect_or_start(uring, done, max);
     }
     return count;
 }

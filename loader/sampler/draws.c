@@ -44,8 +44,9 @@ static uint32_t first_stranger(const uint64_t *ids, uint32_t n, uint64_t count)
     return i;
 }
 
-static int ask(const struct stk_draws *draws, uint64_t count, uint64_t epoch, uint64_t first,
-               uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error)
+static int ask_order_callback(const struct stk_draws *draws, uint64_t count, uint64_t epoch,
+                              uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids,
+                              stoker_error *error)
 {
     char what[STK_LINE_BYTES];
     stoker_error said;
@@ -80,7 +81,8 @@ int stk_draws_ids(const struct stk_draws *draws, uint64_t count, uint64_t seed, 
         draw(draws, seed, epoch, first, stride, n, ids);
         return 0;
     }
-    const int rc = n == 0 ? 0 : ask(draws, count, epoch, first, stride, n, ids, error);
+    const int rc =
+        n == 0 ? 0 : ask_order_callback(draws, count, epoch, first, stride, n, ids, error);
     if (rc < 0)
         memset(ids, 0, n * sizeof(ids[0]));
     return rc;

@@ -196,7 +196,7 @@ struct layout {
     size_t bytes;
 };
 
-static void *place(struct layout *layout, size_t count, size_t bytes)
+static void *place_array(struct layout *layout, size_t count, size_t bytes)
 {
     void *at = layout->base == NULL ? NULL : layout->base + layout->bytes;
     layout->bytes += (count * bytes + 15) / 16 * 16;
@@ -207,25 +207,25 @@ static void place_all(struct layout *layout, struct stk_quota_frame *frame, uint
                       uint32_t length)
 {
     struct stk_quota_plan unused = { 0 };
-    struct stk_quota_plan *plan = place(layout, 1, sizeof(*plan));
+    struct stk_quota_plan *plan = place_array(layout, 1, sizeof(*plan));
     frame->plan = plan;
     plan = plan == NULL ? &unused : plan;
-    frame->begin = place(layout, sources, sizeof(frame->begin[0]));
-    frame->end = place(layout, sources, sizeof(frame->end[0]));
-    frame->ranks = place(layout, length, sizeof(frame->ranks[0]));
-    frame->sources = place(layout, length, sizeof(frame->sources[0]));
-    plan->due = place(layout, length + 1, sizeof(plan->due[0]));
-    plan->starting = place(layout, length + 1, sizeof(plan->starting[0]));
-    plan->inner = place(layout, length + 1, sizeof(plan->inner[0]));
-    plan->due_words = place(layout, length / 64 + 1, sizeof(plan->due_words[0]));
-    plan->next_due = place(layout, sources, sizeof(plan->next_due[0]));
-    plan->next_starting = place(layout, sources, sizeof(plan->next_starting[0]));
-    plan->left = place(layout, sources, sizeof(plan->left[0]));
-    plan->taken = place(layout, sources, sizeof(plan->taken[0]));
-    plan->point = place(layout, sources, sizeof(plan->point[0]));
-    plan->waiting = place(layout, sources, sizeof(plan->waiting[0]));
-    plan->age = place(layout, sources, sizeof(plan->age[0]));
-    plan->oldest = place(layout, sources, sizeof(plan->oldest[0]));
+    frame->begin = place_array(layout, sources, sizeof(frame->begin[0]));
+    frame->end = place_array(layout, sources, sizeof(frame->end[0]));
+    frame->ranks = place_array(layout, length, sizeof(frame->ranks[0]));
+    frame->sources = place_array(layout, length, sizeof(frame->sources[0]));
+    plan->due = place_array(layout, length + 1, sizeof(plan->due[0]));
+    plan->starting = place_array(layout, length + 1, sizeof(plan->starting[0]));
+    plan->inner = place_array(layout, length + 1, sizeof(plan->inner[0]));
+    plan->due_words = place_array(layout, length / 64 + 1, sizeof(plan->due_words[0]));
+    plan->next_due = place_array(layout, sources, sizeof(plan->next_due[0]));
+    plan->next_starting = place_array(layout, sources, sizeof(plan->next_starting[0]));
+    plan->left = place_array(layout, sources, sizeof(plan->left[0]));
+    plan->taken = place_array(layout, sources, sizeof(plan->taken[0]));
+    plan->point = place_array(layout, sources, sizeof(plan->point[0]));
+    plan->waiting = place_array(layout, sources, sizeof(plan->waiting[0]));
+    plan->age = place_array(layout, sources, sizeof(plan->age[0]));
+    plan->oldest = place_array(layout, sources, sizeof(plan->oldest[0]));
 }
 
 int stk_quota_frame_reserve(struct stk_quota_frame *frame, const struct stk_quota *quota)
@@ -464,7 +464,7 @@ static uint16_t take_first(struct stk_quota_plan *plan, uint32_t position)
     return source;
 }
 
-static void fill(const struct stk_quota *quota, struct stk_quota_frame *frame)
+static void fill_frame(const struct stk_quota *quota, struct stk_quota_frame *frame)
 {
     struct stk_quota_plan *plan = frame->plan;
     begin_sources(quota, frame);
@@ -498,5 +498,5 @@ void stk_quota_frame_seek(struct stk_quota_frame *frame, const struct stk_quota 
     settle_edge(quota, frame->end, frame->plan);
     frame->quota = quota;
     frame->number = number;
-    fill(quota, frame);
+    fill_frame(quota, frame);
 }

@@ -19,7 +19,7 @@ struct failure {
     jmp_buf back;
 };
 
-static void fail(j_common_ptr cinfo)
+static void leave_libjpeg(j_common_ptr cinfo)
 {
     struct failure *failure = (struct failure *)(void *)cinfo->err;
     longjmp(failure->back, 1);
@@ -61,7 +61,7 @@ static bool write_file(struct output *output, const struct pack_pixels *pixels, 
     struct failure failure;
     memset(&cinfo, 0, sizeof(cinfo));
     cinfo.err = jpeg_std_error(&failure.manager);
-    failure.manager.error_exit = fail;
+    failure.manager.error_exit = leave_libjpeg;
     failure.manager.output_message = silent;
     if (setjmp(failure.back) != 0) {
         jpeg_destroy_compress(&cinfo);

@@ -58,8 +58,8 @@ bool pack_archive_existed(const struct pack_archive *archive)
 
 /* ---- bytes ---------------------------------------------------------------------- */
 
-static bool put(struct pack_archive *archive, const void *bytes, size_t size,
-                struct pack_failure *failure)
+static bool write_to_archive(struct pack_archive *archive, const void *bytes, size_t size,
+                             struct pack_failure *failure)
 {
     archive->at += size;
     if (archive->existing.file == NULL)
@@ -75,10 +75,10 @@ static bool put_zeros(struct pack_archive *archive, uint64_t count, struct pack_
 {
     static const uint8_t zeros[BLOCK_BYTES];
     for (; count > sizeof(zeros); count -= sizeof(zeros)) {
-        if (!put(archive, zeros, sizeof(zeros), failure))
+        if (!write_to_archive(archive, zeros, sizeof(zeros), failure))
             return false;
     }
-    return put(archive, zeros, (size_t)count, failure);
+    return write_to_archive(archive, zeros, (size_t)count, failure);
 }
 
 /* Octal digits and a final 0, filling the field. */
@@ -115,8 +115,8 @@ static bool put_member(struct pack_archive *archive, char type, const char *name
     char header[BLOCK_BYTES];
     const size_t gap = (BLOCK_BYTES - size % BLOCK_BYTES) % BLOCK_BYTES;
     make_header(header, type, name, size);
-    return put(archive, header, sizeof(header), failure) && put(archive, bytes, size, failure) &&
-           put_zeros(archive, gap, failure);
+    return write_to_archive(archive, header, sizeof(header), failure) &&
+           write_to_archive(archive, bytes, size, failure) && put_zeros(archive, gap, failure);
 }
 
 /* "LENGTH path=NAME\n", where LENGTH counts its own digits. */

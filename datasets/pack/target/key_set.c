@@ -16,7 +16,7 @@ static uint64_t hash_of(const char *key)
 }
 
 /* The slot of the hash, or the empty one where it belongs. */
-static uint64_t *find(uint64_t *slots, size_t slot_count, uint64_t hash)
+static uint64_t *find_slot(uint64_t *slots, size_t slot_count, uint64_t hash)
 {
     size_t at = (size_t)hash & (slot_count - 1);
     while (slots[at] != 0 && slots[at] != hash)
@@ -24,7 +24,7 @@ static uint64_t *find(uint64_t *slots, size_t slot_count, uint64_t hash)
     return &slots[at];
 }
 
-static bool grow(struct pack_key_set *set)
+static bool grow_key_set(struct pack_key_set *set)
 {
     const size_t slot_count = set->slot_count == 0 ? FIRST_SLOTS : 2 * set->slot_count;
     uint64_t *slots = calloc(slot_count, sizeof(*slots));
@@ -32,7 +32,7 @@ static bool grow(struct pack_key_set *set)
         return false;
     for (size_t i = 0; i < set->slot_count; i++)
         if (set->slots[i] != 0)
-            *find(slots, slot_count, set->slots[i]) = set->slots[i];
+            *find_slot(slots, slot_count, set->slots[i]) = set->slots[i];
     free(set->slots);
     set->slots = slots;
     set->slot_count = slot_count;
@@ -42,9 +42,9 @@ static bool grow(struct pack_key_set *set)
 bool pack_key_set_add(struct pack_key_set *set, const char *key, bool *twice)
 {
     const uint64_t hash = hash_of(key);
-    if (2 * (set->count + 1) > set->slot_count && !grow(set))
+    if (2 * (set->count + 1) > set->slot_count && !grow_key_set(set))
         return false;
-    uint64_t *slot = find(set->slots, set->slot_count, hash);
+    uint64_t *slot = find_slot(set->slots, set->slot_count, hash);
     *twice = *slot != 0;
     set->count += *twice ? 0 : 1;
     *slot = hash;

@@ -28,7 +28,7 @@ struct files {
     char before[PACK_KEY_BYTES]; /* key of the sample before, for folders; "" = none */
     struct pack_piece word;      /* the file of a field without a part */
     bool classes_named;          /* folders of classes have the classes' names */
-    bool asked;                  /* next() has handed out the samples */
+    bool asked;                  /* next_file_range() has handed out the samples */
     struct pack_tally tally;
 };
 
@@ -69,7 +69,7 @@ static void close_files(void *self)
 }
 
 /* All samples at once. */
-static bool next(void *self, struct pack_range *range, struct pack_failure *failure)
+static bool next_file_range(void *self, struct pack_range *range, struct pack_failure *failure)
 {
     struct files *files = self;
     (void)failure;
@@ -157,9 +157,11 @@ static bool finish_tar(void *self, struct pack_tally *tally, struct pack_failure
     return true;
 }
 
-const struct pack_target pack_target_tar = {
-    .open = open_tar, .next = next, .add = add_to_tar, .finish = finish_tar, .close = close_files
-};
+const struct pack_target pack_target_tar = { .open = open_tar,
+                                             .next = next_file_range,
+                                             .add = add_to_tar,
+                                             .finish = finish_tar,
+                                             .close = close_files };
 
 /* ---- folders -------------------------------------------------------------------- */
 
@@ -362,7 +364,7 @@ static bool finish_folder(void *self, struct pack_tally *tally, struct pack_fail
 }
 
 const struct pack_target pack_target_folder = { .open = open_folder,
-                                                .next = next,
+                                                .next = next_file_range,
                                                 .add = add_to_folder,
                                                 .finish = finish_folder,
                                                 .close = close_files };

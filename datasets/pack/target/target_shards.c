@@ -210,7 +210,7 @@ static bool add_piece(struct shards *shards, const struct pack_piece *piece,
 }
 
 /* A bad sample leaves no trace but in source_count. */
-static bool add(void *self, const struct pack_item *item, struct pack_failure *failure)
+static bool add_to_shard(void *self, const struct pack_item *item, struct pack_failure *failure)
 {
     struct shards *shards = self;
     if (item->bad)
@@ -233,7 +233,7 @@ static bool add(void *self, const struct pack_item *item, struct pack_failure *f
 
 /* ---- all of them ---------------------------------------------------------------- */
 
-static bool next(void *self, struct pack_range *range, struct pack_failure *failure)
+static bool next_shard_range(void *self, struct pack_range *range, struct pack_failure *failure)
 {
     struct shards *shards = self;
     const struct pack_plan *plan = shards->plan;
@@ -255,7 +255,7 @@ static bool next(void *self, struct pack_range *range, struct pack_failure *fail
     return kept || begin_shard(shards, failure);
 }
 
-static bool finish(void *self, struct pack_tally *tally, struct pack_failure *failure)
+static bool finish_shards(void *self, struct pack_tally *tally, struct pack_failure *failure)
 {
     const struct shards *shards = self;
     *tally = shards->tally;
@@ -328,6 +328,8 @@ static bool open_shards(void **self, const struct pack_plan *plan, struct pack_f
     return is_alone(plan, failure);
 }
 
-const struct pack_target pack_target_shards = {
-    .open = open_shards, .next = next, .add = add, .finish = finish, .close = close_shards
-};
+const struct pack_target pack_target_shards = { .open = open_shards,
+                                                .next = next_shard_range,
+                                                .add = add_to_shard,
+                                                .finish = finish_shards,
+                                                .close = close_shards };

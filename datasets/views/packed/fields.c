@@ -140,7 +140,7 @@ static void write_tokens(const struct stk_packed *packed, const void *tokens, vo
 }
 
 /* Fill elements from..to - 1 with a value that fits the type. */
-static void fill(void *out, stoker_dtype dtype, int64_t value, uint64_t from, uint64_t to)
+static void fill_elements(void *out, stoker_dtype dtype, int64_t value, uint64_t from, uint64_t to)
 {
     const size_t bytes = stoker_dtype_bytes(dtype);
     uint8_t *at = (uint8_t *)out + from * bytes;
@@ -163,7 +163,7 @@ static void fill(void *out, stoker_dtype dtype, int64_t value, uint64_t from, ui
 
 void stk_packed_pad(const struct stk_packed *packed, void *tokens, uint64_t from)
 {
-    fill(tokens, packed->stored, packed->packing.padding, from, packed->packing.length);
+    fill_elements(tokens, packed->stored, packed->packing.padding, from, packed->packing.length);
 }
 
 /* ---- fields
@@ -178,9 +178,9 @@ static void write_targets(const struct stk_packed *packed, const void *tokens,
     write_tokens(packed, tokens, out);
     memmove(out, (uint8_t *)out + bytes, (length - 1) * bytes);
     for (uint32_t i = 1; i <= count; i++)
-        fill(out, packed->dtype, packed->packing.ignored, (uint64_t)starts[i] - 1,
-             (uint64_t)starts[i]);
-    fill(out, packed->dtype, packed->packing.ignored, (uint64_t)starts[count], length);
+        fill_elements(out, packed->dtype, packed->packing.ignored, (uint64_t)starts[i] - 1,
+                      (uint64_t)starts[i]);
+    fill_elements(out, packed->dtype, packed->packing.ignored, (uint64_t)starts[count], length);
 }
 
 static void write_positions(const struct stk_packed *packed, const int32_t *starts, uint32_t count,
@@ -189,15 +189,16 @@ static void write_positions(const struct stk_packed *packed, const int32_t *star
     for (uint32_t i = 0; i < count; i++)
         for (int32_t at = starts[i]; at < starts[i + 1]; at++)
             out[at] = at - starts[i];
-    fill(out, STOKER_DTYPE_INT32, 0, (uint64_t)starts[count], packed->packing.length);
+    fill_elements(out, STOKER_DTYPE_INT32, 0, (uint64_t)starts[count], packed->packing.length);
 }
 
 static void write_documents(const struct stk_packed *packed, const int32_t *starts, uint32_t count,
                             int32_t *out)
 {
     for (uint32_t i = 0; i < count; i++)
-        fill(out, STOKER_DTYPE_INT32, (int64_t)i, (uint64_t)starts[i], (uint64_t)starts[i + 1]);
-    fill(out, STOKER_DTYPE_INT32, -1, (uint64_t)starts[count], packed->packing.length);
+        fill_elements(out, STOKER_DTYPE_INT32, (int64_t)i, (uint64_t)starts[i],
+                      (uint64_t)starts[i + 1]);
+    fill_elements(out, STOKER_DTYPE_INT32, -1, (uint64_t)starts[count], packed->packing.length);
 }
 
 static int32_t longest_of(const int32_t *starts, uint32_t count)

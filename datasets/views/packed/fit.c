@@ -18,7 +18,7 @@ static uint32_t words_of(uint32_t row_length, uint32_t level)
     return (row_length >> (6 * (level + 1))) + 1;
 }
 
-static void mark(struct stk_fit *fit, uint32_t room)
+static void mark_room(struct stk_fit *fit, uint32_t room)
 {
     for (uint32_t level = 0; level < fit->levels; level++, room >>= 6)
         fit->bits[level][room >> 6] |= UINT64_C(1) << (room & 63);
@@ -59,15 +59,15 @@ static uint32_t least_from(const struct stk_fit *fit, uint32_t room)
 
 /* ---- rows by their room -------------------------------------------------------------------- */
 
-static void put(struct stk_fit *fit, uint32_t row, uint32_t room)
+static void put_row(struct stk_fit *fit, uint32_t row, uint32_t room)
 {
     if (fit->top[room] == NONE)
-        mark(fit, room);
+        mark_room(fit, room);
     fit->next[row] = fit->top[room];
     fit->top[room] = row;
 }
 
-static uint32_t take(struct stk_fit *fit, uint32_t room)
+static uint32_t take_row(struct stk_fit *fit, uint32_t room)
 {
     const uint32_t row = fit->top[room];
     fit->top[room] = fit->next[row];
@@ -122,11 +122,11 @@ uint32_t stk_fit_pack(struct stk_fit *fit, const uint32_t *lengths, uint32_t cou
         const uint32_t item = fit->sorted[i];
         const uint32_t length = lengths[item];
         const uint32_t room = least_from(fit, length);
-        const uint32_t row = room == NONE ? rows++ : take(fit, room);
+        const uint32_t row = room == NONE ? rows++ : take_row(fit, room);
         const uint32_t left = (room == NONE ? fit->row_length : room) - length;
         row_of[item] = row;
         if (left > 0)
-            put(fit, row, left);
+            put_row(fit, row, left);
     }
     renumber(fit, count, row_of, rows);
     return rows;

@@ -64,8 +64,8 @@ static int lengths(const void *self, uint32_t field, const uint64_t *ids, uint32
     return STOKER_OK;
 }
 
-static int make(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
-                stoker_error *error)
+static int make_packed_row(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
+                           stoker_error *error)
 {
     (void)rng;
     const struct stk_packed *packed = self;
@@ -101,7 +101,7 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .name = "packed",
                                         .describe = describe,
                                         .field = field_of,
-                                        .make = make,
+                                        .make = make_packed_row,
                                         .file = file_of,
                                         .destroy = destroy,
                                         .lengths = lengths };

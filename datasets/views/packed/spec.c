@@ -46,7 +46,8 @@ static int refuse_packing(stoker_error *error, const char *what, const char *at)
 /* ---- values
  * ------------------------------------------------------------------------------------ */
 
-static const struct word *find(const struct word *words, size_t count, struct stk_spec_text text)
+static const struct word *find_word(const struct word *words, size_t count,
+                                    struct stk_spec_text text)
 {
     for (size_t i = 0; i < count; i++)
         if (strlen(words[i].name) == text.bytes && memcmp(words[i].name, text.at, text.bytes) == 0)
@@ -60,7 +61,7 @@ static int read_fields(uint32_t *out, const char *text, stoker_error *error)
     for (const char *at = text;;) {
         const struct stk_spec_text name = { .at = at, .bytes = strcspn(at, ",") };
         const struct word *word =
-            find(field_names, sizeof(field_names) / sizeof(field_names[0]), name);
+            find_word(field_names, sizeof(field_names) / sizeof(field_names[0]), name);
         if (word == NULL)
             return refuse_packing(
                 error,
@@ -94,9 +95,9 @@ static int read_texts(stoker_packing *packing, const struct texts *texts, stoker
 {
     if (texts->long_documents[0] != '\0') {
         const struct word *way =
-            find(ways, sizeof(ways) / sizeof(ways[0]),
-                 (struct stk_spec_text){ .at = texts->long_documents,
-                                         .bytes = strlen(texts->long_documents) });
+            find_word(ways, sizeof(ways) / sizeof(ways[0]),
+                      (struct stk_spec_text){ .at = texts->long_documents,
+                                              .bytes = strlen(texts->long_documents) });
         if (way == NULL)
             return refuse_packing(error, "long is refuse, split or crop", texts->long_documents);
         packing->long_documents = (stoker_long_documents)way->value;

@@ -146,8 +146,8 @@ static inline void turn_line(const struct stk_transform_plan *plan, const uint8_
     }
 }
 
-static void turn(const struct stk_transform_plan *plan, const struct stk_retouch *retouch,
-                 const uint8_t *from, uint8_t *out)
+static void turn_image(const struct stk_transform_plan *plan, const struct stk_retouch *retouch,
+                       const uint8_t *from, uint8_t *out)
 {
     const uint32_t height = plan->framing.out_height, width = plan->framing.out_width;
     const struct stk_rotation rotation = stk_rotation_of(retouch, height, width);
@@ -244,7 +244,7 @@ void stk_retoucher_run(struct stk_retoucher *retoucher, const struct stk_transfo
     for (uint32_t y = 0; y < plan->framing.out_height; y++)
         copy_line(plan, crop, (int32_t)y, image + y * line_elements(plan));
     if (retouching->rotates != 0) {
-        turn(plan, &retouch, image, retoucher->turned);
+        turn_image(plan, &retouch, image, retoucher->turned);
         image = retoucher->turned;
     }
     if (retouching->colors != 0)

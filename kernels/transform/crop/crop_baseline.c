@@ -34,8 +34,8 @@ static const uint8_t *source_of(const struct stk_transform_plan *plan, const str
     return line + (size_t)source_x * plan->channels;
 }
 
-static void store(const struct stk_transform_plan *plan, uint32_t channel, uint8_t byte,
-                  uint8_t *row, size_t element)
+static void store_element(const struct stk_transform_plan *plan, uint32_t channel, uint8_t byte,
+                          uint8_t *row, size_t element)
 {
     const struct stk_convert_plan *convert = plan->convert;
     if (convert->copies) {
@@ -62,8 +62,9 @@ static void crop_row(const struct stk_transform_plan *plan, const struct stk_cro
         for (int32_t x = 0; x < width; x++) {
             const uint8_t *source = source_of(plan, crop, line, y, x);
             for (uint32_t channel = 0; channel < plan->channels; channel++)
-                store(plan, channel, source[channel], out,
-                      (size_t)y * place.line + (size_t)x * place.pixel + channel * place.channel);
+                store_element(plan, channel, source[channel], out,
+                              (size_t)y * place.line + (size_t)x * place.pixel +
+                                  channel * place.channel);
         }
     }
 }

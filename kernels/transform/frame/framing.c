@@ -16,7 +16,7 @@
 static const stoker_transform defaults = STOKER_TRANSFORM_INIT;
 
 /* Writes the broken rule to why. */
-__attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int refuse_framing(char *why, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -90,15 +90,16 @@ static int check_size(const char *name, stoker_size size, char *why)
                       size.width >= 1 && size.width <= STOKER_TRANSFORM_SIDE_MAX;
     if (fits || !is_set(size))
         return STOKER_OK;
-    return refuse(why, "%s %" PRIu32 " x %" PRIu32 ": each side is 1..%d", name, size.height,
-                  size.width, STOKER_TRANSFORM_SIDE_MAX);
+    return refuse_framing(why, "%s %" PRIu32 " x %" PRIu32 ": each side is 1..%d", name,
+                          size.height, size.width, STOKER_TRANSFORM_SIDE_MAX);
 }
 
 static int check_number(const char *name, uint32_t number, char *why)
 {
     if (number <= STOKER_TRANSFORM_SIDE_MAX)
         return STOKER_OK;
-    return refuse(why, "%s %" PRIu32 " is not in 0..%d", name, number, STOKER_TRANSFORM_SIDE_MAX);
+    return refuse_framing(why, "%s %" PRIu32 " is not in 0..%d", name, number,
+                          STOKER_TRANSFORM_SIDE_MAX);
 }
 
 static int check_values(const stoker_transform *transform, char *why)
@@ -125,21 +126,23 @@ static int check_together(const stoker_transform *transform, char *why)
     const int resizings = is_set(transform->resize) + (transform->resize_shorter != 0) +
                           is_set(transform->random_resized_crop);
     if (resizings > 1)
-        return refuse(why, "resize, resize_shorter and random_resized_crop: at most one of them");
+        return refuse_framing(
+            why, "resize, resize_shorter and random_resized_crop: at most one of them");
     if (is_set(transform->center_crop) && is_set(transform->random_crop))
-        return refuse(why, "center_crop and random_crop: at most one of them");
+        return refuse_framing(why, "center_crop and random_crop: at most one of them");
     if (transform->decode_scale != STOKER_DECODE_SCALE_EXACT &&
         transform->decode_scale != STOKER_DECODE_SCALE_FAST)
-        return refuse(why, "decode_scale %d is none of the enumerators",
-                      (int)transform->decode_scale);
+        return refuse_framing(why, "decode_scale %d is none of the enumerators",
+                              (int)transform->decode_scale);
     if (transform->decode_scale != STOKER_DECODE_SCALE_EXACT && resizings == 0)
-        return refuse(why, "decode_scale is for images that are resized");
+        return refuse_framing(why, "decode_scale is for images that are resized");
     if (transform->resize_shorter != 0 && !crops(transform))
-        return refuse(why, "resize_shorter leaves images of differing size: a crop must follow");
+        return refuse_framing(why,
+                              "resize_shorter leaves images of differing size: a crop must follow");
     if (transform->pad != 0 && !is_set(transform->random_crop))
-        return refuse(why, "pad is for random_crop");
+        return refuse_framing(why, "pad is for random_crop");
     if (has_area_or_ratio(transform) && !is_set(transform->random_resized_crop))
-        return refuse(why, "area and ratio are for random_resized_crop");
+        return refuse_framing(why, "area and ratio are for random_resized_crop");
     return STOKER_OK;
 }
 
@@ -149,11 +152,12 @@ static int take_ranges(struct stk_framing *framing, const stoker_transform *tran
     const double area[2] = { (double)from->area_min, (double)from->area_max };
     const double ratio[2] = { (double)from->ratio_min, (double)from->ratio_max };
     if (!(area[0] > 0.0 && area[0] <= area[1] && area[1] <= 1.0))
-        return refuse(why, "area_min %g, area_max %g: not 0 < min <= max <= 1", area[0], area[1]);
+        return refuse_framing(why, "area_min %g, area_max %g: not 0 < min <= max <= 1", area[0],
+                              area[1]);
     if (!(ratio[0] >= 1.0 / (double)RATIO_MAX && ratio[0] <= ratio[1] &&
           ratio[1] <= (double)RATIO_MAX))
-        return refuse(why, "ratio_min %g, ratio_max %g: not 1/64 <= min <= max <= 64", ratio[0],
-                      ratio[1]);
+        return refuse_framing(why, "ratio_min %g, ratio_max %g: not 1/64 <= min <= max <= 64",
+                              ratio[0], ratio[1]);
     framing->area_min = area[0];
     framing->area_max = area[1];
     /* Rounded to float: libraries differ in the last bit of a double's logarithm. */
@@ -213,11 +217,11 @@ static int take_cropping(struct stk_framing *framing, const stoker_transform *tr
     framing->out_height = out.height;
     framing->out_width = out.width;
     if (out.height > grid.height + 2 * framing->pad || out.width > grid.width + 2 * framing->pad)
-        return refuse(why,
-                      "%s %" PRIu32 " x %" PRIu32 " of images of %" PRIu32 " x %" PRIu32
-                      " with a pad of %" PRIu32,
-                      random ? "random_crop" : "center_crop", out.height, out.width, grid.height,
-                      grid.width, framing->pad);
+        return refuse_framing(why,
+                              "%s %" PRIu32 " x %" PRIu32 " of images of %" PRIu32 " x %" PRIu32
+                              " with a pad of %" PRIu32,
+                              random ? "random_crop" : "center_crop", out.height, out.width,
+                              grid.height, grid.width, framing->pad);
     return STOKER_OK;
 }
 
@@ -227,7 +231,7 @@ static int take_color(struct stk_retouching *retouching, enum stk_color_step ste
     const bool is_hue = step == STK_COLOR_HUE;
     const float most = is_hue ? HUE_MAX : FACTOR_MAX;
     if (!(amount >= 0.0F && amount <= most))
-        return refuse(why, "%s %g is not in 0..%g", name, (double)amount, (double)most);
+        return refuse_framing(why, "%s %g is not in 0..%g", name, (double)amount, (double)most);
     if (amount == 0.0F)
         return STOKER_OK;
     retouching->colors |= 1U << step;
@@ -254,8 +258,8 @@ static int take_rotation(struct stk_retouching *retouching, const stoker_transfo
 {
     const float least = transform->rotate_min, most = transform->rotate_max;
     if (!(least >= -ANGLE_MAX && least <= most && most <= ANGLE_MAX))
-        return refuse(why, "rotate_min %g, rotate_max %g: not -360 <= min <= max <= 360",
-                      (double)least, (double)most);
+        return refuse_framing(why, "rotate_min %g, rotate_max %g: not -360 <= min <= max <= 360",
+                              (double)least, (double)most);
     retouching->rotates = rotates(transform) ? 1 : 0;
     retouching->angle_min = (double)least;
     retouching->angle_max = (double)most;
@@ -267,13 +271,13 @@ static int take_blur(struct stk_retouching *retouching, const stoker_transform *
 {
     const double sigma[2] = { (double)transform->sigma_min, (double)transform->sigma_max };
     if (transform->blur == 0)
-        return has_sigma(transform) ? refuse(why, "sigma is for blur") : STOKER_OK;
+        return has_sigma(transform) ? refuse_framing(why, "sigma is for blur") : STOKER_OK;
     if (transform->blur % 2 == 0 || transform->blur < 3 || transform->blur > STOKER_BLUR_MAX)
-        return refuse(why, "blur %" PRIu32 " is neither odd and in 3..%d nor 0 (none)",
-                      transform->blur, STOKER_BLUR_MAX);
+        return refuse_framing(why, "blur %" PRIu32 " is neither odd and in 3..%d nor 0 (none)",
+                              transform->blur, STOKER_BLUR_MAX);
     if (!(sigma[0] >= (double)SIGMA_MIN && sigma[0] <= sigma[1] && sigma[1] <= (double)SIGMA_MAX))
-        return refuse(why, "sigma_min %g, sigma_max %g: not 0.01 <= min <= max <= 64", sigma[0],
-                      sigma[1]);
+        return refuse_framing(why, "sigma_min %g, sigma_max %g: not 0.01 <= min <= max <= 64",
+                              sigma[0], sigma[1]);
     retouching->blur = transform->blur;
     retouching->sigma_min = sigma[0];
     retouching->sigma_max = sigma[1];
@@ -296,10 +300,10 @@ static int check_blurred_size(const struct stk_framing *framing, char *why)
     const uint32_t reach = framing->retouch.blur / 2;
     if (reach == 0 || (reach < framing->out_height && reach < framing->out_width))
         return STOKER_OK;
-    return refuse(why,
-                  "blur %" PRIu32 " of images of %" PRIu32 " x %" PRIu32
-                  ": half of it must be less than each side",
-                  framing->retouch.blur, framing->out_height, framing->out_width);
+    return refuse_framing(why,
+                          "blur %" PRIu32 " of images of %" PRIu32 " x %" PRIu32
+                          ": half of it must be less than each side",
+                          framing->retouch.blur, framing->out_height, framing->out_width);
 }
 
 int stk_framing_init(struct stk_framing *framing, const stoker_transform *transform, uint64_t seed,
@@ -319,15 +323,16 @@ int stk_framing_init(struct stk_framing *framing, const stoker_transform *transf
     take_resizing(&made, transform);
     if (height < 1 || width < 1 || height > STOKER_SOURCE_SIDE_MAX ||
         width > STOKER_SOURCE_SIDE_MAX)
-        return refuse(why,
-                      "images of %" PRIu32 " x %" PRIu32 " cannot be transformed: a side is 1..%d",
-                      height, width, STOKER_SOURCE_SIDE_MAX);
+        return refuse_framing(
+            why, "images of %" PRIu32 " x %" PRIu32 " cannot be transformed: a side is 1..%d",
+            height, width, STOKER_SOURCE_SIDE_MAX);
     rc = take_cropping(&made, transform, least_grid(&made, height, width, any_size), why);
     if (rc != STOKER_OK)
         return rc;
     if (made.out_height > STOKER_TRANSFORM_SIDE_MAX || made.out_width > STOKER_TRANSFORM_SIDE_MAX)
-        return refuse(why, "transforms without a new size take images of 1..%d pixels a side",
-                      STOKER_TRANSFORM_SIDE_MAX);
+        return refuse_framing(why,
+                              "transforms without a new size take images of 1..%d pixels a side",
+                              STOKER_TRANSFORM_SIDE_MAX);
     rc = check_blurred_size(&made, why);
     if (rc != STOKER_OK)
         return rc;

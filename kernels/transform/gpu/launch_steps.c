@@ -41,8 +41,8 @@ static struct layout layout_of(const struct stk_launch_steps *steps, uint32_t sa
 
 /* ---- launches ------------------------------------------------------------------- */
 
-static void add(struct stk_launch_steps *steps, const struct stk_kernel *kernel,
-                const void *arguments)
+static void add_launch(struct stk_launch_steps *steps, const struct stk_kernel *kernel,
+                       const void *arguments)
 {
     assert(kernel != NULL);
     assert(steps->count < STK_LAUNCH_STEPS_MAX);
@@ -68,8 +68,8 @@ static void add_retouching(struct stk_launch_steps *steps)
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (all[i].wanted)
-            add(steps, stk_kernel_named(all[i].name),
-                i == 0 ? (const void *)&steps->first : (const void *)&steps->retouch);
+            add_launch(steps, stk_kernel_named(all[i].name),
+                       i == 0 ? (const void *)&steps->first : (const void *)&steps->retouch);
 }
 
 /* The first crop does all but the cutout; the last one only the cutout and the conversion. */
@@ -96,10 +96,10 @@ void stk_launch_steps_init(struct stk_launch_steps *steps, const struct stk_tran
     *steps = (struct stk_launch_steps){ .count = 0 };
     stk_launch_of(&steps->first, plan, height, width);
     if (plan->framing.resizing == STK_RESIZE_RANDOM)
-        add(steps, stk_kernel_named("stk_rectangles"), &steps->first);
+        add_launch(steps, stk_kernel_named("stk_rectangles"), &steps->first);
     if (stk_launch_resizes(&steps->first.batch)) {
-        add(steps, stk_kernel_named("stk_taps"), &steps->first);
-        add(steps, stk_kernel_named("stk_resize"), &steps->first);
+        add_launch(steps, stk_kernel_named("stk_taps"), &steps->first);
+        add_launch(steps, stk_kernel_named("stk_resize"), &steps->first);
     }
     if (retouches) {
         divide(steps, plan);
@@ -108,7 +108,7 @@ void stk_launch_steps_init(struct stk_launch_steps *steps, const struct stk_tran
     stk_launch_take_as_lines(&steps->first);
     if (retouches)
         stk_launch_take_as_lines(&steps->last);
-    add(steps, stk_kernel_crop(plan), retouches ? &steps->last : &steps->first);
+    add_launch(steps, stk_kernel_crop(plan), retouches ? &steps->last : &steps->first);
     steps->scratch_bytes = layout_of(steps, samples_max).end;
 }
 
@@ -135,7 +135,7 @@ void stk_launch_steps_place(struct stk_launch_steps *steps, void *scratch, uint3
     steps->last.batch.images = retouch->turned != NULL ? retouch->turned : retouch->cropped;
 }
 
-static void take(struct stk_launch_batch *batch, const struct stk_launch_rows *rows)
+static void take_rows(struct stk_launch_batch *batch, const struct stk_launch_rows *rows)
 {
     batch->ids = rows->ids;
     batch->count = rows->count;
@@ -145,9 +145,9 @@ static void take(struct stk_launch_batch *batch, const struct stk_launch_rows *r
 void stk_launch_steps_take(struct stk_launch_steps *steps, const struct stk_launch_rows *rows)
 {
     const bool retouches = stk_retouching_any(&steps->retouch.batch.framing.retouch);
-    take(&steps->first.batch, rows);
-    take(&steps->retouch.batch, rows);
-    take(&steps->last.batch, rows);
+    take_rows(&steps->first.batch, rows);
+    take_rows(&steps->retouch.batch, rows);
+    take_rows(&steps->last.batch, rows);
     steps->first.batch.images = rows->images;
     steps->first.batch.gather = rows->gather ? 1 : 0;
     struct stk_crop_launch *const crop = retouches ? &steps->last : &steps->first;

@@ -34,8 +34,8 @@ struct job {
 };
 
 /* The compiler knows the size of the usual pixels. */
-static inline void put(const struct job *job, int32_t line, int32_t column, uint8_t *out,
-                       const uint32_t bytes)
+static inline void put_pixel(const struct job *job, int32_t line, int32_t column, uint8_t *out,
+                             const uint32_t bytes)
 {
     const uint8_t *from = job->plan->fill;
     if (line >= 0 && column >= 0)
@@ -48,7 +48,8 @@ static inline void write_line(const struct job *job, uint32_t y, uint8_t *out, c
     const struct stk_framing *framing = &job->plan->framing;
     const int32_t line = job->lines[y];
     for (uint32_t x = 0; x < framing->out_width; x++, out += bytes)
-        put(job, stk_mask_is_cut(&job->drawn.frame, y, x) ? -1 : line, job->columns[x], out, bytes);
+        put_pixel(job, stk_mask_is_cut(&job->drawn.frame, y, x) ? -1 : line, job->columns[x], out,
+                  bytes);
 }
 
 static inline void turn_line(const struct job *job, uint32_t y, uint8_t *out, const uint32_t bytes)
@@ -61,7 +62,8 @@ static inline void turn_line(const struct job *job, uint32_t y, uint8_t *out, co
         const uint32_t from_x = (uint32_t)stk_mask_pixel(at_x);
         const bool inside = from_y < framing->out_height && from_x < framing->out_width &&
                             !stk_mask_is_cut(&job->drawn.frame, y, x);
-        put(job, inside ? job->lines[from_y] : -1, inside ? job->columns[from_x] : -1, out, bytes);
+        put_pixel(job, inside ? job->lines[from_y] : -1, inside ? job->columns[from_x] : -1, out,
+                  bytes);
         at_y += turn->y_by_x;
         at_x += turn->x_by_x;
     }

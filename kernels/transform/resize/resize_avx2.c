@@ -33,7 +33,7 @@ static ALWAYS_INLINE __m256i two_weights(const int16_t *at)
 }
 
 /* 2048 high + low, rounded to 0..255 (or slightly above). */
-static ALWAYS_INLINE __m256i settle(__m256i high, __m256i low)
+static ALWAYS_INLINE __m256i settle_sums(__m256i high, __m256i low)
 {
     const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high, 11), low);
     return _mm256_srai_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(STK_TAP_HALF)), STK_TAP_BITS);
@@ -73,7 +73,7 @@ static ALWAYS_INLINE __m256i pixel_of(const struct stk_axis *axis, uint32_t i, u
         high = _mm256_add_epi32(high, _mm256_madd_epi16(second, two_weights(group->high + 2)));
         low = _mm256_add_epi32(low, _mm256_madd_epi16(second, two_weights(group->low + 2)));
     }
-    return settle(high, low);
+    return settle_sums(high, low);
 }
 
 static ALWAYS_INLINE void store_two(uint8_t *const out[2], size_t at, __m256i bytes)
@@ -151,7 +151,7 @@ static ALWAYS_INLINE void gray_pixels(const struct stk_axis *axis, uint32_t i, c
             at[k] += 4;
     }
     const __m256i none = _mm256_setzero_si256();
-    const __m256i value = settle(_mm256_hadd_epi32(high, none), _mm256_hadd_epi32(low, none));
+    const __m256i value = settle_sums(_mm256_hadd_epi32(high, none), _mm256_hadd_epi32(low, none));
     /* 0 2 . . | 1 3 . . */
     const __m128i ordered =
         _mm_unpacklo_epi32(_mm256_castsi256_si128(value), _mm256_extracti128_si256(value, 1));
@@ -204,7 +204,7 @@ static ALWAYS_INLINE __m128i column_of(const struct stk_tap_group *weights, uint
         low[1] = _mm256_add_epi32(low[1], _mm256_madd_epi16(right, low_weights));
     }
     const __m256i words = _mm256_permute4x64_epi64(
-        _mm256_packs_epi32(settle(high[0], low[0]), settle(high[1], low[1])),
+        _mm256_packs_epi32(settle_sums(high[0], low[0]), settle_sums(high[1], low[1])),
         _MM_SHUFFLE(3, 1, 2, 0));
     return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }

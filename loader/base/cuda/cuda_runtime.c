@@ -100,7 +100,8 @@ static void find_library_functions(void *library, struct stk_cuda_runtime *runti
     runtime->cudaLibraryLoadData = cannot_load;
 }
 
-static bool load(struct stk_cuda_runtime *runtime, const char *soname, const char **why)
+static bool load_cuda_runtime(struct stk_cuda_runtime *runtime, const char *soname,
+                              const char **why)
 {
 #define FUNCTION(name) STK_FUNCTION(struct stk_cuda_runtime, name)
     static const struct stk_function functions[] = { STK_CUDA_FUNCTIONS(FUNCTION) };
@@ -136,7 +137,7 @@ static void prefer_other(struct stk_cuda_runtime *runtime, int driver)
     struct stk_cuda_runtime other;
     const char *unused = NULL;
     int has = 0, same_driver = 0;
-    if (load(&other, sonames[1], &unused) &&
+    if (load_cuda_runtime(&other, sonames[1], &unused) &&
         read_versions(&other, &has, &same_driver, &unused) == STOKER_OK &&
         has / 1000 <= driver / 1000)
         *runtime = other;
@@ -145,15 +146,15 @@ static void prefer_other(struct stk_cuda_runtime *runtime, int driver)
 int stk_cuda_runtime_load(struct stk_cuda_runtime *runtime, const char **why)
 {
     int has = 0, driver = 0;
-    if (load(runtime, sonames[0], why)) {
+    if (load_cuda_runtime(runtime, sonames[0], why)) {
         const int rc = read_versions(runtime, &has, &driver, why);
         if (rc == STOKER_OK && driver != 0 && driver / 1000 < has / 1000)
             prefer_other(runtime, driver);
         return rc;
     }
-    if (load(runtime, sonames[1], why))
+    if (load_cuda_runtime(runtime, sonames[1], why))
         return STOKER_OK;
-    (void)load(runtime, sonames[0], why); /* once more, for its reason */
+    (void)load_cuda_runtime(runtime, sonames[0], why); /* once more, for its reason */
     return STOKER_EDEVICE;
 }
 

@@ -265,7 +265,7 @@ static void stem_of(char stem[STEM_MAX + 1], const char *name)
 }
 
 /* A new file in output->folder. Returns 0 or an errno. */
-static int begin(struct stk_output *output)
+static int begin_output(struct stk_output *output)
 {
     char stem[STEM_MAX + 1];
     output->fd = open_nameless(output->folder);
@@ -310,7 +310,7 @@ static int open_replacing(struct stk_output *output, struct target *target)
     output->folder = open_folder(folder);
     if (output->folder < 0)
         return errno;
-    rc = begin(output);
+    rc = begin_output(output);
     if (rc == 0)
         keep_mode(output->fd, output->folder, output->name);
     return rc;

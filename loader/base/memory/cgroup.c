@@ -243,7 +243,7 @@ static uint64_t number_of(const struct folder *folder, const char *file)
     return stk_number_in(text, "");
 }
 
-static uint64_t known(uint64_t number)
+static uint64_t zero_if_unknown(uint64_t number)
 {
     return number == UINT64_MAX ? 0 : number;
 }
@@ -285,8 +285,8 @@ static void lower_by_group(const struct folder *folder, const struct memory_name
         return;
     read_text(folder, "memory.stat", stat, sizeof(stat));
     stk_memory_room_lower(room, limit, used,
-                          known(stk_number_in(stat, names->inactive)) +
-                              known(stk_number_in(stat, names->active)) / 2);
+                          zero_if_unknown(stk_number_in(stat, names->inactive)) +
+                              zero_if_unknown(stk_number_in(stat, names->active)) / 2);
 }
 
 void stk_cgroup_memory(const char *root, struct stk_memory_room *room)

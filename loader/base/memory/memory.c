@@ -26,7 +26,7 @@ struct block_head {
 /* Heap memory of `bytes`. Large blocks are aligned to huge pages, and those that lie in them wholly
  * are asked for: fewer misses of address translation, and MPI copies from other processes page by
  * page. */
-static void *take(size_t bytes)
+static void *take_heap_block(size_t bytes)
 {
     const bool huge = bytes >= (size_t)STK_HUGE_PAGE_BYTES;
     void *block = NULL;
@@ -45,7 +45,7 @@ void *stk_calloc(size_t count, size_t bytes)
     if (stk_fault_hit(STK_FAULT_MEMORY))
         return NULL;
     size_t padded = (total + 2 * STK_CACHE_LINE - 1) / STK_CACHE_LINE * STK_CACHE_LINE;
-    struct block_head *head = take(padded);
+    struct block_head *head = take_heap_block(padded);
     if (head == NULL)
         return NULL;
     memset(head, 0, padded);

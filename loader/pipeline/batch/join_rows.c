@@ -34,7 +34,7 @@ static uint64_t padded_length(const struct stk_pack *pack, uint64_t longest)
 }
 
 /* Fill [at, end) with the element; both are multiples of it. */
-static void fill(const struct stk_pack *pack, uint8_t *at, const uint8_t *end)
+static void fill_padding(const struct stk_pack *pack, uint8_t *at, const uint8_t *end)
 {
     bool uniform = true; /* as 0, and every byte, is */
     for (size_t i = 1; i < pack->pad_bytes; i++)
@@ -94,7 +94,7 @@ void stk_retype_rows(const struct stk_retype *retype, const struct stk_slot_fiel
     }
 }
 
-static int64_t load(const uint8_t *at, size_t entry_bytes)
+static int64_t load_offset(const uint8_t *at, size_t entry_bytes)
 {
     int64_t wide;
     int32_t narrow;
@@ -106,7 +106,7 @@ static int64_t load(const uint8_t *at, size_t entry_bytes)
     return narrow;
 }
 
-static void store(uint8_t *at, size_t entry_bytes, uint64_t value)
+static void store_offset(uint8_t *at, size_t entry_bytes, uint64_t value)
 {
     memcpy(at, &value, entry_bytes); /* little-endian: the low bytes */
 }
@@ -119,17 +119,17 @@ static uint64_t join_row(const struct stk_pack *pack, uint8_t *base, const uint8
 {
     const size_t bytes = pack->entry_bytes;
     uint64_t last = 0;
-    int64_t next = length > 0 ? load(from, bytes) : 0;
+    int64_t next = length > 0 ? load_offset(from, bytes) : 0;
     for (uint64_t i = 0; i < length; i++) {
         const int64_t place = next;
-        next = i + 1 < length ? load(from + (i + 1) * bytes, bytes) : 0;
+        next = i + 1 < length ? load_offset(from + (i + 1) * bytes, bytes) : 0;
         if (place <= (int64_t)last || (uint64_t)place > pack->row_length)
             continue;
         last = (uint64_t)place;
-        store(base + used++ * bytes, bytes, begin + last);
+        store_offset(base + used++ * bytes, bytes, begin + last);
     }
     if (last < pack->row_length)
-        store(base + used++ * bytes, bytes, begin + pack->row_length);
+        store_offset(base + used++ * bytes, bytes, begin + pack->row_length);
     return used;
 }
 
@@ -149,7 +149,7 @@ static uint64_t join_rows(const struct stk_pack *pack, const struct stk_slot_fie
         offsets[row + 1] = (int64_t)used - 1;
     }
     if (rows > 0)
-        store(base, pack->entry_bytes, 0);
+        store_offset(base, pack->entry_bytes, 0);
     return rows > 0 ? used : 0;
 }
 
@@ -178,7 +178,7 @@ uint64_t stk_pack_rows(const struct stk_pack *pack, const struct stk_slot_field 
         if (at != row * field->stride_bytes)
             memmove(base + at, base + row * field->stride_bytes, used);
         if (pads)
-            fill(pack, base + at + used, base + at + width * pack->entry_bytes);
+            fill_padding(pack, base + at + used, base + at + width * pack->entry_bytes);
     }
     return pads ? width : total;
 }

@@ -18,7 +18,7 @@ static size_t ids_at(const struct stk_device_decode *decode)
     return aligned(decode->pixel_bytes) + aligned(decode->scratch_bytes);
 }
 
-static int make(struct stk_decode_lane *lane, char why[STK_DEVICE_WHY_BYTES])
+static int make_decode_lane(struct stk_decode_lane *lane, char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_device_decode *decode = lane->decode;
     struct stk_device *device = decode->device;
@@ -46,7 +46,7 @@ int stk_decode_lane_open(struct stk_decode_lane **out, struct stk_device_decode 
     if (lane == NULL)
         return STOKER_ENOMEM;
     lane->decode = decode;
-    return make(lane, why);
+    return make_decode_lane(lane, why);
 }
 
 void stk_decode_lane_close(struct stk_decode_lane **at)
@@ -121,7 +121,7 @@ static size_t bytes_of(const struct stk_decode_lane *lane, const struct stk_lane
 }
 
 /* Images from `first` on whose pixels have room at once; at least one. */
-static uint32_t choose(struct stk_decode_lane *lane, uint32_t first)
+static uint32_t choose_images(struct stk_decode_lane *lane, uint32_t first)
 {
     size_t at = 0;
     uint32_t count = 0;
@@ -176,7 +176,7 @@ static int transform(struct stk_decode_lane *lane, uint32_t i, const void *pixel
 }
 
 /* Note where the rows are, and count. */
-static void take(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
+static void take_decoded_rows(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
 {
     struct stk_device_decode *decode = lane->decode;
     for (uint32_t i = first; i < first + count; i++) {
@@ -206,7 +206,7 @@ static int run_some(struct stk_decode_lane *lane, uint32_t first, uint32_t count
     const int waited = stk_lane_wait(lane->lane);
     rc = rc == 0 ? waited : rc;
     if (rc == 0)
-        take(lane, first, count);
+        take_decoded_rows(lane, first, count);
     return rc;
 }
 
@@ -221,7 +221,7 @@ int stk_decode_lane_run(struct stk_decode_lane *lane)
     rc = stk_lane_copy(lane->lane, lane->pixels + ids_at(decode), lane->ids,
                        lane->count * sizeof(lane->ids[0]));
     for (uint32_t first = 0; first < lane->count && rc == 0;) {
-        const uint32_t count = choose(lane, first);
+        const uint32_t count = choose_images(lane, first);
         rc = run_some(lane, first, count);
         first += count;
     }

@@ -20,7 +20,7 @@ static size_t align(size_t bytes)
 
 /* ---- create and destroy ---- */
 
-static int fail(struct stk_transfer *transfer, const char *why)
+static int fail_transfer(struct stk_transfer *transfer, const char *why)
 {
     return stk_device_fail(transfer->device, "cuda:%u: %s", (unsigned)transfer->device->index, why);
 }
@@ -31,7 +31,7 @@ static int make_events(struct stk_transfer *transfer)
     char why[STK_DEVICE_WHY_BYTES];
     for (uint32_t i = 0; i < transfer->event_count; i++)
         if ((transfer->copied[i] = device->ops->event_create(device, why)) == NULL)
-            return fail(transfer, why);
+            return fail_transfer(transfer, why);
     return 0;
 }
 
@@ -92,12 +92,12 @@ static int make_buffers(struct stk_transfer *transfer)
     transfer->memory =
         device->ops->alloc(device, transfer->buffer_bytes * transfer->buffer_count, why);
     if (transfer->memory == NULL)
-        return fail(transfer, why);
+        return fail_transfer(transfer, why);
     for (uint32_t i = 0; i < transfer->buffer_count; i++) {
         struct stk_buffer *buffer = NULL;
         const int rc = make_buffer(transfer, &buffer, why);
         if (rc < 0)
-            return rc == STOKER_EDEVICE ? fail(transfer, why) : rc;
+            return rc == STOKER_EDEVICE ? fail_transfer(transfer, why) : rc;
         use_memory(transfer, buffer, transfer->memory + i * transfer->buffer_bytes);
         buffer->turn = i;
         transfer->buffers[i] = buffer;

@@ -56,8 +56,8 @@ static void sort(const uint64_t *lengths, uint32_t count, uint32_t *order, uint3
 /* ---- batches ---- */
 
 /* Cut the samples where the next one would exceed a limit. */
-static uint32_t cut(const struct stk_length_rule *rule, const uint64_t *lengths, uint32_t count,
-                    const uint32_t *order, struct stk_length_cut *cuts)
+static uint32_t cut_batches(const struct stk_length_rule *rule, const uint64_t *lengths,
+                            uint32_t count, const uint32_t *order, struct stk_length_cut *cuts)
 {
     uint32_t batches = 0;
     uint64_t longest = 0;
@@ -101,9 +101,9 @@ uint32_t stk_length_plan(const struct stk_length_rule *rule, uint64_t key, const
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
     if (rule->multiple == 0)
-        return cut(rule, lengths, count, order, cuts);
+        return cut_batches(rule, lengths, count, order, cuts);
     sort(lengths, count, order, room);
-    const uint32_t batches = cut(rule, lengths, count, order, cuts);
+    const uint32_t batches = cut_batches(rule, lengths, count, order, cuts);
     shuffle(key, cuts, batches);
     return batches;
 }

@@ -254,7 +254,8 @@ static bool complete(const struct stk_fetch *fetch, struct stk_completion *out)
 
 /* The completion of a read that failed for good. `what`: details beyond the code, or "". Returns
  * true. */
-static bool fail(const struct stk_fetch *fetch, int code, int os_errno, struct stk_completion *out)
+static bool fail_read(const struct stk_fetch *fetch, int code, int os_errno,
+                      struct stk_completion *out)
 {
     (void)complete(fetch, out);
     out->code = code;
@@ -271,7 +272,7 @@ static bool fail(const struct stk_fetch *fetch, int code, int os_errno, struct s
 static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
                         struct stk_completion *out)
 {
-    (void)fail(fetch, code, os_errno, out);
+    (void)fail_read(fetch, code, os_errno, out);
     if (code == STOKER_ETRUNCATED)
         (void)snprintf(out->what, sizeof(out->what), "%u of %u bytes read", fetch->done_bytes,
                        fetch->order.bytes);
@@ -286,7 +287,7 @@ static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
  * wrong. */
 static bool refuse_result(const struct stk_fetch *fetch, struct stk_completion *out)
 {
-    (void)fail(fetch, STOKER_EIO, 0, out);
+    (void)fail_read(fetch, STOKER_EIO, 0, out);
     out->alone_may_work = false;
     (void)snprintf(out->what, sizeof(out->what), "reader: %llu of %llu bytes read",
                    (unsigned long long)fetch->read.result, (unsigned long long)fetch->read.bytes);
@@ -296,7 +297,7 @@ static bool refuse_result(const struct stk_fetch *fetch, struct stk_completion *
 static void lose(const struct stk_fetcher *fetcher, const struct stk_fetch *fetch,
                  struct stk_completion *out)
 {
-    (void)fail(fetch, STOKER_EIO, 0, out);
+    (void)fail_read(fetch, STOKER_EIO, 0, out);
     out->alone_may_work = false;
     out->nothing_is_read = true;
     (void)snprintf(out->what, sizeof(out->what), "the ring of reader %.24s failed",

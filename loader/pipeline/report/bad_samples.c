@@ -53,7 +53,7 @@ static bool grow_reports(struct stk_bad_samples *bad, uint64_t capacity)
     return true;
 }
 
-static int grow(struct stk_bad_samples *bad)
+static int grow_seen(struct stk_bad_samples *bad)
 {
     const uint64_t capacity = 2 * bad->seen_capacity;
     uint64_t *larger = make_seen(capacity);
@@ -109,7 +109,7 @@ static int file_new(struct stk_bad_samples *bad, const stoker_error *report)
 {
     if (*cell_of(bad->seen, bad->seen_capacity, report->sample) == report->sample)
         return 0;
-    if (bad->count >= bad->seen_capacity / 2 && grow(bad) < 0)
+    if (bad->count >= bad->seen_capacity / 2 && grow_seen(bad) < 0)
         return STOKER_ENOMEM;
     *cell_of(bad->seen, bad->seen_capacity, report->sample) = report->sample;
     if (bad->count < STK_BAD_REPORTS_MAX)

@@ -28,9 +28,9 @@ struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const stru
     return place;
 }
 
-static void note(const struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
-                 uint32_t part, enum stk_row_state state, const stoker_error *error,
-                 const char *what)
+static void note_bad_row(const struct stk_row_maker *maker, const struct stk_span *span,
+                         uint32_t row, uint32_t part, enum stk_row_state state,
+                         const stoker_error *error, const char *what)
 {
     struct stk_slot *slot = span->slot;
     const uint32_t at = span->first_row + row;
@@ -86,12 +86,12 @@ bool stk_bad_row_settle(struct stk_row_maker *maker, struct stk_span *span, uint
 {
     switch (maker->pipeline->on_bad) {
     case STOKER_ON_BAD_SUBSTITUTE:
-        note(maker, span, row, part, STK_ROW_SUBSTITUTED, error, what);
+        note_bad_row(maker, span, row, part, STK_ROW_SUBSTITUTED, error, what);
         if (substitute(maker, span, row))
             return true;
         break;
     case STOKER_ON_BAD_SKIP:
-        note(maker, span, row, part, STK_ROW_SKIPPED, error, what);
+        note_bad_row(maker, span, row, part, STK_ROW_SKIPPED, error, what);
         return false;
     case STOKER_ON_BAD_FAIL:
         break;

@@ -27,8 +27,8 @@ void stk_codecs_destroy(struct stk_codecs *codecs)
 }
 
 /* The cell of a codec, or the empty cell where it belongs. */
-static struct stk_codec_state *place_of(const struct stk_codecs *codecs, const stoker_codec *codec,
-                                        bool any_size)
+static struct stk_codec_state *cell_of_codec(const struct stk_codecs *codecs,
+                                             const stoker_codec *codec, bool any_size)
 {
     uint32_t at = (uint32_t)stk_mix64((uintptr_t)codec + any_size) & (codecs->capacity - 1);
     while (codecs->states[at].codec != NULL &&
@@ -37,7 +37,7 @@ static struct stk_codec_state *place_of(const struct stk_codecs *codecs, const s
     return &codecs->states[at];
 }
 
-static int grow(struct stk_codecs *codecs)
+static int grow_codecs(struct stk_codecs *codecs)
 {
     struct stk_codecs larger = { .capacity = 2 * codecs->capacity, .count = codecs->count };
     larger.states = stk_calloc(larger.capacity, sizeof(larger.states[0]));
@@ -45,7 +45,7 @@ static int grow(struct stk_codecs *codecs)
         return STOKER_ENOMEM;
     for (uint32_t i = 0; i < codecs->capacity; i++)
         if (codecs->states[i].codec != NULL)
-            *place_of(&larger, codecs->states[i].codec, codecs->states[i].any_size) =
+            *cell_of_codec(&larger, codecs->states[i].codec, codecs->states[i].any_size) =
                 codecs->states[i];
     stk_free(codecs->states);
     *codecs = larger;
@@ -57,12 +57,12 @@ static int grow(struct stk_codecs *codecs)
 static int find_state(struct stk_codecs *codecs, const stoker_codec *codec, bool any_size,
                       struct stk_codec_state **out)
 {
-    *out = place_of(codecs, codec, any_size);
+    *out = cell_of_codec(codecs, codec, any_size);
     if ((*out)->codec != NULL || codecs->count < codecs->capacity / 2)
         return 0;
-    int rc = grow(codecs);
+    int rc = grow_codecs(codecs);
     if (rc == 0)
-        *out = place_of(codecs, codec, any_size);
+        *out = cell_of_codec(codecs, codec, any_size);
     return rc;
 }
 

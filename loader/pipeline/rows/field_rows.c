@@ -103,8 +103,8 @@ static void write_field(struct stk_row_maker *maker, const struct stk_span *span
 /* ---- decode ---- */
 
 /* Where the fields of a part, or of a made sample, are decoded to. */
-static void aim(struct stk_row_maker *maker, const struct stk_span *span, uint32_t row,
-                struct stk_part_fields own, uint8_t *record)
+static void set_field_targets(struct stk_row_maker *maker, const struct stk_span *span,
+                              uint32_t row, struct stk_part_fields own, uint8_t *record)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     for (uint32_t i = own.first; i < own.first + own.count; i++) {
@@ -221,8 +221,8 @@ int stk_field_rows_check_sizes(const struct stk_row_maker *maker, const struct s
 /* ---- a part's bytes ---- */
 
 /* Bring a part's fields into the decoded record. Returns false if the image does not fit there. */
-static bool keep(struct stk_row_maker *maker, struct stk_part_fields own, uint8_t *record,
-                 struct stk_image *image)
+static bool keep_part_fields(struct stk_row_maker *maker, struct stk_part_fields own,
+                             uint8_t *record, struct stk_image *image)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     for (uint32_t i = own.first; i < own.first + own.count; i++) {
@@ -254,14 +254,14 @@ int stk_field_rows_make(struct stk_row_maker *maker, const struct stk_part_ref *
         rc = stk_part_raw(pipeline->dataset, ref->part, ref->bytes, ref->size, maker->rows, said);
         image = image_of(maker, own.first);
     } else {
-        aim(maker, span, ref->row, own, record);
+        set_field_targets(maker, span, ref->row, own, record);
         rc = decode(maker, ref, own, &image, said);
     }
     if (rc < 0)
         return rc;
     if (span->part_sizes != NULL)
         note_size(ref, &image);
-    if (record != NULL && !keep(maker, own, record, &image))
+    if (record != NULL && !keep_part_fields(maker, own, record, &image))
         stk_cache_fill_cancel(pipeline, span, ref->row);
     for (uint32_t i = own.first; i < own.first + own.count; i++)
         if (own.count == 1 && stk_field_is_mask(&pipeline->field_plan, i))
@@ -282,7 +282,7 @@ int stk_field_rows_call_make(struct stk_row_maker *maker, const struct stk_span 
     const uint64_t id = *stk_span_id(span, row);
     stoker_rng rng;
     stoker_rng_init(&rng, pipeline->sampler.seed, span->epoch, id, STK_RNG_OWN(STK_RNG_MAKE));
-    aim(maker, span, row, all, NULL);
+    set_field_targets(maker, span, row, all, NULL);
     stk_error_clear(said);
     int rc = dataset->ops->make(dataset->self, id, maker->rows, &rng, said);
     if (rc != STOKER_INTERRUPTED)

@@ -9,7 +9,7 @@
 /* ---- which rows ---- */
 
 /* Where a sample lies: in memory, or in its file. */
-static uint64_t place_of(const stoker_extent *extent)
+static uint64_t offset_in_set(const stoker_extent *extent)
 {
     return extent->memory != NULL ? (uint64_t)(uintptr_t)extent->memory : extent->offset;
 }
@@ -22,11 +22,11 @@ static uint32_t count_rows(const struct stk_span *span, uint32_t row, uint32_t m
     const stoker_extent *extent = &first->extent;
     const uint64_t *ids = stk_span_id(span, row);
     const uint64_t id = stk_codec_id(first, ids[0]);
-    const uint64_t place = place_of(extent);
+    const uint64_t place = offset_in_set(extent);
     if (most < 2 || extent->path != NULL || extent->bytes == 0)
         return 1;
     const uint64_t between =
-        place_of(&first[1].extent) - place; /* wraps if they do not follow each other */
+        offset_in_set(&first[1].extent) - place; /* wraps if they do not follow each other */
     if (between == 0 || between > extent->bytes)
         return 1;
     *step = between;
@@ -34,7 +34,7 @@ static uint32_t count_rows(const struct stk_span *span, uint32_t row, uint32_t m
     for (; rows < most; rows++) {
         const stoker_part *part = &first[rows];
         const stoker_extent *other = &part->extent;
-        if (place_of(other) != place + rows * between || other->bytes != extent->bytes ||
+        if (offset_in_set(other) != place + rows * between || other->bytes != extent->bytes ||
             other->file != extent->file || other->path != NULL ||
             (other->memory == NULL) != (extent->memory == NULL) || part->codec != first->codec ||
             part->tag != first->tag || stk_codec_id(part, ids[rows]) != id + rows)

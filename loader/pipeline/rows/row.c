@@ -24,8 +24,9 @@ static struct stk_failed_row *failed_row(const struct stk_row_maker *maker,
     return NULL;
 }
 
-static enum stk_row_step settle(struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
-                                uint32_t part, const stoker_error *error, const char *what)
+static enum stk_row_step settle_bad_row(struct stk_row_maker *maker, struct stk_span *span,
+                                        uint32_t row, uint32_t part, const stoker_error *error,
+                                        const char *what)
 {
     return stk_bad_row_settle(maker, span, row, part, error, what) ? STK_ROW_AGAIN : STK_ROW_DONE;
 }
@@ -41,7 +42,7 @@ static enum stk_row_step complete(struct stk_row_maker *maker, struct stk_span *
         return STK_ROW_DONE;
     const struct stk_place place = stk_bad_row_place(maker, span, row, 0);
     (void)stk_error_set(&error, rc, STOKER_STAGE_HOOK, &place, "%s", said.message);
-    return settle(maker, span, row, 0, &error, said.message);
+    return settle_bad_row(maker, span, row, 0, &error, said.message);
 }
 
 /* The last part of a row that is being cached, or whose parts may have failed, or may not fit
@@ -60,12 +61,12 @@ static enum stk_row_step check_row(struct stk_row_maker *maker, struct stk_span 
     if (rc < 0) {
         const struct stk_place place = stk_bad_row_place(maker, span, row, part);
         (void)stk_error_set(&error, rc, STOKER_STAGE_DECODE, &place, "%s", said.message);
-        return settle(maker, span, row, part, &error, said.message);
+        return settle_bad_row(maker, span, row, part, &error, said.message);
     }
     failed->span = NULL;
     failed->row = 0;
     maker->failed_count--;
-    return settle(maker, span, row, failed->part, &failed->error, failed->what);
+    return settle_bad_row(maker, span, row, failed->part, &failed->error, failed->what);
 }
 
 /* One part more needs nothing any more. */
@@ -79,14 +80,14 @@ static enum stk_row_step end_part(struct stk_row_maker *maker, struct stk_span *
 }
 
 /* A part failed: settle that when the last of the row's reads has ended. */
-static enum stk_row_step fail(struct stk_row_maker *maker, const struct stk_part_ref *ref,
-                              const stoker_error *error, const char *what)
+static enum stk_row_step fail_part(struct stk_row_maker *maker, const struct stk_part_ref *ref,
+                                   const stoker_error *error, const char *what)
 {
     struct stk_span *span = ref->span;
     struct stk_failed_row *failed = failed_row(maker, span, ref->row);
     if (failed == NULL && span->parts_left[ref->row] == 1) {
         stk_cache_fill_cancel(maker->pipeline, span, ref->row);
-        return settle(maker, span, ref->row, ref->part, error, what);
+        return settle_bad_row(maker, span, ref->row, ref->part, error, what);
     }
     if (failed == NULL) {
         failed = failed_row(maker, NULL, 0);
@@ -120,7 +121,7 @@ static enum stk_row_step fail_at(struct stk_row_maker *maker, const struct stk_p
         (void)snprintf(what, sizeof(what), "field \"%s\": %s", dataset->fields[own.first].info.name,
                        said[0] != '\0' ? said : stoker_strerror(code));
     (void)stk_error_set(&error, code, stage, place, what[0] != '\0' ? "%s" : NULL, what);
-    return fail(maker, ref, &error, what);
+    return fail_part(maker, ref, &error, what);
 }
 
 /* Complete the codec's message with the location. */
@@ -183,7 +184,7 @@ static enum stk_row_step queue_image(struct stk_row_maker *maker, const struct s
 }
 
 /* Complete a part from its verified bytes, or leave it to the GPU, which makes field 0 alone. */
-static enum stk_row_step finish(struct stk_row_maker *maker, const struct stk_part_ref *ref)
+static enum stk_row_step finish_part(struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
     const struct stk_part_fields own = maker->pipeline->field_plan.parts[ref->part].own;
     return maker->lane != NULL && own.first == 0 && own.count == 1 &&
@@ -276,7 +277,7 @@ static enum stk_row_step refuse_order(struct stk_row_maker *maker, const struct 
     if (extent->path == NULL)
         place.offset = extent->offset;
     (void)stk_error_set(&error, code, STOKER_STAGE_LOCATE, &place, "%s", what);
-    return fail(maker, ref, &error, what);
+    return fail_part(maker, ref, &error, what);
 }
 
 /* A part's place in the encoded record of its sample, which is being cached, or NULL. */
@@ -325,7 +326,7 @@ static enum stk_row_step order_to(struct stk_row_maker *maker, const struct stk_
     return STK_ROW_READ;
 }
 
-static enum stk_row_step order(struct stk_row_maker *maker, const struct stk_part_ref *ref)
+static enum stk_row_step order_read(struct stk_row_maker *maker, const struct stk_part_ref *ref)
 {
     if (!maker->may_read || !is_announced(maker->pipeline, &stk_ref_part(ref)->extent))
         return refuse_order(maker, ref);
@@ -381,7 +382,7 @@ enum stk_row_step stk_row_take(struct stk_row_maker *maker, const struct stk_com
     uint8_t *place = record_place(maker, &ref);
     if (place != NULL && place != ref.bytes)
         memcpy(place, ref.bytes, ref.size);
-    return finish(maker, &ref);
+    return finish_part(maker, &ref);
 }
 
 /* ---- the start of a row ---- */
@@ -396,10 +397,10 @@ static enum stk_row_step begin_part(struct stk_row_maker *maker, struct stk_span
         .span = span, .row = row, .part = part, .bytes = extent->memory, .size = extent->bytes
     };
     if (in_file && record == NULL)
-        return order(maker, &ref);
+        return order_read(maker, &ref);
     if (in_file) { /* verified when it was cached */
         ref.bytes = record + part * maker->pipeline->field_plan.part_bytes;
-        return finish(maker, &ref);
+        return finish_part(maker, &ref);
     }
     stoker_error said;
     const stoker_codec *codec = stk_ref_part(&ref)->codec;
@@ -409,7 +410,7 @@ static enum stk_row_step begin_part(struct stk_row_maker *maker, struct stk_span
         return decode_failed(maker, &ref, rc, &said);
     if (into != NULL)
         ref.bytes = into;
-    return finish(maker, &ref);
+    return finish_part(maker, &ref);
 }
 
 /* A sample that its data set makes. */
@@ -430,7 +431,7 @@ static enum stk_row_step begin_made(struct stk_row_maker *maker, struct stk_span
                         &place, "make(): %s",
                         said.message[0] != '\0' ? said.message : stoker_strerror(rc));
     if (rc != STOKER_INTERRUPTED && rc != STOKER_ENOMEM)
-        return settle(maker, span, row, 0, &error, said.message);
+        return settle_bad_row(maker, span, row, 0, &error, said.message);
     stk_bad_row_lose(span, row, &error); /* not the sample's fault */
     return STK_ROW_DONE;
 }

@@ -50,7 +50,7 @@ static struct cursor cursor_of(const struct stk_claim_affinity *affinity, uint64
                             (uint32_t)(ticket / affinity->count) };
 }
 
-static void step(const struct stk_claim_affinity *affinity, struct cursor *cursor)
+static void step_cursor(const struct stk_claim_affinity *affinity, struct cursor *cursor)
 {
     cursor->ticket++;
     if (++cursor->at == affinity->count) {
@@ -71,7 +71,7 @@ uint64_t stk_claim_affinity_first(struct stk_claim_affinity *affinity)
     struct cursor cursor = cursor_of(affinity, before);
     while (
         !is_free(atomic_load_explicit(&affinity->marks[cursor.at], memory_order_relaxed), &cursor))
-        step(affinity, &cursor);
+        step_cursor(affinity, &cursor);
     if (cursor.ticket - before >= LAG) /* moved by another thread: as good */
         (void)atomic_compare_exchange_strong_explicit(&affinity->first, &before, cursor.ticket,
                                                       memory_order_relaxed, memory_order_relaxed);
@@ -134,7 +134,7 @@ bool stk_claim_affinity_take(struct stk_claim_affinity *affinity, uint32_t worke
     const uint32_t tag = 1 + worker % TAG_MAX;
     for (int any = wanted < affinity->shares; any <= 1; any++)
         for (struct cursor cursor = cursor_of(affinity, first); cursor.ticket < end;
-             step(affinity, &cursor))
+             step_cursor(affinity, &cursor))
             if (take_one(affinity, tag, &cursor, any, wanted, piece))
                 return true;
     return false;

@@ -55,7 +55,7 @@ static void change(struct stk_tuner *tuner, uint32_t workers)
     tuner->drain_end = tuner->claimed;
 }
 
-static void settle(struct stk_tuner *tuner, uint32_t workers)
+static void settle_tuner(struct stk_tuner *tuner, uint32_t workers)
 {
     tuner->best = workers;
     tuner->state = STK_TUNER_SETTLED;
@@ -124,7 +124,7 @@ static void fail_trial(struct stk_tuner *tuner, const struct stk_look *window)
     const uint32_t least = least_stride(tuner);
     const uint32_t tried = tuner->trial > tuner->best ? tuner->trial - tuner->best : 0;
     const bool waits = mostly_wait(tuner, window);
-    settle(tuner, tuner->best);
+    settle_tuner(tuner, tuner->best);
     if (tried > least) { /* fewer of these may help */
         tuner->stride = tried / 2 > least ? tried / 2 : least;
         return;
@@ -141,7 +141,7 @@ static void fail_trial(struct stk_tuner *tuner, const struct stk_look *window)
 
 static void accept_trial(struct stk_tuner *tuner)
 {
-    settle(tuner, tuner->trial);
+    settle_tuner(tuner, tuner->trial);
     tuner->failures = 0;
     tuner->stride = least_stride(tuner);
 }

@@ -494,7 +494,7 @@ bool stk_worker_help(struct stk_worker *worker, bool may_claim, uint64_t deadlin
 
 /* ---- with a thread ---- */
 
-static void rest(struct stk_worker *worker)
+static void rest_worker(struct stk_worker *worker)
 {
     _Atomic uint32_t *active = &worker->pipeline->active_workers;
     uint32_t value = atomic_load(active);
@@ -516,7 +516,7 @@ static void wait_credit(struct stk_worker *worker)
     stk_trace_end(worker->trace, STOKER_TRACE_CREDIT, begin_ns, STOKER_TRACE_NO_BATCH, 0, 0);
 }
 
-static void work(struct stk_worker *worker)
+static void make_rows_until_closed(struct stk_worker *worker)
 {
     struct stk_pipeline *pipeline = worker->pipeline;
     struct stk_slots *slots = &pipeline->slots;
@@ -534,7 +534,7 @@ static void work(struct stk_worker *worker)
         else if (worker->fetcher.queued > 0)
             continue;
         else if (resting)
-            rest(worker);
+            rest_worker(worker);
         else
             wait_credit(worker);
     }
@@ -554,7 +554,7 @@ static void keep_to_own_cpus(const struct stk_cpu_share *share)
         (void)sched_setaffinity(0, sizeof(share->set), &share->set);
 }
 
-static void *run(void *argument)
+static void *run_worker(void *argument)
 {
     struct stk_worker *worker = argument;
     worker->kernel_thread = gettid();
@@ -562,7 +562,7 @@ static void *run(void *argument)
     worker->start_rc = stk_fetch_ring_open(&worker->fetcher, &worker->start_error);
     set_life(worker, STK_WORKER_RUNNING);
     if (worker->start_rc == 0)
-        work(worker);
+        make_rows_until_closed(worker);
     stk_fetch_ring_close(&worker->fetcher, STK_CLOSE_WAIT_NS);
     set_life(worker, STK_WORKER_GONE);
     return NULL;
@@ -570,7 +570,7 @@ static void *run(void *argument)
 
 int stk_worker_start(struct stk_worker *worker)
 {
-    int rc = stk_thread_start(&worker->thread, "stoker-worker", run, worker);
+    int rc = stk_thread_start(&worker->thread, "stoker-worker", run_worker, worker);
     worker->started = rc == 0;
     return rc;
 }
