@@ -1,5 +1,5 @@
-/* member_fields.h - which members of a sample become fields: the parameter fields= of tar: and
- * folder pairs.
+/* member_fields.h - choose which members of a sample become fields: the parameter fields= of tar:
+ * and folder pairs.
  *
  *   fields=jpg,seg.png,boxes.npy,caption.txt,cls,__key__
  *

@@ -1,4 +1,4 @@
-/* opening.h - what folder:, shards: and tar: share while they open a data set. */
+/* opening.h - state that folder:, shards: and tar: keep while they open a data set. */
 #ifndef STK_DATASETS_OPENING_H
 #define STK_DATASETS_OPENING_H
 

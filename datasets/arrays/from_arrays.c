@@ -1,4 +1,4 @@
-/* from_arrays.c - stoker_dataset_from_arrays(): check what the caller gives, then describe it as a
+/* from_arrays.c - stoker_dataset_from_arrays(): check the caller's arrays, then describe them as a
  * set. */
 #include <assert.h>
 #include <stoker/arrays.h>

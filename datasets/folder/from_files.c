@@ -1,5 +1,5 @@
-/* from_files.c - stoker_dataset_from_files(): check what the caller gives, then open it as folders
- * are. */
+/* from_files.c - stoker_dataset_from_files(): check the caller's files, then open them as folder:
+ * does. */
 #include <stoker/files.h>
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* sample.h - the codecs of NPY files that are one sample each, header and elements, and what such
- * files have in common. */
+/* sample.h - codecs for NPY files that hold one sample each, and their common header. */
 #ifndef STK_DATASETS_NPY_SAMPLE_H
 #define STK_DATASETS_NPY_SAMPLE_H
 

@@ -1,4 +1,4 @@
-/* known.h - which parts have been verified since their set was opened.
+/* known.h - remember which parts were verified since their set was opened.
  *
  * One bit per part, set by any thread. A part's codec knows its checksum and the low bits of its
  * index (decoder.h), from which the index follows: two parts with both in common are never marked.

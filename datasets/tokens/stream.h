@@ -1,4 +1,4 @@
-/* stream.h - a set of token files as one numbered stream: for tokens: and for what packs documents.
+/* stream.h - a set of token files as one numbered stream: for tokens: and for packed documents.
  *
  *   file     | header | token 0 | ... |      llm.c .bin, raw, .npy; Megatron .bin with header X.idx
  *   stream   | tokens of file 0 | tokens of file 1 | ...

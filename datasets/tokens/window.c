@@ -1,7 +1,7 @@
 /* window.c - see window.h.
  *
- * Where documents begin is known in one of two ways: by the index, if there is one, or by the
- * window's own tokens, of which an eos ends a document and a bos begins one.
+ * The starts of documents come from the index, if there is one, else from the window's own tokens:
+ * an eos ends a document and a bos begins one.
  */
 #include "datasets/tokens/window.h"
 

@@ -1,4 +1,4 @@
-/* formats.c - the specs of views: what they wrap is in parentheses.
+/* formats.c - the specs of views, with the wrapped specs in parentheses.
  *
  *   concat:(SPEC)+(SPEC)    select:FILE:(SPEC)    mix_format.c: mix
  */

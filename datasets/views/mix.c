@@ -1,5 +1,5 @@
-/* mix.c - a view of several data sets, one after the other, with the plan of an order in which each
- * has its share.
+/* mix.c - a view of several data sets, one after the other, and the plan of an order that draws a
+ * share of the samples from each.
  *
  * The ids are those of a concat. The order is the loader's: sampler/mix.h.
  */

@@ -1,5 +1,5 @@
-/* spec.h - the pieces of a spec that name views: what lies in parentheses, and the parameters that
- * every spec takes. */
+/* spec.h - split the spec of a view into the specs in parentheses and the parameters that every
+ * spec accepts. */
 #ifndef STK_DATASETS_VIEWS_SPEC_H
 #define STK_DATASETS_VIEWS_SPEC_H
 

@@ -1,4 +1,5 @@
-/* view.h - what all views are: data sets that they wrap, a map of ids, and forwarded callbacks.
+/* view.h - the common part of all views: the wrapped data sets, a map of ids, and forwarded
+ * callbacks.
  *
  *   id of the view ──▶ take_run ──▶ (source, ids of the source) ──▶ its callbacks
  *

@@ -1,14 +1,14 @@
-/* members.h - the loaders that share a cache, in its memory: their processes, and if they still
- * run.
+/* members.h - list the loaders that share a cache, in its memory, and tell whether their processes
+ * still run.
  *
  *   0: process 812, started at 5120077    lives
  *   1: process 813, started at 5120081    dead: /proc has no such process
  *   2: 0                                  free
  *
- * A member that leaves has ended all that it marked with its number, so the next one may have it.
- * The number of a dead member is never given again: what it has marked must not be confused with
- * the work of another. A process is identified by its id and its start time: ids are reused. The
- * processes must be of one PID namespace.
+ * A member that leaves has finished all work marked with its number, so the number is reused. The
+ * number of a dead member is never reused: its marks must not be confused with another's. A process
+ * is identified by its id and its start time: ids are reused. The processes must be of one PID
+ * namespace.
  */
 #ifndef STK_CACHE_MEMBERS_H
 #define STK_CACHE_MEMBERS_H

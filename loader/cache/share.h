@@ -4,10 +4,10 @@
  *                                                                             what nobody touches
  *                                                                             takes no memory
  *
- * The loader that makes the segment decides how many samples have a place. The others take that
- * over; if anything else of the form differs, they do not share. All may write, since each loads
- * what it needs: a process that can join (segment.h) could as well write to the others' own memory.
- * Sums find bytes that were changed by mistake.
+ * The loader that creates the segment decides the capacity, and the others adopt it. They share
+ * only if the rest of the form is equal. All may write, since each loads the samples it needs: a
+ * process that can join (segment.h) could write to the memory of the others anyway. Checksums find
+ * bytes that were changed by mistake.
  */
 #ifndef STK_CACHE_SHARE_H
 #define STK_CACHE_SHARE_H

@@ -1,4 +1,4 @@
-/* lock_limit.h - what the memory that a ring registers, and so locks, counts against. */
+/* lock_limit.h - find the limit that a ring's locked memory counts against. */
 #ifndef STK_READER_LOCK_LIMIT_H
 #define STK_READER_LOCK_LIMIT_H
 

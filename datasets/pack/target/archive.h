@@ -1,4 +1,4 @@
-/* archive.h - write a tar archive, or compare an existing one with what would be written.
+/* archive.h - write a tar archive, or compare an existing one with the bytes that would be written.
  *
  *   open ──▶ add ... ──▶ finish ──▶ close      close alone leaves no archive
  *

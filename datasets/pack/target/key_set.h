@@ -1,5 +1,5 @@
-/* key_set.h - has a key been seen before? Keeps 64 bits of a hash per key: two keys with the same
- * one, which 2^32 keys would have with a chance of one half, count as one.
+/* key_set.h - remember which keys were seen. Stores a 64-bit hash per key, so keys with equal
+ * hashes count as one; among 2^32 keys the chance of such a pair is about one half.
  */
 #ifndef PACK_KEY_SET_H
 #define PACK_KEY_SET_H

@@ -1,7 +1,7 @@
-/* fit.h - best-fit decreasing: which row each of a block's documents lies in.
+/* fit.h - best-fit decreasing: assign the documents of a block to rows.
  *
- * Documents are taken by falling length, each into the row with the least room that still holds it;
- * if there is none, into a new row. It needs at most 11/9 of the fewest rows possible, and 4 more
+ * Documents are placed from the longest to the shortest, each into the fullest row that still has
+ * room for it, or into a new row. It needs at most 11/9 of the fewest rows possible, and 4 more
  * (Johnson, Demers, Ullman, Garey, Graham, "Worst-case performance bounds for simple
  * one-dimensional packing algorithms", SIAM J. Comput. 3, 1974).
  *

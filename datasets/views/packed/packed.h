@@ -1,12 +1,12 @@
 /* packed.h - a data set of rows that are packed from the documents of another: see
  * stoker_dataset_pack().
  *
- *   packed_fit.c     which row each document of a block lies in
- *   packed_rows.c    the table of all rows
- *   packed_read.c    the tokens of a row: from its documents' extents
- *   packed_fields.c  the fields of a row, from its tokens and where its documents begin
+ *   fit.c            which row each document of a block lies in
+ *   rows.c           the table of all rows
+ *   read.c           the tokens of a row: from its documents' extents
+ *   fields.c         the fields of a row, from its tokens and where its documents begin
  *   packed.c         checks, callbacks and life
- *   packed_spec.c    packed:LENGTH:(SPEC)?...
+ *   spec.c           packed:LENGTH:(SPEC)?...
  *
  * A row is gathered from several extents, while a part of a sample is one extent. So rows are made
  * (stoker_dataset_ops.make): a worker reads the documents with pread, one after the other, straight

@@ -8,10 +8,11 @@
  *
  *   worker.c ──▶ claim.c        which rows: tickets, slots, affinity; schedule, sampler
  *            ├─▶ row.c          locate, decode, transform, write    ─▶ DONE | READ | AGAIN
- *            ├─▶ run.c          the same for neighbors, together   ─▶ NONE | DONE | READ | ALONE
+ *            ├─▶ neighbor_reads.c  neighbors, together        ─▶ NONE | DONE | READ | ALONE
  *            └─▶ fetch.c        queue, submit, reap                 ─▶ completions
  *
- * Constant while the workers run, except for the parts marked shared: their files have the rules.
+ * Constant while the workers run, except for the members marked shared. Their headers have the
+ * rules.
  */
 #ifndef STK_PIPELINE_H
 #define STK_PIPELINE_H

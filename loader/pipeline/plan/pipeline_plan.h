@@ -6,8 +6,8 @@
  *   READ_IN_PLACE   file ──read──▶ row of the slot
  *   READ_DECODE     file, memory or id ─▶ decode ─▶ transform, convert ─▶ row of the slot
  *
- * Each part of a sample has a route. It says what the part usually needs: a data set may mix raw
- * and encoded samples, in memory and in files, and row.c handles each sample by what it is.
+ * Each part of a sample has a route, chosen for the usual sample. A data set may mix raw and
+ * encoded samples, in memory and in files, so row.c still looks at each sample.
  */
 #ifndef STK_PIPELINE_PLAN_H
 #define STK_PIPELINE_PLAN_H

@@ -1,5 +1,4 @@
-/* fetch.h - the reads of one worker and its ring: queue, submit, reap, and continue what came
- * short.
+/* fetch.h - the reads of one worker and its ring: queue, submit, reap, and continue short reads.
  *
  *   FREE ──queue──▶ QUEUED ──submit──▶ IN FLIGHT ──reap, next──┬─ all bytes ─▶ completion ──give back──▶ FREE
  *                     ▲                                        ├─ failed ────▶ completion ──give back──▶ FREE

@@ -1,4 +1,4 @@
-/* bad_row.h - what becomes of a row whose sample cannot be delivered, by the policy on_bad_sample.
+/* bad_row.h - apply the policy on_bad_sample to a row whose sample cannot be delivered.
  *
  *   FAIL         the batch fails; the run ends there
  *   SKIP         a note in the slot; the consumer closes the gap

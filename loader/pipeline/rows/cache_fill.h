@@ -1,4 +1,4 @@
-/* cache_fill.h - writes the cache: the only place that does.
+/* cache_fill.h - write samples to the cache. No other file writes to it.
  *
  *   begin ─▶ read or make the record's parts in its place ─▶ commit | cancel
  *

@@ -10,7 +10,8 @@
  *           ├─▶ READ   one read for all of them: take() its completion
  *           └─▶ ALONE  one of them is bad, perhaps: each is to be begun alone
  *
- * Whatever fails is done again row by row, so that each row has the answers that it has alone.
+ * After a failure the rows are begun again one by one, so that each gets the result that it would
+ * have gotten alone.
  */
 #ifndef STK_PIPELINE_RUN_H
 #define STK_PIPELINE_RUN_H

@@ -1,5 +1,5 @@
-/* row.h - one row at a time: decode, transform, write. What it needs next is the answer; the
- * worker does it.
+/* row.h - one row at a time: decode, transform, write. The result tells the worker what the row
+ * needs next.
  *
  *   begin ──┬─▶ DONE    the row is in the slot, or its failure is noted there
  *           ├─▶ READ    maker->orders[order_count] must be read: take() each completion; answers as begin()

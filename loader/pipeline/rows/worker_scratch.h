@@ -1,5 +1,5 @@
-/* worker_scratch.h - what one worker needs to make rows: scratches of codecs and transforms, one
- * decoded image, orders. */
+/* worker_scratch.h - a worker's memory for making rows: codec and transform scratch, one decoded
+ * image, the reads it orders. */
 #ifndef STK_PIPELINE_ROW_MAKER_H
 #define STK_PIPELINE_ROW_MAKER_H
 

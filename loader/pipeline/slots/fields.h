@@ -5,8 +5,8 @@
  *   lengths  batch_size numbers per field that varies               beside the slot, in host memory
  *
  * Workers write rows, and the length of each row of a field that varies: its row has room for the
- * longest, and length x entry_bytes of it are in use. Once a batch is complete, pack.h brings them
- * together and writes the offsets.
+ * longest, and length x entry_bytes of it are in use. Once a batch is complete, join_rows.h moves
+ * the rows together and writes the offsets.
  *
  * Constant once made.
  */

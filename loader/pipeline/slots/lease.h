@@ -1,4 +1,4 @@
-/* lease.h - the memory in which a batch is lent, seen from its users: the consumer and its tensors.
+/* lease.h - track who still uses the memory of a lent batch: the consumer and its tensors.
  *
  *   in the ring ──batch lent──▶ lent ──────────release──────────▶ in the ring
  *                                 │ the ring comes round to it while it is lent (on_lent GROW)

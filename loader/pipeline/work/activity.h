@@ -1,5 +1,4 @@
-/* activity.h - classifies what the consumer did between two looks, and if that says anything about
- * the workers.
+/* activity.h - decide whether the time since the last look tells anything about the workers.
  *
  * Time that the consumer spends elsewhere (an evaluation, a checkpoint) says nothing. On its return
  * it finds the ring full and lives on what was made meanwhile, which says nothing either, until it

@@ -1,8 +1,8 @@
-/* pace.h - how much a worker takes at once: about 100 us of work, by how long its last rows took.
+/* pace.h - choose how much a worker claims at once: about 100 us of work, judged by its last rows.
  *
- * With less, taking costs more than sharing gains; with more, the batch waits for its last worker.
- * The first rows are not timed yet, so a worker starts with one share of a ticket and at most
- * doubles each time. Gathered rows need no clock: a whole ticket of them takes no longer
+ * Smaller claims cost more than they gain by sharing; with larger ones the batch waits for its last
+ * worker. The first rows are not timed yet, so a worker starts with one share of a ticket and at
+ * most doubles each time. Gathered rows need no clock: a whole ticket of them takes no longer
  * (sizing.h).
  */
 #ifndef STK_PIPELINE_PACE_H
