@@ -2,7 +2,7 @@
  * says: see check_torchrun.sh. */
 #include <stdlib.h>
 
-#include "support/cuda_kernels.h"
+#include "support/gpu/cuda_kernels.h"
 
 /* Before main(). */
 __attribute__((constructor)) static void install_gpus(void)

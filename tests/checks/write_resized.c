@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/planned_transform.h"
+#include "support/gpu/planned_transform.h"
 
 struct job {
     unsigned channels, height, width, to_height, to_width;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/planned_transform.h"
+#include "support/gpu/planned_transform.h"
 
 enum { SIDE_MAX = 512, BYTES_MAX = SIDE_MAX * SIDE_MAX * 4 };
 

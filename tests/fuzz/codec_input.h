@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
-#include "support/decode.h"
-#include "support/image_codec.h"
+#include "support/sets/decode.h"
+#include "support/sets/image_codec.h"
 
 enum { STK_FUZZ_PIXELS_MAX = 1 << 14 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "loader/base/fault.h"
-#include "support/read_row.h"
+#include "support/sets/read_row.h"
 
 enum { STK_FUZZ_MEMORY_BYTES = 1 << 20 };
 

@@ -7,8 +7,8 @@
  */
 #include <stoker/cuda.h>
 
-#include "support/jpeg_set.h"
-#include "support/scenario.h"
+#include "support/files/jpeg_set.h"
+#include "support/runs/scenario.h"
 
 #include "first_gpu.h"
 

@@ -16,7 +16,7 @@
 
 #include "bench/loaderbench/device/spin.h"
 #include "loader/api/lend/dlpack_layout.h"
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 
 #include "first_gpu.h"
 

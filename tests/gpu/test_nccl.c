@@ -2,7 +2,7 @@
  * of what the GPU computes without them.
  *
  * Exits 77 with the reason if there is no GPU, no kernels or no NCCL, 1 if a check failed. */
-#include "support/rank_run.h"
+#include "support/ranks/rank_run.h"
 
 #include "first_gpu.h"
 #include "kernels/train/train.h"

@@ -11,7 +11,7 @@
  *
  * Exits 77 with the reason if there is no GPU, runtime or fatbin. */
 #define STK_TEST_PLAIN
-#include "support/channel_kernel_cases.h"
+#include "support/gpu/channel_kernel_cases.h"
 
 #include "first_gpu.h"
 

@@ -8,7 +8,7 @@
  * usage: gpu_trainer [quick]    quick: only the small network, for a stand-in or under a profiler
  */
 #define STK_TEST_PLAIN 1
-#include "support/trainer_golden_runs.h"
+#include "support/trainer/trainer_golden_runs.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "first_gpu.h"
-#include "support/kernel_source.h"
-#include "support/transform_cases.h"
+#include "support/gpu/kernel_source.h"
+#include "support/gpu/transform_cases.h"
 
 enum { SAMPLES = 5, IMAGES = 7, BYTES_MAX = 1 << 20 };
 

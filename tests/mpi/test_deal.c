@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define STK_TEST_PLAIN
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 #include "support/thread_check.h"
 #include "trainer/peers/choose.h"
 

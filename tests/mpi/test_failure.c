@@ -1,6 +1,6 @@
-/* test_failure.c - the cases of support/rank_failure_cases.h by MPI, and a process that is
+/* test_failure.c - the cases of support/ranks/rank_failure_cases.h by MPI, and a process that is
  * stopped. */
-#include "support/rank_failure_cases.h"
+#include "support/ranks/rank_failure_cases.h"
 
 #include <signal.h>
 #include <unistd.h>

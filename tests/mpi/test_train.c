@@ -1,5 +1,5 @@
-/* test_train.c - the cases of support/rank_train_cases.h, by MPI. */
-#include "support/rank_train_cases.h"
+/* test_train.c - the cases of support/ranks/rank_train_cases.h, by MPI. */
+#include "support/ranks/rank_train_cases.h"
 
 int main(void)
 {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dataset_files.h"
+#include "support/files/dataset_files.h"
 
 /* Sets the locale for the process. False: not available here, skip the test. */
 static inline bool stk_comma_locale(void)

@@ -11,7 +11,7 @@
 #include "kernels/convert/variants.h"
 #include "kernels/transform/blend/blend.h"
 #include "loader/base/crc32c/crc32c.h"
-#include "support/planned_transform.h"
+#include "support/gpu/planned_transform.h"
 
 enum { SIDE = 96, PHOTO_BYTES = SIDE * SIDE * 3, DIGIT_BYTES = 784, ROOM = 4 * PHOTO_BYTES };
 

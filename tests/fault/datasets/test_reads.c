@@ -12,11 +12,11 @@
 #include <sys/uio.h>
 
 #include "loader/base/fault.h"
-#include "support/fields_of.h"
+#include "support/files/npy_bytes.h"
+#include "support/files/shard_files.h"
 #include "support/leaks.h"
-#include "support/npy_bytes.h"
-#include "support/shard_files.h"
-#include "support/tar_reading.h"
+#include "support/sets/fields_of.h"
+#include "support/sets/tar_reading.h"
 
 /* ---- reads that fail ------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/fault.h"
+#include "support/files/shard_files.h"
 #include "support/leaks.h"
-#include "support/shard_files.h"
 
 enum { COUNT = 5, SHARDS = 20 }; /* more than the list of names has room for at first */
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "loader/base/fault.h"
+#include "support/files/tar_files.h"
 #include "support/leaks.h"
-#include "support/tar_files.h"
 
 enum { SAMPLES = 150 }; /* more than any table begins with, so that all of them grow */
 

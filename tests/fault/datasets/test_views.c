@@ -6,9 +6,9 @@
 #include <stoker/stoker.h>
 
 #include "loader/base/fault.h"
-#include "support/folder_files.h"
+#include "support/files/folder_files.h"
 #include "support/leaks.h"
-#include "support/opened_loader.h"
+#include "support/runs/opened_loader.h"
 
 static stoker_dataset *sets[2];
 static struct stk_memory_file numbers;

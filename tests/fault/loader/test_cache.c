@@ -5,7 +5,7 @@
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 
 static struct stk_run expected;
 

@@ -6,9 +6,9 @@
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
-#include "support/opened_loader.h"
-#include "support/random_hooks.h"
-#include "support/scenario.h"
+#include "support/runs/opened_loader.h"
+#include "support/runs/random_hooks.h"
+#include "support/runs/scenario.h"
 
 static struct stk_run expected;
 static struct stk_run found;

@@ -14,12 +14,12 @@
 #include <sys/mman.h>
 
 #include "support/leaks.h"
-#include "support/opened_loader.h"
-#include "support/photo_codec.h"
-#include "support/scenario.h"
-#include "support/scripted_reader.h"
+#include "support/runs/opened_loader.h"
+#include "support/runs/scenario.h"
+#include "support/runs/scripted_reader.h"
+#include "support/sets/photo_codec.h"
 
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 
 enum {
     COUNT = 4,

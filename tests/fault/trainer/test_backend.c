@@ -3,7 +3,7 @@
  */
 #include "loader/base/fault.h"
 #include "support/leaks.h"
-#include "support/trainer_case.h"
+#include "support/trainer/trainer_case.h"
 
 static const struct stk_case_layer layers[] = {
     { .name = "grouped",

@@ -1,7 +1,7 @@
 /* test_create.c - each allocation and each thread start of a trainer's create fails in
  * its turn: the error is reported and nothing stays behind.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"

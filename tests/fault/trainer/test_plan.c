@@ -1,7 +1,7 @@
 /* test_plan.c - each allocation of a model, a plan and a budget's search fails in
  * its turn: STOKER_ENOMEM is reported and nothing stays behind.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"

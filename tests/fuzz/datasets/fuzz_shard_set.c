@@ -11,7 +11,7 @@
 #include "fuzz/scratch.h"
 #include "loader/base/bytes.h"
 #include "loader/base/crc32c/crc32c.h"
-#include "support/read_row.h"
+#include "support/sets/read_row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include "fuzz/codec_input.h"
 #include "loader/codec/png/png.h"
-#include "support/png_sums.h"
+#include "support/files/png_sums.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 #include "support/thread_check.h"
 
 enum { CLASSES = 12, FILES = 20, ROW = 8, SCANS = 10, SCANNERS = 2 };

@@ -1,7 +1,7 @@
 /* test_mixing.c - batches are mixed by whichever worker completes them, or by the consumer if rows
  * were skipped: for ThreadSanitizer, and the bytes are those of no worker at all.
  */
-#include "support/made_set.h"
+#include "support/sets/made_set.h"
 
 #include "support/thread_check.h"
 

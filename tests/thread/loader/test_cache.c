@@ -5,7 +5,7 @@
 
 #include "loader/base/cpu/thread.h"
 #include "loader/cache/cache.h"
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 #include "support/thread_check.h"
 
 enum { THREADS = 6, ROWS = 4096, STRIDE = 24, CANCEL_EVERY = 7 };

@@ -11,7 +11,7 @@
 
 #include <stoker/stoker.h>
 
-#include "support/reader_file.h"
+#include "support/files/reader_file.h"
 #include "support/thread_check.h"
 
 enum { COUNT = 100000, ROW_BYTES = 16, SLOW_MS = 10, LAST_MS = 6500 };

@@ -6,7 +6,7 @@
 #include "loader/api/loader.h"
 #include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "support/resident_set.h"
+#include "support/sets/resident_set.h"
 #include "support/thread_check.h"
 
 enum { SAMPLES = 500, HELD_MAX = 4, BATCHES = 1200 };

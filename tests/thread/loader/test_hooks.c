@@ -1,8 +1,8 @@
 /* test_hooks.c - hooks in several workers at once, each with a scratch of its own: for
  * ThreadSanitizer, and the rows are those of no worker at all.
  */
-#include "support/random_hooks.h"
-#include "support/scenario.h"
+#include "support/runs/random_hooks.h"
+#include "support/runs/scenario.h"
 
 #include "support/thread_check.h"
 

@@ -11,7 +11,7 @@
 #include <stoker/stoker.h>
 
 #include "loader/base/fault.h"
-#include "support/one_file_set.h"
+#include "support/sets/one_file_set.h"
 #include "support/thread_check.h"
 
 enum { BATCH_SIZE = 4, ROW_BYTES = STK_ONE_FILE_ROW_BYTES };

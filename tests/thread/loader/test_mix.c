@@ -5,7 +5,7 @@
  */
 #include <stoker/stoker.h>
 
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 #include "support/thread_check.h"
 
 enum { SOURCES = 3, BATCH = 8, EPOCH = 120, BATCHES = 60, SLOTS = 3, RUNS = 4 };

@@ -9,7 +9,7 @@
 
 #include <stoker/stoker.h>
 
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 #include "support/thread_check.h"
 
 enum { THREADS = 4, KINDS = 3, SAMPLES = 300 };

@@ -2,8 +2,8 @@
  * workers and the consumer happens as often as possible, in every order of release.
  */
 #include "loader/base/fault.h"
-#include "support/scenario.h"
-#include "support/scripted_reader.h"
+#include "support/runs/scenario.h"
+#include "support/runs/scripted_reader.h"
 #include "support/thread_check.h"
 
 enum { SAMPLES = 300, HELD_MAX = 4 };

@@ -9,7 +9,7 @@
 
 #include "loader/base/memory/memory.h"
 #include "loader/reader/readers.h"
-#include "support/reader_file.h"
+#include "support/files/reader_file.h"
 
 enum {
     THREADS = 4,

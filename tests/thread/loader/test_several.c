@@ -1,7 +1,7 @@
 /* test_several.c - many workers fill the fields and the cache of samples of several parts; bad
  * samples have substitutes.
  */
-#include "support/several_set.h"
+#include "support/sets/several_set.h"
 #include "support/thread_check.h"
 
 static void run(const struct several_set *set, int32_t workers, stoker_cache cache)

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 #include "loader/base/cpu/thread.h"
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 #include "support/thread_check.h"
 
 enum { LOADERS = 3, SAMPLES = 500, EPOCHS = 8 };

@@ -1,10 +1,10 @@
 /* test_transform.c - several workers transform at once, each in a scratch of its own: for
  * ThreadSanitizer, and the rows are those of no worker at all.
  */
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
 
+#include "support/gpu/transform_ranges.h"
 #include "support/thread_check.h"
-#include "support/transform_ranges.h"
 
 static struct stk_run alone, together;
 

@@ -8,8 +8,8 @@
 #include "loader/api/loader.h"
 #include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
-#include "support/scenario.h"
-#include "support/scripted_reader.h"
+#include "support/runs/scenario.h"
+#include "support/runs/scripted_reader.h"
 #include "support/thread_check.h"
 
 enum { WORKERS = 8, BATCHES = 400 };

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "loader/base/fault.h"
-#include "support/thread_mpi.h"
+#include "support/ranks/thread_mpi.h"
 #include "trainer/peers/mpi/mpi.h"
 
 enum { RANKS = 3, SHORT_MS = 100, LONG_MS = 600000, MANY = 2 * (1 << 20) + 17, FEW = 1000 };

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/rewritten_batch.h"
+#include "support/runs/rewritten_batch.h"
 #include "support/thread_check.h"
 #include "trainer/split/stage_thread.h"
 

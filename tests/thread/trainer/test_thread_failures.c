@@ -1,8 +1,8 @@
 /* test_thread_failures.c - ranks that are threads, when one of them fails: the others are woken and
  * name it, nobody reads what another has freed, and no rank waits for its time-out unless a rank
  * really does not come. */
-#include "support/rank_failure_cases.h"
-#include "support/rank_threads.h"
+#include "support/ranks/rank_failure_cases.h"
+#include "support/ranks/rank_threads.h"
 
 #include "loader/base/fault.h"
 #include "trainer/peers/threads/threads.h"

@@ -1,7 +1,7 @@
 /* test_thread_ranks.c - ranks that are threads train as one rank: the cases that ranks of MPI run,
  * too. */
-#include "support/rank_threads.h"
-#include "support/rank_train_cases.h"
+#include "support/ranks/rank_threads.h"
+#include "support/ranks/rank_train_cases.h"
 
 static void be_one(void)
 {

@@ -5,7 +5,7 @@
  * In the end the copies are the gradients of a pass that nobody watches, bit for bit, and what was
  * written instead is still there. */
 #define STK_TEST_PLAIN
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include <string.h>
 

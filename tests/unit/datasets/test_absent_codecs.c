@@ -6,7 +6,7 @@
 #include "loader/codec/jpeg/jpeg.h"
 #include "loader/codec/png/png.h"
 #include "loader/codec/webp/webp.h"
-#include "support/folder_files.h"
+#include "support/files/folder_files.h"
 #include "support/leaks.h"
 
 static struct stk_image_kind png, jpeg, webp; /* as built, but present only if a case says so */

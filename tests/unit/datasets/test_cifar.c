@@ -10,10 +10,10 @@
 
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
-#include "support/read_row.h"
-#include "support/scenario.h"
+#include "support/runs/scenario.h"
+#include "support/sets/read_row.h"
 
 enum { PLANE = 1024, PIXELS = 3 * PLANE, EACH = 3 }; /* samples of a file */
 

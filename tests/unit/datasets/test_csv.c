@@ -12,9 +12,9 @@
 
 #include "loader/base/fault.h"
 #include "support/comma_locale.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
-#include "support/read_row.h"
+#include "support/sets/read_row.h"
 
 static int open_bytes(stoker_dataset **out, const void *bytes, size_t size, const char *parameters,
                       stoker_error *error)

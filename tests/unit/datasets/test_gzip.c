@@ -9,7 +9,7 @@
 
 #include "datasets/gzip.h"
 #include "loader/base/fault.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
 
 /* An IDX file of 6 x 5 x 4 bytes; byte i of its body is (i x i / 7) % 23. */

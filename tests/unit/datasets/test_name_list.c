@@ -5,7 +5,7 @@
 
 #include "datasets/name_list.h"
 #include "loader/base/fault.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
 
 CleanTest(name_list, braces_stand_for_names)

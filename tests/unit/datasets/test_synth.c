@@ -11,11 +11,11 @@
 
 #include "datasets/synth/bytes.h"
 #include "loader/base/fault.h"
-#include "support/dataset_files.h"
-#include "support/label_of.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
-#include "support/read_row.h"
-#include "support/refused_specs.h"
+#include "support/sets/label_of.h"
+#include "support/sets/read_row.h"
+#include "support/sets/refused_specs.h"
 
 static stoker_dataset *open_spec(const char *spec, const char *split)
 {

@@ -9,9 +9,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "support/files/pages.h"
+#include "support/gpu/transform_cases.h"
 #include "support/leaks.h"
-#include "support/pages.h"
-#include "support/transform_cases.h"
 
 enum { SAMPLES = 6, EPOCH = 3 };
 

@@ -10,8 +10,8 @@
 #include <math.h>
 
 #include "kernels/float16.h"
+#include "support/files/pages.h"
 #include "support/leaks.h"
-#include "support/pages.h"
 
 enum { GAP = 12, BYTES_MAX = 1 << 18 };
 

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/files/pages.h"
+#include "support/gpu/transform_cases.h"
+#include "support/gpu/transform_ranges.h"
 #include "support/leaks.h"
-#include "support/pages.h"
-#include "support/transform_cases.h"
-#include "support/transform_ranges.h"
 
 enum { SAMPLES = 24 };
 

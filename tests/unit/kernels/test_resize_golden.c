@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "golden/resize.h"
+#include "support/gpu/planned_transform.h"
 #include "support/leaks.h"
-#include "support/planned_transform.h"
 
 enum { CASES = sizeof(golden_resizes) / sizeof(golden_resizes[0]) };
 

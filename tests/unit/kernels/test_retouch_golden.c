@@ -8,8 +8,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "support/gpu/planned_transform.h"
 #include "support/leaks.h"
-#include "support/planned_transform.h"
 
 enum { HEIGHT = 19, WIDTH = 23, BYTES_MAX = HEIGHT * WIDTH * 3 };
 

@@ -20,9 +20,9 @@
 
 #if defined(STOKER_HAVE_PNG) && defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP) &&          \
     defined(STOKER_HAVE_LZ4) && defined(STOKER_HAVE_ZSTD) && defined(STOKER_HAVE_DEFLATE)
-#include "support/damaged_set.h"
-#include "support/reader_file.h"
-#include "support/shown_batch.h"
+#include "support/files/reader_file.h"
+#include "support/runs/shown_batch.h"
+#include "support/sets/damaged_set.h"
 
 enum {
     EPOCHS_MAX = 3,

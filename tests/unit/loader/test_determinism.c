@@ -1,22 +1,22 @@
 /* test_determinism.c - the order and every byte are a pure function of (seed, epoch, position):
  * each kind of data set, view, hook and order gives the same batches in all 36 settings of
- * support/settings.h, on the stand-in's GPU, too; and the same samples if the run stops at any
+ * support/runs/settings.h, on the stand-in's GPU, too; and the same samples if the run stops at any
  * batch and resumes in another setting, world and batch size; and the same batches if
  * several ranks take them by turns (STOKER_DEAL_BATCHES).
  *
- * A subject is a row of the table in support/subjects.h. If a setting shares the cache, another
- * loader with other rows of the same samples has filled a part of it.
+ * A subject is a row of the table in support/sets/subjects.h. If a setting shares the cache,
+ * another loader with other rows of the same samples has filled a part of it.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "support/leaks.h"
-#include "support/positions.h"
-#include "support/settings.h"
-#include "support/subjects.h"
+#include "support/runs/settings.h"
+#include "support/sets/positions.h"
+#include "support/sets/subjects.h"
 #ifdef STOKER_TEST_STANDIN_CUDA
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #endif
 
 enum { EPOCHS = 2, BATCH = 7 };

@@ -13,9 +13,9 @@
 #include "loader/api/loader.h"
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
-#include "support/folder_files.h"
+#include "support/files/folder_files.h"
 #include "support/leaks.h"
-#include "support/scripted_reader.h"
+#include "support/runs/scripted_reader.h"
 
 enum { COUNT = 90, PER_CLASS = 9 };
 

@@ -10,17 +10,17 @@
 
 #include "loader/codec/images/image_decoder.h"
 #include "loader/dataset/dataset.h"
+#include "support/gpu/planned_transform.h"
 #include "support/leaks.h"
-#include "support/planned_transform.h"
-#include "support/scripted_reader.h"
+#include "support/runs/scripted_reader.h"
 
 /* folder_files.h comes after: it knows the scenario's sets. */
-#include "support/folder_files.h"
+#include "support/files/folder_files.h"
 
 #if defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP)
-#include "support/jpeg_files.h"
-#include "support/transform_ranges.h"
-#include "support/webp_files.h"
+#include "support/files/jpeg_files.h"
+#include "support/files/webp_files.h"
+#include "support/gpu/transform_ranges.h"
 
 enum { COUNT = 48, SIDE_MAX = 230, ROW_BYTES_MAX = 64 * 64 * 3 * 4 };
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "loader/dataset/dataset.h"
+#include "support/files/shard_files.h"
 #include "support/leaks.h"
-#include "support/scripted_reader.h"
-#include "support/shard_files.h"
+#include "support/runs/scripted_reader.h"
 
 enum { SHARDS = 3, COUNT = 16, SAMPLES = SHARDS * COUNT, EPOCHS = 4 };
 

@@ -4,7 +4,7 @@
  *
  * Method: fsync(), renameat(), linkat() and writev() of this program fail where they are scripted
  * to. No power is cut. */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "support/leaks.h"
-#include "support/opened_trainer.h"
+#include "support/trainer/opened_trainer.h"
 #include "trainer/api/trainer.h"
 
 enum { FEATURES = 3, OUTPUTS = 2, BATCH = 2, FILE_BYTES_MAX = 8192 };

@@ -2,7 +2,7 @@
  *
  * Method: trainer_golden_runs.h, both optimizers, both back ends.
  */
-#include "support/trainer_golden_runs.h"
+#include "support/trainer/trainer_golden_runs.h"
 
 #include "support/leaks.h"
 

@@ -2,7 +2,7 @@
  * for a thousand layers.
  */
 #include "loader/base/struct_size.h"
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "support/trainer_golden.h"
+#include "support/trainer/trainer_golden.h"
 
 enum { FEATURES = 16, BATCH = 256, DEEP = 1000 };
 

@@ -1,5 +1,5 @@
 /* test_model.c - networks are checked while they are built, and start as PyTorch's do. */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* test_resume.c - a trainer that was saved and loaded anywhere ends with the same bits;
  * what does not fit is refused and changes nothing.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include <stoker/mix.h>
 
 #include "kernels/float16.h"
 #include "loader/base/fault.h"
 #include "support/leaks.h"
-#include "support/opened_trainer.h"
+#include "support/trainer/opened_trainer.h"
 #include "trainer/api/trainer.h"
 #include "trainer/files/safetensors.h"
 #include "trainer/model/torch_layout.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/trainer_golden.h"
+#include "support/trainer/trainer_golden.h"
 
 enum { SIDE = 6, CHANNELS = 3, CLASSES = 4, BATCH = 4, PASSES = 9, PATH_BYTES = 128 };
 

@@ -3,18 +3,18 @@
  *
  * `ref` beside `ref` gives the bits of one `ref`; `cpu` beside `ref` what rounding leaves.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
-#include "support/opened_trainer.h"
+#include "support/trainer/opened_trainer.h"
 #include "trainer/api/gather_arena.h"
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "support/trainer_golden.h"
+#include "support/trainer/trainer_golden.h"
 
 enum { SIDE = 8, CHANNELS = 2, CLASSES = 5, BATCH = 6, PASSES = 13 };
 

@@ -1,17 +1,17 @@
 /* test_step.c - a trainer's steps: sums of passes, recomputation, clipping, averages, what
  * is refused, and what memory is taken.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
-#include "support/opened_trainer.h"
+#include "support/trainer/opened_trainer.h"
 #include "trainer/api/trainer.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "support/trainer_golden.h"
+#include "support/trainer/trainer_golden.h"
 
 enum { SIDE = 8, CLASSES = 5, BATCH = 8, STEPS = 4, SAMPLES_MAX = 64 };
 static const char *const backends[] = { "cpu", "ref" };

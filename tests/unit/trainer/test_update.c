@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "support/optimizer_rows.h"
-#include "support/trainer_golden.h"
+#include "support/trainer/optimizer_rows.h"
+#include "support/trainer/trainer_golden.h"
 #include "trainer/update/loss_scale.h"
 
 /* 32-bit arithmetic in another order; rmsprop centered divides by what almost cancels. */

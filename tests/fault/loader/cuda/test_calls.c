@@ -8,8 +8,8 @@
 #include "loader/api/loader.h"
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 enum { CALLS_MAX = 5000 };

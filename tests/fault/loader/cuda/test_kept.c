@@ -4,8 +4,8 @@
  */
 #include <criterion/criterion.h>
 
-#include "support/kept_batches.h"
 #include "support/leaks.h"
+#include "support/runs/kept_batches.h"
 
 enum { SAMPLES = 90, BATCH = 5, BATCHES = SAMPLES / BATCH, SLOTS = 3, CALLS = 250 };
 

@@ -1,9 +1,9 @@
 /* test_cache.c - rows kept in GPU memory while several workers make batches, under ThreadSanitizer:
  * one marks a row as held, another skips it for that reason. Bad samples included.
  */
-#include "support/cuda_kernels.h"
-#include "support/cuda_walk.h"
-#include "support/made_set.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_walk.h"
+#include "support/sets/made_set.h"
 
 enum { SAMPLES = 200, SKIP = 77 };
 

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 
 #include "loader/base/fault.h"
-#include "support/cuda_run.h"
-#include "support/return_queue.h"
+#include "support/gpu/cuda_run.h"
+#include "support/runs/return_queue.h"
 #include "support/thread_check.h"
 
 enum { SAMPLES = 64, BATCHES = 200 };

@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "loader/base/fault.h"
-#include "support/cuda_run.h"
-#include "support/return_queue.h"
+#include "support/gpu/cuda_run.h"
+#include "support/runs/return_queue.h"
 #include "support/thread_check.h"
 
 enum { SAMPLES = 64, THREADS = 2, BATCHES = 150 };

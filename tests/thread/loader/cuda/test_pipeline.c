@@ -1,7 +1,7 @@
 /* test_pipeline.c - the pipeline to a GPU with tiny batches and few slots, under ThreadSanitizer:
  * late copies, late kernels, and no slot or buffer that is written while they read it.
  */
-#include "support/cuda_walk.h"
+#include "support/gpu/cuda_walk.h"
 
 enum { SAMPLES = 200 };
 

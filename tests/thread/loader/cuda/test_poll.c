@@ -2,8 +2,8 @@
  * copies that are in flight, buffers that are all lent, and batches that a release sends.
  */
 #include "loader/base/fault.h"
-#include "support/cuda_run.h"
-#include "support/polled_run.h"
+#include "support/gpu/cuda_run.h"
+#include "support/runs/polled_run.h"
 #include "support/thread_check.h"
 
 enum { SAMPLES = 96, HELD_MAX = 3 };

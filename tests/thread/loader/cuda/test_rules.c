@@ -12,8 +12,8 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #include "support/thread_check.h"
 
 #if defined(__SANITIZE_THREAD__)

@@ -1,8 +1,8 @@
 /* test_nccl.c - ranks that are threads with a stand-in GPU each, and sum by the stand-in NCCL: the
  * numbers of one rank. Streams are threads, so ThreadSanitizer sees a sum that no event orders. */
-#include "support/cuda_kernels.h"
-#include "support/rank_threads.h"
-#include "support/rank_train_cases.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/ranks/rank_threads.h"
+#include "support/ranks/rank_train_cases.h"
 #include "support/standin_nccl/standin_nccl.h"
 
 #include <cuda_runtime_api.h>

@@ -4,8 +4,8 @@
  *
  *   words by threads always words by NCCL as torchrun's processes: unless NCCL itself or a GPU has
  *   failed; then the others end at the time-out */
-#include "support/cuda_kernels.h"
-#include "support/rank_threads.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/ranks/rank_threads.h"
 #include "support/standin_nccl/standin_nccl.h"
 #include "trainer/peers/nccl/functions.h"
 

@@ -1,8 +1,8 @@
 /* test_split.c - two stages of which one is a GPU, or both, on the stand-in runtime, for
  * ThreadSanitizer: its streams are threads, so a copy that no event orders is a race that it sees.
  */
-#include "support/cuda_kernels.h"
-#include "support/rewritten_batch.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/runs/rewritten_batch.h"
 #include "support/thread_check.h"
 
 enum { CLASSES = STK_REWRITTEN_INPUTS, PASSES = 14 };

@@ -8,10 +8,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "support/kernel_source.h"
+#include "support/files/pages.h"
+#include "support/gpu/kernel_source.h"
+#include "support/gpu/transform_cases.h"
 #include "support/leaks.h"
-#include "support/pages.h"
-#include "support/transform_cases.h"
 
 enum { SAMPLES = 5, IMAGES = 7, EPOCH = 2 };
 

@@ -6,9 +6,9 @@
 #include <criterion/criterion.h>
 
 #include "kernels/transform/gpu/launch.h"
-#include "support/kernel_source.h"
+#include "support/files/pages.h"
+#include "support/gpu/kernel_source.h"
 #include "support/leaks.h"
-#include "support/pages.h"
 
 enum { BYTES_MAX = 1 << 17 };
 

@@ -4,8 +4,8 @@
  * its float32 form makes of the same inputs, rounded once. What a layer of the `cuda` back end runs
  * is compared there (unit/trainer/cuda/test_layers.c). */
 #include "kernels/float16.h"
+#include "support/gpu/train_kernel.h"
 #include "support/leaks.h"
-#include "support/train_kernel.h"
 #include "trainer/backend/ref/operations.h"
 
 #include <criterion/criterion.h>

@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "support/gpu/train_kernel.h"
 #include "support/leaks.h"
-#include "support/train_kernel.h"
 #include "trainer/backend/ref/operations.h"
 
 enum { COUNT = 1003, CHANNELS = 17, SAMPLES = 59 };

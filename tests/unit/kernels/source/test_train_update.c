@@ -1,8 +1,8 @@
 /* test_train_update.c - the source of the update's kernels steps as the trainer's optimizers do, to
  * the bit; and what they do if a gradient is narrow, too long or not finite. */
+#include "support/gpu/train_kernel.h"
 #include "support/leaks.h"
-#include "support/optimizer_rows.h"
-#include "support/train_kernel.h"
+#include "support/trainer/optimizer_rows.h"
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/update.h"
 

@@ -8,8 +8,8 @@
  * A mutant is caught if the harness finds something or the numbers differ, in any case of any
  * kernel: a barrier that block_sum() needs between two sums is of no use to a kernel with one.
  */
-#include "support/kernel_case_on_threads.h"
-#include "support/transform_kernel_cases.h"
+#include "support/gpu/kernel_case_on_threads.h"
+#include "support/gpu/transform_kernel_cases.h"
 
 #include "support/leaks.h"
 

@@ -4,8 +4,8 @@
  * Each case runs in order with the kernel's own grid, then in a random order with interruptions and
  * fewer blocks.
  */
-#include "support/channel_kernel_cases.h"
-#include "support/kernel_case_on_threads.h"
+#include "support/gpu/channel_kernel_cases.h"
+#include "support/gpu/kernel_case_on_threads.h"
 
 #include "support/leaks.h"
 

@@ -1,8 +1,8 @@
 /* test_transform.c - the source of every kernel of the transforms, on fibers: nothing is found, and
  * the bytes of the same source in order come out; and no kernel is missing.
  */
-#include "support/kernel_case_on_threads.h"
-#include "support/transform_kernel_cases.h"
+#include "support/gpu/kernel_case_on_threads.h"
+#include "support/gpu/transform_kernel_cases.h"
 
 #include "support/leaks.h"
 

@@ -21,8 +21,8 @@
 #include "loader/base/memory/budget.h"
 #include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
-#include "support/emulator.h"
 #include "support/leaks.h"
+#include "support/runs/emulator.h"
 
 /* ---- memory ---- */
 

@@ -11,7 +11,7 @@
 #include "loader/base/cpu/thread.h"
 #include "loader/base/memory/budget.h"
 #include "loader/base/memory/cgroup.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
 
 #define MB UINT64_C(1000000)

@@ -20,11 +20,11 @@
 #include "loader/base/io/open_beneath.h"
 #include "loader/base/io/pread.h"
 #include "loader/base/io/write_all.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/opened_loader.h"
-#include "support/reader_file.h"
-#include "support/scenario.h"
+#include "support/runs/opened_loader.h"
+#include "support/runs/scenario.h"
 
 enum { BYTES = 1000, AT = 24, ANSWERS_MAX = 8 };
 

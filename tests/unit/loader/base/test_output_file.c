@@ -15,7 +15,7 @@
 
 #include "loader/base/io/output_file.h"
 #include "loader/base/io/write_all.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
 
 static struct stk_directory directory;

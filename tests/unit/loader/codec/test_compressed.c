@@ -6,8 +6,8 @@
 #include "loader/base/rng.h"
 #include "loader/codec/lz4.h"
 #include "loader/codec/zstd.h"
-#include "support/codec_run.h"
 #include "support/leaks.h"
+#include "support/runs/codec_run.h"
 
 static const struct kind {
     const stoker_codec *codec;

@@ -12,16 +12,16 @@
 #include "loader/codec/jpeg/jpeg.h"
 #include "loader/codec/png/png.h"
 #include "loader/codec/webp/webp.h"
-#include "support/image_run.h"
 #include "support/leaks.h"
+#include "support/runs/image_run.h"
 #ifdef STOKER_HAVE_PNG
-#include "support/picture.h"
+#include "support/files/picture.h"
 #endif
 #ifdef STOKER_HAVE_JPEG
-#include "support/jpeg_files.h"
+#include "support/files/jpeg_files.h"
 #endif
 #ifdef STOKER_HAVE_WEBP
-#include "support/webp_files.h"
+#include "support/files/webp_files.h"
 #endif
 
 struct sample {

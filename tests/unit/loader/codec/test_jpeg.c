@@ -22,8 +22,8 @@ CleanTest(codec_jpeg, a_build_without_libjpeg_says_so)
 
 #else
 
-#include "support/image_run.h"
-#include "support/jpeg_files.h"
+#include "support/files/jpeg_files.h"
+#include "support/runs/image_run.h"
 
 static struct stk_image_run open_path(uint32_t height, uint32_t width, uint32_t channels,
                                       bool full_only)

@@ -4,12 +4,12 @@
 #include <criterion/criterion.h>
 
 #include "loader/codec/jpeg/jpeg.h"
-#include "support/image_codec.h"
 #include "support/leaks.h"
+#include "support/sets/image_codec.h"
 
 #ifdef STOKER_HAVE_JPEG
 
-#include "support/jpeg_files.h"
+#include "support/files/jpeg_files.h"
 
 enum { HEIGHT = 9, WIDTH = 13 };
 

@@ -9,9 +9,9 @@
 #include <dlfcn.h>
 
 #include "loader/codec/jpeg/jpeg.h"
-#include "support/image_run.h"
-#include "support/jpeg_files.h"
+#include "support/files/jpeg_files.h"
 #include "support/leaks.h"
+#include "support/runs/image_run.h"
 
 enum library {
     AS_EXPECTED,

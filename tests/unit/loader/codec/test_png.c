@@ -23,9 +23,9 @@ CleanTest(codec_png, a_build_without_libpng_says_so)
 #else
 
 #include "loader/codec/png/unfilter.h"
-#include "support/dataset_files.h"
-#include "support/image_run.h"
-#include "support/picture.h"
+#include "support/files/dataset_files.h"
+#include "support/files/picture.h"
+#include "support/runs/image_run.h"
 
 static struct stk_picture picture;
 static struct stk_file_bytes file;

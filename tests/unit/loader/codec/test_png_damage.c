@@ -9,10 +9,10 @@
 
 #ifdef STOKER_HAVE_PNG
 #include "loader/base/fault.h"
-#include "support/codec_run.h"
-#include "support/image_codec.h"
+#include "support/files/png_chunks.h"
 #include "support/leaks.h"
-#include "support/png_chunks.h"
+#include "support/runs/codec_run.h"
+#include "support/sets/image_codec.h"
 
 static struct stk_picture picture;
 static struct stk_file_bytes file;

@@ -11,16 +11,16 @@
 #include "loader/codec/png/png.h"
 #include "loader/codec/webp/webp.h"
 #include "support/leaks.h"
-#include "support/region_run.h"
+#include "support/runs/region_run.h"
 
 #ifdef STOKER_HAVE_JPEG
-#include "support/jpeg_files.h"
+#include "support/files/jpeg_files.h"
 #endif
 #ifdef STOKER_HAVE_PNG
-#include "support/png_chunks.h"
+#include "support/files/png_chunks.h"
 #endif
 #ifdef STOKER_HAVE_WEBP
-#include "support/webp_files.h"
+#include "support/files/webp_files.h"
 #endif
 
 #if defined(STOKER_HAVE_JPEG) || defined(STOKER_HAVE_PNG) || defined(STOKER_HAVE_WEBP)

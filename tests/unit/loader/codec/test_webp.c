@@ -22,8 +22,8 @@ CleanTest(codec_webp, a_build_without_libwebp_says_so)
 
 #else
 
-#include "support/image_run.h"
-#include "support/webp_files.h"
+#include "support/files/webp_files.h"
+#include "support/runs/image_run.h"
 
 static struct stk_image_run open_decoder(uint32_t height, uint32_t width, uint32_t channels)
 {

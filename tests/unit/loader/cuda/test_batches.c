@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 enum { SAMPLES = 150, WORK_US = 300 };

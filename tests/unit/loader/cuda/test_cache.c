@@ -5,12 +5,12 @@
 
 #include <stoker/arrays.h>
 
-#include "support/cuda_bits.h"
-#include "support/image_folder.h"
-#include "support/opened_loader.h"
-#include "support/random_hooks.h"
-#include "support/several_set.h"
-#include "support/transform_ranges.h"
+#include "support/files/image_folder.h"
+#include "support/gpu/cuda_bits.h"
+#include "support/gpu/transform_ranges.h"
+#include "support/runs/opened_loader.h"
+#include "support/runs/random_hooks.h"
+#include "support/sets/several_set.h"
 
 enum { FILES = 150, FILE_BYTES = 4 * 5 * 3, PART_BYTES = 24 + 7 * 4 + 8 + 20 };
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 static struct stk_file_set set;

@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 #include "loader/api/lend/dlpack_layout.h"
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 enum { OTHER = 1 };

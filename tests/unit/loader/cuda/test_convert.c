@@ -1,10 +1,10 @@
 /* test_convert.c - what a GPU converts and transforms, and what crosses the bus for that; and if no
  * kernel can do it, the CPU does, or create says why not. The bits are test_determinism.c's.
  */
-#include "support/cuda_bits.h"
-#include "support/opened_loader.h"
-#include "support/random_hooks.h"
-#include "support/transform_ranges.h"
+#include "support/gpu/cuda_bits.h"
+#include "support/gpu/transform_ranges.h"
+#include "support/runs/opened_loader.h"
+#include "support/runs/random_hooks.h"
 
 static stoker_error error;
 static struct stk_random_hooks hooks;

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "loader/api/lend/dlpack_layout.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 static struct stk_file_set set;

@@ -7,9 +7,9 @@
 
 #include "kernels/convert/convert.h"
 #include "loader/api/lend/dlpack_layout.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
-#include "support/several_set.h"
+#include "support/sets/several_set.h"
 
 enum { BATCH = 6, WORDS = 1, TEXT = 3 };
 

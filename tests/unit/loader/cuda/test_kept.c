@@ -7,9 +7,9 @@
 #include "loader/api/lend/dlpack_layout.h"
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
-#include "support/cuda_kernels.h"
-#include "support/kept_batches.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
+#include "support/runs/kept_batches.h"
 
 enum { SAMPLES = 600, BATCH = 5, BATCHES = SAMPLES / BATCH };
 

@@ -18,9 +18,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
-#include "support/opened_loader.h"
+#include "support/runs/opened_loader.h"
 
 enum { GPUS = 2 };
 

@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include "loader/api/loader.h"
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 enum { KERNELS_MAX = 32, TAKEN = 2 };

@@ -3,9 +3,9 @@
  */
 #include <criterion/criterion.h>
 
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
-#include "support/trace_events.h"
+#include "support/runs/trace_events.h"
 
 enum {
     SLOTS = 4,

@@ -6,7 +6,7 @@
 
 #include "loader/base/clock.h"
 #include "loader/device/device.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 static struct stk_device *device;

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "loader/api/lend/dlpack_layout.h"
-#include "support/cuda_run.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 
 enum { RIGHT, RECORDING, FOREIGN, STREAMS };

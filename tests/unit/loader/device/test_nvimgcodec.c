@@ -124,9 +124,9 @@ Test(nvimgcodec, a_missing_library_is_named)
 
 #ifdef STOKER_HAVE_JPEG
 #include "loader/codec/jpeg/jpeg.h"
-#include "support/decode.h"
-#include "support/image_codec.h"
-#include "support/jpeg_files.h"
+#include "support/files/jpeg_files.h"
+#include "support/sets/decode.h"
+#include "support/sets/image_codec.h"
 
 enum { SIDE_MAX = 80, FILES = 5 };
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "loader/reader/readers.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
 
 enum { FILE_BYTES = 20011, DEPTH_MAX = 1024, WAIT_NS = 2000000000 };
 

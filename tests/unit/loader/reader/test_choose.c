@@ -7,8 +7,8 @@
 
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
 #include "support/seccomp.h"
 
 static const stoker_reader *choose(char *reason, size_t reason_bytes)

@@ -13,8 +13,8 @@
 
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
 
 enum { PIPE, DISK };
 

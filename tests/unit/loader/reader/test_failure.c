@@ -8,8 +8,8 @@
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
 #include "support/seccomp.h"
 
 static const stoker_reader *const uring = &stk_reader_uring;

@@ -11,9 +11,9 @@
 
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
-#include "support/registered_buffers.h"
+#include "support/runs/registered_buffers.h"
 #include "support/seccomp.h"
 
 enum { FILE_BYTES = 50007, PIECE_BYTES = 4096, WAIT_NS = 2000000000 };

@@ -8,8 +8,8 @@
 #include <dlfcn.h>
 
 #include "loader/reader/readers.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
 
 #ifdef STOKER_HAVE_URING
 #include "loader/reader/ring.h"

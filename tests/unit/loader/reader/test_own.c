@@ -11,10 +11,10 @@
 
 #include "loader/base/struct_size.h"
 #include "support/leaks.h"
-#include "support/opened_loader.h"
-#include "support/read_row.h"
-#include "support/scenario.h"
-#include "support/scripted_reader.h"
+#include "support/runs/opened_loader.h"
+#include "support/runs/scenario.h"
+#include "support/runs/scripted_reader.h"
+#include "support/sets/read_row.h"
 
 enum { COUNT = 64, ROW = 48, MASK = 0x5A, NAME_BYTES = 16 };
 

@@ -18,10 +18,10 @@
 #include "loader/base/fault.h"
 #include "loader/reader/chain.h"
 #include "loader/reader/readers.h"
-#include "support/dataset_files.h"
-#include "support/emulator.h"
+#include "support/files/dataset_files.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
+#include "support/runs/emulator.h"
 #include "support/seccomp.h"
 
 enum { FILES = 300, BYTES_MAX = 3000, WAIT_NS = 2000000000, DEPTH_MAX = 256, UNTOUCHED = 0xEE };

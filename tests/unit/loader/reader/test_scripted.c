@@ -4,9 +4,9 @@
  */
 #include <criterion/criterion.h>
 
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
-#include "support/scripted_reader.h"
+#include "support/runs/scripted_reader.h"
 
 enum { FILE_BYTES = 8192, READS = 8, READ_BYTES = 100, WAIT_NS = 1000000000 };
 

@@ -10,8 +10,8 @@
 
 #include "loader/base/clock.h"
 #include "loader/reader/readers.h"
+#include "support/files/reader_file.h"
 #include "support/leaks.h"
-#include "support/reader_file.h"
 
 enum { MILLISECOND_NS = 1000000 };
 

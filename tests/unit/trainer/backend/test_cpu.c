@@ -3,8 +3,8 @@
  * and whole networks, whose buffers share bytes. On a CPU without AVX512_BF16 only the refusal of
  * bfloat16 is tested. */
 #include "loader/base/fault.h"
-#include "support/layer_cases.h"
 #include "support/leaks.h"
+#include "support/trainer/layer_cases.h"
 #include "trainer/backend/cpu/operations.h"
 
 #include <stoker/trainer.h>

@@ -4,7 +4,7 @@
  * inputs within the step used, so that the difference is exact but for the rounding of y; for
  * BatchNorm the error of the difference itself is allowed for. */
 #include "support/leaks.h"
-#include "support/trainer_case.h"
+#include "support/trainer/trainer_case.h"
 
 #include <math.h>
 

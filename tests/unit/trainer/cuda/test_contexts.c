@@ -2,7 +2,7 @@
  *
  * The thread has chosen no device: it is at GPU 0, which nothing has initialized.
  */
-#include "support/cuda_trainer_case.h"
+#include "support/trainer/cuda_trainer_case.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* test_engines.c - engines of cuDNN and cuBLASLt that are built and do not run. The stand-ins'
  * engines compute the same, so a trainer with replaced engines ends with the bits of one without.
  */
-#include "support/cuda_trainer_case.h"
+#include "support/trainer/cuda_trainer_case.h"
 
 #include "support/leaks.h"
 #include "support/standin_cublaslt/standin_cublaslt.h"

@@ -1,9 +1,9 @@
 /* test_golden.c - the same twenty steps on the `cuda` back end, recorded as graphs, through the
  * stand-ins for the runtime, cuDNN and cuBLASLt.
  */
-#include "support/trainer_golden_runs.h"
+#include "support/trainer/trainer_golden_runs.h"
 
-#include "support/cuda_kernels.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
 
 CleanTest(trainer_cuda_golden, the_cuda_back_end_trains_as_pytorch_does)

@@ -1,7 +1,7 @@
 /* test_in_place.c - batches in the memory of the GPU: which of them a captured step reads where
  * they are, without a copy.
  */
-#include "support/cuda_trainer_case.h"
+#include "support/trainer/cuda_trainer_case.h"
 
 /* Batches in six buffers of the GPU: the first four are read where they are, by a graph each; the
  * others are copied. */

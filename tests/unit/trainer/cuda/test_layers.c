@@ -1,11 +1,11 @@
 /* test_layers.c - the `cuda` back end does what `ref` does with each layer, in every type: by one
  * call of cuDNN or cuBLASLt with bias and ReLU, or by kernels of its own for these, and by engines
  * that were timed. Libraries and runtime are stand-ins, kernels run from their source. */
-#include "support/cuda_kernels.h"
-#include "support/layer_cases.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
 #include "support/standin_cublaslt/standin_cublaslt.h"
 #include "support/standin_cudnn/standin_cudnn.h"
+#include "support/trainer/layer_cases.h"
 
 static void check_all(bool fused, const struct stk_backend_options *options)
 {

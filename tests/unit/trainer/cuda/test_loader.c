@@ -5,10 +5,10 @@
  *   loader's stream   rows ──▶ convert ──▶ event ─┐        ┌─▶ refilled
  *   trainer's stream                              └▶ step ─┘
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "loader/base/fault.h"
-#include "support/cuda_kernels.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
 #include "trainer/api/trainer.h"
 #include "trainer/stage/view.h"

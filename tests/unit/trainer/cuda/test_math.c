@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "loader/base/fault.h"
-#include "support/cuda_kernels.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
 #include "support/standin_cublaslt/standin_cublaslt.h"
 #include "support/standin_cudnn/standin_cudnn.h"

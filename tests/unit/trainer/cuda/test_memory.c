@@ -2,18 +2,18 @@
  * as much, the table is what cudaMemGetInfo shows, and what a step leaves unused can be given back.
  * On the stand-in, whose memory a test can set, and which counts it.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
-#include "support/cuda_kernels.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
-#include "support/opened_trainer.h"
+#include "support/trainer/opened_trainer.h"
 #include "trainer/api/trainer.h"
 #include "trainer/stage/view.h"
 
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "support/trainer_golden.h"
+#include "support/trainer/trainer_golden.h"
 
 enum { MEMORY_BYTES = 16 << 20, LAYERS = 16 };
 

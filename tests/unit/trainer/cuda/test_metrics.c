@@ -1,7 +1,7 @@
 /* test_metrics.c - what a trainer on a GPU reports, and when: evaluations at their end, the reason
  * why steps could not be captured, losses at the requested interval. Runs on the stand-in.
  */
-#include "support/cuda_trainer_case.h"
+#include "support/trainer/cuda_trainer_case.h"
 
 enum { BATCHES = 5, LOST = 700 /* cudaErrorIllegalAddress */ };
 

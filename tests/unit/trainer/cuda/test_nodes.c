@@ -5,9 +5,9 @@
  * Compared with tests/golden/step_nodes.txt; on a difference the whole table is printed as that
  * file should be. Libraries count one node a call here; on a GPU some of their calls take more.
  */
-#include "support/cuda_kernels.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
-#include "support/opened_trainer.h"
+#include "support/trainer/opened_trainer.h"
 #include "trainer/programs/networks.h"
 #include "trainer/programs/presets.h"
 

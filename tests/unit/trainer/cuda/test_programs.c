@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/cuda_kernels.h"
+#include "support/gpu/cuda_kernels.h"
 #include "support/standin_cudnn/standin_cudnn.h"
 #include "support/standin_nccl/standin_nccl.h"
 #include "trainer/files/safetensors.h"

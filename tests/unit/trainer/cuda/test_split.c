@@ -2,7 +2,7 @@
  * one device, no host waits between two GPUs, checkpoints that move, and no failure that leaves
  * anything behind.
  */
-#include "support/cuda_trainer_case.h"
+#include "support/trainer/cuda_trainer_case.h"
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"

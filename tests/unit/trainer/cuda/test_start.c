@@ -1,7 +1,7 @@
 /* test_start.c - what a run on a GPU pays before its first step: what create makes ready no step
  * makes, and waking a GPU early leaves nothing behind but the context. On the stand-ins.
  */
-#include "support/cuda_trainer_case.h"
+#include "support/trainer/cuda_trainer_case.h"
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"

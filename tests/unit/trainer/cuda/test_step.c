@@ -3,7 +3,7 @@
  *
  * Kernels run from their source.
  */
-#include "support/cuda_trainer_case.h"
+#include "support/trainer/cuda_trainer_case.h"
 
 #include "support/standin_cudnn/standin_cudnn.h"
 

@@ -14,7 +14,7 @@
 #include "loader/base/fault.h"
 #include "support/comma_locale.h"
 #include "support/crc32c_by_bits.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
 #include "trainer/files/events.h"
 #include "trainer/files/log_csv.h"

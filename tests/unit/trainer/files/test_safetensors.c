@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "loader/base/fault.h"
-#include "support/dataset_files.h"
+#include "support/files/dataset_files.h"
 #include "support/leaks.h"
 #include "trainer/files/json.h"
 #include "trainer/files/safetensors.h"

@@ -1,7 +1,7 @@
 /* test_gradients.c - recomputation changes no bit: gradients, loss and running
  * statistics of each plan are those of the plain plan in which no buffer shares bytes.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include <string.h>
 

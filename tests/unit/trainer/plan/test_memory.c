@@ -1,6 +1,6 @@
 /* test_memory.c - lives, offsets, what recomputation saves, and choices by budget.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "support/leaks.h"
 #include "trainer/plan/budget.h"

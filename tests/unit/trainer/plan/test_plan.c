@@ -7,7 +7,7 @@
  * whose bytes it touches. What each layer's output and gradient should be is worked out from the
  * model alone, without graph, segments or buffers.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "loader/base/memory/memory.h"
 #include "support/leaks.h"

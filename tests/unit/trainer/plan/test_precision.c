@@ -1,12 +1,12 @@
 /* test_precision.c - values in 16 bits: half the memory, what stays wide stays wide, and the
  * back end ref, which really stores 16 bits, learns as it does in float32.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include "kernels/float16.h"
 #include "loader/base/fault.h"
 #include "support/leaks.h"
-#include "support/opened_trainer.h"
+#include "support/trainer/opened_trainer.h"
 #include "trainer/api/trainer.h"
 #include "trainer/backend/cpu/operations.h"
 #include "trainer/backend/ref/rounding.h"
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/trainer_golden.h"
+#include "support/trainer/trainer_golden.h"
 
 enum { SIDE = 8, CLASSES = 5, BATCH = 8, PIXELS = SIDE * SIDE * 2 };
 static const stoker_dtype narrow_types[] = { STOKER_DTYPE_FLOAT16, STOKER_DTYPE_BFLOAT16 };

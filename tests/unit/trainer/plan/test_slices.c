@@ -3,7 +3,7 @@
  * Method: `ref` runs a plan operation by operation. Before each, all gradients become -0: adding 0
  * makes it +0, so every float that an operation adds to is seen.
  */
-#include "support/plan_models.h"
+#include "support/trainer/plan_models.h"
 
 #include <math.h>
 

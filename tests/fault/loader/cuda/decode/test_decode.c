@@ -6,9 +6,9 @@
 
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
-#include "support/jpeg_set.h"
+#include "support/files/jpeg_set.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 #include "support/standin_nvimgcodec/standin_nvimgcodec.h"
 

@@ -1,9 +1,9 @@
 /* test_decode.c - workers that let a GPU decode, under ThreadSanitizer: lanes of several workers,
  * late decoding, bad images, few slots; no file or row that is written while the GPU reads it.
  */
-#include "support/cuda_kernels.h"
-#include "support/cuda_walk.h"
-#include "support/jpeg_set.h"
+#include "support/files/jpeg_set.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_walk.h"
 #include "support/standin_nvimgcodec/standin_nvimgcodec.h"
 
 static struct stk_jpeg_set set;

@@ -7,9 +7,9 @@
 #include <criterion/criterion.h>
 
 #include "loader/base/fault.h"
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
-#include "support/jpeg_set.h"
+#include "support/files/jpeg_set.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 #include "support/standin_nvimgcodec/standin_nvimgcodec.h"
 

@@ -2,13 +2,13 @@
  * records, decoded on a GPU. */
 #include <criterion/criterion.h>
 
-#include "support/cuda_kernels.h"
-#include "support/cuda_run.h"
-#include "support/jpeg_set.h"
+#include "support/files/jpeg_set.h"
+#include "support/files/shard_files.h"
+#include "support/files/tar_files.h"
+#include "support/gpu/cuda_kernels.h"
+#include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
-#include "support/shard_files.h"
 #include "support/standin_nvimgcodec/standin_nvimgcodec.h"
-#include "support/tar_files.h"
 
 enum { SHARD_JPEG = 3, MEMBERS = 24 };
 

@@ -1,0 +1,145 @@
+/* rank_run.h - for ranks that mpirun starts, or that are threads: a small network, batches of an
+ * endless set, and arenas to compare.
+ *
+ * Each rank trains with the others, and alone on everybody's batches. */
+#ifndef STK_TEST_RANK_RUN_H
+#define STK_TEST_RANK_RUN_H
+
+#define STK_TEST_PLAIN
+#include "support/trainer/plan_models.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/thread_check.h"
+#include "support/trainer/trainer_golden.h"
+#include "trainer/api/gather_arena.h"
+
+enum {
+    SIDE = 6,
+    CHANNELS = 2,
+    CLASSES = 5,
+    BATCH = 8,
+    FLOATS = SIDE * SIDE * CHANNELS,
+    BATCH_MAX = 64
+};
+
+/* The group of a rank that is a thread; NULL: MPI. */
+static _Thread_local stoker_peer_group *rank_group;
+static _Thread_local uint32_t rank_in_group;
+/* The back end of every trainer, in place of the one that a case asks for; NULL: that one. */
+static const char *every_backend;
+
+static inline stoker_model *network(void)
+{
+    stoker_model *model = stk_test_begin(SIDE, SIDE, CHANNELS);
+    stk_test_conv(model, "conv0", 6, 1);
+    (void)stoker_model_batch_norm(model, "bn0", NULL);
+    (void)stoker_model_relu(model, "relu0");
+    (void)stoker_model_max_pool2d(model, "pool", &(stoker_pool2d){ .kernel = { 2, 2 } });
+    stk_test_conv(model, "conv1", 8, 1);
+    (void)stoker_model_batch_norm(model, "bn1", NULL);
+    (void)stoker_model_dropout(model, "dropout", 0.25F);
+    (void)stoker_model_flatten(model, "flatten");
+    stk_test_linear(model, "fc0", 16);
+    (void)stoker_model_relu(model, "relu1");
+    stk_test_linear(model, "fc1", CLASSES);
+    (void)stoker_model_softmax_cross_entropy(model, 0);
+    return stk_test_end(model);
+}
+
+static inline stoker_trainer_options options_of(const char *backend)
+{
+    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    options.backend = every_backend != NULL ? every_backend : backend;
+    options.threads = 1;
+    options.batch_size = BATCH_MAX;
+    options.optimizer = STOKER_OPTIMIZER_ADAM;
+    options.learning_rate = 0.01F;
+    options.seed = 7;
+    options.peers = rank_group == NULL ? STOKER_PEERS_MPI : STOKER_PEERS_THREADS;
+    options.peer_group = rank_group;
+    options.peer_rank = rank_in_group;
+    options.peer_timeout_ms = 20000; /* the machine may be busy; what waits on purpose says so */
+    return options;
+}
+
+static inline void leave_peers(stoker_trainer_options *options)
+{
+    options->peers = STOKER_PEERS_NONE;
+    options->peer_group = NULL;
+    options->peer_rank = 0;
+}
+
+struct samples {
+    float images[BATCH_MAX * FLOATS];
+    int64_t labels[BATCH_MAX];
+    stoker_batch batch;
+};
+
+/* Samples [first, first + count), count <= BATCH_MAX. */
+static inline stoker_batch *batch_of(struct samples *samples, uint64_t first, uint32_t count)
+{
+    CHECK(count <= BATCH_MAX);
+    for (uint64_t i = 0; i < count; i++) {
+        golden_fill(samples->images + i * FLOATS, FLOATS, 900 + first + i, 1.0F);
+        samples->labels[i] = (int64_t)((first + i) * 3 % CLASSES);
+    }
+    samples->batch = (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
+        .images = { .data = samples->images,
+                    .dtype = STOKER_DTYPE_FLOAT32,
+                    .rank = 4,
+                    .shape = { count, SIDE, SIDE, CHANNELS } },
+        .labels = { .data = samples->labels,
+                    .dtype = STOKER_DTYPE_INT64,
+                    .rank = 1,
+                    .shape = { count } },
+        .count = count,
+    };
+    return &samples->batch;
+}
+
+static inline stoker_trainer *trainer_of(const stoker_model *model,
+                                         const stoker_trainer_options *options)
+{
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .message = "" };
+    if (stoker_trainer_create(&trainer, model, options, &error) != STOKER_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        exit(1);
+    }
+    return trainer;
+}
+
+/* Ends the program unless rc is 0. */
+static inline void done(const stoker_trainer *trainer, int rc)
+{
+    if (rc == STOKER_OK)
+        return;
+    fprintf(stderr, "rank %u: %d: %s\n", stoker_trainer_rank(trainer), rc,
+            stoker_trainer_error(trainer) == NULL ? "" : stoker_trainer_error(trainer)->message);
+    exit(1);
+}
+
+/* The largest difference of two arenas; 0: the same bits. */
+static inline double difference(stoker_trainer *a, stoker_trainer *b, enum stk_arena which)
+{
+    struct stk_view va;
+    struct stk_view vb;
+    double largest = 0;
+    CHECK(stk_gather_read(&va, a, which, NULL) == STOKER_OK);
+    CHECK(stk_gather_read(&vb, b, which, NULL) == STOKER_OK);
+    CHECK(va.bytes == vb.bytes);
+    for (size_t i = 0; i < va.bytes / sizeof(float); i++) {
+        CHECK(isfinite(va.floats[i]));
+        largest = fmax(largest, fabs((double)va.floats[i] - (double)vb.floats[i]));
+    }
+    if (largest <= 0)
+        CHECK(va.bytes == 0 || memcmp(va.floats, vb.floats, va.bytes) == 0);
+    stk_view_close(&va);
+    stk_view_close(&vb);
+    return largest;
+}
+
+#endif

@@ -1,0 +1,370 @@
+/* test_orders.c - weights and the caller's own order: each position has its sample; the state
+ * of another order is refused; and an order that is wrong says how.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "loader/base/fault.h"
+#include "support/leaks.h"
+#include "support/runs/opened_loader.h"
+#include "support/sets/positions.h"
+
+enum { SAMPLES = 40, EPOCHS = 2, LENGTH_MAX = 70 };
+
+static struct stk_positions oracle;
+static struct stk_positions found;
+
+static stoker_loader_options order_options(const stoker_order *order)
+{
+    stoker_loader_options options = stk_small_options();
+    options.batch_size = 8;
+    options.order = order;
+    return options;
+}
+
+/* That no world, setting or stop changes an order is test_determinism.c's. */
+static void run_plain(const stoker_dataset *dataset, stoker_loader_options options, uint64_t length)
+{
+    cr_assert_eq(stk_positions_plain(&oracle, dataset, options, length), STOKER_FINISHED, "%s",
+                 oracle.error.message);
+    cr_assert_eq(oracle.filled, EPOCHS * length);
+}
+
+/* ---- weights -------------------------------------------------------------------------- */
+
+/* Even ids only, the higher the likelier. */
+static void make_weights(double weights[SAMPLES])
+{
+    for (int i = 0; i < SAMPLES; i++)
+        weights[i] = i % 2 == 0 ? i : 0.0;
+}
+
+static void expect_weighted(uint64_t length)
+{
+    uint32_t repeated = 0;
+    for (uint64_t at = 0; at < EPOCHS * length; at++) {
+        cr_assert_eq(oracle.ids[at] % 2, 0);
+        cr_assert_neq(oracle.ids[at], 0);
+        repeated += oracle.ids[at] == oracle.ids[at % length];
+    }
+    cr_assert_lt(repeated, EPOCHS * length, "both epochs are alike");
+}
+
+CleanTest(orders, weighted_by_the_options)
+{
+    double weights[SAMPLES];
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    make_weights(weights);
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SAMPLES;
+    for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
+        order.length = length > 0 ? length : STOKER_LENGTH_AUTO;
+        run_plain(dataset, order_options(&order), length > 0 ? length : SAMPLES);
+        expect_weighted(oracle.length);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* The weights of a balanced data set draw the same as these weights in the options. */
+CleanTest(orders, weighted_by_the_data_set)
+{
+    double weights[SAMPLES];
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3&classes=3");
+    stoker_dataset *balanced = NULL;
+    cr_assert_eq(stoker_dataset_balance(&balanced, dataset, NULL), STOKER_OK);
+    stoker_loader_options options = order_options(NULL);
+    options.cache = STOKER_CACHE_AUTO;
+    run_plain(balanced, options, SAMPLES);
+    stoker_order order = STOKER_ORDER_INIT;
+    for (int i = 0; i < SAMPLES; i++)
+        weights[i] = 1.0 / (i % 3 == 0 ? 14 : 13);
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SAMPLES;
+    options.order = &order;
+    found = oracle;
+    cr_assert_eq(stk_positions_plain(&oracle, dataset, options, SAMPLES), STOKER_FINISHED);
+    cr_assert(stk_positions_equal(&oracle, &found, EPOCHS));
+    options = order_options(NULL);
+    options.shuffle = false; /* then each sample once, in order */
+    cr_assert_eq(stk_positions_plain(&oracle, balanced, options, SAMPLES), STOKER_FINISHED);
+    for (uint64_t at = 0; at < EPOCHS * SAMPLES; at++)
+        cr_assert_eq(oracle.ids[at], at % SAMPLES);
+    stoker_dataset_close(&balanced);
+    stoker_dataset_close(&dataset);
+}
+
+/* Every id is drawn about as often as any other, and some positions repeat one, as a permutation
+ * cannot. */
+CleanTest(orders, drawn_alike)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    uint32_t drawn[SAMPLES] = { 0 };
+    order.kind = STOKER_ORDER_UNIFORM;
+    order.length = LENGTH_MAX;
+    run_plain(dataset, order_options(&order), LENGTH_MAX);
+    for (uint64_t at = 0; at < EPOCHS * LENGTH_MAX; at++)
+        drawn[oracle.ids[at]]++;
+    uint32_t missing = 0;
+    for (uint32_t id = 0; id < SAMPLES; id++)
+        missing += drawn[id] == 0 ? 1 : 0;
+    cr_assert_lt(missing, 5, "%u of 140 draws", missing); /* 1.2 are expected */
+    cr_assert_arr_neq(oracle.ids, oracle.ids + LENGTH_MAX, LENGTH_MAX * sizeof(oracle.ids[0]));
+    order.weights = (const double[]){ 1.0 };
+    stoker_loader_options options = order_options(&order);
+    stoker_loader *loader = NULL;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_EINVAL);
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- the caller's own ------------------------------------------------------------------ */
+
+static int backwards(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
+                     uint64_t *ids, stoker_error *error)
+{
+    (void)error;
+    const uint64_t step = *(const uint64_t *)self;
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = (epoch + (position + i * stride) * step) % SAMPLES;
+    return 0;
+}
+
+CleanTest(orders, of_the_caller)
+{
+    uint64_t step = SAMPLES - 1;
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_OWN;
+    order.ids = backwards;
+    order.self = &step;
+    for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
+        order.length = length > 0 ? length : STOKER_LENGTH_AUTO;
+        run_plain(dataset, order_options(&order), length > 0 ? length : SAMPLES);
+        for (uint64_t at = 0; at < EPOCHS * oracle.length; at++)
+            cr_assert_eq(oracle.ids[at],
+                         (at / oracle.length + at % oracle.length * step) % SAMPLES);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* The rows that fill up the last batch are those of the epoch's first positions. */
+CleanTest(orders, padded_at_the_end)
+{
+    enum { LENGTH = 35, WORLD = 3, BATCH = 8 };
+    uint64_t step = 7;
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_OWN;
+    order.ids = backwards;
+    order.self = &step;
+    order.length = LENGTH;
+    stoker_loader_options options = order_options(&order);
+    options.last = STOKER_LAST_PAD;
+    options.world_size = WORLD;
+    options.epochs = 1;
+    for (uint32_t rank = 0; rank < WORLD; rank++) {
+        stoker_batch batch = STOKER_BATCH_INIT;
+        options.rank = rank;
+        stoker_loader *loader = loader_of(dataset, &options);
+        for (uint64_t index = 0; index < 2; index++) {
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+            cr_assert_eq(batch.count, BATCH);
+            for (uint32_t row = 0; row < BATCH; row++) {
+                const uint64_t position = (index * BATCH + row) * WORLD + rank;
+                cr_assert_eq(batch.ids[row], position % LENGTH * step % SAMPLES);
+            }
+            stoker_batch_release(&batch);
+        }
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+static int failing(void *self, uint64_t epoch, uint64_t position, uint64_t stride, uint32_t count,
+                   uint64_t *ids, stoker_error *error)
+{
+    const int kind = *(const int *)self;
+    for (uint32_t i = 0; i < count; i++)
+        if (kind != 2 || position + i * stride != 20)
+            ids[i] = kind == 1 && epoch == 1 && position + i * stride == 13 ? SAMPLES : 0;
+    if (kind == 0)
+        (void)snprintf(error->message, sizeof(error->message), "no more\nids");
+    return kind == 0 ? STOKER_EIO : kind == 3 ? 7 : 0;
+}
+
+CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
+{
+    static const struct {
+        int code;
+        const char *words;
+    } cases[] = { { STOKER_EIO, ": no more?ids" },
+                  { STOKER_EINVAL, "epoch 1, position 13: id 40 of a data set of 40 samples" },
+                  { STOKER_EINVAL, "epoch 0, position 20: id 18446744073709551615" },
+                  { STOKER_EINVAL, "returned 7" } };
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    for (int kind = 0; kind < 4; kind++)
+        for (int32_t workers = 0; workers < 3; workers++) {
+            int self = kind;
+            stoker_order order = STOKER_ORDER_INIT;
+            order.kind = STOKER_ORDER_OWN;
+            order.ids = failing;
+            order.self = &self;
+            stoker_loader_options options = order_options(&order);
+            options.num_workers = workers;
+            options.on_bad_sample = STOKER_ON_BAD_SKIP; /* an order is no sample */
+            stoker_loader *loader = loader_of(dataset, &options);
+            static struct stk_run run;
+            run = (struct stk_run){ 0 };
+            stk_run_on(loader, &run, UINT32_MAX);
+            cr_assert_eq(run.rc, cases[kind].code);
+            cr_assert_not_null(strstr(stoker_loader_error(loader)->message, cases[kind].words),
+                               "%s", stoker_loader_error(loader)->message);
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- states ------------------------------------------------------------------------------ */
+
+CleanTest(orders, a_state_knows_its_order)
+{
+    double weights[SAMPLES], others[SAMPLES];
+    uint64_t step = 3;
+    stoker_order orders[8];
+    uint8_t states[8][STOKER_STATE_BYTES];
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    make_weights(weights);
+    make_weights(others);
+    others[39] = 0.5;
+    for (int i = 0; i < 8; i++) {
+        orders[i] = (stoker_order)STOKER_ORDER_INIT;
+        if (i == 0)
+            continue;
+        orders[i].kind = i < 4 ? STOKER_ORDER_WEIGHTED : STOKER_ORDER_OWN;
+        orders[i].weights = i == 1 || i == 2 ? weights : i == 3 ? others : NULL;
+        orders[i].weight_count = i < 4 ? SAMPLES : 0;
+        orders[i].length = i == 2 || i == 7 ? 50 : STOKER_LENGTH_AUTO;
+        orders[i].ids = i < 4 ? NULL : backwards;
+        orders[i].self = &step;
+        orders[i].name = i == 5 ? "backwards" : NULL;
+        orders[i].fingerprint = i == 6 ? 1 : 0;
+    }
+    for (int i = 0; i < 8; i++) {
+        const stoker_loader_options options = order_options(&orders[i]);
+        stoker_loader *loader = loader_of(dataset, &options);
+        cr_assert_eq(stoker_loader_state(loader, states[i], sizeof(states[i]), NULL, NULL),
+                     STOKER_OK);
+        stoker_loader_destroy(&loader);
+    }
+    for (int from = 0; from < 8; from++)
+        for (int to = 0; to < 8; to++) {
+            stoker_loader_options options = order_options(to == 0 ? NULL : &orders[to]);
+            stoker_loader *loader = NULL;
+            stoker_error error = { .message = "" };
+            options.resume = states[from];
+            options.resume_size = sizeof(states[from]);
+            cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error),
+                         from == to ? STOKER_OK : STOKER_ESTATE, "%d %d: %s", from, to,
+                         error.message);
+            cr_assert(from == to || strstr(error.message, "another options.order") != NULL, "%s",
+                      error.message);
+            stoker_loader_destroy(&loader);
+        }
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------ */
+
+CleanTest(orders, that_make_no_sense_are_refused)
+{
+    double weights[SAMPLES] = { 0 };
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    static const struct {
+        stoker_order order;
+        int code;
+        const char *words;
+    } cases[] = {
+        { { .struct_size = 1 }, STOKER_EINVAL, "order: struct_size 1" },
+        { { .struct_size = sizeof(stoker_order), .kind = (stoker_order_kind)4 },
+          STOKER_EINVAL,
+          "order.kind 4" },
+        { { .struct_size = sizeof(stoker_order), .kind = STOKER_ORDER_WEIGHTED },
+          STOKER_EINVAL,
+          "neither order.weights nor the data set" },
+        { { .struct_size = sizeof(stoker_order), .kind = STOKER_ORDER_OWN },
+          STOKER_EINVAL,
+          "order.ids" },
+        { { .struct_size = sizeof(stoker_order), .ids = backwards }, STOKER_EINVAL, "order.ids" },
+        { { .struct_size = sizeof(stoker_order), .length = 3 }, STOKER_EINVAL, "order.length 3" },
+        { { .struct_size = sizeof(stoker_order) }, STOKER_EINVAL, "order.length 0 is neither" },
+        { { .struct_size = sizeof(stoker_order), .length = STOKER_LENGTH_AUTO, .weight_count = 3 },
+          STOKER_EINVAL,
+          "order.weights needs" },
+        { { .struct_size = sizeof(stoker_order),
+            .kind = STOKER_ORDER_OWN,
+            .ids = backwards,
+            .length = (UINT64_C(1) << 62) + 1 },
+          STOKER_ELIMIT,
+          "2^62" },
+    };
+    stoker_loader *loader = NULL;
+    stoker_error error;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const stoker_loader_options options = order_options(&cases[i].order);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), cases[i].code, "%s",
+                     error.message);
+        cr_assert_not_null(strstr(error.message, cases[i].words), "%s", error.message);
+    }
+    stoker_order order = STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_UNIFORM;
+    order.length = 7; /* shorter than a batch of 8 */
+    stoker_loader_options whole = order_options(&order);
+    whole.last = STOKER_LAST_DROP;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &whole, &error), STOKER_EBATCH);
+    order = (stoker_order)STOKER_ORDER_INIT;
+    order.kind = STOKER_ORDER_WEIGHTED;
+    order.weights = weights;
+    order.weight_count = SAMPLES - 1;
+    const stoker_loader_options options = order_options(&order);
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "39 is not the 40"), "%s", error.message);
+    order.weight_count = SAMPLES;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "weights are 0"), "%s", error.message);
+    weights[5] = -0.25;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
+    cr_assert_not_null(strstr(error.message, "weights[5] is -0.25"), "%s", error.message);
+    stoker_dataset_close(&dataset);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+CleanTest(orders, each_allocation_may_fail)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    stoker_dataset *weighted = NULL;
+    cr_assert_eq(stoker_dataset_balance(&weighted, dataset, NULL), STOKER_OK);
+    const int64_t live = stk_fault_live_bytes();
+    stoker_loader_options options = order_options(NULL);
+    options.num_workers = 0;
+    for (uint64_t nth = 1;; nth++) {
+        stoker_loader *loader = NULL;
+        stoker_error error = { .message = "" };
+        stk_fault_arm(STK_FAULT_MEMORY, nth);
+        const int rc = stoker_loader_create(&loader, weighted, &options, &error);
+        if (!stk_fault_disarm()) {
+            cr_assert_eq(rc, STOKER_OK, "%s", error.message);
+            cr_assert_gt(nth, 5);
+            stoker_loader_destroy(&loader);
+            break;
+        }
+        cr_assert_eq(rc, STOKER_ENOMEM, "allocation %u", (unsigned)nth);
+        cr_assert_gt(error.message[0], 0);
+        cr_assert_eq(stk_fault_live_bytes(), live);
+    }
+    stoker_dataset_close(&weighted);
+    stoker_dataset_close(&dataset);
+}
