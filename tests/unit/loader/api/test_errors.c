@@ -257,6 +257,8 @@ CleanTest(errors, polling_wakes_the_workers)
          rc == STOKER_TIMEOUT && stk_now_ns() - since_ns < UINT64_C(20000000000);)
         rc = stoker_loader_next(loader, &held[0], 0);
     cr_assert_eq(rc, STOKER_OK);
+    for (int i = 0; i < SLOTS; i++)
+        stoker_batch_release(&held[i]);
     stoker_loader_destroy(&loader);
     stk_made_set_close(&set);
 }
