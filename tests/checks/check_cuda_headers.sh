@@ -19,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . tests/checks/scratch.sh
 
 flags=(-std=c17 -D_GNU_SOURCE '-DSTANDIN_KERNELS=""' -Wall -Wextra -Werror -fsyntax-only -I. -Iloader/include -Itrainer/include -Itests)
-loader=(loader/base/cuda_*.c loader/device/cuda*.c)
+loader=(loader/base/cuda/*.c loader/device/cuda*.c)
 others=(trainer/backend/cuda/{device,graph,ranks}/*.c bench/loaderbench/device/gpu.c tests/support/standin_cuda/*.c)
 product=trainer/backend/cuda/cublaslt/product.c
 

@@ -22,7 +22,7 @@ BATCH, SAMPLES = 10, 40
 
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_uint32),
-                ("shape", ctypes.c_uint64 * 8)]
+                ("shape", ctypes.c_uint64 * 8), ("reserved", ctypes.c_uint64 * 2)]
 
 
 class Batch(ctypes.Structure):
