@@ -4,11 +4,12 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <stoker/error.h>
 #include <string.h>
 
-#include "trainer/programs/device_list.h"
+#include "trainer/programs/networks.h"
 #include "trainer/programs/option_table.h"
-#include "trainer/programs/presets.h"
+#include "trainer/programs/rank_threads.h"
 
 bool arguments_give(const struct arguments *arguments, const char *name)
 {
@@ -196,4 +197,110 @@ void arguments_print_again(FILE *file, int argc, char *const *argv, const char *
     fputs(" --load ", file);
     print_word(file, load);
     fputc('\n', file);
+}
+
+/* ---- presets ----
+ *
+ *   fast      234 updates, Adam with a one-cycle rate: settings after tuomaso's train_mnist_fast,
+ *             and smoothed labels
+ *   pytorch   those of PyTorch's examples/mnist
+ *   batchnorm those of fast
+ *   housing   Adam at a constant rate
+ */
+static void set_base(struct arguments *arguments)
+{
+    *arguments = (struct arguments){ .action = ACTION_TRAIN,
+                                     .mean = -1.0,
+                                     .workers = STOKER_WORKERS_AUTO,
+                                     .batch_size = 64,
+                                     .accumulate = 1,
+                                     .learning_rate = (double)STOKER_OPTIMIZER_DEFAULT,
+                                     .betas = { 0.9, 0.999 },
+                                     .gamma = 0.1,
+                                     .peer_timeout = 120,
+                                     .eval_every = 1 };
+}
+
+static void set_fast(struct arguments *arguments)
+{
+    arguments->epochs = 1;
+    arguments->steps =
+        /* the whole batches of one epoch of MNIST: a GPU captures a step for each size of
+         * batch */
+        234;
+    arguments->batch_size = 256;
+    arguments->optimizer = STOKER_OPTIMIZER_ADAM;
+    arguments->learning_rate = 0.015;
+    arguments->label_smoothing = 0.1; /* without it one epoch is not enough */
+    arguments->betas[0] = 0.7;
+    arguments->betas[1] = 0.9;
+    arguments->schedule = STOKER_SCHEDULE_ONE_CYCLE;
+}
+
+static void set_pytorch(struct arguments *arguments)
+{
+    arguments->epochs = 3;
+    arguments->optimizer = STOKER_OPTIMIZER_ADADELTA;
+    arguments->learning_rate = 1.0;
+    arguments->schedule = STOKER_SCHEDULE_STEP;
+    arguments->gamma = 0.7;
+}
+
+static void set_housing(struct arguments *arguments)
+{
+    arguments->epochs = 300;
+    arguments->batch_size = 128;
+    arguments->optimizer = STOKER_OPTIMIZER_ADAM;
+    arguments->learning_rate = 0.01;
+    arguments->eval_every = 50;
+}
+
+void preset_apply(struct arguments *arguments, enum preset preset)
+{
+    set_base(arguments);
+    arguments->preset = preset;
+    if (preset == PRESET_FAST || preset == PRESET_BATCHNORM)
+        set_fast(arguments);
+    else if (preset == PRESET_PYTORCH)
+        set_pytorch(arguments);
+    else
+        set_housing(arguments);
+}
+
+/* ---- the devices of --data-parallel ---- */
+
+static int add(struct device_list *list, const char *name, size_t length, const char *text,
+               char *message)
+{
+    if (length == 0)
+        return cli_complain(message, "--device %.80s: a name is empty", text);
+    if (length >= DEVICE_BYTES)
+        return cli_complain(message, "--device: '%.*s' is no device", (int)length, name);
+    if (list->count == DEVICES_MAX)
+        return cli_complain(message, "--device: more than %d devices", DEVICES_MAX);
+    char *const added = list->name[list->count];
+    memcpy(added, name, length);
+    added[length] = '\0';
+    if (strcmp(added, "cuda") == 0)
+        memcpy(added, "cuda:0", sizeof("cuda:0"));
+    /* A GPU has memory for one rank, and NCCL wants one rank on each. */
+    for (uint32_t d = 0; d < list->count && strncmp(added, "cuda", 4) == 0; d++)
+        if (strcmp(list->name[d], added) == 0)
+            return cli_complain(message, "--device %.80s: a GPU takes one rank, %s is named twice",
+                                text, added);
+    list->count++;
+    return STOKER_OK;
+}
+
+int device_list_read(struct device_list *out, const char *text, char message[CLI_MESSAGE_BYTES])
+{
+    int rc = STOKER_OK;
+    out->count = 0;
+    for (const char *name = text; rc == STOKER_OK; name += strcspn(name, ",") + 1) {
+        const size_t length = strcspn(name, ",");
+        rc = add(out, name, length, text, message);
+        if (name[length] == '\0')
+            break;
+    }
+    return rc;
 }

@@ -1,6 +1,6 @@
 /* fit.c - see fit.h.
  *
- *   next ──▶ step ──▶ release ──▶ updated? ──▶ record, save, stop if asked ──▶ next
+ *   next ──▶ step ──▶ release ──▶ updated? ──▶ logs, save, stop if asked ──▶ next
  *                                    └─ no ─────────────────────────────────────┘
  *
  * A run stops only after an update, so that no half-summed gradient is lost.
@@ -142,7 +142,7 @@ static void record_row(struct run *run, bool now)
     if (run->of_row.samples == 0 || (!now && updates - run->recorded < apart))
         return;
     const struct tally *tally = &run->of_row;
-    const struct record_row row = {
+    const struct log_row row = {
         .step = updates,
         .epoch = (double)run->epoch + share(run->index + 1, run->batches_per_epoch),
         .loss = tally->loss_sum / (double)tally->samples,
@@ -151,7 +151,7 @@ static void record_row(struct run *run, bool now)
         .samples_per_s = (double)tally->samples / stk_seconds(tally->train_ns),
         .wait_share = share(tally->wait_ns, tally->train_ns),
     };
-    record_train(run->fit->record, &row);
+    log_files_train(run->fit->logs, &row);
     run->of_row = (struct tally){ 0 };
     run->recorded = updates;
 }
@@ -275,7 +275,7 @@ static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
     run->index = batch->index;
     int rc = stoker_trainer_step(run->fit->trainer, batch, &run->step);
     stoker_batch_release(batch);
-    trace_step(&run->fit->record->trace, run->loader);
+    trace_step(&run->fit->logs->trace, run->loader);
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(run->fit->trainer));
     const uint64_t pass_ns = stk_now_ns() - begin_ns;
@@ -321,7 +321,7 @@ static int end_epoch(struct run *run)
         look.averaged = fit->averaged;
         look.test_loss = test.loss_sum / (double)test.count;
         look.test_accuracy = fit->classes ? share(test.correct, test.count) : NAN;
-        record_test(fit->record, look.step, look.test_loss, look.test_accuracy);
+        log_files_test(fit->logs, look.step, look.test_loss, look.test_accuracy);
         run->result->test = test;
         run->result->tested_at = look.step;
     }
@@ -362,7 +362,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
                        .first_update = stoker_trainer_updates(fit->trainer) };
     run.recorded = run.first_update;
     stoker_loader_options loading = *fit->loading;
-    loading.trace_events = trace_events(&fit->record->trace);
+    loading.trace_events = trace_events(&fit->logs->trace);
     int rc = stoker_loader_create(&run.loader, fit->train, &loading, error);
     if (rc == STOKER_OK)
         rc = stoker_trainer_compare_loader(fit->trainer, run.loader, error);
@@ -379,7 +379,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
         rc = all_skipped(&run, out->skipped);
     (void)stoker_loader_state(run.loader, out->state, sizeof(out->state), NULL, NULL);
     cli_progress_line_wipe(&fit->progress->line);
-    trace_end(&fit->record->trace, run.loader);
+    trace_end(&fit->logs->trace, run.loader);
     stoker_loader_destroy(&run.loader);
     return rc;
 }

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stoker/trainer.h>
 
+#include "trainer/programs/log_files.h"
 #include "trainer/programs/progress.h"
-#include "trainer/programs/record.h"
 
 struct fit {
     stoker_trainer *trainer;
@@ -23,7 +23,7 @@ struct fit {
     bool averaged;    /* tests use the averaged weights */
     bool scales_loss; /* updates that overflow are skipped */
     struct progress *progress;
-    struct record *record;
+    struct log_files *logs;
 };
 
 /* The result. Times exclude tests, saving and printing. */

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "trainer/programs/presets.h"
-
 static void default_of(char text[CLI_DEFAULT_BYTES], const struct cli_option *row,
                        enum preset preset)
 {

@@ -14,8 +14,8 @@
 
 #include "loader/base/clock.h"
 #include "loader/cli/interrupt.h"
+#include "trainer/programs/checkpoint_notes.h"
 #include "trainer/programs/fit.h"
-#include "trainer/programs/writable.h"
 
 int rank_failed(struct one_rank *rank, int rc)
 {
@@ -25,7 +25,7 @@ int rank_failed(struct one_rank *rank, int rc)
     *kept = rank->error;
     kept->code = rc;
     if (rank->place.group == NULL || (rank->place.ranks.rank == 0 && kept == &rank->own))
-        voice_complain(&rank->voice, "%s", rank->error.message);
+        console_complain(&rank->console, "%s", rank->error.message);
     return EXIT_FAILED;
 }
 
@@ -36,10 +36,10 @@ void rank_take_place(struct one_rank *rank, const struct rank_place *place)
         return;
     (void)snprintf(rank->name, sizeof(rank->name), "%.60s: rank %" PRIu32, rank->kind->name,
                    place->ranks.rank);
-    rank->voice.program = rank->name;
+    rank->console.program = rank->name;
     if (place->ranks.rank == 0)
         return;
-    rank->voice.quiet = rank->voice.mute = true;
+    rank->console.quiet = rank->console.mute = true;
     rank->arguments.log = rank->arguments.log_dir = rank->arguments.trace = NULL;
 }
 
@@ -95,7 +95,7 @@ static int load(struct one_rank *rank)
     const char *weights = arguments->weights;
     if (weights == NULL && arguments->action == ACTION_EVALUATE)
         weights = arguments->load;
-    if (arguments->action == ACTION_EVALUATE && origin_has_averages(rank->origin, arguments))
+    if (arguments->action == ACTION_EVALUATE && notes_has_averages(rank->notes, arguments))
         return stoker_trainer_load_averages(rank->trainer, weights, &rank->error);
     if (weights != NULL)
         return stoker_trainer_load_weights(rank->trainer, weights, &rank->error);
@@ -118,9 +118,9 @@ static const char *tested_model(const struct one_rank *rank)
 
 static void show_tables(struct one_rank *rank)
 {
-    if (rank->voice.quiet)
+    if (rank->console.quiet)
         return;
-    settings_show(&rank->voice, &rank->settings, &rank->arguments, rank->data, rank->trainer);
+    settings_show(&rank->console, &rank->settings, &rank->arguments, rank->data, rank->trainer);
     size_t summary_bytes = stoker_model_summary(rank->model, NULL, 0) + 1;
     size_t memory_bytes = stoker_trainer_memory_table(rank->trainer, NULL, 0) + 1;
     size_t bytes = summary_bytes > memory_bytes ? summary_bytes : memory_bytes;
@@ -128,11 +128,11 @@ static void show_tables(struct one_rank *rank)
     if (text == NULL)
         return; /* the tables are for reading only */
     (void)stoker_model_summary(rank->model, text, bytes);
-    voice_text(&rank->voice, text);
-    voice_text(&rank->voice, "\n");
+    console_text(&rank->console, text);
+    console_text(&rank->console, "\n");
     (void)stoker_trainer_memory_table(rank->trainer, text, bytes);
-    voice_text(&rank->voice, text);
-    voice_text(&rank->voice, "\n");
+    console_text(&rank->console, text);
+    console_text(&rank->console, "\n");
     free(text);
 }
 
@@ -143,15 +143,16 @@ static void show_capture(const struct one_rank *rank)
     stoker_trainer_capture capture;
     stoker_trainer_get_capture(rank->trainer, &capture);
     if (capture.reason != NULL)
-        voice_complain(
-            &rank->voice,
+        console_complain(
+            &rank->console,
             "steps do not run as a CUDA graph but are queued one operation at a time: %s",
             capture.reason);
     if (capture.replacement != NULL)
-        voice_complain(&rank->voice,
-                       "%" PRIu64 " convolutions or products do not run on their best engine; the "
-                       "first is %s",
-                       capture.replaced, capture.replacement);
+        console_complain(&rank->console,
+                         "%" PRIu64
+                         " convolutions or products do not run on their best engine; the "
+                         "first is %s",
+                         capture.replaced, capture.replacement);
 }
 
 static void show_result(const struct one_rank *rank, const struct fit_result *result)
@@ -160,13 +161,14 @@ static void show_result(const struct one_rank *rank, const struct fit_result *re
     if (result->samples == 0)
         return;
     const int decimals = seconds < 1 ? 3 : 2; /* a GPU is done in a moment */
-    voice_result(&rank->voice, "trained %.*f s, %.0f samples/s, data wait %.2f %%", decimals,
-                 seconds, (double)result->samples / seconds,
-                 100 * stk_seconds(result->wait_ns) / seconds);
+    console_result(&rank->console, "trained %.*f s, %.0f samples/s, data wait %.2f %%", decimals,
+                   seconds, (double)result->samples / seconds,
+                   100 * stk_seconds(result->wait_ns) / seconds);
     if (result->skipped > 0)
-        voice_result(&rank->voice,
-                     "%" PRIu64 " of %" PRIu64 " updates skipped: gradients overflowed in 16 bits",
-                     result->skipped, result->skipped + result->updates);
+        console_result(&rank->console,
+                       "%" PRIu64 " of %" PRIu64
+                       " updates skipped: gradients overflowed in 16 bits",
+                       result->skipped, result->skipped + result->updates);
 }
 
 /* ---- ending --------------------------------------------------------------------- */
@@ -188,11 +190,11 @@ static int end_interrupted(struct one_rank *rank, const struct fit_result *resul
     int rc = save_to(rank, path, result);
     if (rc != STOKER_OK)
         return rank_failed(rank, rc);
-    voice_result(&rank->voice, "stopped after %" PRIu64 " of %" PRIu64 " updates; saved to %s",
-                 stoker_trainer_updates(rank->trainer), rank->settings.total_updates, path);
-    if (rank->voice.mute)
+    console_result(&rank->console, "stopped after %" PRIu64 " of %" PRIu64 " updates; saved to %s",
+                   stoker_trainer_updates(rank->trainer), rank->settings.total_updates, path);
+    if (rank->console.mute)
         return EXIT_INTERRUPTED;
-    printf("%scontinue with: ", rank->voice.mark);
+    printf("%scontinue with: ", rank->console.mark);
     arguments_print_again(stdout, rank->argc, rank->argv, path);
     fflush(stdout);
     return EXIT_INTERRUPTED;
@@ -210,24 +212,24 @@ static int save_at_end(struct one_rank *rank, struct fit_result *result)
     return save_to(rank, rank->arguments.save, result);
 }
 
-static int test_at_end(struct one_rank *rank, struct record *record, struct fit_result *result)
+static int test_at_end(struct one_rank *rank, struct log_files *logs, struct fit_result *result)
 {
     const uint64_t updates = stoker_trainer_updates(rank->trainer);
     if (result->tested_at == updates && updates > 0)
         return STOKER_OK;
     const int rc = test_alone(rank, &result->test);
     if (rc == STOKER_OK)
-        record_test(record, updates, result->test.loss_sum / (double)result->test.count,
-                    (double)result->test.correct / (double)result->test.count);
+        log_files_test(logs, updates, result->test.loss_sum / (double)result->test.count,
+                       (double)result->test.correct / (double)result->test.count);
     return rc;
 }
 
 /* Ends a run that was not interrupted: tests, unless just done, then saves. A diverged state is not
  * saved over a good one. A failure to save is reported, and the test still counts. */
-static int end_run(struct one_rank *rank, struct record *record, struct fit_result *result,
+static int end_run(struct one_rank *rank, struct log_files *logs, struct fit_result *result,
                    bool *saved)
 {
-    int rc = test_at_end(rank, record, result);
+    int rc = test_at_end(rank, logs, result);
     if (rc == STOKER_OK && !isfinite(result->test.loss_sum))
         return fit_diverged("test loss", result->test.loss_sum,
                             stoker_trainer_updates(rank->trainer), result, rank->arguments.save,
@@ -244,12 +246,12 @@ static int end_run(struct one_rank *rank, struct record *record, struct fit_resu
 static int train(struct one_rank *rank)
 {
     struct progress progress;
-    struct record record;
+    struct log_files logs;
     struct fit_result result;
     bool saved = true;
-    progress_begin(&progress, &rank->voice);
-    int rc = record_open(&record, &rank->arguments, rank->kind->classes,
-                         stoker_trainer_updates(rank->trainer), &rank->error);
+    progress_begin(&progress, &rank->console);
+    int rc = log_files_open(&logs, &rank->arguments, rank->kind->classes,
+                            stoker_trainer_updates(rank->trainer), &rank->error);
     if (rc != STOKER_OK)
         return rank_failed(rank, rc);
     const struct fit fit = { .trainer = rank->trainer,
@@ -265,26 +267,26 @@ static int train(struct one_rank *rank)
                              .averaged = rank->arguments.ema > 0.0,
                              .scales_loss = rank->arguments.amp == AMP_FP16,
                              .progress = &progress,
-                             .record = &record };
+                             .logs = &logs };
     cli_interrupt_watch(SIGINT);
     cli_interrupt_watch(SIGTERM);
     rc = fit_run(&fit, &result, &rank->error);
     if (rc == STOKER_OK && !result.interrupted)
-        rc = end_run(rank, &record, &result, &saved);
-    stoker_error record_error = { 0 };
-    int record_rc = record_close(&record, &record_error);
+        rc = end_run(rank, &logs, &result, &saved);
+    stoker_error log_error = { 0 };
+    int log_rc = log_files_close(&logs, &log_error);
     if (rc < 0)
         return rank_failed(rank, rc);
     show_result(rank, &result);
     show_capture(rank);
-    if (record_rc != STOKER_OK) {
-        rank->error = record_error;
-        (void)rank_failed(rank, record_rc);
+    if (log_rc != STOKER_OK) {
+        rank->error = log_error;
+        (void)rank_failed(rank, log_rc);
     }
     if (result.interrupted || rc == STOKER_FINISHED)
         return end_interrupted(rank, &result);
-    rank->kind->report(&rank->voice, tested_model(rank), &result.test);
-    return record_rc == STOKER_OK && saved ? EXIT_DONE : EXIT_FAILED;
+    rank->kind->report(&rank->console, tested_model(rank), &result.test);
+    return log_rc == STOKER_OK && saved ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* ---- what to do ----------------------------------------------------------------- */
@@ -301,15 +303,14 @@ static int act(struct one_rank *rank)
         rc = test_alone(rank, &test);
         if (rc < 0)
             return rank_failed(rank, rc);
-        rank->kind->report(&rank->voice, tested_model(rank), &test);
+        rank->kind->report(&rank->console, tested_model(rank), &test);
         if (isfinite(test.loss_sum))
             return EXIT_DONE;
-        voice_complain(&rank->voice, "the test loss is nan or infinite");
+        console_complain(&rank->console, "the test loss is nan or infinite");
         return EXIT_FAILED;
     default:
-        rc = rank->place.ranks.rank == 0
-                 ? writable_check_checkpoint(rank->arguments.save, &rank->error)
-                 : STOKER_OK;
+        rc = rank->place.ranks.rank == 0 ? notes_check_output(rank->arguments.save, &rank->error)
+                                         : STOKER_OK;
         if (rc != STOKER_OK)
             return rank_failed(rank, rc);
         show_tables(rank);
@@ -323,7 +324,7 @@ int rank_run(struct one_rank *rank)
 {
     int rc = make_trainer(rank);
     if (rc == STOKER_OK)
-        rc = origin_write(rank->trainer, &rank->arguments, rank->data, &rank->error);
+        rc = notes_write(rank->trainer, &rank->arguments, rank->data, &rank->error);
     if (rc == STOKER_OK)
         rc = load(rank);
     const int status = rc == STOKER_OK ? act(rank) : rank_failed(rank, rc);

@@ -3,21 +3,21 @@
 #ifndef STK_PROGRAMS_ONE_RANK_H
 #define STK_PROGRAMS_ONE_RANK_H
 
-#include "trainer/programs/origin.h"
-#include "trainer/programs/session.h"
+#include "trainer/programs/checkpoint_notes.h"
+#include "trainer/programs/program.h"
 #include "trainer/programs/settings.h"
 
 struct one_rank {
     /* The run's; ranks that are threads share them. */
-    const struct session_kind *kind;
+    const struct program_kind *kind;
     int argc;
     char *const *argv;
-    const struct origin *origin;
+    const struct checkpoint_notes *notes;
     const struct data *data;
     const stoker_model *model;
     /* Its own. */
     struct arguments arguments;
-    struct voice voice;
+    struct console console;
     struct rank_place place;
     char name[80]; /* "stoker-mnist: rank 1", of several */
     struct settings settings;

@@ -22,10 +22,10 @@ __attribute__((format(printf, 2, 3))) static void append(char line[LINE_BYTES], 
     va_end(list);
 }
 
-void progress_begin(struct progress *progress, const struct voice *voice)
+void progress_begin(struct progress *progress, const struct console *console)
 {
-    *progress = (struct progress){ .voice = voice,
-                                   .line = cli_progress_line(voice->quiet),
+    *progress = (struct progress){ .console = console,
+                                   .line = cli_progress_line(console->quiet),
                                    .said_ns = stk_now_ns() };
     progress->line.shown_ns = progress->said_ns;
 }
@@ -34,7 +34,7 @@ bool progress_due(const struct progress *progress)
 {
     if (progress->line.live)
         return cli_progress_line_due(&progress->line);
-    return !progress->voice->quiet && stk_now_ns() - progress->said_ns >= PLAIN_NS;
+    return !progress->console->quiet && stk_now_ns() - progress->said_ns >= PLAIN_NS;
 }
 
 static void describe(char line[LINE_BYTES], const struct look *look)
@@ -51,7 +51,7 @@ static void describe(char line[LINE_BYTES], const struct look *look)
 static void show_live(struct progress *progress, const char *text)
 {
     char marked[LINE_BYTES + 64];
-    (void)snprintf(marked, sizeof(marked), "%s%s", progress->voice->mark, text);
+    (void)snprintf(marked, sizeof(marked), "%s%s", progress->console->mark, text);
     cli_progress_line_show(&progress->line, marked);
 }
 
@@ -78,7 +78,7 @@ void progress_step(struct progress *progress, const struct look *look)
         show_live(progress, line);
     } else {
         describe(line, look);
-        voice_say(progress->voice, "%s", line);
+        console_say(progress->console, "%s", line);
         progress->said_ns = stk_now_ns();
     }
 }
@@ -93,6 +93,6 @@ void progress_epoch(struct progress *progress, const struct look *look)
     if (look->tested && !isnan(look->test_accuracy))
         append(line, " | test %.2f %%", 100 * look->test_accuracy);
     cli_progress_line_wipe(&progress->line);
-    voice_say(progress->voice, "%s", line);
+    console_say(progress->console, "%s", line);
     progress->said_ns = stk_now_ns();
 }

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #include "loader/cli/progress_line.h"
-#include "trainer/programs/voice.h"
+#include "trainer/programs/console.h"
 
 struct progress {
-    const struct voice *voice;
+    const struct console *console;
     struct cli_progress_line line;
     uint64_t said_ns; /* when the last plain line was written */
 };
@@ -27,7 +27,7 @@ struct look {
     double test_loss, test_accuracy; /* accuracy NAN = no classes */
 };
 
-void progress_begin(struct progress *progress, const struct voice *voice);
+void progress_begin(struct progress *progress, const struct console *console);
 
 /* Within an epoch: written ten times a second to a terminal, every ten seconds elsewhere. */
 void progress_step(struct progress *progress, const struct look *look);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "loader/base/cpu/thread.h"
+#include <stoker/error.h>
 
 struct crew;
 
@@ -76,7 +77,7 @@ static int end(const struct crew *crew)
     for (uint32_t r = 0; r < crew->count; r++) {
         const struct member *const member = &crew->member[r];
         if (member->rank.own.code != STOKER_OK && r > 0 && !is_repeated(crew, r))
-            voice_complain(&member->rank.voice, "%s", member->rank.own.message);
+            console_complain(&member->rank.console, "%s", member->rank.own.message);
         if (member->rank.blamed.code == STOKER_OK && member->status != EXIT_DONE &&
             status != EXIT_FAILED)
             status = member->status;
@@ -84,7 +85,7 @@ static int end(const struct crew *crew)
     for (uint32_t r = 0; r < crew->count && status == EXIT_DONE; r++) {
         const struct member *const member = &crew->member[r];
         if (member->status != EXIT_DONE) {
-            voice_complain(&member->rank.voice, "%s", member->rank.blamed.message);
+            console_complain(&member->rank.console, "%s", member->rank.blamed.message);
             status = member->status;
         }
     }
@@ -129,7 +130,7 @@ int rank_threads_run(const struct one_rank *like, const struct device_list *devi
 {
     struct crew *const crew = calloc(1, sizeof(*crew) + devices->count * sizeof(crew->member[0]));
     if (crew == NULL) {
-        voice_complain(&like->voice, "%s", stoker_strerror(STOKER_ENOMEM));
+        console_complain(&like->console, "%s", stoker_strerror(STOKER_ENOMEM));
         return EXIT_FAILED;
     }
     const int status = run(crew, like, devices);

@@ -7,8 +7,10 @@
 #ifndef STK_PROGRAMS_RANK_THREADS_H
 #define STK_PROGRAMS_RANK_THREADS_H
 
-#include "trainer/programs/device_list.h"
+#include "loader/cli/options.h"
 #include "trainer/programs/one_rank.h"
+#include "trainer/programs/rank_threads.h"
+#include <stdint.h>
 
 /* Runs a copy of `like` on each device. Returns the exit status: that of the rank whose error it
  * was. */

@@ -181,48 +181,48 @@ static void describe_optimizer(char *line, size_t line_bytes, const struct argum
                        arguments->weight_decay);
 }
 
-static void show_ranks(const struct voice *voice, const struct settings *settings)
+static void show_ranks(const struct console *console, const struct settings *settings)
 {
     const stoker_ranks *const ranks = &settings->place.ranks;
     if (settings->place.devices != NULL)
-        voice_say(voice, "%-12s %" PRIu32 ", on %.200s; a batch each", "ranks", ranks->world_size,
-                  settings->place.devices);
+        console_say(console, "%-12s %" PRIu32 ", on %.200s; a batch each", "ranks",
+                    ranks->world_size, settings->place.devices);
     else if (ranks->world_size > 1)
-        voice_say(voice, "%-12s %" PRIu32 ", started by %s; a batch each", "ranks",
-                  ranks->world_size, stoker_launcher_name(ranks->launcher));
+        console_say(console, "%-12s %" PRIu32 ", started by %s; a batch each", "ranks",
+                    ranks->world_size, stoker_launcher_name(ranks->launcher));
 }
 
-void settings_show(const struct voice *voice, const struct settings *settings,
+void settings_show(const struct console *console, const struct settings *settings,
                    const struct arguments *arguments, const struct data *data,
                    const stoker_trainer *trainer)
 {
     char line[160];
-    voice_say(voice, "%-12s %.300s: %" PRIu64 " to train on, %" PRIu64 " to test on", "data",
-              data->spec, stoker_dataset_get_info(data->train)->count,
-              stoker_dataset_get_info(data->test)->count);
-    voice_say(voice, "%-12s %s", "preset", preset_name(arguments->preset));
-    voice_say(voice, "%-12s %" PRIu64 " of %" PRIu64 " updates, %" PRIu64 " in all", "epochs",
-              settings->epochs, settings->updates_per_epoch, settings->total_updates);
-    voice_say(voice, "%-12s %" PRIu32 " samples, %" PRIu32 " to an update", "batch",
-              settings->loading.batch_size,
-              arguments->accumulate * settings->place.ranks.world_size);
-    show_ranks(voice, settings);
+    console_say(console, "%-12s %.300s: %" PRIu64 " to train on, %" PRIu64 " to test on", "data",
+                data->spec, stoker_dataset_get_info(data->train)->count,
+                stoker_dataset_get_info(data->test)->count);
+    console_say(console, "%-12s %s", "preset", preset_name(arguments->preset));
+    console_say(console, "%-12s %" PRIu64 " of %" PRIu64 " updates, %" PRIu64 " in all", "epochs",
+                settings->epochs, settings->updates_per_epoch, settings->total_updates);
+    console_say(console, "%-12s %" PRIu32 " samples, %" PRIu32 " to an update", "batch",
+                settings->loading.batch_size,
+                arguments->accumulate * settings->place.ranks.world_size);
+    show_ranks(console, settings);
     describe_optimizer(line, sizeof(line), arguments);
-    voice_say(voice, "%-12s %s", "optimizer", line);
+    console_say(console, "%-12s %s", "optimizer", line);
     describe_schedule(line, sizeof(line), arguments);
-    voice_say(voice, "%-12s %s", "schedule", line);
-    voice_say(voice, "%-12s %" PRIu64 "%s", "seed", arguments->seed,
-              on_gpu(trainer) && !arguments->deterministic ? "" : ", deterministic");
+    console_say(console, "%-12s %s", "schedule", line);
+    console_say(console, "%-12s %" PRIu64 "%s", "seed", arguments->seed,
+                on_gpu(trainer) && !arguments->deterministic ? "" : ", deterministic");
     if (on_gpu(trainer))
-        voice_say(voice, "%-12s cuda:%" PRIu32, "device", settings->loading.device_index);
+        console_say(console, "%-12s cuda:%" PRIu32, "device", settings->loading.device_index);
     else
-        voice_say(voice, "%-12s %s, %" PRIu32 " threads", "device", stoker_trainer_backend(trainer),
-                  stoker_trainer_threads(trainer));
+        console_say(console, "%-12s %s, %" PRIu32 " threads", "device",
+                    stoker_trainer_backend(trainer), stoker_trainer_threads(trainer));
     if (arguments->amp != AMP_OFF)
-        voice_say(voice, "%-12s %s for activations", "amp", amp_name(arguments->amp));
+        console_say(console, "%-12s %s for activations", "amp", amp_name(arguments->amp));
     if (arguments->workers == STOKER_WORKERS_AUTO)
-        voice_say(voice, "%-12s auto", "workers");
+        console_say(console, "%-12s auto", "workers");
     else
-        voice_say(voice, "%-12s %" PRId32, "workers", arguments->workers);
-    voice_text(voice, "\n");
+        console_say(console, "%-12s %" PRId32, "workers", arguments->workers);
+    console_text(console, "\n");
 }

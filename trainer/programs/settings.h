@@ -5,8 +5,8 @@
 #include <stoker/ranks.h>
 #include <stoker/trainer.h>
 
+#include "trainer/programs/console.h"
 #include "trainer/programs/data.h"
-#include "trainer/programs/voice.h"
 
 /* A rank among those that train together. */
 struct rank_place {
@@ -36,7 +36,7 @@ void settings_make(struct settings *out, const struct arguments *arguments, cons
 void settings_place(struct settings *settings, const struct arguments *arguments,
                     stoker_trainer *trainer);
 
-void settings_show(const struct voice *voice, const struct settings *settings,
+void settings_show(const struct console *console, const struct settings *settings,
                    const struct arguments *arguments, const struct data *data,
                    const stoker_trainer *trainer);
 

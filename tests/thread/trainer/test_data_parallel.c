@@ -8,7 +8,7 @@
 
 #include "loader/base/fault.h"
 #include "support/thread_check.h"
-#include "trainer/programs/session.h"
+#include "trainer/programs/program.h"
 
 enum { ARGUMENTS_MAX = 32, NTH_MAX = 20000 };
 
@@ -20,16 +20,17 @@ enum { STRIDE = 3 };
 
 static uint32_t reports;
 
-static void count_report(const struct voice *voice, const char *of, const stoker_evaluation *test)
+static void count_report(const struct console *console, const char *of,
+                         const stoker_evaluation *test)
 {
     (void)of;
-    if (!voice->mute) /* rank 0's alone */
+    if (!console->mute) /* rank 0's alone */
         reports += test->count > 0 ? 1 : 0;
 }
 
 static int mnist(const char *words)
 {
-    static const struct session_kind kind = { .name = "stoker-mnist",
+    static const struct program_kind kind = { .name = "stoker-mnist",
                                               .program = PROGRAM_MNIST,
                                               .classes = true,
                                               .open = data_open_images,
@@ -46,7 +47,7 @@ static int mnist(const char *words)
          word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
     reports = 0;
-    return session_run(&kind, argc, argv);
+    return program_run(&kind, argc, argv);
 }
 
 /* Each kind of failure in turn, every stride-th. Returns how many ended the program. */

@@ -9,7 +9,6 @@
 #include "support/leaks.h"
 #include "support/trainer/opened_trainer.h"
 #include "trainer/programs/networks.h"
-#include "trainer/programs/presets.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>

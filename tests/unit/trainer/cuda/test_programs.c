@@ -13,7 +13,7 @@
 #include "support/standin_cudnn/standin_cudnn.h"
 #include "support/standin_nccl/standin_nccl.h"
 #include "trainer/files/safetensors.h"
-#include "trainer/programs/session.h"
+#include "trainer/programs/program.h"
 
 enum { ARGUMENTS_MAX = 32, WEIGHTS_MAX = 2000000 };
 
@@ -22,17 +22,17 @@ static char path[64];
 static stoker_evaluation tested;
 static int gpus = 1;
 
-static void keep(const struct voice *voice, const char *of, const stoker_evaluation *test)
+static void keep(const struct console *console, const char *of, const stoker_evaluation *test)
 {
     (void)of;
-    if (!voice->mute) /* rank 0 */
+    if (!console->mute) /* rank 0 */
         tested = *test;
 }
 
 /* mnist with these words, apart by single spaces, and --save PATH. Returns its exit status. */
 static int mnist(const char *words)
 {
-    static const struct session_kind kind = { .name = "stoker-mnist",
+    static const struct program_kind kind = { .name = "stoker-mnist",
                                               .program = PROGRAM_MNIST,
                                               .classes = true,
                                               .open = data_open_images,
@@ -48,7 +48,7 @@ static int mnist(const char *words)
     standin_cuda_reset(gpus);
     standin_cuda_delay(0);
     standin_cuda_use_kernels();
-    return session_run(&kind, argc, argv);
+    return program_run(&kind, argc, argv);
 }
 
 /* The weights of the checkpoint, in the order of names. Returns their number. */
@@ -197,7 +197,7 @@ static const char *complaints(char *out, size_t bytes)
 
 static void run_steps(char *batch_size, char *steps)
 {
-    static const struct session_kind kind = { .name = "stoker-mnist",
+    static const struct program_kind kind = { .name = "stoker-mnist",
                                               .program = PROGRAM_MNIST,
                                               .classes = true,
                                               .open = data_open_images,
@@ -206,7 +206,7 @@ static void run_steps(char *batch_size, char *steps)
                      "cuda",         "--data",   "synth:digits?count=40",
                      "--batch-size", batch_size, "--steps",
                      steps,          NULL };
-    cr_assert_eq(session_run(&kind, 10, argv), EXIT_DONE);
+    cr_assert_eq(program_run(&kind, 10, argv), EXIT_DONE);
 }
 
 Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)

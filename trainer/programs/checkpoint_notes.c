@@ -1,8 +1,11 @@
-/* origin.c - see origin.h. */
-#include "trainer/programs/origin.h"
+/* checkpoint_notes.c - see checkpoint_notes.h. */
+#include "trainer/programs/checkpoint_notes.h"
 
+#include "loader/base/io/output_file.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,29 +31,29 @@ static const char *program_word(enum preset preset)
 
 static void take_note(void *user, const char *key, const char *value)
 {
-    struct origin *const origin = user;
+    struct checkpoint_notes *const notes = user;
     const struct {
         const char *key;
         char *to;
         size_t bytes;
     } known[] = {
-        { "program", origin->program, sizeof(origin->program) },
-        { "preset", origin->preset, sizeof(origin->preset) },
-        { "seed", origin->seed, sizeof(origin->seed) },
-        { "ema", origin->ema, sizeof(origin->ema) },
-        { "split", origin->split, sizeof(origin->split) },
-        { "data", origin->data, sizeof(origin->data) },
-        { "test_data", origin->test_data, sizeof(origin->test_data) },
+        { "program", notes->program, sizeof(notes->program) },
+        { "preset", notes->preset, sizeof(notes->preset) },
+        { "seed", notes->seed, sizeof(notes->seed) },
+        { "ema", notes->ema, sizeof(notes->ema) },
+        { "split", notes->split, sizeof(notes->split) },
+        { "data", notes->data, sizeof(notes->data) },
+        { "test_data", notes->test_data, sizeof(notes->test_data) },
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(known[i].key, key) == 0)
             (void)snprintf(known[i].to, known[i].bytes, "%s", value);
 }
 
-int origin_read(struct origin *out, const struct arguments *arguments, stoker_error *error)
+int notes_read(struct checkpoint_notes *out, const struct arguments *arguments, stoker_error *error)
 {
-    *out =
-        (struct origin){ .path = arguments->load != NULL ? arguments->load : arguments->weights };
+    *out = (struct checkpoint_notes){ .path = arguments->load != NULL ? arguments->load
+                                                                      : arguments->weights };
     if (out->path == NULL)
         return STOKER_OK;
     return stoker_trainer_read_notes(out->path, take_note, out, error);
@@ -58,36 +61,36 @@ int origin_read(struct origin *out, const struct arguments *arguments, stoker_er
 
 /* ---- taking over ---------------------------------------------------------------- */
 
-int origin_choose_preset(const struct origin *origin, const struct arguments *arguments,
-                         enum preset *preset, stoker_error *error)
+int notes_choose_preset(const struct checkpoint_notes *notes, const struct arguments *arguments,
+                        enum preset *preset, stoker_error *error)
 {
-    if (origin->preset[0] == '\0' || strcmp(origin->preset, preset_name(arguments->preset)) == 0)
+    if (notes->preset[0] == '\0' || strcmp(notes->preset, preset_name(arguments->preset)) == 0)
         return STOKER_OK;
-    if (strcmp(origin->program, program_word(arguments->preset)) != 0)
-        return refuse(error, "%.100s: saved by %s, which has another network", origin->path,
-                      origin->program);
+    if (strcmp(notes->program, program_word(arguments->preset)) != 0)
+        return refuse(error, "%.100s: saved by %s, which has another network", notes->path,
+                      notes->program);
     if (arguments_give(arguments, "preset"))
         return refuse(error,
                       "%.100s: saved by preset %s, which has another network: leave out "
                       "--preset %s",
-                      origin->path, origin->preset, preset_name(arguments->preset));
+                      notes->path, notes->preset, preset_name(arguments->preset));
     for (enum preset known = PRESET_FAST; known <= PRESET_HOUSING; known++)
-        if (strcmp(origin->preset, preset_name(known)) == 0)
+        if (strcmp(notes->preset, preset_name(known)) == 0)
             *preset = known;
     return STOKER_OK;
 }
 
-void origin_adopt(const struct origin *origin, struct arguments *arguments)
+void notes_adopt(const struct checkpoint_notes *notes, struct arguments *arguments)
 {
-    if (origin->seed[0] != '\0' && !arguments_give(arguments, "seed"))
-        arguments->seed = strtoull(origin->seed, NULL, 10);
-    if (origin->ema[0] != '\0' && arguments->load != NULL && !arguments_give(arguments, "ema"))
-        arguments->ema = strtod(origin->ema, NULL);
+    if (notes->seed[0] != '\0' && !arguments_give(arguments, "seed"))
+        arguments->seed = strtoull(notes->seed, NULL, 10);
+    if (notes->ema[0] != '\0' && arguments->load != NULL && !arguments_give(arguments, "ema"))
+        arguments->ema = strtod(notes->ema, NULL);
 }
 
-bool origin_has_averages(const struct origin *origin, const struct arguments *arguments)
+bool notes_has_averages(const struct checkpoint_notes *notes, const struct arguments *arguments)
 {
-    return origin->ema[0] != '\0' && arguments->load != NULL && arguments->ema > 0.0;
+    return notes->ema[0] != '\0' && arguments->load != NULL && arguments->ema > 0.0;
 }
 
 /* ---- comparing ------------------------------------------------------------------ */
@@ -135,45 +138,45 @@ static void split_text(char *text, size_t bytes, const struct data *data)
                    stoker_dataset_get_info(data->test)->count);
 }
 
-int origin_check(const struct origin *origin, const struct arguments *arguments,
-                 const struct data *data, stoker_error *error)
+int notes_check(const struct checkpoint_notes *notes, const struct arguments *arguments,
+                const struct data *data, stoker_error *error)
 {
     char spec[DATA_SPEC_MAX];
     char now[DATA_SPEC_MAX];
     char then[DATA_SPEC_MAX];
-    char split[sizeof(origin->split)];
-    if (origin->data[0] == '\0' || arguments->test_data != NULL)
+    char split[sizeof(notes->split)];
+    if (notes->data[0] == '\0' || arguments->test_data != NULL)
         return STOKER_OK;
-    if (origin->test_data[0] != '\0')
+    if (notes->test_data[0] != '\0')
         return refuse(error,
                       "%.80s was tested on other data than it was trained on: give --test-data "
                       "'%.200s' or another",
-                      origin->path, origin->test_data);
+                      notes->path, notes->test_data);
     print_spec(spec, data->spec);
     strip_folders(now, spec);
-    strip_folders(then, origin->data);
+    strip_folders(then, notes->data);
     split_text(split, sizeof(split), data);
     const bool tunes = arguments->weights != NULL && arguments->action == ACTION_TRAIN;
     if (tunes && !same_files(now, then)) /* --weights is meant for training on other data */
         return STOKER_OK;
-    if (strcmp(now, then) == 0 && (origin->split[0] == '\0' || strcmp(split, origin->split) == 0))
+    if (strcmp(now, then) == 0 && (notes->split[0] == '\0' || strcmp(split, notes->split) == 0))
         return STOKER_OK;
     return refuse(
         error,
         "%.80s was trained and tested on other samples: %.160s, %s. This run has %.160s, %s, "
         "and might test on training data. Give the same --data and --seed, or separate test "
         "data with --test-data",
-        origin->path, origin->data, origin->split, spec, split);
+        notes->path, notes->data, notes->split, spec, split);
 }
 
 /* ---- writing -------------------------------------------------------------------- */
 
-int origin_write(stoker_trainer *trainer, const struct arguments *arguments,
-                 const struct data *data, stoker_error *error)
+int notes_write(stoker_trainer *trainer, const struct arguments *arguments, const struct data *data,
+                stoker_error *error)
 {
-    char seed[ORIGIN_WORD_MAX];
-    char ema[ORIGIN_WORD_MAX];
-    char split[2 * ORIGIN_WORD_MAX];
+    char seed[NOTE_BYTES];
+    char ema[NOTE_BYTES];
+    char split[2 * NOTE_BYTES];
     char spec[DATA_SPEC_MAX];
     char test_spec[DATA_SPEC_MAX];
     (void)snprintf(seed, sizeof(seed), "%" PRIu64, arguments->seed);
@@ -198,4 +201,24 @@ int origin_write(stoker_trainer *trainer, const struct arguments *arguments,
         if (notes[i].wanted)
             rc = stoker_trainer_set_note(trainer, notes[i].key, notes[i].value, error);
     return rc;
+}
+
+static int refuse_output(const char *path, int code, int os_errno, const char *why,
+                         stoker_error *error)
+{
+    *error = (stoker_error){ .code = code, .os_errno = os_errno };
+    (void)snprintf(error->message, sizeof(error->message), "%.400s: cannot be written: %s", path,
+                   why);
+    return code;
+}
+
+int notes_check_output(const char *path, stoker_error *error)
+{
+    if (path != NULL && stk_output_is_in_place(path))
+        return refuse_output(path, STOKER_EINVAL, 0,
+                             "it is not a regular file, which a checkpoint must be", error);
+    const int os_errno = path == NULL ? 0 : stk_output_check(path);
+    return os_errno == 0
+               ? STOKER_OK
+               : refuse_output(path, STOKER_EIO, os_errno, stk_output_reason(os_errno), error);
 }

@@ -1,9 +1,71 @@
-/* trace.c - see trace.h. */
-#include "trainer/programs/trace.h"
-
+/* log_files.c - see log_files.h. */
+#include "trainer/programs/log_files.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+static const char *const columns[] = { "train/epoch",         "train/loss",
+                                       "train/learning_rate", "train/samples_per_s",
+                                       "train/data_wait",     "test/loss",
+                                       "train/accuracy",      "test/accuracy" };
+enum { COLUMNS_OF_CLASSES = 2 }; /* the last ones */
+
+int log_files_open(struct log_files *logs, const struct arguments *arguments, bool classes,
+                   uint64_t first_step, stoker_error *error)
+{
+    stoker_training_log_options options = STOKER_TRAINING_LOG_OPTIONS_INIT;
+    options.events = arguments->log_dir;
+    options.csv = arguments->log;
+    options.columns = columns;
+    options.column_count =
+        sizeof(columns) / sizeof(columns[0]) - (classes ? 0 : COLUMNS_OF_CLASSES);
+    options.first_step = first_step;
+    *logs = (struct log_files){ .classes = classes };
+    int rc = stoker_training_log_open(&logs->log, &options, error);
+    if (rc == STOKER_OK)
+        rc = trace_open(&logs->trace, arguments->trace, error);
+    if (rc != STOKER_OK)
+        (void)stoker_training_log_close(&logs->log, NULL);
+    return rc;
+}
+
+static void write_down(struct log_files *logs, const char *name, uint64_t step, double value)
+{
+    if (logs->rc == STOKER_OK)
+        logs->rc = stoker_training_log_scalar(logs->log, name, step, value);
+}
+
+void log_files_train(struct log_files *logs, const struct log_row *row)
+{
+    write_down(logs, "train/epoch", row->step, row->epoch);
+    write_down(logs, "train/loss", row->step, row->loss);
+    if (logs->classes)
+        write_down(logs, "train/accuracy", row->step, row->accuracy);
+    write_down(logs, "train/learning_rate", row->step, row->learning_rate);
+    write_down(logs, "train/samples_per_s", row->step, row->samples_per_s);
+    write_down(logs, "train/data_wait", row->step, row->wait_share);
+}
+
+void log_files_test(struct log_files *logs, uint64_t step, double loss, double accuracy)
+{
+    write_down(logs, "test/loss", step, loss);
+    if (logs->classes)
+        write_down(logs, "test/accuracy", step, accuracy);
+}
+
+int log_files_close(struct log_files *logs, stoker_error *error)
+{
+    int rc = stoker_training_log_close(&logs->log, error);
+    stoker_error trace_error = { 0 };
+    const int trace_rc = trace_close(&logs->trace, "training", &trace_error);
+    if (rc == STOKER_OK)
+        rc = logs->rc;
+    if (rc == STOKER_OK && trace_rc != STOKER_OK) {
+        *error = trace_error;
+        rc = trace_rc;
+    }
+    return rc;
+}
 
 enum {
     THREAD_EVENTS = 1 << 14, /* in each thread's ring */

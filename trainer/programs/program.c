@@ -1,9 +1,9 @@
-/* session.c - see session.h.
+/* program.c - see program.h.
  *
- *   arguments ──▶ (origin) ──▶ data, GPU ──▶ network ──▶ this process's rank                     ──▶ exit status
- *                                                   └──▶ --data-parallel: a rank for each device ─┘
+ *   arguments ──▶ (notes) ──▶ data ──▶ network ──▶ this process's rank ─────────▶ exit status
+ *                                            └──▶ --data-parallel: rank threads ─┘
  */
-#include "trainer/programs/session.h"
+#include "trainer/programs/program.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +14,10 @@
 #include "trainer/programs/networks.h"
 #include "trainer/programs/one_rank.h"
 #include "trainer/programs/rank_threads.h"
-#include "trainer/programs/wake.h"
 
 /* What all ranks of this process share, and the first of them. */
-struct session {
-    struct origin origin;
+struct run {
+    struct checkpoint_notes notes;
     struct data data;
     stoker_model *model;
     struct one_rank rank;
@@ -42,51 +41,40 @@ static int parse(struct one_rank *rank, const enum preset *preset)
     const int rc = arguments_parse(&rank->arguments, rank->kind->program, preset, rank->argc,
                                    rank->argv, message);
     if (rc != STOKER_OK)
-        voice_complain(&rank->voice, "%s; try --help", message);
+        console_complain(&rank->console, "%s; try --help", message);
     return rc;
 }
 
 /* Fills in what the checkpoint has and the line does not give. Returns an exit status. */
-static int adopt(struct session *session)
+static int adopt(struct run *run)
 {
-    struct one_rank *const rank = &session->rank;
+    struct one_rank *const rank = &run->rank;
     enum preset preset = rank->arguments.preset;
-    int rc = origin_read(&session->origin, &rank->arguments, &rank->error);
+    int rc = notes_read(&run->notes, &rank->arguments, &rank->error);
     if (rc == STOKER_OK)
-        rc = origin_choose_preset(&session->origin, &rank->arguments, &preset, &rank->error);
+        rc = notes_choose_preset(&run->notes, &rank->arguments, &preset, &rank->error);
     if (rc != STOKER_OK)
         return rank_failed(rank, rc);
     if (preset != rank->arguments.preset && parse(rank, &preset) != STOKER_OK)
         return EXIT_USAGE;
-    origin_adopt(&session->origin, &rank->arguments);
+    notes_adopt(&run->notes, &rank->arguments);
     return EXIT_DONE;
 }
 
-/* Opens the data and builds the network while the GPU starts. */
-static int open_data(struct session *session)
+static int open_data(struct run *run)
 {
-    struct one_rank *const rank = &session->rank;
-    int rc = rank->kind->open(&session->data, &rank->arguments, &rank->error);
+    struct one_rank *const rank = &run->rank;
+    int rc = rank->kind->open(&run->data, &rank->arguments, &rank->error);
     if (rc != STOKER_OK)
         return rc;
-    rank->voice.mark = session->data.made_up ? "[made-up digits] " : "";
-    return network_build(&session->model, &rank->arguments,
-                         stoker_dataset_get_info(session->data.train), &rank->error);
-}
-
-static int prepare(struct session *session, const char *device)
-{
-    struct one_rank *const rank = &session->rank;
-    struct waker waker;
-    wake_begin(&waker, device, rank->kind->program == PROGRAM_MNIST);
-    const int rc = open_data(session);
-    wake_join(&waker);
-    rank->origin = &session->origin;
-    rank->data = &session->data;
-    rank->model = session->model;
-    return rc == STOKER_OK
-               ? origin_check(&session->origin, &rank->arguments, &session->data, &rank->error)
-               : rc;
+    rank->console.mark = run->data.made_up ? "[made-up digits] " : "";
+    rc = network_build(&run->model, &rank->arguments, stoker_dataset_get_info(run->data.train),
+                       &rank->error);
+    rank->notes = &run->notes;
+    rank->data = &run->data;
+    rank->model = run->model;
+    return rc == STOKER_OK ? notes_check(&run->notes, &rank->arguments, &run->data, &rank->error)
+                           : rc;
 }
 
 /* ---- ranks ---------------------------------------------------------------------- */
@@ -124,13 +112,13 @@ static int find_ranks(struct one_rank *rank, struct device_list *devices)
     return rc == STOKER_OK ? rc : refuse(&rank->error, rc, message);
 }
 
-static int run_ranks(struct session *session)
+static int run_ranks(struct run *run)
 {
-    struct one_rank *const rank = &session->rank;
+    struct one_rank *const rank = &run->rank;
     struct device_list devices = { .count = 0 };
     int rc = find_ranks(rank, &devices);
     if (rc == STOKER_OK)
-        rc = prepare(session, devices.count > 0 ? devices.name[0] : rank->arguments.device);
+        rc = open_data(run);
     if (rc != STOKER_OK)
         return rank_failed(rank, rc);
     return devices.count > 0 ? rank_threads_run(rank, &devices) : rank_run(rank);
@@ -138,11 +126,11 @@ static int run_ranks(struct session *session)
 
 /* ---- the whole ------------------------------------------------------------------ */
 
-static int run(const struct session_kind *kind, int argc, char *const *argv)
+static int run(const struct program_kind *kind, int argc, char *const *argv)
 {
-    struct session session = { .rank = { .kind = kind, .argc = argc, .argv = argv } };
-    struct one_rank *const rank = &session.rank;
-    rank->voice = (struct voice){ .program = kind->name, .mark = "" };
+    struct run run = { .rank = { .kind = kind, .argc = argc, .argv = argv } };
+    struct one_rank *const rank = &run.rank;
+    rank->console = (struct console){ .program = kind->name, .mark = "" };
     if (parse(rank, NULL) != STOKER_OK)
         return EXIT_USAGE;
     if (rank->arguments.action == ACTION_HELP) {
@@ -155,30 +143,30 @@ static int run(const struct session_kind *kind, int argc, char *const *argv)
     }
     if (rank->arguments.action == ACTION_DEVICES)
         return list_devices();
-    rank->voice.quiet = rank->arguments.quiet && rank->arguments.action != ACTION_SUMMARY;
-    int status = adopt(&session);
+    rank->console.quiet = rank->arguments.quiet && rank->arguments.action != ACTION_SUMMARY;
+    int status = adopt(&run);
     if (status != EXIT_DONE)
         return status;
     if (rank->arguments.sync_batch_norm && rank->arguments.preset != PRESET_BATCHNORM) {
-        voice_complain(&rank->voice,
-                       "--sync-batch-norm has no effect on preset %s: it goes with --preset "
-                       "batchnorm; try --help",
-                       preset_name(rank->arguments.preset));
+        console_complain(&rank->console,
+                         "--sync-batch-norm has no effect on preset %s: it goes with --preset "
+                         "batchnorm; try --help",
+                         preset_name(rank->arguments.preset));
         return EXIT_USAGE;
     }
-    status = run_ranks(&session);
-    stoker_model_destroy(&session.model);
-    data_close(&session.data);
+    status = run_ranks(&run);
+    stoker_model_destroy(&run.model);
+    data_close(&run.data);
     return status;
 }
 
 /* Unwritten output is a failure. */
-int session_run(const struct session_kind *kind, int argc, char *const *argv)
+int program_run(const struct program_kind *kind, int argc, char *const *argv)
 {
     const int status = run(kind, argc, argv);
     if (fflush(stdout) == 0 && ferror(stdout) == 0)
         return status;
-    const struct voice voice = { .program = kind->name, .mark = "" };
-    voice_complain(&voice, "standard output: not all could be written");
+    const struct console console = { .program = kind->name, .mark = "" };
+    console_complain(&console, "standard output: not all could be written");
     return status == EXIT_DONE ? EXIT_FAILED : status;
 }
