@@ -59,8 +59,9 @@ PyObject *core_new_batch(core_loader *loader, stoker_batch *lent)
 
 /* ---- lending and returning ---- */
 
-/* Return it to the loader, if that still exists. Returns 0, or an error of the stream: then it is
- * still lent. */
+/* Return it to the loader, or free it if that is destroyed. Returns 0, or an error of the stream:
+ * then it is still lent. While another thread destroys the loader only WAIT and GROW let a second
+ * one return a batch, so then its memory stays. */
 static int give_back(core_batch *self)
 {
     int rc = 0;
@@ -68,13 +69,15 @@ static int give_back(core_batch *self)
         core_share_drop(self->shares[i]);
         self->shares[i] = NULL;
     }
-    if (!core_try_enter(self->loader))
-        return 0; /* closed: it is no longer lent */
+    const bool open = core_try_enter(self->loader);
+    if (!open && !atomic_load_explicit(&self->loader->ended, memory_order_acquire))
+        return 0;
     if (self->on_stream)
         rc = stoker_batch_release_on(&self->lent, self->stream);
     else
         stoker_batch_release(&self->lent);
-    core_leave(self->loader);
+    if (open)
+        core_leave(self->loader);
     return rc;
 }
 

@@ -97,6 +97,7 @@ static void destroy(core_loader *self)
         return;
     }
     Py_BEGIN_ALLOW_THREADS stoker_loader_destroy(&handle);
+    atomic_store_explicit(&self->ended, true, memory_order_release);
     Py_END_ALLOW_THREADS
 }
 
@@ -176,6 +177,10 @@ static int create(core_loader *self, const core_options *options, core_loader *p
     Py_BEGIN_ALLOW_THREADS rc = handle != NULL
                                     ? stoker_loader_restart(&handle, &options->c, &error)
                                     : stoker_loader_create(&handle, dataset, &options->c, &error);
+    if (rc < 0)
+        stoker_loader_destroy(&handle); /* restart leaves it if an option is refused */
+    if (previous != NULL)
+        atomic_store_explicit(&previous->ended, true, memory_order_release);
     Py_END_ALLOW_THREADS if (rc < 0)
     {
         core_raise(self->state, &error);

@@ -7,7 +7,8 @@
  *
  *   open ──close()──▶ closing: new calls are refused, the waiting one is interrupted ──users = 0──▶ closed
  *
- * A Batch has a reference to its Loader, so a Loader is freed after its batches. Both words are
+ * A Batch has a reference to its Loader, so a Loader is freed after its batches; their memory, which
+ * outlives the handle, is returned after close() as before. Both words are
  * atomic since threads enter without a common lock on a Python without the GIL; in a forked child
  * they keep the values that other threads of the parent left, which is why close() asks the library
  * first if it is in a child.
@@ -26,6 +27,7 @@ typedef struct core_loader {
     stoker_loader *handle; /* NULL: closed, or not made */
     PyObject *dataset;
     atomic_uint users;      /* calls in flight, and CORE_CLOSING */
+    atomic_bool ended;      /* the handle is destroyed; release, acquire by what outlives it */
     atomic_bool consuming;  /* acquire by the call that enters, release by the one that leaves */
     unsigned long consumer; /* the thread that consumes; valid while it does */
     bool keeps_gil; /* a call that does not wait may keep the GIL: nobody else's code runs in it */

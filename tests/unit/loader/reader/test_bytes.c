@@ -117,8 +117,8 @@ CleanTest(reader_bytes, ends_of_files_and_bad_descriptors_are_results)
                                      .offset = cases[i].offset,
                                      .bytes = sizeof(bytes),
                                      .file = cases[i].file };
-                cr_assert_eq(read_one(reader, ring, &read), cases[i].result, "%s, case %zu: %d",
-                             reader->name, i, read.result);
+                cr_assert_eq(read_one(reader, ring, &read), cases[i].result, "%s, case %zu: %lld",
+                             reader->name, i, (long long)read.result);
                 cr_assert(stk_test_bytes_match(bytes, read.offset, cases[i].result));
             }
             cr_assert_eq(reader->close(ring, WAIT_NS), 0);

@@ -131,8 +131,8 @@ static void check(const stoker_read *read, bool missing)
 {
     const uint8_t *bytes = read->buffer;
     const uint32_t size = missing ? 0 : size_of(read->tag);
-    cr_assert_eq(read->result, missing ? -ENOENT : (int32_t)size, "file %u: %d", read->tag,
-                 read->result);
+    cr_assert_eq(read->result, missing ? -ENOENT : (int32_t)size, "file %u: %lld", read->tag,
+                 (long long)read->result);
     for (uint32_t at = 0; at < size; at++)
         cr_assert_eq(bytes[at], byte_of(read->tag, at), "file %u, byte %u", read->tag, at);
     for (uint32_t at = size; at < BYTES_MAX + 64; at++)
@@ -322,8 +322,8 @@ CleanTest(reader_path, errors_are_results_and_links_stay_in_the_tree)
             continue;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
             const int64_t result = read_path(readers[n], tree.fd, cases[i].path);
-            cr_assert_eq(result, cases[i].result, "%s: %s: %d", readers[n]->name, cases[i].path,
-                         result);
+            cr_assert_eq(result, cases[i].result, "%s: %s: %lld", readers[n]->name, cases[i].path,
+                         (long long)result);
         }
         /* One ring, before it knows that there are links and after. */
         void *ring = open_ring(readers[n], tree.fd, 2);
