@@ -65,12 +65,16 @@ static void go_on(stoker_trainer *trainer, const char *path)
 {
     float samples[BATCH * FEATURES] = { 1, 2, 3, 4, 5, 6 };
     float labels[BATCH * OUTPUTS] = { 1, 2, 3, 4 };
-    const stoker_batch batch = {
-        .struct_size = sizeof(stoker_batch),
-        .images = { samples, STOKER_DTYPE_FLOAT32, 2, { BATCH, FEATURES } },
-        .labels = { labels, STOKER_DTYPE_FLOAT32, 2, { BATCH, OUTPUTS } },
-        .count = BATCH
-    };
+    const stoker_batch batch = { .struct_size = sizeof(stoker_batch),
+                                 .images = { .data = samples,
+                                             .dtype = STOKER_DTYPE_FLOAT32,
+                                             .rank = 2,
+                                             .shape = { BATCH, FEATURES } },
+                                 .labels = { .data = labels,
+                                             .dtype = STOKER_DTYPE_FLOAT32,
+                                             .rank = 2,
+                                             .shape = { BATCH, OUTPUTS } },
+                                 .count = BATCH };
     stoker_error error = { 0 };
     for (int i = 0; i < 3; i++)
         STK_FUZZ_CHECK(stoker_trainer_step(trainer, &batch, NULL) == STOKER_OK);

@@ -90,12 +90,16 @@ static stoker_trainer *small(uint32_t steps)
     options.optimizer = STOKER_OPTIMIZER_ADAM;
     options.ema_decay = 0.5F;
     stoker_trainer *const trainer = trainer_of(model, options);
-    const stoker_batch batch = {
-        .struct_size = sizeof(stoker_batch),
-        .images = { samples, STOKER_DTYPE_FLOAT32, 2, { BATCH, FEATURES } },
-        .labels = { labels, STOKER_DTYPE_FLOAT32, 2, { BATCH, OUTPUTS } },
-        .count = BATCH
-    };
+    const stoker_batch batch = { .struct_size = sizeof(stoker_batch),
+                                 .images = { .data = samples,
+                                             .dtype = STOKER_DTYPE_FLOAT32,
+                                             .rank = 2,
+                                             .shape = { BATCH, FEATURES } },
+                                 .labels = { .data = labels,
+                                             .dtype = STOKER_DTYPE_FLOAT32,
+                                             .rank = 2,
+                                             .shape = { BATCH, OUTPUTS } },
+                                 .count = BATCH };
     for (uint32_t i = 0; i < steps; i++)
         cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);
     return trainer;

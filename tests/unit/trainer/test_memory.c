@@ -49,8 +49,14 @@ static void train(stoker_trainer *trainer, int steps)
     golden_fill(labels, BATCH * FEATURES, 2, 1.0F);
     const stoker_batch batch = {
         .struct_size = sizeof(stoker_batch),
-        .images = { samples, STOKER_DTYPE_FLOAT32, 2, { BATCH, FEATURES } },
-        .labels = { labels, STOKER_DTYPE_FLOAT32, 2, { BATCH, FEATURES } },
+        .images = { .data = samples,
+                    .dtype = STOKER_DTYPE_FLOAT32,
+                    .rank = 2,
+                    .shape = { BATCH, FEATURES } },
+        .labels = { .data = labels,
+                    .dtype = STOKER_DTYPE_FLOAT32,
+                    .rank = 2,
+                    .shape = { BATCH, FEATURES } },
         .count = BATCH,
     };
     for (int i = 0; i < steps; i++)

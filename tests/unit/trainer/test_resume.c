@@ -61,8 +61,14 @@ static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)
             labels[i] = (int64_t)((pass + i) % CLASSES);
         const stoker_batch batch = {
             .struct_size = sizeof(stoker_batch),
-            .images = { images, STOKER_DTYPE_FLOAT32, 4, { BATCH, SIDE, SIDE, CHANNELS } },
-            .labels = { labels, STOKER_DTYPE_INT64, 1, { BATCH } },
+            .images = { .data = images,
+                        .dtype = STOKER_DTYPE_FLOAT32,
+                        .rank = 4,
+                        .shape = { BATCH, SIDE, SIDE, CHANNELS } },
+            .labels = { .data = labels,
+                        .dtype = STOKER_DTYPE_INT64,
+                        .rank = 1,
+                        .shape = { BATCH } },
             .count = BATCH,
         };
         cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);

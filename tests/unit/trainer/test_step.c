@@ -191,8 +191,14 @@ CleanTest(trainer_step, batch_norm_refuses_one_value_of_a_channel)
     stoker_trainer *trainer = trainer_of(model, small_options("cpu"));
     stoker_trainer *untouched = trainer_of(model, small_options("cpu"));
     stoker_batch batch = { .struct_size = sizeof(stoker_batch),
-                           .images = { (void *)samples, STOKER_DTYPE_FLOAT32, 2, { 1, 3 } },
-                           .labels = { (void *)labels, STOKER_DTYPE_FLOAT32, 2, { 1, 1 } },
+                           .images = { .data = (void *)samples,
+                                       .dtype = STOKER_DTYPE_FLOAT32,
+                                       .rank = 2,
+                                       .shape = { 1, 3 } },
+                           .labels = { .data = (void *)labels,
+                                       .dtype = STOKER_DTYPE_FLOAT32,
+                                       .rank = 2,
+                                       .shape = { 1, 1 } },
                            .count = 1 };
     cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_EINVAL);
     cr_assert_not_null(strstr(stoker_trainer_error(trainer)->message, "BatchNorm 'bn'"));

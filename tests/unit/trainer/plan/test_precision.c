@@ -264,8 +264,14 @@ static const stoker_batch *fill(struct data *data)
         data->labels[i] = i % CLASSES;
     data->batch = (stoker_batch){
         .struct_size = sizeof(stoker_batch),
-        .images = { data->images, STOKER_DTYPE_FLOAT32, 4, { BATCH, SIDE, SIDE, 2 } },
-        .labels = { data->labels, STOKER_DTYPE_INT64, 1, { BATCH } },
+        .images = { .data = data->images,
+                    .dtype = STOKER_DTYPE_FLOAT32,
+                    .rank = 4,
+                    .shape = { BATCH, SIDE, SIDE, 2 } },
+        .labels = { .data = data->labels,
+                    .dtype = STOKER_DTYPE_INT64,
+                    .rank = 1,
+                    .shape = { BATCH } },
         .count = BATCH,
     };
     return &data->batch;
