@@ -7,8 +7,8 @@
  *
  *   open ──close()──▶ closing: new calls are refused, the waiting one is interrupted ──users = 0──▶ closed
  *
- * A Batch has a reference to its Loader, so a Loader is freed after its batches; their memory, which
- * outlives the handle, is returned after close() as before. Both words are
+ * A Batch has a reference to its Loader, so a Loader is freed after its batches. Their memory
+ * outlives the handle and is returned after close(), too. Both words are
  * atomic since threads enter without a common lock on a Python without the GIL; in a forked child
  * they keep the values that other threads of the parent left, which is why close() asks the library
  * first if it is in a child.
