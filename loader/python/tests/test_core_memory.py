@@ -251,3 +251,26 @@ def test_each_allocation_of_python_fails_once(use, capfd):
     gc.collect()
     assert use() == expected
     assert capfd.readouterr() == ("", "")  # a library prints nothing, and CPython had no error that it could not raise
+
+
+def test_a_batch_kept_beyond_close_gives_its_memory_back():
+    rows = array.array("f", range(400 * 1000))
+    fields = [("row", "array", "float32", (1000,), rows.buffer_info()[0], rows)]
+    made = _core.Dataset.arrays(fields, 400)
+
+    def resident_bytes():
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def keep():
+        loader = _core.Loader(made, {"batch_size": 200, "num_workers": 1, "epochs": 1})
+        batch = loader.next()
+        loader.close()
+        return batch
+
+    for _ in range(10):
+        keep()
+    before = resident_bytes()
+    for _ in range(50):
+        keep()
+    assert resident_bytes() - before < 20 << 20  # each ring has 1.6 MB and more
