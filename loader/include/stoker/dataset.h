@@ -198,7 +198,7 @@ typedef struct stoker_extent {
 #define STOKER_PART_RANGE UINT64_C(1)
 
 /* One part of a sample: an extent, decoded by one codec into the fields that name the part, which
- * are consecutive. Its size never changes: new members take the place of reserved ones. */
+ * are consecutive. Its size never changes. */
 typedef struct stoker_part {
     stoker_extent extent;
     /* NULL = raw: the bytes are the part's fields, one after the other, in host byte order. A field
@@ -289,7 +289,7 @@ typedef struct stoker_dataset_ops {
 /* Make a data set of your own. On success *out owns self (close calls destroy); on failure self
  * stays the caller's, *out is untouched, and *error has the cause. error may be NULL. ops must
  * outlive the data set. Errors: STOKER_EINVAL (a callback is missing, or the info of describe() is
- * inconsistent), STOKER_EEMPTY, STOKER_ENOMEM. */
+ * inconsistent), STOKER_ELIMIT (info.encoded_bytes_max), STOKER_EEMPTY, STOKER_ENOMEM. */
 STOKER_API int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops,
                                      void *self, stoker_error *error);
 

@@ -37,7 +37,7 @@ typedef struct stoker_tensor {
     stoker_dtype dtype;
     uint32_t rank;                   /* axes used in shape, 0..STOKER_RANK_MAX */
     uint64_t shape[STOKER_RANK_MAX]; /* shape[0] is the batch */
-    uint64_t reserved[2];            /* 0: dense, in row-major order */
+    uint64_t reserved[2];            /* 0; new members take their place */
 } stoker_tensor;
 
 /* Bytes of one element; 0 for STOKER_DTYPE_NONE and unknown values. */

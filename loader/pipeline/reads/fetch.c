@@ -289,8 +289,8 @@ static bool refuse_result(const struct stk_fetch *fetch, struct stk_completion *
 {
     (void)fail_read(fetch, STOKER_EIO, 0, out);
     out->alone_may_work = false;
-    (void)snprintf(out->what, sizeof(out->what), "reader: %llu of %llu bytes read",
-                   (unsigned long long)fetch->read.result, (unsigned long long)fetch->read.bytes);
+    (void)snprintf(out->what, sizeof(out->what), "the reader reports %llu bytes of %u",
+                   (unsigned long long)fetch->read.result, (unsigned)fetch->read.bytes);
     return true;
 }
 

@@ -375,7 +375,7 @@ CleanTest(reader_own, more_bytes_than_were_asked_for_are_an_error)
             const struct outcome outcome = play(&boasting, &(struct stk_script){ .reap_max = 2 },
                                                 workers, STOKER_CACHE_NONE, STOKER_ON_BAD_FAIL);
             cr_assert_eq(outcome.rc, STOKER_EIO);
-            cr_assert_not_null(strstr(outcome.error.message, "reader: "), "%s",
+            cr_assert_not_null(strstr(outcome.error.message, "the reader reports"), "%s",
                                outcome.error.message);
             cr_assert_eq(outcome.wrong, 0);
         }
