@@ -168,9 +168,12 @@ static int standardize(stoker_dataset **table, uint64_t columns, const double *m
                        const double *deviation, stoker_error *error)
 {
     const uint64_t count = stoker_dataset_get_info(*table)->count;
-    float *rows = calloc(count, (columns + 1) * sizeof(float)), *labels = rows + count * columns;
+    float *rows = calloc(count, (columns + 1) * sizeof(float));
+    if (rows == NULL)
+        return fail(error, STOKER_ENOMEM, "out of memory: the table");
+    float *labels = rows + count * columns;
     const int32_t label = stoker_dataset_find_field(*table, "label");
-    int rc = rows == NULL ? fail(error, STOKER_ENOMEM, "out of memory: the table") : STOKER_OK;
+    int rc = STOKER_OK;
     for (uint64_t id = 0; rc == STOKER_OK && id < count; id++) {
         float *row = rows + id * columns;
         stoker_row fields[STOKER_FIELDS_MAX] = { { .data = row,
@@ -211,10 +214,12 @@ static int standardize_both(struct data *data, stoker_error *error)
     const uint64_t columns = stoker_dataset_get_info(data->train)->shape[0];
     float *row = calloc(columns, sizeof(*row));
     double *mean = calloc(2 * columns, sizeof(*mean));
-    int rc = row == NULL || mean == NULL ? fail(error, STOKER_ENOMEM, "out of memory: the means")
-                                         : STOKER_OK;
-    if (rc == STOKER_OK)
-        rc = measure_columns(data->train, columns, row, mean, mean + columns, error);
+    if (row == NULL || mean == NULL) {
+        free(row);
+        free(mean);
+        return fail(error, STOKER_ENOMEM, "out of memory: the means");
+    }
+    int rc = measure_columns(data->train, columns, row, mean, mean + columns, error);
     if (rc == STOKER_OK)
         rc = standardize(&data->train, columns, mean, mean + columns, error);
     if (rc == STOKER_OK)
