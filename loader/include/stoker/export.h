@@ -28,18 +28,18 @@
  *            Any thread.
  */
 #ifdef __cplusplus
-#define STOKER_MAKER(type, defaults)                                                               \
+#define STOKER_MAKER(type, ...)                                                                    \
     inline type type##_made()                                                                      \
     {                                                                                              \
         type made = {};                                                                            \
-        defaults return made;                                                                      \
+        __VA_ARGS__ return made;                                                                   \
     }
-#define STOKER_INITIALIZER(type, defaults) type##_made()
+#define STOKER_INITIALIZER(type, ...) type##_made()
 #else
-#define STOKER_MAKER(type, defaults)
-#define STOKER_INITIALIZER(type, defaults)                                                         \
+#define STOKER_MAKER(type, ...)
+#define STOKER_INITIALIZER(type, ...)                                                              \
     {                                                                                              \
-        defaults                                                                                   \
+        __VA_ARGS__                                                                                \
     }
 #endif
 
