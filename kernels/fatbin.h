@@ -3,20 +3,24 @@
 #ifndef STK_KERNELS_FATBIN_H
 #define STK_KERNELS_FATBIN_H
 
-/* The bytes of the file `path` become part of the library. */
+/* The bytes of the file `path` become part of the library, followed by their number. */
 #define STK_EMBED_FATBIN(function, path)                                                           \
     __asm__(".pushsection .rodata\n"                                                               \
             ".hidden " #function "_begin\n"                                                        \
-            ".hidden " #function "_end\n"                                                          \
+            ".hidden " #function "_size\n"                                                         \
             ".globl " #function "_begin\n"                                                         \
-            ".globl " #function "_end\n"                                                           \
+            ".globl " #function "_size\n"                                                          \
             ".balign 64\n" #function "_begin:\n"                                                   \
-            ".incbin \"" path "\"\n" #function "_end:\n"                                           \
+            ".incbin \"" path "\"\n"                                                               \
+            "0:\n"                                                                                 \
+            ".balign 8\n" #function "_size:\n"                                                     \
+            ".8byte 0b - " #function "_begin\n"                                                    \
             ".popsection\n");                                                                      \
-    extern const unsigned char function##_begin[], function##_end[];                               \
+    extern const unsigned char function##_begin[];                                                 \
+    extern const uint64_t function##_size;                                                         \
     const void *function(size_t *bytes)                                                            \
     {                                                                                              \
-        *bytes = (size_t)(function##_end - function##_begin);                                      \
+        *bytes = function##_size;                                                                  \
         return function##_begin;                                                                   \
     }
 

@@ -71,7 +71,7 @@ int bench_transform_decode(const struct stk_transform_plan *plan, const stoker_c
                            size_t pixels_bytes, struct stk_image *image)
 {
     stoker_image_header header = { 0 };
-    stoker_region wanted, got;
+    stoker_region wanted = { 0 }, got;
     stoker_row row = { .data = pixels, .bytes_max = pixels_bytes };
     const bool in_part = plan != NULL && codec->probe != NULL;
     const stoker_decoded out = { .struct_size = sizeof(out),

@@ -400,7 +400,7 @@ static int load(stoker_trainer *trainer, const char *path, struct loaded *loaded
 /* Give the others the loader's state. A rank without room takes part. */
 static int share_loader(stoker_trainer *trainer, struct loaded *loaded, stoker_error *error)
 {
-    uint8_t piece[256];
+    uint8_t piece[256] = { 0 };
     uint64_t sizes[2] = { loaded->size, loaded->state == NULL ? 0 : loaded->size };
     int rc = stk_trainer_share_bytes(trainer, sizes, sizeof(sizes), error);
     loaded->size = sizes[0];

@@ -159,7 +159,7 @@ int stk_codecs_decode_image(struct stk_codecs *codecs, const stoker_codec *codec
 {
     const bool in_part = codec->probe != NULL && decoding->choose != NULL;
     void *scratch;
-    stoker_region wanted;
+    stoker_region wanted = { 0 };
     const stoker_decoded out = { .struct_size = sizeof(out),
                                  .rows = rows,
                                  .field_count = count,
