@@ -198,7 +198,7 @@ typedef struct stoker_extent {
 #define STOKER_PART_RANGE UINT64_C(1)
 
 /* One part of a sample: an extent, decoded by one codec into the fields that name the part, which
- * are consecutive. Its size never changes. */
+ * are consecutive. Its size never changes: new members take the place of reserved ones. */
 typedef struct stoker_part {
     stoker_extent extent;
     /* NULL = raw: the bytes are the part's fields, one after the other, in host byte order. A field
@@ -208,7 +208,8 @@ typedef struct stoker_part {
     /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec
      * receives the id that locate() received. */
     uint64_t codec_id;
-    uint64_t flags; /* STOKER_PART_RANGE, or 0; default 0. Other bits are refused */
+    uint64_t flags;       /* STOKER_PART_RANGE, or 0; default 0. Other bits are refused */
+    uint64_t reserved[2]; /* 0 */
 } stoker_part;
 
 /* The label of one sample. */

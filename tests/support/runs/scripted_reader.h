@@ -257,7 +257,7 @@ static inline void stk_scripted_finish(const struct stk_scripted_ring *scripted,
     uint64_t bytes = read->bytes;
     switch (held->what) {
     case STK_SCRIPT_ERRNO:
-        read->result = -(int32_t)held->amount;
+        read->result = -(int64_t)held->amount;
         return;
     case STK_SCRIPT_EOF:
         read->result = 0;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stoker/stoker.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "loader/base/fault.h"
 #include "loader/base/struct_size.h"
@@ -316,6 +317,54 @@ CleanTest(dataset, read_takes_bytes_from_memory_from_nowhere_and_from_a_file)
     cr_assert_eq(read_told(&told, 0, row, &error), STOKER_OK);
     cr_assert_arr_eq(row, "6789", 4);
     close(file.fd);
+}
+
+/* The row is the part's last four bytes. */
+static int last_decode(const void *self, void *scratch, const stoker_encoded *in,
+                       const stoker_decoded *out, stoker_error *error)
+{
+    (void)self;
+    (void)scratch;
+    (void)error;
+    memcpy(out->rows[0].data, in->bytes + in->size - 4, 4);
+    return STOKER_OK;
+}
+
+/* No size or offset on the way from locate() to decode() may have 32 bits. */
+CleanTest(dataset, a_part_in_memory_may_exceed_4_gib)
+{
+    const size_t bytes = (UINT64_C(1) << 32) + 6;
+    const stoker_codec last = { .struct_size = sizeof(stoker_codec),
+                                .name = "last",
+                                .decode = last_decode };
+    struct told told = sound();
+    uint8_t *part = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    cr_assert_neq(part, MAP_FAILED);
+    memcpy(part + bytes - 4, "tail", 4);
+    memcpy(part + 2, "head", 4); /* where 32 bits of the size would end */
+    told.info.file_count = 0;
+    told.info.encoded_bytes_max = bytes;
+    told.sample = (stoker_part){ .extent = { .memory = part, .bytes = bytes }, .codec = &last };
+    stoker_error error;
+    uint8_t row[4];
+    cr_assert_eq(read_told(&told, 0, row, &error), STOKER_OK);
+    cr_assert_arr_eq(row, "tail", 4);
+
+    stoker_dataset *dataset = NULL;
+    stoker_loader *loader = NULL;
+    stoker_batch batch = STOKER_BATCH_INIT;
+    cr_assert_eq(stoker_dataset_create(&dataset, &told_ops, &told, NULL), STOKER_OK);
+    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
+                 error.message);
+    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    for (uint32_t i = 0; i < batch.count; i++)
+        cr_assert_arr_eq((uint8_t *)batch.images.data + 4 * (size_t)i, "tail", 4);
+    stoker_batch_release(&batch);
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    munmap(part, bytes);
 }
 
 CleanTest(dataset, read_reports_where_it_failed)

@@ -248,6 +248,27 @@ CleanTest(reader_own, a_read_that_never_ends_well_is_an_error)
         }
 }
 
+/* Its low 32 bits are EAGAIN, which would be asked for again. */
+CleanTest(reader_own, a_result_that_is_no_errno_is_eio)
+{
+    static const int64_t amounts[] = { INT64_C(1) << 31, (INT64_C(1) << 32) + EAGAIN, INT64_MAX };
+    for (int whole = 0; whole < 2; whole++)
+        for (int32_t workers = 0; workers <= 1; workers++)
+            for (size_t i = 0; i < sizeof(amounts) / sizeof(amounts[0]); i++) {
+                const struct stk_script_rule rule = { .what = STK_SCRIPT_ERRNO,
+                                                      .amount = (uint64_t)amounts[i],
+                                                      .file = STK_SCRIPT_ANY_FILE };
+                const struct stk_script script = { .rules = &rule, .rule_count = 1 };
+                open_set(whole == 1);
+                const struct outcome outcome =
+                    play(&unmasking, &script, workers, STOKER_CACHE_NONE, STOKER_ON_BAD_FAIL);
+                cr_assert_eq(outcome.rc, STOKER_EIO);
+                cr_assert_eq(outcome.error.os_errno, EIO);
+                cr_assert_eq(outcome.stats.read_retries, 0);
+                close_set();
+            }
+}
+
 Test(reader_own, short_counts_are_continued_by_the_same_reader)
 {
     for (uint64_t length = 1; length < ROW; length += 7) {
