@@ -44,7 +44,7 @@ export PKG_CONFIG_PATH=$top/build/wheel-libraries/lib/pkgconfig PATH=$tools/bin:
 for module in zlib libpng libjpeg libzstd libdeflate liblz4 libwebp liburing; do
     echo "$module $(pkg-config --modversion "$module")"
 done >"$licenses/versions.txt"
-ls "$top"/build/wheel-libraries.apt/source/*.dsc 2>/dev/null | sed 's#.*/#compiled from Debian source #' >>"$licenses/versions.txt"
+cat "$top/build/wheel-libraries/sources.txt" >>"$licenses/versions.txt"
 
 step "compiling Stoker" "$tools/bin/python" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$out/raw" \
     --config-settings=cmake.define.STOKER_STATIC_DEPS=ON --config-settings=cmake.define.STOKER_URING=ON \

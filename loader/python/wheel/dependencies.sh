@@ -62,5 +62,6 @@ cp made/pkgscripts/libjpeg.pc "$folder/lib/pkgconfig"
 cd "$state"/source/libzstd-*/lib
 make -j "$jobs" PREFIX="$folder" LIBDIR="$folder/lib" install-static install-includes install-pc
 
+(cd "$state/source" && printf 'compiled from Debian source %s\n' *.dsc) >"$folder/sources.txt"
 rm -rf "$state"
 touch "$folder/complete"
