@@ -264,8 +264,10 @@ static int load_labels(struct cifar *cifar, const struct stk_opening *opening, u
         return stk_opening_refuse(opening, STOKER_ELIMIT,
                                   "the labels take more memory than max_bytes");
     uint8_t *records = stk_calloc(RECORDS_AT_ONCE, cifar->kind->label_bytes + PIXEL_BYTES);
+    if (records == NULL)
+        return stk_opening_refuse(opening, STOKER_ENOMEM, "the records");
     int rc = STOKER_OK;
-    if (records == NULL || stk_region_map(&cifar->labels, (size_t)cifar->count) != STOKER_OK)
+    if (stk_region_map(&cifar->labels, (size_t)cifar->count) != STOKER_OK)
         rc = stk_opening_refuse(opening, STOKER_ENOMEM, "the labels");
     for (uint32_t i = 0; rc == STOKER_OK && i < cifar->file_count; i++)
         rc = read_labels(cifar, &cifar->files[i], records, opening->error);

@@ -5,6 +5,7 @@
  *   fill     parse every number of every row into memory
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -320,11 +321,12 @@ static int map_table(struct load *load, uint64_t max_bytes)
     struct csv *csv = load->csv;
     const uint64_t row_bytes = csv->count * csv->columns * sizeof(float); /* < 2^32 x 2^18 */
     const uint64_t label_bytes = csv->count * stoker_dtype_bytes(csv->label_dtype);
-    if (row_bytes + label_bytes > max_bytes)
+    const uint64_t bytes = row_bytes + label_bytes;
+    if (bytes > max_bytes)
         return stk_csv_fail(&load->reader, STOKER_ELIMIT, NULL, 0,
-                            "rows and labels take %llu bytes, at most %llu are allowed",
-                            (unsigned long long)(row_bytes + label_bytes),
-                            (unsigned long long)max_bytes);
+                            "rows and labels take %" PRIu64 " bytes, at most %" PRIu64
+                            " are allowed",
+                            bytes, max_bytes);
     if (stk_region_map(&csv->rows, (size_t)row_bytes) != STOKER_OK ||
         (label_bytes > 0 && stk_region_map(&csv->labels, (size_t)label_bytes) != STOKER_OK))
         return stk_csv_fail(&load->reader, STOKER_ENOMEM, NULL, 0, "the rows");

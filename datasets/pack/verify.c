@@ -5,6 +5,7 @@
  */
 #include "datasets/pack/verify.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -104,6 +105,7 @@ static bool same_field(struct side *source, uint64_t id, struct side *target, ui
     if (field->sizes_differ)
         return read_file(source, id, number, &a) && read_file(target, there, other, &b) && a == b &&
                memcmp(source->file, target->file, a) == 0;
+    assert(target->rows[other].data != NULL);
     return row_bytes(source, number) == row_bytes(target, other) &&
            memcmp(source->rows[number].data, target->rows[other].data, row_bytes(source, number)) ==
                0;

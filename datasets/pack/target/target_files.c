@@ -44,16 +44,16 @@ static bool wrong_sample(const struct files *files, const struct pack_item *item
                      "sample %" PRIu64 ": %s: \"%.100s\"", item->id, what, key);
 }
 
-static bool make_files(void **self, struct files **out, const struct pack_plan *plan,
-                       struct pack_failure *failure)
+static struct files *make_files(const struct pack_plan *plan, struct pack_failure *failure)
 {
     struct files *files = calloc(1, sizeof(*files));
-    if (files == NULL)
-        return pack_fail(failure, plan->arguments->target, ENOMEM, "opening");
+    if (files == NULL) {
+        (void)pack_fail(failure, plan->arguments->target, ENOMEM, "opening");
+        return NULL;
+    }
     files->plan = plan;
     files->folder.fd = -1;
-    *self = *out = files;
-    return true;
+    return files;
 }
 
 static void close_files(void *self)
@@ -105,9 +105,8 @@ static const struct pack_piece *piece_of(struct files *files, const struct pack_
 
 static bool open_tar(void **self, const struct pack_plan *plan, struct pack_failure *failure)
 {
-    struct files *files = NULL;
-    return make_files(self, &files, plan, failure) &&
-           pack_archive_open(&files->archive, plan->arguments->target, failure);
+    struct files *files = *self = make_files(plan, failure);
+    return files != NULL && pack_archive_open(&files->archive, plan->arguments->target, failure);
 }
 
 static bool add_to_tar(void *self, const struct pack_item *item, struct pack_failure *failure)
@@ -230,13 +229,12 @@ static bool make_folders(char *path, size_t from, struct pack_failure *failure)
 
 static bool open_folder(void **self, const struct pack_plan *plan, struct pack_failure *failure)
 {
-    struct files *files = NULL;
     char path[PACK_PATH_BYTES];
     const char *target = plan->arguments->target;
     if (strlen(target) > PACK_PATH_BYTES - PACK_KEY_BYTES - 4 * STOKER_FIELD_NAME_BYTES)
         return pack_fail(failure, target, 0, "too long a path");
-    if (!make_files(self, &files, plan, failure) ||
-        !pack_folder_open(&files->folder, plan, failure))
+    struct files *files = *self = make_files(plan, failure);
+    if (files == NULL || !pack_folder_open(&files->folder, plan, failure))
         return false;
     files->classes_named = can_name_classes(plan);
     for (uint32_t i = 0; !files->folder.whole && i < folder_count(files); i++) {
