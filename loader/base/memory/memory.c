@@ -77,7 +77,7 @@ void *stk_array_grow(void *items, size_t item_bytes, size_t count, size_t *capac
     void *larger = stk_calloc(wanted, item_bytes);
     if (larger == NULL)
         return NULL;
-    if (count > 0)
+    if (items != NULL)
         memcpy(larger, items, count * item_bytes);
     stk_free(items);
     *capacity = wanted;
