@@ -48,7 +48,7 @@ static int copy_raw(const stoker_dataset *dataset, uint32_t part, const stoker_e
     const int rc = stk_part_raw(dataset, part, in->bytes, in->size, from, said);
     for (uint32_t i = own.first; rc == 0 && i < own.first + own.count; i++) {
         const struct stk_field *field = &dataset->fields[i];
-        if (in->size > 0)
+        if (from[i].data != NULL)
             memcpy(rows[i].data, from[i].data, field->info.varies ? in->size : field->bytes);
         if (field->info.varies)
             rows[i].length = from[i].length;

@@ -1,6 +1,7 @@
 /* join.c - see join.h. */
 #include "trainer/api/join.h"
 
+#include <assert.h>
 #include <stoker/ranks.h>
 #include <string.h>
 
@@ -88,6 +89,7 @@ int stk_trainer_join(stoker_trainer *trainer, const stoker_trainer_options *opti
     int rc = stk_peers_join(&trainer->peers, &ranks, options->peers, &asked, error);
     if (rc == STOKER_OK && trainer->peers == NULL)
         rc = join_gpus(trainer, options, &ranks, asked.timeout_ms, error);
+    assert(rc != STOKER_OK || trainer->peers != NULL);
     return rc == STOKER_OK ? agree_on_gpus(trainer, options, error) : rc;
 }
 

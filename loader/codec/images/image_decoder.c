@@ -42,7 +42,7 @@ static void close_scratch(const void *self, void *at)
     if (scratch == NULL)
         return;
     for (int kind = 0; kind < KINDS; kind++)
-        if (scratch->of[kind] != NULL)
+        if (stk_image_kinds[kind] != NULL && scratch->of[kind] != NULL)
             stk_image_kinds[kind]->close(self, scratch->of[kind]);
     stk_free(scratch);
 }

@@ -58,7 +58,7 @@ static enum stk_row_step check_row(struct stk_row_maker *maker, struct stk_span 
         return complete(maker, span, row);
     }
     stk_cache_fill_cancel(maker->pipeline, span, row);
-    if (rc < 0) {
+    if (failed == NULL) {
         const struct stk_place place = stk_bad_row_place(maker, span, row, part);
         (void)stk_error_set(&error, rc, STOKER_STAGE_DECODE, &place, "%s", said.message);
         return settle_bad_row(maker, span, row, part, &error, said.message);
