@@ -157,15 +157,15 @@ static void end_gpu(struct bench_bench *bench)
 }
 
 /* All ranks have opened the same data set. */
-static int meet_ready(struct bench_ranks *ranks, const stoker_dataset *dataset)
+static int reach_ready(struct bench_ranks *ranks, const stoker_dataset *dataset)
 {
     const uint64_t count = stoker_dataset_get_info(dataset)->count;
-    struct bench_word word = { .meeting = BENCH_MEET_READY,
+    struct bench_word word = { .sync_point = BENCH_SYNC_READY,
                                .number = { stoker_dataset_fingerprint(dataset), count } };
     const struct bench_word *all = NULL;
     if (!bench_ranks_several(ranks))
         return EXIT_GOOD;
-    if (bench_ranks_meet(ranks, &word, &all) != STOKER_OK)
+    if (bench_ranks_reach(ranks, &word, &all) != STOKER_OK)
         return EXIT_FAILED;
     for (uint32_t rank = 0; rank < bench_ranks_count(ranks); rank++)
         if (memcmp(all[rank].number, word.number, sizeof(word.number)) != 0) {
@@ -207,7 +207,7 @@ static int run_dataset(struct bench_arguments *arguments, struct bench_machine *
     } else {
         bench_machine_describe_dataset(machine, dataset, arguments->dataset,
                                        bench.material.file.path);
-        status = meet_ready(ranks, dataset);
+        status = reach_ready(ranks, dataset);
         if (status == EXIT_GOOD)
             status = run_open(&bench, machine, arguments);
     }

@@ -16,7 +16,8 @@ static const char *const places[] = { "open the data set",    "begin a cell", "c
                                       "start a window",       "end a window", "start a ceiling",
                                       "end a ceiling's loop", "end" };
 
-static_assert(sizeof(places) / sizeof(places[0]) == BENCH_MEET_END + 1, "a text for each meeting");
+static_assert(sizeof(places) / sizeof(places[0]) == BENCH_SYNC_END + 1,
+              "a text for each sync point");
 
 uint32_t bench_ranks_cpus(void)
 {
@@ -68,24 +69,24 @@ int bench_ranks_stop(struct bench_ranks *ranks)
     return stop(ranks, STOKER_EPEER);
 }
 
-/* Returns false if a rank is at another meeting, or has failed. */
+/* Returns false if a rank is at another sync point, or has failed. */
 static bool is_here(struct bench_ranks *ranks, uint32_t rank, const struct bench_word *word,
                     const struct bench_word *mine)
 {
-    if (word->meeting == mine->meeting && word->turn == mine->turn)
+    if (word->sync_point == mine->sync_point && word->turn == mine->turn)
         return true;
     if (mine->code != 0) { /* the cause is here */
         snprintf(ranks->why, sizeof(ranks->why), "%s", mine->text);
         return false;
     }
-    const char *const place = word->meeting <= BENCH_MEET_END ? places[word->meeting] : "?";
+    const char *const place = word->sync_point <= BENCH_SYNC_END ? places[word->sync_point] : "?";
     if (word->code != 0)
         snprintf(ranks->why, sizeof(ranks->why), "rank %u failed: %.*s", rank,
                  BENCH_WORD_TEXT_BYTES - 1, word->text);
     else
         snprintf(ranks->why, sizeof(ranks->why),
                  "rank %u wants to %s, and rank %u to %s: the ranks measure different cells", rank,
-                 place, ranks->place.rank, places[mine->meeting]);
+                 place, ranks->place.rank, places[mine->sync_point]);
     return false;
 }
 
@@ -93,16 +94,16 @@ static int judge(struct bench_ranks *ranks, const struct bench_word *mine,
                  const struct bench_word *all)
 {
     for (uint32_t rank = 0; rank < bench_ranks_count(ranks); rank++)
-        if (all[rank].meeting == BENCH_MEET_END && all[rank].code == BENCH_INTERRUPTED)
-            return mine->meeting == BENCH_MEET_END ? STOKER_OK : stop(ranks, BENCH_INTERRUPTED);
+        if (all[rank].sync_point == BENCH_SYNC_END && all[rank].code == BENCH_INTERRUPTED)
+            return mine->sync_point == BENCH_SYNC_END ? STOKER_OK : stop(ranks, BENCH_INTERRUPTED);
     for (uint32_t rank = 0; rank < bench_ranks_count(ranks); rank++)
         if (!is_here(ranks, rank, &all[rank], mine))
             return stop(ranks, STOKER_EPEER);
     return STOKER_OK;
 }
 
-int bench_ranks_meet(struct bench_ranks *ranks, struct bench_word *mine,
-                     const struct bench_word **all)
+int bench_ranks_reach(struct bench_ranks *ranks, struct bench_word *mine,
+                      const struct bench_word **all)
 {
     stoker_error error = { .message = "" };
     const void *gathered = mine;
@@ -136,11 +137,11 @@ int bench_ranks_agree(struct bench_ranks *ranks, const struct bench_word *mine,
 
 void bench_ranks_end(struct bench_ranks *ranks, int code, const char *text)
 {
-    struct bench_word word = { .meeting = BENCH_MEET_END, .code = code };
+    struct bench_word word = { .sync_point = BENCH_SYNC_END, .code = code };
     const struct bench_word *all = NULL;
     snprintf(word.text, sizeof(word.text), "%s", text);
     if (bench_ranks_several(ranks) && !ranks->ended)
-        (void)bench_ranks_meet(ranks, &word, &all);
+        (void)bench_ranks_reach(ranks, &word, &all);
     ranks->ended = true;
 }
 

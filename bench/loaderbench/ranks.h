@@ -4,7 +4,7 @@
  *
  * Every rank measures the same cells in the same order. Before and after whatever is timed all
  * ranks meet: each sends a word to all others. So they begin together, and each can add up what all
- * of them did. A rank that is at another meeting, or comes to none, ends the measuring on all
+ * of them did. A rank that is at another sync point, or comes to none, ends the measuring on all
  * ranks, and is named.
  */
 #ifndef BENCH_RANKS_H
@@ -18,21 +18,21 @@
 
 enum { BENCH_WORD_NUMBERS = 24, BENCH_WORD_TEXT_BYTES = 160, BENCH_RANKS_WHY_BYTES = 512 };
 
-enum bench_meeting {
-    BENCH_MEET_READY,    /* the data set is open */
-    BENCH_MEET_BEGUN,    /* a cell has begun, or failed */
-    BENCH_MEET_VERIFIED, /* an epoch has been checked */
-    BENCH_MEET_START,    /* a window begins */
-    BENCH_MEET_WINDOW,   /* it has ended */
-    BENCH_MEET_CEILING,  /* a ceiling begins */
-    BENCH_MEET_RATE,     /* it has been measured */
-    BENCH_MEET_END       /* nothing else will be measured */
+enum bench_sync_point {
+    BENCH_SYNC_READY,    /* the data set is open */
+    BENCH_SYNC_BEGUN,    /* a cell has begun, or failed */
+    BENCH_SYNC_VERIFIED, /* an epoch has been checked */
+    BENCH_SYNC_START,    /* a window begins */
+    BENCH_SYNC_WINDOW,   /* it has ended */
+    BENCH_SYNC_CEILING,  /* a ceiling begins */
+    BENCH_SYNC_RATE,     /* it has been measured */
+    BENCH_SYNC_END       /* nothing else will be measured */
 };
 
 struct bench_word {
-    uint32_t meeting; /* an enum bench_meeting */
-    int32_t code;     /* what this rank ended with so far; 0 = all is well */
-    uint64_t turn;    /* meetings before this one */
+    uint32_t sync_point; /* an enum bench_sync_point */
+    int32_t code;        /* what this rank ended with so far; 0 = all is well */
+    uint64_t turn;       /* sync points before this one */
     uint64_t number[BENCH_WORD_NUMBERS];
     double rate;
     char text[BENCH_WORD_TEXT_BYTES]; /* about the code */
@@ -42,7 +42,7 @@ struct bench_ranks {
     struct stk_peers *peers; /* NULL = one process */
     stoker_ranks place;
     uint64_t turn;
-    bool ended;                      /* no more meetings */
+    bool ended;                      /* no more sync points */
     char why[BENCH_RANKS_WHY_BYTES]; /* the rank that ended the measuring; "" = none did */
 };
 
@@ -66,18 +66,18 @@ static inline bool bench_ranks_several(const struct bench_ranks *ranks)
 }
 
 /* Send `mine`, whose turn is filled in, and get the words of all ranks, valid until the next
- * meeting. With one process nothing is sent. Returns STOKER_OK; BENCH_INTERRUPTED if a rank was
+ * sync point. With one process nothing is sent. Returns STOKER_OK; BENCH_INTERRUPTED if a rank was
  * interrupted; STOKER_EPEER, with *why, if a rank is elsewhere or does not come. After both, this
- * process is interrupted as by Ctrl-C, and meets no more. */
-int bench_ranks_meet(struct bench_ranks *ranks, struct bench_word *mine,
-                     const struct bench_word **all);
+ * process is interrupted as by Ctrl-C, and reaches no more sync points. */
+int bench_ranks_reach(struct bench_ranks *ranks, struct bench_word *mine,
+                      const struct bench_word **all);
 
-/* The words of a meeting have one code. Else: as after a failed meeting; *why names the first rank
- * that failed. */
+/* The words of a sync point have one code. Else: as after a failed sync point; *why names the
+ * first rank that failed. */
 int bench_ranks_agree(struct bench_ranks *ranks, const struct bench_word *mine,
                       const struct bench_word *all);
 
-/* End the measuring here as after a failed meeting; *why is set. Returns STOKER_EPEER. */
+/* End the measuring here as after a failed sync point; *why is set. Returns STOKER_EPEER. */
 int bench_ranks_stop(struct bench_ranks *ranks);
 
 /* The others learn that this rank will measure no more: code 0, BENCH_INTERRUPTED or an error with

@@ -3,77 +3,39 @@
 #include "bench/loaderbench/cell/consumer.h"
 #include "bench/loaderbench/timing.h"
 #include "loader/base/clock.h"
+#include "loader/cli/trace_events.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    THREAD_EVENTS = 1 << 14, /* in each thread's ring */
-    TAKE_EVERY = 16,         /* batches between two readings of the rings */
-    TAKE_EVENTS = 1 << 16,   /* growth of the buffer */
-    EVENTS_MAX = 1 << 21,    /* in all runs: a file of half a gigabyte */
-    EPOCHS = 2,              /* the second one reads from the cache */
-    LAST_NS = 1000000,       /* between two tries to read the last events */
-    LAST_TRIES = 100         /* and how often */
+    EPOCHS = 2,        /* the second one reads from the cache */
+    LAST_NS = 1000000, /* between two tries to read the last events */
+    LAST_TRIES = 100   /* and how often */
 };
 
 struct bench_trace_run {
     char name[BENCH_TRACE_NAME_MAX];
-    stoker_trace_event *events;
-    size_t count, room;
-    uint64_t dropped;
+    struct cli_trace trace;
 };
-
-/* Makes room for more. False: out of memory, or `most` events are there. */
-static bool grow_events(struct bench_trace_run *run, size_t most)
-{
-    if (run->count < run->room)
-        return true;
-    size_t room = run->room + TAKE_EVENTS < most ? run->room + TAKE_EVENTS : most;
-    stoker_trace_event *events =
-        room > run->room ? realloc(run->events, room * sizeof(*events)) : NULL;
-    if (events == NULL)
-        return false;
-    run->events = events;
-    run->room = room;
-    return true;
-}
-
-/* Takes what the threads recorded. Without room here it stays in their rings, which drop and
- * count. */
-static int take_events(struct bench_trace_run *run, stoker_loader *loader, size_t most)
-{
-    stoker_trace trace = STOKER_TRACE_INIT;
-    do {
-        bool fits = grow_events(run, most);
-        trace.events = fits ? run->events + run->count : NULL;
-        trace.capacity = fits ? run->room - run->count : 0;
-        int rc = stoker_loader_trace(loader, &trace);
-        if (rc != STOKER_OK)
-            return rc;
-        run->count += fits ? trace.count : 0;
-        run->dropped = trace.dropped;
-    } while (trace.capacity > 0 && trace.count == trace.capacity);
-    return STOKER_OK;
-}
 
 static size_t count_of(const struct bench_trace_run *run, stoker_trace_kind kind)
 {
     size_t count = 0;
-    for (size_t index = 0; index < run->count; index++)
-        count += run->events[index].kind == kind;
+    for (size_t index = 0; index < run->trace.count; index++)
+        count += run->trace.events[index].kind == kind;
     return count;
 }
 
 /* Takes the rest. A worker may have published the last batch but not recorded it yet. */
 static int take_last(struct bench_trace_run *run, stoker_loader *loader, size_t most)
 {
-    int rc = take_events(run, loader, most);
-    for (int tries = 0; rc == STOKER_OK && tries < LAST_TRIES && run->dropped == 0 &&
+    int rc = cli_trace_take(&run->trace, loader, most);
+    for (int tries = 0; rc == STOKER_OK && tries < LAST_TRIES && run->trace.dropped == 0 &&
                         count_of(run, STOKER_TRACE_PUBLISH) < count_of(run, STOKER_TRACE_LEND);
          tries++) {
         bench_sleep_ns(LAST_NS);
-        rc = take_events(run, loader, most);
+        rc = cli_trace_take(&run->trace, loader, most);
     }
     return rc;
 }
@@ -88,9 +50,9 @@ static int consume(struct bench_trace_run *run, const struct bench_trace_options
     int rc = STOKER_OK;
     for (uint32_t batches = 1; rc >= 0 && rc != STOKER_FINISHED; batches++) {
         rc = bench_consumer_next(&consumer);
-        if (rc < 0 || batches % TAKE_EVERY != 0)
+        if (rc < 0 || batches % CLI_TRACE_TAKE_EVERY != 0)
             continue;
-        int taken = take_events(run, loader, most);
+        int taken = cli_trace_take(&run->trace, loader, most);
         if (taken != STOKER_OK)
             return taken;
         if (stk_now_ns() >= end_ns)
@@ -104,36 +66,30 @@ int bench_trace_record(struct bench_trace *trace, const struct bench_trace_optio
 {
     stoker_loader_options loading = *options->loading;
     stoker_loader *loader = NULL;
-    struct bench_trace_run run = { .count = 0 };
+    struct bench_trace_run run = { .name = "" };
     struct bench_trace_run *runs = realloc(trace->runs, (trace->count + 1) * sizeof(*runs));
     if (runs == NULL)
         return STOKER_ENOMEM;
     trace->runs = runs;
     loading.epochs = EPOCHS;
-    loading.trace_events = THREAD_EVENTS;
+    loading.trace_events = CLI_TRACE_THREAD_EVENTS;
     if (loading.pin_memory == STOKER_SWITCH_ON)
         loading.pin_memory =
             STOKER_SWITCH_AUTO; /* beside the cell's own slots, locking may exceed the limit */
     int rc = stoker_loader_create(&loader, options->dataset, &loading, error);
     if (rc == STOKER_OK)
-        rc = consume(&run, options, loader, EVENTS_MAX - trace->events);
+        rc = consume(&run, options, loader, CLI_TRACE_EVENTS_MAX - trace->events);
     if (rc < 0 && loader != NULL && stoker_loader_error(loader) != NULL)
         *error = *stoker_loader_error(loader);
     stoker_loader_destroy(&loader);
     if (rc != STOKER_OK) {
-        free(run.events);
+        free(run.trace.events);
         return rc;
     }
     snprintf(run.name, sizeof(run.name), "%s", options->name);
-    trace->events += run.count;
+    trace->events += run.trace.count;
     trace->runs[trace->count++] = run;
     return STOKER_OK;
-}
-
-static int to_file(void *self, const char *text, size_t bytes)
-{
-    FILE *file = self;
-    return fwrite(text, 1, bytes, file) == bytes ? STOKER_OK : STOKER_EIO;
 }
 
 int bench_trace_write(const struct bench_trace *trace, FILE *file)
@@ -143,11 +99,12 @@ int bench_trace_write(const struct bench_trace *trace, FILE *file)
         return STOKER_ENOMEM;
     for (size_t index = 0; index < trace->count; index++) {
         const struct bench_trace_run *run = &trace->runs[index];
-        runs[index] = (stoker_trace_run){
-            .name = run->name, .events = run->events, .count = run->count, .dropped = run->dropped
-        };
+        runs[index] = (stoker_trace_run){ .name = run->name,
+                                          .events = run->trace.events,
+                                          .count = run->trace.count,
+                                          .dropped = run->trace.dropped };
     }
-    int rc = stoker_trace_write(runs, trace->count, to_file, file);
+    int rc = stoker_trace_write(runs, trace->count, cli_trace_to_file, file);
     free(runs);
     return rc;
 }
@@ -155,7 +112,7 @@ int bench_trace_write(const struct bench_trace *trace, FILE *file)
 void bench_trace_destroy(struct bench_trace *trace)
 {
     for (size_t index = 0; index < trace->count; index++)
-        free(trace->runs[index].events);
+        free(trace->runs[index].trace.events);
     free(trace->runs);
     *trace = (struct bench_trace){ .count = 0 };
 }

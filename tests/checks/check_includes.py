@@ -25,7 +25,8 @@ PACK_HEADERS = ("datasets/shards/layout.h", "loader/codec/kinds.h", "loader/base
 # Of base/, what the programs may use. printable.h and clock.h are inline; of the others they link copies
 # (stoker_cli), since libstoker exports none of it.
 PROGRAM_BASE = ("loader/base/text/printable.h", "loader/base/io/output_file.h", "loader/base/text/nearest.h",
-                "loader/base/cpu/thread_team.h", "loader/base/cuda/cuda_card.h", "loader/base/cuda/cuda_runtime.h", "loader/base/clock.h", "loader/base/cpu/thread.h")
+                "loader/base/cpu/thread_team.h", "loader/base/cuda/cuda_card.h", "loader/base/cuda/cuda_runtime.h", "loader/base/clock.h", "loader/base/error.h",
+                "loader/base/cpu/thread.h")
 # Ranks of loaderbench meet as those of the trainer do, in host memory; it compiles a copy of the files behind these.
 PEER_HEADERS = ("trainer/peers/peers.h", "trainer/peers/choose.h")
 PROGRAM_CLI = "loader/cli/"  # command-line code of all programs; also in stoker_cli

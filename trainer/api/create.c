@@ -188,7 +188,7 @@ static int build(stoker_trainer *trainer, const stoker_trainer_options *options,
 }
 
 /* What needs no other rank. */
-static int begin(stoker_trainer **out, const stoker_model *model, stoker_error *error)
+static int begin_trainer(stoker_trainer **out, const stoker_model *model, stoker_error *error)
 {
     if (stoker_model_error(model) != NULL)
         return stk_refuse_option(error, STOKER_EINVAL, "the model: %s",
@@ -221,7 +221,7 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
     int rc = stk_trainer_options_copy(&given, options, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = begin(&trainer, model, error);
+    rc = begin_trainer(&trainer, model, error);
     if (trainer != NULL)
         rc = stk_trainer_join(trainer, &given, error);
     if (trainer == NULL || trainer->peers == NULL) {
@@ -230,7 +230,7 @@ int stoker_trainer_create(stoker_trainer **out, const stoker_model *model,
         return rc;
     }
     if (rc == STOKER_OK)
-        rc = stk_trainer_meet_created(trainer, build(trainer, &given, error), error);
+        rc = stk_trainer_reach_created(trainer, build(trainer, &given, error), error);
     if (rc == STOKER_OK)
         rc = stk_trainer_join_devices(trainer, error);
     if (rc == STOKER_OK)

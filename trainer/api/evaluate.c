@@ -111,14 +111,14 @@ int stoker_trainer_evaluated(stoker_trainer *trainer, stoker_evaluation *sum)
 {
     if (trainer == NULL || sum == NULL)
         return STOKER_EINVAL;
-    int rc = stk_trainer_meet_to_read(trainer, &trainer->error);
+    int rc = stk_trainer_reach_read(trainer, &trainer->error);
     if (rc == STOKER_OK && trainer->runner->queues_forward)
         rc = stk_trainer_report_device(trainer, collect(trainer), &trainer->error);
     struct stk_loss all = { .loss_sum = trainer->evaluated.loss_sum,
                             .correct = trainer->evaluated.correct,
                             .count = trainer->evaluated.count };
     uint64_t bad_labels = 0; /* those of this rank were found before */
-    rc = stk_trainer_sum_loss(trainer, STK_MEET_EVALUATE, rc, &all, &bad_labels, &trainer->error);
+    rc = stk_trainer_sum_loss(trainer, STK_SYNC_EVALUATE, rc, &all, &bad_labels, &trainer->error);
     if (rc == STOKER_OK)
         add_loss(sum, &all);
     trainer->evaluated = (stoker_evaluation){ 0 };

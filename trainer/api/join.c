@@ -32,7 +32,7 @@ static bool names_thread(const stoker_trainer_options *options)
 
 void stk_trainer_stay_away(const stoker_trainer_options *options, int rc, const stoker_error *error)
 {
-    const struct stk_word word = stk_peers_word(STK_MEET_CREATE, rc, error);
+    const struct stk_word word = stk_peers_word(STK_SYNC_CREATE, rc, error);
     if (names_thread(options))
         stk_group_decline(options->peer_group, options->peer_rank, word.text);
 }
@@ -42,7 +42,7 @@ static int agree_on_gpus(stoker_trainer *trainer, const stoker_trainer_options *
                          stoker_error *error)
 {
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(STK_MEET_CREATE, STOKER_OK, NULL);
+    struct stk_word word = stk_peers_word(STK_SYNC_CREATE, STOKER_OK, NULL);
     if (!stk_trainer_has_peers(trainer))
         return STOKER_OK;
     word.number[0] = stk_rank_has_gpu(trainer->peers, trainer->model, options) ? 1 : 0;
@@ -201,12 +201,12 @@ static int compare(const stoker_trainer *trainer, const struct stk_word *all, su
     return STOKER_OK;
 }
 
-int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *error)
+int stk_trainer_reach_created(stoker_trainer *trainer, int rc, stoker_error *error)
 {
     static subjects what = { "another model", "another batch_size", "another accumulate",
                              "other options" };
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(STK_MEET_CREATE, rc, error);
+    struct stk_word word = stk_peers_word(STK_SYNC_CREATE, rc, error);
     if (!stk_trainer_has_peers(trainer))
         return rc;
     word.number[0] = hash_model(trainer->model);
@@ -258,7 +258,7 @@ int stoker_trainer_compare_loader(stoker_trainer *trainer, const stoker_loader *
     if (!stk_trainer_has_peers(trainer))
         return STOKER_OK;
     const int rc = hash_state(numbers, loader, error);
-    struct stk_word word = stk_peers_word(STK_MEET_COMPARE, rc, error);
+    struct stk_word word = stk_peers_word(STK_SYNC_COMPARE, rc, error);
     memcpy(word.number, numbers, sizeof(numbers));
     const int met = stk_peers_agree(trainer->peers, &word, &all, error);
     return met == STOKER_OK ? compare(trainer, all, what, error) : met;
@@ -285,13 +285,13 @@ int stk_trainer_join_devices(stoker_trainer *trainer, stoker_error *error)
         return rc;
     rc = device->join(stage->backend, trainer->device_sums, trainer->model,
                       trainer->settings.sync_batch_norm, error);
-    return stk_trainer_meet(trainer, STK_MEET_CREATE, rc, error);
+    return stk_trainer_reach(trainer, STK_SYNC_CREATE, rc, error);
 }
 
 void stk_trainer_leave(stoker_trainer *trainer)
 {
     if (trainer->device_sums != NULL) {
-        const struct stk_word word = stk_peers_word(STK_MEET_LEAVE, STOKER_OK, NULL);
+        const struct stk_word word = stk_peers_word(STK_SYNC_LEAVE, STOKER_OK, NULL);
         const bool whole = stk_peers_agree(trainer->peers, &word, NULL, NULL) == STOKER_OK;
         stk_nccl_leave(&trainer->device_sums, !whole);
     }

@@ -17,7 +17,7 @@ void stk_trainer_stay_away(const stoker_trainer_options *options, int rc,
 int stk_trainer_check_peers(stoker_trainer *trainer, stoker_error *error);
 /* rc: how this rank's create went; returned if it failed. STOKER_EMISMATCH: another model or other
  * options than rank 0. */
-int stk_trainer_meet_created(stoker_trainer *trainer, int rc, stoker_error *error);
+int stk_trainer_reach_created(stoker_trainer *trainer, int rc, stoker_error *error);
 
 /* GPUs find each other. All ranks have built their trainers. STOKER_ENOTSUP, EINVAL, EMISMATCH,
  * EPEER, ENOMEM. */

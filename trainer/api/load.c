@@ -418,7 +418,7 @@ static int share_loader(stoker_trainer *trainer, struct loaded *loaded, stoker_e
 /* The others continue from what rank 0 has read. */
 static int share(stoker_trainer *trainer, int rc, struct loaded *loaded, stoker_error *error)
 {
-    rc = stk_trainer_meet(trainer, STK_MEET_LOAD, rc, error);
+    rc = stk_trainer_reach(trainer, STK_SYNC_LOAD, rc, error);
     if (rc == STOKER_OK)
         rc = stk_trainer_share_state(trainer, error);
     return rc == STOKER_OK && stk_trainer_has_peers(trainer) ? share_loader(trainer, loaded, error)

@@ -67,7 +67,7 @@ int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *
     struct stk_unread *const unread = &trainer->unread;
     int rc = stk_trainer_drain(trainer, error);
     if (rc == STOKER_OK)
-        rc = stk_trainer_meet_to_read(trainer, error);
+        rc = stk_trainer_reach_read(trainer, error);
     if (rc == STOKER_OK && has_loss_on_device(trainer)) {
         struct stk_step_metrics metrics;
         const bool decides = stk_trainer_device_decides(trainer);
@@ -79,7 +79,7 @@ int stk_trainer_report(stoker_trainer *trainer, stoker_step *out, stoker_error *
             out->updated = out->updated && metrics.used;
         }
     }
-    rc = stk_trainer_sum_loss(trainer, STK_MEET_REPORT, rc, &unread->loss, &unread->bad_labels,
+    rc = stk_trainer_sum_loss(trainer, STK_SYNC_REPORT, rc, &unread->loss, &unread->bad_labels,
                               error);
     out->loss = unread->loss.count == 0 ? 0 : unread->loss.loss_sum / (double)unread->loss.count;
     out->correct = unread->loss.correct;

@@ -3,11 +3,12 @@
 
 #include <math.h>
 
-/* ---- meetings -------------------------------------------------------------------- */
+/* ---- sync points -------------------------------------------------------------------- */
 
-int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc, stoker_error *error)
+int stk_trainer_reach(stoker_trainer *trainer, enum stk_sync_point sync_point, int rc,
+                      stoker_error *error)
 {
-    const struct stk_word word = stk_peers_word(meeting, rc, error);
+    const struct stk_word word = stk_peers_word(sync_point, rc, error);
     if (!stk_trainer_has_peers(trainer))
         return rc;
     return stk_peers_agree(trainer->peers, &word, NULL, error);
@@ -15,7 +16,7 @@ int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc, 
 
 int stk_trainer_report_device(stoker_trainer *trainer, int rc, const stoker_error *error)
 {
-    const struct stk_word word = stk_peers_word(STK_MEET_ANY, rc, error);
+    const struct stk_word word = stk_peers_word(STK_SYNC_ANY, rc, error);
     if (trainer->device_sums != NULL && (rc == STOKER_EDEVICE || rc == STOKER_ENOMEM))
         trainer->peers->ops->failed(trainer->peers, rc, word.text);
     return rc;
@@ -34,8 +35,8 @@ static int prepare_device(stoker_trainer *trainer, uint32_t count, bool *forgets
                : rc;
 }
 
-int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
-                          struct stk_pass_share *out)
+int stk_trainer_reach_pass(stoker_trainer *trainer, int rc, uint32_t count,
+                           struct stk_pass_share *out)
 {
     const struct stk_peers *const peers = trainer->peers;
     const struct stk_word *all = NULL;
@@ -45,7 +46,7 @@ int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
         return rc;
     if (rc == STOKER_OK)
         rc = prepare_device(trainer, count, &forgets);
-    struct stk_word word = stk_peers_word(STK_MEET_PASS, rc, &trainer->error);
+    struct stk_word word = stk_peers_word(STK_SYNC_PASS, rc, &trainer->error);
     word.number[0] = count;
     word.number[1] = forgets ? 1 : 0;
     const int met = stk_peers_agree(trainer->peers, &word, &all, &trainer->error);
@@ -65,7 +66,7 @@ int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
 int stoker_trainer_any(stoker_trainer *trainer, bool *flag)
 {
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(STK_MEET_ANY, STOKER_OK, NULL);
+    struct stk_word word = stk_peers_word(STK_SYNC_ANY, STOKER_OK, NULL);
     if (trainer == NULL || flag == NULL)
         return STOKER_EINVAL;
     word.number[0] = *flag ? 1 : 0;
@@ -226,7 +227,7 @@ int stk_trainer_sum_gradients(stoker_trainer *trainer, stoker_error *error)
 int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite)
 {
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(STK_MEET_UPDATE, STOKER_OK, NULL);
+    struct stk_word word = stk_peers_word(STK_SYNC_UPDATE, STOKER_OK, NULL);
     if (!stk_trainer_has_peers(trainer))
         return STOKER_OK;
     word.number[0] = *finite ? 1 : 0;
@@ -236,18 +237,18 @@ int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite)
     return rc;
 }
 
-int stk_trainer_meet_to_read(stoker_trainer *trainer, stoker_error *error)
+int stk_trainer_reach_read(stoker_trainer *trainer, stoker_error *error)
 {
     return trainer->device_sums == NULL
                ? STOKER_OK
-               : stk_trainer_meet(trainer, STK_MEET_READ, STOKER_OK, error);
+               : stk_trainer_reach(trainer, STK_SYNC_READ, STOKER_OK, error);
 }
 
-int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, int came,
+int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_sync_point sync_point, int came,
                          struct stk_loss *loss, uint64_t *bad_labels, stoker_error *error)
 {
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(meeting, came, error);
+    struct stk_word word = stk_peers_word(sync_point, came, error);
     if (!stk_trainer_has_peers(trainer))
         return came;
     word.sum = loss->loss_sum;

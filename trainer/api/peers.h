@@ -24,8 +24,8 @@ struct stk_pass_share {
     bool forgets;     /* some rank has destroyed graphs */
 };
 /* rc: whether this rank's batch can be trained on; an error of any rank is one on all. */
-int stk_trainer_meet_pass(stoker_trainer *trainer, int rc, uint32_t count,
-                          struct stk_pass_share *out);
+int stk_trainer_reach_pass(stoker_trainer *trainer, int rc, uint32_t count,
+                           struct stk_pass_share *out);
 /* Prepares what a pass needs of the other ranks, runs it, and moves the running statistics by the
  * batches of all. */
 int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
@@ -35,20 +35,20 @@ int stk_trainer_run_pass(stoker_trainer *trainer, struct stk_pass *pass,
 int stk_trainer_sum_gradients(stoker_trainer *trainer, stoker_error *error);
 /* *finite: on all ranks. */
 int stk_trainer_agree_finite(stoker_trainer *trainer, bool *finite);
-/* meeting: STK_MEET_REPORT or EVALUATE. came: how this rank's part went, and what is returned if it
- * failed. bad_labels are summed, too. */
-int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_meeting meeting, int came,
+/* sync_point: STK_SYNC_REPORT or EVALUATE. came: how this rank's part went, and what is returned if
+ * it failed. bad_labels are summed, too. */
+int stk_trainer_sum_loss(stoker_trainer *trainer, enum stk_sync_point sync_point, int came,
                          struct stk_loss *loss, uint64_t *bad_labels, stoker_error *error);
 /* Before the host waits for sums of several GPUs: every rank has queued its part. */
-int stk_trainer_meet_to_read(stoker_trainer *trainer, stoker_error *error);
+int stk_trainer_reach_read(stoker_trainer *trainer, stoker_error *error);
 
 /* Returns rc. If it is a failure of this rank's GPU, it is reported to the others at once: they may
- * wait for what it would have summed, and come to no meeting. */
+ * wait for what it would have summed, and come to no sync point. */
 int stk_trainer_report_device(stoker_trainer *trainer, int rc, const stoker_error *error);
 
 /* rc: how this rank's part went, and what is returned if it failed. */
-int stk_trainer_meet(stoker_trainer *trainer, enum stk_meeting meeting, int rc,
-                     stoker_error *error);
+int stk_trainer_reach(stoker_trainer *trainer, enum stk_sync_point sync_point, int rc,
+                      stoker_error *error);
 
 /* share_state.c: broadcast rank 0's weights, statistics, optimizer state and progress.
  * STOKER_EPEER, EDEVICE. */

@@ -277,12 +277,12 @@ int stoker_trainer_save(stoker_trainer *trainer, const char *path, const void *s
 {
     if (trainer == NULL || path == NULL || (state == NULL && size > 0))
         return stk_refuse_option(error, STOKER_EINVAL, "save: trainer, path or state is NULL");
-    int rc = stk_trainer_meet_to_read(trainer, error);
+    int rc = stk_trainer_reach_read(trainer, error);
     if (rc == STOKER_OK)
         rc = gather_group(trainer, error);
     if (rc != STOKER_OK)
         return rc;
     if (trainer->peers->rank == 0)
         rc = save(trainer, path, state, size, error);
-    return stk_trainer_meet(trainer, STK_MEET_SAVE, rc, error);
+    return stk_trainer_reach(trainer, STK_SYNC_SAVE, rc, error);
 }

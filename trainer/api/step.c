@@ -215,7 +215,7 @@ int stoker_trainer_step(stoker_trainer *trainer, const stoker_batch *batch, stok
     stoker_step step;
     struct stk_pass_share share;
     describe(trainer, &step);
-    int rc = stk_trainer_meet_pass(trainer, check_pass(trainer, batch), batch->count, &share);
+    int rc = stk_trainer_reach_pass(trainer, check_pass(trainer, batch), batch->count, &share);
     if (rc == STOKER_OK)
         rc = train_together(trainer, batch, &share, &step);
     if (rc != STOKER_OK)

@@ -1,4 +1,4 @@
-/* peers.c - what every kind of peers does alike: meetings, and sums of a few doubles. */
+/* peers.c - what every kind of peers does alike: sync points, and sums of a few doubles. */
 #include "trainer/peers/peers.h"
 
 #include <stdio.h>
@@ -6,30 +6,30 @@
 
 #include "loader/base/error.h"
 
-static const char *const purposes[STK_MEETINGS] = {
-    [STK_MEET_CREATE] = "create a trainer",
-    [STK_MEET_COMPARE] = "compare loaders",
-    [STK_MEET_PASS] = "train on a batch",
-    [STK_MEET_UPDATE] = "update the weights",
-    [STK_MEET_REPORT] = "report the loss",
-    [STK_MEET_EVALUATE] = "report a test",
-    [STK_MEET_SAVE] = "save a checkpoint",
-    [STK_MEET_LOAD] = "load a checkpoint",
-    [STK_MEET_SHARE] = "continue from rank 0",
-    [STK_MEET_ANY] = "ask all ranks",
-    [STK_MEET_READ] = "read what the GPUs have summed",
-    [STK_MEET_CAPTURE] = "capture a pass",
-    [STK_MEET_LEAVE] = "end",
+static const char *const purposes[STK_SYNC_POINTS] = {
+    [STK_SYNC_CREATE] = "create a trainer",
+    [STK_SYNC_COMPARE] = "compare loaders",
+    [STK_SYNC_PASS] = "train on a batch",
+    [STK_SYNC_UPDATE] = "update the weights",
+    [STK_SYNC_REPORT] = "report the loss",
+    [STK_SYNC_EVALUATE] = "report a test",
+    [STK_SYNC_SAVE] = "save a checkpoint",
+    [STK_SYNC_LOAD] = "load a checkpoint",
+    [STK_SYNC_SHARE] = "continue from rank 0",
+    [STK_SYNC_ANY] = "ask all ranks",
+    [STK_SYNC_READ] = "read what the GPUs have summed",
+    [STK_SYNC_CAPTURE] = "capture a pass",
+    [STK_SYNC_LEAVE] = "end",
 };
 
-static const char *purpose(uint32_t meeting)
+static const char *purpose(uint32_t sync_point)
 {
-    return meeting < STK_MEETINGS ? purposes[meeting] : "do something of another version";
+    return sync_point < STK_SYNC_POINTS ? purposes[sync_point] : "do something of another version";
 }
 
-struct stk_word stk_peers_word(enum stk_meeting meeting, int rc, const stoker_error *error)
+struct stk_word stk_peers_word(enum stk_sync_point sync_point, int rc, const stoker_error *error)
 {
-    struct stk_word word = { .meeting = (uint32_t)meeting, .code = rc };
+    struct stk_word word = { .sync_point = (uint32_t)sync_point, .code = rc };
     if (rc == STOKER_OK)
         return word;
     const bool described = error != NULL && error->code == rc && error->message[0] != '\0';
@@ -38,10 +38,10 @@ struct stk_word stk_peers_word(enum stk_meeting meeting, int rc, const stoker_er
     return word;
 }
 
-static bool same_meeting(const struct stk_word *all, uint32_t world_size)
+static bool same_sync_point(const struct stk_word *all, uint32_t world_size)
 {
     for (uint32_t r = 1; r < world_size; r++)
-        if (all[r].meeting != all[0].meeting)
+        if (all[r].sync_point != all[0].sync_point)
             return false;
     return true;
 }
@@ -53,13 +53,13 @@ static uint32_t find_odd(const struct stk_word *all, uint32_t world_size)
     for (uint32_t r = 0; r < world_size; r++)
         if (all[r].code != STOKER_OK)
             return r;
-    if (same_meeting(all, world_size))
+    if (same_sync_point(all, world_size))
         return world_size;
     for (uint32_t r = 0; r < world_size; r++)
-        if (all[r].meeting == STK_MEET_LEAVE)
+        if (all[r].sync_point == STK_SYNC_LEAVE)
             return r;
     for (uint32_t r = 1; r < world_size; r++)
-        if (all[r].meeting != all[0].meeting)
+        if (all[r].sync_point != all[0].sync_point)
             return r;
     return world_size;
 }
@@ -68,15 +68,15 @@ static int tell(const struct stk_peers *peers, const struct stk_word *all, uint3
                 stoker_error *error)
 {
     const struct stk_word *const word = &all[odd];
-    if (word->code == STOKER_OK && word->meeting == STK_MEET_LEAVE)
+    if (word->code == STOKER_OK && word->sync_point == STK_SYNC_LEAVE)
         return stk_refuse_option(error, STOKER_EPEER,
                                  "rank %u has ended, while rank %u wanted to %s", odd, peers->rank,
-                                 purpose(all[peers->rank].meeting));
+                                 purpose(all[peers->rank].sync_point));
     if (word->code == STOKER_OK)
         return stk_refuse_option(
             error, STOKER_EPEER,
             "rank %u came to %s, rank 0 to %s: every rank must make the same calls", odd,
-            purpose(word->meeting), purpose(all[0].meeting));
+            purpose(word->sync_point), purpose(all[0].sync_point));
     return stk_refuse_option(error, STOKER_EPEER, "rank %u: %.*s", odd, STK_WORD_TEXT_BYTES - 1,
                              word->text);
 }
@@ -97,7 +97,7 @@ int stk_peers_agree(struct stk_peers *peers, const struct stk_word *mine,
     const int told = mine->code != STOKER_OK /* described where it happened */
                          ? mine->code
                          : tell(peers, words, odd, error);
-    if (!same_meeting(words, peers->world_size)) /* they are out of step for good */
+    if (!same_sync_point(words, peers->world_size)) /* they are out of step for good */
         peers->ops->failed(peers, told, error != NULL ? error->message : "ranks are out of step");
     return told;
 }

@@ -2,7 +2,7 @@
  *
  *   create ─▶ join ─▶ broadcast weights ─▶ { agree, all_reduce ... finish, agree } ... ─▶ leave
  *
- * Every rank makes the same calls in the same order. Each call of agree() names its meeting, so
+ * Every rank makes the same calls in the same order. Each call of agree() names its sync point, so
  * a rank that does something else is found, not waited for. A call that fails, or a rank that
  * does not come within the time-out, ends the run on every rank that is alive: all later calls
  * return that first error.
@@ -20,29 +20,29 @@
 #include <stoker/error.h>
 
 /* What the ranks meet for. */
-enum stk_meeting {
-    STK_MEET_CREATE,
-    STK_MEET_COMPARE,
-    STK_MEET_PASS,
-    STK_MEET_UPDATE,
-    STK_MEET_REPORT,
-    STK_MEET_EVALUATE,
-    STK_MEET_SAVE,
-    STK_MEET_LOAD,
-    STK_MEET_SHARE,
-    STK_MEET_ANY,
-    STK_MEET_READ,
-    STK_MEET_CAPTURE,
-    STK_MEET_LEAVE,
-    STK_MEETINGS
+enum stk_sync_point {
+    STK_SYNC_CREATE,
+    STK_SYNC_COMPARE,
+    STK_SYNC_PASS,
+    STK_SYNC_UPDATE,
+    STK_SYNC_REPORT,
+    STK_SYNC_EVALUATE,
+    STK_SYNC_SAVE,
+    STK_SYNC_LOAD,
+    STK_SYNC_SHARE,
+    STK_SYNC_ANY,
+    STK_SYNC_READ,
+    STK_SYNC_CAPTURE,
+    STK_SYNC_LEAVE,
+    STK_SYNC_POINTS
 };
 
-/* What a rank says at a meeting. All ranks are of one kind of machine: it is sent as it lies in
+/* What a rank says at a sync point. All ranks are of one kind of machine: it is sent as it lies in
  * memory. */
 enum { STK_WORD_NUMBERS = 4, STK_WORD_TEXT_BYTES = 200 };
 struct stk_word {
-    uint32_t meeting; /* an stk_meeting */
-    int32_t code;     /* 0, or a stoker_err: this rank cannot continue */
+    uint32_t sync_point; /* an stk_sync_point */
+    int32_t code;        /* 0, or a stoker_err: this rank cannot continue */
     uint64_t number[STK_WORD_NUMBERS];
     double sum;
     char text[STK_WORD_TEXT_BYTES]; /* the error's message */
@@ -106,14 +106,14 @@ struct stk_peers_options {
 /* A run of one process. STOKER_ENOMEM. */
 int stk_peers_alone(struct stk_peers **out, stoker_error *error);
 
-/* One word of each rank; *all as gather(). Unless every word has this meeting and code 0: an
+/* One word of each rank; *all as gather(). Unless every word has this sync point and code 0: an
  * error that names the first rank that differs, on every rank alike. The rank whose code it was
  * keeps its own error. STOKER_EPEER. */
 int stk_peers_agree(struct stk_peers *peers, const struct stk_word *mine,
                     const struct stk_word **all, stoker_error *error);
 
 /* The word of a rank that has come with this result; error: its message, if rc is not 0. */
-struct stk_word stk_peers_word(enum stk_meeting meeting, int rc, const stoker_error *error);
+struct stk_word stk_peers_word(enum stk_sync_point sync_point, int rc, const stoker_error *error);
 
 /* Adds doubles over all ranks, in the order of ranks. STOKER_EPEER. */
 int stk_peers_sum(struct stk_peers *peers, double *values, uint32_t count, stoker_error *error);

@@ -7,10 +7,6 @@
 #include <stoker/error.h>
 #include <string.h>
 
-#include "trainer/programs/networks.h"
-#include "trainer/programs/option_table.h"
-#include "trainer/programs/rank_threads.h"
-
 bool arguments_give(const struct arguments *arguments, const char *name)
 {
     const struct cli_table table = option_table(arguments->program);
@@ -207,64 +203,40 @@ void arguments_print_again(FILE *file, int argc, char *const *argv, const char *
  *   batchnorm those of fast
  *   housing   Adam at a constant rate
  */
-static void set_base(struct arguments *arguments)
+void preset_apply(struct arguments *out, enum preset preset)
 {
-    *arguments = (struct arguments){ .action = ACTION_TRAIN,
-                                     .mean = -1.0,
-                                     .workers = STOKER_WORKERS_AUTO,
-                                     .batch_size = 64,
-                                     .accumulate = 1,
-                                     .learning_rate = (double)STOKER_OPTIMIZER_DEFAULT,
-                                     .betas = { 0.9, 0.999 },
-                                     .gamma = 0.1,
-                                     .peer_timeout = 120,
-                                     .eval_every = 1 };
-}
-
-static void set_fast(struct arguments *arguments)
-{
-    arguments->epochs = 1;
-    arguments->steps =
-        /* the whole batches of one epoch of MNIST: a GPU captures a step for each size of
-         * batch */
-        234;
-    arguments->batch_size = 256;
-    arguments->optimizer = STOKER_OPTIMIZER_ADAM;
-    arguments->learning_rate = 0.015;
-    arguments->label_smoothing = 0.1; /* without it one epoch is not enough */
-    arguments->betas[0] = 0.7;
-    arguments->betas[1] = 0.9;
-    arguments->schedule = STOKER_SCHEDULE_ONE_CYCLE;
-}
-
-static void set_pytorch(struct arguments *arguments)
-{
-    arguments->epochs = 3;
-    arguments->optimizer = STOKER_OPTIMIZER_ADADELTA;
-    arguments->learning_rate = 1.0;
-    arguments->schedule = STOKER_SCHEDULE_STEP;
-    arguments->gamma = 0.7;
-}
-
-static void set_housing(struct arguments *arguments)
-{
-    arguments->epochs = 300;
-    arguments->batch_size = 128;
-    arguments->optimizer = STOKER_OPTIMIZER_ADAM;
-    arguments->learning_rate = 0.01;
-    arguments->eval_every = 50;
-}
-
-void preset_apply(struct arguments *arguments, enum preset preset)
-{
-    set_base(arguments);
-    arguments->preset = preset;
-    if (preset == PRESET_FAST || preset == PRESET_BATCHNORM)
-        set_fast(arguments);
-    else if (preset == PRESET_PYTORCH)
-        set_pytorch(arguments);
-    else
-        set_housing(arguments);
+    *out = (struct arguments){ .action = ACTION_TRAIN,
+                               .preset = preset,
+                               .mean = -1.0,
+                               .workers = STOKER_WORKERS_AUTO,
+                               .batch_size = 64,
+                               .accumulate = 1,
+                               .optimizer = STOKER_OPTIMIZER_ADAM,
+                               .betas = { 0.9, 0.999 },
+                               .gamma = 0.1,
+                               .peer_timeout = 120,
+                               .eval_every = 1 };
+    if (preset == PRESET_PYTORCH) {
+        out->epochs = 3;
+        out->optimizer = STOKER_OPTIMIZER_ADADELTA;
+        out->learning_rate = 1.0;
+        out->schedule = STOKER_SCHEDULE_STEP;
+        out->gamma = 0.7;
+    } else if (preset == PRESET_HOUSING) {
+        out->epochs = 300;
+        out->batch_size = 128;
+        out->learning_rate = 0.01;
+        out->eval_every = 50;
+    } else {
+        out->epochs = 1;
+        out->steps = 234; /* the whole batches of an epoch: a GPU captures a step for each size */
+        out->batch_size = 256;
+        out->learning_rate = 0.015;
+        out->label_smoothing = 0.1; /* without it one epoch is not enough */
+        out->betas[0] = 0.7;
+        out->betas[1] = 0.9;
+        out->schedule = STOKER_SCHEDULE_ONE_CYCLE;
+    }
 }
 
 /* ---- the devices of --data-parallel ---- */

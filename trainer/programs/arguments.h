@@ -104,6 +104,9 @@ bool arguments_give(const struct arguments *arguments, const char *name);
 
 void arguments_help(FILE *file, enum program program);
 
+/* The options of a program: one row for each. */
+struct cli_table option_table(enum program program);
+
 bool optimizer_takes_betas(stoker_optimizer optimizer);
 
 /* The words of the options. */

@@ -1,26 +1,15 @@
 /* checkpoint_notes.c - see checkpoint_notes.h. */
 #include "trainer/programs/checkpoint_notes.h"
 
+#include "loader/base/error.h"
 #include "loader/base/io/output_file.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PERCENT_BYTES = 3 }; /* "%0A" */
-
-__attribute__((format(printf, 2, 3))) static int refuse(stoker_error *error, const char *format,
-                                                        ...)
-{
-    va_list list;
-    va_start(list, format);
-    *error = (stoker_error){ .code = STOKER_EMISMATCH };
-    (void)vsnprintf(error->message, sizeof(error->message), format, list);
-    va_end(list);
-    return STOKER_EMISMATCH;
-}
 
 static const char *program_word(enum preset preset)
 {
@@ -67,13 +56,14 @@ int notes_choose_preset(const struct checkpoint_notes *notes, const struct argum
     if (notes->preset[0] == '\0' || strcmp(notes->preset, preset_name(arguments->preset)) == 0)
         return STOKER_OK;
     if (strcmp(notes->program, program_word(arguments->preset)) != 0)
-        return refuse(error, "%.100s: saved by %s, which has another network", notes->path,
-                      notes->program);
+        return stk_refuse_option(error, STOKER_EMISMATCH,
+                                 "%.100s: saved by %s, which has another network", notes->path,
+                                 notes->program);
     if (arguments_give(arguments, "preset"))
-        return refuse(error,
-                      "%.100s: saved by preset %s, which has another network: leave out "
-                      "--preset %s",
-                      notes->path, notes->preset, preset_name(arguments->preset));
+        return stk_refuse_option(error, STOKER_EMISMATCH,
+                                 "%.100s: saved by preset %s, which has another network: leave out "
+                                 "--preset %s",
+                                 notes->path, notes->preset, preset_name(arguments->preset));
     for (enum preset known = PRESET_FAST; known <= PRESET_HOUSING; known++)
         if (strcmp(notes->preset, preset_name(known)) == 0)
             *preset = known;
@@ -148,10 +138,11 @@ int notes_check(const struct checkpoint_notes *notes, const struct arguments *ar
     if (notes->data[0] == '\0' || arguments->test_data != NULL)
         return STOKER_OK;
     if (notes->test_data[0] != '\0')
-        return refuse(error,
-                      "%.80s was tested on other data than it was trained on: give --test-data "
-                      "'%.200s' or another",
-                      notes->path, notes->test_data);
+        return stk_refuse_option(
+            error, STOKER_EMISMATCH,
+            "%.80s was tested on other data than it was trained on: give --test-data "
+            "'%.200s' or another",
+            notes->path, notes->test_data);
     print_spec(spec, data->spec);
     strip_folders(now, spec);
     strip_folders(then, notes->data);
@@ -161,8 +152,8 @@ int notes_check(const struct checkpoint_notes *notes, const struct arguments *ar
         return STOKER_OK;
     if (strcmp(now, then) == 0 && (notes->split[0] == '\0' || strcmp(split, notes->split) == 0))
         return STOKER_OK;
-    return refuse(
-        error,
+    return stk_refuse_option(
+        error, STOKER_EMISMATCH,
         "%.80s was trained and tested on other samples: %.160s, %s. This run has %.160s, %s, "
         "and might test on training data. Give the same --data and --seed, or separate test "
         "data with --test-data",
@@ -203,22 +194,19 @@ int notes_write(stoker_trainer *trainer, const struct arguments *arguments, cons
     return rc;
 }
 
-static int refuse_output(const char *path, int code, int os_errno, const char *why,
-                         stoker_error *error)
-{
-    *error = (stoker_error){ .code = code, .os_errno = os_errno };
-    (void)snprintf(error->message, sizeof(error->message), "%.400s: cannot be written: %s", path,
-                   why);
-    return code;
-}
-
 int notes_check_output(const char *path, stoker_error *error)
 {
-    if (path != NULL && stk_output_is_in_place(path))
-        return refuse_output(path, STOKER_EINVAL, 0,
-                             "it is not a regular file, which a checkpoint must be", error);
-    const int os_errno = path == NULL ? 0 : stk_output_check(path);
-    return os_errno == 0
-               ? STOKER_OK
-               : refuse_output(path, STOKER_EIO, os_errno, stk_output_reason(os_errno), error);
+    if (path == NULL)
+        return STOKER_OK;
+    struct stk_place place = STK_NOWHERE;
+    place.path = path;
+    place.os_errno = stk_output_check(path);
+    if (stk_output_is_in_place(path))
+        return stk_refuse_option(error, STOKER_EINVAL,
+                                 "%.400s: cannot be written: it is not a regular file, which a "
+                                 "checkpoint must be",
+                                 path);
+    return place.os_errno == 0 ? STOKER_OK
+                               : stk_error_set(error, STOKER_EIO, STOKER_STAGE_OPTIONS, &place,
+                                               "cannot be written");
 }

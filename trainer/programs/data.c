@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +10,7 @@
 
 #include <stoker/arrays.h>
 
-__attribute__((format(printf, 3, 4))) static int fail(stoker_error *error, int code,
-                                                      const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    *error = (stoker_error){ .code = code };
-    (void)vsnprintf(error->message, sizeof(error->message), format, list);
-    va_end(list);
-    return code;
-}
+#include "loader/base/error.h"
 
 /* $STOKER_DATA/name, then data/name. False if neither is there. */
 static bool find(const char *name, char path[DATA_SPEC_MAX])
@@ -48,18 +38,20 @@ static int tell_undivided(const char *spec, int rc, stoker_error *error)
     const char *closed = strrchr(spec, ')'); /* parameters inside parentheses are another set's */
     const char mark = strchr(closed == NULL ? spec : closed, '?') == NULL ? '?' : '&';
     if (strcmp(format, "csv") == 0)
-        rc = fail(error, rc,
-                  "%.300s: has no test split: csv:%.300s%clabel=COLUMN&test=0.2 keeps a "
-                  "fifth of its rows for testing, and --test-data names another file",
-                  spec, path, mark);
+        rc = stk_refuse_option(
+            error, rc,
+            "%.300s: has no test split: csv:%.300s%clabel=COLUMN&test=0.2 keeps a "
+            "fifth of its rows for testing, and --test-data names another file",
+            spec, path, mark);
     else if (strcmp(format, "folder") == 0)
-        rc = fail(error, rc,
-                  "%.150s: has no folders \"train\" and \"test\" with a folder per class; "
-                  "%.150s%ctest=0.1 "
-                  "keeps a tenth of the images for testing, and --test-data names another folder",
-                  spec, spec, mark);
+        rc = stk_refuse_option(
+            error, rc,
+            "%.150s: has no folders \"train\" and \"test\" with a folder per class; "
+            "%.150s%ctest=0.1 "
+            "keeps a tenth of the images for testing, and --test-data names another folder",
+            spec, spec, mark);
     else
-        rc = fail(
+        rc = stk_refuse_option(
             error, rc,
             "%.150s: has no splits \"train\" and \"test\"; %.150s%ctest=0.1 keeps a tenth of the "
             "samples for testing, and --test-data names other test data",
@@ -91,8 +83,8 @@ static int open_both(struct data *data, const struct arguments *arguments, stoke
         alike = a->shape[axis] == b->shape[axis];
     if (!alike) {
         data_close(data);
-        rc = fail(error, STOKER_EMISMATCH,
-                  "the training and test data have different shapes or labels");
+        rc = stk_refuse_option(error, STOKER_EMISMATCH,
+                               "the training and test data have different shapes or labels");
     }
     return rc;
 }
@@ -115,29 +107,24 @@ int data_open_images(struct data *out, const struct arguments *arguments, stoker
     const stoker_dataset_info *info = stoker_dataset_get_info(out->train);
     if (!info->is_image || info->label_dtype != STOKER_DTYPE_INT64 || info->class_count < 2) {
         data_close(out);
-        rc =
-            fail(error, STOKER_ENOTSUP, "%.200s: not a data set of images with classes", out->spec);
+        rc = stk_refuse_option(error, STOKER_ENOTSUP,
+                               "%.200s: not a data set of images with classes", out->spec);
     }
     return rc;
 }
 
 /* Adds "key=value" to a spec without that key. */
-static void add(struct data *data, const char *key, uint64_t value, const char *text)
+static void add(struct data *data, const char *key, const char *value)
 {
     char asked[32];
     (void)snprintf(asked, sizeof(asked), "%s=", key);
-    char *parameters = strrchr(data->spec, '?');
+    const char *parameters = strrchr(data->spec, '?');
     for (const char *at = parameters; at != NULL; at = strchr(at + 1, '&'))
         if (strncmp(at + 1, asked, strlen(asked)) == 0)
             return;
-    size_t used = strlen(data->spec);
-    const char *between = parameters == NULL ? "?" : "&";
-    if (text != NULL)
-        (void)snprintf(data->spec + used, sizeof(data->spec) - used, "%s%s%s", between, asked,
-                       text);
-    else
-        (void)snprintf(data->spec + used, sizeof(data->spec) - used, "%s%s%" PRIu64, between, asked,
-                       value);
+    const size_t used = strlen(data->spec);
+    (void)snprintf(data->spec + used, sizeof(data->spec) - used, "%s%s%s",
+                   parameters == NULL ? "?" : "&", asked, value);
 }
 
 /* Mean and standard deviation of each column of the training rows. */
@@ -170,7 +157,7 @@ static int standardize(stoker_dataset **table, uint64_t columns, const double *m
     const uint64_t count = stoker_dataset_get_info(*table)->count;
     float *rows = calloc(count, (columns + 1) * sizeof(float));
     if (rows == NULL)
-        return fail(error, STOKER_ENOMEM, "out of memory: the table");
+        return stk_refuse_option(error, STOKER_ENOMEM, "out of memory: the table");
     float *labels = rows + count * columns;
     const int32_t label = stoker_dataset_find_field(*table, "label");
     int rc = STOKER_OK;
@@ -217,7 +204,7 @@ static int standardize_both(struct data *data, stoker_error *error)
     if (row == NULL || mean == NULL) {
         free(row);
         free(mean);
-        return fail(error, STOKER_ENOMEM, "out of memory: the means");
+        return stk_refuse_option(error, STOKER_ENOMEM, "out of memory: the means");
     }
     int rc = measure_columns(data->train, columns, row, mean, mean + columns, error);
     if (rc == STOKER_OK)
@@ -238,20 +225,23 @@ int data_open_table(struct data *out, const struct arguments *arguments, stoker_
     else if (find("boston/BostonHousing.csv", path))
         (void)snprintf(out->spec, sizeof(out->spec), "csv:%.3900s?label=medv", path);
     else
-        return fail(error, STOKER_ENOENT,
-                    "there is no boston/BostonHousing.csv in $STOKER_DATA or data; "
-                    "trainer/programs/README.md says where to get it");
+        return stk_refuse_option(error, STOKER_ENOENT,
+                                 "there is no boston/BostonHousing.csv in $STOKER_DATA or data; "
+                                 "trainer/programs/README.md says where to get it");
     if (strncmp(out->spec, "csv:", 4) == 0 && arguments->test_data == NULL) {
-        add(out, "test", 0, "0.2");
-        add(out, "seed", arguments->seed, NULL);
+        char seed[24];
+        (void)snprintf(seed, sizeof(seed), "%" PRIu64, arguments->seed);
+        add(out, "test", "0.2");
+        add(out, "seed", seed);
     }
     int rc = open_both(out, arguments, error);
     if (rc != STOKER_OK)
         return rc;
     const stoker_dataset_info *info = stoker_dataset_get_info(out->train);
     if (info->label_dtype != STOKER_DTYPE_FLOAT32)
-        rc = fail(error, STOKER_ENOTSUP, "%.200s: no column to predict is named; add label=COLUMN",
-                  out->spec);
+        rc =
+            stk_refuse_option(error, STOKER_ENOTSUP,
+                              "%.200s: no column to predict is named; add label=COLUMN", out->spec);
     else if (info->rank == 1 && info->dtype == STOKER_DTYPE_FLOAT32)
         rc = standardize_both(out, error);
     if (rc != STOKER_OK)

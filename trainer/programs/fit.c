@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/error.h"
 #include "loader/cli/interrupt.h"
 
 enum {
@@ -181,12 +182,10 @@ int fit_diverged(const char *what, double value, uint64_t updates, const struct 
     if (result->skipped > 0)
         (void)snprintf(skipped, sizeof(skipped), " and %" PRIu64 " that were skipped (overflow)",
                        result->skipped);
-    *error = (stoker_error){ .code = STOKER_EDIVERGED };
-    (void)snprintf(error->message, sizeof(error->message),
-                   "training diverged: the %s is %s after %" PRIu64 " updates%s; %s. Try a smaller "
-                   "--lr, or --clip-norm",
-                   what, isnan(value) ? "nan" : "infinite", updates, skipped, kept);
-    return STOKER_EDIVERGED;
+    return stk_refuse_option(error, STOKER_EDIVERGED,
+                             "training diverged: the %s is %s after %" PRIu64
+                             " updates%s; %s. Try a smaller --lr, or --clip-norm",
+                             what, isnan(value) ? "nan" : "infinite", updates, skipped, kept);
 }
 
 static int diverged(struct run *run, double loss)
@@ -199,13 +198,10 @@ static int diverged(struct run *run, double loss)
 static int all_skipped(struct run *run, uint64_t count)
 {
     record_row(run, true);
-    *run->error = (stoker_error){ .code = STOKER_EDIVERGED };
-    (void)snprintf(run->error->message, sizeof(run->error->message),
-                   "%s%" PRIu64
-                   " updates were skipped: gradients overflow in 16 bits at every loss "
-                   "scale. Try a smaller --lr, --clip-norm or --amp bf16",
-                   run->result->updates == 0 ? "all " : "the last ", count);
-    return STOKER_EDIVERGED;
+    return stk_refuse_option(run->error, STOKER_EDIVERGED,
+                             "%s%" PRIu64 " updates were skipped: gradients overflow in 16 bits at "
+                             "every loss scale. Try a smaller --lr, --clip-norm or --amp bf16",
+                             run->result->updates == 0 ? "all " : "the last ", count);
 }
 
 /* Checks the last pass. A NaN loss may come from an update that the loss scale then skips. */
@@ -275,7 +271,7 @@ static int pass(struct run *run, stoker_batch *batch, uint64_t begin_ns)
     run->index = batch->index;
     int rc = stoker_trainer_step(run->fit->trainer, batch, &run->step);
     stoker_batch_release(batch);
-    trace_step(&run->fit->logs->trace, run->loader);
+    trace_step(&run->fit->logs->trace, run->loader, false);
     if (rc != STOKER_OK)
         return tell(run->error, rc, stoker_trainer_error(run->fit->trainer));
     const uint64_t pass_ns = stk_now_ns() - begin_ns;
@@ -362,7 +358,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
                        .first_update = stoker_trainer_updates(fit->trainer) };
     run.recorded = run.first_update;
     stoker_loader_options loading = *fit->loading;
-    loading.trace_events = trace_events(&fit->logs->trace);
+    loading.trace_events = fit->logs->trace.path == NULL ? 0 : CLI_TRACE_THREAD_EVENTS;
     int rc = stoker_loader_create(&run.loader, fit->train, &loading, error);
     if (rc == STOKER_OK)
         rc = stoker_trainer_compare_loader(fit->trainer, run.loader, error);
@@ -379,7 +375,7 @@ int fit_run(const struct fit *fit, struct fit_result *out, stoker_error *error)
         rc = all_skipped(&run, out->skipped);
     (void)stoker_loader_state(run.loader, out->state, sizeof(out->state), NULL, NULL);
     cli_progress_line_wipe(&fit->progress->line);
-    trace_end(&fit->logs->trace, run.loader);
+    trace_step(&fit->logs->trace, run.loader, true);
     stoker_loader_destroy(&run.loader);
     return rc;
 }

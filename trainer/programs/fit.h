@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stoker/trainer.h>
 
+#include "trainer/programs/console.h"
 #include "trainer/programs/log_files.h"
-#include "trainer/programs/progress.h"
 
 struct fit {
     stoker_trainer *trainer;

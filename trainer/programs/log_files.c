@@ -67,14 +67,9 @@ int log_files_close(struct log_files *logs, stoker_error *error)
     return rc;
 }
 
-enum {
-    THREAD_EVENTS = 1 << 14, /* in each thread's ring */
-    TAKE_EVERY = 16,         /* batches between two readings of the rings */
-    TAKE_EVENTS = 1 << 16,   /* growth of the buffer */
-    EVENTS_MAX = 1 << 21     /* per run: a file of half a gigabyte */
-};
+/* ---- --trace FILE ---------------------------------------------------------------- */
 
-static int fail(stoker_error *error, const char *path, int os_errno)
+static int trace_failed(stoker_error *error, const char *path, int os_errno)
 {
     *error = (stoker_error){ .code = STOKER_EIO, .os_errno = os_errno };
     (void)snprintf(error->message, sizeof(error->message), "%.160s: %.80s", path,
@@ -93,72 +88,26 @@ int trace_open(struct trace *trace, const char *path, stoker_error *error)
         stk_output_drop(&trace->output);
     }
     if (os_errno != 0)
-        return fail(error, path, os_errno);
+        return trace_failed(error, path, os_errno);
     trace->path = path;
     return STOKER_OK;
 }
 
-uint32_t trace_events(const struct trace *trace)
+void trace_step(struct trace *trace, stoker_loader *loader, bool last)
 {
-    return trace->path == NULL ? 0 : THREAD_EVENTS;
-}
-
-/* Makes room for more. False: out of memory. */
-static bool grow(struct trace *trace)
-{
-    if (trace->count < trace->room)
-        return true;
-    const size_t room = trace->room + TAKE_EVENTS;
-    stoker_trace_event *events =
-        room <= EVENTS_MAX ? realloc(trace->events, room * sizeof(*events)) : NULL;
-    if (events == NULL)
-        return false;
-    trace->events = events;
-    trace->room = room;
-    return true;
-}
-
-/* Without room here, events stay in the threads' rings, which then drop and count new ones. */
-static void take(struct trace *trace, stoker_loader *loader)
-{
-    stoker_trace taken = STOKER_TRACE_INIT;
-    do {
-        const bool fits = grow(trace);
-        taken.events = fits ? trace->events + trace->count : NULL;
-        taken.capacity = fits ? trace->room - trace->count : 0;
-        if (stoker_loader_trace(loader, &taken) != STOKER_OK)
-            return;
-        trace->count += taken.count;
-        trace->dropped = taken.dropped;
-    } while (taken.capacity > 0 && taken.count == taken.capacity);
-    trace->batches = 0;
-}
-
-void trace_step(struct trace *trace, stoker_loader *loader)
-{
-    if (trace->path != NULL && ++trace->batches >= TAKE_EVERY)
-        take(trace, loader);
-}
-
-void trace_end(struct trace *trace, stoker_loader *loader)
-{
-    if (trace->path != NULL)
-        take(trace, loader);
-}
-
-static int to_file(void *self, const char *text, size_t bytes)
-{
-    return fwrite(text, 1, bytes, self) == bytes ? STOKER_OK : STOKER_EIO;
+    if (trace->path != NULL && (last || ++trace->batches % CLI_TRACE_TAKE_EVERY == 0))
+        (void)cli_trace_take(&trace->events, loader, CLI_TRACE_EVENTS_MAX);
 }
 
 /* Returns 0 or an errno. */
 static int write_file(struct trace *trace, const char *name)
 {
-    const stoker_trace_run run = {
-        .name = name, .events = trace->events, .count = trace->count, .dropped = trace->dropped
-    };
+    const stoker_trace_run run = { .name = name,
+                                   .events = trace->events.events,
+                                   .count = trace->events.count,
+                                   .dropped = trace->events.dropped };
     errno = ENOMEM; /* the other cause */
-    if (stoker_trace_write(&run, 1, to_file, trace->output.stream) == STOKER_OK)
+    if (stoker_trace_write(&run, 1, cli_trace_to_file, trace->output.stream) == STOKER_OK)
         return stk_output_commit(&trace->output);
     const int os_errno = errno;
     stk_output_drop(&trace->output);
@@ -171,7 +120,7 @@ int trace_close(struct trace *trace, const char *name, stoker_error *error)
     const char *path = trace->path;
     if (path != NULL)
         os_errno = write_file(trace, name);
-    free(trace->events);
+    free(trace->events.events);
     *trace = (struct trace){ .path = NULL };
-    return os_errno == 0 ? STOKER_OK : fail(error, path, os_errno);
+    return os_errno == 0 ? STOKER_OK : trace_failed(error, path, os_errno);
 }

@@ -11,6 +11,7 @@
 #include <stoker/training_log.h>
 
 #include "loader/base/io/output_file.h"
+#include "loader/cli/trace_events.h"
 #include "trainer/programs/arguments.h"
 
 /* ---- --trace FILE: what each thread of the training set's loader did ---- */
@@ -19,24 +20,17 @@
 struct trace {
     const char *path; /* NULL = off */
     struct stk_output output;
-    stoker_trace_event *events;
-    size_t count, room;
-    uint64_t dropped;
-    uint32_t batches; /* since events were last taken */
+    struct cli_trace events;
+    uint32_t batches;
 };
 
 /* Opens path for writing (loader/base/io/output_file.h); NULL records nothing. On failure *error
  * has the reason, and *trace is all zero. */
 int trace_open(struct trace *trace, const char *path, stoker_error *error);
 
-/* The value for the loader's option trace_events. */
-uint32_t trace_events(const struct trace *trace);
-
-/* Call after each batch; reads the threads' events now and then. */
-void trace_step(struct trace *trace, stoker_loader *loader);
-
-/* Call before destroying the loader; reads the rest. */
-void trace_end(struct trace *trace, stoker_loader *loader);
+/* Call after each batch, and before destroying the loader, with `last`; reads the threads' events
+ * now and then, and the rest. */
+void trace_step(struct trace *trace, stoker_loader *loader, bool last);
 
 /* Writes the trace, with `name` above its threads, and frees it. On failure *error has the reason,
  * and a regular file is unchanged. */

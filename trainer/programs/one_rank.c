@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/error.h"
 #include "loader/cli/interrupt.h"
 #include "trainer/programs/checkpoint_notes.h"
 #include "trainer/programs/fit.h"
@@ -51,13 +52,10 @@ static int check_warmup(struct one_rank *rank)
     const uint64_t warmup = rank->arguments.warmup, updates = rank->settings.total_updates;
     if (warmup == 0 || warmup < updates)
         return STOKER_OK;
-    rank->error = (stoker_error){ .code = STOKER_EINVAL };
-    (void)snprintf(rank->error.message, sizeof(rank->error.message),
-                   "--warmup %" PRIu64 ": the run has %" PRIu64
-                   " updates, so the rate would not be "
-                   "reached; give fewer",
-                   warmup, updates);
-    return STOKER_EINVAL;
+    return stk_refuse_option(&rank->error, STOKER_EINVAL,
+                             "--warmup %" PRIu64 ": the run has %" PRIu64
+                             " updates, so the rate would not be reached; give fewer",
+                             warmup, updates);
 }
 
 static int make_trainer(struct one_rank *rank)

@@ -38,4 +38,8 @@ int rank_run(struct one_rank *rank);
  * rank's: rank_threads_run() prints each once. Returns EXIT_FAILED. */
 int rank_failed(struct one_rank *rank, int rc);
 
+/* --data-parallel: runs a copy of `like` on each device, as threads of this process. Returns the
+ * exit status: that of the rank whose error it was. */
+int rank_threads_run(const struct one_rank *like, const struct device_list *devices);
+
 #endif

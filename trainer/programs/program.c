@@ -11,9 +11,9 @@
 
 #include <stoker/version.h>
 
+#include "loader/base/error.h"
 #include "trainer/programs/networks.h"
 #include "trainer/programs/one_rank.h"
-#include "trainer/programs/rank_threads.h"
 
 /* What all ranks of this process share, and the first of them. */
 struct run {
@@ -79,13 +79,6 @@ static int open_data(struct run *run)
 
 /* ---- ranks ---------------------------------------------------------------------- */
 
-static int refuse(stoker_error *error, int rc, const char *message)
-{
-    *error = (stoker_error){ .code = rc };
-    (void)snprintf(error->message, sizeof(error->message), "%s", message);
-    return rc;
-}
-
 /* Finds the ranks: those that a launcher has started, or one for each device. */
 static int find_ranks(struct one_rank *rank, struct device_list *devices)
 {
@@ -98,18 +91,18 @@ static int find_ranks(struct one_rank *rank, struct device_list *devices)
     if (rank->arguments.data_parallel) {
         rc = device_list_read(devices, rank->arguments.device, message);
         if (rc != STOKER_OK)
-            return refuse(&rank->error, rc, message);
-        (void)snprintf(message, sizeof(message),
-                       "--data-parallel: %s has started %" PRIu32 " processes, which are the ranks "
-                       "already: leave it out, or start one process",
-                       stoker_launcher_name(place.ranks.launcher), world_size);
+            return stk_refuse_option(&rank->error, rc, "%s", message);
         if (world_size > 1)
-            return refuse(&rank->error, STOKER_EINVAL, message);
+            return stk_refuse_option(
+                &rank->error, STOKER_EINVAL,
+                "--data-parallel: %s has started %" PRIu32
+                " processes, which are the ranks already: leave it out, or start one process",
+                stoker_launcher_name(place.ranks.launcher), world_size);
         world_size = devices->count;
     }
     rank_take_place(rank, &place);
     rc = arguments_divide_batch(&rank->arguments, world_size, message);
-    return rc == STOKER_OK ? rc : refuse(&rank->error, rc, message);
+    return rc == STOKER_OK ? rc : stk_refuse_option(&rank->error, rc, "%s", message);
 }
 
 static int run_ranks(struct run *run)

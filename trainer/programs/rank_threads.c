@@ -1,5 +1,10 @@
-/* rank_threads.c - see rank_threads.h. */
-#include "trainer/programs/rank_threads.h"
+/* rank_threads.c - --data-parallel: a rank for each device, as threads of this program.
+ *
+ *   main thread   start threads ─▶ all started? ─▶ rank 0: trains, prints, saves ─▶ join ─▶ exit status
+ *   thread r                         └─▶ rank r: its own trainer and loader ─────────┘
+ *
+ * Signals reach the main thread alone; the ranks agree on stopping. */
+#include "trainer/programs/one_rank.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@ enum { SUMS = sizeof(sums) / sizeof(sums[0]), SAMPLES = SUMS, BYTES, WALL, CPU, 
 
 static_assert((int)WHOLE < (int)BENCH_WORD_NUMBERS, "a word holds a window");
 
-/* Numbers of BENCH_MEET_START, and of BENCH_MEET_VERIFIED. */
+/* Numbers of BENCH_SYNC_START, and of BENCH_SYNC_VERIFIED. */
 enum { EPOCHS, CUT };
 enum { CHECKED, HASH, ALL };
 
@@ -46,7 +46,7 @@ int bench_together_start(struct bench_run *run, double rate, struct bench_window
 {
     enum { EPOCHS_MAX = 1000000 };
     struct bench_ranks *ranks = run->bench->ranks;
-    struct bench_word word = { .meeting = BENCH_MEET_START };
+    struct bench_word word = { .sync_point = BENCH_SYNC_START };
     const struct bench_word *all = NULL;
     if (!bench_ranks_several(ranks))
         return STOKER_OK;
@@ -57,7 +57,7 @@ int bench_together_start(struct bench_run *run, double rate, struct bench_window
                           : epochs < (double)EPOCHS_MAX ? (uint64_t)epochs
                                                         : EPOCHS_MAX;
     word.number[CUT] = limits->epochs == 0 && (run->cut || epoch_s > limits->seconds_max);
-    const int rc = bench_ranks_meet(ranks, &word, &all);
+    const int rc = bench_ranks_reach(ranks, &word, &all);
     if (rc != STOKER_OK)
         return rc;
     bool cut = false;
@@ -73,15 +73,16 @@ int bench_together_start(struct bench_run *run, double rate, struct bench_window
 
 int bench_together_first(struct bench_run *run)
 {
-    struct bench_word word = { .meeting = BENCH_MEET_START };
+    struct bench_word word = { .sync_point = BENCH_SYNC_START };
     const struct bench_word *all = NULL;
-    return bench_ranks_several(run->bench->ranks) ? bench_ranks_meet(run->bench->ranks, &word, &all)
-                                                  : STOKER_OK;
+    return bench_ranks_several(run->bench->ranks)
+               ? bench_ranks_reach(run->bench->ranks, &word, &all)
+               : STOKER_OK;
 }
 
 static struct bench_word word_of(struct bench_window *window)
 {
-    struct bench_word word = { .meeting = BENCH_MEET_WINDOW };
+    struct bench_word word = { .sync_point = BENCH_SYNC_WINDOW };
     for (int index = 0; index < SUMS; index++)
         word.number[index] = *sum_at(&window->stats, index);
     word.number[SAMPLES] = window->samples;
@@ -114,7 +115,7 @@ int bench_together_add(struct bench_run *run, struct bench_window *window)
     if (!bench_ranks_several(ranks))
         return STOKER_OK;
     struct bench_word word = word_of(window);
-    const int rc = bench_ranks_meet(ranks, &word, &all);
+    const int rc = bench_ranks_reach(ranks, &word, &all);
     if (rc != STOKER_OK)
         return rc;
     struct bench_window sum = { .stats = window->stats, .whole_epochs = true };
@@ -135,12 +136,12 @@ int bench_together_add(struct bench_run *run, struct bench_window *window)
 int bench_together_ceiling(struct bench_ranks *ranks, enum bench_ceiling_kind kind,
                            const struct bench_work *work, double *rate, stoker_error *error)
 {
-    struct bench_word start = { .meeting = BENCH_MEET_CEILING, .number = { (uint64_t)kind } };
-    struct bench_word end = { .meeting = BENCH_MEET_RATE, .number = { (uint64_t)kind } };
+    struct bench_word start = { .sync_point = BENCH_SYNC_CEILING, .number = { (uint64_t)kind } };
+    struct bench_word end = { .sync_point = BENCH_SYNC_RATE, .number = { (uint64_t)kind } };
     const struct bench_word *all = NULL;
     if (!bench_ranks_several(ranks))
         return bench_ceiling_measure(kind, work, rate, error);
-    int rc = bench_ranks_meet(ranks, &start, &all);
+    int rc = bench_ranks_reach(ranks, &start, &all);
     if (rc != STOKER_OK)
         return rc;
     end.code = bench_ceiling_measure(kind, work, rate, error);
@@ -148,7 +149,7 @@ int bench_together_ceiling(struct bench_ranks *ranks, enum bench_ceiling_kind ki
     snprintf(end.text, sizeof(end.text), "%.*s", BENCH_WORD_TEXT_BYTES - 1,
              error != NULL && error->message[0] != '\0' ? error->message
                                                         : stoker_strerror(end.code));
-    rc = bench_ranks_meet(ranks, &end, &all);
+    rc = bench_ranks_reach(ranks, &end, &all);
     if (rc == STOKER_OK)
         rc = bench_ranks_agree(ranks, &end, all);
     if (rc != STOKER_OK)
@@ -164,12 +165,12 @@ int bench_together_ceiling(struct bench_ranks *ranks, enum bench_ceiling_kind ki
 int bench_together_begun(struct bench_run *run, int rc, uint64_t *bytes)
 {
     struct bench_ranks *ranks = run->bench->ranks;
-    struct bench_word word = { .meeting = BENCH_MEET_BEGUN, .code = rc, .number = { *bytes } };
+    struct bench_word word = { .sync_point = BENCH_SYNC_BEGUN, .code = rc, .number = { *bytes } };
     const struct bench_word *all = NULL;
     if (!bench_ranks_several(ranks) || rc == BENCH_INTERRUPTED)
         return rc;
     snprintf(word.text, sizeof(word.text), "%.*s", BENCH_WORD_TEXT_BYTES - 1, run->out->error);
-    const int met = bench_ranks_meet(ranks, &word, &all);
+    const int met = bench_ranks_reach(ranks, &word, &all);
     if (met != STOKER_OK)
         return rc == STOKER_OK ? met : rc;
     if (bench_ranks_agree(ranks, &word, all) != STOKER_OK)
@@ -200,7 +201,7 @@ int bench_together_verify(struct bench_run *run, const struct bench_verify *veri
                           uint64_t *verified)
 {
     struct bench_ranks *ranks = run->bench->ranks;
-    struct bench_word word = { .meeting = BENCH_MEET_VERIFIED };
+    struct bench_word word = { .sync_point = BENCH_SYNC_VERIFIED };
     const struct bench_word *all = NULL;
     const uint64_t count = stoker_dataset_get_info(run->bench->dataset)->count;
     *verified = verify->checked;
@@ -210,7 +211,7 @@ int bench_together_verify(struct bench_run *run, const struct bench_verify *veri
     word.number[ALL] = verify->checked == bench_together_share(run->bench);
     for (uint64_t index = 0; index < verify->checked; index++)
         word.number[HASH] += hash_of(verify->ids[index]);
-    const int rc = bench_ranks_meet(ranks, &word, &all);
+    const int rc = bench_ranks_reach(ranks, &word, &all);
     if (rc != STOKER_OK)
         return rc;
     bool whole = true;

@@ -11,7 +11,8 @@
 enum { RANKS = 3, SHORT_MS = 100, LONG_MS = 600000, MANY = 2 * (1 << 20) + 17, FEW = 1000 };
 
 struct run {
-    bool parts, comes; /* parts: ranks exchange them; comes: the last rank, to the last meeting */
+    bool parts; /* ranks exchange them */
+    bool comes; /* the last rank, to the last sync point */
     uint32_t timeout_ms, count;
     struct result {
         int rc;
@@ -60,7 +61,7 @@ static int broadcast(struct stk_peers *peers, stoker_error *error)
 static int meet(struct stk_peers *peers, stoker_error *error)
 {
     const struct stk_word *all = NULL;
-    struct stk_word word = stk_peers_word(STK_MEET_UPDATE, STOKER_OK, NULL);
+    struct stk_word word = stk_peers_word(STK_SYNC_UPDATE, STOKER_OK, NULL);
     word.number[1] = 10 + my_rank;
     const int rc = stk_peers_agree(peers, &word, &all, error);
     for (uint32_t r = 0; r < RANKS && rc == STOKER_OK; r++)

@@ -166,7 +166,7 @@ static void begin(uint32_t count, uint32_t world_size, const char *variables)
 static void *meet(void *argument)
 {
     struct rank *const me = argument;
-    struct stk_word word = { .meeting = STK_MEET_CREATE, .number = { 100 + me->ranks.rank } };
+    struct stk_word word = { .sync_point = STK_SYNC_CREATE, .number = { 100 + me->ranks.rank } };
     my_variables = me->variables;
     (void)usleep(me->late_ms * 1000);
     calls_left = me->failing_call;

@@ -36,7 +36,7 @@ static float *fill(uint32_t of, uint64_t count)
     return floats;
 }
 
-/* The sum in the order of ranks, to the bit; more arrays than one meeting takes. */
+/* The sum in the order of ranks, to the bit; more arrays than one sync point takes. */
 static void sums(void)
 {
     struct stk_peers *peers = join();
@@ -118,15 +118,15 @@ static void a_failure_wakes_all(void)
         struct stk_peers *peers = join();
         stoker_error error = { .message = "" };
         int rc = STOKER_OK;
-        for (uint32_t meeting = 0; rc == STOKER_OK; meeting++) {
+        for (uint32_t sync_point = 0; rc == STOKER_OK; sync_point++) {
             float *const floats = fill(peers->rank, FLOATS_MANY / 10);
-            if (peers->rank + 1 == peers->world_size && meeting == round % 4)
+            if (peers->rank + 1 == peers->world_size && sync_point == round % 4)
                 peers->ops->failed(peers, STOKER_EDEVICE, "the oven is cold");
             rc = peers->ops->all_reduce(peers, floats, FLOATS_MANY / 10, &error);
             if (rc == STOKER_OK)
                 rc = peers->ops->finish(peers, &error);
             free(floats);
-            CHECK(meeting < 5);
+            CHECK(sync_point < 5);
         }
         CHECK(rc == STOKER_EPEER);
         CHECK(strstr(error.message, "the oven is cold") != NULL);
@@ -151,7 +151,8 @@ static void ranks_that_call_different_functions(void)
                        ? peers->ops->broadcast(peers, &word, sizeof(word), &error)
                        : peers->ops->gather(peers, &word, sizeof(word), &all, &error);
     CHECK(rc == STOKER_EPEER);
-    CHECK(strstr(error.message, "came to receive what rank 0 sends, rank 0 to meet") != NULL);
+    CHECK(strstr(error.message, "came to receive what rank 0 sends, rank 0 to exchange words") !=
+          NULL);
     stk_peers_leave(&peers);
 }
 

@@ -1,6 +1,6 @@
 /* device_sums.h - sums over the ranks of a run, of arrays in the memory of each rank's GPU.
  *
- *   peers         words: meetings, errors, failed ranks               host memory
+ *   peers         words: sync points, errors, failed ranks               host memory
  *   device sums   gradients, statistics, weights: queued on a stream  device memory        peers/nccl/nccl.h
  *
  * Every rank queues the same calls in the same order, on one stream; what it captures as a graph,
@@ -31,8 +31,8 @@ struct stk_device_sums_ops {
     /* One look while the host waits for what was queued: finds ranks that have failed, and ends a
      * wait that began waited_ns ago and takes too long. STOKER_EPEER. */
     int (*poll)(struct stk_device_sums *sums, uint64_t waited_ns, stoker_error *error);
-    /* A meeting: *all_captured becomes true if every rank's `captured` is. why: the reason if this
-     * rank's is not; of another rank's it is written. STOKER_EPEER. */
+    /* A sync point: *all_captured becomes true if every rank's `captured` is. why: the reason if
+     * this rank's is not; of another rank's it is written. STOKER_EPEER. */
     int (*agree_capture)(struct stk_device_sums *sums, bool captured, bool *all_captured,
                          stoker_error *why, stoker_error *error);
 };

@@ -11,12 +11,12 @@
 #include "loader/base/error.h"
 
 enum {
-    YIELDS = 2000,       /* turns of a wait before it sleeps */
-    SLEEP_NS = 50000,    /* between two looks */
-    ROLL_MS_MIN = 250,   /* a roll call takes a quarter of the time-out, within these */
-    ROLL_MS_MAX = 10000, /* */
-    FAREWELL_MS = 200,   /* for notes of a failure to leave */
-    NAMED_MAX = 8,       /* ranks in a message */
+    YIELDS = 2000,           /* turns of a wait before it sleeps */
+    SLEEP_NS = 50000,        /* between two looks */
+    PRESENCE_MS_MIN = 250,   /* a presence check takes a quarter of the time-out, within these */
+    PRESENCE_MS_MAX = 10000, /* */
+    FAREWELL_MS = 200,       /* for messages of a failure to leave */
+    NAMED_MAX = 8,           /* ranks in a message */
 };
 
 int stk_mpi_check(const struct stk_mpi_peers *p, stoker_error *error)
@@ -47,28 +47,30 @@ void stk_mpi_relax(uint32_t turn)
         (void)nanosleep(&(struct timespec){ .tv_nsec = SLEEP_NS }, NULL);
 }
 
-/* ---- notes ----------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------- */
 
-static void send_notes(struct stk_mpi_peers *p, enum stk_note_kind kind, int code, const char *text)
+static void send_messages(struct stk_mpi_peers *p, enum stk_message_kind kind, int code,
+                          const char *text)
 {
-    *p->note_out = (struct stk_note){ .kind = (uint32_t)kind, .from = p->peers.rank, .code = code };
-    (void)snprintf(p->note_out->text, sizeof(p->note_out->text), "%.*s", STK_WORD_TEXT_BYTES - 1,
-                   text);
+    *p->message_out =
+        (struct stk_message){ .kind = (uint32_t)kind, .from = p->peers.rank, .code = code };
+    (void)snprintf(p->message_out->text, sizeof(p->message_out->text), "%.*s",
+                   STK_WORD_TEXT_BYTES - 1, text);
     for (uint32_t r = 0; r < p->peers.world_size; r++)
         if (r != p->peers.rank) /* a rank that cannot be reached will not be heard either */
-            (void)p->mpi->send(p->communicator, p->note_out, sizeof(*p->note_out), r, STK_NOTE_TAG,
-                               &p->note_sent[r]);
+            (void)p->mpi->send(p->communicator, p->message_out, sizeof(*p->message_out), r,
+                               STK_MESSAGE_TAG, &p->messages_sent[r]);
 }
 
-/* Gives the notes time to leave: nothing is called afterwards. */
-static void push_notes(struct stk_mpi_peers *p)
+/* Gives the messages time to leave: nothing is called afterwards. */
+static void flush_messages(struct stk_mpi_peers *p)
 {
     const uint64_t end_ns = stk_now_ns() + FAREWELL_MS * STK_NS_PER_MS;
     uint32_t turn = 0;
     for (uint32_t r = 0; r < p->peers.world_size; r++) {
         bool done = r == p->peers.rank;
         while (!done && stk_now_ns() < end_ns) {
-            if (p->mpi->test(&p->note_sent[r], &done) != 0)
+            if (p->mpi->test(&p->messages_sent[r], &done) != 0)
                 break;
             stk_mpi_relax(turn++);
         }
@@ -83,8 +85,8 @@ void stk_mpi_tell_failed(struct stk_peers *peers, int code, const char *text)
         return;
     (void)stk_refuse_option(&cause, STOKER_EPEER, "%s", text);
     (void)breaks(p, &cause, NULL);
-    send_notes(p, STK_NOTE_FAILED, code, text);
-    push_notes(p);
+    send_messages(p, STK_MESSAGE_FAILED, code, text);
+    flush_messages(p);
 }
 
 int stk_mpi_failed(struct stk_mpi_peers *p, int code, const char *what, stoker_error *error)
@@ -98,37 +100,37 @@ int stk_mpi_failed(struct stk_mpi_peers *p, int code, const char *what, stoker_e
     if (p->broken || p->communicator == NULL)
         return breaks(p, &cause, error);
     const int rc = breaks(p, &cause, error);
-    send_notes(p, STK_NOTE_FAILED, code, message);
-    push_notes(p);
+    send_messages(p, STK_MESSAGE_FAILED, code, message);
+    flush_messages(p);
     return rc;
 }
 
-/* Begins to listen again after a note. */
+/* Begins to listen again after a message. */
 static int listen_again(struct stk_mpi_peers *p)
 {
-    return p->mpi->receive(p->communicator, p->note_in, sizeof(*p->note_in), STK_MPI_ANY_RANK,
-                           STK_NOTE_TAG, &p->note_request);
+    return p->mpi->receive(p->communicator, p->message_in, sizeof(*p->message_in), STK_MPI_ANY_RANK,
+                           STK_MESSAGE_TAG, &p->message_request);
 }
 
-/* True if a note has come, which is then in *note. */
-static bool take_note(struct stk_mpi_peers *p, struct stk_note *note)
+/* True if a message has come, which is then in *message. */
+static bool receive_message(struct stk_mpi_peers *p, struct stk_message *message)
 {
     bool come = false;
     if (!p->listens)
         return false;
-    if (p->mpi->test(&p->note_request, &come) != 0) {
+    if (p->mpi->test(&p->message_request, &come) != 0) {
         p->listens = false; /* deaf, but not mute: time-outs still end every wait */
         return false;
     }
     if (!come)
         return false;
-    *note = *p->note_in;
-    note->text[sizeof(note->text) - 1] = '\0';
+    *message = *p->message_in;
+    message->text[sizeof(message->text) - 1] = '\0';
     p->listens = listen_again(p) == 0;
     return true;
 }
 
-/* ---- the roll call --------------------------------------------------------------- */
+/* ---- presence --------------------------------------------------------------- */
 
 /* "rank 1", "ranks 1, 3 and 5" */
 static void list_missing(const struct stk_mpi_peers *p, char *text, size_t bytes)
@@ -157,10 +159,11 @@ static bool all_heard(const struct stk_mpi_peers *p)
 }
 
 /* Another rank has failed: it is the cause. */
-static int take_failure(struct stk_mpi_peers *p, const struct stk_note *note, stoker_error *error)
+static int take_failure(struct stk_mpi_peers *p, const struct stk_message *message,
+                        stoker_error *error)
 {
     stoker_error cause;
-    (void)stk_refuse_option(&cause, STOKER_EPEER, "rank %u: %s", note->from, note->text);
+    (void)stk_refuse_option(&cause, STOKER_EPEER, "rank %u: %s", message->from, message->text);
     return breaks(p, &cause, error);
 }
 
@@ -188,39 +191,39 @@ static int conclude(struct stk_mpi_peers *p, const char *what, bool late, uint32
     return breaks(p, &cause, error);
 }
 
-int stk_mpi_call_roll(struct stk_mpi_peers *p, const char *what, uint32_t caller,
-                      stoker_error *error)
+int stk_mpi_check_presence(struct stk_mpi_peers *p, const char *what, uint32_t caller,
+                           stoker_error *error)
 {
     const uint32_t quarter = p->options.timeout_ms / 4;
-    const uint64_t wait_ms = quarter < ROLL_MS_MIN   ? ROLL_MS_MIN
-                             : quarter > ROLL_MS_MAX ? ROLL_MS_MAX
-                                                     : quarter;
+    const uint64_t wait_ms = quarter < PRESENCE_MS_MIN   ? PRESENCE_MS_MIN
+                             : quarter > PRESENCE_MS_MAX ? PRESENCE_MS_MAX
+                                                         : quarter;
     const uint64_t end_ns = stk_now_ns() + wait_ms * STK_NS_PER_MS;
-    struct stk_note note;
+    struct stk_message message;
     memset(p->heard, 0, p->peers.world_size * sizeof(*p->heard));
     p->heard[p->peers.rank] = true;
     p->heard[caller] = true;
-    send_notes(p, STK_NOTE_ROLL, STOKER_OK, "");
+    send_messages(p, STK_MESSAGE_PRESENT, STOKER_OK, "");
     for (uint32_t turn = 0; !all_heard(p) && stk_now_ns() < end_ns; turn++) {
-        if (!take_note(p, &note))
+        if (!receive_message(p, &message))
             stk_mpi_relax(turn);
-        else if (note.kind == STK_NOTE_FAILED)
-            return take_failure(p, &note, error);
-        else if (note.from < p->peers.world_size)
-            p->heard[note.from] = true;
+        else if (message.kind == STK_MESSAGE_FAILED)
+            return take_failure(p, &message, error);
+        else if (message.from < p->peers.world_size)
+            p->heard[message.from] = true;
     }
-    push_notes(p);
+    flush_messages(p);
     return conclude(p, what, caller != p->peers.rank, caller, error);
 }
 
 int stk_mpi_hear(struct stk_mpi_peers *p, const char *what, stoker_error *error)
 {
-    struct stk_note note;
-    if (!take_note(p, &note))
+    struct stk_message message;
+    if (!receive_message(p, &message))
         return STOKER_OK;
-    if (note.kind == STK_NOTE_FAILED || note.from >= p->peers.world_size)
-        return take_failure(p, &note, error);
-    return stk_mpi_call_roll(p, what, note.from, error);
+    if (message.kind == STK_MESSAGE_FAILED || message.from >= p->peers.world_size)
+        return take_failure(p, &message, error);
+    return stk_mpi_check_presence(p, what, message.from, error);
 }
 
 int stk_mpi_listen(struct stk_mpi_peers *p, stoker_error *error)

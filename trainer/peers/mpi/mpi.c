@@ -49,7 +49,7 @@ static int gather(struct stk_peers *peers, const void *mine, size_t bytes, const
     const int code = p->mpi->gather(p->communicator, p->mine, p->gathered, bytes, &request);
     if (code != 0)
         return stk_mpi_failed(p, code, "MPI_Iallgather", error);
-    rc = stk_mpi_await(p, &request, "a meeting of all ranks", error);
+    rc = stk_mpi_await(p, &request, "a sync point of all ranks", error);
     if (rc == STOKER_OK)
         *all = p->gathered;
     return rc;
@@ -92,7 +92,7 @@ static int poll(struct stk_peers *peers, stoker_error *error)
 static void free_all(struct stk_mpi_peers *p, bool abandon)
 {
     const struct stk_mpi_functions *const mpi = p->mpi;
-    void *memory[] = { p->mine, p->gathered, p->note_in, p->note_out };
+    void *memory[] = { p->mine, p->gathered, p->message_in, p->message_out };
     if (p->communicator != NULL)
         (void)mpi->release(p->communicator, abandon);
     for (uint32_t s = 0; s < STK_SLOTS; s++) {
@@ -105,7 +105,7 @@ static void free_all(struct stk_mpi_peers *p, bool abandon)
     }
     for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]) && !abandon; i++)
         mpi->free(memory[i]);
-    stk_free(p->note_sent);
+    stk_free(p->messages_sent);
     stk_free(p->heard);
     stk_free(p);
 }
@@ -113,11 +113,11 @@ static void free_all(struct stk_mpi_peers *p, bool abandon)
 static void leave(struct stk_peers *peers)
 {
     struct stk_mpi_peers *const p = stk_mpi_peers_of(peers);
-    const struct stk_word word = stk_peers_word(STK_MEET_LEAVE, STOKER_OK, NULL);
+    const struct stk_word word = stk_peers_word(STK_SYNC_LEAVE, STOKER_OK, NULL);
     bool whole = stk_mpi_finish(peers, NULL) == STOKER_OK &&
                  stk_peers_agree(peers, &word, NULL, NULL) == STOKER_OK;
     if (whole && p->listens)
-        whole = p->mpi->cancel(&p->note_request) == 0;
+        whole = p->mpi->cancel(&p->message_request) == 0;
     free_all(p, !whole);
 }
 
@@ -133,7 +133,7 @@ static const struct stk_peers_ops ops = { .name = "mpi",
 
 /* ---- joining ---------------------------------------------------------------------
  *
- * First what notes need, so that a rank that fails from then on can say so. */
+ * First what messages need, so that a rank that fails from then on can say so. */
 
 /* Nobody can be named yet. */
 static int await_first(struct stk_mpi_peers *p, struct stk_mpi_request *request,
@@ -200,17 +200,18 @@ static int no_memory(const struct stk_mpi_peers *p, stoker_error *error)
 static int take_notes(struct stk_mpi_peers *p, stoker_error *error)
 {
     const uint32_t world_size = p->peers.world_size;
-    p->note_in = p->mpi->allocate(sizeof(*p->note_in));
-    p->note_out = p->mpi->allocate(sizeof(*p->note_out));
-    p->note_sent = stk_calloc(world_size, sizeof(*p->note_sent));
+    p->message_in = p->mpi->allocate(sizeof(*p->message_in));
+    p->message_out = p->mpi->allocate(sizeof(*p->message_out));
+    p->messages_sent = stk_calloc(world_size, sizeof(*p->messages_sent));
     p->heard = stk_calloc(world_size, sizeof(*p->heard));
-    if (p->note_in == NULL || p->note_out == NULL || p->note_sent == NULL || p->heard == NULL)
+    if (p->message_in == NULL || p->message_out == NULL || p->messages_sent == NULL ||
+        p->heard == NULL)
         return no_memory(p, error);
     int rc = duplicate(p, &p->communicator, error);
     if (rc != STOKER_OK)
         return rc;
-    const int code = p->mpi->receive(p->communicator, p->note_in, sizeof(*p->note_in),
-                                     STK_MPI_ANY_RANK, STK_NOTE_TAG, &p->note_request);
+    const int code = p->mpi->receive(p->communicator, p->message_in, sizeof(*p->message_in),
+                                     STK_MPI_ANY_RANK, STK_MESSAGE_TAG, &p->message_request);
     p->listens = code == 0;
     return code == 0 ? STOKER_OK : stk_mpi_failed(p, code, "MPI_Irecv", error);
 }

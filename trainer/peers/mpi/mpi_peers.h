@@ -1,28 +1,27 @@
-/* mpi_peers.h - the parts of an MPI rank, for the files that share them.
+/* mpi_peers.h - the state of an MPI rank, shared by the files that implement it. Each calls those
+ * below it:
  *
- *   mpi.c       join, leave; gather, broadcast
- *   mpi_sum.c     all_reduce: an array, slice after slice
- *   mpi_wait.c    every wait, with a deadline
- *   mpi_slices.c  the sum of one slice, in a slot with its own communicator
- *   mpi_notes.c   failures and roll calls, beside the sums
+ *   mpi.c       join, leave, gather, broadcast
+ *   sum.c       all_reduce: an array, slice after slice
+ *   wait.c      every wait, with a deadline
+ *   slices.c    the sum of one slice, in a slot with its own communicator
+ *   messages.c  failures and presence checks, beside the sums
  *
- * Each calls those below it.
- *
- * Notes are the only messages that no collective call expects. A rank that fails sends one to
- * each other rank. A rank that has waited too long calls the roll: it sends a note to each rank
- * and listens; a rank that waits answers with its own, and the ranks that were not heard are
- * named. A rank that computes, hangs, is stopped or is gone does not answer. */
+ * Messages go from rank to rank outside of all collective calls. A rank that fails sends one to
+ * each other rank. A rank that has waited too long checks who is present: it sends a message to
+ * each rank and listens. Ranks that are waiting, too, answer with their own; those that were not
+ * heard are named in the error: a rank that computes, hangs, is stopped or gone does not answer. */
 #ifndef STK_TRAINER_MPI_PEERS_H
 #define STK_TRAINER_MPI_PEERS_H
 
 #include "trainer/peers/mpi/mpi.h"
 
-enum { STK_SLOTS = 8, STK_SLICE_FLOATS = 1 << 18, STK_LINE_FLOATS = 16, STK_NOTE_TAG = 1 };
+enum { STK_SLOTS = 8, STK_SLICE_FLOATS = 1 << 18, STK_LINE_FLOATS = 16, STK_MESSAGE_TAG = 1 };
 
-enum stk_note_kind { STK_NOTE_FAILED, STK_NOTE_ROLL };
+enum stk_message_kind { STK_MESSAGE_FAILED, STK_MESSAGE_PRESENT };
 
-struct stk_note {
-    uint32_t kind; /* an stk_note_kind */
+struct stk_message {
+    uint32_t kind; /* an stk_message_kind */
     uint32_t from;
     int32_t code;
     char text[STK_WORD_TEXT_BYTES];
@@ -63,11 +62,11 @@ struct stk_mpi_peers {
     uint64_t received_floats;
     uint64_t slices;          /* begun */
     uint8_t *mine, *gathered; /* memory of MPI: gather_bytes_max, and that for each rank */
-    struct stk_note *note_in, *note_out;
-    struct stk_mpi_request note_request, *note_sent; /* note_sent: one per rank */
-    bool *heard;                                     /* one per rank, in a roll call */
-    bool listens;                                    /* note_request is under way */
-    bool broken;                                     /* with this cause */
+    struct stk_message *message_in, *message_out;
+    struct stk_mpi_request message_request, *messages_sent; /* messages_sent: one per rank */
+    bool *heard;                                            /* one per rank, in a presence check */
+    bool listens;                                           /* message_request is under way */
+    bool broken;                                            /* with this cause */
     stoker_error cause;
 };
 
@@ -76,7 +75,7 @@ static inline struct stk_mpi_peers *stk_mpi_peers_of(struct stk_peers *peers)
     return (struct stk_mpi_peers *)peers;
 }
 
-/* mpi_notes.c. Each that returns an int returns STOKER_EPEER if the run has ended, with *error =
+/* messages.c. Each that returns an int returns STOKER_EPEER if the run has ended, with *error =
  * the first cause. */
 
 #define STK_NS_PER_MS UINT64_C(1000000)
@@ -86,29 +85,29 @@ int stk_mpi_check(const struct stk_mpi_peers *p, stoker_error *error);
 /* what: "MPI_Iallgather". */
 int stk_mpi_failed(struct stk_mpi_peers *p, int code, const char *what, stoker_error *error);
 void stk_mpi_tell_failed(struct stk_peers *peers, int code, const char *text);
-/* Reads a note that has come, without waiting. what: this rank waits for it, or where it is. */
+/* Reads a message that has come, without waiting. what: this rank waits for it, or where it is. */
 int stk_mpi_hear(struct stk_mpi_peers *p, const char *what, stoker_error *error);
 int stk_mpi_listen(struct stk_mpi_peers *p, stoker_error *error); /* between two calls */
-/* Ends the run and names the ranks that do not answer. caller: the rank that has called the roll
+/* Ends the run and names the ranks that do not answer. caller: the rank that has checked presence
  * first; this one, if its own time is up. */
-int stk_mpi_call_roll(struct stk_mpi_peers *p, const char *what, uint32_t caller,
-                      stoker_error *error);
+int stk_mpi_check_presence(struct stk_mpi_peers *p, const char *what, uint32_t caller,
+                           stoker_error *error);
 /* One turn of a wait, 0, 1, ...: other processes may need this CPU. */
 void stk_mpi_relax(uint32_t turn);
 
-/* mpi_slices.c */
+/* slices.c */
 int stk_mpi_begin_slice(struct stk_mpi_peers *p, struct stk_slot *slot, stoker_error *error);
 /* Moves every slot on, without waiting. */
 int stk_mpi_move_slots(struct stk_mpi_peers *p, stoker_error *error);
 
-/* mpi_wait.c */
+/* wait.c */
 /* Waits for a request, while slices move on. */
 int stk_mpi_await(struct stk_mpi_peers *p, struct stk_mpi_request *request, const char *what,
                   stoker_error *error);
 /* Waits until the slot is free. */
 int stk_mpi_await_slot(struct stk_mpi_peers *p, const struct stk_slot *slot, stoker_error *error);
 
-/* mpi_sum.c */
+/* sum.c */
 int stk_mpi_all_reduce(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
 bool stk_mpi_has_room(const struct stk_peers *peers);
 int stk_mpi_finish(struct stk_peers *peers, stoker_error *error);

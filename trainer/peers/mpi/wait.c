@@ -1,4 +1,4 @@
-/* wait.c - see mpi_peers.h: waiting for requests and slices, while notes are heard and
+/* wait.c - see mpi_peers.h: waiting for requests and slices, while messages are heard and
  * slices move on. */
 #include "trainer/peers/mpi/mpi_peers.h"
 
@@ -37,7 +37,7 @@ static int await(struct stk_mpi_peers *p, const struct wanted *wanted, stoker_er
         if (rc != STOKER_OK || done)
             return rc;
         if (stk_now_ns() > end_ns)
-            rc = stk_mpi_call_roll(p, wanted->what, p->peers.rank, error);
+            rc = stk_mpi_check_presence(p, wanted->what, p->peers.rank, error);
         stk_mpi_relax(turn < UINT32_MAX - 1 ? turn : UINT32_MAX - 1);
     }
     return rc;

@@ -197,7 +197,7 @@ static int agree_capture(struct stk_device_sums *sums, bool captured, bool *all_
     struct nccl *const n = nccl_of(sums);
     const struct stk_word *all = NULL;
     stoker_error cause = { .message = "" };
-    struct stk_word word = stk_peers_word(STK_MEET_CAPTURE, STOKER_OK, NULL);
+    struct stk_word word = stk_peers_word(STK_SYNC_CAPTURE, STOKER_OK, NULL);
     if (n->broken)
         return breaks(n, &n->cause, error);
     word.number[0] = captured ? 1 : 0;
@@ -229,7 +229,7 @@ static const struct stk_device_sums_ops ops = { .name = "nccl",
 static struct stk_word introduce(const struct nccl *n, const struct stk_nccl_options *options,
                                  const struct stk_nccl_id *id, int rc, const stoker_error *error)
 {
-    struct stk_word word = stk_peers_word(STK_MEET_CREATE, rc, error);
+    struct stk_word word = stk_peers_word(STK_SYNC_CREATE, rc, error);
     _Static_assert(STK_DEVICE_ID_BYTES == 2 * sizeof(word.number[0]), "two numbers hold it");
     _Static_assert(sizeof(id->internal) <= sizeof(word.text), "the text holds it");
     if (rc == STOKER_OK)
@@ -312,7 +312,7 @@ static int join(struct stk_device_sums **out, struct nccl *n,
     if (rc != STOKER_OK)
         return rc;
     *out = &n->sums; /* words may go through them from now on */
-    word = stk_peers_word(STK_MEET_CREATE, STOKER_OK, NULL);
+    word = stk_peers_word(STK_SYNC_CREATE, STOKER_OK, NULL);
     return stk_peers_agree(n->words, &word, NULL, error);
 }
 

@@ -20,7 +20,7 @@ struct stk_nccl_options {
 };
 
 /* All ranks. rc: STOKER_OK, or why this rank cannot join, described in *error. words must
- * outlive the sums; *out is set before their last meeting here, so that they can go through it.
+ * outlive the sums; *out is set before their last sync point here, so that they can go through it.
  * STOKER_ENOTSUP: no NCCL; STOKER_EINVAL: two ranks have one GPU; STOKER_EMISMATCH: NCCLs of
  * different versions; STOKER_EPEER, ENOMEM. */
 int stk_nccl_join(struct stk_device_sums **out, struct stk_peers *words,

@@ -16,7 +16,7 @@
 
 enum { HELLO_MS = 1000, RETRY_US = 50000, TEXT_BYTES = STK_WORD_TEXT_BYTES };
 
-/* In `meeting` of rank 0's answer: a socket of this node that finds no listener may connect to
+/* In `sync_point` of rank 0's answer: a socket of this node that finds no listener may connect to
  * itself, and read its hello. */
 enum { ANSWER = 0x616b7473 };
 
@@ -102,7 +102,7 @@ static int open_socket(const struct rendezvous *r, stoker_error *error)
 static bool receive_rank(struct rendezvous *r, int fd)
 {
     struct hello hello;
-    struct stk_word refusal = { .meeting = ANSWER, .code = STOKER_EPEER };
+    struct stk_word refusal = { .sync_point = ANSWER, .code = STOKER_EPEER };
     const char *why = NULL;
     if (!set_deadline(fd, after_ms(HELLO_MS)) || !receive_all(fd, &hello, sizeof(hello)))
         return false;
@@ -135,7 +135,7 @@ static void answer_ranks(const struct rendezvous *r, struct stk_word *verdict)
         (void)snprintf(verdict->text + length, (size_t)(TEXT_BYTES - length),
                        " of %u did not come to rank 0 at port %s within %u ms", r->mine.world_size,
                        r->port, r->timeout_ms);
-    verdict->meeting = ANSWER;
+    verdict->sync_point = ANSWER;
     verdict->code = length > 0 ? STOKER_EPEER : STOKER_OK;
     for (uint32_t rank = 1; rank < r->mine.world_size; rank++)
         if (r->files[rank] >= 0 && set_deadline(r->files[rank], after_ms(r->timeout_ms)) &&
@@ -176,7 +176,7 @@ static int visit(const struct rendezvous *r, struct stk_word *verdict, stoker_er
         const int fd = open_socket(r, error);
         const bool answered = fd >= 0 && send_all(fd, &r->mine, sizeof(r->mine)) &&
                               receive_all(fd, verdict, sizeof(*verdict)) &&
-                              verdict->meeting == ANSWER &&
+                              verdict->sync_point == ANSWER &&
                               (verdict->code != STOKER_OK || receive_all(fd, r->all, bytes));
         if (fd >= 0)
             (void)close(fd);
@@ -238,7 +238,7 @@ int stk_nccl_rendezvous(const stoker_ranks *ranks, uint32_t timeout_ms, const st
         return rc;
     r.files = stk_calloc(world_size, sizeof(*r.files));
     if (r.files == NULL)
-        return stk_refuse_option(error, STOKER_ENOMEM, "meeting %u ranks", world_size);
+        return stk_refuse_option(error, STOKER_ENOMEM, "memory to join %u ranks", world_size);
     memset(r.files, -1, world_size * sizeof(*r.files));
     rc = ranks->rank == 0 ? gather(&r, &verdict, &cause) : visit(&r, &verdict, &cause);
     stk_free(r.files);

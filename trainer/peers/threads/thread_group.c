@@ -102,7 +102,7 @@ static struct stk_circle *find_twin(const struct stoker_peer_group *group, uint3
         return NULL;
     for (struct stk_circle *c = group->circles; c != NULL && twin == NULL; c = c->next) {
         (void)pthread_mutex_lock(&c->lock);
-        const bool unmet = atomic_load_explicit(&c->meetings, memory_order_relaxed) == 0 &&
+        const bool unmet = atomic_load_explicit(&c->sync_points, memory_order_relaxed) == 0 &&
                            !atomic_load_explicit(&c->broken, memory_order_relaxed);
         if (unmet && c->rank[rank].joined && !c->rank[rank].left)
             twin = c;
@@ -113,7 +113,7 @@ static struct stk_circle *find_twin(const struct stoker_peer_group *group, uint3
 
 /* The rank's next circle, which it has joined then; NULL: out of memory. The group's lock is
  * held. */
-static struct stk_circle *take(struct stoker_peer_group *group, uint32_t rank)
+static struct stk_circle *join_circle(struct stoker_peer_group *group, uint32_t rank)
 {
     struct stk_circle *circle = group->circles;
     while (circle != NULL && circle->number != group->joins[rank])
@@ -149,11 +149,11 @@ int stk_group_join(struct stoker_peer_group *group, uint32_t rank, struct stk_ci
     assert(rank < group->world_size);
     (void)pthread_mutex_lock(&group->lock);
     struct stk_circle *const twin = find_twin(group, rank);
-    struct stk_circle *const circle = twin != NULL ? NULL : take(group, rank);
+    struct stk_circle *const circle = twin != NULL ? NULL : join_circle(group, rank);
     int rc = twin != NULL ? refuse_twin(twin, rank, error) : STOKER_OK;
     (void)pthread_mutex_unlock(&group->lock);
     if (twin == NULL && circle == NULL)
-        rc = stk_refuse_option(error, STOKER_ENOMEM, "memory to meet %u ranks", group->world_size);
+        rc = stk_refuse_option(error, STOKER_ENOMEM, "memory to join %u ranks", group->world_size);
     if (rc == STOKER_OK)
         *out = circle;
     return rc;
@@ -193,7 +193,8 @@ void stk_group_leave(struct stoker_peer_group *group, struct stk_circle *circle,
 void stk_group_decline(struct stoker_peer_group *group, uint32_t rank, const char *text)
 {
     (void)pthread_mutex_lock(&group->lock);
-    struct stk_circle *const circle = find_twin(group, rank) == NULL ? take(group, rank) : NULL;
+    struct stk_circle *const circle =
+        find_twin(group, rank) == NULL ? join_circle(group, rank) : NULL;
     if (circle != NULL) { /* else the others wait until their time is up */
         (void)pthread_mutex_lock(&circle->lock);
         stk_circle_break(circle, rank, text);

@@ -1,6 +1,6 @@
-/* threads.c - see threads.h: meetings of a circle, sums and broadcasts.
+/* threads.c - see threads.h: sync points of a circle, sums and broadcasts.
  *
- * A rank that has come leaves the meeting only with all others, or with an error. Once all have
+ * A rank that has come leaves the sync point only with all others, or with an error. Once all have
  * come, each does its share of the work, whatever fails elsewhere: that takes a bounded time, so
  * the wait for its end needs no time-out, and no rank frees an array that another still reads. */
 #include "trainer/peers/threads/threads.h"
@@ -115,11 +115,11 @@ static void tell_failed(struct stk_peers *peers, int code, const char *text)
     (void)pthread_mutex_unlock(&p->circle->lock);
 }
 
-/* ---- a meeting ------------------------------------------------------------------- */
+/* ---- a sync point ------------------------------------------------------------------- */
 
 /* The lock is held by those below. */
 
-static const char *const calls[] = { [STK_THREAD_GATHER] = "meet",
+static const char *const calls[] = { [STK_THREAD_GATHER] = "exchange words",
                                      [STK_THREAD_SUM] = "add gradients",
                                      [STK_THREAD_BROADCAST] = "receive what rank 0 sends" };
 
@@ -141,7 +141,7 @@ static bool agree(struct stk_circle *circle)
     return true;
 }
 
-static void end_meeting(struct stk_circle *circle)
+static void end_sync_point(struct stk_circle *circle)
 {
     if (!agree(circle))
         return;
@@ -150,7 +150,7 @@ static void end_meeting(struct stk_circle *circle)
     for (uint32_t r = 0; r < circle->world_size; r++)
         circle->rank[r].here = false;
     /* Pairs with the acquire in spin(). */
-    atomic_fetch_add_explicit(&circle->meetings, 1, memory_order_release);
+    atomic_fetch_add_explicit(&circle->sync_points, 1, memory_order_release);
     (void)pthread_cond_broadcast(&circle->changed);
 }
 
@@ -166,30 +166,30 @@ static void give_up(struct thread_peers *p, const char *what)
     stk_circle_break(c, p->peers.rank, what);
 }
 
-static bool is_over(const struct stk_circle *circle, uint64_t meeting)
+static bool is_over(const struct stk_circle *circle, uint64_t sync_point)
 {
-    return atomic_load_explicit(&circle->meetings, memory_order_acquire) != meeting;
+    return atomic_load_explicit(&circle->sync_points, memory_order_acquire) != sync_point;
 }
 
-static void await(struct thread_peers *p, uint64_t meeting, const char *what)
+static void await(struct thread_peers *p, uint64_t sync_point, const char *what)
 {
     struct stk_circle *const c = p->circle;
     const uint64_t end_ns = stk_now_ns() + p->timeout_ms * UINT64_C(1000000);
     const struct timespec end = { .tv_sec = (time_t)(end_ns / 1000000000),
                                   .tv_nsec = (long)(end_ns % 1000000000) };
     int waited = 0;
-    while (!is_over(c, meeting) && !is_broken(c) && waited == 0)
+    while (!is_over(c, sync_point) && !is_broken(c) && waited == 0)
         waited = pthread_cond_timedwait(&c->changed, &c->lock, &end);
-    if (!is_over(c, meeting))
+    if (!is_over(c, sync_point))
         give_up(p, what);
 }
 
 /* ---- without the lock ---- */
 
 /* Others often come within the time that a sleep takes. */
-static void spin(const struct thread_peers *p, uint64_t meeting)
+static void spin(const struct thread_peers *p, uint64_t sync_point)
 {
-    for (int i = 0; p->spins && i < SPINS && !is_over(p->circle, meeting); i++) {
+    for (int i = 0; p->spins && i < SPINS && !is_over(p->circle, sync_point); i++) {
         if (is_broken(p->circle))
             return;
         stk_spin_pause();
@@ -206,7 +206,7 @@ static int come(struct thread_peers *p, struct stk_thread_rank with, const char 
     if (rc != STOKER_OK)
         return rc;
     (void)pthread_mutex_lock(&c->lock);
-    const uint64_t meeting = atomic_load_explicit(&c->meetings, memory_order_relaxed);
+    const uint64_t sync_point = atomic_load_explicit(&c->sync_points, memory_order_relaxed);
     bool met = false;
     if (!is_broken(c)) {
         self->call = with.call;
@@ -214,12 +214,13 @@ static int come(struct thread_peers *p, struct stk_thread_rank with, const char 
         self->memory = with.memory;
         self->here = true;
         if (++c->here == c->world_size)
-            end_meeting(c);
+            end_sync_point(c);
         (void)pthread_mutex_unlock(&c->lock);
-        spin(p, meeting);
+        spin(p, sync_point);
         (void)pthread_mutex_lock(&c->lock);
-        await(p, meeting, what);
-        met = is_over(c, meeting); /* even if the circle has broken since: the others work, too */
+        await(p, sync_point, what);
+        met =
+            is_over(c, sync_point); /* even if the circle has broken since: the others work, too */
     }
     (void)pthread_mutex_unlock(&c->lock);
     return met ? STOKER_OK : check(p, what, error);
@@ -247,12 +248,12 @@ static int gather(struct stk_peers *peers, const void *mine, size_t bytes, const
     uint8_t *const rows = p->circle->rows[p->gathers % 2];
     assert(bytes >= 1);
     assert(bytes <= peers->gather_bytes_max);
-    int rc = check(p, "a meeting of all ranks", error);
+    int rc = check(p, "a sync point of all ranks", error);
     if (rc != STOKER_OK)
         return rc;
     memcpy(rows + peers->rank * bytes, mine, bytes);
     rc = come(p, (struct stk_thread_rank){ .call = STK_THREAD_GATHER, .bytes = bytes },
-              "a meeting of all ranks", error);
+              "a sync point of all ranks", error);
     if (rc != STOKER_OK)
         return rc;
     p->gathers++;
@@ -315,7 +316,7 @@ static void add_part(const struct thread_peers *p, uint32_t index)
         add_block(circle, index, at, end - at < BLOCK_FLOATS ? end - at : BLOCK_FLOATS);
 }
 
-/* Adds all that was begun, with one meeting. */
+/* Adds all that was begun, with one sync point. */
 static int finish(struct stk_peers *peers, stoker_error *error)
 {
     struct thread_peers *const p = of(peers);
@@ -363,7 +364,7 @@ static int poll(struct stk_peers *peers, stoker_error *error)
 static void leave(struct stk_peers *peers)
 {
     struct thread_peers *const p = of(peers);
-    const struct stk_word word = stk_peers_word(STK_MEET_LEAVE, STOKER_OK, NULL);
+    const struct stk_word word = stk_peers_word(STK_SYNC_LEAVE, STOKER_OK, NULL);
     if (finish(peers, NULL) == STOKER_OK)
         (void)stk_peers_agree(peers, &word, NULL, NULL);
     stk_group_leave(p->group, p->circle, peers->rank);

@@ -47,13 +47,14 @@ struct stk_circle {
     /* Gathers take turns; rank r writes row r before it comes, and all read after. */
     uint8_t *rows[2];
 
-    pthread_mutex_t lock;      /* guards all below */
-    pthread_cond_t changed;    /* meetings, working or broken has changed */
-    _Atomic uint64_t meetings; /* that have ended; a thread that spins reads it without the lock */
-    _Atomic bool broken;       /* the same: no more meetings, */
-    bool timed_out;            /* since time was up; else since a rank failed, with the text */
-    uint32_t from;             /* the rank that has found it */
-    uint32_t timeout_ms;       /* its time-out */
+    pthread_mutex_t lock;   /* guards all below */
+    pthread_cond_t changed; /* sync points, working or broken has changed */
+    /* That have ended; a thread that spins reads it without the lock. */
+    _Atomic uint64_t sync_points;
+    _Atomic bool broken; /* the same: no more sync points, */
+    bool timed_out;      /* since time was up; else since a rank failed, with the text */
+    uint32_t from;       /* the rank that has found it */
+    uint32_t timeout_ms; /* its time-out */
     char text[STK_WORD_TEXT_BYTES];
     uint32_t here;    /* ranks that wait */
     uint32_t working; /* ranks that use others' memory */
@@ -80,7 +81,7 @@ void stk_group_leave(struct stoker_peer_group *group, struct stk_circle *circle,
 /* This rank cannot join its next circle; the others need not wait for it. */
 void stk_group_decline(struct stoker_peer_group *group, uint32_t rank, const char *text);
 
-/* Ends all meetings, unless somebody has done so before. The lock is held. */
+/* Ends all sync points, unless somebody has done so before. The lock is held. */
 void stk_circle_break(struct stk_circle *circle, uint32_t from, const char *text);
 
 /* threads.c */

@@ -37,7 +37,7 @@ void stk_cudnn_graph_destroy(struct stk_cudnn_graph **graph)
 }
 
 /* Keep the first failure. */
-static void take(struct stk_cudnn_graph *graph, cudnnStatus_t status, const char *what)
+static void keep_failure(struct stk_cudnn_graph *graph, cudnnStatus_t status, const char *what)
 {
     if (status != CUDNN_STATUS_SUCCESS && graph->rc == STOKER_OK)
         graph->rc = stk_cudnn_failed(graph->cudnn, status, what, &graph->error);
@@ -75,7 +75,7 @@ stk_cudnn_ref stk_cudnn_graph_tensor(struct stk_cudnn_graph *graph,
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment_bytes);
     stk_cudnn_set(&w, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->is_virtual);
     const cudnnStatus_t status = stk_cudnn_end(&w, &graph->tensor[graph->tensors]);
-    take(graph, status, "tensor");
+    keep_failure(graph, status, "tensor");
     if (status != CUDNN_STATUS_SUCCESS)
         return 0;
     graph->described[graph->tensors++] = *t;
@@ -114,7 +114,7 @@ static void append(struct stk_cudnn_graph *graph, struct stk_cudnn_writer *write
 {
     assert(graph->operations < STK_CUDNN_OPERATIONS_MAX);
     const cudnnStatus_t status = stk_cudnn_end(writer, &graph->operation[graph->operations]);
-    take(graph, status, what);
+    keep_failure(graph, status, what);
     if (status == CUDNN_STATUS_SUCCESS)
         graph->operations++;
 }
@@ -184,7 +184,7 @@ void stk_cudnn_graph_convolution(struct stk_cudnn_graph *graph, enum stk_cudnn_d
         return;
     const struct direction *const d = &directions[direction];
     cudnnBackendDescriptor_t shape = NULL;
-    take(graph, window_descriptor(graph, window, &shape), d->name);
+    keep_failure(graph, window_descriptor(graph, window, &shape), d->name);
     if (shape == NULL)
         return;
     const float one = 1;
@@ -214,7 +214,7 @@ static void pointwise(struct stk_cudnn_graph *graph, cudnnPointwiseMode_t mode,
     struct stk_cudnn_writer w = stk_cudnn_begin(graph->cudnn, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     stk_cudnn_set(&w, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     compute_in_float32(&w, CUDNN_ATTR_POINTWISE_MATH_PREC);
-    take(graph, stk_cudnn_end(&w, &kind), what);
+    keep_failure(graph, stk_cudnn_end(&w, &kind), what);
     if (kind == NULL)
         return;
     w = stk_cudnn_begin(graph->cudnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);

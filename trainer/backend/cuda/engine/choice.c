@@ -35,8 +35,8 @@ static bool has_failed(const struct stk_engine_source *source, uint32_t index)
 }
 
 /* The engine was built and does not run. */
-static void fail(struct walk *walk, const struct stk_engine_choice *engine,
-                 const stoker_error *cause)
+static void record_failure(struct walk *walk, const struct stk_engine_choice *engine,
+                           const stoker_error *cause)
 {
     struct stk_engine_failures *const failures = walk->source->failures;
     walk->failed++;
@@ -48,7 +48,8 @@ static void fail(struct walk *walk, const struct stk_engine_choice *engine,
 }
 
 /* Build the next engine that is allowed and fits; false at the end or on an error. */
-static bool step(struct walk *walk, struct stk_engine_choice *out, int *rc, stoker_error *error)
+static bool next_allowed(struct walk *walk, struct stk_engine_choice *out, int *rc,
+                         stoker_error *error)
 {
     const struct stk_engine_source *const s = walk->source;
     while (walk->next < s->count) {
@@ -114,9 +115,9 @@ static int run_them(struct walk *walk, struct stk_engine_choice *choice, stoker_
                 *error = cause;
             return rc;
         }
-        fail(walk, choice, &cause);
+        record_failure(walk, choice, &cause);
         rc = STOKER_OK;
-    } while (step(walk, choice, &rc, error));
+    } while (next_allowed(walk, choice, &rc, error));
     return rc != STOKER_OK ? rc : none(walk, error);
 }
 
@@ -131,7 +132,7 @@ static int time_them(struct walk *walk, struct stk_engine_choice *best, stoker_e
         double seconds = 0;
         rc = s->time(s->context, &seconds, &cause);
         if (rc == STOKER_ENOTSUP) {
-            fail(walk, &now, &cause);
+            record_failure(walk, &now, &cause);
             rc = STOKER_OK;
             continue;
         }
@@ -145,7 +146,7 @@ static int time_them(struct walk *walk, struct stk_engine_choice *best, stoker_e
             best->seconds = seconds;
         }
         best->timed = now.timed = ++timed;
-    } while (timed < walk->rules->benchmark && step(walk, &now, &rc, error));
+    } while (timed < walk->rules->benchmark && next_allowed(walk, &now, &rc, error));
     if (rc != STOKER_OK)
         return rc;
     return timed > 0 ? STOKER_OK : none(walk, error);
@@ -163,7 +164,7 @@ int stk_engine_choose(struct stk_engine_choice *out, const struct stk_engine_sou
     };
     struct stk_engine_choice choice = { .engine = -1 };
     int rc = STOKER_OK;
-    if (!step(&walk, &choice, &rc, error))
+    if (!next_allowed(&walk, &choice, &rc, error))
         return rc != STOKER_OK ? rc : none(&walk, error);
     if (rules->benchmark > 0)
         rc = time_them(&walk, &choice, error);

@@ -76,7 +76,7 @@ static int exchange(struct words *w, const struct stk_word *mine, bool last, sto
 static void failed(struct stk_peers *peers, int code, const char *text)
 {
     struct words *const w = words_of(peers);
-    struct stk_word word = { .meeting = STK_MEET_LEAVE, .code = code };
+    struct stk_word word = { .sync_point = STK_SYNC_LEAVE, .code = code };
     if (w->broken)
         return;
     w->broken = true;
@@ -113,7 +113,7 @@ static int broadcast(struct stk_peers *peers, void *memory, size_t bytes, stoker
         const size_t left = bytes - done;
         const size_t count = left < STK_WORD_TEXT_BYTES ? left : STK_WORD_TEXT_BYTES;
         const struct stk_word *all = NULL;
-        struct stk_word word = stk_peers_word(STK_MEET_SHARE, STOKER_OK, NULL);
+        struct stk_word word = stk_peers_word(STK_SYNC_SHARE, STOKER_OK, NULL);
         memcpy(word.text, (uint8_t *)memory + done, count);
         const int rc = stk_peers_agree(peers, &word, &all, error);
         if (rc != STOKER_OK)
@@ -166,7 +166,7 @@ static void close_words(struct words *w, bool whole)
 
 static void leave(struct stk_peers *peers)
 {
-    const struct stk_word word = stk_peers_word(STK_MEET_LEAVE, STOKER_OK, NULL);
+    const struct stk_word word = stk_peers_word(STK_SYNC_LEAVE, STOKER_OK, NULL);
     close_words(words_of(peers), stk_peers_agree(peers, &word, NULL, NULL) == STOKER_OK);
 }
 
