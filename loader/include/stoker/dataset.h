@@ -1,21 +1,20 @@
-/* stoker/dataset.h - where the bytes of each sample are.
+/* stoker/dataset.h - open a data set, or define your own: how many samples, their fields, and which
+ * extent of which file holds each one.
  *
- * A data set knows the number of samples, what one looks like, and which extent of which file holds
- * sample i. It reads no samples itself: the loader does.
+ * A data set reads no samples itself: the loader does.
  *
  * Changes  The files of a data set must not change while it is open. The loader compares size,
  *          mtime and ctime (ns) of every open file whose samples have no checksum (a codec without
  *          verify): at create, before the last batch of an epoch, and about once a millisecond in
- *          between. A file that differs from when the data set was opened ends the run with
- *          STOKER_ECHANGED, regardless of on_bad_sample: no epoch with rows of a changed file is
- *          completed, but batches delivered before may hold some. ctime does not count if the mode,
- *          the owner or the number of links explains it (chmod, chown, link, unlink). Not noticed:
- *          in whole files (extent.path) a change that keeps the length: the read delivers the file
- *          that has the name at that moment. What a format reads into memory when it opens (labels,
- *          tables, gzip) does not change.
+ *          between. A changed file ends the run with STOKER_ECHANGED, regardless of on_bad_sample:
+ *          no epoch with rows of a changed file is completed, but batches delivered before may hold
+ *          some. A new ctime is ignored if the mode, the owner or the number of links explains it
+ *          (chmod, chown, link, unlink). A whole file (extent.path) replaced by one of the same
+ *          length is not noticed: a read delivers the file that has the name at that moment. Data
+ *          that a format keeps in memory (labels, tables, unpacked gzip) stay as they were.
  *
- * Threads  A data set is immutable once open: any number of loaders and threads may use it. Close
- *          it after the last loader that uses it is destroyed.
+ * Threads  A data set is immutable once open: any number of loaders and threads may use it. Loaders
+ *          and views share it, so you may close yours before they end.
  */
 #ifndef STOKER_DATASET_H
 #define STOKER_DATASET_H
@@ -72,8 +71,8 @@ STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, si
  *   mix:0.7*(SPEC)+0.3*(SPEC)   several, each with its share of the order: see stoker/mix.h
  *
  * or a plain path, whose format is recognized. options (NULL = the defaults) and error may be
- * NULL. On success *out belongs to the caller, to be closed by stoker_dataset_close(); on failure
- * *out is untouched, and *error has the cause.
+ * NULL. On success the caller owns *out and closes it with stoker_dataset_close(); on failure *out
+ * is untouched, and *error has the cause.
  *
  * Errors: STOKER_EINVAL (out or spec is NULL, or an option), ESPEC (no such format, parameter,
  * value or split), ENOENT, EACCES, EISDIR, EIO, ENOFILE (a file cannot be opened or read), EMAGIC,
@@ -84,11 +83,11 @@ STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, si
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options, stoker_error *error);
 
-/* Close it and set *dataset to NULL. NULL and a pointer to NULL are allowed. Its views
- * (stoker/views.h) and loaders share it: it is freed when the last of them has let go. */
+/* Give up your share of a data set and set *dataset to NULL. NULL and a pointer to NULL are
+ * allowed. It is freed once its views (stoker/views.h) and loaders have ended, too. Any thread. */
 STOKER_API void stoker_dataset_close(stoker_dataset **dataset);
 
-/* Add an owner: each one closes the data set, and the last one frees it. Returns dataset, which may
+/* Add an owner. Every owner closes the data set; the last one frees it. Returns dataset, which may
  * be NULL. Any thread. */
 STOKER_API stoker_dataset *stoker_dataset_share(stoker_dataset *dataset);
 
@@ -106,14 +105,14 @@ typedef enum stoker_field_kind {
     STOKER_FIELD_KIND_ARRAY = 0, /* numbers */
     STOKER_FIELD_KIND_IMAGE = 1, /* height, width, channels: stoker_transform applies */
     STOKER_FIELD_KIND_MASK =
-        2, /* as an image, but of classes: the image's geometry, the nearest pixel, no colors */
+        2, /* an image of class numbers: cropped and moved like the image, never interpolated */
     STOKER_FIELD_KIND_BYTES = 3 /* a varying number of uint8: text, JSON, a key, a file name */
 } stoker_field_kind;
 
-/* One named field of every sample. Field 0 is the one that images, caches and transforms are
- * about. */
+/* One named field of every sample. batch.images, options.transform and options.dtype refer to
+ * field 0. */
 typedef struct stoker_field_info {
-    size_t struct_size; /* set by the library before field(), which may leave it, or set it to 0 */
+    size_t struct_size; /* set by the library before field(), which may keep it or set it to 0 */
     /* Unique in the data set, 1..63 bytes of letters, digits and "_-."; owned by the data set. */
     const char *name;
     stoker_field_kind kind;
@@ -122,29 +121,29 @@ typedef struct stoker_field_info {
     /* Lengths of one sample's axes; images are height, width, channels. If the field varies,
      * shape[0] is the longest first axis, >= 1. */
     uint64_t shape[STOKER_RANK_MAX];
-    bool varies;          /* the first axis has another length, 0..shape[0], in every sample */
+    bool varies;          /* the length of the first axis differs between samples: 0..shape[0] */
     uint32_t part;        /* the part that fills it; STOKER_NO_PART: values() or make() does */
-    uint32_t class_count; /* the values are 0..class_count - 1; 0 = no classes, or unknown */
-    /* Images and masks may differ in size from shape, each up to this many pixels: a loader that
-     * resizes decodes them in their own size (STOKER_CODEC_ANY_SIZE), any other refuses them. 0 =
-     * all have shape. */
+    uint32_t class_count; /* values are 0..class_count - 1; 0 = no classes, or unknown */
+    /* Largest image or mask in pixels, if sizes may differ from shape: a loader that resizes
+     * decodes each in its own size (STOKER_CODEC_ANY_SIZE), any other refuses them. 0 = all have
+     * shape. */
     uint64_t pixels_max;
     bool sizes_differ; /* opening found several sizes, and the spec gives none */
 } stoker_field_info;
 
-/* What a data set is, in numbers.
+/* Describes a data set.
  *
- * A data set of one array and, if wanted, one label needs no field(): it sets dtype to class_count
+ * A data set of one array and at most one label needs no field(): it sets dtype to class_count
  * here, and has the fields "image" (or "row", if is_image is false) from part 0, and "label" from
- * values(). A data set with field() leaves those members alone: they are filled in from field 0,
- * and from the field "label" if it is one int64 or float32. */
+ * values(). A data set with field() leaves those members 0: the library fills them in from field 0,
+ * and from the field "label" if that is one int64 or float32. */
 typedef struct stoker_dataset_info {
-    /* Set by the library before describe(), which may leave it, or set it to 0. */
+    /* Set by the library before describe(), which may keep it or set it to 0. */
     size_t struct_size;
     uint64_t count;       /* samples, >= 1 */
-    uint32_t field_count; /* 1..STOKER_FIELDS_MAX; without field() filled in: 1 or 2 */
-    /* Parts of every sample. 0 = none: make(). Without field() 0 or 1 mean one part; more are
-     * refused. */
+    uint32_t field_count; /* 1..STOKER_FIELDS_MAX; without field() the library sets it to 1 or 2 */
+    /* Parts of every sample, 0..STOKER_FIELDS_MAX. 0 = make() fills the fields. Without field(): 0
+     * or 1, both mean one part. */
     uint32_t part_count;
     stoker_dtype dtype; /* field 0's, as stored */
     uint32_t rank;      /* axes of field 0 in one sample, 0..STOKER_RANK_MAX - 1 */
@@ -156,59 +155,58 @@ typedef struct stoker_dataset_info {
     stoker_dtype label_dtype; /* STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32, or NONE: no label */
     uint32_t class_count;     /* labels are 0..class_count - 1; 0 = unknown */
     uint32_t file_count;      /* files that extents may name */
-    /* Longest extent of any part in a file, bytes; above 2^32 - 2 create returns STOKER_ELIMIT. */
+    /* Longest extent of any part in a file, bytes. Above 2^32 - 2, stoker_dataset_create() returns
+     * STOKER_ELIMIT. */
     uint64_t encoded_bytes_max;
-    bool has_paths; /* parts may be files of their own: extent.path */
-    /* With has_paths: an open directory that the data set owns, to which the paths are relative, or
-     * AT_FDCWD. With a directory no path, and no link in it, may lead out of it: such a read fails
-     * with STOKER_EACCES. STOKER_DIRECTORY_OF_FILE: each path has a directory of its own, the file
-     * extent.file. */
+    bool has_paths; /* parts may be named files: extent.path */
+    /* With has_paths: an open directory that the data set owns, to which paths are relative, or
+     * AT_FDCWD. With a directory, a read whose path or links lead out of it fails with
+     * STOKER_EACCES. STOKER_DIRECTORY_OF_FILE: each path is relative to the directory that is file
+     * number extent.file. */
     int directory;
-    bool dense; /* one part a sample, the row of field 0 as it is, all in file 0, consecutive */
-    /* One part a sample, the row of field 0 as it is, all in memory that the data set owns,
-     * consecutive: row i is at rows + i x row bytes. The loader then need not call locate(). NULL =
-     * they are not. */
+    bool dense; /* each sample is one part, a raw row of field 0; all are contiguous in file 0 */
+    /* If each sample is one part, a raw row of field 0, and all are contiguous in memory that the
+     * data set owns: the first one. The loader then need not call locate(). Default NULL. */
     const void *rows;
     /* A number that differs in every version of the data set: a checksum, a seed, a date. A loader
      * refuses to resume if it differs; see stoker_loader_state(). Default 0 = none. */
     uint64_t fingerprint;
-    /* What opening found out about the samples, one line of printable text: "1000 of 60000 image
-     * headers read: 28x28, gray". Owned by the data set; NULL = nothing. */
+    /* Findings about the samples, one line of printable text: "1000 of 60000 image headers read:
+     * 28x28, gray". Owned by the data set; NULL = none. */
     const char *description;
 } stoker_dataset_info;
 
-/* Where the bytes of a part are; the first of these that is true:
+/* Where the bytes of a part are. The first case that applies:
  *   memory != NULL   in memory that the data set owns
- *   bytes == 0       nowhere: the codec makes the fields from the sample id, or they are empty
- *   path != NULL     the whole file of that name, `bytes` long, opened for this read only;
- *                    STOKER_ECHANGED if its length differs by then. With STOKER_PART_RANGE: `bytes`
- *                    bytes of it at `offset`
+ *   bytes == 0       nowhere: the codec computes the fields from the sample id, or they are empty
+ *   path != NULL     the whole file of that name, opened for this read only; STOKER_ECHANGED unless
+ *                    it is `bytes` long. With STOKER_PART_RANGE: `bytes` bytes of it at `offset`
  *   otherwise        `bytes` bytes of file number `file` at `offset`
- * In files this version reads parts of less than 4 GiB: see info.encoded_bytes_max. */
+ * Parts in files must be smaller than 4 GiB: see info.encoded_bytes_max. */
 typedef struct stoker_extent {
     const void *memory;
     const char *path; /* relative to info.directory; owned by the data set */
     uint64_t offset;
     uint64_t bytes;
-    uint32_t file; /* with a path: unused, but with STOKER_DIRECTORY_OF_FILE the directory */
+    uint32_t file; /* with a path: the directory if STOKER_DIRECTORY_OF_FILE, else unused */
 } stoker_extent;
 
-/* stoker_part.flags: the path of the extent names a file of which only a range is read. For data
- * sets of more files than can stay open. */
+/* stoker_part.flags: read a range of the file that extent.path names. For data sets of more files
+ * than can stay open. */
 #define STOKER_PART_RANGE UINT64_C(1)
 
-/* One part of a sample: an extent, decoded by one codec into the fields that name the part, which
- * are consecutive. Its size never changes: new members take the place of reserved ones. */
+/* One part of a sample: an extent, decoded by one codec into the consecutive fields that name the
+ * part. Its size never changes: new members replace reserved ones. */
 typedef struct stoker_part {
     stoker_extent extent;
     /* NULL = raw: the bytes are the part's fields, one after the other, in host byte order. A field
-     * that varies must then be its part's only one: its length follows from the number of bytes. */
+     * that varies must then be the only one of its part: its length follows from extent.bytes. */
     const stoker_codec *codec;
     uint64_t tag; /* passed to the codec, for example a checksum. Default 0 */
-    /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the codec
-     * receives the id that locate() received. */
+    /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the id
+     * that locate() received. */
     uint64_t codec_id;
-    uint64_t flags;       /* STOKER_PART_RANGE, or 0; default 0. Other bits are refused */
+    uint64_t flags;       /* STOKER_PART_RANGE or 0; default 0. Other bits are refused */
     uint64_t reserved[2]; /* 0 */
 } stoker_part;
 
@@ -218,25 +216,25 @@ typedef union stoker_label {
     float value;   /* label_dtype STOKER_DTYPE_FLOAT32 */
 } stoker_label;
 
-/* Its size never changes: new members take the place of reserved ones. */
+/* Its size never changes: new members replace reserved ones. */
 typedef struct stoker_file {
     const char *path; /* for messages; owned by the data set */
-    /* Open for reading, owned by the data set; with STOKER_DIRECTORY_OF_FILE some are directories.
-     * -1 = none: only a loader with options.reader can read the file; any other create, and
-     * stoker_dataset_read(), fail with STOKER_ENOTSUP. */
+    /* Open for reading, owned by the data set; a directory if STOKER_DIRECTORY_OF_FILE paths use
+     * it. -1 = none: only a loader with options.reader can read the file; other loaders and
+     * stoker_dataset_read() fail with STOKER_ENOTSUP. */
     int fd;
     uint64_t size;        /* bytes when opened */
     uint64_t reserved[2]; /* 0 */
 } stoker_file;
 
-/* The callbacks of a data set; your own data set consists of these. They are called from many
- * threads at once and must not change self visibly. Those that return an int return 0 or a
- * stoker_err < 0; any other value counts as STOKER_EINVAL, and the message names the callback. */
+/* The callbacks of your own data set. Many threads may call them at once, and they must not change
+ * self visibly. Those that return an int return 0 or a stoker_err < 0; any other value counts as
+ * STOKER_EINVAL, and the message names the callback. */
 typedef struct stoker_dataset_ops {
     size_t struct_size; /* sizeof(stoker_dataset_ops) */
     const char *name;   /* "mnist"; static */
 
-    /* Fill *out, which is all zero but for struct_size. Called once, by stoker_dataset_create(). */
+    /* Fill *out, which is zeroed except for struct_size. Called once, by stoker_dataset_create(). */
     int (*describe)(const void *self, stoker_dataset_info *out);
 
     /* Fill *out for field `field` < info.field_count. Optional: see stoker_dataset_info. Called
@@ -245,114 +243,115 @@ typedef struct stoker_dataset_ops {
 
     /* Locate the parts of `count` >= 1 samples; every ids[i] < info.count. Fill all of
      * parts[0..count x part_count): part p of sample i is parts[i x part_count + p]. Required
-     * unless part_count is 0. Must not allocate, lock or read: it is called for every sample. A
-     * failure means that the data set is broken, not one sample: it ends the run regardless of
-     * on_bad_sample. */
+     * unless part_count is 0. Called for every sample: must not allocate, lock or read. A failure
+     * ends the run, regardless of on_bad_sample. */
     int (*locate)(const void *self, const uint64_t *ids, uint32_t count, stoker_part *parts,
                   stoker_error *error);
 
     /* Fill out[0..count) with field `field` of `count` >= 1 samples: dense, as stored. Required for
-     * fields without a part, unless make() fills them. The rules of locate() hold. */
+     * fields without a part, unless make() fills them. The rules of locate() apply. */
     int (*values)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count, void *out);
 
-    /* Fill all fields of sample `id`; rows[f] is the place of field f. For data sets without parts.
-     * It runs in the workers, for several samples at once, and may allocate, block and read: no
-     * reader is involved. `rng` is keyed by (seed, epoch, id), so what is drawn from it depends on
-     * nothing else. A failure makes the sample bad, except for STOKER_ENOMEM, which ends the run
-     * regardless of on_bad_sample. STOKER_INTERRUPTED: not now. Without workers next() then returns
-     * STOKER_INTERRUPTED, and a later call asks for the sample again; in a worker's thread it ends
-     * the run. Such a data set is never cached, since each epoch may make other rows. */
+    /* Fill all fields of sample `id`; rows[f] has room for field f. For data sets without parts.
+     * Runs in several workers at once, and may allocate, block and read; no reader is involved.
+     * `rng` depends only on (seed, epoch, id). A failure makes the sample bad, except for
+     * STOKER_ENOMEM, which ends the run regardless of on_bad_sample. STOKER_INTERRUPTED: without
+     * workers next() returns it, and a later call makes the sample again; in a worker it ends the
+     * run. Rows are never cached, since they may differ in each epoch. */
     int (*make)(const void *self, uint64_t id, stoker_row *rows, stoker_rng *rng,
                 stoker_error *error);
 
-    /* Fill *out for file number `file` < info.file_count. Optional if file_count is 0. Called when
-     * the data set is created, and for each loader. */
+    /* Fill *out for file number `file` < info.file_count, the same way each time. Optional if
+     * file_count is 0. Called once per file by stoker_dataset_create() and for each loader, and
+     * when a sample is read or the fingerprint computed. */
     int (*file)(const void *self, uint32_t file, stoker_file *out);
 
-    /* Free self. Optional. Not called if a read of a loader is stuck. */
+    /* Free self. Optional. Not called if a loader leaks reads that never ended. */
     void (*destroy)(void *self);
 
-    /* The name of class `index` < class_count of field `field`, owned by the data set; NULL = it
-     * has none. Optional: NULL = no class has a name. */
+    /* Return the name of class `index` < class_count of field `field`, owned by the data set; NULL
+     * if it has none. Optional: NULL = no class has a name. */
     const char *(*class_name)(const void *self, uint32_t field, uint32_t index);
 
-    /* The encoding of part 0 of sample `id` < info.count: see stoker_dataset_stored_as(). Optional,
-     * for data sets whose codec has another name. */
+    /* Return the encoding of part 0 of sample `id` < info.count: see stoker_dataset_stored_as().
+     * Optional: NULL = the name of its codec. */
     const char *(*stored_as)(const void *self, uint64_t id);
 
     /* Fill out[0..count) with the lengths of field `field`, which varies, in `count` >= 1 samples:
-     * elements of its first axis, each at most shape[0]. The rules of locate() hold. Optional: NULL
-     * = see stoker_dataset_lengths(). */
+     * elements of its first axis, at most shape[0] each. The rules of locate() apply. Optional: see
+     * stoker_dataset_lengths(). */
     int (*lengths)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count,
                    uint64_t *out);
 } stoker_dataset_ops;
 
-/* Make a data set of your own. On success *out owns self (close calls destroy); on failure self
- * stays the caller's, *out is untouched, and *error has the cause. error may be NULL. ops must
- * outlive the data set. Errors: STOKER_EINVAL (a callback is missing, or the info of describe() is
- * inconsistent), STOKER_ELIMIT (info.encoded_bytes_max), STOKER_EEMPTY, STOKER_ENOMEM. */
+/* Make a data set of your own. On success *out owns self (the last close calls destroy); on failure
+ * self stays the caller's, *out is untouched, and *error has the cause. error may be NULL. ops is
+ * copied. Errors: STOKER_EINVAL (an argument is NULL, a callback is missing or fails with an
+ * unknown code, or the descriptions are inconsistent), STOKER_ELIMIT (info.encoded_bytes_max),
+ * STOKER_EEMPTY, STOKER_ENOMEM, and what describe() or field() return. */
 STOKER_API int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops,
                                      void *self, stoker_error *error);
 
+/* Return the description, owned by the data set; NULL if dataset is NULL. */
 STOKER_API const stoker_dataset_info *stoker_dataset_get_info(const stoker_dataset *dataset);
 
-/* Field `field`, owned by the data set; NULL if there is none. */
+/* Return field `field`, owned by the data set; NULL if there is none. */
 STOKER_API const stoker_field_info *stoker_dataset_field(const stoker_dataset *dataset,
                                                          uint32_t field);
 
-/* The index of the field with that name; -1 if there is none. */
+/* Return the index of the field with that name; -1 if there is none. */
 STOKER_API int32_t stoker_dataset_find_field(const stoker_dataset *dataset, const char *name);
 
-/* Bytes of one sample's field as stored: elements x element size; if it varies, of the longest. 0
- * if there is none. */
+/* Return the bytes of field `field` of one sample as stored: elements x element size, of the
+ * longest sample if it varies; 0 if there is no such field. */
 STOKER_API size_t stoker_dataset_field_bytes(const stoker_dataset *dataset, uint32_t field);
 
-/* The fingerprint that identifies the data set in a loader's state: see stoker_loader_state().
- * Equal for a data set that was moved or copied. The first call takes about 2 ms for 60,000 files,
- * of a view as much for each source. 0 if dataset is NULL. */
+/* Return the fingerprint that identifies the data set in a loader's state: see
+ * stoker_loader_state(). A moved or copied data set keeps it. The first call takes about 2 ms for
+ * 60,000 files, for a view per source. 0 if dataset is NULL. */
 STOKER_API uint64_t stoker_dataset_fingerprint(const stoker_dataset *dataset);
 
-/* The format's name: "mnist", "idx", ... */
+/* Return the name of the format, "mnist", "idx", ...; NULL if dataset is NULL. */
 STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 
-/* The name of class `index` of field `field`, owned by the data set; NULL if it has no name, or the
- * class or the field does not exist. Names have the bytes of the folder or file that they come
- * from: control characters, too. */
+/* Return the name of class `index` of field `field`, owned by the data set; NULL if it has no name,
+ * or the class or the field does not exist. The bytes are those of the folder or file that the name
+ * is from, and may include control characters. */
 STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t field,
                                                  uint32_t index);
 
-/* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate.
- * STOKER_EINVAL if id >= count. */
+/* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate. Errors:
+ * STOKER_EINVAL (a NULL, or id >= count), and those of locate(). */
 STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                                      stoker_error *error);
 
 /* Find the lengths of field `field` in `count` samples without reading them: out[i] = elements of
- * the first axis of sample ids[i]. All are shape[0] if the field does not vary. A field that varies
- * has them from the callback lengths(), or, if there is none and its parts are raw, from the bytes
- * of its parts. Does not allocate. Any thread. Errors: STOKER_EINVAL (a NULL, no such field or
- * sample), STOKER_ENOTSUP (the lengths are only known by reading), STOKER_EFORMAT (a part is no
- * multiple of the elements, or longer than shape[0]), those of locate(). */
+ * the first axis of sample ids[i]; shape[0] if the field does not vary. Asks the callback lengths()
+ * or, if there is none and the parts are raw, divides their bytes. Does not allocate. Any thread.
+ * Errors: STOKER_EINVAL (a NULL, no such field or sample), STOKER_ENOTSUP (only decoding yields the
+ * lengths), STOKER_EFORMAT (a part has a fraction of an entry, or is longer than shape[0]), and
+ * those of the callbacks. */
 STOKER_API int stoker_dataset_lengths(const stoker_dataset *dataset, uint32_t field,
                                       const uint64_t *ids, uint32_t count, uint64_t *out,
                                       stoker_error *error);
 
-/* Read and decode one sample in this thread, with pread, to look at data or to check a loader:
- * rows[f] has room for field f, stoker_dataset_field_bytes() bytes, or data NULL to leave it out.
- * Sets rows[f].length of fields that vary. make() draws as in epoch 0 with seed 0. May allocate.
- * Errors as the loader's. */
+/* Read and decode one sample in this thread, with pread, to inspect data or check a loader. rows[f]
+ * has room for field f, at least stoker_dataset_field_bytes() bytes; data NULL skips it. Sets
+ * rows[f].length of fields that vary. make() draws as in epoch 0 with seed 0. Allocates. Errors:
+ * STOKER_EINVAL (a NULL, no such sample, or too little room), and those of a loader's read. */
 STOKER_API int stoker_dataset_read(const stoker_dataset *dataset, uint64_t id, stoker_row *rows,
                                    stoker_error *error);
 
-/* The encoding of a sample's part 0 in storage: "raw", "png", "jpeg", "lz4" (one block), "image"
- * (PNG, JPEG or WebP, by its first bytes), or the name of another codec; static. NULL if dataset is
- * NULL, id >= count or the sample cannot be located. */
+/* Return the encoding of a sample's part 0 in storage: "raw", "png", "jpeg", "lz4" (one block),
+ * "image" (PNG, JPEG or WebP, by its first bytes), or the name of another codec; static. NULL if
+ * dataset is NULL, id >= count, or the sample has no part or cannot be located. */
 STOKER_API const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id);
 
 /* Read the stored bytes of part `part` < info.part_count of one sample in this thread, with pread,
- * to copy them without loss. They are not decoded, so no checksum is verified. bytes_max must
- * exceed the part's length: info.encoded_bytes_max + 1 is enough for every part in a file. *size
- * becomes the length; 0 = the fields are made from the sample id alone. Errors: STOKER_EINVAL (a
- * NULL, no such sample or part, bytes_max too small), and those of reading. */
+ * to copy them without loss. Nothing is decoded or verified. bytes_max must exceed the part's
+ * length: info.encoded_bytes_max + 1 is enough for every part in a file. *size becomes the length;
+ * 0 = the fields are computed from the sample id alone, or empty. Errors: STOKER_EINVAL (a NULL, no
+ * such sample or part, bytes_max too small), and those of a loader's read. */
 STOKER_API int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, uint32_t part,
                                           void *bytes, size_t bytes_max, size_t *size,
                                           stoker_error *error);

@@ -1,25 +1,26 @@
-/* stoker/reader.h - how bytes come from files: submit many, reap in any order.
+/* stoker/reader.h - the interface to storage: submit reads of files, reap them in any order.
  *
  *   IDLE --submit--> SUBMITTED --reap--> IDLE
  *
- * One ring per worker thread, opened, used and closed in that thread; with setup.any_thread, used
- * by one thread after another, each of which may have ended before the next one comes. Between
- * submit and reap a read and its buffer belong to the ring (with io_uring, to the kernel): no one
- * else may touch or free them.
+ * Each worker thread opens, uses and closes its own ring. With setup.any_thread, several threads
+ * use the ring, one at a time; each may have ended before the next one uses it. From submit to reap
+ * a read and its buffer belong to the ring (with io_uring, to the kernel): do not touch or free
+ * them.
  *
- * A reader reports what happened and hides nothing: a short read is a short result, EINTR and
- * EAGAIN are results. The caller retries, so that the same tested code retries for every reader.
+ * A reader reports every outcome unchanged: short reads, EINTR and EAGAIN are results. The loader
+ * retries, so all readers share the same tested retry code.
  *
- * Your own reader (stoker_loader_options.reader, none of the three below) may decrypt, unpack or
- * fetch: it delivers every byte of a file. The loader
- *   - continues a short read with another one for the rest (a named file by its name, at the offset
- *     reached) until all expected bytes are there or a result is 0;
- *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED, for a whole file also -EMFILE,
- *     -ENFILE and -ESTALE, up to 128 times in a row over 0.13 s, then reports STOKER_EIO;
- *   - closes the ring after a failed submit or reap, opens another of the same reader and submits
- *     all reads again. If close or open fails, or the ring fails four times without a read in
- *     between, next() returns STOKER_EIO;
- *   - never reads a file by other means. Only io_uring may be replaced by pread, which delivers the
+ * Your own reader (stoker_loader_options.reader, other than the three below) may decrypt, unpack or
+ * download. It delivers every byte of every file. The loader
+ *   - continues a short read at the offset reached, until all expected bytes have arrived or a
+ *     result is 0;
+ *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED (if it has a path, also -EMFILE,
+ *     -ENFILE or -ESTALE) up to 128 times in a row within 0.13 s, then reports STOKER_EIO
+ *     (STOKER_ENOFILE for the first two, STOKER_ECHANGED for -ESTALE);
+ *   - closes the ring after a failed submit or reap, opens another one of the same reader and
+ *     submits all reads again. If close or open fails, or rings fail four times without a finished
+ *     read in between, next() returns STOKER_EIO;
+ *   - never falls back to another reader. Only io_uring falls back to pread, which delivers the
  *     same bytes.
  * Files may have no descriptor: stoker_file.fd = -1.
  */
@@ -37,9 +38,9 @@ STOKER_BEGIN_DECLS
 /* Its size never changes. */
 typedef struct stoker_read {
     void *buffer;
-    const char *path;     /* NULL: read file number `file`; else open this, read, close */
+    const char *path;     /* NULL: read file number `file`; else open this file, read, close */
     uint64_t offset;      /* bytes from the start of the file */
-    uint64_t bytes;       /* to read, >= 1; a reader may read fewer at once */
+    uint64_t bytes;       /* to read, >= 1; a reader may return fewer */
     int64_t result;       /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
     uint32_t file;        /* index into setup.files; with a path see setup.directory */
     uint32_t tag;         /* for the caller */
@@ -50,18 +51,17 @@ typedef struct stoker_reader_setup {
     size_t struct_size;       /* bytes of this struct that the library fills in */
     const stoker_file *files; /* outlive the ring */
     uint32_t file_count;
-    /* that paths are relative to; AT_FDCWD if no read has a path; STOKER_DIRECTORY_OF_FILE: each
-     * path is relative to the open directory files[read.file].fd */
+    /* Open directory that paths are relative to; AT_FDCWD if no read has a path;
+     * STOKER_DIRECTORY_OF_FILE: each path is relative to the directory files[read.file].fd */
     int directory;
     uint32_t depth; /* most reads in flight, 1..1024 */
-    void *scratch;  /* the worker's own memory for reads; may be registered; NULL = none */
+    void *scratch;  /* the worker's buffers for reads; may be registered; NULL = none */
     size_t scratch_bytes;
-    /* Memory that whole rows are read into directly, shared by all rings; may be registered;
-     * outlives the ring; NULL = none. Page-locked for your own reader, else perhaps only by being
-     * registered. */
+    /* Memory into which whole rows are read directly, shared by all rings; may be registered;
+     * outlives the ring; NULL = none. For your own reader it is page-locked. */
     void *slots;
     size_t slots_bytes;
-    bool any_thread; /* several threads use the ring, one after another */
+    bool any_thread; /* several threads use the ring, one at a time */
 } stoker_reader_setup;
 
 typedef struct stoker_reader {
@@ -69,33 +69,33 @@ typedef struct stoker_reader {
     const char *name;   /* "uring", "pread", "null"; static */
     void *self;         /* passed to open(); must outlive the loader; may be NULL */
 
-    /* Make a ring; *ring may stay NULL. STOKER_EREADER if not available on this system
-     * (error->message says why). error is never NULL. */
+    /* Open a ring; *ring may stay NULL. Returns 0, or a stoker_err < 0 with the reason in
+     * error->message: STOKER_EREADER if the reader is not available here. error is never NULL. */
     int (*open)(void *self, void **ring, const stoker_reader_setup *setup, stoker_error *error);
 
-    /* Take all `count` reads; the caller keeps at most setup.depth in flight.
-     * < 0: the ring is broken; reads and buffers belong to it until close returns 0. */
+    /* Take all `count` reads; the caller keeps at most setup.depth in flight. Returns 0, or < 0 if
+     * the ring is broken: reads and buffers then belong to it until close returns 0. */
     int (*submit)(void *ring, stoker_read *const *reads, uint32_t count);
 
-    /* Fill done[] with up to max finished reads. Waits up to wait_ns for the first one (0 = do not
-     * wait, < 0 = no limit). Returns their number; 0 = none in time; a stoker_err < 0 = the ring
-     * failed, and reads in flight belong to it. */
+    /* Fill done[] with up to max finished reads, waiting up to wait_ns for the first one (0 = do
+     * not wait, < 0 = no limit). Returns their number, 0 at the timeout, or < 0 if the ring is
+     * broken, as for submit. */
     int (*reap)(void *ring, stoker_read **done, uint32_t max, int64_t wait_ns);
 
-    /* Free the ring, waiting up to wait_ns for reads in flight. STOKER_BUSY: some are still in
-     * flight; the ring and their buffers must never be touched again. */
+    /* Free the ring, waiting up to wait_ns for reads in flight. Returns 0, or STOKER_BUSY if some
+     * are still in flight: the caller then leaks their buffers and never touches the ring again. */
     int (*close)(void *ring, int64_t wait_ns);
 } stoker_reader;
 
-/* The readers of the library. To change a function of one, fill in a table of your own with its
- * functions, and set its struct_size to sizeof(stoker_reader): the library's may be larger or, if
- * it is older than the header, smaller. Any thread. */
+/* The built-in readers; static. Any thread. To replace a function of one, copy its functions to a
+ * table of your own with struct_size = sizeof(stoker_reader): the library's size may differ if it
+ * has another version than the header. */
 
 /* io_uring; in a build without it, open returns STOKER_EREADER. */
 STOKER_API const stoker_reader *stoker_reader_uring(void);
 /* One system call per read; works everywhere. */
 STOKER_API const stoker_reader *stoker_reader_pread(void);
-/* Completes every read and writes nothing: for measurements. */
+/* Complete every read at once and write nothing: for measurements. */
 STOKER_API const stoker_reader *stoker_reader_null(void);
 
 STOKER_END_DECLS
