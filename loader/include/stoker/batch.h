@@ -1,4 +1,4 @@
-/* stoker/batch.h - a batch: its fields, and how to return it.
+/* stoker/batch.h - a batch of samples: its fields, and how to release it.
  *
  *   next() ──▶ lent: read and write its rows ──▶ release: the workers refill its memory
  */
@@ -23,16 +23,15 @@ typedef struct stoker_batch {
     stoker_tensor images;
     stoker_tensor labels; /* [count]; dtype NONE and data NULL if there are no labels */
     /* All fields in the data set's order, then those of options.blend; stoker_batch_field() finds
-     * one by name. images are the values of field 0, labels those of the field "label" if it is one
-     * int64 or float32 per sample. */
+     * one by name. images shows the values of field 0, labels those of the field "label" if it is
+     * one int64 or float32 per sample. */
     const stoker_field *fields;
     uint32_t field_count;
     const uint64_t *ids; /* [count] sample ids, in host memory */
-    /* Samples: batch_size, or fewer in an epoch's last batch and after skips. May be 0 there, since
-     * all ranks get the same number of batches. */
+    /* Samples: batch_size, or fewer in an epoch's last batch, after skips and with
+     * batch_values_max; then possibly 0, since all ranks get the same number of batches. */
     uint32_t count;
-    /* The last `padded` samples were added by options.last PAD or EVEN: the epoch holds them at
-     * another position, too. */
+    /* The last `padded` samples repeat others of the epoch: options.last is PAD or EVEN. */
     uint32_t padded;
     uint64_t epoch; /* 0, 1, ... */
     /* Index in the epoch, 0 .. batches_per_epoch - 1. Continues after a resume; if batch or world
@@ -40,7 +39,7 @@ typedef struct stoker_batch {
     uint64_t index;
     stoker_device device;         /* where images and labels lie; never AUTO */
     uint32_t device_index;        /* the GPU; 0 on the CPU */
-    const uint64_t *device_ids;   /* [count] the ids again, where images lie */
+    const uint64_t *device_ids;   /* [count] the same ids, where images lie */
     struct stoker_loader *loader; /* private */
     void *lease;                  /* private */
     uint64_t turn;                /* private */
@@ -52,16 +51,16 @@ STOKER_MAKER(stoker_batch, STOKER_BATCH_DEFAULTS)
 #define STOKER_BATCH_INIT STOKER_INITIALIZER(stoker_batch, STOKER_BATCH_DEFAULTS)
 STOKER_API int stoker_batch_init_sized(stoker_batch *out, size_t struct_size);
 
-/* The field of a batch with that name, valid until the batch is released; NULL if there is none, if
- * the batch is not lent, and for NULL. Any thread. */
+/* Return the field of a batch with that name, valid until the batch is released; NULL if there is
+ * none, the batch is not lent, or an argument is NULL. Any thread. */
 STOKER_API const stoker_field *stoker_batch_field(const stoker_batch *batch, const char *name);
 
 /* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed except for
- * struct_size. Batches may be released in any order. NULL and a released or empty batch are
- * allowed. A batch on a GPU is released as by stoker_batch_release_on() (stoker/cuda.h), with the
- * stream that last waited for it, or the default stream if none did. Consumer thread; any thread if
- * options.on_lent is WAIT or GROW, or once the loader is destroyed: batches outlive it. The last
- * release then frees their memory, so release each batch once. */
+ * struct_size. Batches may be released in any order, also after the loader is destroyed: the last
+ * release then frees their memory, so release each batch once. NULL and a batch that is not lent
+ * are allowed. A batch on a GPU is released as by stoker_batch_release_on() (stoker/cuda.h), on the
+ * stream that last waited for it, else on the default stream. Consumer thread; any thread if
+ * options.on_lent is WAIT or GROW, or once the loader is destroyed. */
 STOKER_API void stoker_batch_release(stoker_batch *batch);
 
 STOKER_END_DECLS

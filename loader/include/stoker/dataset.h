@@ -234,7 +234,7 @@ typedef struct stoker_dataset_ops {
     size_t struct_size; /* sizeof(stoker_dataset_ops) */
     const char *name;   /* "mnist"; static */
 
-    /* Fill *out, which is zeroed except for struct_size. Called once, by stoker_dataset_create(). */
+    /* Fill *out, which is zeroed but for struct_size. Called once, by stoker_dataset_create(). */
     int (*describe)(const void *self, stoker_dataset_info *out);
 
     /* Fill *out for field `field` < info.field_count. Optional: see stoker_dataset_info. Called

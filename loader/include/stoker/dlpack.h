@@ -18,7 +18,7 @@ struct CUstream_st;
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
-/* What a tensor shows: the values of a field, by its index in batch.fields, or one of these. */
+/* Part of a batch that a tensor shows: the index of a field in batch.fields, or one of these. */
 enum {
     STOKER_TENSOR_IMAGES = 0, /* batch.images: field 0 */
     STOKER_TENSOR_OFFSETS =
@@ -31,27 +31,25 @@ enum {
  * kDLBool. The device is kDLCPU, kDLCUDA with the batch's GPU, or kDLCUDAHost for
  * STOKER_DEVICE_CUDA_HOST.
  *
- * Sharing   The batch's memory is refilled after the batch is released and (*out)->deleter was
- *           called for each of its tensors. The deleter may be called from any thread, also after
- *           the loader is destroyed: the memory stays until the last one. Until then the batch
- *           counts as kept: see options.on_lent.
+ * Sharing   The batch's memory is refilled once the batch is released and (*out)->deleter was
+ *           called for each of its tensors. Until then the batch counts as kept: see
+ *           options.on_lent. The deleter may be called from any thread, also after the loader is
+ *           destroyed: the memory stays until the last one.
  * Streams   On a GPU, `stream` is the consumer's argument of __dlpack__. It waits for the copy of
- *           the batch, and the deleter records on it that the work with the tensor ends there: the
- *           stream must live until then.
+ *           the batch. The deleter marks the end of the work with the tensor on it, so the stream
+ *           must live until then. Ignored on the CPU.
  *             NULL or 1   the legacy default stream
  *             2           the per-thread default stream: STOKER_EINVAL, since the deleter may run
- *                         in another thread. Pass a stream that you created
- *             -1          no synchronization: the caller makes sure that the copy is done before it
- *                         uses the tensor (stoker_batch_wait_on), and that all work with the tensor
- *                         is done on the GPU before it calls the deleter
- *             else        a cudaStream_t of the batch's GPU; STOKER_EINVAL if it is another GPU's,
- *                         or records a graph
- *           Ignored on the CPU.
+ *                         in another thread; pass a stream that you created
+ *             -1          no synchronization: the caller waits for the copy before it uses the
+ *                         tensor (stoker_batch_wait_on), and for its own work on the GPU before it
+ *                         calls the deleter
+ *             else        a cudaStream_t of the batch's GPU that is not recording a graph
  *
- * *out is written only on STOKER_OK, and belongs to the caller until its deleter is called. Returns
- * STOKER_OK, STOKER_EINVAL (the batch was released, or has no such part; the stream cannot be used,
- * and options.on_log hears why), STOKER_BUSY (a tensor of this part exists already, of either
- * struct), STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
+ * On STOKER_OK the caller owns *out until it calls the deleter; else *out is untouched. Returns
+ * also STOKER_EINVAL (an argument is NULL, the batch was released or has no such part, or the
+ * stream cannot be used; options.on_log then receives the reason), STOKER_BUSY (a tensor of this
+ * part exists already, of either struct), STOKER_EFORKED or STOKER_EDEVICE. Consumer thread. */
 STOKER_API int stoker_batch_to_dlpack(const stoker_batch *batch, uint32_t part,
                                       struct CUstream_st *stream,
                                       struct DLManagedTensorVersioned **out);

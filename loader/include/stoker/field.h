@@ -1,4 +1,4 @@
-/* stoker/field.h - the fields of a batch: one array each, by name.
+/* stoker/field.h - the fields of a batch, one array each, and how a loader delivers them.
  *
  * A field whose first axis has the same length in every sample is a dense array [count, ...]. If
  * that length varies (text, tokens, boxes), rows are concatenated or padded:
@@ -51,7 +51,7 @@ enum { STOKER_FIELD_MULTIPLE_MAX = 65536 };
 /* How a loader delivers one field. Start from STOKER_FIELD_OPTIONS_INIT. */
 typedef struct stoker_field_options {
     size_t struct_size; /* set by STOKER_FIELD_OPTIONS_INIT */
-    const char *name;   /* of a field of the data set */
+    const char *name;   /* a field of the data set. Required */
     /* Delivered element type: a wider integer type, or FLOAT32, FLOAT16, BFLOAT16 or FLOAT64, not
      * scaled. Default NONE = as stored. For field 0 use options.dtype. */
     stoker_dtype dtype;

@@ -1,4 +1,4 @@
-/* stoker/files.h - lists of files as a data set, with arrays in memory beside them.
+/* stoker/files.h - make a data set of lists of files, and of arrays in memory such as labels.
  *
  *   stoker_files files[2] = { STOKER_FILES_INIT, STOKER_FILES_INIT };
  *   files[0].name = "image";  files[0].paths = images;          one path per sample
@@ -16,8 +16,7 @@ STOKER_BEGIN_DECLS
 
 enum { STOKER_FILES_MAX = 32 }; /* lists of files */
 
-/* One field that comes from a file of its own in every sample. Start from STOKER_FILES_INIT, then
- * set name and paths.
+/* One field, with one file per sample. Start from STOKER_FILES_INIT, then set name and paths.
  *
  * All files of a list are of one kind, as in `folder:image=DIR,mask=DIR`: images (.png, .jpg,
  * .jpeg, .webp), arrays (.npy), or bytes (anything else). Images are masks if the name begins with
@@ -25,11 +24,11 @@ enum { STOKER_FILES_MAX = 32 }; /* lists of files */
 typedef struct stoker_files {
     size_t struct_size; /* set by STOKER_FILES_INIT; the same in all lists of one call */
     const char *name;   /* field name: see stoker_field_info; copied. No default */
-    /* The files, one per sample; copied, 16 bytes and the path each. Relative paths begin at the
-     * working directory of the call. No default. */
+    /* One file per sample. Copied, 16 bytes and the path each. Relative paths are resolved against
+     * the working directory at the call. No default. */
     const char *const *paths;
-    /* Of images and masks: the row's, 1..65535; channels 1 gray, 3 RGB, 4 RGBA. Default 0 = from
-     * the images, as `folder:` finds them. Ignored for other files. */
+    /* Shape of a row of images or masks: sides 1..65535; channels 1 gray, 3 RGB, 4 RGBA. Default 0
+     * = read from the images, as `folder:` does. Ignored for other files. */
     uint32_t height, width, channels;
 } stoker_files;
 
@@ -40,18 +39,17 @@ STOKER_MAKER(stoker_files, STOKER_FILES_DEFAULTS)
 STOKER_API int stoker_files_init_sized(stoker_files *out, size_t struct_size);
 
 /* Make a data set of `count` >= 1 samples from file_count lists of files, 1 to STOKER_FILES_MAX,
- * and array_count arrays as for stoker_dataset_from_arrays(), 0 to STOKER_FIELDS_MAX - file_count:
- * labels, say. The fields are the lists', then the arrays', in this order. `options` is about the
- * arrays, and may be NULL.
+ * and array_count arrays as for stoker_dataset_from_arrays(), 0 to STOKER_FIELDS_MAX - file_count.
+ * Its fields are the lists, then the arrays. `options` applies to the arrays, and may be NULL.
  *
- * Every file is looked at, and up to 1000 headers of images are read, now; no file stays open. Each
- * read opens its file and closes it. A file is a bad sample, and is named in the report, if it
- * cannot be read by then or has another length.
+ * The call stats every file and reads up to 1000 image headers. Files do not stay open: each read
+ * opens one and closes it. If a file has vanished or its length has changed by then, the sample is
+ * bad and the report names the file.
  *
- * Errors: those of stoker_dataset_from_arrays(), and of looking at a file (STOKER_ENOENT, EACCES,
- * ...); STOKER_EISDIR, STOKER_EFORMAT (not a regular file), STOKER_EMISMATCH (the files of a list
- * are not of one kind; arrays of .npy files differ in more than the first axis). On failure *out is
- * untouched. */
+ * On success the caller owns *out; on failure it is untouched. Errors: those of
+ * stoker_dataset_from_arrays() and of stat() (STOKER_ENOENT, EACCES, ...); STOKER_EISDIR,
+ * STOKER_EFORMAT (not a regular file), STOKER_EMISMATCH (a list has files of several kinds, or .npy
+ * files that differ in more than the first axis). */
 STOKER_API int stoker_dataset_from_files(stoker_dataset **out, const stoker_files *files,
                                          uint32_t file_count, const stoker_array *arrays,
                                          uint32_t array_count, uint64_t count,

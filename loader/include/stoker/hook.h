@@ -1,24 +1,24 @@
-/* stoker/hook.h - your own code on every row, and on every batch, in the loader's workers.
+/* stoker/hook.h - call your own code for every row and every batch, in the loader's workers.
  *
  *   decoded ─▶ built-in transforms, type, layout ─▶ row of the batch ─▶ row hook
  *   all rows of a batch complete ─▶ options.blend ─────────────────────▶ batch hook ─▶ next()
  *
- * A hook sees all fields, in the data set's order: field 0 as it is delivered, in options.dtype and
- * options.layout (as stored, if it varies); the others as stored, since options.fields changes
- * their types afterwards, and rows of different lengths are packed or padded after that. A batch
- * hook also sees those of options.blend, behind them. They are in host memory. Then the GPU neither
- * converts nor caches rows (stats.convert_reason says so); finished batches are copied to it.
+ * A hook receives all fields in host memory, in the data set's order: field 0 as delivered, in
+ * options.dtype and options.layout (as stored, if it varies); the others as stored, since
+ * options.fields is applied and rows of different lengths are packed or padded later. A batch hook
+ * also receives the fields of options.blend, after the others. With a hook the GPU neither converts
+ * nor caches rows (stats.convert_reason says so); finished batches are copied to it.
  *
- * Determinism  The generator that a hook gets depends only on (seed, epoch, sample id), or for a
- *              batch on (seed, epoch, position). A hook that uses nothing else but its rows gives
- *              the same bytes with any number of workers, after a resume, and for a substitute of a
- *              bad sample. What a batch holds depends on the batch size and the world size, and so
- *              does what a batch hook does.
+ * Determinism  A hook's generator depends only on (seed, epoch, sample id), for a batch on (seed,
+ *              epoch, position). A row hook that uses only it and its row gives the same bytes with
+ *              any number of workers, after a resume, and for a substitute of a bad sample. A batch
+ *              hook's result also depends on batch size and world size, which decide what a batch
+ *              holds.
  * Threads      apply() runs in several workers at once, each with its own scratch; with num_workers
- *              = 0 it runs in next(). `self` is shared: change it only with a lock of your own.
- * Failure      Return 0, or a stoker_err < 0 with error->message if there is more to say. Any other
- *              value counts as STOKER_EINVAL. A row that fails makes its sample bad:
- *              options.on_bad_sample decides. A batch that fails ends the run with its error.
+ *              = 0 it runs in next(). `self` is shared: lock it to change it.
+ * Failure      Return 0, or a stoker_err < 0, optionally with error->message. Any other value
+ *              counts as STOKER_EINVAL. If a row hook fails, the sample is bad and
+ *              options.on_bad_sample decides. If a batch hook fails, the run ends with its error.
  */
 #ifndef STOKER_HOOK_H
 #define STOKER_HOOK_H
@@ -35,17 +35,16 @@ STOKER_BEGIN_DECLS
 
 /* Describes a sample to a row hook. */
 typedef struct stoker_hook_sample {
-    size_t struct_size; /* bytes that the library filled in: later members are not there */
+    size_t struct_size; /* bytes filled in by the library: do not read later members */
     uint64_t id;
     uint64_t epoch;
-    /* What the built-in transforms did to the image (stoker/transform.h), in this order, so that
-     * boxes and points can follow it. All zero if none is set. `resize` comes before it: then these
-     * are sizes and positions after it.
+    /* How the built-in transforms (stoker/transform.h) changed the image, to move boxes and points
+     * along; all zero if none is set. Sizes and positions in pixels, after `resize` if it is set.
      *
      * The rectangle crop_height x crop_width at (crop_top, crop_left) of the source image was
-     * resampled to grid_height x grid_width pixels; of these the output shows out_height x
-     * out_width from (y, x) on, which may lie outside: there it is filled. Then it was flipped left
-     * to right, and rotated around its center. Sizes in pixels. */
+     * resampled to grid_height x grid_width. The output shows out_height x out_width of that from
+     * (y, x) on, filled outside of it. Then it was flipped left to right, and rotated around its
+     * center. */
     uint32_t source_height, source_width;
     uint32_t crop_top, crop_left, crop_height, crop_width;
     uint32_t grid_height, grid_width;
@@ -75,8 +74,8 @@ typedef struct stoker_row_hook {
                  const stoker_hook_sample *sample, stoker_rng *rng, stoker_error *error);
 } stoker_row_hook;
 
-/* One field of all rows of a batch: row k begins at data + k * row_bytes. New members take the
- * reserved ones' place. */
+/* One field of all rows of a batch: row k begins at data + k * row_bytes. Its size never changes:
+ * new members replace the reserved one. */
 typedef struct stoker_hook_field {
     void *data;
     size_t row_bytes;
@@ -87,9 +86,9 @@ typedef struct stoker_hook_field {
 
 /* Describes a batch to a batch hook. */
 typedef struct stoker_hook_batch {
-    size_t struct_size; /* bytes that the library filled in: later members are not there */
+    size_t struct_size; /* bytes filled in by the library: do not read later members */
     uint64_t epoch;
-    uint64_t position;   /* the first row's, in the epoch */
+    uint64_t position;   /* of the first row in the epoch */
     const uint64_t *ids; /* [rows] sample ids */
     uint32_t rows;       /* >= 1 */
 } stoker_hook_batch;
@@ -101,7 +100,7 @@ typedef struct stoker_batch_hook {
     size_t struct_size;
     const char *name; /* for error messages; NULL = "batch hook" */
     void *self;
-    int (*open)(void *self, void **scratch); /* both as for rows */
+    int (*open)(void *self, void **scratch); /* open and close as in stoker_row_hook */
     void (*close)(void *self, void *scratch);
 
     /* Change the fields of all rows in place, fields[0..count). */

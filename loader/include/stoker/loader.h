@@ -1,7 +1,7 @@
 /* stoker/loader.h - batches in order, prepared ahead by worker threads: the calls.
  *
- * Lifetime  create, then { next, release } per batch, then destroy. Batches that are still lent
- *           and their tensors outlive the loader, as the data set does: close in any order.
+ * Lifetime  create, then { next, release } per batch, then destroy. Lent batches, their tensors and
+ *           the data set may be released or closed in any order, before or after destroy.
  * Threads   One thread at a time, the consumer, calls next, release and state.
  *           stoker_loader_stats() and stoker_loader_interrupt() may be called from any thread at
  *           any time.
@@ -25,8 +25,8 @@ STOKER_BEGIN_DECLS
 typedef struct stoker_loader stoker_loader;
 
 /* Check the options, allocate all memory, start the workers. The loader shares the data set: close
- * yours when you like. On success *out belongs to the caller; on failure it is untouched, nothing
- * is left behind, and *error has the cause. options (NULL = the defaults) and error may be NULL.
+ * yours when you like. On success the caller owns *out; on failure it is untouched, nothing is left
+ * behind, and *error has the cause. options (NULL = the defaults) and error may be NULL.
  * Errors: STOKER_EINVAL (an option; the message names it), EBATCH (with STOKER_LAST_DROP batch_size
  * x world_size is larger than the data set, or, with batch_values_max, an epoch has fewer batches
  * than ranks), ELIMIT (more than 2^62 samples), ETYPE, ENOTSUP (an option that is ON is impossible
@@ -46,9 +46,9 @@ STOKER_API int stoker_loader_create(stoker_loader **out, const stoker_dataset *d
  * STOKER_FINISHED after options.epochs epochs, on every call; STOKER_INTERRUPTED (see
  * stoker_loader_interrupt()); STOKER_TIMEOUT (call again, nothing is lost); STOKER_BUSY (the slot
  * of the next batch is lent: release it, or see options.on_lent). Errors, which
- * stoker_loader_error() explains: STOKER_EINVAL (timeout_ms is below -1, batch->struct_size is not
- * set, or *batch is still lent); STOKER_EFORKED; or the first error of a stage, on every call from
- * then on. */
+ * stoker_loader_error() explains: STOKER_EINVAL (an argument is NULL, timeout_ms is below -1,
+ * batch->struct_size is not set, or *batch is still lent); STOKER_EFORKED; or the first error of a
+ * stage, on every call from then on. */
 STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, int32_t timeout_ms);
 
 /* Set *fd to a descriptor that is readable while next() would not wait, for poll(), epoll and event
@@ -64,11 +64,10 @@ STOKER_API int stoker_loader_next(stoker_loader *loader, stoker_batch *batch, in
  * STOKER_BUSY: wait again. It is always readable without workers (num_workers = 0) and while
  * batches are being copied to a GPU, where only next() finds out that a copy is done.
  *
- * It belongs to the loader: do not read, write or close it. destroy closes it, or the last batch
- * or DLPack tensor of the loader if that lives longer. Every call returns the same one. From the
- * first call on, next() does no worker's share, and the number of workers that AUTO chose stays,
- * since the library does not see you wait. A loader whose descriptor nobody asked for pays nothing
- * for it.
+ * The loader owns it: do not read, write or close it. It is closed with the loader's last batch or
+ * DLPack tensor, else by destroy. Every call returns the same one. From the first call on, next()
+ * does no worker's share, and AUTO no longer tunes the number of workers, since the library cannot
+ * see you wait. A loader that is not asked for its descriptor has no cost for it.
  *
  * Consumer thread. error may be NULL. Errors, which leave *fd untouched: STOKER_EINVAL,
  * STOKER_EFORKED, STOKER_ENOFILE (too many open files), STOKER_ENOMEM. */
@@ -76,55 +75,54 @@ STOKER_API int stoker_loader_fd(stoker_loader *loader, int *fd, stoker_error *er
 
 /* Interrupt next(): the call that waits, or else the following one, returns STOKER_INTERRUPTED, a
  * normal stop after which next() continues where it was. Several interrupts before that count as
- * one. If next() makes rows itself (num_workers = 0), it returns between two rows; it does not
- * return while it waits for a copy to a GPU. Any thread between create and destroy, and signal
- * handlers. Returns STOKER_OK, STOKER_EINVAL or STOKER_EFORKED. */
+ * one. If next() makes rows itself (num_workers = 0), it returns between two rows; with
+ * non_blocking false, only after the copy to the GPU. Any thread between create and destroy, and
+ * signal handlers. Returns STOKER_OK, STOKER_EINVAL or STOKER_EFORKED. */
 STOKER_API int stoker_loader_interrupt(stoker_loader *loader);
 
 /* Stop and join every worker, free everything, set *loader to NULL. NULL and a pointer to NULL are
  * allowed. If batches are lent or tensors are out, the memory of all batches stays until the last
- * of them is released. Waits for the call of your code (codec, data set, reader) that a worker is
- * in, however long it takes; no worker starts another row, and none of your code is called after
- * the return. Waits at most 5 seconds for reads in flight: memory that a stuck device may still
- * write to is leaked, and the data set with it. */
+ * of them is released. Workers start no other row; destroy waits until they have returned from your
+ * code (codec, data set, reader), however long that takes, and none of it is called after destroy
+ * returns. Waits at most 5 seconds for reads in flight: memory to which a stuck device may still
+ * write is leaked, and the data set with it. */
 STOKER_API void stoker_loader_destroy(stoker_loader **loader);
 
-/* Replace *loader by another one over the same data set: as stoker_loader_destroy() followed by
+/* Replace *loader by another one over the same data set: like stoker_loader_destroy() followed by
  * stoker_loader_create() with `options`, but the cache stays if the new loader caches the same rows
- * (the options that decide what is cached, and where, are equal). A run can so continue at another
- * epoch or position (options.resume, stoker_state_seek()), or with another batch size, without
- * reading its samples again. Not kept: rows in GPU memory (cache DEVICE), and rows of a loader with
- * options.reader.
+ * in the same place. Use it to continue at another epoch or position (options.resume,
+ * stoker_state_seek()), or with another batch size, without reading samples again. Not kept: rows
+ * in GPU memory (cache DEVICE), and rows of a loader with options.reader.
  *
  * The options are checked first: if one is refused, *loader stays as it is. After any other failure
- * *loader is NULL and the cache is freed. *error, which may be NULL, has the cause, as for create;
- * EINVAL also if *loader is NULL. Consumer thread. */
+ * *loader is NULL and the cache is freed. *error, which may be NULL, has the cause. Errors as for
+ * create; STOKER_EINVAL also if *loader is NULL. Consumer thread. */
 STOKER_API int stoker_loader_restart(stoker_loader **loader, const stoker_loader_options *options,
                                      stoker_error *error);
 
-/* Why the last call of next() returned a negative code: the error that ended the run, or the
- * argument that was refused. NULL if it returned STOKER_OK or a normal stop, and if loader is NULL.
- * Valid until the next call of next(). Consumer thread; any thread if it only asks whether the run
- * has failed. */
+/* Return the error of the last call of next(): the one that ended the run, or the argument that was
+ * refused. NULL if it returned STOKER_OK or a normal stop, and if loader is NULL. Owned by the
+ * loader, valid until the next call of next(). Consumer thread; any thread to compare it to
+ * NULL. */
 STOKER_API const stoker_error *stoker_loader_error(const stoker_loader *loader);
 
 /* Bytes of a state. If stoker_loader_change_mix() changed the weights of a mix, each change adds
  * 8 x (1 + sources) bytes. */
 enum { STOKER_STATE_BYTES = 64 };
 
-/* Write the state of a loader, to store with a checkpoint and to resume from (options.resume). It
- * is the position in the order after the last batch that next() delivered, and has the same bytes
- * on every machine.
+/* Write the state of a loader, to save in a checkpoint and to resume from (options.resume). It
+ * holds the position in the order after the last batch that next() delivered, and has the same
+ * bytes on every machine.
  *
- * If `state` is not NULL, it receives the state, and `capacity` is its bytes. Unless `size` is
- * NULL, *size receives the bytes of the state, also if capacity is too small. To ask for the size
- * only, pass NULL, 0. The size changes only with a change of weights.
+ * Writes the state to `state`, which has room for `capacity` bytes, and its size in bytes to *size,
+ * even if capacity is too small. size may be NULL. Pass state NULL and capacity 0 for the size
+ * alone, which changes only with a change of weights.
  *
  * The position counts the samples that all ranks together have consumed in the epoch, so ranks that
  * delivered the same number of batches have the same state. The reader, workers, prefetch, cache,
  * batch size, world size and options.deal may differ on resume: the remaining samples are divided
- * into global batches anew, and each still comes once. While batch_size x world_size stays the
- * same, so do the samples of each global batch.
+ * into global batches anew, and each is still delivered once. While batch_size x world_size stays
+ * the same, so do the samples of each global batch.
  *
  * The state also identifies the seed, the order and the data set: its format, count, element type
  * and shape; stoker_dataset_info.fingerprint; the names (relative to the root) and sizes of its
@@ -138,20 +136,19 @@ enum { STOKER_STATE_BYTES = 64 };
 STOKER_API int stoker_loader_state(const stoker_loader *loader, void *state, size_t capacity,
                                    size_t *size, stoker_error *error);
 
-/* Move a state of `size` bytes, in place, to `position` samples of `epoch`, counted over all ranks:
- * it becomes the state of the same run there. Changes of the weights of a mix keep their positions.
- * A loader that resumes from it checks that an epoch has as many samples. On failure the state is
- * unchanged. Any thread. error may be NULL. Errors: STOKER_EINVAL (state is NULL), STOKER_ESTATE
- * (it is damaged, cut, or of another version). */
+/* Move a state of `size` bytes, in place, to where the same run has consumed `position` samples of
+ * `epoch`, counted over all ranks. Changes of the weights of a mix keep their positions. The
+ * position is checked when a loader resumes. On failure the state is unchanged. Any thread. error
+ * may be NULL. Errors: STOKER_EINVAL (state is NULL), STOKER_ESTATE (it is damaged, cut, or of
+ * another version). */
 STOKER_API int stoker_state_seek(void *state, size_t size, uint64_t epoch, uint64_t position,
                                  stoker_error *error);
 
-/* The index in batch.fields of the field with that name, 0 .. field_count - 1; -1 if there is none.
- * Any thread. */
+/* Return the index in batch.fields of the field with that name; -1 if there is none. Any thread. */
 STOKER_API int32_t stoker_loader_find_field(const stoker_loader *loader, const char *name);
 
-/* Batches per epoch of this loader. A resumed first epoch counts in full, as batch.index does. 0
- * with options.batch_values_max: epochs then differ. */
+/* Return the batches per epoch of this loader. A resumed first epoch counts in full, like
+ * batch.index. 0 with options.batch_values_max: epochs then differ. Any thread. */
 STOKER_API uint64_t stoker_loader_batches_per_epoch(const stoker_loader *loader);
 
 /* Copy report `index` (0, 1, ... in the order of detection) of a sample that was skipped or

@@ -1,5 +1,4 @@
-/* stoker/stoker.h - keeps one accelerator fed with training batches: includes all of the loader's
- * headers but cuda.h.
+/* stoker/stoker.h - keep one accelerator fed with training batches: all headers except cuda.h.
  *
  * Six calls are enough:
  *
@@ -14,7 +13,7 @@
  *
  * The other headers, by subject:
  *
- *   data         arrays.h files.h views.h mix.h    memory, named files, parts and joins of data sets, mixes
+ *   data         arrays.h files.h views.h mix.h    memory, lists of files, splits and joins, mixes
  *   samples      field.h tensor.h transform.h blend.h
  *   your code    hook.h codec.h reader.h rng.h     rows and batches, formats, storage, random numbers
  *   distributed  ranks.h cuda.h dlpack.h

@@ -3,7 +3,7 @@
  *   decoded ─▶ one of resize, resize_shorter, random_resized_crop
  *           ─▶ one of center_crop, random_crop
  *           ─▶ flip ─▶ rotate ─▶ brightness, contrast, saturation, hue in random order
- *           ─▶ blur ─▶ cutout ─▶ type, scale, mean and std, layout (stoker/loader.h)
+ *           ─▶ blur ─▶ cutout ─▶ type, scale, mean and std, layout (stoker/options.h)
  *
  * The order of the steps is fixed; steps that are not set are skipped. Images are uint8, channels
  * last, with 1 to 4 channels.
@@ -55,7 +55,7 @@ typedef enum stoker_decode_scale {
 /* Start from STOKER_TRANSFORM_INIT, which leaves images unchanged; STOKER_LOADER_OPTIONS_INIT
  * contains it. Sizes are 1..16384 pixels per side. A batch may hold images of different sizes only
  * if resize, random_resized_crop, or resize_shorter and a crop are set, and the data set knows its
- * images' sizes (folder, tar). */
+ * images' sizes (folder, tar, shards). */
 typedef struct stoker_transform {
     stoker_size resize; /* every image to this size; the aspect ratio may change */
     /* Resize the shorter side to this many pixels, 1..16384, and the longer one in proportion,
