@@ -1,4 +1,4 @@
-/* stoker/codec.h - decode the stored bytes of a sample to its fields.
+/* stoker/codec.h - the interface to decoders: stored bytes of a sample to rows of its fields.
  *
  * A codec is a constant table of functions. Each worker opens one scratch per codec and image mode,
  * and closes it when the loader is destroyed, so a scratch is never used by two threads at once.
@@ -87,8 +87,8 @@ enum {
     STOKER_CODEC_ROW = 1,
     /* Decodes parts of several fields, and fields that vary, whose rows[i].length it sets. */
     STOKER_CODEC_FIELDS = 2,
-    /* Decodes several consecutive samples per call, which saves calls of a codec that does little
-     * more than copy. Only for parts whose fields do not vary. */
+    /* Decodes several consecutive samples per call, for codecs that do little more than copy. Only
+     * for parts whose fields do not vary. */
     STOKER_CODEC_RUNS = 4,
     /* Decodes images in their own size, which may differ from the data set's shape: for loaders
      * that resize or crop. */
@@ -119,9 +119,9 @@ typedef struct stoker_codec {
      * the data set's shape, and describe it in *got. It must contain *wanted scaled to
      * got->eighths, which is at least wanted->eighths; the whole image at 8 eighths always does.
      * rows[0].bytes_max is the room for the whole image. Pixels outside of *wanted may have any
-     * value, but damage anywhere in the file must be found whatever is wanted: otherwise the
-     * transform and the cache decide which samples are bad. STOKER_ELIMIT: the image exceeds the
-     * room or the limits of open(). */
+     * value, but report damage anywhere in the file, whatever is wanted: transform and cache must
+     * not decide which samples are bad. STOKER_ELIMIT: the image exceeds the room or the limits of
+     * open(). */
     int (*decode)(const void *self, void *scratch, const stoker_encoded *in,
                   const stoker_decoded *out, stoker_error *error);
 

@@ -1,4 +1,4 @@
-/* stoker/export.h - symbol visibility, and what C and C++ spell differently. */
+/* stoker/export.h - macros for exported symbols, C linkage, and initializers in C and C++. */
 #ifndef STOKER_EXPORT_H
 #define STOKER_EXPORT_H
 

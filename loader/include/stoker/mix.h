@@ -13,16 +13,15 @@
  *            samples of source i. Positions count from the start of the run, over all epochs and
  *            ranks, or from the last change of weights.
  * Order      A pure function of (seed, epoch, position, changes). Each source has its own epochs:
- *            it starts again once all its samples were drawn, with another permutation if the
- *            loader shuffles, and else in its own order. Ranks divide the positions as in any
- *            order, and a run may resume on another number of ranks.
- * Epochs     An epoch of the mix has epoch_samples samples. The next one continues where it ended,
- *            in the middle of the sources' epochs. Positions that STOKER_LAST_DROP drops count as
- *            delivered.
+ *            it starts over once all its samples were drawn, with a new permutation if the loader
+ *            shuffles, else in its own order. Ranks divide the positions as in any order, and a run
+ *            may resume on another number of ranks.
+ * Epochs     An epoch of the mix has epoch_samples samples. The next one continues the sources'
+ *            epochs where it ended. Positions that STOKER_LAST_DROP drops count as delivered.
  * Ids        As in stoker_dataset_concat(): first the samples of source 0, then of source 1, and so
  *            on. Reads, batches, caches and random transforms use these ids, so a sample drawn
  *            several times in an epoch of the mix has the same random transforms each time.
- * Threads    As for every data set; functions of a loader: its consumer thread.
+ * Threads    As for every data set. Call functions of a loader in its consumer thread.
  *
  * All functions return 0 or an error < 0, and write outputs only on success. error may be NULL.
  */
@@ -40,8 +39,8 @@ STOKER_BEGIN_DECLS
 enum {
     STOKER_MIX_SOURCES_MAX = 4096,
     STOKER_MIX_CHANGES_MAX = 65536,
-    /* Largest ratio of the sum of the weights to the smallest weight above 0. A loader computes the
-     * sources of that many positions at a time in each worker, 12 bytes per position. */
+    /* Largest ratio of the sum of the weights to the smallest weight above 0. Each worker computes
+     * the sources of sum / smallest positions at a time, 12 bytes per position. */
     STOKER_MIX_RATIO_MAX = 1 << 20
 };
 
@@ -83,14 +82,14 @@ STOKER_API int stoker_mix_init_sized(stoker_mix *out, size_t struct_size);
  *
  * Loaders use the order of the mix unless options.order is WEIGHTED or OWN. The fingerprint covers
  * weights, epoch_samples and changes, so a loader refuses a state saved with others. A mix cannot
- * be the source of a view or of a mix, and a balanced data set (stoker_dataset_balance) not the
- * source of a mix. Errors: STOKER_EINVAL (an argument is NULL or out of range; the message names
- * it), STOKER_EMISMATCH (fields or classes differ), STOKER_ENOTSUP (a source is a mix or balanced;
- * and as for concat), STOKER_ELIMIT, STOKER_ENOMEM. */
+ * be the source of a view or of a mix, nor can a balanced data set (stoker_dataset_balance) be the
+ * source of a mix. The caller owns *out. Errors: STOKER_EINVAL (an argument is NULL or out of
+ * range; the message names it), STOKER_EMISMATCH (fields or classes differ), STOKER_ENOTSUP (a
+ * source is a mix or balanced; and as for concat), STOKER_ELIMIT, STOKER_ENOMEM. */
 STOKER_API int stoker_dataset_mix(stoker_dataset **out, stoker_dataset *const *datasets,
                                   uint32_t count, const stoker_mix *mix, stoker_error *error);
 
-/* Returns the number of sources; 0 if the data set is NULL or no mix. */
+/* Return the number of sources; 0 if the data set is NULL or no mix. */
 STOKER_API uint32_t stoker_mix_source_count(const stoker_dataset *dataset);
 
 /* Find the source, 0, 1, ..., of sample `id`, and its id there, by binary search. Both outputs may
@@ -112,12 +111,12 @@ STOKER_API int stoker_loader_mix_counts(const stoker_loader *loader, uint64_t *c
                                         uint32_t count, stoker_error *error);
 
 /* Change the weights from change->position on. All ranks must make the same change. The position
- * must not be below an earlier change, nor in a batch that may have been started: at most
- * prefetch_batches after the next one, or the windows of these with batch_values_max. The message
- * names the earliest position possible. The change becomes part of the loader's state. To change at
- * once, save the state, destroy the loader and resume with another one; or pass the change in
- * stoker_mix. Allocates. On failure nothing is changed. Errors: STOKER_EINVAL, STOKER_ELIMIT (65536
- * changes), STOKER_ENOMEM, STOKER_EFORKED. */
+ * must be after earlier changes and after all batches that workers may have started: up to
+ * prefetch_batches beyond the next one, with batch_values_max their whole windows. The message
+ * names the earliest possible position. The change becomes part of the loader's state. To change
+ * sooner, save the state, destroy the loader, and resume with a stoker_mix that has the change.
+ * Allocates. On failure nothing is changed. Errors: STOKER_EINVAL, STOKER_ELIMIT (65536 changes),
+ * STOKER_ENOMEM, STOKER_EFORKED. */
 STOKER_API int stoker_loader_change_mix(stoker_loader *loader, const stoker_mix_change *change,
                                         stoker_error *error);
 

@@ -1,4 +1,4 @@
-/* stoker/options.h - what a loader can be asked for.
+/* stoker/options.h - all options of a loader, with their ranges and defaults.
  *
  *   stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
  *   options.batch_size = 256;
@@ -52,22 +52,21 @@ typedef enum stoker_switch {
 
 /* ---- the last batch, ranks and the order ---- */
 
-/* What happens to the last batch of an epoch if the samples do not fill it. Ranks that share an
- * epoch always get the same number of batches. */
+/* What happens to an epoch's last batch if the samples do not fill it. Ranks that share an epoch
+ * always get the same number of batches. */
 typedef enum stoker_last {
-    /* Deliver it short: batch.count is smaller, and may differ between ranks, down to 0: see
-     * EVEN. */
+    /* Deliver it short: batch.count is smaller. It may differ between ranks, and be 0: see EVEN. */
     STOKER_LAST_SHORT = 0,
     /* Drop it on every rank: fewer than batch_size x world_size samples per epoch. */
     STOKER_LAST_DROP = 1,
-    /* Pad it with the first samples of the same epoch, in its order: position p holds the sample of
-     * position p modulo the number of samples. Every rank gets equally many full batches.
-     * batch.padded counts the added samples, which come last in the batch. */
+    /* Pad it with the first samples of the same epoch, in order: position p holds the sample of
+     * position p modulo the number of samples. All batches are full. batch.padded counts the added
+     * samples, the last ones of the batch. */
     STOKER_LAST_PAD = 2,
     /* Pad it the same way, but only until every rank has as many samples as rank 0. With
-     * DEAL_POSITIONS that adds at most world_size - 1 samples, as PyTorch's DistributedSampler
-     * does. No rank gets an empty batch, whose mean loss would be NaN. With batch_values_max a rank
-     * without a batch gets another rank's, all of it padded. With one rank it equals SHORT. */
+     * DEAL_POSITIONS that adds at most world_size - 1 samples, like PyTorch's DistributedSampler.
+     * No rank gets an empty batch, whose mean loss would be NaN. With batch_values_max, a rank
+     * without a batch gets a copy of another rank's, all of it padding. With one rank, as SHORT. */
     STOKER_LAST_EVEN = 3
 } stoker_last;
 
@@ -77,17 +76,17 @@ typedef enum stoker_deal {
     /* Rank r takes every world_size-th position, starting with the r-th. An incomplete last global
      * batch is divided equally: the ranks' shares differ by at most one sample. */
     STOKER_DEAL_POSITIONS = 0,
-    /* Rank r takes the r-th batch_size positions. Row by row, the ranks' batches are those that one
-     * rank with the same batch_size takes one after the other: N ranks make the same passes as one
-     * rank that accumulates the gradients of N batches. With LAST_SHORT the last ranks may get no
-     * samples of an incomplete last global batch. */
+    /* Rank r takes the r-th batch_size positions. N ranks get the same batches, row by row, as one
+     * rank with the same batch_size gets one after the other, for example to accumulate their
+     * gradients. With LAST_SHORT the last ranks may get no samples of an incomplete last global
+     * batch. */
     STOKER_DEAL_BATCHES = 1
 } stoker_deal;
 
 /* How to choose the samples of an epoch. Every kind is a pure function of (seed, epoch, position):
  * it does not depend on the workers, ranks divide its positions, and a loader can resume it. */
 typedef enum stoker_order_kind {
-    /* Without options.shuffle 0, 1, 2, ...; with it another permutation each epoch, or WEIGHTED if
+    /* Without options.shuffle 0, 1, 2, ...; with it a new permutation each epoch, or WEIGHTED if
      * the data set has weights. */
     STOKER_ORDER_DEFAULT = 0,
     STOKER_ORDER_WEIGHTED = 1, /* draw with replacement, id i with probability weights[i] / sum */
@@ -137,11 +136,11 @@ STOKER_API int stoker_order_init_sized(stoker_order *out, size_t struct_size);
 
 /* What stays in memory after its first use. */
 typedef enum stoker_cache {
-    /* On a GPU: DEVICE if possible and if it fits in cache_bytes. Else DECODED if it fits, else
-     * ENCODED if it fits, else NONE. NONE also where a copy does not pay: for token files (tokens:,
-     * documents:, packed:), whose rows cost about as much to copy as to read from the page cache;
-     * for raw rows that overlap or repeat in their files, so that the cache would exceed the files;
-     * and if epochs is 1, the order is a permutation and the cache is not shared.
+    /* On a GPU, DEVICE if possible and all rows fit in cache_bytes. Else DECODED if all rows fit,
+     * else ENCODED if all samples fit, else NONE. NONE also if a copy would not pay: for token
+     * files (tokens:, documents:, packed:), whose rows cost about as much to copy as to read from
+     * the page cache; for raw rows that overlap or repeat in their files, so that the cache would
+     * exceed the files; and if epochs is 1, the order is a permutation and the cache is not shared.
      * stats.cache_reason reports the choice. */
     STOKER_CACHE_AUTO = 0,
     STOKER_CACHE_NONE = 1,    /* read every sample every time */
@@ -149,28 +148,28 @@ typedef enum stoker_cache {
     STOKER_CACHE_DECODED = 3, /* decoded rows; as many as fit, never evicted */
     /* All fields that are read from a part, in GPU memory: uint8 images as they cross the bus,
      * other fields as delivered. The first batch that holds a sample copies its rows; later batches
-     * are gathered, transformed and converted on the GPU, and only ids and what values() makes
-     * cross the bus. create fails if impossible: EDEVICE on the CPU, ENOMEM if the rows do not fit,
+     * are gathered, transformed and converted on the GPU, and only ids and fields of values() cross
+     * the bus. create fails if impossible: EDEVICE on the CPU, ENOMEM if the rows do not fit,
      * ENOTSUP if a field varies in length, with hooks, for samples without parts, for masks of
      * images that are cropped or flipped at random, and for images that the GPU cannot convert. */
     STOKER_CACHE_DEVICE = 4
 } stoker_cache;
 
 /* What next() does when the slot of the next batch is still lent. Every batch that you hold, and
- * every released batch with live DLPack tensors, occupies a slot of the ring (on a GPU: a buffer of
- * its memory). */
+ * every released batch with live DLPack tensors, occupies a slot of the ring (on a GPU, a buffer in
+ * GPU memory). */
 typedef enum stoker_on_lent {
     /* BUSY; but GROW, without its wait, if a DLPack tensor was made of the lent batch. */
     STOKER_ON_LENT_AUTO = 0,
     STOKER_ON_LENT_BUSY = 1, /* return STOKER_BUSY at once */
-    /* Wait for a release or the last deleter of a DLPack tensor, in any thread; STOKER_BUSY at the
-     * timeout. */
+    /* Wait until any thread releases the batch or deletes its last DLPack tensor; STOKER_BUSY at
+     * the timeout. */
     STOKER_ON_LENT_WAIT = 2,
-    /* Leave the batch where it is and give its slot other memory: nothing is copied. The memory is
+    /* Give the slot other memory, so the batch can stay lent: nothing is copied. The memory is
      * allocated on demand, page-locked like the slots (GPU memory on a GPU), reused once its batch
-     * is returned, and freed by destroy. Pages that no batch of a whole epoch used are given back,
-     * unless page-locked or on a GPU. WAIT if lent_bytes_max is used up or an allocation fails;
-     * stats.lent_reason says which. */
+     * is returned, and freed by destroy. Pages that no batch of a whole epoch used are returned to
+     * the system, unless page-locked or on a GPU. As WAIT if lent_bytes_max is used up or an
+     * allocation fails; stats.lent_reason says which. */
     STOKER_ON_LENT_GROW = 3
 } stoker_on_lent;
 
@@ -197,89 +196,86 @@ typedef enum stoker_decode {
 /* What happens to a sample that cannot be read or decoded. */
 typedef enum stoker_on_bad {
     STOKER_ON_BAD_FAIL = 0, /* next returns the sample's error */
-    /* Deliver the batch without it: batch.count is smaller. An epoch without a single good sample
-     * ends the run with STOKER_EBADSAMPLES instead of its last batch. If ranks share epochs,
-     * world_size epochs of this rank must be barren: another rank may have had the good ones. */
+    /* Deliver the batch without it: batch.count is smaller. An epoch without a good sample ends the
+     * run with STOKER_EBADSAMPLES instead of its last batch. If ranks share epochs, only after
+     * about world_size such epochs in a row: the good samples may have been on other ranks. */
     STOKER_ON_BAD_SKIP = 1,
-    /* Replace it by another sample, drawn from (seed, epoch, position); in a mix, of the same
-     * source. */
+    /* Replace it by another sample, drawn from (seed, epoch, position); in a mix, from the same
+     * source. The run ends as with SKIP. */
     STOKER_ON_BAD_SUBSTITUTE = 2
 } stoker_on_bad;
 
-/* How much a message of options.on_log matters. Later versions may add levels above WARNING. */
+/* Severity of a message to options.on_log. Later versions may add levels above WARNING. */
 typedef enum stoker_log_level {
     STOKER_LOG_INFO = 0,   /* what the library chose, and why */
-    STOKER_LOG_WARNING = 1 /* it got less than was asked for, or continues without something */
+    STOKER_LOG_WARNING = 1 /* a fallback, or less than was asked for */
 } stoker_log_level;
 
 /* ---- all options ---- */
 
-/* Start from STOKER_LOADER_OPTIONS_INIT and change what you need. A 0 within a field's range is
- * that number; outside of it, it is refused with STOKER_EINVAL. */
+/* Start from STOKER_LOADER_OPTIONS_INIT and change what you need. A 0 is never replaced by a
+ * default: it is a value, or refused with STOKER_EINVAL if it is out of range. */
 typedef struct stoker_loader_options {
     size_t struct_size; /* set by STOKER_LOADER_OPTIONS_INIT; checked by create */
 
     /* ---- what most programs set ---- */
 
-    /* Samples per batch and rank, 1..65536; a maximum with batch_values_max. An epoch that is
-     * shorter is one short batch. Default 64. */
+    /* Samples per batch and rank, 1..65536; a maximum with batch_values_max. An epoch with fewer
+     * samples is one short batch. Default 64. */
     uint32_t batch_size;
     bool shuffle;     /* a new order each epoch; default false: 0, 1, 2, ...; see `order` */
     stoker_last last; /* an epoch's incomplete last batch; default STOKER_LAST_SHORT */
     uint64_t epochs;  /* epochs until STOKER_FINISHED, 1..2^64 - 2; default STOKER_EPOCHS_ENDLESS */
     uint64_t seed;    /* of the order and of all random transforms; default 0 */
-    /* Element type of images, or of field 0. FLOAT32, FLOAT16 and BFLOAT16 convert, see scale; a
-     * wider integer type (uint16 to int32, int64, ...) keeps the values, without transform. Default
-     * NONE = as stored. */
+    /* Element type of field 0 as delivered: FLOAT32, FLOAT16 or BFLOAT16, see `scale`; or, without
+     * transform, a wider integer type (uint16 as int32, int64, ...). Default NONE = as stored. */
     stoker_dtype dtype;
 
     /* ---- reading and memory ---- */
 
     /* Worker threads, 1..256; 0 = all work is done in next(). Default STOKER_WORKERS_AUTO: start
-     * with one per CPU and tune the number while the consumer waits, up to one per CPU; if samples
-     * are read or decoded and the workers leave CPU time unused, up to four per CPU, at most 32 (or
-     * one per CPU, if that is more). If the data set is in memory and the caller mostly waits,
-     * next() also does a worker's share. stoker/ranks.h says how processes and ranks of a node
-     * divide its CPUs. */
+     * with one per CPU and tune the number, up to one per CPU. If samples are read or decoded and
+     * the workers leave CPU time unused, up to four per CPU, at most 32 or one per CPU. If the data
+     * set is in memory and the caller mostly waits, next() also does a worker's share. See
+     * stoker/ranks.h for how processes of a node divide its CPUs. */
     int32_t num_workers;
-    /* Slots in the ring, for batches ahead and lent, 2..64; default STOKER_PREFETCH_AUTO */
+    /* Slots in the ring, for lent batches and those ahead, 2..64; default STOKER_PREFETCH_AUTO */
     uint32_t prefetch_batches;
     uint32_t read_depth; /* reads in flight per worker, 1..1024; default STOKER_READ_DEPTH_AUTO */
     stoker_cache cache;  /* default STOKER_CACHE_AUTO */
-    /* Most bytes for the cache and its tables; GPU memory with DEVICE. Default STOKER_BYTES_AUTO =
-     * half of what the machine and control groups leave at create, divided by the job's processes
-     * on this node (stoker/ranks.h), less what other loaders of this process reserved; with DEVICE,
-     * half of the free GPU memory. */
+    /* Limit on the bytes of the cache and its tables; GPU memory with DEVICE. Default
+     * STOKER_BYTES_AUTO = half of the memory that the machine and control groups leave at create,
+     * divided by the job's processes on this node (stoker/ranks.h), less what other loaders of this
+     * process reserved; with DEVICE, half of the free GPU memory. */
     uint64_t cache_bytes;
-    /* Share one cache between all loaders of a job on this node that read the same files in the
-     * same form, of any process: each sample is read, decoded and kept once. Required are equal
-     * files, positions of samples, fields, `resize` and kind of cache; an equal user, PID namespace
-     * and user namespace (both sides check); and equal launcher variables (TORCHELASTIC_RUN_ID,
-     * MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID). Loaders that differ
-     * have a cache each. Up to 250 share one at a time, those that were killed included.
-     * cache_bytes is then the budget of the shared cache; the first loader's counts, and AUTO does
-     * not divide it by processes.
+    /* Share one cache between all loaders of a job on this node, in any process, that read the same
+     * files in the same form: each sample is read, decoded and kept once. Loaders must agree in
+     * files, positions of samples, fields, `resize` and kind of cache; in user, PID namespace and
+     * user namespace (both sides check); and in the launcher's variables (TORCHELASTIC_RUN_ID,
+     * MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID). Others have a cache
+     * of their own. Up to 250 loaders share one, including killed ones. The first loader's
+     * cache_bytes is the budget of all; AUTO does not divide it by processes.
      *
      * The memory has no name in a file system and is freed when the last process ends, however it
-     * ends. A killed process harms nobody. A loader compares a checksum before it first uses what
-     * another process loaded, and reads changed samples from the files; later changes are not
-     * noticed. Impossible for samples outside of files, with `reader`, and with DEVICE. ON: create
-     * fails if impossible. Default AUTO: on if the launcher's variables name several processes on
-     * this node; stats.share_reason reports the choice. */
+     * ends. A killed process does no damage. A loader verifies a checksum before it first uses a
+     * sample that another process loaded, and reads damaged samples from the files; later damage is
+     * not noticed. Impossible for samples outside of files, with `reader`, and with DEVICE. ON:
+     * create fails if impossible. Default AUTO: on if the launcher's variables name several
+     * processes on this node; stats.share_reason reports the choice. */
     stoker_switch share_cache;
     /* What happens to batches that you keep. With WAIT and GROW any thread may release a batch, one
      * thread per batch. Workers refill its slot at once; on a GPU its buffer is refilled after the
      * next call of next(). Default STOKER_ON_LENT_AUTO. */
     stoker_on_lent on_lent;
-    /* Most bytes that GROW allocates for kept batches; GPU memory on a GPU. Default
-     * STOKER_BYTES_AUTO = an eighth of the memory available when the first batch is kept; in host
-     * memory divided by the job's processes on this node. */
+    /* Limit on the bytes that GROW allocates; GPU memory on a GPU. Default STOKER_BYTES_AUTO = an
+     * eighth of the memory available when the first batch is kept; in host memory divided by the
+     * job's processes on this node. */
     uint64_t lent_bytes_max;
 
     /* ---- device ---- */
 
     stoker_device device; /* default STOKER_DEVICE_CPU */
-    /* GPU for STOKER_DEVICE_CUDA and _CUDA_HOST, as CUDA counts, 0..1023; default 0 */
+    /* CUDA's index of the GPU for STOKER_DEVICE_CUDA and _CUDA_HOST, 0..1023; default 0 */
     uint32_t device_index;
     /* Page-lock the slots. ON: create fails if impossible. Default AUTO: ON for a GPU, else OFF. */
     stoker_switch pin_memory;
@@ -294,68 +290,60 @@ typedef struct stoker_loader_options {
      * stats.converts_on_device reports the choice. */
     stoker_switch convert_on_device;
     /* For batches on a GPU: workers read files and check their structure; the GPU decodes them with
-     * NVIDIA's nvImageCodec, loaded by name (STOKER_NVIMGCODEC names a file), and transforms them.
-     * Only the bytes of the files cross the bus. Applies to common JPEG files (gray or YCbCr, with
-     * as many channels as the rows) of data sets whose codec has STOKER_CODEC_FILE (folder, tar and
-     * shards). The CPU decodes all other images, and those that the GPU refuses; it finds out what
-     * is wrong with them, and on_bad_sample applies.
+     * NVIDIA's nvImageCodec, loaded by name or from the file that STOKER_NVIMGCODEC names, and
+     * transforms them. Only the bytes of the files cross the bus. Applies to common JPEG files
+     * (gray or YCbCr, with as many channels as the rows) of data sets whose codec has
+     * STOKER_CODEC_FILE (folder, tar and shards). The CPU decodes all other images and those that
+     * the GPU refuses, so on_bad_sample applies as usual.
      *
-     * Pixels differ from the CPU's by a few levels: the inverse transform is another one. Damage
+     * Pixels differ from the CPU's by a few levels, since the inverse transform differs. Damage
      * within the coded data that the GPU's decoder does not notice is delivered; the checksums of
-     * shards find it before. Samples are cached as stored, or with cache DEVICE in GPU memory.
-     * Impossible with cache DECODED, hooks, types other than uint8 with 1 or 3 channels,
-     * decode_scale FAST, an image that shares its part with other fields, and `mixing` unless the
-     * GPU converts rows. Errors: STOKER_EDEVICE (no GPU, or no library), STOKER_ENOTSUP. Default
-     * STOKER_DECODE_CPU. */
+     * shards catch it. Samples are cached as stored, or with cache DEVICE in GPU memory. Impossible
+     * with cache DECODED, hooks, types other than uint8 with 1 or 3 channels, decode_scale FAST, an
+     * image that shares its part with other fields, and `blend` unless the GPU converts rows.
+     * Errors: STOKER_EDEVICE (no GPU, or no library), STOKER_ENOTSUP. Default STOKER_DECODE_CPU. */
     stoker_decode decode;
 
     /* ---- images and fields ---- */
 
     stoker_layout layout; /* axis order of images: NHWC (default) or NCHW */
-    /* float32, float16 and bfloat16 get value * scale; any finite number but 0. Other types accept
-     * only
-     * 1. Default STOKER_SCALE_AUTO = 1/255 for uint8 data, else 1. */
+    /* Factor for float32, float16 and bfloat16, finite and not 0; other types require 1. Default
+     * STOKER_SCALE_AUTO = 1/255 for data stored as uint8, else 1. */
     float scale;
-    /* subtracted after scale, per channel; NULL (default) = 0. Copied by
-     * create */
-    const float *mean;
-    /* divides after mean, per channel, > 0; NULL (default) = 1. Copied by
-     * create */
-    const float *std;
+    const float *mean; /* subtracted after scale, copied by create; default NULL = 0 */
+    const float *std;  /* divisors after mean, > 0, copied by create; default NULL = 1 */
     /* Values in mean and in std: 1 for all channels, or one per channel; default 0 = none */
     uint32_t mean_count;
-    /* For uint8 images with 1 to 4 channels; default none. The cache holds the result of all steps
-     * before the random ones. DECODED, if the CPU transforms: images after `resize`; without it,
-     * decoded images of the data set's size. AUTO chooses ENCODED if sizes may differ and `resize`
-     * is not set. DEVICE: the same, or finished images if sizes differ and nothing is random. */
+    /* For uint8 images with 1 to 4 channels; default none. A cache holds images before the first
+     * random step: with DECODED after `resize` if the CPU transforms, else decoded images of the
+     * data set's size. AUTO chooses ENCODED if sizes may differ and `resize` is not set. DEVICE:
+     * the same, or finished images if sizes differ and nothing is random. */
     stoker_transform transform;
     stoker_blend blend; /* mixup and cutmix within a batch: see stoker/blend.h; default none */
-    /* Options of single fields, by name; other fields keep the defaults. Copied by create. Default
+    /* Options of single fields, by name; the others have the defaults. Copied by create. Default
      * NULL, 0. */
     const stoker_field_options *fields;
     uint32_t field_count;
-    /* Most values of a batch, for example tokens: the lengths of its samples in the first field
-     * that varies, as the batch holds them: with padding, if that field is padded (rows x the
-     * longest, rounded up). A batch then has as many samples as fit, up to batch_size, the capacity
-     * of its memory. At least the longest sample's length. Default 0 = no limit: all batches have
-     * batch_size samples.
+    /* Limit on the values of a batch, for example tokens: the sum of its samples' lengths in the
+     * first field that varies, padding included if that field is padded (rows x the longest,
+     * rounded up). A batch has as many samples as fit, up to batch_size. At least the longest
+     * sample's length. Default 0 = no limit: all batches have batch_size samples.
      *
-     * Batches are planned in windows of batch_window positions of the order. Padded rows: samples
-     * of about the same length share a batch, and the batches of a window come in random order.
-     * Other rows keep their order. Nothing is left out. A batch is a function of seed, epoch and
-     * window, and rank r of w takes batches r, r + w, ...: all ranks have equally many; with
-     * LAST_SHORT some may get an empty last one (LAST_EVEN: never), and `deal` is ignored. A run
-     * resumes on another number of ranks with the same sequence of batches; batch_size,
-     * batch_values_max, batch_window and the field's form must be the same.
+     * Batches are planned in windows of batch_window positions of the order. Padded rows are
+     * grouped by length, and the batches of a window shuffled; other rows keep their order. No
+     * sample is dropped. A batch is a function of seed, epoch and window. Rank r of w takes batches
+     * r, r + w, ...; all ranks get equally many, the last one possibly empty with LAST_SHORT, and
+     * `deal` is ignored. A run resumes on another number of ranks with the same sequence of
+     * batches; batch_size, batch_values_max, batch_window and the field's form must be the same.
      *
      * Every rank plans the batches of all ranks, in one thread, while its other workers wait.
      * stoker_dataset_lengths() must know the lengths. The number of batches of an epoch is unknown
      * before its end, so stoker_loader_batches_per_epoch() is 0, and batch.index counts from 0
-     * after a resume. A substitute for a bad sample may be longer than it. Not with LAST_PAD. In a
-     * mix (stoker/mix.h) windows keep the shares, batches need not. */
+     * after a resume. The substitute for a bad sample may be longer. Not with LAST_PAD. In a mix
+     * (stoker/mix.h) windows keep the shares, batches may not. */
     uint64_t batch_values_max;
-    /* Positions per window, 1..2^20. A larger one needs less padding, and mixes lengths less over
-     * an epoch. Default 8192. */
+    /* Positions per window, 1..2^20. A larger window needs less padding, and distributes lengths
+     * less evenly over an epoch. Default 8192. */
     uint32_t batch_window;
 
     /* ---- order, ranks and resuming ---- */
@@ -363,18 +351,16 @@ typedef struct stoker_loader_options {
     /* Draw samples by weight, or in an order of your own. Read by create. Default NULL =
      * `shuffle`. */
     const stoker_order *order;
-    /* This process's share of every epoch, < world_size; default 0. STOKER_RANK_AUTO: rank and
-     * world_size are those of stoker_ranks_from_environment(), and world_size must be 1 or the
-     * same. */
+    /* Index of this process, < world_size; default 0. STOKER_RANK_AUTO: take rank and world_size
+     * from stoker_ranks_from_environment(); world_size here must be 1 or the same. */
     uint32_t rank;
     uint32_t world_size; /* processes that share the epochs, 1..2^20; default 1 */
     /* Which samples of a global batch this rank takes; the same on all ranks. Ignored with one
      * rank. May differ on resume. Default STOKER_DEAL_POSITIONS. */
     stoker_deal deal;
     /* For ranks that are threads of one process: the index of this one, < local_world_size, and
-     * their number, 1..2^20. Threads and automatic sizes of this loader then use that share of the
-     * process's CPUs and memory. Default 0 and 0: processes that a launcher started share them, as
-     * stoker_ranks_from_environment() finds. */
+     * their number, 1..2^20. This loader then uses its share of the process's CPUs and memory.
+     * Default 0 and 0: processes divide the node as stoker_ranks_from_environment() finds. */
     uint32_t local_rank;
     uint32_t local_world_size;
     /* Continue from this state, resume_size bytes that stoker_loader_state() wrote. Read by create.
@@ -386,8 +372,8 @@ typedef struct stoker_loader_options {
 
     stoker_on_bad on_bad_sample; /* default STOKER_ON_BAD_FAIL */
     /* More bad samples than this end the run with STOKER_EBADSAMPLES; 0 = the first one does. A
-     * sample that is bad in several epochs counts once; every loader, also a resumed one, counts
-     * from 0. Unused with FAIL. Default STOKER_NO_LIMIT. */
+     * sample that is bad in several epochs counts once; every loader counts from 0, even if
+     * resumed. Unused with FAIL. Default STOKER_NO_LIMIT. */
     uint64_t max_bad_samples;
     /* Events per thread to record for stoker_loader_trace(), 40 bytes each, 0..2^24, rounded up to
      * a power of two; allocated by create. Default 0. */
@@ -395,23 +381,23 @@ typedef struct stoker_loader_options {
     /* Receive messages, one line of printable text each, valid during the call: the device, the
      * reader and the cache that were chosen, and why; what was not available (io_uring,
      * page-locking, memory for a cache or for kept batches, open files); samples that were skipped
-     * or substituted, with path and offset: the first ten, then the 20th, the 40th and so on. Calls
-     * return errors; they are not logged. The library itself never prints.
+     * or substituted, with path and offset: the first ten, then the 20th, the 40th and so on.
+     * Errors are returned, not logged. The library itself never prints.
      *
-     * Called in the thread that calls create or next(), before they return, never in a worker.
-     * Messages of workers wait there, up to 32; a further one counts those that were lost. It must
-     * not call functions of this loader but stats and interrupt. Default NULL = none. */
+     * Called in the thread that calls create or next(), before they return, never in a worker. Up
+     * to 32 messages of workers wait for that; another message counts the lost ones. It may call no
+     * function of this loader but stats and interrupt. Default NULL = none. */
     void (*on_log)(void *self, stoker_log_level level, const char *message);
     void *log_self; /* passed to on_log; default NULL */
 
     /* ---- your own code ---- */
 
-    /* Your own reader, which then delivers every byte: see stoker/reader.h. NULL (default) = the
-     * one that the environment variable STOKER_READER names (uring, pread), else io_uring if it
-     * works here, else pread. */
+    /* Your own reader, which then reads every byte: see stoker/reader.h. Copied by create. Default
+     * NULL = the one that the environment variable STOKER_READER names (uring, pread), else
+     * io_uring if it works here, else pread. */
     const stoker_reader *reader;
-    /* Your code on each row, and on each complete batch: see stoker/hook.h. Copied by create; what
-     * they point to must outlive the loader. Default NULL = none. */
+    /* Your code for each row and each complete batch: see stoker/hook.h. Copied by create; `self`
+     * must outlive the loader. Default NULL = none. */
     const stoker_row_hook *row_hook;
     const stoker_batch_hook *batch_hook;
 } stoker_loader_options;

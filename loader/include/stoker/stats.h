@@ -1,4 +1,4 @@
-/* stoker/stats.h - counts, times and memory of a loader, and the stage that limits its rate. */
+/* stoker/stats.h - counters, times and memory of a loader, and the stage that limits its rate. */
 #ifndef STOKER_STATS_H
 #define STOKER_STATS_H
 
@@ -21,8 +21,8 @@ typedef enum stoker_limit {
     STOKER_LIMIT_HANDOVER /* the ring of slots: batches are too small or too few */
 } stoker_limit;
 
-/* Counts and times start at 0 in create and do not decrease, unless noted; the times of workers are
- * summed over all workers. Texts are one line. */
+/* Counts and times start at 0 in create and never decrease, unless noted; times of workers are
+ * sums over all workers. Texts are one line. */
 typedef struct stoker_stats {
     size_t struct_size;   /* set by STOKER_STATS_INIT */
     uint64_t batches;     /* delivered by next */
@@ -40,13 +40,13 @@ typedef struct stoker_stats {
     uint64_t stalls;         /* calls of next that waited */
 
     uint64_t reads;        /* finished by the reader */
-    uint64_t read_bytes;   /* read by them */
-    uint64_t read_retries; /* after EINTR, EAGAIN and short reads */
+    uint64_t read_bytes;   /* sum of their results */
+    uint64_t read_retries; /* after short reads and errors that pass, such as EINTR */
     uint64_t cache_hits;   /* samples served without a read */
 
     uint32_t workers;     /* running now, including a consumer that works as one */
-    uint32_t workers_max; /* threads that exist */
-    uint32_t cpus;        /* that this loader may use: see options.num_workers */
+    uint32_t workers_max; /* worker threads created */
+    uint32_t cpus;        /* CPUs that this loader may use: see options.num_workers */
     uint32_t slots;       /* in the ring */
     uint32_t slots_ready; /* full, waiting for the consumer */
     uint32_t read_depth;  /* reads in flight per worker, at most */
@@ -73,43 +73,40 @@ typedef struct stoker_stats {
     char device_reason[192];  /* why this device; if AUTO found no GPU, why not */
     uint64_t device_bytes;    /* GPU memory allocated, including the cache */
     uint64_t copies;          /* batches sent to the GPU */
-    uint64_t copy_bytes;      /* of these batches */
-    bool converts_on_device;  /* uint8 rows are copied, and the GPU converts them */
+    uint64_t copy_bytes;      /* bytes copied for them */
+    bool converts_on_device;  /* the GPU converts rows, which are copied as uint8 */
     char convert_reason[192]; /* why not; "" if it does or was not considered */
     uint64_t copy_waits;      /* calls of next in which the host waited for copies */
     uint64_t trace_bytes;     /* memory for events; 0 = options.trace_events is 0 */
     /* Batches on a GPU: memory and budget of a DEVICE cache, or why there is none. On the CPU: why
      * AUTO chose NONE (not all samples fit, memory is short, or a copy would not pay). Else "". */
     char cache_reason[192];
-    /* The cache keeps its rows but does not grow now: an eighth of the memory of the machine or
-     * control group is left, or 1 GiB if that is less. */
+    /* The cache keeps its rows but does not grow now: only an eighth of the memory of the machine
+     * or control group, at most 1 GiB, is left. */
     bool cache_paused;
-    /* CPU time of all work of workers. The consumer's part of it is estimated, so the sum may
+    /* CPU time of the workers' work. The consumer's part of it is estimated, so the sum may
      * decrease slightly. 0 = unknown. */
     uint64_t cpu_ns;
-    /* options.on_lent GROW: slots, or buffers on a GPU, allocated so far to replace those of kept
-     * batches. */
-    uint32_t lent_slots;
+    uint32_t lent_slots;     /* slots, or buffers on a GPU, that options.on_lent GROW allocated */
     uint64_t lent_bytes;     /* memory of these */
     uint64_t lent_bytes_max; /* budget; 0 = none was needed yet */
     char lent_reason[192];   /* why no slot was allocated for the last kept batch; "" if one was */
-    /* How rows get into the batch, for their slowest part: "gather: in memory, converted into the
-     * batch", "read_in_place: ..." or "read_decode: ..."; chosen by create. */
+    /* How create routes a sample's slowest part into the batch: "gather: in memory, converted into
+     * the batch", "read_in_place: ..." or "read_decode: ...". */
     char route[128];
     uint64_t regions; /* images decoded only in the region that the row needs */
     /* Loaders of living processes that share the cache, including this one; 0 = not shared.
-     * Counting costs about 10 us per loader. cache_bytes and cache_held_bytes are of the shared
-     * cache. */
+     * Counting takes about 10 us per loader. cache_bytes and cache_held_bytes then describe the
+     * shared cache. */
     uint32_t cache_sharers;
     char share_reason[128]; /* why the cache is not shared; "" if it is or was not asked to be */
-    /* options.decode: images decoded by a GPU (the CPU decodes the others), and bytes of their
-     * files, which cross the bus in addition to copy_bytes. */
+    /* options.decode: images decoded by a GPU, and bytes of their files, which cross the bus in
+     * addition to copy_bytes. */
     uint64_t device_images, device_image_bytes;
     bool decodes_on_device;  /* a GPU decodes JPEG files */
     char decode_reason[192]; /* why not; "" if it does or was not asked to */
-    /* options.batch_values_max: sum of the lengths of all delivered samples, and values of their
-     * batches including padding: 1 - length_values / length_room is the share of padding. Else
-     * 0. */
+    /* With options.batch_values_max: sum of the lengths of all delivered samples, and the same with
+     * padding: 1 - length_values / length_room is the share of padding. Else 0. */
     uint64_t length_values, length_room;
 } stoker_stats;
 
@@ -124,9 +121,9 @@ STOKER_API int stoker_stats_init_sized(stoker_stats *out, size_t struct_size);
 STOKER_API int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out);
 
 /* Set *out to the period between two snapshots of one loader: counts and times are differences,
- * limit and verdict judge that period only, and other members are equal to those of `after`. Writes
- * after->struct_size bytes. out may be before or after. Any thread. STOKER_EINVAL: an argument is
- * NULL, the sizes differ or are not set, or `before` is not the earlier one. */
+ * limit and verdict judge that period only, and other members are those of `after`. Writes
+ * after->struct_size bytes. out may be equal to before or after. Any thread. STOKER_EINVAL: an
+ * argument is NULL, the sizes differ or are not set, or `before` is not the earlier one. */
 STOKER_API int stoker_stats_between(const stoker_stats *before, const stoker_stats *after,
                                     stoker_stats *out);
 

@@ -1,4 +1,4 @@
-/* stoker/tensor.h - element types, layouts, and a borrowed view of an array. */
+/* stoker/tensor.h - element types, axis orders, and the description of a borrowed array. */
 #ifndef STOKER_TENSOR_H
 #define STOKER_TENSOR_H
 
@@ -37,16 +37,16 @@ typedef struct stoker_tensor {
     stoker_dtype dtype;
     uint32_t rank;                   /* axes used in shape, 0..STOKER_RANK_MAX */
     uint64_t shape[STOKER_RANK_MAX]; /* shape[0] is the batch */
-    uint64_t reserved[2];            /* 0; new members take their place */
+    uint64_t reserved[2];            /* 0; new members replace them */
 } stoker_tensor;
 
-/* Bytes of one element; 0 for STOKER_DTYPE_NONE and unknown values. */
+/* Return the bytes of one element; 0 for STOKER_DTYPE_NONE and unknown values. Any thread. */
 STOKER_API size_t stoker_dtype_bytes(stoker_dtype dtype);
 
-/* "uint8", "float32", ...; "none" for STOKER_DTYPE_NONE and unknown values. */
+/* Return "uint8", "float32", ...; "none" for STOKER_DTYPE_NONE and unknown values. Static. */
 STOKER_API const char *stoker_dtype_name(stoker_dtype dtype);
 
-/* The type with that name, or STOKER_DTYPE_NONE. */
+/* Return the type with that name, or STOKER_DTYPE_NONE. */
 STOKER_API stoker_dtype stoker_dtype_from_name(const char *name);
 
 STOKER_END_DECLS

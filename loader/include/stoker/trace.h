@@ -76,7 +76,7 @@ STOKER_MAKER(stoker_trace, STOKER_TRACE_DEFAULTS)
 #define STOKER_TRACE_INIT STOKER_INITIALIZER(stoker_trace, STOKER_TRACE_DEFAULTS)
 STOKER_API int stoker_trace_init_sized(stoker_trace *out, size_t struct_size);
 
-/* Move the events recorded since the last call to trace->events, thread by thread, until that is
+/* Move the events recorded since the last call to trace->events, thread by thread, until it is
  * full: if count == capacity, there may be more. A thread whose ring is full drops new events, so
  * call often enough. Any thread, any time between create and destroy; concurrent calls wait for
  * each other, but never for the loader's threads. *trace is written only on STOKER_OK. Errors:
@@ -96,7 +96,7 @@ typedef struct stoker_trace_run {
     uint64_t reserved[2]; /* 0; for new members: the size never changes */
 } stoker_trace_run;
 
-/* Receive text. Return 0, or an error < 0 with which stoker_trace_write() then ends. */
+/* Receive text. Return 0, or an error < 0, which stoker_trace_write() then returns. */
 typedef int stoker_trace_sink(void *self, const char *text, size_t bytes);
 
 /* Write `count` runs, at most 1000, in the Chrome trace event format: a JSON array that Perfetto

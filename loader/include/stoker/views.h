@@ -7,9 +7,9 @@
  *   stoker_dataset_pack     rows of one length, packed from documents of tokens
  *
  * A view is a data set: pass it to loaders, stoker_dataset_read() or other views. It maps its ids,
- * 0..count - 1, to the ids of its sources. Fields, class names, files and description are its
- * sources'. Its fingerprint depends on their fingerprints and on the view's parameters, so a loader
- * refuses a state saved with another selection, seed or order of sources.
+ * 0..count - 1, to the ids of its sources, and has their fields, class names, files and
+ * description. Its fingerprint depends on theirs and on the view's parameters, so a loader refuses
+ * a state saved with another selection, seed or order of sources.
  *
  * Order      A view is a pure function of its parameters: the same on every machine, for every
  *            rank, in every epoch. The loader shuffles the ids of the view.
@@ -42,8 +42,8 @@ STOKER_API int stoker_dataset_select(stoker_dataset **out, stoker_dataset *datas
                                      const uint64_t *ids, uint64_t count, stoker_error *error);
 
 typedef enum stoker_side {
-    STOKER_SIDE_TRAIN = 0, /* all other samples */
-    STOKER_SIDE_TEST = 1   /* a share `test` of the samples */
+    STOKER_SIDE_TRAIN = 0, /* the samples that are not on the test side */
+    STOKER_SIDE_TEST = 1   /* the share stoker_split.test of the samples */
 } stoker_side;
 
 /* How to split. Start from STOKER_SPLIT_INIT. */
