@@ -23,15 +23,11 @@ struct rows {
 
 static stoker_loader_options options_for(bool on_gpu)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 8;
-    options.epochs = 1;
-    options.num_workers = 2;
-    options.transform.resize = (stoker_size){ SIDE, SIDE };
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    options.device = on_gpu ? STOKER_DEVICE_CUDA : STOKER_DEVICE_CPU;
-    options.decode = on_gpu ? STOKER_DECODE_DEVICE : STOKER_DECODE_CPU;
-    return options;
+    return stk_small_options(.batch_size = 8, .epochs = 1, .num_workers = 2,
+                             .transform.resize = (stoker_size){ SIDE, SIDE },
+                             .on_bad_sample = STOKER_ON_BAD_SKIP,
+                             .device = on_gpu ? STOKER_DEVICE_CUDA : STOKER_DEVICE_CPU,
+                             .decode = on_gpu ? STOKER_DECODE_DEVICE : STOKER_DECODE_CPU);
 }
 
 /* One epoch; each row to its sample's place. */

@@ -196,15 +196,16 @@ static stoker_loader_options settings_of(uint32_t number)
     static const stoker_dtype types[] = { STOKER_DTYPE_NONE, STOKER_DTYPE_FLOAT32,
                                           STOKER_DTYPE_FLOAT16, STOKER_DTYPE_BFLOAT16 };
     static const float mean[] = { 0.5F, 0.25F, 0.125F }, std[] = { 0.25F, 0.5F, 0.75F };
-    stoker_loader_options options = stk_small_options();
-    options.dtype = types[number % 4];
-    options.layout = number / 4 % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW;
-    options.pin_memory = number / 8 % 2 == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
-    options.non_blocking = number / 16 % 2 == 0;
-    options.convert_on_device = number / 32 % 2 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF;
-    options.num_workers = (int32_t)(number % 3);
-    options.blend.mixup_alpha = number % 3 == 1 ? 0.5F : 0.0F;
-    options.blend.cutmix_alpha = number % 5 < 2 ? 1.0F : 0.0F;
+    stoker_loader_options options =
+        stk_small_options(.dtype = types[number % 4],
+                          .layout = number / 4 % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW,
+                          .pin_memory = number / 8 % 2 == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF,
+                          .non_blocking = number / 16 % 2 == 0,
+                          .convert_on_device =
+                              number / 32 % 2 == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF,
+                          .num_workers = (int32_t)(number % 3),
+                          .blend.mixup_alpha = number % 3 == 1 ? 0.5F : 0.0F,
+                          .blend.cutmix_alpha = number % 5 < 2 ? 1.0F : 0.0F);
     if (options.dtype != STOKER_DTYPE_NONE) {
         options.mean = mean;
         options.std = std;
@@ -256,13 +257,10 @@ static void check_rules(struct gpu *gpu)
           stoker_dataset_open(&dataset, "synth:bytes?count=128&shape=64x64x3", NULL, NULL) ==
               STOKER_OK);
     for (int round = 0; round < 8; round++) {
-        stoker_loader_options options = stk_small_options();
-        options.batch_size = 32;
-        options.epochs = 4;
-        options.prefetch_batches = 2;
-        options.num_workers = 2;
-        options.cache = STOKER_CACHE_DECODED;
-        options.dtype = STOKER_DTYPE_FLOAT32;
+        stoker_loader_options options =
+            stk_small_options(.batch_size = 32, .epochs = 4, .prefetch_batches = 2,
+                              .num_workers = 2, .cache = STOKER_CACHE_DECODED,
+                              .dtype = STOKER_DTYPE_FLOAT32);
         CHECK(stk_run(dataset, &options, &wanted) == STOKER_FINISHED);
         options.device = STOKER_DEVICE_CUDA;
         options.pin_memory = round / 2 % 2 == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;

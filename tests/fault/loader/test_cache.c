@@ -52,9 +52,8 @@ CleanTest(fault_cache, is_done_without_only_if_nobody_asked_for_it)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
-    stoker_loader_options options = stk_small_options();
-    options.reader = stoker_reader_pread();
-    options.num_workers = 1;
+    stoker_loader_options options =
+        stk_small_options(.reader = stoker_reader_pread(), .num_workers = 1);
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
     options.cache = STOKER_CACHE_AUTO;
     cr_assert_eq(count_wishes(set.dataset, &options), 3,

@@ -87,9 +87,8 @@ CleanTest(fault_create, of_files_by_pread)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
-    stoker_loader_options options = stk_small_options();
-    options.reader = stoker_reader_pread();
-    options.prefetch_batches = 3;
+    stoker_loader_options options =
+        stk_small_options(.reader = stoker_reader_pread(), .prefetch_batches = 3);
     sweep_all(set.dataset, options);
     stk_file_set_remove(&set);
     cr_assert_eq(stk_fault_live_bytes(), 0);
@@ -102,10 +101,9 @@ CleanTest(fault_create, with_hooks)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
     stk_random_hooks_init(&hooks);
-    stoker_loader_options options = stk_small_options();
-    options.reader = stoker_reader_pread();
-    options.row_hook = &hooks.row;
-    options.batch_hook = &hooks.batch;
+    stoker_loader_options options =
+        stk_small_options(.reader = stoker_reader_pread(), .row_hook = &hooks.row,
+                          .batch_hook = &hooks.batch);
     for (options.num_workers = 0; options.num_workers <= 2; options.num_workers += 2) {
         sweep(set.dataset, &options);
         cr_assert_eq(atomic_load(&hooks.open), 0);
@@ -142,10 +140,8 @@ CleanTest(fault_create, in_the_place_of_another)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
-    stoker_loader_options options = stk_small_options();
-    options.cache = STOKER_CACHE_DECODED;
-    options.num_workers = 2;
-    options.prefetch_batches = 3;
+    stoker_loader_options options =
+        stk_small_options(.cache = STOKER_CACHE_DECODED, .num_workers = 2, .prefetch_batches = 3);
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
     uint64_t nth = 1;
     while (fail_nth_of_restart(set.dataset, &options, STK_FAULT_MEMORY, nth))
@@ -192,9 +188,7 @@ CleanTest(fault_create, with_a_mix)
                                      "count=3&shape=8)?epoch_samples=60",
                                      NULL, NULL),
                  STOKER_OK);
-    stoker_loader_options options = stk_small_options();
-    options.prefetch_batches = 3;
-    options.num_workers = 0;
+    stoker_loader_options options = stk_small_options(.prefetch_batches = 3, .num_workers = 0);
     sweep(mix, &options);
     cr_assert_eq(stoker_loader_create(&loader, mix, &options, NULL), STOKER_OK);
     sweep_change(loader);
@@ -209,10 +203,9 @@ CleanTest(fault_create, with_mixing)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
-    stoker_loader_options options = stk_small_options();
-    options.reader = stoker_reader_pread();
-    options.blend.mixup_alpha = 0.5F;
-    options.blend.cutmix_alpha = 0.5F;
+    stoker_loader_options options =
+        stk_small_options(.reader = stoker_reader_pread(), .blend.mixup_alpha = 0.5F,
+                          .blend.cutmix_alpha = 0.5F);
     for (options.num_workers = 0; options.num_workers <= 2; options.num_workers += 2)
         sweep(set.dataset, &options);
     stk_file_set_remove(&set);
@@ -223,10 +216,8 @@ CleanTest(fault_create, of_files_by_the_chosen_reader)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 40, 3, 3, 0));
-    stoker_loader_options options = stk_small_options();
-    options.pin_memory = STOKER_SWITCH_ON;
-    options.num_workers = 2;
-    options.cache = STOKER_CACHE_NONE;
+    stoker_loader_options options = stk_small_options(.pin_memory = STOKER_SWITCH_ON,
+                                                      .num_workers = 2, .cache = STOKER_CACHE_NONE);
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
     for (uint64_t nth = 1;; nth++) {
         stoker_loader *loader = NULL;

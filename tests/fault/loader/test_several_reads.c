@@ -234,11 +234,8 @@ static struct seen run(const stoker_loader_options *options, bool learns)
 
 static stoker_loader_options options_of(int way)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 2;
-    options.prefetch_batches = 2;
-    options.epochs = EPOCHS;
-    options.num_workers = 0;
+    stoker_loader_options options = stk_small_options(.batch_size = 2, .prefetch_batches = 2,
+                                                      .epochs = EPOCHS, .num_workers = 0);
     if (way == 1)
         options.transform.random_resized_crop = (stoker_size){ 4, 4 };
     if (way == 2)

@@ -31,14 +31,9 @@ static inline stoker_loader_options stk_cuda_bits_options(stoker_dtype dtype, st
     static const float means[] = { 0.5F, 0.4F, 0.3F, 0.2F, 0.1F };
     static const float stds[] = { 0.2F, 0.3F, 0.4F, 0.5F, 0.6F };
     const bool normalized = dtype != STOKER_DTYPE_UINT8 && channels > 0;
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.dtype = dtype;
-    options.layout = layout;
-    options.mean = normalized ? means : NULL;
-    options.std = normalized ? stds : NULL;
-    options.mean_count = normalized ? channels : 0;
-    return options;
+    return stk_small_options(.device = STOKER_DEVICE_CUDA, .dtype = dtype, .layout = layout,
+                             .mean = normalized ? means : NULL, .std = normalized ? stds : NULL,
+                             .mean_count = normalized ? channels : 0);
 }
 
 /* What the run took: the batches of each side, and the kernels of the GPU's. */

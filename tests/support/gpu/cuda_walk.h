@@ -12,15 +12,11 @@
 /* What every walk varies. */
 static inline stoker_loader_options stk_cuda_walk_options(uint64_t seed)
 {
-    stoker_loader_options options = stk_small_options();
-    options.seed = seed;
-    options.batch_size = 2 + (uint32_t)(seed % 9);
-    options.num_workers = (int32_t)(seed % 4);
-    options.prefetch_batches = 2 + (uint32_t)(seed / 2 % 4);
-    options.pin_memory = seed % 5 == 4 ? STOKER_SWITCH_OFF : STOKER_SWITCH_ON;
-    options.non_blocking = seed % 7 != 6;
-    options.device = STOKER_DEVICE_CUDA;
-    return options;
+    return stk_small_options(.seed = seed, .batch_size = 2 + (uint32_t)(seed % 9),
+                             .num_workers = (int32_t)(seed % 4),
+                             .prefetch_batches = 2 + (uint32_t)(seed / 2 % 4),
+                             .pin_memory = seed % 5 == 4 ? STOKER_SWITCH_OFF : STOKER_SWITCH_ON,
+                             .non_blocking = seed % 7 != 6, .device = STOKER_DEVICE_CUDA);
 }
 
 /* Copies are up to delay_us late and the consumer's kernels take up to work_us. On the CPU, rows

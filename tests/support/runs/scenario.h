@@ -210,17 +210,12 @@ static inline bool stk_runs_equal(const struct stk_run *a, const struct stk_run 
            memcmp(a->hashes, b->hashes, a->batches * sizeof(a->hashes[0])) == 0;
 }
 
-/* What most tests begin with: two shuffled epochs of small batches, all on the CPU. */
-static inline stoker_loader_options stk_small_options(void)
-{
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.seed = 2024;
-    options.batch_size = 16;
-    options.epochs = 2;
-    options.shuffle = true;
-    options.device = STOKER_DEVICE_CPU;
-    options.cache = STOKER_CACHE_NONE;
-    return options;
-}
+/* What most tests begin with: two shuffled epochs of small batches, all on the CPU. The arguments
+ * change fields: stk_small_options(.epochs = 1, .num_workers = 0). */
+#pragma GCC diagnostic ignored "-Woverride-init"
+#define stk_small_options(...)                                                                     \
+    ((stoker_loader_options){ STOKER_LOADER_OPTIONS_DEFAULTS.seed = 2024, .batch_size = 16,        \
+                              .epochs = 2, .shuffle = true, .device = STOKER_DEVICE_CPU,           \
+                              .cache = STOKER_CACHE_NONE, __VA_ARGS__ })
 
 #endif

@@ -75,8 +75,7 @@ static void read_all(const stoker_dataset *dataset)
 {
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = 3;
+    stoker_loader_options options = stk_small_options(.num_workers = 3);
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;) {
         CHECK(rc >= 0);

@@ -14,10 +14,8 @@ static enum stk_made_kind some_broken(uint64_t id)
 
 static void check(const stoker_dataset *dataset, stoker_on_bad on_bad)
 {
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = on_bad;
-    options.blend.mixup_alpha = 0.5F;
-    options.num_workers = 0;
+    stoker_loader_options options =
+        stk_small_options(.on_bad_sample = on_bad, .blend.mixup_alpha = 0.5F, .num_workers = 0);
     CHECK(stk_run(dataset, &options, &alone) == STOKER_FINISHED);
     options.num_workers = 4;
     CHECK(stk_run(dataset, &options, &together) == STOKER_FINISHED);

@@ -91,10 +91,8 @@ static struct walk walk_with(uint64_t seed)
                          .timeout_ms = seed % 3 == 0   ? 0
                                        : seed % 3 == 1 ? -1
                                                        : 20000 };
-    stoker_loader_options options = stk_small_options();
-    options.seed = seed;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    options.batch_size = 5 + (uint32_t)(seed % 20);
+    stoker_loader_options options = stk_small_options(.seed = seed, .epochs = STOKER_EPOCHS_ENDLESS,
+                                                      .batch_size = 5 + (uint32_t)(seed % 20));
     /* Half of them with a core to spare, where there are two. */
     options.num_workers = seed % 2 == 0 ? 1 : (int32_t)(cpus < 2 ? 2 : cpus);
     options.prefetch_batches = HELD_MAX + 1 + (uint32_t)(seed * 5 % 15);

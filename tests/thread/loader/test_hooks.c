@@ -14,12 +14,9 @@ static void check(const char *spec, stoker_cache cache)
     stoker_dataset *dataset = NULL;
     CHECK(stoker_dataset_open(&dataset, spec, NULL, NULL) == STOKER_OK);
     stk_random_hooks_init(&hooks);
-    stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.cache = cache;
-    options.row_hook = &hooks.row;
-    options.batch_hook = &hooks.batch;
-    options.num_workers = 0;
+    stoker_loader_options options =
+        stk_small_options(.dtype = STOKER_DTYPE_FLOAT32, .cache = cache, .row_hook = &hooks.row,
+                          .batch_hook = &hooks.batch, .num_workers = 0);
     CHECK(stk_run(dataset, &options, &alone) == STOKER_FINISHED);
     options.num_workers = 4;
     CHECK(stk_run(dataset, &options, &together) == STOKER_FINISHED);

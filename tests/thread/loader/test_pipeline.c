@@ -59,14 +59,12 @@ static void walk(const stoker_loader_options *options, uint64_t state)
 
 static void walk_with(const stoker_reader *reader, uint64_t seed)
 {
-    stoker_loader_options options = stk_small_options();
-    options.reader = reader;
-    options.batch_size = 1 + (uint32_t)(seed % 5);
-    options.num_workers = 1 + (int32_t)(seed % 11);
-    options.prefetch_batches = 2 + (uint32_t)(seed / 2 % 3);
-    options.read_depth = 1 + (uint32_t)(seed / 3 % 9);
-    options.cache = (stoker_cache)(1 + seed / 5 % 3);
-    options.seed = seed;
+    stoker_loader_options options =
+        stk_small_options(.reader = reader, .batch_size = 1 + (uint32_t)(seed % 5),
+                          .num_workers = 1 + (int32_t)(seed % 11),
+                          .prefetch_batches = 2 + (uint32_t)(seed / 2 % 3),
+                          .read_depth = 1 + (uint32_t)(seed / 3 % 9),
+                          .cache = (stoker_cache)(1 + seed / 5 % 3), .seed = seed);
     walk(&options, seed);
 }
 

@@ -14,12 +14,12 @@ static _Atomic uint32_t sharers;
 
 static void *run(void *argument)
 {
-    stoker_loader_options options = stk_small_options();
-    options.cache = (uintptr_t)argument % 2 == 0 ? STOKER_CACHE_AUTO : STOKER_CACHE_DECODED;
-    options.share_cache = STOKER_SWITCH_ON;
-    options.epochs = EPOCHS;
-    options.num_workers = (int32_t)((uintptr_t)argument % 3);
-    options.seed = (uintptr_t)argument;
+    stoker_loader_options options =
+        stk_small_options(.cache = (uintptr_t)argument % 2 == 0 ? STOKER_CACHE_AUTO
+                                                                : STOKER_CACHE_DECODED,
+                          .share_cache = STOKER_SWITCH_ON, .epochs = EPOCHS,
+                          .num_workers = (int32_t)((uintptr_t)argument % 3),
+                          .seed = (uintptr_t)argument);
     stoker_loader *loader = NULL;
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     stoker_batch batch = STOKER_BATCH_INIT;

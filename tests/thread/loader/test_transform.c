@@ -12,11 +12,9 @@ static void check(const char *spec, const stoker_transform *transform, stoker_ca
 {
     stoker_dataset *dataset = NULL;
     CHECK(stoker_dataset_open(&dataset, spec, NULL, NULL) == STOKER_OK);
-    stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.transform = *transform;
-    options.cache = cache;
-    options.num_workers = 0;
+    stoker_loader_options options =
+        stk_small_options(.dtype = STOKER_DTYPE_FLOAT32, .transform = *transform, .cache = cache,
+                          .num_workers = 0);
     CHECK(stk_run(dataset, &options, &alone) == STOKER_FINISHED);
     options.num_workers = 4;
     CHECK(stk_run(dataset, &options, &together) == STOKER_FINISHED);

@@ -189,8 +189,7 @@ Test(cifar, a_plain_path_is_recognized_and_every_reader_brings_the_same)
     write_ten();
     cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL, NULL), STOKER_OK);
     cr_assert_str_eq(stoker_dataset_name(dataset), "cifar");
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 4;
+    stoker_loader_options options = stk_small_options(.batch_size = 4);
     for (int i = 0; i < 2; i++) {
         options.reader = readers[i];
         options.num_workers = i * 3;

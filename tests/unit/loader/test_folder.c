@@ -80,11 +80,9 @@ CleanTest(loader_folder, the_cache_holds_whole_files)
             stoker_stats stats = { .struct_size = sizeof(stats) };
             struct stk_script_counts before;
             stk_folder_make(&set, COUNT, PER_CLASS, png == 1);
-            stoker_loader_options options = stk_small_options();
-            options.reader = &stk_scripted_reader;
-            options.cache = (stoker_cache)cache;
-            options.prefetch_batches = 2;
-            options.epochs = STOKER_EPOCHS_ENDLESS;
+            stoker_loader_options options =
+                stk_small_options(.reader = &stk_scripted_reader, .cache = (stoker_cache)cache,
+                                  .prefetch_batches = 2, .epochs = STOKER_EPOCHS_ENDLESS);
             stk_script_install(&(struct stk_script){ 0 });
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             memset(&run, 0, sizeof(run));
@@ -353,9 +351,8 @@ static void check_under_script(const struct stk_folder_set *set, const struct st
                                bool built_in)
 {
     for (int32_t workers = 0; workers <= (built_in ? 0 : 2); workers += 2) {
-        stoker_loader_options options = stk_small_options();
-        options.reader = &stk_scripted_reader;
-        options.num_workers = workers;
+        stoker_loader_options options =
+            stk_small_options(.reader = &stk_scripted_reader, .num_workers = workers);
         stk_script_install(&(struct stk_script){ .rules = rule, .rule_count = 1 });
         check_rows_of(set, &options, built_in);
         cr_assert_gt(stk_script_counts().hits[rule->what], 0);
@@ -412,10 +409,8 @@ CleanTest(loader_folder, no_descriptors_left_is_reported)
         if (!works(readers[r]))
             continue;
         stk_folder_make(&set, 20, PER_CLASS, false);
-        stoker_loader_options options = stk_small_options();
-        options.reader = readers[r];
-        options.num_workers = 1;
-        options.on_bad_sample = STOKER_ON_BAD_SKIP;
+        stoker_loader_options options = stk_small_options(.reader = readers[r], .num_workers = 1,
+                                                          .on_bad_sample = STOKER_ON_BAD_SKIP);
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
         const rlim_t before = limit.rlim_cur;
@@ -450,9 +445,8 @@ CleanTest(loader_folder, a_ring_that_breaks_is_replaced)
     stk_folder_make(&set, COUNT, PER_CLASS, true);
     for (uint64_t nth = 1; nth <= 4; nth++)
         for (int what = 0; what < 2; what++) {
-            stoker_loader_options options = stk_small_options();
-            options.reader = &stk_scripted_reader;
-            options.num_workers = (int32_t)nth % 2;
+            stoker_loader_options options =
+                stk_small_options(.reader = &stk_scripted_reader, .num_workers = (int32_t)nth % 2);
             stk_script_install(&(struct stk_script){ .fail_submit = what == 0 ? nth : 0,
                                                      .fail_reap = what == 1 ? nth : 0 });
             check_rows(&set, &options);
@@ -465,8 +459,7 @@ CleanTest(loader_folder, a_run_of_null_reads_goes_through)
     struct stk_folder_set set;
     static struct stk_run run;
     stk_folder_make(&set, COUNT, PER_CLASS, false);
-    stoker_loader_options options = stk_small_options();
-    options.reader = &stk_reader_null;
+    stoker_loader_options options = stk_small_options(.reader = &stk_reader_null);
     cr_assert_eq(stk_run(set.dataset, &options, &run), STOKER_FINISHED);
     cr_assert_eq(run.samples, 2 * COUNT);
     stk_folder_remove(&set);

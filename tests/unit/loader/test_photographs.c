@@ -100,9 +100,7 @@ enum { TRANSFORMS = sizeof(transforms) / sizeof(transforms[0]) };
 static stoker_loader_options options_of(const stoker_transform *transform,
                                         stoker_decode_scale decode_scale)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 8;
-    options.epochs = 3;
+    stoker_loader_options options = stk_small_options(.batch_size = 8, .epochs = 3);
     options.prefetch_batches = 2; /* a cache fills early */
     options.dtype = STOKER_DTYPE_UINT8;
     options.transform = *transform;

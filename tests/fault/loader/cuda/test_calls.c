@@ -105,10 +105,8 @@ static void sweep(stoker_loader_options options, int64_t before)
 CleanTest(cuda_calls, each_fails_once_and_for_good)
 {
     cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.batch_size = 6;
-    options.epochs = 1;
+    stoker_loader_options options =
+        stk_small_options(.device = STOKER_DEVICE_CUDA, .batch_size = 6, .epochs = 1);
     const int64_t before = stk_fault_live_bytes(); /* the data set has some */
     for (int pin = STOKER_SWITCH_ON; pin <= STOKER_SWITCH_OFF; pin++)
         for (int blocks = 0; blocks <= (pin == STOKER_SWITCH_ON); blocks++) {
@@ -159,9 +157,8 @@ CleanTest(cuda_calls, each_allocation_of_create_fails_once)
 {
     cr_assert(stk_file_set_make(&set, 24, 4, 5, 0));
     const int64_t before = stk_fault_live_bytes();
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.num_workers = 2;
+    stoker_loader_options options =
+        stk_small_options(.device = STOKER_DEVICE_CUDA, .num_workers = 2);
     options.reader = &stk_reader_pread; /* which has no other to go to */
     fail_each_allocation(options, before);
     standin_cuda_use_kernels();

@@ -16,15 +16,9 @@ static struct stk_kept_run kept;
 
 static stoker_loader_options options_of(stoker_device device)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = device;
-    options.batch_size = BATCH;
-    options.prefetch_batches = SLOTS;
-    options.epochs = 1;
-    options.num_workers = 1;
-    options.lent_bytes_max = 1U << 20;
-    options.on_lent = STOKER_ON_LENT_GROW;
-    return options;
+    return stk_small_options(.device = device, .batch_size = BATCH, .prefetch_batches = SLOTS,
+                             .epochs = 1, .num_workers = 1, .lent_bytes_max = 1U << 20,
+                             .on_lent = STOKER_ON_LENT_GROW);
 }
 
 static void expect_the_bytes(void)

@@ -92,9 +92,7 @@ int main(void)
     CHECK(stk_file_set_make(&set, SAMPLES, 3, 5, 0));
     CHECK(stoker_loader_interrupt(NULL) == STOKER_EINVAL);
     for (int32_t workers = 0; workers <= 3; workers++) {
-        stoker_loader_options options = stk_small_options();
-        options.num_workers = workers;
-        options.batch_size = 3;
+        stoker_loader_options options = stk_small_options(.num_workers = workers, .batch_size = 3);
         CHECK(stk_run(set.dataset, &options, &expected) == STOKER_FINISHED);
         interrupts += run_interrupted(&options);
         CHECK(stk_runs_equal(&expected, &found));

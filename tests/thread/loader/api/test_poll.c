@@ -47,9 +47,7 @@ static void compare(const stoker_dataset *dataset, stoker_loader_options *option
 
 static void run_all(const stoker_dataset *dataset)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 3;
-    options.num_workers = 0;
+    stoker_loader_options options = stk_small_options(.batch_size = 3, .num_workers = 0);
     CHECK(stk_run(dataset, &options, &expected) == STOKER_FINISHED);
     compare(dataset, &options, 1);
     for (int32_t workers = 1; workers <= 3; workers++)

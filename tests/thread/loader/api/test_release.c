@@ -61,10 +61,8 @@ static void take(stoker_loader *loader, stoker_batch *batch)
 static stoker_loader *make_loader(stoker_on_lent policy, int32_t workers)
 {
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 4;
-    options.prefetch_batches = SLOTS;
-    options.on_lent = policy;
+    stoker_loader_options options =
+        stk_small_options(.batch_size = 4, .prefetch_batches = SLOTS, .on_lent = policy);
     options.lent_bytes_max = 0; /* GROW must not do without the release */
     options.num_workers = workers;
     options.epochs = STOKER_EPOCHS_ENDLESS;

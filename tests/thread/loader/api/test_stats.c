@@ -52,11 +52,9 @@ int main(void)
     pthread_t watchers[WATCHERS];
     stoker_batch batch = STOKER_BATCH_INIT;
     CHECK(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = 3;
-    options.batch_size = 4;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options =
+        stk_small_options(.num_workers = 3, .batch_size = 4, .epochs = STOKER_EPOCHS_ENDLESS,
+                          .on_bad_sample = STOKER_ON_BAD_SKIP);
     options.max_bad_samples = 4000; /* the run ends with an error, which watchers see */
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     for (int i = 0; i < WATCHERS; i++)

@@ -72,11 +72,8 @@ static uint32_t published_batches(void)
 static uint64_t run_once(const stoker_dataset *dataset, uint32_t room)
 {
     pthread_t takers[TAKERS];
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = WORKERS;
-    options.batch_size = BATCH;
-    options.epochs = EPOCHS;
-    options.trace_events = room;
+    stoker_loader_options options = stk_small_options(.num_workers = WORKERS, .batch_size = BATCH,
+                                                      .epochs = EPOCHS, .trace_events = room);
     atomic_store(&over, false);
     atomic_store(&taken, 0);
     for (uint32_t batch = 0; batch < BATCHES; batch++)

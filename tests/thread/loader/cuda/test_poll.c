@@ -49,9 +49,8 @@ static uint32_t run(const stoker_loader_options *options, bool polls, uint32_t h
 int main(void)
 {
     CHECK(stk_file_set_make(&set, SAMPLES, 4, 6, 0));
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.batch_size = 3;
+    stoker_loader_options options =
+        stk_small_options(.device = STOKER_DEVICE_CUDA, .batch_size = 3);
     const uint32_t count = run(&options, false, 1, expected);
     for (int32_t workers = 0; workers <= 2; workers++)
         for (uint32_t slots = 2; slots <= 4; slots++)

@@ -34,11 +34,9 @@ static int load(enum standin_cuda_lie lie)
 {
     struct stk_file_set set;
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.pin_memory = STOKER_SWITCH_ON;
-    options.num_workers = 2;
-    options.prefetch_batches = 2;
+    stoker_loader_options options =
+        stk_small_options(.device = STOKER_DEVICE_CUDA, .pin_memory = STOKER_SWITCH_ON,
+                          .num_workers = 2, .prefetch_batches = 2);
     standin_cuda_reset(1);
     standin_cuda_use_kernels();
     if (lie == STANDIN_CUDA_URGENT_FORGET_WAITS) {

@@ -490,9 +490,8 @@ CleanTest(folder, a_color_image_among_gray_ones_is_an_error_unless_gray_is_asked
 static int create_loader(const stoker_dataset *dataset, bool resizes, stoker_error *error)
 {
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 2;
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options =
+        stk_small_options(.batch_size = 2, .on_bad_sample = STOKER_ON_BAD_SKIP);
     if (resizes)
         options.transform.resize = (stoker_size){ 1, 8 };
     *error = (stoker_error){ .message = "" };
@@ -588,9 +587,8 @@ CleanTest(folder, longer_files_than_allowed_are_bad_alone)
 
     static struct stk_run run;
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    options.batch_size = 2;
+    stoker_loader_options options =
+        stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP, .batch_size = 2);
     memset(&run, 0, sizeof(run));
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);
@@ -640,9 +638,8 @@ CleanTest(folder, stray_raw_files_are_bad_alone)
     }
     static struct stk_run run;
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
-    options.batch_size = 2;
+    stoker_loader_options options =
+        stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP, .batch_size = 2);
     memset(&run, 0, sizeof(run));
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);

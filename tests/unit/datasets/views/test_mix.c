@@ -201,11 +201,7 @@ CleanTest(mix, refuses_specs_and_says_where)
 
 static stoker_loader_options mix_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = BATCH;
-    options.epochs = 3;
-    options.prefetch_batches = 2;
-    return options;
+    return stk_small_options(.batch_size = BATCH, .epochs = 3, .prefetch_batches = 2);
 }
 
 /* ---- sources that make their samples, beside some that read them ----------------------------- */

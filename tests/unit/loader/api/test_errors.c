@@ -49,10 +49,9 @@ static void expect_unharmed(const struct stk_made_set *set, const struct stk_scr
 {
     for (int32_t workers = 0; workers <= 3; workers += workers == 0 ? 1 : 2)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++) {
-            stoker_loader_options options = stk_small_options();
-            options.reader = &stk_scripted_reader;
-            options.num_workers = workers;
-            options.cache = (stoker_cache)cache;
+            stoker_loader_options options =
+                stk_small_options(.reader = &stk_scripted_reader, .num_workers = workers,
+                                  .cache = (stoker_cache)cache);
             stk_script_install(script);
             (void)stk_run(set->dataset, &options, &found);
             cr_assert(stk_runs_equal(&expected, &found), "workers %d cache %d: rc %d", workers,
@@ -169,9 +168,8 @@ CleanTest(errors, a_reader_asked_for_that_is_not_here_fails_create)
         for (uint64_t nth = 1; nth <= (workers == 0 ? 1U : (uint64_t)workers); nth++) {
             stoker_loader *loader = NULL;
             stoker_error error = { 0 };
-            stoker_loader_options options = stk_small_options();
-            options.reader = &stk_scripted_reader;
-            options.num_workers = workers;
+            stoker_loader_options options =
+                stk_small_options(.reader = &stk_scripted_reader, .num_workers = workers);
             stk_script_install(&(struct stk_script){ .fail_open = nth });
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error),
                          STOKER_EREADER);
@@ -205,9 +203,8 @@ CleanTest(errors, a_stalled_read_times_out_and_nothing_is_lost)
         for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
             stoker_loader *loader = NULL;
             stoker_batch batch = STOKER_BATCH_INIT;
-            stoker_loader_options options = stk_small_options();
-            options.reader = &stk_scripted_reader;
-            options.num_workers = workers;
+            stoker_loader_options options =
+                stk_small_options(.reader = &stk_scripted_reader, .num_workers = workers);
             stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
             found = (struct stk_run){ 0 };
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
@@ -242,10 +239,8 @@ CleanTest(errors, polling_wakes_the_workers)
     stk_batches_begin(held, SLOTS);
     open_set(&set, all_raw);
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = 2;
-    options.batch_size = 4;
-    options.prefetch_batches = SLOTS;
+    stoker_loader_options options =
+        stk_small_options(.num_workers = 2, .batch_size = 4, .prefetch_batches = SLOTS);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     for (int i = 0; i < SLOTS; i++)
         while (stoker_loader_next(loader, &held[i], 0) != STOKER_OK) {
@@ -271,9 +266,8 @@ static void destroy_stuck(int32_t workers)
     static stoker_loader *kept; /* within the leak checker's sight */
     struct stk_made_set set;
     open_set(&set, all_raw);
-    stoker_loader_options options = stk_small_options();
-    options.reader = &stk_scripted_reader;
-    options.num_workers = workers;
+    stoker_loader_options options =
+        stk_small_options(.reader = &stk_scripted_reader, .num_workers = workers);
     stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
     stoker_loader *loader = NULL;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
@@ -312,9 +306,8 @@ CleanTest(errors, destroy_waits_for_slow_reads_and_frees_all)
     open_set(&set, all_raw);
     const int64_t before = stk_fault_live_bytes();
     for (int32_t workers = 0; workers <= 4; workers++) {
-        stoker_loader_options options = stk_small_options();
-        options.reader = &stk_scripted_reader;
-        options.num_workers = workers;
+        stoker_loader_options options =
+            stk_small_options(.reader = &stk_scripted_reader, .num_workers = workers);
         stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
         stoker_loader *loader = NULL;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
@@ -336,8 +329,7 @@ static void check_without_rings(int os_errno)
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     open_set(&set, all_raw);
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = 3;
+    stoker_loader_options options = stk_small_options(.num_workers = 3);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     found = (struct stk_run){ 0 };
     stk_run_on(loader, &found, UINT32_MAX);
@@ -430,8 +422,7 @@ CleanTest(errors, a_storm_of_signals_disturbs_nothing)
     cr_assert_eq(sigaction(SIGALRM, &action, NULL), 0);
     for (int32_t workers = 0; workers <= 2; workers++)
         for (int reader = 0; reader < 2; reader++) {
-            stoker_loader_options options = stk_small_options();
-            options.num_workers = workers;
+            stoker_loader_options options = stk_small_options(.num_workers = workers);
             if (reader == 0)
                 options.reader = &stk_scripted_reader;
             stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });

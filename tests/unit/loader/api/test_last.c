@@ -29,13 +29,8 @@ TestSuite(last, .init = begin, .fini = finish);
 
 static stoker_loader_options padded_options(uint32_t rank, uint32_t world)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = BATCH;
-    options.epochs = EPOCHS;
-    options.last = STOKER_LAST_PAD;
-    options.rank = rank;
-    options.world_size = world;
-    return options;
+    return stk_small_options(.batch_size = BATCH, .epochs = EPOCHS, .last = STOKER_LAST_PAD,
+                             .rank = rank, .world_size = world);
 }
 
 /* The position of a row in a batch of that rank that belongs to the global batch at `start`. */

@@ -91,11 +91,9 @@ CleanTest(memory, stats_report_where_memory_is)
         for (int32_t workers = 0; workers <= 3; workers += 3) {
             stoker_loader *loader = NULL;
             stoker_stats stats = { .struct_size = sizeof(stats) };
-            stoker_loader_options options = stk_small_options();
-            options.cache = (stoker_cache)cache;
-            options.num_workers = workers;
-            options.prefetch_batches = 8;
-            options.read_depth = 64;
+            stoker_loader_options options =
+                stk_small_options(.cache = (stoker_cache)cache, .num_workers = workers,
+                                  .prefetch_batches = 8, .read_depth = 64);
             const int64_t before = stk_fault_live_bytes();
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             const uint64_t taken = (uint64_t)(stk_fault_live_bytes() - before);
@@ -132,9 +130,8 @@ CleanTest(memory, caches_of_a_process_share_one_budget)
     for (int round = 0; round < 2; round++) { /* what is destroyed gives its share back */
         for (int i = 0; i < 3; i++) {
             stoker_stats stats = { .struct_size = sizeof(stats) };
-            stoker_loader_options options = stk_small_options();
-            options.cache = STOKER_CACHE_DECODED;
-            options.num_workers = 0;
+            stoker_loader_options options =
+                stk_small_options(.cache = STOKER_CACHE_DECODED, .num_workers = 0);
             cr_assert_eq(stoker_loader_create(&loaders[i], dataset, &options, NULL), STOKER_OK);
             cr_assert_eq(stoker_loader_stats(loaders[i], &stats), STOKER_OK);
             if (i == 0)
@@ -159,12 +156,10 @@ CleanTest(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
     for (int32_t workers = 1; workers <= 64; workers *= 4) {
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
-        stoker_loader_options options = stk_small_options();
-        options.batch_size = 256;
-        options.dtype = STOKER_DTYPE_FLOAT32;
-        options.cache = STOKER_CACHE_NONE;
-        options.num_workers = workers;
-        options.prefetch_batches = STOKER_PREFETCH_AUTO;
+        stoker_loader_options options =
+            stk_small_options(.batch_size = 256, .dtype = STOKER_DTYPE_FLOAT32,
+                              .cache = STOKER_CACHE_NONE, .num_workers = workers,
+                              .prefetch_batches = STOKER_PREFETCH_AUTO);
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_geq(stats.slots, 4);
@@ -205,12 +200,10 @@ CleanTest(memory, the_ring_has_room_for_each_worker_and_its_reads)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
-        stoker_loader_options options = stk_small_options();
-        options.batch_size = 4;
-        options.cache = STOKER_CACHE_NONE;
-        options.num_workers = cases[i].workers;
-        options.read_depth = cases[i].read_depth;
-        options.prefetch_batches = cases[i].prefetch_batches;
+        stoker_loader_options options =
+            stk_small_options(.batch_size = 4, .cache = STOKER_CACHE_NONE,
+                              .num_workers = cases[i].workers, .read_depth = cases[i].read_depth,
+                              .prefetch_batches = cases[i].prefetch_batches);
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_eq(stats.slots, cases[i].slots, "case %d: %d", (int)i, (int)stats.slots);
@@ -225,14 +218,10 @@ enum { LOCKED_BYTES = 8 << 20 }; /* a ring takes little of it: small slots, few 
 static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory, stoker_dtype dtype)
 {
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = 0;
-    options.cache = STOKER_CACHE_NONE;
-    options.reader = stoker_reader_uring();
-    options.prefetch_batches = 2;
-    options.read_depth = 8;
-    options.pin_memory = pin_memory;
-    options.dtype = dtype;
+    stoker_loader_options options =
+        stk_small_options(.num_workers = 0, .cache = STOKER_CACHE_NONE,
+                          .reader = stoker_reader_uring(), .prefetch_batches = 2, .read_depth = 8,
+                          .pin_memory = pin_memory, .dtype = dtype);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     const int buffers = stk_test_registered_buffers();
     stoker_loader_destroy(&loader);
@@ -262,12 +251,10 @@ CleanTest(memory, page_locked_memory_is_reported)
         for (int pin = STOKER_SWITCH_AUTO; pin <= STOKER_SWITCH_OFF; pin++) {
             stoker_loader *loader = NULL;
             stoker_stats stats = { .struct_size = sizeof(stats) };
-            stoker_loader_options options = stk_small_options();
-            options.num_workers = workers;
-            options.cache = STOKER_CACHE_NONE;
-            options.reader = stoker_reader_uring();
-            options.read_depth = 8;
-            options.pin_memory = (stoker_switch)pin;
+            stoker_loader_options options =
+                stk_small_options(.num_workers = workers, .cache = STOKER_CACHE_NONE,
+                                  .reader = stoker_reader_uring(), .read_depth = 8,
+                                  .pin_memory = (stoker_switch)pin);
             const uint64_t before = status_bytes("VmLck:");
             cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
             cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
@@ -300,9 +287,8 @@ CleanTest(memory, room_for_images_is_reported)
     for (int i = 0; i < 2; i++) {
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
-        stoker_loader_options options = stk_small_options();
-        options.cache = STOKER_CACHE_NONE;
-        options.num_workers = 2;
+        stoker_loader_options options =
+            stk_small_options(.cache = STOKER_CACHE_NONE, .num_workers = 2);
         if (i == 1)
             options.transform.resize = (stoker_size){ 200, 200 };
         const int64_t before = stk_fault_live_bytes();
@@ -345,9 +331,8 @@ CleanTest(memory, the_cache_fills_and_stays)
     for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
-        stoker_loader_options options = stk_small_options();
-        options.cache = (stoker_cache)cache;
-        options.epochs = 4;
+        stoker_loader_options options =
+            stk_small_options(.cache = (stoker_cache)cache, .epochs = 4);
         options.prefetch_batches = 4; /* the first lap of the ring goes round the cache */
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         memset(&run, 0, sizeof(run));
@@ -454,9 +439,7 @@ CleanTest(memory, a_trillion_samples_take_no_more_than_a_few)
     cr_assert_eq(
         stoker_dataset_open(&dataset, "synth:bytes?count=1000000000000&shape=28x28", NULL, NULL),
         STOKER_OK);
-    stoker_loader_options options = stk_small_options();
-    options.cache = STOKER_CACHE_AUTO;
-    options.num_workers = 2;
+    stoker_loader_options options = stk_small_options(.cache = STOKER_CACHE_AUTO, .num_workers = 2);
     const int64_t before = stk_fault_live_bytes();
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     cr_assert_lt(stk_fault_live_bytes() - before, 16 << 20);

@@ -123,12 +123,9 @@ static void check_normalization(const stoker_dataset *dataset, float scale, floa
 {
     const float means[4] = { mean, mean, mean, mean };
     const float stds[4] = { 1, std, 1, 1 };
-    stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.scale = scale;
-    options.mean = means;
-    options.std = stds;
-    options.mean_count = count;
+    stoker_loader_options options =
+        stk_small_options(.dtype = STOKER_DTYPE_FLOAT32, .scale = scale, .mean = means, .std = stds,
+                          .mean_count = count);
     if (code == STOKER_OK)
         accept(dataset, options);
     else
@@ -153,8 +150,7 @@ CleanTest(options, normalization_out_of_range)
     check_normalization(dataset, 1, 0, 1, 2, STOKER_EINVAL, "mean_count");
     check_normalization(dataset, 1, 0, 1, 4, STOKER_EINVAL, "mean_count");
     check_normalization(dataset, 1, 0, 1, 0, STOKER_EINVAL, "mean_count");
-    stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_DTYPE_FLOAT32;
+    stoker_loader_options options = stk_small_options(.dtype = STOKER_DTYPE_FLOAT32);
     options.mean_count = 3; /* but there are no means */
     refuse(dataset, options, STOKER_EINVAL, "mean_count");
     options.dtype = STOKER_DTYPE_UINT8; /* stays as it is: nothing to scale */
@@ -174,10 +170,8 @@ CleanTest(options, layouts_that_do_not_fit_the_set)
 CleanTest(options, drop_last_must_leave_something)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=3");
-    stoker_loader_options options = stk_small_options();
-    options.last = STOKER_LAST_DROP;
-    options.batch_size = 51;
-    options.world_size = 2;
+    stoker_loader_options options =
+        stk_small_options(.last = STOKER_LAST_DROP, .batch_size = 51, .world_size = 2);
     refuse(dataset, options, STOKER_EBATCH, "last DROP");
     options.batch_size = 50;
     accept(dataset, options);
@@ -192,16 +186,14 @@ CleanTest(options, struct_size_gives_the_version)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         stoker_loader *loader = NULL;
         stoker_error error = { .code = 0 };
-        stoker_loader_options options = stk_small_options();
-        options.struct_size = sizes[i];
+        stoker_loader_options options = stk_small_options(.struct_size = sizes[i]);
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
         cr_assert_null(loader);
         cr_assert_eq(error.code, STOKER_EINVAL);
         cr_assert_not_null(strstr(error.message, "struct_size"));
     }
     stoker_loader *loader = NULL;
-    stoker_loader_options older = stk_small_options();
-    older.struct_size = first;
+    stoker_loader_options older = stk_small_options(.struct_size = first);
     memset((char *)&older + first, 0xA5, sizeof(older) - first);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &older, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);
@@ -315,11 +307,9 @@ CleanTest(options, sizes_never_overflow)
         for (uint32_t batch_size = 1; batch_size <= 64; batch_size *= 2) {
             stoker_dataset *dataset = open_wide(&wide, UINT64_C(1) << bits, 1);
             stoker_loader *loader = NULL;
-            stoker_loader_options options = stk_small_options();
-            options.batch_size = batch_size;
-            options.dtype = STOKER_DTYPE_FLOAT32;
-            options.num_workers = 1;
-            options.pin_memory = STOKER_SWITCH_OFF;
+            stoker_loader_options options =
+                stk_small_options(.batch_size = batch_size, .dtype = STOKER_DTYPE_FLOAT32,
+                                  .num_workers = 1, .pin_memory = STOKER_SWITCH_OFF);
             if (bits >= 47) /* below, the kernel may give so much address space */
                 cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_ENOMEM,
                              "2^%d bytes x %u", bits + 1, batch_size);
@@ -344,8 +334,7 @@ CleanTest(options, more_samples_than_have_an_order)
     wide.info.count = UINT64_C(1) << 62;
     dataset = create_wide(&wide);
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.shuffle = true;
+    stoker_loader_options options = stk_small_options(.shuffle = true);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
@@ -371,9 +360,8 @@ static int try_pinning(const stoker_dataset *dataset)
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_error error = { 0 };
     stoker_stats stats = { .struct_size = sizeof(stats) };
-    stoker_loader_options options = stk_small_options();
-    options.prefetch_batches = 64;
-    options.pin_memory = STOKER_SWITCH_ON;
+    stoker_loader_options options =
+        stk_small_options(.prefetch_batches = 64, .pin_memory = STOKER_SWITCH_ON);
     if (stoker_loader_create(&loader, dataset, &options, &error) != STOKER_EPIN || loader != NULL)
         return 1;
     if (error.code != STOKER_EPIN || strstr(error.message, "pin_memory") == NULL ||

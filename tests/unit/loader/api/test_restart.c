@@ -70,9 +70,9 @@ CleanTest(restart, reads_nothing_that_is_cached)
         for (stoker_cache kind = STOKER_CACHE_AUTO; kind <= STOKER_CACHE_DECODED; kind++) {
             if (kind == STOKER_CACHE_NONE)
                 continue;
-            stoker_loader_options options = stk_small_options();
-            options.cache = kind;
-            options.share_cache = shared == 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
+            stoker_loader_options options =
+                stk_small_options(.cache = kind, .share_cache = shared == 1 ? STOKER_SWITCH_ON
+                                                                            : STOKER_SWITCH_OFF);
             stoker_loader *loader = full_loader(set.dataset, options);
             options.batch_size = 24;
             options.num_workers = 3;
@@ -89,9 +89,8 @@ CleanTest(restart, reads_again_what_would_be_cached_otherwise)
 {
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, SIDE, SIDE, 0));
-    stoker_loader_options options = stk_small_options();
-    options.cache = STOKER_CACHE_DECODED;
-    options.share_cache = STOKER_SWITCH_OFF;
+    stoker_loader_options options =
+        stk_small_options(.cache = STOKER_CACHE_DECODED, .share_cache = STOKER_SWITCH_OFF);
     for (int other = 0; other < 5; other++) {
         stoker_loader_options changed = options;
         stoker_loader *loader = full_loader(set.dataset, options);
@@ -178,8 +177,7 @@ CleanTest(restart, that_fails_leaves_nothing_or_the_loader)
     stoker_loader *loader = NULL;
     stoker_error error = { .code = 0 };
     cr_assert(stk_file_set_make(&set, SAMPLES, SIDE, SIDE, 0));
-    stoker_loader_options options = stk_small_options();
-    options.cache = STOKER_CACHE_DECODED;
+    stoker_loader_options options = stk_small_options(.cache = STOKER_CACHE_DECODED);
     cr_assert_eq(stoker_loader_restart(&loader, &options, &error), STOKER_EINVAL);
     cr_assert_neq(strstr(error.message, "no loader"), NULL);
     cr_assert_eq(stoker_loader_restart(NULL, &options, NULL), STOKER_EINVAL);

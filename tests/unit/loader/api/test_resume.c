@@ -64,8 +64,7 @@ CleanTest(resume, a_state_moves_to_any_position)
     uint8_t moved[STOKER_STATE_BYTES], state[STOKER_STATE_BYTES];
     stoker_error error;
     uint8_t seen[107] = { 0 };
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 5;
+    stoker_loader_options options = stk_small_options(.batch_size = 5);
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL, NULL), 0);
     stoker_loader *loader = loader_of(dataset, &options);
     cr_assert_eq(stoker_loader_state(loader, moved, sizeof(moved), NULL, NULL), STOKER_OK);
@@ -98,9 +97,7 @@ CleanTest(resume, the_index_ends_where_the_epoch_does)
     uint8_t state[STOKER_STATE_BYTES];
     stoker_batch batch = STOKER_BATCH_INIT;
     uint8_t seen[107] = { 0 };
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 5;
-    options.epochs = 1;
+    stoker_loader_options options = stk_small_options(.batch_size = 5, .epochs = 1);
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=107&shape=3", NULL, NULL), 0);
     stoker_loader *loader = loader_of(dataset, &options);
     (void)take(loader, 3, seen);
@@ -130,9 +127,9 @@ CleanTest(resume, exactly_at_the_end_of_an_epoch)
             uint8_t seen[40] = { 0 };
             uint8_t state[STOKER_STATE_BYTES];
             stoker_batch batch = STOKER_BATCH_INIT;
-            stoker_loader_options options = stk_small_options();
-            options.last = drop ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
-            options.epochs = epochs == 0 ? STOKER_EPOCHS_ENDLESS : epochs;
+            stoker_loader_options options =
+                stk_small_options(.last = drop ? STOKER_LAST_DROP : STOKER_LAST_SHORT,
+                                  .epochs = epochs == 0 ? STOKER_EPOCHS_ENDLESS : epochs);
             stoker_loader *loader = loader_of(dataset, &options);
             (void)take(loader, drop ? 2 : 3, seen);
             if (reported)
@@ -162,9 +159,8 @@ CleanTest(resume, a_state_counts_delivered_batches_only)
     uint8_t states[2][STOKER_STATE_BYTES];
     for (int i = 0; i < 2; i++) {
         uint8_t seen[1000] = { 0 };
-        stoker_loader_options options = stk_small_options();
-        options.num_workers = i * 3;
-        options.prefetch_batches = i == 0 ? 2 : 32;
+        stoker_loader_options options =
+            stk_small_options(.num_workers = i * 3, .prefetch_batches = i == 0 ? 2 : 32);
         stoker_loader *loader = loader_of(dataset, &options);
         cr_assert_eq(take(loader, 7, seen), 112);
         save_and_destroy(&loader, &options, states[i], sizeof(states[i]));

@@ -74,8 +74,7 @@ static void expect_not_less(const stoker_stats *before, const stoker_stats *afte
 static void expect_route(const char *spec, stoker_cache cache, const char *expected)
 {
     stoker_dataset *dataset = dataset_of(spec);
-    stoker_loader_options options = stk_small_options();
-    options.cache = cache;
+    stoker_loader_options options = stk_small_options(.cache = cache);
     stoker_loader *loader = loader_of(dataset, &options);
     cr_assert_str_eq(look(loader).route, expected);
     stoker_loader_destroy(&loader);
@@ -95,9 +94,8 @@ CleanTest(stats, counts_are_exact_and_never_go_down)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
     for (int32_t workers = 0; workers <= 2; workers++) {
-        stoker_loader_options options = stk_small_options();
-        options.num_workers = workers;
-        options.dtype = STOKER_DTYPE_FLOAT32;
+        stoker_loader_options options =
+            stk_small_options(.num_workers = workers, .dtype = STOKER_DTYPE_FLOAT32);
         stoker_loader *loader = loader_of(set.dataset, &options);
         stoker_stats before = look(loader);
         static struct stk_run run;
@@ -131,9 +129,7 @@ CleanTest(stats, counts_are_exact_and_never_go_down)
 CleanTest(stats, ready_slots_are_those_that_wait)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=3");
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = 1;
-    options.prefetch_batches = 5;
+    stoker_loader_options options = stk_small_options(.num_workers = 1, .prefetch_batches = 5);
     stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batches[5];
     for (uint32_t lent = 0; lent < 5; lent++) {
@@ -172,9 +168,8 @@ static void run_for(stoker_loader *loader, uint32_t batches, long consumer_ms)
 CleanTest(stats, a_slow_consumer_is_the_limit)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
-    stoker_loader_options options = stk_small_options();
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    options.num_workers = 1;
+    stoker_loader_options options =
+        stk_small_options(.epochs = STOKER_EPOCHS_ENDLESS, .num_workers = 1);
     stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 4, 0);
     cr_assert_eq(look(loader).limit, STOKER_LIMIT_UNKNOWN);
@@ -228,10 +223,8 @@ CleanTest(stats, slow_storage_is_the_limit)
                                                  .amount = 3,
                                                  .file = STK_SCRIPT_ANY_FILE };
     struct stk_made_set set = { .count = 100, .row_bytes = 40, .kind_of = all_raw };
-    stoker_loader_options options = stk_small_options();
-    options.reader = &stk_scripted_reader;
-    options.read_depth = 1;
-    options.batch_size = 4;
+    stoker_loader_options options =
+        stk_small_options(.reader = &stk_scripted_reader, .read_depth = 1, .batch_size = 4);
     cr_assert(stk_made_set_open(&set));
     for (int32_t workers = 0; workers <= 1; workers++) {
         stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1 });
@@ -260,10 +253,8 @@ CleanTest(stats, reads_within_submit_are_the_limit)
     stoker_reader reader = stk_scripted_reader;
     reader.submit = submit_slowly;
     struct stk_made_set set = { .count = 100, .row_bytes = 40, .kind_of = all_raw };
-    stoker_loader_options options = stk_small_options();
-    options.reader = &reader;
-    options.read_depth = 4;
-    options.batch_size = 4;
+    stoker_loader_options options =
+        stk_small_options(.reader = &reader, .read_depth = 4, .batch_size = 4);
     cr_assert(stk_made_set_open(&set));
     for (int32_t workers = 0; workers <= 1; workers++) {
         stk_script_install(&(struct stk_script){ .rule_count = 0 });
@@ -294,11 +285,9 @@ CleanTest(stats, rows_kept_decoded_take_no_decoding)
     enum { COUNT = 1000, BATCH = 50 };
     stoker_dataset *dataset = dataset_of("synth:digits?count=1000");
     for (int32_t workers = 0; workers <= 1; workers++) {
-        stoker_loader_options options = stk_small_options();
-        options.num_workers = workers;
-        options.batch_size = BATCH;
-        options.epochs = STOKER_EPOCHS_ENDLESS;
-        options.cache = STOKER_CACHE_DECODED;
+        stoker_loader_options options =
+            stk_small_options(.num_workers = workers, .batch_size = BATCH,
+                              .epochs = STOKER_EPOCHS_ENDLESS, .cache = STOKER_CACHE_DECODED);
         options.prefetch_batches = 4; /* slots whose first lap goes round the cache */
         stoker_loader *loader = loader_of(dataset, &options);
         run_for(loader, 2 * COUNT / BATCH, 0);
@@ -589,9 +578,8 @@ CleanTest(stats, between_refuses_what_is_no_window)
 CleanTest(stats, between_two_looks_at_a_loader)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=30");
-    stoker_loader_options options = stk_small_options();
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    options.num_workers = 1;
+    stoker_loader_options options =
+        stk_small_options(.epochs = STOKER_EPOCHS_ENDLESS, .num_workers = 1);
     stoker_loader *loader = loader_of(dataset, &options);
     run_for(loader, 20, 1);
     const stoker_stats before = look(loader);

@@ -433,9 +433,8 @@ enum { SAMPLES = 300, EPOCHS = 8 };
 
 static stoker_loader_options loader_options(stoker_cache cache)
 {
-    stoker_loader_options options = stk_small_options();
-    options.cache = cache;
-    options.share_cache = STOKER_SWITCH_ON;
+    stoker_loader_options options =
+        stk_small_options(.cache = cache, .share_cache = STOKER_SWITCH_ON);
     options.epochs = EPOCHS; /* the first lap of the ring passes the cache by */
     return options;
 }

@@ -34,9 +34,7 @@ TestSuite(cuda_loader, .init = begin, .fini = finish);
 
 static stoker_loader_options cuda_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    return options;
+    return stk_small_options(.device = STOKER_DEVICE_CUDA);
 }
 
 static void expect_same(const stoker_dataset *dataset, stoker_loader_options options)

@@ -45,12 +45,8 @@ TestSuite(cuda_cache, .init = begin, .fini = finish);
 
 static stoker_loader_options cache_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.cache = STOKER_CACHE_DEVICE;
-    options.batch_size = 8;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    return options;
+    return stk_small_options(.device = STOKER_DEVICE_CUDA, .cache = STOKER_CACHE_DEVICE,
+                             .batch_size = 8, .epochs = STOKER_EPOCHS_ENDLESS);
 }
 
 /* ---- what crosses the bus, and what is reported ---- */

@@ -128,8 +128,7 @@ Test(cuda_choice, the_same_loop_serves_both_devices)
 {
     static struct stk_run on_gpu;
     static struct stk_run on_cpu;
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_AUTO;
+    stoker_loader_options options = stk_small_options(.device = STOKER_DEVICE_AUTO);
     cr_assert_eq(stk_cuda_run(set.dataset, &options, 100, &on_gpu), STOKER_FINISHED);
     standin_cuda_reset(1);
     options.device = STOKER_DEVICE_CPU;

@@ -53,12 +53,8 @@ static int current(void)
 
 static stoker_loader_options options_of(stoker_device device)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = device;
-    options.device_index = OTHER;
-    options.num_workers = 2;
-    options.epochs = 2;
-    return options;
+    return stk_small_options(.device = device, .device_index = OTHER, .num_workers = 2,
+                             .epochs = 2);
 }
 
 static void expect_only_the_loaders(const char *what)

@@ -30,12 +30,9 @@ TestSuite(cuda_dlpack, .init = begin, .fini = finish);
 static stoker_loader *make(stoker_device device, uint32_t index)
 {
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.device = device;
-    options.device_index = index;
-    options.prefetch_batches = 2;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    options.num_workers = 1;
+    stoker_loader_options options =
+        stk_small_options(.device = device, .device_index = index, .prefetch_batches = 2,
+                          .epochs = STOKER_EPOCHS_ENDLESS, .num_workers = 1);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     return loader;
 }

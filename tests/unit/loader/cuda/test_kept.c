@@ -44,14 +44,8 @@ TestSuite(kept, .init = begin, .fini = finish);
 
 static stoker_loader_options options_of(stoker_device device, stoker_on_lent policy)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = device;
-    options.batch_size = BATCH;
-    options.prefetch_batches = 4;
-    options.num_workers = 2;
-    options.epochs = 1;
-    options.on_lent = policy;
-    return options;
+    return stk_small_options(.device = device, .batch_size = BATCH, .prefetch_batches = 4,
+                             .num_workers = 2, .epochs = 1, .on_lent = policy);
 }
 
 static stoker_loader *make(stoker_loader_options options)

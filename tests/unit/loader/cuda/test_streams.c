@@ -70,14 +70,9 @@ static void set_gate(bool open)
 
 static stoker_loader_options converting(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.convert_on_device = STOKER_SWITCH_ON;
-    options.num_workers = 1;
-    options.prefetch_batches = 4;
-    options.epochs = 1;
-    return options;
+    return stk_small_options(.device = STOKER_DEVICE_CUDA, .dtype = STOKER_DTYPE_FLOAT32,
+                             .convert_on_device = STOKER_SWITCH_ON, .num_workers = 1,
+                             .prefetch_batches = 4, .epochs = 1);
 }
 
 Test(cuda_streams, no_copy_waits_for_the_kernels_of_the_batch_before)

@@ -134,9 +134,8 @@ Test(cuda_wrong_streams, the_loader_goes_on_and_nothing_is_lost)
 {
     static const stoker_on_lent kinds[] = { STOKER_ON_LENT_AUTO, STOKER_ON_LENT_GROW };
     for (int i = 0; i < 4; i++) {
-        stoker_loader_options options = stk_small_options();
-        options.device = STOKER_DEVICE_CUDA;
-        options.on_lent = kinds[i % 2];
+        stoker_loader_options options =
+            stk_small_options(.device = STOKER_DEVICE_CUDA, .on_lent = kinds[i % 2]);
         use_wrongly(make(&options), i / 2 == 1);
         expect_the_bytes(options);
         cr_assert_not_null(strstr(heard, "cuda:0: the consumer's stream"), "%s", heard);
@@ -147,9 +146,8 @@ Test(cuda_wrong_streams, the_message_says_which_mistake_it_was)
 {
     static const char *const words[STREAMS] = { [RECORDING] = "records a graph, which cannot wait",
                                                 [FOREIGN] = "invalid resource handle (400)" };
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.prefetch_batches = 4;
+    stoker_loader_options options =
+        stk_small_options(.device = STOKER_DEVICE_CUDA, .prefetch_batches = 4);
     stoker_loader *loader = make(&options);
     for (int s = RECORDING; s < STREAMS; s++) {
         stoker_batch batch = STOKER_BATCH_INIT;
@@ -212,10 +210,9 @@ Test(cuda_wrong_streams, what_ends_while_a_graph_is_recorded_counts_afterwards)
     static const stoker_on_lent kinds[] = { STOKER_ON_LENT_AUTO, STOKER_ON_LENT_GROW,
                                             STOKER_ON_LENT_WAIT };
     for (int i = 0; i < 12; i++) {
-        stoker_loader_options options = stk_small_options();
-        options.device = STOKER_DEVICE_CUDA;
-        options.on_lent = kinds[i % 3];
-        options.prefetch_batches = 2;
+        stoker_loader_options options =
+            stk_small_options(.device = STOKER_DEVICE_CUDA, .on_lent = kinds[i % 3],
+                              .prefetch_batches = 2);
         release_while_recording(make(&options), i / 3 % 2 == 1, i < 6);
         if (i >= 6)
             continue;
@@ -230,8 +227,7 @@ Test(cuda_wrong_streams, what_ends_while_a_graph_is_recorded_counts_afterwards)
  * that. */
 Test(cuda_wrong_streams, a_batch_in_page_locked_memory_is_given_back_after_any_gpus_copy)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA_HOST;
+    stoker_loader_options options = stk_small_options(.device = STOKER_DEVICE_CUDA_HOST);
     stoker_loader *loader = make(&options);
     stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);

@@ -371,8 +371,7 @@ CleanTest(callbacks, a_set_may_have_many_codec_objects)
         stoker_dataset *dataset = make_set(KEPT, codecs);
         for (int32_t workers = 0; workers <= 2; workers++) {
             int rc;
-            stoker_loader_options options = stk_small_options();
-            options.num_workers = workers;
+            stoker_loader_options options = stk_small_options(.num_workers = workers);
             cr_assert_eq(play(dataset, &options, &rc), 2 * COUNT);
             cr_assert_eq(rc, STOKER_FINISHED, "%u codecs: rc %d", codecs, rc);
         }
@@ -389,13 +388,10 @@ CleanTest(callbacks, nobody_is_asked_for_no_samples)
         for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache += 2)
             for (uint32_t rank = 0; rank < 256; rank += 17) {
                 int rc;
-                stoker_loader_options options = stk_small_options();
-                options.num_workers = (int32_t)rank % 2;
-                options.world_size = 256;
-                options.rank = rank;
-                options.batch_size = 3;
-                options.epochs = 3;
-                options.cache = (stoker_cache)cache;
+                stoker_loader_options options =
+                    stk_small_options(.num_workers = (int32_t)rank % 2, .world_size = 256,
+                                      .rank = rank, .batch_size = 3, .epochs = 3,
+                                      .cache = (stoker_cache)cache);
                 cr_assert_eq(play(dataset, &options, &rc), rank < COUNT ? 3 : 0);
                 cr_assert_eq(rc, STOKER_FINISHED);
             }

@@ -59,12 +59,7 @@ static struct seen run(const stoker_dataset *dataset, const stoker_loader_option
 
 static stoker_loader_options made_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 6;
-    options.epochs = 2;
-    options.num_workers = 0;
-    options.shuffle = true;
-    return options;
+    return stk_small_options(.batch_size = 6, .epochs = 2, .num_workers = 0, .shuffle = true);
 }
 
 /* That nothing else changes them is test_determinism.c's. */

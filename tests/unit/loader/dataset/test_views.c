@@ -19,8 +19,7 @@ static struct stk_positions found;
 static void check_view(const stoker_dataset *view)
 {
     uint8_t row[256];
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 8;
+    stoker_loader_options options = stk_small_options(.batch_size = 8);
     cr_assert_eq(stk_positions_plain(&found, view, options, stoker_dataset_get_info(view)->count),
                  STOKER_FINISHED, "%s", found.error.message);
     cr_assert_eq(found.filled, EPOCHS * found.length);
@@ -147,8 +146,7 @@ CleanTest(view_loader, a_bad_sample_of_a_view_is_named)
         STOKER_OK);
     cr_assert_eq(
         unlink(stk_path_in(path, &folders[1].directory, stk_folder_name(&folders[1], 6, name))), 0);
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP);
     stoker_loader *loader = loader_of(view, &options);
     static struct stk_run run;
     stk_run_on(loader, &run, UINT32_MAX);

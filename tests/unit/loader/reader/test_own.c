@@ -486,8 +486,7 @@ CleanTest(reader_own, a_table_of_functions_has_its_size)
         stoker_loader *loader = NULL;
         stoker_error error = { .code = 0 };
         stoker_reader reader = unmasking;
-        stoker_loader_options options = stk_small_options();
-        options.reader = &reader;
+        stoker_loader_options options = stk_small_options(.reader = &reader);
         if (i < sizeof(refused) / sizeof(refused[0]))
             reader.struct_size = refused[i];
         else

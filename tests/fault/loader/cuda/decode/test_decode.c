@@ -35,14 +35,10 @@ static void open_set(void)
 
 static stoker_loader_options options_for(int32_t workers)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.decode = STOKER_DECODE_DEVICE;
-    options.transform.resize = (stoker_size){ 6, 5 };
-    options.num_workers = workers;
-    options.prefetch_batches = 3;
-    options.epochs = 1;
-    options.batch_size = 5;
+    stoker_loader_options options =
+        stk_small_options(.device = STOKER_DEVICE_CUDA, .decode = STOKER_DECODE_DEVICE,
+                          .transform.resize = (stoker_size){ 6, 5 }, .num_workers = workers,
+                          .prefetch_batches = 3, .epochs = 1, .batch_size = 5);
     options.reader = &stk_reader_pread; /* which has no other to go to */
     return options;
 }

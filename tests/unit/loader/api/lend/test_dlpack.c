@@ -79,10 +79,7 @@ static stoker_loader *make(stoker_loader_options options)
 
 static stoker_loader_options ring_of(uint32_t slots)
 {
-    stoker_loader_options options = stk_small_options();
-    options.prefetch_batches = slots;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    return options;
+    return stk_small_options(.prefetch_batches = slots, .epochs = STOKER_EPOCHS_ENDLESS);
 }
 
 static stoker_batch take(stoker_loader *loader)

@@ -48,13 +48,9 @@ static void open_set(const struct stk_jpeg_set_kind *kind, const char *parameter
 
 static stoker_loader_options options_for(int32_t workers)
 {
-    stoker_loader_options options = stk_small_options();
-    options.device = STOKER_DEVICE_CUDA;
-    options.decode = STOKER_DECODE_DEVICE;
-    options.batch_size = 7;
-    options.num_workers = workers;
-    options.transform.resize = (stoker_size){ 12, 10 };
-    return options;
+    return stk_small_options(.device = STOKER_DEVICE_CUDA, .decode = STOKER_DECODE_DEVICE,
+                             .batch_size = 7, .num_workers = workers,
+                             .transform.resize = (stoker_size){ 12, 10 });
 }
 
 /* The GPU's run has the bytes of the CPU's, and `images` files or more were decoded there. */
@@ -333,8 +329,7 @@ Test(decode, the_option_is_checked)
     stoker_loader *loader = NULL;
     cr_assert_eq(stoker_dataset_open(&set.dataset, "synth:bytes?count=70&shape=8x8x3", NULL, NULL),
                  STOKER_OK);
-    stoker_loader_options options = stk_small_options();
-    options.decode = (stoker_decode)3;
+    stoker_loader_options options = stk_small_options(.decode = (stoker_decode)3);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_EINVAL);
     cr_assert_not_null(strstr(error.message, "decode 3"), "%s", error.message);
     stoker_dataset_close(&set.dataset);

@@ -32,10 +32,7 @@ static size_t row_bytes_of(const stoker_tensor *values)
 
 static stoker_loader_options options_with(float mixup_alpha, float cutmix_alpha)
 {
-    stoker_loader_options options = stk_small_options();
-    options.blend.mixup_alpha = mixup_alpha;
-    options.blend.cutmix_alpha = cutmix_alpha;
-    return options;
+    return stk_small_options(.blend.mixup_alpha = mixup_alpha, .blend.cutmix_alpha = cutmix_alpha);
 }
 
 /* ---- what a batch holds ---- */

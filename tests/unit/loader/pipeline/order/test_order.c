@@ -80,10 +80,9 @@ CleanTest(borrow, a_held_batch_stays_as_it_is)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (int32_t workers = 0; workers <= 3; workers++) {
-        stoker_loader_options options = stk_small_options();
-        options.num_workers = workers;
-        options.prefetch_batches = 4;
-        options.epochs = STOKER_EPOCHS_ENDLESS;
+        stoker_loader_options options =
+            stk_small_options(.num_workers = workers, .prefetch_batches = 4,
+                              .epochs = STOKER_EPOCHS_ENDLESS);
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch held[3];
         stk_batches_begin(held, 3);
@@ -126,9 +125,8 @@ CleanTest(borrow, a_batch_held_for_a_round_of_the_ring_is_busy)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (int32_t workers = 0; workers <= 2; workers++) {
-        stoker_loader_options options = stk_small_options();
-        options.num_workers = workers;
-        options.prefetch_batches = 4;
+        stoker_loader_options options =
+            stk_small_options(.num_workers = workers, .prefetch_batches = 4);
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch first = STOKER_BATCH_INIT;
         stoker_batch batch = STOKER_BATCH_INIT;
@@ -152,9 +150,8 @@ CleanTest(borrow, all_slots_lent_is_busy_until_one_comes_back)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
     for (uint32_t prefetch = 2; prefetch <= 5; prefetch++) {
-        stoker_loader_options options = stk_small_options();
-        options.prefetch_batches = prefetch;
-        options.num_workers = (int32_t)prefetch - 2;
+        stoker_loader_options options =
+            stk_small_options(.prefetch_batches = prefetch, .num_workers = (int32_t)prefetch - 2);
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch held[5];
         stk_batches_begin(held, 5);
@@ -206,8 +203,7 @@ CleanTest(borrow, a_batch_has_the_size_that_its_struct_size_gives)
 CleanTest(borrow, releasing_twice_or_nothing_is_harmless)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=1000&shape=40");
-    stoker_loader_options options = stk_small_options();
-    options.prefetch_batches = 2;
+    stoker_loader_options options = stk_small_options(.prefetch_batches = 2);
     stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_batch copy = STOKER_BATCH_INIT;
@@ -244,10 +240,10 @@ static void check_ends(uint64_t count, uint64_t epochs, bool drop_last, int32_t 
     char spec[64];
     (void)snprintf(spec, sizeof(spec), "synth:bytes?count=%llu&shape=3", (unsigned long long)count);
     stoker_dataset *dataset = dataset_of(spec);
-    stoker_loader_options options = stk_small_options();
-    options.epochs = epochs;
-    options.last = drop_last ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
-    options.num_workers = workers;
+    stoker_loader_options options =
+        stk_small_options(.epochs = epochs,
+                          .last = drop_last ? STOKER_LAST_DROP : STOKER_LAST_SHORT,
+                          .num_workers = workers);
     stoker_loader *loader = loader_of(dataset, &options);
     const uint64_t batches = drop_last ? count / BATCH : (count + BATCH - 1) / BATCH;
     stoker_batch batch = STOKER_BATCH_INIT;
@@ -287,11 +283,8 @@ CleanTest(ends, a_rank_without_rows_gets_an_empty_batch)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=17&shape=3");
     for (uint32_t rank = 0; rank < 5; rank++) {
-        stoker_loader_options options = stk_small_options();
-        options.batch_size = 1;
-        options.rank = rank;
-        options.world_size = 5;
-        options.epochs = 1;
+        stoker_loader_options options =
+            stk_small_options(.batch_size = 1, .rank = rank, .world_size = 5, .epochs = 1);
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_batch batch = STOKER_BATCH_INIT;
         for (uint64_t i = 0; i < 4; i++) {

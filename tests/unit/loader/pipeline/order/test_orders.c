@@ -16,10 +16,7 @@ static struct stk_positions found;
 
 static stoker_loader_options order_options(const stoker_order *order)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 8;
-    options.order = order;
-    return options;
+    return stk_small_options(.batch_size = 8, .order = order);
 }
 
 /* That no world, setting or stop changes an order is test_determinism.c's. */

@@ -138,9 +138,7 @@ CleanTest(nvtx, each_failed_create_leaves_no_domain)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
-    options.num_workers = 2;
-    options.trace_events = 64;
+    stoker_loader_options options = stk_small_options(.num_workers = 2, .trace_events = 64);
     listen();
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:digits?count=100", NULL, NULL), STOKER_OK);
     const int64_t live = stk_fault_live_bytes();

@@ -158,10 +158,7 @@ static void check_run(const stoker_dataset *dataset, stoker_loader_options optio
 
 static stoker_loader_options run_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = BATCH;
-    options.epochs = EPOCHS;
-    return options;
+    return stk_small_options(.batch_size = BATCH, .epochs = EPOCHS);
 }
 
 CleanTest(trace, records_each_span_and_batch_once)

@@ -186,8 +186,7 @@ static void check_wrong_sizes(stk_made_kind_of *kind_of)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = kind_of };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP);
     check_rows_all(&set, options);
     options.epochs = 3;
     play_all(set.dataset, options, &outcome);
@@ -215,8 +214,7 @@ CleanTest(bad, fail_ends_the_run_with_the_first_bad_row)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.shuffle = false;
+    stoker_loader_options options = stk_small_options(.shuffle = false);
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
     cr_assert_eq(outcome.run.batches, 0);
@@ -236,8 +234,7 @@ CleanTest(bad, skip_leaves_out_and_reports)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP);
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
     cr_assert_eq(outcome.run.batches, 14);
@@ -260,8 +257,7 @@ CleanTest(bad, substitute_keeps_the_shape_and_draws_alike)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE);
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
     cr_assert_eq(outcome.run.samples, 2 * COUNT);
@@ -280,9 +276,8 @@ CleanTest(bad, a_bad_substitute_is_not_reported)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = most_broken };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
-    options.shuffle = false;
+    stoker_loader_options options =
+        stk_small_options(.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE, .shuffle = false);
     options.epochs = 4; /* what was tried for one batch is not counted against the next */
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_FINISHED);
@@ -322,8 +317,7 @@ CleanTest(bad, no_substitute_anywhere_ends_the_run)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE);
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_ECORRUPT);
     stk_made_set_close(&set);
@@ -335,8 +329,7 @@ CleanTest(bad, an_epoch_without_a_good_sample_ends_the_run)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = all_broken };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP);
     options.epochs = STOKER_EPOCHS_ENDLESS; /* without end */
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_EBADSAMPLES);
@@ -391,9 +384,7 @@ CleanTest(bad, a_sample_that_is_bad_in_every_epoch_counts_once)
     static struct outcome outcome;
     struct stk_made_set set = { .count = COUNT, .row_bytes = ROW, .kind_of = some_broken };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.epochs = 30;
-    options.num_workers = 1;
+    stoker_loader_options options = stk_small_options(.epochs = 30, .num_workers = 1);
     for (int policy = STOKER_ON_BAD_SKIP; policy <= STOKER_ON_BAD_SUBSTITUTE; policy++) {
         options.on_bad_sample = (stoker_on_bad)policy;
         options.max_bad_samples = 10;
@@ -454,8 +445,7 @@ CleanTest(bad, the_first_1024_reports_are_kept)
     stoker_error report;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     stk_run_on(loader, &run, UINT32_MAX);
     cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
@@ -513,8 +503,7 @@ CleanTest(bad, a_sample_longer_than_announced_is_a_bad_sample)
         .count = COUNT, .row_bytes = ROW, .kind_of = some_short, .bytes_max = ROW - 1
     };
     cr_assert(stk_made_set_open(&set));
-    stoker_loader_options options = stk_small_options();
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options = stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP);
     play_all(set.dataset, options, &outcome);
     cr_assert_eq(outcome.run.rc, STOKER_EBADSAMPLES); /* none is as announced */
     cr_assert_eq(outcome.run.samples, 0);
@@ -526,9 +515,7 @@ CleanTest(bad, a_sample_longer_than_announced_is_a_bad_sample)
 
 static stoker_loader_options scripted_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.reader = &stk_scripted_reader;
-    return options;
+    return stk_small_options(.reader = &stk_scripted_reader);
 }
 
 /* Reads of sample 20 always fail; its neighbors in the same block do not. */

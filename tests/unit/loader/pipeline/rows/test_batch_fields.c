@@ -28,9 +28,7 @@ static stoker_loader *make(const stoker_field_options *fields, uint32_t count)
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .code = 0 };
-    stoker_loader_options options = stk_small_options();
-    options.fields = fields;
-    options.field_count = count;
+    stoker_loader_options options = stk_small_options(.fields = fields, .field_count = count);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_OK, "%s",
                  error.message);
     return loader;
@@ -102,9 +100,7 @@ static void refuse(const stoker_field_options *fields, uint32_t count, int code,
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .code = 0 };
-    stoker_loader_options options = stk_small_options();
-    options.fields = fields;
-    options.field_count = count;
+    stoker_loader_options options = stk_small_options(.fields = fields, .field_count = count);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), code, "%s", word);
     cr_assert(strstr(error.message, word) != NULL, "%s", error.message);
     cr_assert_null(loader);

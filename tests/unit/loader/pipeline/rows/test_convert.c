@@ -107,9 +107,7 @@ static void check_types(const stoker_dataset *dataset, stoker_loader_options opt
 /* Rows of an odd length, so that most begin unaligned to anything. */
 static stoker_loader_options odd_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 13;
-    return options;
+    return stk_small_options(.batch_size = 13);
 }
 
 CleanTest(convert, every_stored_type_to_every_float)
@@ -164,8 +162,7 @@ CleanTest(convert, shape_gives_the_layout)
     for (int layout = STOKER_LAYOUT_NHWC; layout <= STOKER_LAYOUT_NCHW; layout++) {
         stoker_loader *loader = NULL;
         stoker_batch batch = STOKER_BATCH_INIT;
-        stoker_loader_options options = stk_small_options();
-        options.layout = (stoker_layout)layout;
+        stoker_loader_options options = stk_small_options(.layout = (stoker_layout)layout);
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
         cr_assert_eq(batch.images.rank, 4);
@@ -188,11 +185,8 @@ CleanTest(convert, mean_and_std_are_copied)
     float std[3] = { 0.2F, 0.3F, 0.25F };
     stoker_loader *loader = NULL;
     cr_assert(stk_file_set_make(&set, 50, 5, 7, 3));
-    stoker_loader_options options = stk_small_options();
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mean = mean;
-    options.std = std;
-    options.mean_count = 3;
+    stoker_loader_options options =
+        stk_small_options(.dtype = STOKER_DTYPE_FLOAT32, .mean = mean, .std = std, .mean_count = 3);
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
     memset(mean, 0xFF, sizeof(mean));

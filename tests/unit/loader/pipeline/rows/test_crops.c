@@ -65,9 +65,7 @@ static struct seen run(const stoker_dataset *dataset, const stoker_loader_option
 
 static stoker_loader_options options_of(const stoker_transform *transform)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 6;
-    options.epochs = 3;
+    stoker_loader_options options = stk_small_options(.batch_size = 6, .epochs = 3);
     options.prefetch_batches = 2; /* a cache fills early */
     options.num_workers = 2;
     options.transform = *transform;

@@ -97,8 +97,7 @@ CleanTest(hooks, the_geometry_is_that_of_the_row)
     const stoker_row_hook hook = { .struct_size = sizeof(hook),
                                    .self = &images,
                                    .apply = check_geometry };
-    stoker_loader_options options = stk_small_options();
-    options.row_hook = &hook;
+    stoker_loader_options options = stk_small_options(.row_hook = &hook);
     options.transform = (stoker_transform){
         .random_crop = { 20, 30 }, .pad = 5, .flip = true, .fill = { 7, 7, 7 }
     };

@@ -212,8 +212,7 @@ CleanTest(masks, one_of_another_size_is_a_bad_sample)
 {
     static struct mask_set set;
     make(&set, 23);
-    stoker_loader_options options = stk_small_options();
-    options.transform = transform_of(0);
+    stoker_loader_options options = stk_small_options(.transform = transform_of(0));
     for (int32_t workers = 0; workers <= 3; workers += 3) {
         options.num_workers = workers;
         options.on_bad_sample = STOKER_ON_BAD_SKIP;
@@ -268,9 +267,8 @@ CleanTest(masks, files_of_many_sizes_make_batches)
     (void)snprintf(spec, sizeof(spec), "folder:image=%s/image,mask=%s/mask", images.directory.path,
                    images.directory.path);
     images.dataset = dataset_of(spec);
-    stoker_loader_options options = stk_small_options();
-    options.transform = transform_of(0);
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options =
+        stk_small_options(.transform = transform_of(0), .on_bad_sample = STOKER_ON_BAD_SKIP);
     cr_assert_eq(stk_run(images.dataset, &options, &run), STOKER_FINISHED, "%s", run.error.message);
     cr_assert_eq(run.samples, 2 * (STK_IMAGE_COUNT - 1));
     stk_image_folder_remove(&images);
@@ -280,9 +278,8 @@ CleanTest(masks, create_survives_each_failed_allocation)
 {
     static struct mask_set set;
     make(&set, NONE);
-    stoker_loader_options options = stk_small_options();
-    options.transform = transform_of(0);
-    options.num_workers = 1;
+    stoker_loader_options options =
+        stk_small_options(.transform = transform_of(0), .num_workers = 1);
     const int64_t live = stk_fault_live_bytes();
     int rc = STOKER_ENOMEM;
     for (uint64_t nth = 1; rc != STOKER_OK; nth++) {
@@ -315,9 +312,8 @@ CleanTest(masks, what_cannot_be_is_refused_by_name)
     stoker_field_options field = STOKER_FIELD_OPTIONS_INIT;
     make(&set, NONE);
     make(&together, NONE);
-    stoker_loader_options options = stk_small_options();
-    options.transform = transform_of(1);
-    options.cache = STOKER_CACHE_DECODED;
+    stoker_loader_options options =
+        stk_small_options(.transform = transform_of(1), .cache = STOKER_CACHE_DECODED);
     refuse(&set, &options, STOKER_ENOTSUP, "the mask \"mask\" is decoded in its own size");
     options.cache = STOKER_CACHE_NONE;
     refuse(&together, &options, STOKER_ENOTSUP, "the mask \"mask\" shares a part");

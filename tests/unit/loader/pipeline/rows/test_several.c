@@ -54,11 +54,7 @@ static struct seen run(const stoker_dataset *dataset, const stoker_loader_option
 
 static stoker_loader_options several_options(void)
 {
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 7;
-    options.epochs = 3;
-    options.num_workers = 0;
-    return options;
+    return stk_small_options(.batch_size = 7, .epochs = 3, .num_workers = 0);
 }
 
 static void expect_same(const struct seen *a, const struct seen *b, const char *where, int number)

@@ -69,16 +69,9 @@ static stoker_loader_options options_of(const stoker_transform *transform)
 {
     static const float mean[] = { 0.4F, 0.5F, 0.6F };
     static const float std[] = { 0.2F, 0.3F, 0.25F };
-    stoker_loader_options options = stk_small_options();
-    options.batch_size = 8;
-    options.epochs = 3;
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mean = mean;
-    options.std = std;
-    options.mean_count = 3;
-    options.layout = STOKER_LAYOUT_NCHW;
-    options.transform = *transform;
-    return options;
+    return stk_small_options(.batch_size = 8, .epochs = 3, .dtype = STOKER_DTYPE_FLOAT32,
+                             .mean = mean, .std = std, .mean_count = 3,
+                             .layout = STOKER_LAYOUT_NCHW, .transform = *transform);
 }
 
 /* ---- the reference -------------------------------------------------------------- */
@@ -197,9 +190,7 @@ static void refused(const stoker_dataset *dataset, const stoker_transform *trans
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
-    stoker_loader_options options = stk_small_options();
-    options.transform = *transform;
-    options.dtype = dtype;
+    stoker_loader_options options = stk_small_options(.transform = *transform, .dtype = dtype);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), code, "%s", words);
     cr_assert_null(loader);
     cr_assert_neq(strstr(error.message, words), NULL, "\"%s\" lacks \"%s\"", error.message, words);
