@@ -4,8 +4,6 @@
  * gathered by id or in order, and kept by id for later batches, as are rows of other fields. Exits
  * 77 with the reason if there is no GPU, runtime or fatbin.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "first_gpu.h"

@@ -14,8 +14,6 @@
  * "epoch, samples, hash of the set, hash of the order". The order is that of positions, so it is
  * also checked here how batches are dealt.
  */
-#include <string.h>
-
 #define STK_TEST_PLAIN
 #include "support/runs/scenario.h"
 #include "support/thread_check.h"

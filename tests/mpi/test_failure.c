@@ -3,7 +3,6 @@
 #include "support/ranks/rank_failure_cases.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 /* A child wakes this process again. */
 static void stop_for(long ms)

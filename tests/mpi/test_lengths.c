@@ -6,16 +6,12 @@
  * Rank 0 adds a line for each batch to NAME, in the order of batches: "epoch, samples, hash". All
  * ranks make equally many steps; only in an epoch's last one may a rank have no batch.
  */
-#include <string.h>
-
 #define STK_TEST_PLAIN
 #include "loader/base/rng.h"
 #include "support/plain_assert.h"
 #include "support/thread_check.h"
 #include "trainer/peers/choose.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <stoker/stoker.h>
 
 enum { COUNT = 700, LONGEST = 30, BUDGET = 90, EPOCHS = 2 };

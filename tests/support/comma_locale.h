@@ -8,8 +8,6 @@
 
 #include <locale.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "support/files/dataset_files.h"
 

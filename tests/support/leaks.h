@@ -1,4 +1,4 @@
-/* leaks.h - CleanTest(), a Test() that fails if it leaks.
+/* leaks.h - CleanTest(), a Test() that fails if it leaks; and what unit tests include.
  *
  * Criterion reports a test as passed although LeakSanitizer found a leak at exit, so each
  * test ends by asking for the check itself. Memory from loader/base/memory/memory.h is counted
@@ -8,6 +8,10 @@
 #define STK_TEST_LEAKS_H
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "loader/base/fault.h"
 

@@ -6,7 +6,6 @@
  *
  * Method: one loop over a table of formats, each written into a directory of its own.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/uio.h>

@@ -1,8 +1,6 @@
 /* test_shards.c - each allocation of opening shards and of a loader over them fails in its
  * turn: it says so and leaves nothing; and a second try comes up.
  */
-#include <criterion/criterion.h>
-
 #include "loader/base/fault.h"
 #include "support/files/shard_files.h"
 #include "support/leaks.h"

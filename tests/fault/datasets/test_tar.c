@@ -1,9 +1,6 @@
 /* test_tar.c - each allocation of opening tar archives fails in its turn: open says so, leaves
  * nothing, and a second try comes up. Threads that cannot be started are done without.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-
 #include "loader/base/fault.h"
 #include "support/files/tar_files.h"
 #include "support/leaks.h"

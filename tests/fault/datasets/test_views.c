@@ -1,10 +1,6 @@
 /* test_views.c - every allocation of every view fails in its turn: the view is not made, says so,
  * leaves nothing behind and does not hold what it would have wrapped.
  */
-#include <criterion/criterion.h>
-
-#include <stoker/stoker.h>
-
 #include "loader/base/fault.h"
 #include "support/files/folder_files.h"
 #include "support/leaks.h"

@@ -1,8 +1,6 @@
 /* test_cache.c - each mapping of create fails in its turn: a cache that was only a wish is
  * done without, one that was asked for is not.
  */
-#include <criterion/criterion.h>
-
 #include "loader/base/fault.h"
 #include "support/leaks.h"
 #include "support/runs/scenario.h"

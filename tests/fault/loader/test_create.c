@@ -1,9 +1,6 @@
 /* test_create.c - each allocation, mapping, thread start and pin of create fails in its
  * turn: create comes up, or says so and leaves nothing; and a second try comes up.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-
 #include "loader/base/fault.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

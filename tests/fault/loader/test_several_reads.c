@@ -8,7 +8,6 @@
  *   part 3   file 0                  "check"   a codec with a checksum
  *   part 4   memory                  "key"     raw, never read
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -3,8 +3,6 @@
  *
  * Whatever the names are, the set opens; each class has a name of one line, or none has a name.
  */
-#include <string.h>
-
 #include "fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -6,8 +6,6 @@
  * The stamps of the folders are made those of now first: an index of folders this young would not
  * be believed for that alone.
  */
-#include <string.h>
-
 #include "datasets/folder/index.h"
 #include "datasets/folder/list.h"
 #include "fuzz/edits.h"

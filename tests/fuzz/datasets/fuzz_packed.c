@@ -5,8 +5,6 @@
  * A row's cu_seqlens rise from 0 to the tokens that it has, and max_seqlen is the longest step
  * between them.
  */
-#include <string.h>
-
 #include "fuzz/scratch.h"
 
 enum { LENGTH = 6 };

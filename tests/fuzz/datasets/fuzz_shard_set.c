@@ -4,8 +4,6 @@
  *   input   1 byte: the shards that are missing; then changes (edits.h), of the three files one
  *           after the other
  */
-#include <string.h>
-
 #include "datasets/shards/layout.h"
 #include "fuzz/edits.h"
 #include "fuzz/scratch.h"

@@ -3,8 +3,6 @@
  * It is opened in a folder of our own, with a few files in it. A text that may lead out of it is
  * passed over: what lies elsewhere is not ours to open, nor to write an index over.
  */
-#include <string.h>
-
 #include "fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -4,8 +4,6 @@
 #ifndef STK_TEST_CUDA_BITS_H
 #define STK_TEST_CUDA_BITS_H
 
-#include <criterion/criterion.h>
-
 #include "cuda_kernels.h"
 #include "cuda_run.h"
 #include "support/leaks.h"

@@ -4,7 +4,6 @@
 #define STK_TEST_TRAIN_KERNEL_H
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "kernels/float16.h"

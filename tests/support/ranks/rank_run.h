@@ -9,7 +9,6 @@
 #include "support/trainer/plan_models.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "support/thread_check.h"
 #include "support/trainer/trainer_golden.h"

@@ -11,8 +11,6 @@
 #define STK_TEST_THREAD_MPI_H
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/thread_check.h"
 #include "trainer/peers/mpi/functions.h"

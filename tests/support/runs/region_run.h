@@ -6,7 +6,6 @@
 #define STK_TEST_REGION_RUN_H
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <stoker/codec.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #ifndef STK_TEST_SETTINGS_H
 #define STK_TEST_SETTINGS_H
 
-#include <stdlib.h>
 #include <stoker/stoker.h>
 
 #include "support/files/reader_file.h"

@@ -12,15 +12,7 @@
 #ifndef STK_TEST_SEVERAL_SET_H
 #define STK_TEST_SEVERAL_SET_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-#include <stoker/stoker.h>
 
 #include "support/runs/scenario.h"
 

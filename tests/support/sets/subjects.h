@@ -6,7 +6,6 @@
 #ifndef STK_TEST_SUBJECTS_H
 #define STK_TEST_SUBJECTS_H
 
-#include <criterion/criterion.h>
 #include <stoker/arrays.h>
 
 #include "support/files/folder_files.h"

@@ -2,11 +2,6 @@
 #ifndef STK_TEST_TAR_READING_H
 #define STK_TEST_TAR_READING_H
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "datasets/tar/index.h"
 #include "support/files/tar_files.h"
 #include "support/sets/read_row.h"

@@ -15,7 +15,6 @@
 #include "trainer_golden.h"
 
 #include <cuda_runtime_api.h>
-#include <string.h>
 
 #include "loader/base/fault.h"
 

@@ -2,11 +2,7 @@
  * read by several workers, under ThreadSanitizer.
  */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "support/runs/scenario.h"
 #include "support/thread_check.h"

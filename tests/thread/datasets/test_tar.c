@@ -2,10 +2,6 @@
  * ThreadSanitizer; and one that is damaged ends it for all of them.
  */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "datasets/tar/index.h"
 #include "support/thread_check.h"

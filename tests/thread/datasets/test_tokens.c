@@ -1,11 +1,6 @@
 /* test_tokens.c - token files are opened, and their documents found, by several threads, under
  * ThreadSanitizer; and one that is damaged is reported, whichever thread met it.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "datasets/tokens/stream.h"
 #include "support/thread_check.h"
 

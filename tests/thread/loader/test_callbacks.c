@@ -5,9 +5,7 @@
  *   main                        destroy ────────┴─────────────────────────────┴▶ over: a call now is a fault
  */
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <stoker/stoker.h>
 

@@ -1,9 +1,6 @@
 /* test_length_batches.c - workers plan batches by length while others fill and the consumer reads
  * what was planned: every run delivers what one thread does.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include <stoker/stoker.h>
 
 #include "loader/base/rng.h"

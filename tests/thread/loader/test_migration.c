@@ -5,10 +5,6 @@
  * a thread that ends has asked for.
  */
 #include <pthread.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <stoker/stoker.h>
 
 #include "loader/base/fault.h"
 #include "support/sets/one_file_set.h"

@@ -3,8 +3,6 @@
  *
  *   consumer   next, release, change ─▶ course      workers   course ─▶ frames ─▶ ids
  */
-#include <stoker/stoker.h>
-
 #include "support/runs/scenario.h"
 #include "support/thread_check.h"
 

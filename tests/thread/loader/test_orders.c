@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <stoker/stoker.h>
-
 #include "support/runs/scenario.h"
 #include "support/thread_check.h"
 

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "loader/base/memory/memory.h"
 #include "loader/reader/readers.h"

@@ -3,9 +3,6 @@
  * waits for another that does not exist.
  *
  * --peer-timeout is far beyond the time limit of a test. */
-#include <stdio.h>
-#include <string.h>
-
 #include "loader/base/fault.h"
 #include "support/thread_check.h"
 #include "trainer/programs/program.h"

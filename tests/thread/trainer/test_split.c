@@ -1,9 +1,6 @@
 /* test_split.c - two stages side by side, for ThreadSanitizer: passes under way at saves, tests,
  * predictions, trims and ends; and the thread of a stage by itself.
  */
-#include <string.h>
-#include <unistd.h>
-
 #include "support/runs/rewritten_batch.h"
 #include "support/thread_check.h"
 #include "trainer/split/stage_thread.h"

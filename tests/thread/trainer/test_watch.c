@@ -7,8 +7,6 @@
 #define STK_TEST_PLAIN
 #include "support/trainer/plan_models.h"
 
-#include <string.h>
-
 #include "loader/base/memory/memory.h"
 #include "support/thread_check.h"
 #include "trainer/backend/backend.h"

@@ -1,8 +1,6 @@
 /* test_absent_codecs.c - a build without an image codec names it wherever images need it. The test
  * brings an image decoder of its own, which takes the codecs for absent that a case names.
  */
-#include <criterion/criterion.h>
-
 #include "loader/codec/jpeg/jpeg.h"
 #include "loader/codec/png/png.h"
 #include "loader/codec/webp/webp.h"

@@ -3,11 +3,6 @@
  *
  * Method: small sets in a directory of their own, whose every byte is known from its sample.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
 #include "support/files/dataset_files.h"

@@ -4,11 +4,8 @@
  * Method: small files in memory. Every prefix and every flipped bit of one must give an error or
  * a data set of finite numbers; every error is checked for code, offset and words.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stoker/stoker.h>
-#include <string.h>
 
 #include "loader/base/fault.h"
 #include "support/comma_locale.h"

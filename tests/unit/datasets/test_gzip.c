@@ -3,9 +3,7 @@
  * Method: one real member (made by zlib, dynamic Huffman codes) and members that store
  * their bytes. Every prefix must fail, every flipped bit must fail or not matter.
  */
-#include <criterion/criterion.h>
 #include <stoker/stoker.h>
-#include <string.h>
 
 #include "datasets/gzip.h"
 #include "loader/base/fault.h"

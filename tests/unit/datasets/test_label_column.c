@@ -1,7 +1,5 @@
 /* test_label_column.c - a column gives the labels that it was made from, whatever their width, or
  * none. */
-#include <criterion/criterion.h>
-
 #include "datasets/label_column.h"
 #include "loader/base/fault.h"
 #include "support/leaks.h"

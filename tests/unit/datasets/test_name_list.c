@@ -1,7 +1,5 @@
 /* test_name_list.c - names in braces, names with wildcards, and what is refused. */
-#include <criterion/criterion.h>
 #include <limits.h>
-#include <string.h>
 
 #include "datasets/name_list.h"
 #include "loader/base/fault.h"

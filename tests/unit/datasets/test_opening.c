@@ -1,9 +1,5 @@
 /* test_opening.c - a data set that cannot be made names its first cause, and the file that it comes
  * from. */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "datasets/opening.h"
 #include "support/leaks.h"
 

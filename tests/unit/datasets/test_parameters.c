@@ -1,10 +1,5 @@
 /* test_parameters.c - where the name in a spec ends, and the folder that it names. */
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "datasets/parameters.h"
 #include "support/leaks.h"

@@ -1,10 +1,7 @@
 /* test_source.c - files that samples are read from: opened with care, and left as they were. */
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <stoker/stoker.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "datasets/source.h"
 #include "support/leaks.h"

@@ -4,11 +4,6 @@
  * and synth:pictures against sums noted down once; and a classifier of class means, which must
  * find digits easier than chance and harder than nothing.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "datasets/synth/bytes.h"
 #include "loader/base/fault.h"
 #include "support/files/dataset_files.h"

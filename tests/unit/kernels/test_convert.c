@@ -8,11 +8,8 @@
 #include "kernels/convert/convert.h"
 #include "kernels/convert/variants.h"
 #include "support/leaks.h"
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { ROWS = 2, AHEAD = 1, GUARD_BYTES = 64, GUARD = 0xa5, ARENA_BYTES = 1 << 17 };
 

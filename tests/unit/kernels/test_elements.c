@@ -1,10 +1,8 @@
 /* test_elements.c - elements of fields from one type to another: every pair of types against plain
  * arithmetic, and the pairs that are refused.
  */
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "kernels/convert/convert.h"
 #include "kernels/convert/elements.h"

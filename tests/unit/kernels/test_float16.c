@@ -6,9 +6,7 @@
  */
 #include "kernels/convert/convert.h"
 #include "support/leaks.h"
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 enum { HALVES = 65536 };
 

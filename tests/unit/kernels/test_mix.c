@@ -6,7 +6,6 @@
  */
 #include "kernels/transform/blend/blend.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 
 #include "kernels/float16.h"

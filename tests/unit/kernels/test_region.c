@@ -7,10 +7,6 @@
  */
 #include "kernels/transform/transform.h"
 
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/files/pages.h"
 #include "support/gpu/transform_cases.h"
 #include "support/gpu/transform_ranges.h"

@@ -2,10 +2,6 @@
  *
  * The contract allows a difference of one level of 255; the test allows none.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "golden/resize.h"
 #include "support/gpu/planned_transform.h"
 #include "support/leaks.h"

@@ -5,9 +5,6 @@
  * factors (checks/check_retouch_torch.py repeats the comparison on random images); so every step's
  * arithmetic is held.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "support/gpu/planned_transform.h"
 #include "support/leaks.h"
 

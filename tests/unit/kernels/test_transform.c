@@ -6,9 +6,6 @@
  */
 #include "kernels/transform/transform.h"
 
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "support/files/pages.h"
 #include "support/gpu/transform_cases.h"
 #include "support/leaks.h"

@@ -11,7 +11,6 @@
  * STOKER_TEST_CASES=100000 runs that many cases, from number STOKER_TEST_FIRST on. Each case that
  * differs is printed; STOKER_TEST_FIRST=N STOKER_TEST_CASES=1 repeats case N.
  */
-#include <criterion/criterion.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stoker/arrays.h>

@@ -7,9 +7,6 @@
  * A subject is a row of the table in support/sets/subjects.h. If a setting shares the cache,
  * another loader with other rows of the same samples has filled a part of it.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-
 #include "support/leaks.h"
 #include "support/runs/settings.h"
 #include "support/sets/positions.h"

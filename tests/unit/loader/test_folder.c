@@ -1,14 +1,10 @@
 /* test_folder.c - a loader over a folder of files that change under its hands: each row is
  * right, or reported bad with the file's name, with every reader.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/api/loader.h"
 #include "loader/base/fault.h"

@@ -5,9 +5,6 @@
  * plain reference makes of the whole image, as libjpeg, libpng and libwebp decode it; then with
  * every cache and number of workers by hash.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/codec/images/image_decoder.h"
 #include "loader/dataset/dataset.h"
 #include "support/gpu/planned_transform.h"

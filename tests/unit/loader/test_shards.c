@@ -4,10 +4,8 @@
  * Method: raw and LZ4 records, one bit of some of them flipped, by each reader, cache and type; and
  * a set of the test's own, which hands on what the shards say and counts.
  */
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "loader/dataset/dataset.h"
 #include "support/files/shard_files.h"

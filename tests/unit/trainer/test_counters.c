@@ -2,9 +2,7 @@
  * no trainer can have written are refused.
  *
  * Method: a row that is right, each number of it replaced by lies about it. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "support/leaks.h"
 #include "trainer/api/counters.h"

@@ -10,7 +10,6 @@
 #include "trainer/api/trainer.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "support/trainer/trainer_golden.h"
 

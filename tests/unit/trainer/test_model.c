@@ -2,7 +2,6 @@
 #include "support/trainer/plan_models.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "loader/base/memory/memory.h"
 #include "support/leaks.h"

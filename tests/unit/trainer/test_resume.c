@@ -15,9 +15,6 @@
 
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "support/trainer/trainer_golden.h"
 

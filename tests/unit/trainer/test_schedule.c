@@ -2,7 +2,6 @@
 #include "support/leaks.h"
 #include "trainer/update/schedule.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stddef.h>
 

@@ -11,8 +11,6 @@
 #include "trainer/api/gather_arena.h"
 
 #include <math.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "support/trainer/trainer_golden.h"
 

@@ -4,9 +4,7 @@
 #include "support/leaks.h"
 #include "trainer/update/update.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "support/trainer/optimizer_rows.h"
 #include "support/trainer/trainer_golden.h"

@@ -1,8 +1,6 @@
 /* test_calls.c - each call of the CUDA runtime fails in its turn, once alone and once for good, as
  * a lost GPU does: an error that says which call, no copy after it, a clean destroy, nothing left.
  */
-#include <criterion/criterion.h>
-
 #include <stoker/arrays.h>
 
 #include "loader/api/loader.h"

@@ -2,8 +2,6 @@
  * call in its turn: it counts as a budget that is used up, never as an error of the run, and the
  * batches that are held stay as they were.
  */
-#include <criterion/criterion.h>
-
 #include "support/leaks.h"
 #include "support/runs/kept_batches.h"
 

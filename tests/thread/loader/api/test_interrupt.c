@@ -2,7 +2,6 @@
  * next(), and the batches are those of a run without interrupts.
  */
 #include <pthread.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "loader/base/fault.h"

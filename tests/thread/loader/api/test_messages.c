@@ -2,7 +2,6 @@
  * and in its thread's order, or is counted as lost.
  */
 #include <pthread.h>
-#include <string.h>
 
 #include "loader/pipeline/report/messages.h"
 #include "support/thread_check.h"

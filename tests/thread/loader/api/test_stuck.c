@@ -6,12 +6,7 @@
  */
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <stoker/stoker.h>
 
 #include "loader/api/loader.h"
 #include "support/sets/one_file_set.h"

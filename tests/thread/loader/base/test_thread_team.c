@@ -1,9 +1,6 @@
 /* test_thread_team.c - a thread team: every thread runs each pass once, and reads after a barrier
  * what the others wrote before it, without a lock.
  */
-#include <string.h>
-#include <unistd.h>
-
 #include "loader/base/cpu/thread_team.h"
 #include "support/thread_check.h"
 

@@ -10,7 +10,6 @@
 #include "trainer/peers/nccl/functions.h"
 
 #include <time.h>
-#include <unistd.h>
 
 enum { RANKS = 2, STEPS = 3, CALLS_MAX = 400, INTERNAL_ERROR = 3 };
 

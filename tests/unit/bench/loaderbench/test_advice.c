@@ -1,7 +1,5 @@
 /* test_advice.c - which cell is recommended, and how it is written down. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "bench/loaderbench/advice.h"
 #include "support/leaks.h"

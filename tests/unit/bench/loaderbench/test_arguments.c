@@ -1,7 +1,4 @@
 /* test_arguments.c - the command line of loaderbench: lists, options, bad usage. */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "bench/loaderbench/arguments.h"
 #include "support/leaks.h"
 

@@ -3,12 +3,8 @@
  * The table is compared with a golden file. JSON and CSV are taken apart again by small
  * readers, which accept only what the standards do.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "bench/loaderbench/output/fields.h"
 #include "bench/loaderbench/output/output.h"

@@ -1,5 +1,4 @@
 /* test_statistics.c - what a few repeats amount to. */
-#include <criterion/criterion.h>
 #include <math.h>
 
 #include "bench/loaderbench/statistics.h"

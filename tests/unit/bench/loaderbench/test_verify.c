@@ -3,9 +3,6 @@
  * Method: batches made by hand from a data set whose rows and labels are known, then
  * spoilt in one place.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "bench/loaderbench/cell/verify.h"
 #include "support/leaks.h"
 

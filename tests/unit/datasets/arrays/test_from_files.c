@@ -1,8 +1,6 @@
 /* test_from_files.c - lists of files and arrays beside them as a data set: every field of every
  * sample, in the order given, and what is wrong is named.
  */
-#include <unistd.h>
-
 #include "loader/base/fault.h"
 #include "support/leaks.h"
 #include "support/sets/fields_of.h"

@@ -1,13 +1,10 @@
 /* test_folder.c - which files of a folder are samples, in which order, with which labels and
  * rows. */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/fault.h"
 #include "support/files/folder_files.h"

@@ -1,8 +1,6 @@
 /* test_image.c - images in folder:, tar: and shards: what a decoder only warns of is
  * accepted or an error, as the parameter on_decode_warning says; WebP files beside the others.
  */
-#include <criterion/criterion.h>
-
 #include "support/leaks.h"
 
 #if defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP)

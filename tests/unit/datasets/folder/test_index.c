@@ -1,9 +1,6 @@
 /* test_index.c - the index of a folder is believed only while it is true. */
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "loader/base/fault.h"
 #include "loader/base/rng.h"

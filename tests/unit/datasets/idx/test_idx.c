@@ -3,11 +3,7 @@
  * Method: small files in memory. Every prefix and every flipped bit of them must give an
  * error or a data set that fits the file; every error is checked for code and place.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
 
 #include "support/files/array_files.h"
 #include "support/leaks.h"

@@ -3,10 +3,7 @@
  * The real files are looked for in $STOKER_DATA/mnist; their tests are skipped, and say
  * so, without.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
 #include <stoker/stoker.h>
-#include <string.h>
 
 #include "support/files/dataset_files.h"
 #include "support/leaks.h"

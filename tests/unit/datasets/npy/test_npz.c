@@ -4,11 +4,6 @@
  * Method: archives made by tests/golden/make_npz_golden.py. Every prefix and every flipped bit of
  * them must give an error or a data set that reads; faults are written into them one by one.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "loader/base/fault.h"
 #include "support/files/dataset_files.h"
 #include "support/leaks.h"

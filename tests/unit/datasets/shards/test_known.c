@@ -3,10 +3,8 @@
  * Method: read a record, change it in the file, read it again: what is noticed says what was
  * verified. The same rows and the same identity with every combination of the two parameters.
  */
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "datasets/shards/known.h"
 #include "loader/dataset/identity.h"

@@ -4,8 +4,6 @@
  * Method: write shards byte by byte by the description (shard_files.h), read them back; then spoil
  * every part of one, with its checksums left wrong and with them made right.
  */
-#include <criterion/criterion.h>
-
 #include "datasets/shards/layout.h"
 #include "loader/base/fault.h"
 #include "loader/codec/zstd.h"

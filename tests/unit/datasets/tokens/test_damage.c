@@ -3,11 +3,6 @@
  *
  * Method: one lie at a time in a good header, every prefix, every flipped bit, every allocation.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "loader/base/fault.h"
 #include "support/files/npy_bytes.h"
 #include "support/files/token_files.h"

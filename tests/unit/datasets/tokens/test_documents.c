@@ -4,13 +4,6 @@
  * Method: the tokens of a file are known, and each document ends at STK_EOS, so the documents are
  * found here by walking over them. Rows that are packed hold these documents, each once.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <stoker/stoker.h>
-
 #include "support/files/token_files.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

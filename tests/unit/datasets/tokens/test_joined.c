@@ -1,10 +1,5 @@
 /* test_joined.c - the form JOINED: cu_seqlens of a batch laid end to end, as attention of
  * variable length takes it. */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "support/files/token_files.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

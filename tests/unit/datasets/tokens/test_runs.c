@@ -1,12 +1,6 @@
 /* test_runs.c - windows that lie side by side are read and widened together: what arrives is
  * what each has alone, at the ends of files and epochs, and where a window is bad.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "support/files/token_files.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

@@ -4,11 +4,6 @@
  * Method: files of each layout whose token i is known. What a window must hold is computed here,
  * token by token. The order of llm.c is its published rule, written down once more.
  */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "datasets/tokens/stream.h"
 #include "support/files/npy_bytes.h"
 #include "support/files/token_files.h"

@@ -4,11 +4,6 @@
  *   part 0, memory   "pair" 2 x uint8                part 2, drawn   "text" bytes, from the id
  *   part 1, memory   "words" up to N x int32         values()        "label" int64, "weight" float32
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
-#include <stoker/stoker.h>
-
 #include "support/leaks.h"
 #include "support/runs/scenario.h"
 

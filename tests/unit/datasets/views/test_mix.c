@@ -2,11 +2,7 @@
  * while it runs, and a state that carries the changes to other ranks; specs; and what is refused,
  * with a word about why.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
-
-#include <stoker/stoker.h>
 
 #include "support/files/folder_files.h"
 #include "support/leaks.h"

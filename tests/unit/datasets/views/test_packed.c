@@ -5,12 +5,6 @@
  * the table names, and the table is checked to name every piece once. All kinds of data sets are
  * packed: files, memory, codecs, made ones.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <stoker/stoker.h>
-
 #include "datasets/views/packed/packed.h"
 #include "loader/base/rng.h"
 #include "loader/dataset/dataset.h"

@@ -5,10 +5,7 @@
  * ties included. The share of padding is measured on a log-normal distribution of lengths, like
  * that of web pages.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <stoker/stoker.h>
 

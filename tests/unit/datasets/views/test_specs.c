@@ -1,11 +1,6 @@
 /* test_specs.c - views by name: what a spec says is what the calls make; and what it cannot
  * mean is refused with a word about where and how.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
-#include <stoker/stoker.h>
-
 #include "datasets/views/spec.h"
 #include "loader/base/memory/memory.h"
 #include "loader/dataset/dataset.h"

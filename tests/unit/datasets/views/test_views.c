@@ -1,12 +1,7 @@
 /* test_views.c - data sets made of data sets: each sample is the right one of the right set, in
  * every nesting; what does not fit is refused by name; and a set lives as long as its last view.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <stoker/stoker.h>
 
 #include "loader/dataset/dataset.h"
 #include "loader/dataset/identity.h"

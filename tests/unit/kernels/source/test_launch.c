@@ -5,9 +5,6 @@
  */
 #include "kernels/transform/gpu/launch.h"
 
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "support/files/pages.h"
 #include "support/gpu/kernel_source.h"
 #include "support/gpu/transform_cases.h"

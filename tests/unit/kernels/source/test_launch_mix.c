@@ -3,8 +3,6 @@
  */
 #include "kernels/transform/gpu/launch_blend.h"
 
-#include <criterion/criterion.h>
-
 #include "kernels/transform/gpu/launch.h"
 #include "support/files/pages.h"
 #include "support/gpu/kernel_source.h"

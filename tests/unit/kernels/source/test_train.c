@@ -8,10 +8,7 @@
 #include "support/leaks.h"
 #include "trainer/backend/ref/operations.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 enum { MANY = 1 << 14 };
 

@@ -6,7 +6,6 @@
 #include "trainer/update/loss_scale.h"
 #include "trainer/update/update.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 
 enum { WEIGHTS = 1001, STEPS = 6 };

@@ -1,10 +1,8 @@
 /* test_errors.c - storage that stutters, stalls or goes away: the same bytes, or an
  * answer in time.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>

@@ -1,10 +1,8 @@
 /* test_fork.c - a loader stays with the process that made it: the child learns it from every
  * call, may destroy it, and the parent continues with the right bytes.
  */
-#include <criterion/criterion.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "support/files/reader_file.h"
 #include "support/leaks.h"

@@ -2,9 +2,6 @@
  * samples again, by position modulo count, whatever the rank, the number of workers and the place
  * of a resume; EVEN does, up to the rows of rank 0.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/sampler/sampler.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

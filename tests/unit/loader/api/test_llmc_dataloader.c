@@ -5,10 +5,6 @@
  * shard has as many such batches as its tokens but one are enough for, and shards come one after
  * the other. All tokens differ, so the answer is known.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "loader/examples/llmc_dataloader.h"
 #include "support/files/dataset_files.h"
 #include "support/files/token_files.h"

@@ -1,10 +1,8 @@
 /* test_log.c - options.on_log: what create chose, what it could not have, and what goes wrong while
  * running. Each message comes in the consumer's thread, once; what does not fit is counted.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "loader/api/loader.h"
 #include "support/files/folder_files.h"

@@ -1,10 +1,7 @@
 /* test_memory.c - all memory is taken at create and given back at destroy; stats say
  * how much; and a set of 10^12 samples takes no more than one of ten thousand.
  */
-#include <criterion/criterion.h>
 #include <malloc.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 

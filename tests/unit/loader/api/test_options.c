@@ -1,11 +1,8 @@
 /* test_options.c - every absurd option gets its documented code and a line that names it. */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "loader/base/struct_size.h"
 #include "support/leaks.h"

@@ -1,9 +1,6 @@
 /* test_restart.c - a loader in another's place delivers what a new one would, and what was cached
  * stays. */
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "loader/base/fault.h"
 #include "loader/cache/cache.h"

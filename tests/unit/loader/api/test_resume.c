@@ -1,9 +1,6 @@
 /* test_resume.c - what a state says, and what resumes from it: indices, ends of epochs. That the
  * samples are those of a run never stopped is test_determinism.c's.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"
 #include "support/runs/scenario.h"

@@ -7,12 +7,10 @@
  * failure is replaced by pread and still delivers the right bytes, so the test also asks which
  * reader did the work.
  */
-#include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "support/files/reader_file.h"
 #include "support/leaks.h"

@@ -1,7 +1,5 @@
 /* test_state.c - the state of a loader: its bytes for ever, and no damaged one is believed. */
-#include <criterion/criterion.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "loader/api/state.h"
 #include "loader/base/bytes.h"

@@ -1,7 +1,5 @@
 /* test_stats.c - what stats count, and the one stage that they blame. */
-#include <criterion/criterion.h>
 #include <stddef.h>
-#include <string.h>
 #include <time.h>
 
 #include "loader/pipeline/report/ledger.h"

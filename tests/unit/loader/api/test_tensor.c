@@ -1,8 +1,5 @@
 /* test_tensor.c - element types: sizes, names, and the way back from a name. */
-#include <criterion/criterion.h>
-#include <stdio.h>
 #include <stoker/stoker.h>
-#include <string.h>
 
 #include "support/leaks.h"
 

@@ -2,8 +2,6 @@
  * are made from nothing, rows that are read and decoded, and a hand beside workers. Nothing is lost
  * by a time-out.
  */
-#include <criterion/criterion.h>
-#include <string.h>
 #include <time.h>
 
 #include "support/files/reader_file.h"

@@ -1,15 +1,11 @@
 /* test_base.c - the base of everything: memory, threads, random numbers, bytes, the fork
  * guard, and the hooks with which tests make them fail.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <stoker/error.h>
 

@@ -1,12 +1,7 @@
 /* test_cgroup.c - what control groups leave, read from made-up folders: nested, both versions,
  * containers. */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "loader/base/cpu/thread.h"
 #include "loader/base/memory/budget.h"

@@ -1,7 +1,4 @@
 /* test_crc32c.c - published values, and every variant against the definition. */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/base/crc32c/crc32c.h"
 #include "loader/base/rng.h"
 #include "support/crc32c_by_bits.h"

@@ -1,9 +1,6 @@
 /* test_error.c - every code has a name and a text, and a message names the whole place. */
-#include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stoker/stoker.h>
-#include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/text/printable.h"

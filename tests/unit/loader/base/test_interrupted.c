@@ -7,14 +7,11 @@
  * No signal could be timed to arrive inside of a call, so the answers come by a script. Only the
  * thread that follows it is answered so.
  */
-#include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "datasets/source.h"
 #include "loader/base/io/open_beneath.h"

@@ -1,7 +1,4 @@
 /* test_nearest.c - "did you mean": what is near enough to be suggested, and what is not. */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/base/text/nearest.h"
 #include "support/leaks.h"
 

@@ -3,15 +3,11 @@
  *
  * Method: FIFOs stand for devices, which only root can make; check_outputs.sh uses a device as well
  * where it may. */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "loader/base/io/output_file.h"
 #include "loader/base/io/write_all.h"

@@ -1,13 +1,9 @@
 /* test_cache.c - rows have a place or none, one loader at a time, and stay once they are in. */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "loader/base/fault.h"
 #include "loader/cache/cache.h"

@@ -2,13 +2,10 @@
  * find, other data are never taken for the same, and a process that dies leaves nothing that blocks
  * the others.
  */
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

@@ -1,9 +1,5 @@
 /* test_options.c - the option table: every kind of value, what it refuses, and --help. */
-#include <criterion/criterion.h>
 #include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <stoker/error.h>
 

@@ -1,8 +1,6 @@
 /* test_compressed.c - rows as LZ4 blocks and Zstandard frames: packed and unpacked alike, damaged
  * ones survived. One table, one set of tests.
  */
-#include <criterion/criterion.h>
-
 #include "loader/base/rng.h"
 #include "loader/codec/lz4.h"
 #include "loader/codec/zstd.h"

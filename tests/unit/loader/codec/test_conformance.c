@@ -5,8 +5,6 @@
  * and its kin are this program's own and count. AddressSanitizer wants malloc for itself: that
  * build counts what goes through loader/base/memory/memory.h alone.
  */
-#include <criterion/criterion.h>
-
 #include <stdatomic.h>
 
 #include "loader/codec/jpeg/jpeg.h"

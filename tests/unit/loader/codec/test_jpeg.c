@@ -5,8 +5,6 @@
  */
 #include "loader/codec/jpeg/jpeg.h"
 
-#include <criterion/criterion.h>
-
 #include "loader/base/fault.h"
 #include "support/leaks.h"
 

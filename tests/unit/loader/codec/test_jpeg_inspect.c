@@ -1,8 +1,6 @@
 /* test_jpeg_inspect.c - which JPEG files another decoder may decode: every kind that libjpeg
  * writes, every prefix, every flipped bit.
  */
-#include <criterion/criterion.h>
-
 #include "loader/codec/jpeg/jpeg.h"
 #include "support/leaks.h"
 #include "support/sets/image_codec.h"

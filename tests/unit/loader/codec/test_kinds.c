@@ -1,8 +1,5 @@
 /* test_kinds.c - the table of encodings: numbers that files store, and image files by name and
  * bytes. */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/codec/kinds.h"
 #include "support/leaks.h"
 

@@ -4,8 +4,6 @@
  * large images are decoded and compared with the whole image, and a file with a flipped bit is
  * refused by both or by none.
  */
-#include <criterion/criterion.h>
-
 #include "loader/base/rng.h"
 #include "loader/codec/jpeg/jpeg.h"
 #include "loader/codec/png/png.h"

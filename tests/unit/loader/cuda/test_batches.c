@@ -2,7 +2,6 @@
  * holding and releasing; on the stand-in, whose copies are late and whose memory the host cannot
  * touch.
  */
-#include <criterion/criterion.h>
 #include <signal.h>
 #include <stdatomic.h>
 

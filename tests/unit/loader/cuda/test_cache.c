@@ -1,8 +1,6 @@
 /* test_cache.c - rows kept in GPU memory cross the bus no more; and what cannot be kept is an
  * error, or is left out. The batches are test_determinism.c's.
  */
-#include <criterion/criterion.h>
-
 #include <stoker/arrays.h>
 
 #include "support/files/image_folder.h"

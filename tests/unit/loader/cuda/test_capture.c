@@ -2,10 +2,8 @@
  *
  * Method: two small kernels on device memory, x += n and x *= n, whose order shows in the
  * result. */
-#include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "support/leaks.h"
 #include "support/standin_cuda/standin_cuda.h"

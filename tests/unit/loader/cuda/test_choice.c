@@ -1,7 +1,4 @@
 /* test_choice.c - which device a loader takes, and that it says why it is not a GPU. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 

@@ -2,7 +2,6 @@
  *
  * The consumer's thread has chosen no device: it is at GPU 0, which nothing has initialized.
  */
-#include <criterion/criterion.h>
 #include <pthread.h>
 
 #include "loader/api/lend/dlpack_layout.h"

@@ -1,7 +1,6 @@
 /* test_dlpack.c - tensors of batches on a GPU and in memory that CUDA has page-locked: streams
  * wait, and the buffer is refilled behind the work of every stream that had a tensor.
  */
-#include <criterion/criterion.h>
 #include <stdatomic.h>
 
 #include "loader/api/lend/dlpack_layout.h"

@@ -2,7 +2,6 @@
  * padded in every form, as stored and in other types, in host memory and on the stand-in's GPU.
  * Every element of every row is checked.
  */
-#include <criterion/criterion.h>
 #include <pthread.h>
 
 #include "kernels/convert/convert.h"

@@ -1,7 +1,6 @@
 /* test_kept.c - batches that the caller keeps while the ring comes round to them: options.on_lent,
  * in host memory, in page-locked memory and on the stand-in's GPU.
  */
-#include <criterion/criterion.h>
 #include <pthread.h>
 
 #include "loader/api/lend/dlpack_layout.h"

@@ -5,18 +5,13 @@
  * The CPUs are dealt crosswise, so that no rank has by chance what it would have without a GPU:
  * those of the first half are near GPU 1, the others near GPU 0.
  */
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"

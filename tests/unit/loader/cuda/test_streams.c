@@ -3,7 +3,6 @@
  *
  * Method: the stand-in's kernels stop at a gate until the test opens it.
  */
-#include <criterion/criterion.h>
 #include <pthread.h>
 
 #include "loader/api/loader.h"

@@ -1,8 +1,6 @@
 /* test_trace.c - on a GPU each batch is published, sent, lent and released once, and its
  * slot comes back once its copy is done; on the stand-in, whose copies are late.
  */
-#include <criterion/criterion.h>
-
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
 #include "support/runs/trace_events.h"

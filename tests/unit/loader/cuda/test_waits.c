@@ -1,8 +1,6 @@
 /* test_waits.c - where the host waits for a GPU it sleeps; it spins for a short time if a core is
  * spare. */
-#include <criterion/criterion.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/device/device.h"

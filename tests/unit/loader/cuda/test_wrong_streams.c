@@ -1,8 +1,6 @@
 /* test_wrong_streams.c - a stream that records a graph, or that is another GPU's, is an error of
  * one call: with a message, without harm to the recording, and nothing is lost.
  */
-#include <criterion/criterion.h>
-
 #include "loader/api/lend/dlpack_layout.h"
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"

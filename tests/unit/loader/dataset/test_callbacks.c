@@ -1,9 +1,6 @@
 /* test_callbacks.c - what the caller's own functions may do to a loader: return what they should
  * not, bring many codec objects, and never be asked for nothing.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"
 #include "support/runs/scenario.h"

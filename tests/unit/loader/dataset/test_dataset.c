@@ -3,11 +3,8 @@
  * Method: a data set whose every answer the test chooses; the table of what describe()
  * may say wrongly is walked row by row.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stoker/stoker.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "loader/base/fault.h"

@@ -6,9 +6,6 @@
  *   part 2, drawn    "text" bytes                            a codec with STOKER_CODEC_FIELDS
  *   values()         "label" int64, "weight" 2 x float32
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include <stoker/stoker.h>
 
 #include "loader/base/fault.h"

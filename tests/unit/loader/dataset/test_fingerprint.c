@@ -1,10 +1,6 @@
 /* test_fingerprint.c - a state is of one data set, wherever that lies. */
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <stoker/views.h>
 

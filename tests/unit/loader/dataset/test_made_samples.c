@@ -1,8 +1,6 @@
 /* test_made_samples.c - a data set whose make() fills all fields: its draws depend on the seed, and
  * its failures follow the policy.
  */
-#include <criterion/criterion.h>
-
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"
 #include "support/sets/drawn_set.h"

@@ -5,12 +5,9 @@
  * Method: all rows are remembered before; whatever a loader delivers afterwards must be one of
  * them, or the epoch must not come to its end.
  */
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "support/files/reader_file.h"
 #include "support/files/tar_files.h"

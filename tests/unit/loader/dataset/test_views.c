@@ -1,9 +1,6 @@
 /* test_views.c - loaders over views: the right sample at every position, from files, folders and
  * drawn samples; and bad samples and changed files are reported as without a view.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "support/files/folder_files.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

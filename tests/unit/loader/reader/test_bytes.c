@@ -3,10 +3,8 @@
  * Every reader goes through the same cases. Where this system has no io_uring its
  * part is left out, and says so.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "loader/reader/readers.h"
 #include "support/files/reader_file.h"

@@ -2,9 +2,6 @@
  *
  * A seccomp filter plays the container that forbids io_uring.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
 #include "support/files/reader_file.h"

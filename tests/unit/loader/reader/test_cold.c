@@ -4,12 +4,9 @@
  * must come to the page cache nevertheless. The first group reads a pipe to which nobody writes, so
  * that storage cannot be done with it before the reader looks.
  */
-#include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"

@@ -2,9 +2,6 @@
  *
  * A seccomp filter takes io_uring_enter away from a ring that worked.
  */
-#include <criterion/criterion.h>
-#include <unistd.h>
-
 #include "loader/base/clock.h"
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"

@@ -1,13 +1,10 @@
 /* test_open.c - rings that cannot be created, or only in part, fail cleanly or do without.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"

@@ -4,7 +4,6 @@
  * program defines liburing's io_uring_queue_init_params(), which shrinks the ring and then calls
  * the real function.
  */
-#include <criterion/criterion.h>
 #include <dlfcn.h>
 
 #include "loader/reader/readers.h"

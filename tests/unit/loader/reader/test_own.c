@@ -3,10 +3,8 @@
  *
  *   file: row ^ MASK ──▶ scripted reader (misbehaves by its script) ──▶ ^ MASK ──▶ row
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "loader/base/struct_size.h"

@@ -1,7 +1,6 @@
 /* test_path.c - whole files by name: every reader opens, reads and closes them alike, and
  * no file's bytes ever arrive under another's name.
  */
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "loader/base/fault.h"
 #include "loader/reader/chain.h"

@@ -2,8 +2,6 @@
  *
  * Other tests trust it to have caused what they then see survived.
  */
-#include <criterion/criterion.h>
-
 #include "support/files/reader_file.h"
 #include "support/leaks.h"
 #include "support/runs/scripted_reader.h"

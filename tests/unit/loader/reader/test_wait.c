@@ -3,10 +3,8 @@
  * An empty pipe is the file that never delivers: the kernel holds the read until a
  * byte is written. Needs io_uring; without it there is nothing that could wait.
  */
-#include <criterion/criterion.h>
 #include <signal.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/reader/readers.h"

@@ -1,9 +1,7 @@
 /* test_alias.c - the table of weights is exact: each id has its mass of the columns, to the last
  * unit; draws are spread as the weights say; and the ids drawn are the same for ever.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "loader/base/fault.h"
 #include "loader/base/rng.h"

@@ -2,10 +2,6 @@
  * position has the ids that one run has there, whatever the weights changed to on the way; each
  * source's epochs are permutations of its samples.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 #include "loader/sampler/mix.h"

@@ -1,9 +1,7 @@
 /* test_quota.c - after every position each source has had its share within one sample, in exact
  * integers; any frame is what one reaches by the frames before it.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "loader/base/rng.h"

@@ -4,10 +4,6 @@
  * Statistics use fixed seeds: a limit is either kept for ever or broken by a change. The
  * limits of chi-square are those that one fair sampler in some ten thousand breaks.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
 #include "loader/sampler/sampler.h"

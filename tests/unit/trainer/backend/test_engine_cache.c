@@ -3,9 +3,6 @@
 #include "support/leaks.h"
 #include "trainer/backend/cuda/engine/cache.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-
 static void check(const struct stk_engine_cache *cache, const char *key, int64_t engine)
 {
     struct stk_engine_choice found;

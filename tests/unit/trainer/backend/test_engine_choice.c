@@ -2,10 +2,6 @@
 #include "support/leaks.h"
 #include "trainer/backend/cuda/engine/choice.h"
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-
 /* What one engine is, and how it answers. */
 struct engine {
     struct stk_engine_notes notes;

@@ -4,9 +4,6 @@
  */
 #include "support/trainer/cuda_trainer_case.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 static void expect_untouched(const char *what)
 {
     cr_assert(!standin_cuda_initialized(0), "%s: GPU 0 was initialized", what);

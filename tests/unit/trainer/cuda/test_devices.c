@@ -1,8 +1,5 @@
 /* test_devices.c - what --list-devices shows: GPUs, or why there is none. On the stand-in. */
-#include <criterion/criterion.h>
 #include <cuda_runtime_api.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <stoker/trainer.h>
 

@@ -16,7 +16,6 @@
 #include <stoker/stoker.h>
 
 #include <math.h>
-#include <string.h>
 
 enum { SAMPLES = 70, BATCH = 32, EPOCHS = 2, WEIGHTS_MAX = 20000 };
 enum { LOST = 700 /* cudaErrorIllegalAddress */ };

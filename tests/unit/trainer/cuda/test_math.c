@@ -2,9 +2,7 @@
  * they refuse. cuDNN, cuBLASLt and the runtime are stand-ins. test_layers.c has their numbers. */
 #include <cuda_runtime_api.h>
 
-#include <criterion/criterion.h>
 #include <dlfcn.h>
-#include <string.h>
 
 #include "loader/base/fault.h"
 #include "support/gpu/cuda_kernels.h"

@@ -11,7 +11,6 @@
 #include "trainer/stage/view.h"
 
 #include <cuda_runtime_api.h>
-#include <string.h>
 
 #include "support/trainer/trainer_golden.h"
 

@@ -11,9 +11,6 @@
 #include "trainer/programs/networks.h"
 
 #include <cuda_runtime_api.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SIDE = 16, BATCH = 2, CLASSES = 10, TEXT_BYTES = 16384 };
 

@@ -9,9 +9,6 @@
 #include "trainer/api/gather_arena.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { STEPS = 9 };
 

@@ -8,9 +8,6 @@
 #include "support/standin_cudnn/standin_cudnn.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { STEPS = 6 };
 

@@ -5,11 +5,7 @@
 #include "trainer/backend/cuda/cudnn/choice.h"
 #include "trainer/backend/cuda/cudnn/forms.h"
 
-#include <criterion/criterion.h>
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What cuDNN itself loses; descriptors that we forget are still seen. */
 const char *__lsan_default_suppressions(void);

@@ -4,7 +4,6 @@
  * The golden bytes of the event file were made by a program of its own, in another language, and
  * read back as protobuf by TensorBoard's classes.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>

@@ -2,7 +2,6 @@
  *
  * Hostile files are made in memory: a header as text, and N bytes of data behind it.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>

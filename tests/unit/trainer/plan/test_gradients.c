@@ -3,8 +3,6 @@
  */
 #include "support/trainer/plan_models.h"
 
-#include <string.h>
-
 #include "loader/base/memory/memory.h"
 #include "support/leaks.h"
 #include "trainer/backend/backend.h"

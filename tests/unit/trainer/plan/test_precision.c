@@ -13,9 +13,6 @@
 #include "trainer/plan/precision.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "support/trainer/trainer_golden.h"
 

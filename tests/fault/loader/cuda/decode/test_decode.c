@@ -2,8 +2,6 @@
  * fails in its turn while a GPU decodes: an error that says which call, the right bytes before it,
  * a clean destroy, nothing left.
  */
-#include <criterion/criterion.h>
-
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
 #include "support/files/jpeg_set.h"

@@ -2,10 +2,8 @@
  *
  * The structs are written down once more, after the specification, so that a slip in ours shows.
  */
-#include <criterion/criterion.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <string.h>
 
 #include <stoker/cuda.h>
 #include <stoker/dlpack.h>

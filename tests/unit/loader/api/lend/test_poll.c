@@ -2,11 +2,9 @@
  *
  * tests/thread/loader/api/test_poll.c has whole runs and the races.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "loader/api/loader.h"
 #include "support/leaks.h"

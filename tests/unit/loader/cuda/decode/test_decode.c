@@ -4,8 +4,6 @@
  * The stand-in for nvImageCodec decodes as the CPU does, so whatever lies between the files and the
  * batch shows.
  */
-#include <criterion/criterion.h>
-
 #include "loader/base/fault.h"
 #include "support/files/jpeg_set.h"
 #include "support/gpu/cuda_kernels.h"

@@ -1,7 +1,5 @@
 /* test_formats.c - JPEG files in archives and shards, beside other fields, other files and raw
  * records, decoded on a GPU. */
-#include <criterion/criterion.h>
-
 #include "support/files/jpeg_set.h"
 #include "support/files/shard_files.h"
 #include "support/files/tar_files.h"

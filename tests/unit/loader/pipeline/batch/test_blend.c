@@ -4,7 +4,6 @@
  * Method: two loaders of the same order, one of them without mixing, whose batches the test mixes
  * itself.
  */
-#include <criterion/criterion.h>
 #include <math.h>
 
 #include "support/leaks.h"

@@ -1,9 +1,5 @@
 /* test_pack.c - rows of different lengths, packed and padded, against a plain copy: all forms,
  * types and lengths. */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "loader/base/rng.h"
 #include "loader/pipeline/batch/join_rows.h"
 #include "support/leaks.h"

@@ -6,12 +6,6 @@
  * reference; whatever ranks and resumes are drawn, the ranks' batches, dealt in turns, must be that
  * sequence.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <stoker/stoker.h>
-
 #include "loader/base/rng.h"
 #include "loader/pipeline/order/length_batches.h"
 #include "support/leaks.h"

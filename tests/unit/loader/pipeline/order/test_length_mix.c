@@ -1,11 +1,6 @@
 /* test_length_mix.c - batches of a bounded number of values from a mix: shares at the ends of
  * windows, changes of weights, and resumes with any number of ranks.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <stoker/stoker.h>
-#include <string.h>
-
 #include "loader/base/rng.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

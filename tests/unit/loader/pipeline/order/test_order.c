@@ -1,9 +1,6 @@
 /* test_order.c - the right bytes, shared out among ranks; and the rules of borrowing: next,
  * release, the end of an epoch, the end of it all.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/base/struct_size.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

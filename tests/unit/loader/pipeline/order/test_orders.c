@@ -1,9 +1,6 @@
 /* test_orders.c - weights and the caller's own order: each position has its sample; the state
  * of another order is refused; and an order that is wrong says how.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/base/fault.h"
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

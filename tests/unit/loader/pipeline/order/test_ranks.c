@@ -1,10 +1,5 @@
 /* test_ranks.c - ranks read from the variables of each launcher; half-set, wild and contradicting
  * ones refused. */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <stoker/ranks.h>
 
 #include "support/leaks.h"

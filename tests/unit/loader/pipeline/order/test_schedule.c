@@ -1,9 +1,6 @@
 /* test_schedule.c - the arithmetic of batches against a model that deals positions out one
  * by one, for every small size of everything.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "loader/pipeline/order/schedule.h"
 #include "support/leaks.h"
 

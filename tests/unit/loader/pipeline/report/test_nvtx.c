@@ -1,10 +1,7 @@
 /* test_nvtx.c - a tool sees every stage as a range with its name, as often as the trace reports
  * it; without a tool nothing is asked of anybody.
  */
-#include <criterion/criterion.h>
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "loader/base/fault.h"
 #include "loader/pipeline/report/trace.h"

@@ -1,10 +1,6 @@
 /* test_trace.c - a trace has each span, each batch and each read once, whichever thread did it;
  * what does not fit is counted; and what nobody asked for costs nothing.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "loader/base/fault.h"
 #include "loader/reader/readers.h"
 #include "support/leaks.h"

@@ -1,10 +1,6 @@
 /* test_trace_write.c - events in, the Chrome trace event format out: to the letter, in the order
  * of time, and stopped by the first error of the callback that takes the text.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <stoker/stoker.h>
 
 #include "support/leaks.h"

@@ -1,10 +1,8 @@
 /* test_bad_samples.c - samples that cannot be delivered: fail, skip or substitute, always reported,
  * never a wrong byte, and the same whichever thread works.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "loader/pipeline/report/bad_samples.h"
 #include "support/leaks.h"

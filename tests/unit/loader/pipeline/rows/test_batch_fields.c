@@ -1,8 +1,5 @@
 /* test_batch_fields.c - the fields of a batch by name: what they show, their types, and the options
  * for them. */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include <stoker/cuda.h>
 
 #include "kernels/convert/convert.h"

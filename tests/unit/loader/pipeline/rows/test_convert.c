@@ -1,9 +1,6 @@
 /* test_convert.c - what a batch holds is what the reference conversion makes of each
  * sample as stored: every pair of types, both layouts, with and without normalization.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "kernels/convert/convert.h"
 #include "loader/base/memory/memory.h"
 #include "support/leaks.h"

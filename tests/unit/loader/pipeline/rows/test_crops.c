@@ -5,9 +5,7 @@
  * count of parts. Then a data set whose codec notes what it is asked for, against one that can only
  * decode whole images.
  */
-#include <criterion/criterion.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"

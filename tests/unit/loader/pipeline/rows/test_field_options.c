@@ -5,9 +5,7 @@
  * Accepted options must change the batch; type, scale, mean and std are compared with the formula,
  * element by element.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "kernels/convert/convert.h"
 #include "support/leaks.h"

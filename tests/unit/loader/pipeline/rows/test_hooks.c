@@ -1,9 +1,6 @@
 /* test_hooks.c - hooks see each row and batch once, and the geometry that was drawn; what fails is
  * reported under their name. That no setting or stop changes their bytes is test_determinism.c's.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include "support/files/image_folder.h"
 #include "support/gpu/transform_ranges.h"
 #include "support/leaks.h"

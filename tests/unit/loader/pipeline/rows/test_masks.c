@@ -4,8 +4,6 @@
  * Method: a set in memory whose images and masks have a size for each sample, "height width
  * pixels..."; masks of the batch against stk_mask_row_reference() of the sample's own mask.
  */
-#include <string.h>
-
 #include "kernels/transform/mask/mask.h"
 #include "loader/base/fault.h"
 #include "support/files/image_folder.h"

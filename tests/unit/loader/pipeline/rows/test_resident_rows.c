@@ -1,8 +1,6 @@
 /* test_resident_rows.c - info.rows is a shorter way to what locate() reports: the
  * batches are the same, and locate() is left alone.
  */
-#include <criterion/criterion.h>
-
 #include "support/leaks.h"
 #include "support/sets/resident_set.h"
 

@@ -1,7 +1,6 @@
 /* test_several.c - samples of several parts and fields: each field is right whichever way its part
  * comes, and all of a sample share one fate.
  */
-#include <criterion/criterion.h>
 #include <errno.h>
 
 #include "loader/base/fault.h"

@@ -1,8 +1,6 @@
 /* test_several_kinds.c - samples whose fields come in less usual ways: tokens alone, values()
  * alone, three fields of one raw part, images of any size beside something else.
  */
-#include <criterion/criterion.h>
-
 #include "kernels/convert/convert.h"
 #include "loader/api/loader.h"
 #include "support/leaks.h"

@@ -3,7 +3,6 @@
  * A decoder that waits until several others are in it, with rows of the same batch, needs no clock
  * to see that.
  */
-#include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>

@@ -2,9 +2,7 @@
  * images of differing size make batches where they are resized, and only there. That no setting or
  * stop changes a row is test_determinism.c's.
  */
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "loader/base/fault.h"

@@ -3,9 +3,6 @@
  *
  * Method: rows of zeros; verify() writes ones to its copy, so the batch shows whether it had one.
  */
-#include <criterion/criterion.h>
-#include <string.h>
-
 #include <stoker/stoker.h>
 
 #include "support/leaks.h"

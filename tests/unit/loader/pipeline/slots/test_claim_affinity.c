@@ -3,8 +3,6 @@
  * What workers are given in ordinary laps is in test_slots.c, with the credits; races in
  * tests/thread/loader/test_pipeline.c.
  */
-#include <criterion/criterion.h>
-
 #include "loader/base/fault.h"
 #include "loader/pipeline/slots/claim_affinity.h"
 #include "support/leaks.h"

@@ -3,10 +3,8 @@
  * With one thread every state is reached on purpose; tests/thread/loader/test_pipeline.c has the
  * races.
  */
-#include <criterion/criterion.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"

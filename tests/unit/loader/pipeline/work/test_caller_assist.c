@@ -1,6 +1,4 @@
 /* test_caller_assist.c - when next() of a waiting consumer starts to do work, and when it stops. */
-#include <criterion/criterion.h>
-
 #include "loader/pipeline/work/caller_assist.h"
 #include "support/leaks.h"
 

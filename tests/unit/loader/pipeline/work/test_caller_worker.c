@@ -6,7 +6,6 @@
  * Method: a set in memory whose labels take long, so that a fast consumer mostly waits; a
  * loader without workers, resumed at the same place, delivers what must come.
  */
-#include <criterion/criterion.h>
 #include <time.h>
 
 #include "loader/api/loader.h"

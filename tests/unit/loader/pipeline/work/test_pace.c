@@ -1,6 +1,4 @@
 /* test_pace.c - how much a worker takes at once, by how long its rows took. */
-#include <criterion/criterion.h>
-
 #include "loader/pipeline/work/pace.h"
 #include "support/leaks.h"
 

@@ -4,8 +4,6 @@
  * come (it stalls) or is slower (it does not). Time is the tuner's argument, so a minute
  * passes in a microsecond. Further down the workers, the ring and its order are modelled, too.
  */
-#include <criterion/criterion.h>
-
 #include "loader/pipeline/work/tuner.h"
 #include "support/leaks.h"
 

@@ -5,10 +5,6 @@
  *
  * Its verdict is compared with the best of all fixed numbers of workers in the same model.
  */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "loader/pipeline/work/tuner.h"
 #include "support/leaks.h"
 

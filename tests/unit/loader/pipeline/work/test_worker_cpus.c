@@ -1,11 +1,7 @@
 /* test_worker_cpus.c - workers of one of two processes keep to half of the CPUs; of a single
  * process to none. */
-#include <criterion/criterion.h>
 #include <dirent.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "support/leaks.h"
 #include "support/runs/opened_loader.h"
