@@ -31,15 +31,10 @@ static stoker_trainer *trainer_of(const stoker_model *model, stoker_trainer_opti
 
 static stoker_trainer_options options_of(const char *backend, stoker_dtype precision)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.batch_size = FEW;
-    options.precision = precision;
-    options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 64 : STOKER_LOSS_SCALE_AUTO;
-    options.seed = 7;
-    options.threads = 2;
-    options.deterministic = true;
-    return options;
+    return stk_trainer_options(.backend = backend, .batch_size = FEW, .precision = precision,
+                               .loss_scale =
+                                   precision == STOKER_DTYPE_FLOAT16 ? 64 : STOKER_LOSS_SCALE_AUTO,
+                               .seed = 7, .threads = 2, .deterministic = true);
 }
 
 /* The same for every trainer; count <= FEW. */

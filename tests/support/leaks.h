@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "loader/base/fault.h"
+#include "support/defaults.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define STK_TEST_ASAN 1

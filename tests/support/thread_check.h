@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "loader/base/clock.h"
+#include "support/defaults.h"
 
 static inline void stk_check_failed(const char *file, int line, const char *what)
 {

@@ -29,9 +29,7 @@ static int make_split(stoker_dataset **out, stoker_error *error)
 
 static int make_strata(stoker_dataset **out, stoker_error *error)
 {
-    stoker_split split = STOKER_SPLIT_INIT;
-    split.test = 0.5;
-    split.stratified = true;
+    stoker_split split = stk_split_of(.test = 0.5, .stratified = true);
     return stoker_dataset_split(out, sets[0], &split, error);
 }
 

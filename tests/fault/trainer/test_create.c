@@ -53,12 +53,9 @@ CleanTest(fault_trainer_create, every_failure_is_reported_and_leaves_nothing)
     stoker_model *model = network();
     const char *const backends[] = { "cpu", "ref" };
     for (int b = 0; b < 2; b++) {
-        stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-        options.backend = backends[b];
-        options.threads = 2;
-        options.batch_size = 4;
-        options.optimizer = STOKER_OPTIMIZER_ADAM;
-        options.ema_decay = 0.9F;
+        stoker_trainer_options options =
+            stk_trainer_options(.backend = backends[b], .threads = 2, .batch_size = 4,
+                                .optimizer = STOKER_OPTIMIZER_ADAM, .ema_decay = 0.9F);
         sweep(model, options);
         options.memory_budget = UINT64_C(1) << 30;
         sweep(model, options);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fuzz/dataset_input.h"
+#include "support/defaults.h"
 #include "trainer/api/trainer.h"
 
 enum { FEATURES = 3, OUTPUTS = 2, BATCH = 2, PATH_BYTES = 64 };
@@ -35,14 +36,10 @@ static stoker_model *build(void)
 static stoker_trainer *trainer_of(const stoker_model *model)
 {
     stoker_trainer *trainer = NULL;
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "ref";
-    options.batch_size = BATCH;
-    options.accumulate = 2;
-    options.optimizer = STOKER_OPTIMIZER_ADAM;
-    options.ema_decay = 0.5F;
-    options.schedule = STOKER_SCHEDULE_COSINE;
-    options.total_updates = 10;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = "ref", .batch_size = BATCH, .accumulate = 2,
+                            .optimizer = STOKER_OPTIMIZER_ADAM, .ema_decay = 0.5F,
+                            .schedule = STOKER_SCHEDULE_COSINE, .total_updates = 10);
     STK_FUZZ_CHECK(stoker_trainer_create(&trainer, model, &options, NULL) == STOKER_OK);
     return trainer;
 }

@@ -112,13 +112,9 @@ static inline void loaders_that_differ_are_told(void)
         stoker_loader *loader = NULL;
         stoker_error error = { .message = "" };
         uint8_t state[STOKER_STATE_BYTES];
-        stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-        options.batch_size = BATCH;
-        options.num_workers = 0;
-        options.seed = cases[mine].seed;
-        options.shuffle = cases[mine].shuffle;
-        options.world_size = ranks;
-        options.rank = rank;
+        stoker_loader_options options =
+            stk_default_options(.batch_size = BATCH, .num_workers = 0, .seed = cases[mine].seed,
+                                .shuffle = cases[mine].shuffle, .world_size = ranks, .rank = rank);
         CHECK(stoker_dataset_open(&digits, cases[mine].spec, NULL, NULL) == STOKER_OK);
         CHECK(stoker_loader_create(&loader, digits, &options, NULL) == STOKER_OK);
         CHECK(stoker_loader_state(loader, state, sizeof(state), NULL, NULL) == STOKER_OK);

@@ -49,16 +49,12 @@ static inline stoker_model *network(void)
 
 static inline stoker_trainer_options options_of(const char *backend)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = every_backend != NULL ? every_backend : backend;
-    options.threads = 1;
-    options.batch_size = BATCH_MAX;
-    options.optimizer = STOKER_OPTIMIZER_ADAM;
-    options.learning_rate = 0.01F;
-    options.seed = 7;
-    options.peers = rank_group == NULL ? STOKER_PEERS_MPI : STOKER_PEERS_THREADS;
-    options.peer_group = rank_group;
-    options.peer_rank = rank_in_group;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = every_backend != NULL ? every_backend : backend,
+                            .threads = 1, .batch_size = BATCH_MAX,
+                            .optimizer = STOKER_OPTIMIZER_ADAM, .learning_rate = 0.01F, .seed = 7,
+                            .peers = rank_group == NULL ? STOKER_PEERS_MPI : STOKER_PEERS_THREADS,
+                            .peer_group = rank_group, .peer_rank = rank_in_group);
     options.peer_timeout_ms = 20000; /* the machine may be busy; what waits on purpose says so */
     return options;
 }

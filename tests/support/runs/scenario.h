@@ -210,12 +210,4 @@ static inline bool stk_runs_equal(const struct stk_run *a, const struct stk_run 
            memcmp(a->hashes, b->hashes, a->batches * sizeof(a->hashes[0])) == 0;
 }
 
-/* What most tests begin with: two shuffled epochs of small batches, all on the CPU. The arguments
- * change fields: stk_small_options(.epochs = 1, .num_workers = 0). */
-#pragma GCC diagnostic ignored "-Woverride-init"
-#define stk_small_options(...)                                                                     \
-    ((stoker_loader_options){ STOKER_LOADER_OPTIONS_DEFAULTS.seed = 2024, .batch_size = 16,        \
-                              .epochs = 2, .shuffle = true, .device = STOKER_DEVICE_CPU,           \
-                              .cache = STOKER_CACHE_NONE, __VA_ARGS__ })
-
 #endif

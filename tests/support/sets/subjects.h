@@ -8,6 +8,7 @@
 
 #include <stoker/arrays.h>
 
+#include "support/defaults.h"
 #include "support/files/folder_files.h"
 #include "support/files/image_folder.h"
 #include "support/files/token_files.h"
@@ -144,9 +145,7 @@ static stoker_dataset *open_weighted(stoker_loader_options *options)
 static stoker_dataset *open_uniform(stoker_loader_options *options)
 {
     static stoker_order order;
-    order = (stoker_order)STOKER_ORDER_INIT;
-    order.kind = STOKER_ORDER_UNIFORM;
-    order.length = SEVERAL_COUNT + 17;
+    order = stk_order_of(.kind = STOKER_ORDER_UNIFORM, .length = SEVERAL_COUNT + 17);
     options->order = &order;
     return share(several.dataset);
 }
@@ -225,10 +224,7 @@ static int backwards(void *self, uint64_t epoch, uint64_t position, uint64_t str
 static stoker_dataset *open_own_order(stoker_loader_options *options)
 {
     static stoker_order order;
-    order = (stoker_order)STOKER_ORDER_INIT;
-    order.kind = STOKER_ORDER_OWN;
-    order.ids = backwards;
-    order.length = OWN_LENGTH;
+    order = stk_order_of(.kind = STOKER_ORDER_OWN, .ids = backwards, .length = OWN_LENGTH);
     options->order = &order;
     return share(several.dataset);
 }

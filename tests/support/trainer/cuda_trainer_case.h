@@ -55,18 +55,10 @@ static inline stoker_model *network(void)
 
 static inline stoker_trainer_options options_of(const char *backend)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.batch_size = BATCH;
-    options.optimizer = STOKER_OPTIMIZER_ADAMW;
-    options.learning_rate = 0.02F;
-    options.schedule = STOKER_SCHEDULE_ONE_CYCLE;
-    options.total_updates = 20;
-    options.clip_norm = 0.5F;
-    options.ema_decay = 0.9F;
-    options.accumulate = 2;
-    options.seed = 7;
-    return options;
+    return stk_trainer_options(.backend = backend, .batch_size = BATCH,
+                               .optimizer = STOKER_OPTIMIZER_ADAMW, .learning_rate = 0.02F,
+                               .schedule = STOKER_SCHEDULE_ONE_CYCLE, .total_updates = 20,
+                               .clip_norm = 0.5F, .ema_decay = 0.9F, .accumulate = 2, .seed = 7);
 }
 
 /* Samples [first, first + count) of an endless set. */

@@ -70,11 +70,9 @@ int main(void)
     struct stk_one_file_set set = { .path = "pipe", .fd = ends[0] };
     CHECK(stoker_dataset_create(&dataset, &ops, &set, NULL) == STOKER_OK);
     const int64_t live = stk_fault_live_bytes();
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.num_workers = 0;
-    options.batch_size = BATCH_SIZE;
-    options.cache = STOKER_CACHE_NONE;
-    options.reader = stoker_reader_uring();
+    stoker_loader_options options =
+        stk_default_options(.num_workers = 0, .batch_size = BATCH_SIZE, .cache = STOKER_CACHE_NONE,
+                            .reader = stoker_reader_uring());
     const int rc = stoker_loader_create(&loader, dataset, &options, NULL);
     if (rc == STOKER_EREADER)
         return 77;

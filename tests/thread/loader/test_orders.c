@@ -31,10 +31,7 @@ static stoker_dataset *view_of(stoker_dataset *set, uint32_t number)
 {
     stoker_dataset *view = NULL;
     stoker_dataset *half = NULL;
-    stoker_split split = STOKER_SPLIT_INIT;
-    split.test = 0.5;
-    split.seed = number;
-    split.stratified = number % 2 == 1;
+    stoker_split split = stk_split_of(.test = 0.5, .seed = number, .stratified = number % 2 == 1);
     CHECK(stoker_dataset_split(&half, set, &split, NULL) == STOKER_OK);
     CHECK(stoker_dataset_concat(&view, (stoker_dataset *[]){ half, half }, 2, NULL) == STOKER_OK);
     stoker_dataset_close(&half);

@@ -66,14 +66,10 @@ static void train(const stoker_model *model, const char *backend, uint32_t accum
     float outputs[STK_REWRITTEN_ROWS * CLASSES];
     stoker_trainer *trainer = NULL;
     stoker_evaluation sum = { 0 };
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.split = 3;
-    options.threads = 2;
-    options.batch_size = STK_REWRITTEN_ROWS;
-    options.accumulate = accumulate;
-    options.metrics_interval = 7;
-    options.clip_norm = 1;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = backend, .split = 3, .threads = 2,
+                            .batch_size = STK_REWRITTEN_ROWS, .accumulate = accumulate,
+                            .metrics_interval = 7, .clip_norm = 1);
     CHECK(stoker_trainer_create(&trainer, model, &options, NULL) == 0);
     for (uint32_t pass = 0; pass < 40; pass++) {
         const stoker_batch batch = stk_rewrite_batch(&memory, pass, CLASSES);

@@ -218,9 +218,8 @@ static void bad_options_are_named(void)
     stoker_peer_group_destroy(&group);
     stoker_peer_group_destroy(NULL);
     CHECK(stoker_peer_group_create(&group, 2, &error) == STOKER_OK);
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "ref";
-    options.peers = STOKER_PEERS_THREADS;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = "ref", .peers = STOKER_PEERS_THREADS);
     refuse(options, "peer_group is NULL");
     options.peer_group = group;
     options.peer_rank = 2;

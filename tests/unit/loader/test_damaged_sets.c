@@ -680,9 +680,8 @@ static void draw_order(stoker_loader_options *options)
     options->order = NULL;
     if (stk_chance(80))
         return;
-    plan.order = (stoker_order)STOKER_ORDER_INIT;
-    plan.order.kind = stk_chance(50) ? STOKER_ORDER_WEIGHTED : STOKER_ORDER_UNIFORM;
-    plan.order.length = 1 + stk_roll(IDS_MAX);
+    plan.order = stk_order_of(.kind = stk_chance(50) ? STOKER_ORDER_WEIGHTED : STOKER_ORDER_UNIFORM,
+                              .length = 1 + stk_roll(IDS_MAX));
     for (uint32_t id = 0; id < view.count; id++)
         plan.weights[id] = id % 3 + 0.25;
     if (plan.order.kind == STOKER_ORDER_WEIGHTED) {
@@ -695,9 +694,8 @@ static void draw_order(stoker_loader_options *options)
 /* What all legs have in common. */
 static stoker_loader_options draw_common(void)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.epochs = 1 + stk_roll(EPOCHS_MAX);
-    options.device = STOKER_DEVICE_CPU;
+    stoker_loader_options options =
+        stk_default_options(.epochs = 1 + stk_roll(EPOCHS_MAX), .device = STOKER_DEVICE_CPU);
     draw_types(&options);
     if (options.dtype != STOKER_DTYPE_INT32) /* wider integers are not transformed */
         draw_transform(&options.transform);

@@ -81,11 +81,9 @@ static stoker_trainer *small(uint32_t steps)
 {
     float samples[BATCH * FEATURES] = { 1, 2, 3, 4, 5, 6 };
     float labels[BATCH * OUTPUTS] = { 1, 2, 3, 4 };
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "ref";
-    options.batch_size = BATCH;
-    options.optimizer = STOKER_OPTIMIZER_ADAM;
-    options.ema_decay = 0.5F;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = "ref", .batch_size = BATCH,
+                            .optimizer = STOKER_OPTIMIZER_ADAM, .ema_decay = 0.5F);
     stoker_trainer *const trainer = trainer_of(model, options);
     const stoker_batch batch = { .struct_size = sizeof(stoker_batch),
                                  .images = { .data = samples,

@@ -32,12 +32,8 @@ static stoker_model *chain(uint32_t layers)
 
 static stoker_trainer_options chain_options(const char *backend)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.threads = 2;
-    options.batch_size = BATCH;
-    options.learning_rate = 0.001F;
-    return options;
+    return stk_trainer_options(.backend = backend, .threads = 2, .batch_size = BATCH,
+                               .learning_rate = 0.001F);
 }
 
 static void train(stoker_trainer *trainer, int steps)
@@ -263,9 +259,8 @@ static struct stk_trainer_settings settings_of(const stoker_trainer_options *opt
 /* beta1 = 0 is common for GANs. */
 Test(trainer_step_memory, a_zero_is_a_value_and_no_default)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "ref";
-    options.optimizer = STOKER_OPTIMIZER_ADAM;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = "ref", .optimizer = STOKER_OPTIMIZER_ADAM);
     struct stk_trainer_settings settings = settings_of(&options);
     cr_assert_float_eq(settings.rule.beta1, 0.9, 0);
     cr_assert_float_eq(settings.rule.beta2, 0.999, 0);

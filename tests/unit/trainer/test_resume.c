@@ -35,17 +35,9 @@ static stoker_model *network(uint32_t filters)
 
 static stoker_trainer_options options_of(stoker_optimizer optimizer)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "cpu";
-    options.threads = 1;
-    options.batch_size = BATCH;
-    options.accumulate = 2;
-    options.optimizer = optimizer;
-    options.ema_decay = 0.9F;
-    options.seed = 3;
-    options.schedule = STOKER_SCHEDULE_ONE_CYCLE;
-    options.total_updates = PASSES;
-    return options;
+    return stk_trainer_options(.backend = "cpu", .threads = 1, .batch_size = BATCH, .accumulate = 2,
+                               .optimizer = optimizer, .ema_decay = 0.9F, .seed = 3,
+                               .schedule = STOKER_SCHEDULE_ONE_CYCLE, .total_updates = PASSES);
 }
 
 static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)
@@ -245,13 +237,9 @@ static stoker_loader *loader_of(stoker_dataset *mix, const void *state, size_t s
 {
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = 8;
-    options.num_workers = 0;
-    options.shuffle = true;
-    options.epochs = 3;
-    options.resume = state;
-    options.resume_size = size;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 8, .num_workers = 0, .shuffle = true, .epochs = 3,
+                            .resume = state, .resume_size = size);
     cr_assert_eq(stoker_loader_create(&loader, mix, &options, &error), STOKER_OK, "%s",
                  error.message);
     return loader;

@@ -43,16 +43,9 @@ enum { BEHIND_RELU0 = 3, BEHIND_POOL = 5, BEHIND_RELU1 = 7, BEHIND_FLATTEN = 12 
 
 static stoker_trainer_options options_of(const char *backend, uint32_t split)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.split = split;
-    options.threads = 2;
-    options.batch_size = BATCH;
-    options.optimizer = STOKER_OPTIMIZER_ADAM;
-    options.learning_rate = 0.01F;
-    options.accumulate = 3;
-    options.seed = 7;
-    return options;
+    return stk_trainer_options(.backend = backend, .split = split, .threads = 2,
+                               .batch_size = BATCH, .optimizer = STOKER_OPTIMIZER_ADAM,
+                               .learning_rate = 0.01F, .accumulate = 3, .seed = 7);
 }
 
 struct data {

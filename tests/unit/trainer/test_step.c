@@ -42,14 +42,8 @@ static stoker_model *network(bool batch_norm, bool dropout)
 
 static stoker_trainer_options small_options(const char *backend)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.threads = 2;
-    options.batch_size = BATCH;
-    options.learning_rate = 0.05F;
-    options.momentum = 0.9F;
-    options.seed = 7;
-    return options;
+    return stk_trainer_options(.backend = backend, .threads = 2, .batch_size = BATCH,
+                               .learning_rate = 0.05F, .momentum = 0.9F, .seed = 7);
 }
 
 /* Samples [first, first + count) of an endless set. */

@@ -100,11 +100,9 @@ int main(void)
                                            .fd = open("/dev/zero", O_RDONLY | O_CLOEXEC),
                                            .codec = &set->codec };
     CHECK(stoker_dataset_create(&dataset, &ops, set, NULL) == STOKER_OK);
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.num_workers = 1;
-    options.batch_size = 4;
-    options.cache = STOKER_CACHE_NONE;
-    options.reader = stoker_reader_pread();
+    stoker_loader_options options =
+        stk_default_options(.num_workers = 1, .batch_size = 4, .cache = STOKER_CACHE_NONE,
+                            .reader = stoker_reader_pread());
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     kept = loader;
     CHECK(stoker_loader_next(loader, &batch, 10) == STOKER_TIMEOUT);

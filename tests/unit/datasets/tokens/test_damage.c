@@ -352,10 +352,8 @@ CleanTest(tokens_damage, a_byte_less_in_a_file_that_is_opened_again_is_noticed)
     }
     stoker_dataset *dataset = open_names("t*.bin?length=16");
     stk_file_write(&directory, name, last.at, last.size - 1);
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.epochs = 1;
-    options.num_workers = 1;
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
+    stoker_loader_options options =
+        stk_default_options(.epochs = 1, .num_workers = 1, .on_bad_sample = STOKER_ON_BAD_SKIP);
     for (int pread = 0; pread <= 1; pread++) {
         stoker_error report = { 0 };
         stoker_stats stats = STOKER_STATS_INIT;

@@ -43,14 +43,9 @@ static stoker_dataset *open_names(const char *names)
 
 static stoker_loader_options in_order(uint32_t batch_size, int32_t workers)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = batch_size;
-    options.shuffle = false;
-    options.epochs = EPOCHS;
-    options.num_workers = workers;
-    options.cache = STOKER_CACHE_NONE;
-    options.device = STOKER_DEVICE_CPU;
-    return options;
+    return stk_default_options(.batch_size = batch_size, .shuffle = false, .epochs = EPOCHS,
+                               .num_workers = workers, .cache = STOKER_CACHE_NONE,
+                               .device = STOKER_DEVICE_CPU);
 }
 
 /* Field `field` of a row of a batch is that of its sample, read alone. */

@@ -467,14 +467,10 @@ static const uint32_t shard_tokens[SHARDS] = { 400, 145, 97 };
 
 static void check_llmc_rank(const stoker_dataset *dataset, uint32_t rank)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = B;
-    options.shuffle = false;
-    options.epochs = 1;
-    options.rank = rank;
-    options.world_size = RANKS;
-    options.deal = STOKER_DEAL_BATCHES;
-    options.device = STOKER_DEVICE_CPU;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = B, .shuffle = false, .epochs = 1, .rank = rank,
+                            .world_size = RANKS, .deal = STOKER_DEAL_BATCHES,
+                            .device = STOKER_DEVICE_CPU);
     stoker_loader *loader = loader_of(dataset, &options);
     for (uint32_t shard = 0; shard < SHARDS; shard++) {
         const uint64_t steps = (2 * (uint64_t)shard_tokens[shard] - 2) / (2 * RANKS * B * T);
@@ -541,14 +537,9 @@ static uint32_t open_descriptors(void)
 static void check_many(const stoker_dataset *dataset, const stoker_reader *reader,
                        stoker_cache cache)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = 25;
-    options.shuffle = false;
-    options.epochs = 2;
-    options.num_workers = 2;
-    options.reader = reader;
-    options.cache = cache;
-    options.device = STOKER_DEVICE_CPU;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 25, .shuffle = false, .epochs = 2, .num_workers = 2,
+                            .reader = reader, .cache = cache, .device = STOKER_DEVICE_CPU);
     stoker_loader *loader = loader_of(dataset, &options);
     for (uint32_t number = 0; number < 2 * 2 * FILES;) {
         stoker_batch batch = STOKER_BATCH_INIT;
@@ -615,9 +606,8 @@ CleanTest(tokens, a_file_that_is_not_open_and_gets_shorter_is_noticed)
                  STOKER_ETRUNCATED);
     cr_assert_not_null(strstr(error.path, last));
     cr_assert_eq(error.offset, STK_LLMC_BYTES);
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = FILES;
-    options.device = STOKER_DEVICE_CPU;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = FILES, .device = STOKER_DEVICE_CPU);
     stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch = STOKER_BATCH_INIT;
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_ETRUNCATED);

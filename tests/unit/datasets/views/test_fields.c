@@ -174,9 +174,7 @@ CleanTest(view_fields, are_those_of_the_wrapped_sets)
                  STOKER_OK);
     for (uint64_t i = 0; i < 6; i++)
         expect_sample(twice, i, joined, ids[i % 3]);
-    stoker_split split = STOKER_SPLIT_INIT;
-    split.test = 0.5;
-    split.stratified = true;
+    stoker_split split = stk_split_of(.test = 0.5, .stratified = true);
     cr_assert_eq(stoker_dataset_split(&side, inner[0], &split, NULL), STOKER_OK);
     for (uint64_t i = 0; i < 3; i++)
         expect_sample(side, i, inner[0], sample_of(side, i).bytes[0][1]);

@@ -213,12 +213,9 @@ CleanTest(packed, a_loader_delivers_each_row_once)
     stoker_dataset *documents = stk_documents_of(STK_DOCUMENTS_FILE, lengths, DOCUMENTS);
     stoker_packing packing = packing_of(LENGTH);
     stoker_dataset *packed = pack_of(documents, &packing);
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = 8;
-    options.shuffle = true;
-    options.num_workers = 2;
-    options.device = STOKER_DEVICE_CPU;
-    options.epochs = 1;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 8, .shuffle = true, .num_workers = 2,
+                            .device = STOKER_DEVICE_CPU, .epochs = 1);
     stoker_loader *loader = loader_of(packed, &options);
     const uint64_t count = stoker_dataset_get_info(packed)->count;
     uint8_t *visits = calloc(count, 1);

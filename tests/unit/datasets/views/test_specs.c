@@ -108,9 +108,7 @@ CleanTest(view_specs, take_names_with_marks_in_them)
 
 CleanTest(view_specs, split_any_format)
 {
-    stoker_split split = STOKER_SPLIT_INIT;
-    split.test = 0.25;
-    split.seed = 7;
+    stoker_split split = stk_split_of(.test = 0.25, .seed = 7);
     for (int stratified = 0; stratified < 2; stratified++)
         for (int side = 0; side < 2; side++) {
             char spec[200];

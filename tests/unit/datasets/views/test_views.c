@@ -29,11 +29,8 @@ static stoker_dataset *split_of(stoker_dataset *dataset, double test, uint64_t s
 {
     stoker_error error = { .message = "" };
     stoker_dataset *view = NULL;
-    stoker_split split = STOKER_SPLIT_INIT;
-    split.test = test;
-    split.seed = seed;
-    split.side = side;
-    split.stratified = stratified;
+    stoker_split split =
+        stk_split_of(.test = test, .seed = seed, .side = side, .stratified = stratified);
     cr_assert_eq(stoker_dataset_split(&view, dataset, &split, &error), STOKER_OK, "%s",
                  error.message);
     return view;
@@ -566,9 +563,7 @@ CleanTest(views, concat_says_which_field_differs_and_how)
         STOKER_EMISMATCH,
         "data set 1 (counted) has 1 fields, data set 2 (synth:bytes) has 2: only one has "
         "\"label\"");
-    stoker_split split = STOKER_SPLIT_INIT;
-    split.test = 0.5;
-    split.stratified = true;
+    stoker_split split = stk_split_of(.test = 0.5, .stratified = true);
     EXPECT_REFUSED(stoker_dataset_split(&out, unlabeled, &split, &error), STOKER_EINVAL,
                    "no class labels");
     EXPECT_REFUSED(stoker_dataset_balance(&out, unlabeled, &error), STOKER_EINVAL,

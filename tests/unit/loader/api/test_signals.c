@@ -84,12 +84,9 @@ static void storm_over(const stoker_dataset *dataset, int32_t workers)
     const struct itimerval calm = { { 0 }, { 0 } };
     stoker_loader *loader = NULL;
     stoker_stats stats = { .struct_size = sizeof(stats) };
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = BATCH;
-    options.epochs = EPOCHS;
-    options.num_workers = workers;
-    options.cache = STOKER_CACHE_NONE;
-    options.device = STOKER_DEVICE_CPU;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = BATCH, .epochs = EPOCHS, .num_workers = workers,
+                            .cache = STOKER_CACHE_NONE, .device = STOKER_DEVICE_CPU);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     signals = 0;
     cr_assert_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);

@@ -92,13 +92,9 @@ static uint32_t time_out(int32_t timeout_ms, stoker_cache cache)
 {
     uint32_t timeouts = 0;
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.num_workers = 0;
-    options.batch_size = COUNT;
-    options.epochs = 1;
-    options.shuffle = true;
-    options.cache = cache;
-    options.prefetch_batches = 2;
+    stoker_loader_options options =
+        stk_default_options(.num_workers = 0, .batch_size = COUNT, .epochs = 1, .shuffle = true,
+                            .cache = cache, .prefetch_batches = 2);
     decoded = 0;
     stoker_loader *loader = loader_of(set.dataset, &options);
     int rc;
@@ -163,12 +159,9 @@ Test(timeout, batches_made_ahead_do_not_prolong_a_call)
 {
     open_set(false);
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.num_workers = 0;
-    options.batch_size = 1;
-    options.epochs = 1;
-    options.cache = STOKER_CACHE_NONE;
-    options.prefetch_batches = 64;
+    stoker_loader_options options =
+        stk_default_options(.num_workers = 0, .batch_size = 1, .epochs = 1,
+                            .cache = STOKER_CACHE_NONE, .prefetch_batches = 64);
     decoded = 0;
     stoker_loader *loader = loader_of(set.dataset, &options);
     uint32_t before = 0, batches = 0;

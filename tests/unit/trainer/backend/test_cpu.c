@@ -327,10 +327,8 @@ static void check_refusal(const stoker_model *net, const char *backend, const ch
     static const char begin[] = "precision bfloat16: back end cpu needs ";
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.batch_size = BATCH;
-    options.precision = STOKER_DTYPE_BFLOAT16;
+    stoker_trainer_options options = stk_trainer_options(.backend = backend, .batch_size = BATCH,
+                                                         .precision = STOKER_DTYPE_BFLOAT16);
     cr_assert_eq(stoker_trainer_create(&trainer, net, &options, &error), STOKER_ENOTSUP);
     cr_assert_null(trainer);
     cr_assert_eq(strncmp(error.message, begin, strlen(begin)), 0, "%s", error.message);

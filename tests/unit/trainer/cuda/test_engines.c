@@ -26,13 +26,8 @@ static stoker_model *blocks(void)
 
 static stoker_trainer_options training(bool benchmark)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "cuda";
-    options.batch_size = BATCH;
-    options.learning_rate = 0.05F;
-    options.momentum = 0.9F;
-    options.benchmark = benchmark;
-    return options;
+    return stk_trainer_options(.backend = "cuda", .batch_size = BATCH, .learning_rate = 0.05F,
+                               .momentum = 0.9F, .benchmark = benchmark);
 }
 
 static void all_engines_run(void)

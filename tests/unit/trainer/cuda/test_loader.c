@@ -63,31 +63,18 @@ struct outcome {
 
 static stoker_loader_options loading_of(const struct way *way)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.device = way->device;
-    options.cache = way->cache;
-    options.num_workers = way->workers;
-    options.batch_size = BATCH;
-    options.epochs = way->epochs;
-    options.shuffle = true;
-    options.seed = 3;
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.mean = &mean;
-    options.std = &deviation;
-    options.mean_count = 1;
-    return options;
+    return stk_default_options(.device = way->device, .cache = way->cache,
+                               .num_workers = way->workers, .batch_size = BATCH,
+                               .epochs = way->epochs, .shuffle = true, .seed = 3,
+                               .dtype = STOKER_DTYPE_FLOAT32, .mean = &mean, .std = &deviation,
+                               .mean_count = 1);
 }
 
 static stoker_trainer_options training_of(const struct way *way)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = way->backend;
-    options.threads = 1;
-    options.batch_size = BATCH;
-    options.seed = 5;
-    options.optimizer = STOKER_OPTIMIZER_ADAM;
-    options.metrics_interval = 16;
-    return options;
+    return stk_trainer_options(.backend = way->backend, .threads = 1, .batch_size = BATCH,
+                               .seed = 5, .optimizer = STOKER_OPTIMIZER_ADAM,
+                               .metrics_interval = 16);
 }
 
 static int train(stoker_trainer *trainer, stoker_loader *loader, double *loss)

@@ -34,11 +34,7 @@ static stoker_model *network(void)
 
 static stoker_trainer_options options_of(uint32_t batch_size, stoker_dtype precision)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "cuda";
-    options.batch_size = batch_size;
-    options.precision = precision;
-    return options;
+    return stk_trainer_options(.backend = "cuda", .batch_size = batch_size, .precision = precision);
 }
 
 static void begin(uint64_t memory_bytes)

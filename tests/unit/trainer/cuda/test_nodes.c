@@ -55,14 +55,9 @@ static stoker_model *network_of(const struct arguments *arguments)
 static stoker_trainer_options options_of(const struct arguments *arguments, stoker_dtype precision,
                                          uint32_t accumulate)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "cuda";
-    options.batch_size = BATCH;
-    options.optimizer = arguments->optimizer;
-    options.precision = precision;
-    options.accumulate = accumulate;
-    options.metrics_interval = 1000;
-    return options;
+    return stk_trainer_options(.backend = "cuda", .batch_size = BATCH,
+                               .optimizer = arguments->optimizer, .precision = precision,
+                               .accumulate = accumulate, .metrics_interval = 1000);
 }
 
 /* Removes what all kernels' names begin with. */

@@ -25,13 +25,8 @@ static stoker_model *blocks(void)
 
 static stoker_trainer_options starting(const char *backend, uint32_t last)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = backend;
-    options.batch_size = FULL;
-    options.last_batch_size = last;
-    options.learning_rate = 0.05F;
-    options.momentum = 0.9F;
-    return options;
+    return stk_trainer_options(.backend = backend, .batch_size = FULL, .last_batch_size = last,
+                               .learning_rate = 0.05F, .momentum = 0.9F);
 }
 
 static void epochs(stoker_trainer *trainer)

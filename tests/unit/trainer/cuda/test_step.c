@@ -332,13 +332,11 @@ static void check_network(stoker_model *model, unsigned precision, float toleran
     const char *const names[] = { "cuda", "ref" };
     begin();
     for (int t = 0; t < 2; t++) {
-        stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-        options.backend = names[t];
-        options.batch_size = FEW;
-        options.learning_rate = 0.1F;
-        options.momentum = 0.9F;
-        options.precision = (stoker_dtype)precision;
-        options.loss_scale = precision == STOKER_DTYPE_FLOAT16 ? 8 : STOKER_LOSS_SCALE_AUTO;
+        stoker_trainer_options options =
+            stk_trainer_options(.backend = names[t], .batch_size = FEW, .learning_rate = 0.1F,
+                                .momentum = 0.9F, .precision = (stoker_dtype)precision,
+                                .loss_scale =
+                                    precision == STOKER_DTYPE_FLOAT16 ? 8 : STOKER_LOSS_SCALE_AUTO);
         trainers[t] = trainer_of(model, options);
     }
     for (uint64_t i = 0; i < 3; i++) {
@@ -394,11 +392,8 @@ Test(trainer_cuda_step, float32_is_rounded_only_when_asked)
     stoker_model *model = blocks();
     for (int tf32 = 0; tf32 < 2; tf32++) {
         standin_cudnn_reset(true);
-        stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-        options.backend = "cuda";
-        options.batch_size = 1;
-        options.deterministic = true;
-        options.tf32 = tf32;
+        stoker_trainer_options options = stk_trainer_options(.backend = "cuda", .batch_size = 1,
+                                                             .deterministic = true, .tf32 = tf32);
         stoker_trainer *trainer = trainer_of(model, options);
         cr_assert_eq(standin_cudnn_rounded() > 0, tf32);
         stoker_trainer_destroy(&trainer);
@@ -412,10 +407,8 @@ Test(trainer_cuda_step, a_benchmark_times_engines_in_create)
     stoker_model *model = blocks();
     uint64_t created[2];
     for (int benchmark = 0; benchmark < 2; benchmark++) {
-        stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-        options.backend = "cuda";
-        options.batch_size = 2;
-        options.benchmark = benchmark;
+        stoker_trainer_options options =
+            stk_trainer_options(.backend = "cuda", .batch_size = 2, .benchmark = benchmark);
         const uint64_t before = standin_cudnn_runs();
         stoker_trainer *trainer = trainer_of(model, options);
         cr_assert_eq(standin_cuda_host().spins, 0);
@@ -521,10 +514,8 @@ Test(trainer_cuda_step, bfloat16_is_refused_on_a_gpu_without_it)
     stoker_model *model = blocks();
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "cuda";
-    options.batch_size = 2;
-    options.precision = STOKER_DTYPE_BFLOAT16;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = "cuda", .batch_size = 2, .precision = STOKER_DTYPE_BFLOAT16);
     cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_ENOTSUP);
     cr_assert_not_null(strstr(error.message, "compute capability 7.5"), "%s", error.message);
     cr_assert_not_null(strstr(error.message, "float16 runs"), "%s", error.message);
@@ -569,9 +560,7 @@ Test(trainer_cuda_step, a_plan_is_made_once)
     begin();
     standin_cudnn_reset(true);
     stoker_model *model = blocks();
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "cuda";
-    options.batch_size = 2;
+    stoker_trainer_options options = stk_trainer_options(.backend = "cuda", .batch_size = 2);
     stoker_trainer *trainer = trainer_of(model, options);
     cr_assert_eq(standin_cudnn_plans(), 2 + 1 + 2 + 2, "%u", (unsigned)standin_cudnn_plans());
     stoker_trainer_destroy(&trainer);

@@ -238,14 +238,8 @@ static int ways_here(void)
 
 static stoker_trainer_options options_in(stoker_dtype precision)
 {
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
-    options.backend = "ref";
-    options.batch_size = BATCH;
-    options.learning_rate = 0.02F;
-    options.momentum = 0.9F;
-    options.seed = 3;
-    options.precision = precision;
-    return options;
+    return stk_trainer_options(.backend = "ref", .batch_size = BATCH, .learning_rate = 0.02F,
+                               .momentum = 0.9F, .seed = 3, .precision = precision);
 }
 
 struct data {

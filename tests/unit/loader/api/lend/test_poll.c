@@ -62,12 +62,8 @@ static stoker_dataset *dataset;
 
 static stoker_loader_options options_of(int32_t workers)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = BATCH;
-    options.num_workers = workers;
-    options.prefetch_batches = SLOTS;
-    options.epochs = 1;
-    return options;
+    return stk_default_options(.batch_size = BATCH, .num_workers = workers,
+                               .prefetch_batches = SLOTS, .epochs = 1);
 }
 
 static stoker_loader *open_loader(const stoker_loader_options *options, uint32_t samples, int *fd)
@@ -223,9 +219,7 @@ CleanTest(poll, next_does_no_workers_share)
 {
     int fd;
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = 8;
-    options.num_workers = 1;
+    stoker_loader_options options = stk_default_options(.batch_size = 8, .num_workers = 1);
     dataset = dataset_of("synth:digits?count=64");
     stoker_loader *loader = loader_of(dataset, &options);
     atomic_store(&loader->caller_assists, true);

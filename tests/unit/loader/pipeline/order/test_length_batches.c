@@ -338,15 +338,9 @@ CleanTest(length_batches, nothing_is_left_after_the_last_epoch)
 
 static stoker_loader_options small_options(int32_t workers)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = ROWS;
-    options.shuffle = true;
-    options.seed = 11;
-    options.num_workers = workers;
-    options.epochs = EPOCHS;
-    options.batch_values_max = BUDGET;
-    options.batch_window = WINDOW;
-    return options;
+    return stk_default_options(.batch_size = ROWS, .shuffle = true, .seed = 11,
+                               .num_workers = workers, .epochs = EPOCHS, .batch_values_max = BUDGET,
+                               .batch_window = WINDOW);
 }
 
 static void expect_rows(const stoker_batch *batch, const uint64_t *lengths)

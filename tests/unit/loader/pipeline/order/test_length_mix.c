@@ -52,11 +52,8 @@ TestSuite(length_mix, .init = make_mix, .fini = close_mix);
 
 static stoker_loader_options options_of(uint32_t rank, uint32_t world_size)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = ROWS;
-    options.seed = 5;
-    options.epochs = EPOCHS;
-    options.num_workers = 2;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = ROWS, .seed = 5, .epochs = EPOCHS, .num_workers = 2);
     options.prefetch_batches = 2; /* few windows are planned ahead */
     options.rank = rank;
     options.world_size = world_size;

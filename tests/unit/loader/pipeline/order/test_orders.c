@@ -130,10 +130,7 @@ CleanTest(orders, of_the_caller)
 {
     uint64_t step = SAMPLES - 1;
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
-    stoker_order order = STOKER_ORDER_INIT;
-    order.kind = STOKER_ORDER_OWN;
-    order.ids = backwards;
-    order.self = &step;
+    stoker_order order = stk_order_of(.kind = STOKER_ORDER_OWN, .ids = backwards, .self = &step);
     for (uint64_t length = 0; length <= LENGTH_MAX; length += 35) {
         order.length = length > 0 ? length : STOKER_LENGTH_AUTO;
         run_plain(dataset, order_options(&order), length > 0 ? length : SAMPLES);
@@ -150,11 +147,8 @@ CleanTest(orders, padded_at_the_end)
     enum { LENGTH = 35, WORLD = 3, BATCH = 8 };
     uint64_t step = 7;
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
-    stoker_order order = STOKER_ORDER_INIT;
-    order.kind = STOKER_ORDER_OWN;
-    order.ids = backwards;
-    order.self = &step;
-    order.length = LENGTH;
+    stoker_order order =
+        stk_order_of(.kind = STOKER_ORDER_OWN, .ids = backwards, .self = &step, .length = LENGTH);
     stoker_loader_options options = order_options(&order);
     options.last = STOKER_LAST_PAD;
     options.world_size = WORLD;
@@ -202,10 +196,8 @@ CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
     for (int kind = 0; kind < 4; kind++)
         for (int32_t workers = 0; workers < 3; workers++) {
             int self = kind;
-            stoker_order order = STOKER_ORDER_INIT;
-            order.kind = STOKER_ORDER_OWN;
-            order.ids = failing;
-            order.self = &self;
+            stoker_order order =
+                stk_order_of(.kind = STOKER_ORDER_OWN, .ids = failing, .self = &self);
             stoker_loader_options options = order_options(&order);
             options.num_workers = workers;
             options.on_bad_sample = STOKER_ON_BAD_SKIP; /* an order is no sample */
@@ -318,10 +310,8 @@ CleanTest(orders, that_make_no_sense_are_refused)
     stoker_loader_options whole = order_options(&order);
     whole.last = STOKER_LAST_DROP;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &whole, &error), STOKER_EBATCH);
-    order = (stoker_order)STOKER_ORDER_INIT;
-    order.kind = STOKER_ORDER_WEIGHTED;
-    order.weights = weights;
-    order.weight_count = SAMPLES - 1;
+    order = stk_order_of(.kind = STOKER_ORDER_WEIGHTED, .weights = weights,
+                         .weight_count = SAMPLES - 1);
     const stoker_loader_options options = order_options(&order);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_EINVAL);
     cr_assert_not_null(strstr(error.message, "39 is not the 40"), "%s", error.message);

@@ -213,11 +213,7 @@ static void run(const struct set *set, const stoker_loader_options *options)
 
 static stoker_loader_options options_of(void)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = COUNT;
-    options.num_workers = 0;
-    options.seed = 3;
-    return options;
+    return stk_default_options(.batch_size = COUNT, .num_workers = 0, .seed = 3);
 }
 
 /* ---- the table ---- */

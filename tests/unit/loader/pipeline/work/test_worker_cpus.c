@@ -37,11 +37,9 @@ static uint32_t run_one_epoch(cpu_set_t *workers_cpus, uint32_t local_rank,
                               uint32_t local_world_size)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?shape=10&count=1000");
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.num_workers = 2;
-    options.device = STOKER_DEVICE_CPU;
-    options.local_rank = local_rank;
-    options.local_world_size = local_world_size;
+    stoker_loader_options options =
+        stk_default_options(.num_workers = 2, .device = STOKER_DEVICE_CPU, .local_rank = local_rank,
+                            .local_world_size = local_world_size);
     stoker_loader *loader = loader_of(dataset, &options);
     stoker_batch batch = STOKER_BATCH_INIT;
     for (int i = 0; i < 50; i++)
