@@ -1,9 +1,8 @@
 /* test_shards.c - each allocation of opening shards and of a loader over them fails in its
  * turn: it says so and leaves nothing; and a second try comes up.
  */
-#include "loader/base/fault.h"
 #include "support/files/shard_files.h"
-#include "support/leaks.h"
+#include "support/sweep.h"
 
 enum { COUNT = 5, SHARDS = 20 }; /* more than the list of names has room for at first */
 
@@ -23,39 +22,17 @@ static struct stk_directory make_set(bool fields)
     return directory;
 }
 
-/* Open with the nth allocation failing. False: there was no nth any more. */
-static bool fail_nth(const struct stk_directory *directory, const char *parameters, uint64_t nth)
-{
-    stoker_dataset *dataset = NULL;
-    stoker_error error = { .message = "" };
-    const int64_t live = stk_fault_live_bytes();
-    stk_fault_arm(STK_FAULT_MEMORY, nth);
-    const int rc = stk_shard_test_open(&dataset, directory, parameters, &error);
-    const bool reached = stk_fault_disarm();
-    if (reached) {
-        cr_assert_eq(rc, STOKER_ENOMEM, "nth %llu: %s", (unsigned long long)nth, error.message);
-        cr_assert_eq(error.code, rc);
-        cr_assert_gt(error.message[0], 0);
-        cr_assert_null(dataset);
-    } else {
-        cr_assert_eq(rc, STOKER_OK, "%s", error.message);
-    }
-    stoker_dataset_close(&dataset);
-    cr_assert_eq(stk_fault_live_bytes(), live, "nth %llu leaks", (unsigned long long)nth);
-    return reached;
-}
-
 CleanTest(fault_shards, each_allocation_of_opening_fails_once)
 {
     static const char *const parameters[] = { "", "?map=1&verify=once" };
     for (size_t i = 0; i < 4; i++) {
         const struct stk_directory directory = make_set(i / 2 == 1);
-        uint64_t nth = 1;
-        while (fail_nth(&directory, parameters[i % 2], nth)) {
-            nth++;
-            cr_assert_lt(nth, 1000);
-        }
-        cr_assert_gt(nth, SHARDS); /* a name each, and more */
+        stoker_dataset *dataset = NULL;
+        struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+        while (stk_sweep_next(&sweep))
+            sweep.rc = stk_shard_test_open(&dataset, &directory, parameters[i % 2], &sweep.error);
+        stoker_dataset_close(&dataset);
+        cr_assert_geq(sweep.failed, SHARDS); /* a name each, and more */
         stk_directory_remove(&directory);
     }
 }

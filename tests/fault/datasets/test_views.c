@@ -1,10 +1,9 @@
 /* test_views.c - every allocation of every view fails in its turn: the view is not made, says so,
  * leaves nothing behind and does not hold what it would have wrapped.
  */
-#include "loader/base/fault.h"
 #include "support/files/folder_files.h"
-#include "support/leaks.h"
 #include "support/runs/opened_loader.h"
+#include "support/sweep.h"
 
 static stoker_dataset *sets[2];
 static struct stk_memory_file numbers;
@@ -70,24 +69,15 @@ static int make_spec(stoker_dataset **out, stoker_error *error)
 /* Returns the number of allocations that were failed. */
 static uint64_t sweep(int (*make)(stoker_dataset **out, stoker_error *error))
 {
-    for (uint64_t nth = 1;; nth++) {
-        stoker_dataset *view = NULL;
-        stoker_error error = { .code = 0 };
-        const int64_t live = stk_fault_live_bytes();
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = make(&view, &error);
-        if (!stk_fault_disarm()) {
-            cr_assert_eq(rc, STOKER_OK, "%s", error.message);
-            stoker_dataset_close(&view);
-            cr_assert_eq(stk_fault_live_bytes(), live);
-            return nth - 1;
-        }
-        cr_assert_eq(rc, STOKER_ENOMEM, "allocation %u", (unsigned)nth);
-        cr_assert_eq(error.code, STOKER_ENOMEM);
-        cr_assert_gt(error.message[0], 0);
+    stoker_dataset *view = NULL;
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep)) {
         cr_assert_null(view);
-        cr_assert_eq(stk_fault_live_bytes(), live, "allocation %u", (unsigned)nth);
+        sweep.rc = make(&view, &sweep.error);
     }
+    stoker_dataset_close(&view);
+    cr_assert_eq(stk_fault_live_bytes(), sweep.live);
+    return sweep.failed;
 }
 
 CleanTest(view_faults, each_allocation_fails_once)

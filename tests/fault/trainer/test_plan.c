@@ -3,11 +3,8 @@
  */
 #include "support/trainer/plan_models.h"
 
-#include "loader/base/fault.h"
-#include "support/leaks.h"
+#include "support/sweep.h"
 #include "trainer/plan/budget.h"
-
-enum { NTH_MAX = 1000 };
 
 /* Enough layers that every array grows more than once. */
 static int build(stoker_model **out, stoker_error *error)
@@ -33,36 +30,14 @@ static int build(stoker_model **out, stoker_error *error)
     return rc;
 }
 
-static uint64_t allocations; /* that failed, in one sweep */
-
-/* Call with the 1st, 2nd, ... allocation failing until it passes. */
-#define SWEEP(call, undo)                                                                          \
-    do {                                                                                           \
-        const int64_t live = stk_fault_live_bytes();                                               \
-        allocations = 0;                                                                           \
-        for (uint64_t nth = 1;; nth++) {                                                           \
-            stoker_error error = { .code = 0 };                                                    \
-            cr_assert_lt(nth, NTH_MAX);                                                            \
-            stk_fault_arm(STK_FAULT_MEMORY, nth);                                                  \
-            const int rc = (call);                                                                 \
-            const bool reached = stk_fault_disarm();                                               \
-            cr_assert_eq(rc, reached ? STOKER_ENOMEM : STOKER_OK, "allocation %u", (unsigned)nth); \
-            cr_assert_eq(error.code, rc);                                                          \
-            if (!reached) {                                                                        \
-                undo;                                                                              \
-                break;                                                                             \
-            }                                                                                      \
-            allocations++;                                                                         \
-            cr_assert_eq(stk_fault_live_bytes(), live, "allocation %u", (unsigned)nth);            \
-        }                                                                                          \
-        cr_assert_eq(stk_fault_live_bytes(), live);                                                \
-    } while (0)
-
 CleanTest(fault_trainer_plan, a_model)
 {
     stoker_model *model = NULL;
-    SWEEP(build(&model, &error), stoker_model_destroy(&model));
-    cr_assert_geq(allocations, 8);
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = build(&model, &sweep.error);
+    stoker_model_destroy(&model);
+    cr_assert_geq(sweep.failed, 8);
 }
 
 CleanTest(fault_trainer_plan, a_plan)
@@ -76,8 +51,12 @@ CleanTest(fault_trainer_plan, a_plan)
                                                   .train = true,
                                                   .recompute_batch_norm = segments > 0,
                                                   .checkpoint_segments = segments };
-        SWEEP(stk_plan_make(&plan, model, &options, &error), stk_plan_free(&plan));
-        cr_assert_geq(allocations, 10);
+        struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+        while (stk_sweep_next(&sweep))
+            sweep.rc = stk_plan_make(&plan, model, &options, &sweep.error);
+        stk_plan_free(&plan);
+        cr_assert_eq(stk_fault_live_bytes(), sweep.live);
+        cr_assert_geq(sweep.failed, 10);
         cr_assert_null(plan.ops);
         cr_assert_null(plan.buffers);
     }
@@ -100,7 +79,10 @@ CleanTest(fault_trainer_plan, a_search)
     cr_assert_eq(build(&model, &ignored), STOKER_OK);
     const struct stk_budget budget = { .limit_bytes = 200000, .bytes_of = arena_bytes };
     struct stk_plan_options options = { .train = true };
-    SWEEP(stk_budget_largest_batch(&options, model, &budget, 64, NULL, &error), (void)0);
-    cr_assert_geq(allocations, 40);
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stk_budget_largest_batch(&options, model, &budget, 64, NULL, &sweep.error);
+    cr_assert_eq(stk_fault_live_bytes(), sweep.live);
+    cr_assert_geq(sweep.failed, 40);
     stoker_model_destroy(&model);
 }

@@ -4,14 +4,11 @@
 #ifndef STK_TEST_ARRAY_FILES_H
 #define STK_TEST_ARRAY_FILES_H
 
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <stoker/stoker.h>
 
 #include "dataset_files.h"
-#include "loader/base/fault.h"
 #include "support/sets/read_row.h"
+#include "support/sweep.h"
 
 /* Open "FORMAT:ROWS", or "FORMAT:ROWS,LABELS" if there are any. */
 static inline int stk_arrays_open(stoker_dataset **out, const char *format,
@@ -91,22 +88,11 @@ static inline uint64_t stk_arrays_fail_allocations(const char *format, const str
                                                    const struct stk_bytes *labels)
 {
     stoker_dataset *dataset = NULL;
-    uint64_t nth = 0;
-    while (dataset == NULL) {
-        cr_assert_lt(++nth, 100);
-        stoker_error error = { 0 };
-        stk_fault_arm(STK_FAULT_ANY, nth);
-        const int rc = stk_arrays_open(&dataset, format, rows, labels, &error);
-        const bool reached = stk_fault_disarm();
-        cr_assert_eq(reached, dataset == NULL);
-        if (dataset == NULL) {
-            cr_assert_eq(rc, STOKER_ENOMEM);
-            cr_assert_eq(error.code, STOKER_ENOMEM, "allocation %d is not reported", (int)nth);
-            cr_assert_eq(stk_fault_live_bytes(), 0);
-        }
-    }
+    struct stk_sweep sweep = { .kinds = STK_FAULT_ANY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stk_arrays_open(&dataset, format, rows, labels, &sweep.error);
     stoker_dataset_close(&dataset);
-    return nth;
+    return sweep.nth;
 }
 
 #endif

@@ -2,9 +2,8 @@
 #include <limits.h>
 
 #include "datasets/name_list.h"
-#include "loader/base/fault.h"
 #include "support/files/dataset_files.h"
-#include "support/leaks.h"
+#include "support/sweep.h"
 
 CleanTest(name_list, braces_stand_for_names)
 {
@@ -101,16 +100,9 @@ CleanTest(name_list, each_allocation_may_fail)
 {
     static const char text[] = "some-longer-name-{000..099}.tar";
     struct stk_name_list names;
-    for (uint64_t nth = 1;; nth++) {
-        stoker_error error = { .code = 0 };
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = stk_name_list_make(&names, "tar", text, sizeof(text) - 1, &error);
-        if (!stk_fault_disarm())
-            break;
-        cr_assert_eq(rc, STOKER_ENOMEM);
-        cr_assert_eq(error.code, STOKER_ENOMEM);
-        cr_assert_eq(stk_fault_live_bytes(), 0);
-    }
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stk_name_list_make(&names, "tar", text, sizeof(text) - 1, &sweep.error);
     cr_assert_eq(names.count, 100);
     stk_name_list_free(&names);
 }

@@ -5,12 +5,11 @@
  * find digits easier than chance and harder than nothing.
  */
 #include "datasets/synth/bytes.h"
-#include "loader/base/fault.h"
 #include "support/files/dataset_files.h"
-#include "support/leaks.h"
 #include "support/sets/label_of.h"
 #include "support/sets/read_row.h"
 #include "support/sets/refused_specs.h"
+#include "support/sweep.h"
 
 static stoker_dataset *open_spec(const char *spec, const char *split)
 {
@@ -151,14 +150,9 @@ CleanTest(synth, each_allocation_may_fail)
     static const char *const specs[] = { "synth:digits", "synth:pictures", "synth:bytes" };
     for (int i = 0; i < 3; i++) {
         stoker_dataset *dataset = NULL;
-        for (uint64_t nth = 1; dataset == NULL; nth++) {
-            cr_assert_leq(nth, 5);
-            stoker_error error = { 0 };
-            stk_fault_arm(STK_FAULT_ANY, nth);
-            int rc = stoker_dataset_open(&dataset, specs[i], NULL, &error);
-            cr_assert_eq(stk_fault_disarm(), dataset == NULL);
-            cr_assert(dataset != NULL || (rc == STOKER_ENOMEM && error.code == STOKER_ENOMEM));
-        }
+        struct stk_sweep sweep = { .kinds = STK_FAULT_ANY };
+        while (stk_sweep_next(&sweep))
+            sweep.rc = stoker_dataset_open(&dataset, specs[i], NULL, &sweep.error);
         stoker_dataset_close(&dataset);
     }
 }

@@ -6,12 +6,11 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "loader/base/fault.h"
 #include "support/files/folder_files.h"
-#include "support/leaks.h"
 #include "support/runs/emulator.h"
 #include "support/sets/label_of.h"
 #include "support/sets/read_row.h"
+#include "support/sweep.h"
 
 static int open_spec(stoker_dataset **out, stoker_error *error, const char *format, const char *a,
                      const char *b)
@@ -742,17 +741,9 @@ CleanTest(folder, a_failed_allocation_is_reported_for_any_files)
     stk_folder_make(&set, 2, 2, true);
     stk_file_write(&set.directory, "c00/f00000.png", "no image", 8);
     (void)snprintf(spec, sizeof(spec), "folder:%s", set.directory.path);
-    bool reached = true;
-    for (uint64_t nth = 1; reached; nth++) {
-        stoker_error error = { .code = 0 };
-        cr_assert_lt(nth, 1000);
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = stoker_dataset_open(&dataset, spec, NULL, &error);
-        reached = stk_fault_disarm();
-        cr_assert_eq(rc, reached ? STOKER_ENOMEM : STOKER_OK, "allocation %d: %s", (int)nth,
-                     error.message);
-        cr_assert_eq(error.code, rc);
-        stoker_dataset_close(&dataset);
-    }
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stoker_dataset_open(&dataset, spec, NULL, &sweep.error);
+    stoker_dataset_close(&dataset);
     stk_folder_remove(&set);
 }

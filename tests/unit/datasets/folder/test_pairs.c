@@ -5,10 +5,10 @@
  * the same fields.
  */
 #include "support/files/npy_bytes.h"
-#include "support/leaks.h"
 #include "support/sets/fields_of.h"
 #include "support/sets/refused_specs.h"
 #include "support/sets/tar_reading.h"
+#include "support/sweep.h"
 
 enum { SAMPLES = 5 };
 
@@ -274,17 +274,10 @@ CleanTest(folder_pairs, each_allocation_may_fail_and_memory_is_limited)
     stk_archive_needs_png();
     const struct stk_directory directory = make_folders();
     stoker_dataset *dataset = NULL;
-    uint64_t nth = 0;
-    while (dataset == NULL) {
-        stoker_error error = { .message = "" };
-        cr_assert_lt(++nth, 200);
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = open_folders(&dataset, &directory, ALL, 1 << 20, &error);
-        (void)stk_fault_disarm();
-        cr_assert(dataset != NULL || rc == STOKER_ENOMEM, "%s", error.message);
-        cr_assert(dataset != NULL || stk_fault_live_bytes() == 0);
-    }
-    cr_assert_gt(nth, 10);
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = open_folders(&dataset, &directory, ALL, 1 << 20, &sweep.error);
+    cr_assert_geq(sweep.failed, 10);
     stoker_dataset_close(&dataset);
     stoker_error error = { .message = "" };
     cr_assert_eq(open_folders(&dataset, &directory, ALL, 20000, &error), STOKER_ELIMIT);

@@ -5,10 +5,10 @@
  * say why not.
  */
 #include "support/files/npy_bytes.h"
-#include "support/leaks.h"
 #include "support/sets/fields_of.h"
 #include "support/sets/refused_specs.h"
 #include "support/sets/tar_reading.h"
+#include "support/sweep.h"
 
 enum { SAMPLES = 4 };
 
@@ -394,18 +394,9 @@ CleanTest(tar_fields, each_allocation_may_fail)
     stk_archive_needs_png();
     make_archive();
     stoker_dataset *dataset = NULL;
-    uint64_t nth = 0;
-    while (dataset == NULL) {
-        cr_assert_lt(++nth, 200);
-        stoker_error error = { .message = "" };
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = stk_archive_open(&dataset, &archive, ALL, &error);
-        (void)stk_fault_disarm();
-        if (dataset == NULL) {
-            cr_assert_eq(rc, STOKER_ENOMEM, "%s", error.message);
-            cr_assert_eq(stk_fault_live_bytes(), 0);
-        }
-    }
-    cr_assert_gt(nth, 15);
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stk_archive_open(&dataset, &archive, ALL, &sweep.error);
+    cr_assert_geq(sweep.failed, 15);
     stoker_dataset_close(&dataset);
 }

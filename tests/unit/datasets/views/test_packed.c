@@ -8,11 +8,11 @@
 #include "datasets/views/packed/packed.h"
 #include "loader/base/rng.h"
 #include "loader/dataset/dataset.h"
-#include "support/leaks.h"
 #include "support/runs/opened_loader.h"
 #include "support/sets/document_set.h"
 #include "support/sets/read_row.h"
 #include "support/sets/refused_specs.h"
+#include "support/sweep.h"
 
 enum { DOCUMENTS = 300, LENGTH = 64 };
 
@@ -361,18 +361,12 @@ CleanTest(packed, opening_survives_each_allocation_failure)
     stoker_packing packing = packing_of(LENGTH);
     packing.block = 20;
     packing.long_documents = STOKER_PACKING_LONG_SPLIT;
-    bool reached = true;
-    for (uint64_t nth = 1; reached; nth++) {
-        stoker_dataset *packed = NULL;
-        stoker_error error = { .message = "" };
-        cr_assert_lt(nth, 100);
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = stoker_dataset_pack(&packed, documents, &packing, &error);
-        reached = stk_fault_disarm();
-        cr_assert_eq(rc, reached ? STOKER_ENOMEM : STOKER_OK, "%s", error.message);
-        stoker_dataset_close(&packed);
-        cr_assert_eq(stk_fault_live_bytes(), live);
-    }
+    stoker_dataset *packed = NULL;
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stoker_dataset_pack(&packed, documents, &packing, &sweep.error);
+    stoker_dataset_close(&packed);
+    cr_assert_eq(stk_fault_live_bytes(), live);
     stoker_dataset_close(&documents);
 }
 
@@ -383,16 +377,10 @@ CleanTest(packed, reading_survives_each_allocation_failure)
     stoker_dataset *documents = stk_documents_of(STK_DOCUMENTS_CODED, lengths, DOCUMENTS);
     stoker_packing packing = packing_of(2 * LENGTH);
     stoker_dataset *packed = pack_of(documents, &packing);
-    bool reached = true;
-    for (uint64_t nth = 1; reached; nth++) {
-        uint16_t row[2 * LENGTH];
-        stoker_error error = { .message = "" };
-        cr_assert_lt(nth, 500);
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        const int rc = stk_read_row(packed, 0, row, sizeof(row), NULL, &error);
-        reached = stk_fault_disarm();
-        cr_assert_eq(rc, reached ? STOKER_ENOMEM : STOKER_OK, "%s", error.message);
-    }
+    uint16_t row[2 * LENGTH];
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stk_read_row(packed, 0, row, sizeof(row), NULL, &sweep.error);
     stoker_dataset_close(&documents);
     stoker_dataset_close(&packed);
 }

@@ -5,12 +5,11 @@
  * pixels..."; masks of the batch against stk_mask_row_reference() of the sample's own mask.
  */
 #include "kernels/transform/mask/mask.h"
-#include "loader/base/fault.h"
 #include "support/files/image_folder.h"
-#include "support/leaks.h"
 #include "support/runs/opened_loader.h"
 #include "support/runs/scenario.h"
 #include "support/sets/photo_codec.h"
+#include "support/sweep.h"
 
 enum { COUNT = 60, SIDE_MAX = 40, PIXELS = SIDE_MAX * SIDE_MAX, BYTES = 2 + PIXELS, NONE = COUNT };
 
@@ -278,18 +277,12 @@ CleanTest(masks, create_survives_each_failed_allocation)
     make(&set, NONE);
     stoker_loader_options options =
         stk_small_options(.transform = transform_of(0), .num_workers = 1);
-    const int64_t live = stk_fault_live_bytes();
-    int rc = STOKER_ENOMEM;
-    for (uint64_t nth = 1; rc != STOKER_OK; nth++) {
-        stoker_loader *loader = NULL;
-        cr_assert_lt(nth, 1000);
-        stk_fault_arm(STK_FAULT_MEMORY, nth);
-        rc = stoker_loader_create(&loader, set.dataset, &options, NULL);
-        (void)stk_fault_disarm();
-        cr_assert(rc == STOKER_OK || rc == STOKER_ENOMEM);
-        stoker_loader_destroy(&loader);
-        cr_assert_eq(stk_fault_live_bytes(), live);
-    }
+    stoker_loader *loader = NULL;
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    while (stk_sweep_next(&sweep))
+        sweep.rc = stoker_loader_create(&loader, set.dataset, &options, &sweep.error);
+    stoker_loader_destroy(&loader);
+    cr_assert_eq(stk_fault_live_bytes(), sweep.live);
     stoker_dataset_close(&set.dataset);
 }
 
