@@ -1,4 +1,5 @@
-/* advice.h - from all cells to the lines to paste into a program. */
+/* advice.h - from the measured cells to a verdict in words and the options to paste into a
+ * program. */
 #ifndef BENCH_ADVICE_H
 #define BENCH_ADVICE_H
 

@@ -1,5 +1,5 @@
-/* arguments.c - from argv to what the user wants: the option table, then what the options mean
- * together. */
+/* arguments.c - reads the command line by the option table, then checks the options that depend on
+ * each other. */
 #include "bench/loaderbench/arguments.h"
 
 #include "kernels/transform/transform.h"

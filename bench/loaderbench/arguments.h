@@ -1,4 +1,4 @@
-/* arguments.h - the command line of loaderbench, as typed and as understood. */
+/* arguments.h - the command line of loaderbench. */
 #ifndef BENCH_ARGUMENTS_H
 #define BENCH_ARGUMENTS_H
 

@@ -1,4 +1,4 @@
-/* help.c - what loaderbench prints about itself. */
+/* help.c - prints --help and --list. */
 #include "bench/loaderbench/arguments.h"
 static const char what_is_measured[] =
     "usage: loaderbench [options] DATASET\n"

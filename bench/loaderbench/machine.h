@@ -1,4 +1,4 @@
-/* machine.h - what this machine is, and how much memory this process takes. */
+/* machine.h - describes this machine, and measures the memory of this process. */
 #ifndef BENCH_MACHINE_H
 #define BENCH_MACHINE_H
 

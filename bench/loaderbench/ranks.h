@@ -1,12 +1,11 @@
 /* ranks.h - several processes that measure together, started by mpirun or srun.
  *
- *   join ─▶ { meet ... } ─▶ leave
+ *   join ─▶ { reach a sync point ... } ─▶ leave
  *
  * Every rank measures the same cells in the same order. Before and after whatever is timed all
- * ranks meet: each sends a word to all others. So they begin together, and each can add up what all
- * of them did. A rank that is at another sync point, or comes to none, ends the measuring on all
- * ranks, and is named.
- */
+ * ranks reach a sync point: each sends a word to all others. So they begin together, and each can
+ * add up what all of them did. A rank that is at another sync point, or comes to none, ends the
+ * measuring on all ranks, and is named. */
 #ifndef BENCH_RANKS_H
 #define BENCH_RANKS_H
 

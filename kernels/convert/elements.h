@@ -1,12 +1,13 @@
 /* elements.h - converts consecutive elements from one type to another, for fields that are no
  * images.
  *
- *   to an integer type from every integer type and bool whose values it can all hold: the value
- *   stays to a float type from every type: rounded to nearest, ties to even; to float16 and
- *   bfloat16 by way of float32 to the same type copied
+ *   to an integer type   from every integer type and bool whose values it can all hold: the value
+ *                        stays
+ *   to a float type      from every type: rounded to nearest, ties to even; to float16 and
+ *                        bfloat16 by way of float32
+ *   to the same type     copied
  *
- * The result is defined to the bit and the same on every CPU. Elements need no alignment.
- */
+ * The result is defined to the bit and the same on every CPU. Elements need no alignment. */
 #ifndef STK_KERNELS_CONVERT_ELEMENTS_H
 #define STK_KERNELS_CONVERT_ELEMENTS_H
 

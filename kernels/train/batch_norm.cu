@@ -1,5 +1,5 @@
 /* batch_norm.cu - BatchNorm with known statistics, the gradient of its input, and statistics of
- * several GPUs. Host versions: batch_norm.c, channel_sums.c.
+ * several GPUs.
  *
  *   block   all channels, or 256 x WIDTH of them, by as many pixels at once as it has threads left
  *   thread  keeps to WIDTH adjacent channels, whose parameters are in its registers, and goes from

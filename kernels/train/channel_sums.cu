@@ -5,8 +5,8 @@
  *          ┌────────────┐
  *   chunk  │ a thread   │ x rows: each thread adds up WIDTH adjacent channels of every rows-th pixel
  *          │ has WIDTH  │
- *          └────────────┘ then rows are added in pairs; the last block adds up the chunks with all its
- * threads */
+ *          └────────────┘ then rows are added in pairs; the last block adds up the chunks
+ *                         with all its threads */
 #include "kernels/train/batch_norm.cuh"
 #include "kernels/train/device.cuh"
 

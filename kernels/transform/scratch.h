@@ -1,7 +1,6 @@
 /* scratch.h - working memory of one thread for a transform plan, in one block.
  *
- *   [this header | window: the resampled part of an image | the resizer's memory | the retoucher's
- *   memory]
+ *   | this header | window: the resampled part of an image | resizer's memory | retoucher's memory |
  */
 #ifndef STK_KERNELS_TRANSFORM_SCRATCH_H
 #define STK_KERNELS_TRANSFORM_SCRATCH_H

@@ -1,17 +1,15 @@
-/* loader.h - the inside of a stoker_loader.
+/* loader.h - the members of a stoker_loader, and the files that work on it:
  *
+ *   choose/    choices that the options leave open
  *   create.c   checks the options, builds the pipeline, starts the workers
- *   destroy.c  ends the workers; frees all once no batch is in use
- *   restart.c  another loader in this one's place, with its cache
+ *   destroy.c  stops the workers; frees everything once no batch is in use
+ *   restart.c  replaces the loader by another one, which takes over its cache
  *   loader.c   the consumer's side: next() and its waiting, state
  *   deliver.c  from a full slot to the consumer's batch, in place or on a device
- *   batch.c    release, and a batch's use on CUDA streams
- *   poll.c     the descriptor that is readable while next() need not wait
- *   log.c      messages for options.on_log
- *   kept.c     batches that the caller still uses when the ring comes round to them
- *   dlpack.c   tensors of other libraries, which may outlive the loader
- *   stats.c    figures for any thread
- *   trace.c    recorded events for any thread
+ *   batch.c    releasing a batch, and its use on CUDA streams
+ *   lend/      batches that are in use: by DLPack tensors, when the ring comes round to them,
+ *              and the descriptor that is readable while next() need not wait
+ *   report/    messages, figures and recorded events
  *
  * pipeline/schedule and sampler/ alone decide what a batch holds; pipeline/slots and
  * pipeline/worker decide when it is made and in which thread.

@@ -1,4 +1,4 @@
-/* restart.c - another loader in a loader's place, with what that had cached.
+/* restart.c - replaces a loader by another one, which takes over its cache.
  *
  *   loader ──stop the workers──▶ its cache ──the same rows?──▶ yes: the new loader's
  *                                                        └──▶ no: freed

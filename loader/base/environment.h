@@ -1,4 +1,4 @@
-/* environment.h - what a program with elevated rights must not take from its caller's environment.
+/* environment.h - reads environment variables, except in programs with elevated rights.
  *
  * In such a program (setuid, setgid, file capabilities: AT_SECURE) the caller controls the
  * environment, so

@@ -1,5 +1,5 @@
-/* launcher.h - this process's place among those that a launcher started together, by the variables
- * that it set.
+/* launcher.h - finds this process's rank among those that a launcher started, from the environment
+ * variables that the launcher set.
  *
  *   for each launcher: read ─▶ in range? ─▶ the first that says rank and number, if all agree
  *

@@ -1,4 +1,4 @@
-/* gray.h - gray from color, for all image codecs.
+/* gray.h - converts color to gray, for all image codecs.
  *
  * ITU-R BT.601 luma in fixed point on 8-bit samples: exactly Pillow's convert("L") of an RGB image.
  * The luma stored in JPEG files is not used, since it is not that of the decoded RGB samples.

@@ -1,4 +1,4 @@
-/* join.h - a trainer joins the ranks of its run, and leaves them: peers.h has what lies between.
+/* join.h - joins a trainer to the ranks of its run, and leaves them; peers.h has the calls between.
  * Every call waits for all ranks, and returns STOKER_EPEER if one of them cannot continue: the
  * message names it. */
 #ifndef STK_TRAINER_API_JOIN_H

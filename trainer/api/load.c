@@ -1,4 +1,4 @@
-/* load.c - continues from files: everything in them is checked before anything changes.
+/* load.c - reads checkpoints and weights: everything is checked before anything changes.
  *
  *   open ──▶ weights fit the model? ──▶ state fits the options? ──▶ copy: only the device fails
  */

@@ -1,4 +1,4 @@
-/* peers.h - where the ranks of a trainer meet. With one rank each call does nothing.
+/* peers.h - the sync points of a trainer's ranks. With one rank each call does nothing.
  *
  *   create   join ─▶ built? same options? ─▶ rank 0's weights      join.h
  *   step     batch in order? whose samples? ─▶ pass ─▶ statistics of BatchNorm

@@ -1,4 +1,4 @@
-/* save.c - a trainer as one set of tensors: checkpoint.h. */
+/* save.c - writes a checkpoint: the trainer as one set of tensors (checkpoint.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

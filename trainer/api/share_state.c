@@ -1,4 +1,5 @@
-/* share_state.c - all ranks continue from rank 0's state. With one rank each call does nothing. */
+/* share_state.c - broadcasts rank 0's state, from which all ranks continue. With one rank each
+ * call does nothing. */
 #include <string.h>
 
 #include "trainer/api/peers.h"

@@ -244,7 +244,7 @@ struct stk_device_ops {
     int (*join)(struct stk_backend *backend, struct stk_device_sums *sums,
                 const stoker_model *model, bool sync_batch_norm, stoker_error *error);
     /* Prepare what a pass of `count` samples needs; *forgets: graphs were destroyed since the last
-     * call. Between this and queue_step the ranks meet. STOKER_ENOMEM, ELIMIT. */
+     * call. Between this and queue_step the ranks reach a sync point. STOKER_ENOMEM, ELIMIT. */
     int (*prepare_step)(struct stk_program *program, uint32_t count, bool *forgets,
                         stoker_error *error);
     /* Queue the sum of floats of the device over all ranks; nothing to do if this process is alone.

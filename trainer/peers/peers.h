@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stoker/error.h>
 
-/* What the ranks meet for. */
+/* The sync points of the ranks. */
 enum stk_sync_point {
     STK_SYNC_CREATE,
     STK_SYNC_COMPARE,

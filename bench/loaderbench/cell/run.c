@@ -1,4 +1,4 @@
-/* run.c - what a cell collects while it runs. */
+/* run.c - collects the measurements of a cell. */
 #include "bench/loaderbench/cell/run.h"
 
 #include <assert.h>

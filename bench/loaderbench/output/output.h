@@ -1,4 +1,4 @@
-/* output.h - one result, many forms.
+/* output.h - the interface of the output formats.
  *
  *   start --> cell* --> ceiling* --> advice --> finish
  *

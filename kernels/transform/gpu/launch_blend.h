@@ -1,4 +1,4 @@
-/* launch_mix.h - mixup and cutmix on a device: arguments of the kernels, and the work of one
+/* launch_blend.h - mixup and cutmix on a device: arguments of the kernels, and the work of one
  * thread.
  *
  *   thread i   element i of all rows, from the last row to the first: in place, with no memory but
@@ -7,9 +7,8 @@
  * The rows before are loaded some at a time, because each store could change what a later load
  * finds, and a load takes long.
  *
- * The file that compiles launch_mix_body.h says how halves are loaded and stored. Compiled as C and
- * by nvcc.
- */
+ * The file that compiles launch_blend_body.h says how halves are loaded and stored. Compiled as C
+ * and by nvcc. */
 #ifndef STK_KERNELS_TRANSFORM_LAUNCH_MIX_H
 #define STK_KERNELS_TRANSFORM_LAUNCH_MIX_H
 

@@ -1,4 +1,4 @@
-/* launch_mix_body.h - the work of one thread of the mixing kernels (launch_mix.h), for nvcc.
+/* launch_blend_body.h - the work of one thread of the mixing kernels (launch_blend.h), for nvcc.
  *
  * The including file defines stk_load_f16(), stk_load_bf16(), stk_store_f16() and stk_store_bf16().
  */

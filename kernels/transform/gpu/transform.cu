@@ -1,7 +1,7 @@
 /* transform.cu - the transforms on a GPU (launch_body.h): a block makes some pixels of one sample.
  *
- *   grid.x  pixels (or coordinates) of a sample grid.y samples, in steps if there are more; crops:
- *           see there
+ *   grid.x  pixels (or coordinates) of a sample
+ *   grid.y  samples, in steps if there are more; the crops differ (launch_crop_body.h)
  *
  * The first thread of a block draws the sample's frame for all of them. -fmad=false: only fmaf()
  * fuses a multiplication and an addition.

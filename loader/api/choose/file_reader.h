@@ -1,5 +1,5 @@
-/* file_reader.h - what reads the data set's files: the caller's reader or the best built-in one,
- * its files, its depth. */
+/* file_reader.h - chooses what reads the data set's files (the caller's reader, or the best
+ * built-in one) and how many reads it keeps in flight, and lists the files. */
 #ifndef STK_API_FILE_READER_H
 #define STK_API_FILE_READER_H
 

@@ -1,4 +1,5 @@
-/* length_choice.h - options.batch_values_max: checks it, and starts the planning of its batches. */
+/* length_choice.h - checks options.batch_values_max, and starts the planning of batches by length.
+ */
 #ifndef STK_LENGTH_CHOICE_H
 #define STK_LENGTH_CHOICE_H
 

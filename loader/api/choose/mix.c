@@ -1,5 +1,5 @@
-/* mix.c - a loader of a mix: what each source has had, and other weights while it runs
- * (stoker/mix.h). */
+/* mix.c - the calls of stoker/mix.h: how many samples each source of a mix has contributed, and new
+ * weights during a run. */
 #include <stoker/mix.h>
 
 #include <inttypes.h>

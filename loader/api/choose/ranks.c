@@ -1,4 +1,4 @@
-/* ranks.c - this process's rank, as its launcher's variables say (base/launcher.c). */
+/* ranks.c - finds this process's rank in its launcher's environment variables (base/launcher.c). */
 #include <stoker/ranks.h>
 
 #include <assert.h>

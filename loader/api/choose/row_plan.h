@@ -1,4 +1,4 @@
-/* row_plan.h - plans what is done to a row, and on which side of the bus.
+/* row_plan.h - plans which steps turn a stored row into a delivered one, and which run on the GPU.
  *
  *   stored ─▶ host: decode, transform, convert ─▶ slot ══ bus ══▶ GPU: transform, convert ─▶ row as delivered
  *

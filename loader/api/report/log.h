@@ -1,5 +1,4 @@
-/* log.h - what options.on_log hears: choices that create made, and what goes wrong without ending
- * the run.
+/* log.h - messages for options.on_log: what create chose, and problems that do not end the run.
  *
  * Consumer's thread, which is create's until the loader is made. Nothing here happens without
  * on_log. */

@@ -1,4 +1,4 @@
-/* numa.h - which CPUs are near a PCI device: what the kernel says in /sys.
+/* numa.h - finds the CPUs that are near a PCI device, from files in /sys.
  *
  *   /sys/bus/pci/devices/0000:17:00.0/numa_node     1
  *   /sys/devices/system/node/node1/cpulist          16-31,48-63

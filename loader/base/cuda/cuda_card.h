@@ -1,4 +1,4 @@
-/* cuda_card.h - what a GPU is, and if kernels of this build run on it.
+/* cuda_card.h - describes a GPU, and tells whether the kernels of this build run on it.
  *
  *   kernels     as machine code run on GPUs of the same compute capability, or of a later one with
  *               the same major number, if the driver is of the toolkit's major version or later

@@ -1,5 +1,5 @@
-/* cuda_context.h - makes a GPU current in the calling thread for a while, and then what was current
- * before.
+/* cuda_context.h - makes a GPU current in the calling thread for a few calls, and then restores the
+ * one that was current before.
  *
  *   enter ─▶ push the GPU's context on the thread's stack ─▶ calls ─▶ leave: pop it
  *

@@ -1,9 +1,10 @@
 /* file_stamp.h - notices that a file may have been written to since an earlier fstat().
  *
- *   size or mtime differ written to ctime differs, all else is the same written to, and mtime set
- *   back: ctime cannot be set ctime differs, and links, owner or mode chmod, chown, a link made or
- *   removed, another file renamed over it:
- *                                               that sets ctime, too, so it says nothing
+ *   size or mtime differ                          written to
+ *   ctime differs, all else is the same           written to, and mtime set back: ctime cannot be set
+ *   ctime differs, and links, owner or mode, too  chmod, chown, a link made or removed, another file
+ *                                                 renamed over it: these set ctime as well, so it
+ *                                                 proves nothing
  */
 #ifndef STK_BASE_FILE_STAMP_H
 #define STK_BASE_FILE_STAMP_H

@@ -1,4 +1,4 @@
-/* cgroup.h - what control groups leave to this process: memory and CPU time.
+/* cgroup.h - finds how much memory and CPU time control groups allow this process.
  *
  * systemd, Slurm, Docker and Kubernetes nest groups, and each may have a limit: the tightest
  * counts.

@@ -1,7 +1,7 @@
 /* conv.c - convolution and its gradients, channels-last.
  *
- *   y[n][oh][ow][k] = bias[k] + sum over r, s, c of x[n][oh * stride - pad + r][...][c] *
- *   w[k][r][s][c]
+ *   y[n][oh][ow][k] = bias[k] + sum over r, s, c of
+ *                                 x[n][oh * stride - pad + r][...][c] * w[k][r][s][c]
  *
  * All three visit the same (output pixel, kernel position) pairs; positions in the padding are
  * skipped. Channels are processed in blocks, with sums in double. */

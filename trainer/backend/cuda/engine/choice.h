@@ -2,9 +2,7 @@
  *
  *   engines, best guess first ──▶ allowed by its notes? ──▶ builds? ──▶ fits? ──▶ runs? ─┬─▶ the first
  *                                  deterministic, full      refused               no:    │
- *                                  float32                  here: the next        next   └─▶ benchmark: the
- *                                                                                            fastest
- *                                                                                            of k
+ *                                  float32                  here: the next        next   └─▶ benchmark: the fastest of k
  *
  * A pure function of what the source returns: it uses no library and no clock. */
 #ifndef STK_TRAINER_BACKEND_CUDA_ENGINE_CHOICE_H

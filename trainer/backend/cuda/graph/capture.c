@@ -11,7 +11,7 @@
  * a group with more passes than STK_CUDA_GRAPHS is never captured.
  *
  * What several ranks sum must be captured by all or by none. Their keys are equal for the same
- * passes, so they reach the second time together; then they meet, and if one cannot capture the
+ * passes, so they reach the second time together; then they agree, and if one cannot capture the
  * step all queue it. */
 #include <string.h>
 

@@ -2,8 +2,7 @@
  *
  *   form, shape, T, rules ──▶ graph ──▶ engines ──▶ plan, and the numbers of its operands
  *                                        │ each runs on zeros before it is taken: one that fails is replaced by the next.
- *                                        └ benchmark: it is timed, which does not depend on the
- * values */
+ *                                        └ benchmark: it is timed, which does not depend on the values */
 #ifndef STK_TRAINER_BACKEND_CUDA_PROGRAM_FORM_H
 #define STK_TRAINER_BACKEND_CUDA_PROGRAM_FORM_H
 

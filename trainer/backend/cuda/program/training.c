@@ -3,9 +3,8 @@
  *   rates   the learning rate of update 0, 1, ..., until the schedule is constant
  *   block   state: updates, groups, loss scale │ metrics since the last read
  *
- *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena: weights,
- *                                                                           the same rounded to 16
- *                                                                           bits
+ *   gradients ─▶ norm ─▶ prepare: finite? clip, loss scale, step, factors ─▶ update of the whole arena: weights, and the
+ *                                                                           same rounded to 16 bits
  *
  * The norm is computed if clipping or a dynamic loss scale needs it; two devices exchange theirs
  * before prepare.
