@@ -57,7 +57,7 @@ STOKER_API const stoker_field *stoker_batch_field(const stoker_batch *batch, con
 
 /* Return a batch to the loader. Its pointers become invalid, and *batch is zeroed except for
  * struct_size. Batches may be released in any order, also after the loader is destroyed: the last
- * release then frees their memory, so release each batch once. NULL and a batch that is not lent
+ * release then frees their memory, so release each batch once. NULL and a released or empty batch
  * are allowed. A batch on a GPU is released as by stoker_batch_release_on() (stoker/cuda.h), on the
  * stream that last waited for it, else on the default stream. Consumer thread; any thread if
  * options.on_lent is WAIT or GROW, or once the loader is destroyed. */

@@ -47,7 +47,7 @@ STOKER_API int stoker_batch_wait_on(const stoker_batch *batch, struct CUstream_s
 /* Release a batch like stoker_batch_release(), to be refilled after the work queued on the stream
  * so far. Order work with the batch on other streams before that. Returns STOKER_OK, STOKER_EFORKED
  * or STOKER_EDEVICE, all with the batch released, or STOKER_EINVAL (the stream cannot be used: the
- * batch is still lent, release it again). Same threads as stoker_batch_release(). */
+ * batch is still lent, release it again). Consumer thread. */
 STOKER_API int stoker_batch_release_on(stoker_batch *batch, struct CUstream_st *stream);
 
 STOKER_END_DECLS

@@ -396,8 +396,8 @@ typedef struct stoker_loader_options {
      * NULL = the one that the environment variable STOKER_READER names (uring, pread), else
      * io_uring if it works here, else pread. */
     const stoker_reader *reader;
-    /* Your code for each row and each complete batch: see stoker/hook.h. Copied by create; `self`
-     * must outlive the loader. Default NULL = none. */
+    /* Your code for each row and each complete batch: see stoker/hook.h. Copied by create; `name`
+     * and `self` must outlive the loader. Default NULL = none. */
     const stoker_row_hook *row_hook;
     const stoker_batch_hook *batch_hook;
 } stoker_loader_options;
