@@ -277,14 +277,11 @@ static int train_from(stoker_trainer *trainer, const stoker_dataset *digits, sto
 {
     static const float mean = 0.1307F;
     static const float deviation = 0.3081F;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options =
+        stk_default_options(.device = device, .batch_size = FEW, .epochs = 2, .shuffle = true,
+                            .dtype = STOKER_DTYPE_FLOAT32);
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    options.device = device;
-    options.batch_size = FEW;
-    options.epochs = 2;
-    options.shuffle = true;
-    options.dtype = STOKER_DTYPE_FLOAT32;
     options.mean = &mean;
     options.std = &deviation;
     options.mean_count = 1;

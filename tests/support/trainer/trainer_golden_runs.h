@@ -148,15 +148,12 @@ static void golden_check_weights(const stoker_trainer *trainer, const struct gol
 static void golden_train(const struct golden_run *run, const char *backend)
 {
     stoker_model *model = run->residual ? golden_residual() : stk_test_mnist_net(false);
-    stoker_trainer_options options = STOKER_TRAINER_OPTIONS_INIT;
+    stoker_trainer_options options =
+        stk_trainer_options(.backend = backend, .threads = 2, .batch_size = GOLDEN_BATCH,
+                            .optimizer = run->optimizer, .learning_rate = run->learning_rate,
+                            .momentum = run->momentum);
     stoker_trainer *trainer = NULL;
     stoker_error error = { .code = 0 };
-    options.backend = backend;
-    options.threads = 2;
-    options.batch_size = GOLDEN_BATCH;
-    options.optimizer = run->optimizer;
-    options.learning_rate = run->learning_rate;
-    options.momentum = run->momentum;
     cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK, "%s",
                  error.message);
     golden_set_weights(trainer);

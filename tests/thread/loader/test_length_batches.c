@@ -31,17 +31,13 @@ static stoker_dataset *documents(void)
 /* A hash of all batches: what they hold, and where they end. */
 static uint64_t run(const stoker_dataset *dataset, int32_t workers)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 16, .shuffle = true, .epochs = EPOCHS,
+                            .num_workers = workers, .prefetch_batches = 6, .batch_values_max = 60,
+                            .batch_window = 50);
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t hash = 0;
-    options.batch_size = 16;
-    options.shuffle = true;
-    options.epochs = EPOCHS;
-    options.num_workers = workers;
-    options.prefetch_batches = 6;
-    options.batch_values_max = 60;
-    options.batch_window = 50;
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     for (int rc = STOKER_OK; rc != STOKER_FINISHED;) {
         rc = stoker_loader_next(loader, &batch, 60000);

@@ -27,14 +27,12 @@ static void change(stoker_loader *loader, uint32_t done)
 
 static uint64_t run(const stoker_dataset *dataset, int32_t workers)
 {
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.batch_size = BATCH, .epochs = BATCHES * BATCH / EPOCH,
+                          .prefetch_batches = SLOTS, .num_workers = workers);
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t hash = 0;
-    options.batch_size = BATCH;
-    options.epochs = BATCHES * BATCH / EPOCH;
-    options.prefetch_batches = SLOTS;
-    options.num_workers = workers;
     CHECK(stoker_loader_create(&loader, dataset, &options, NULL) == STOKER_OK);
     for (uint32_t done = 0; done < BATCHES;) {
         if (stoker_loader_next(loader, &batch, 20000) == STOKER_EPOCH_END)

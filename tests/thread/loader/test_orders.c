@@ -42,9 +42,8 @@ static stoker_dataset *view_of(stoker_dataset *set, uint32_t number)
 static void run_once(stoker_dataset *set, uint32_t number, uint32_t kind, struct stk_run *run)
 {
     stoker_order order = STOKER_ORDER_INIT;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.num_workers = 3);
     stoker_dataset *view = view_of(set, number);
-    options.num_workers = 3;
     options.order = kind == 0 ? NULL : &order;
     order.kind = (stoker_order_kind)kind;
     order.weights = kind == 1 ? weights : NULL;

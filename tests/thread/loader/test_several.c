@@ -8,13 +8,10 @@ static void run(const struct several_set *set, int32_t workers, stoker_cache cac
 {
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.batch_size = 5, .epochs = 6, .num_workers = workers, .cache = cache,
+                          .on_bad_sample = STOKER_ON_BAD_SUBSTITUTE);
     uint64_t rows = 0;
-    options.batch_size = 5;
-    options.epochs = 6;
-    options.num_workers = workers;
-    options.cache = cache;
-    options.on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
     CHECK(stoker_loader_create(&loader, set->dataset, &options, NULL) == STOKER_OK);
     for (int rc; (rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED;) {
         if (rc == STOKER_EPOCH_END)

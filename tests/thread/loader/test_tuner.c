@@ -24,16 +24,12 @@ static void set_active(stoker_loader *loader, uint32_t workers)
 
 static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)
 {
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.reader = reader, .cache = cache, .num_workers = WORKERS,
+                          .prefetch_batches = 2 + (uint32_t)(seed % 30), .batch_size = 3,
+                          .epochs = STOKER_EPOCHS_ENDLESS, .read_depth = 4);
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    options.reader = reader;
-    options.cache = cache;
-    options.num_workers = WORKERS;
-    options.prefetch_batches = 2 + (uint32_t)(seed % 30);
-    options.batch_size = 3;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    options.read_depth = 4;
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     for (uint32_t i = 0; i < BATCHES;) {
         const uint64_t draw = stk_mix64(seed + i);
@@ -55,12 +51,11 @@ static void play(const stoker_reader *reader, stoker_cache cache, uint64_t seed)
 /* And with the tuner at work: it must at least do no harm. */
 static void play_auto(void)
 {
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.num_workers = STOKER_WORKERS_AUTO, .batch_size = 2,
+                          .epochs = STOKER_EPOCHS_ENDLESS);
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    options.num_workers = STOKER_WORKERS_AUTO;
-    options.batch_size = 2;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     const uint64_t start_ns = stk_now_ns();
     while (stk_now_ns() - start_ns < UINT64_C(500000000)) {

@@ -377,12 +377,9 @@ CleanTest(csv, a_loader_delivers_rows_and_labels)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%d,7,%d,%d\n", i, i * i, i);
     stoker_dataset *dataset = NULL;
     cr_assert_eq(open_text(&dataset, text, "?label=4", NULL), STOKER_OK);
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 30, .num_workers = 1, .shuffle = true, .epochs = 1);
     stoker_loader *loader = NULL;
-    options.batch_size = 30;
-    options.num_workers = 1;
-    options.shuffle = true;
-    options.epochs = 1;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     stoker_batch batch = STOKER_BATCH_INIT;
     uint32_t count = 0;

@@ -95,8 +95,7 @@ static void play(const stoker_dataset *dataset, const stoker_loader_options *opt
 
 static stoker_loader_options small_options(void)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = 5;
+    stoker_loader_options options = stk_default_options(.batch_size = 5);
     options.prefetch_batches = 2; /* the first lap of the ring goes round the cache */
     options.epochs = EPOCHS;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;

@@ -12,13 +12,12 @@ static struct stk_file_set set;
 static void live_and_die(const stoker_reader *reader, uint64_t seed)
 {
     const uint64_t draws = stk_mix64(seed);
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.reader = reader, .num_workers = (int32_t)(draws % 7),
+                          .batch_size = 1 + (uint32_t)(draws >> 8) % 16,
+                          .prefetch_batches = 2 + (uint32_t)(draws >> 16) % 6,
+                          .cache = (stoker_cache)(1 + (draws >> 24) % 3));
     stoker_loader *loader = NULL;
-    options.reader = reader;
-    options.num_workers = (int32_t)(draws % 7);
-    options.batch_size = 1 + (uint32_t)(draws >> 8) % 16;
-    options.prefetch_batches = 2 + (uint32_t)(draws >> 16) % 6;
-    options.cache = (stoker_cache)(1 + (draws >> 24) % 3);
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     struct stk_some_batches some = { .count = 0 };
     stk_take_some(loader, &set, (uint32_t)(draws >> 32) % 12, &some);

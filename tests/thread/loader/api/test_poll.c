@@ -75,12 +75,10 @@ static void *interrupt_often(void *argument)
 
 static void be_interrupted(void)
 {
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.num_workers = 2, .epochs = 1);
     struct stk_polled polled;
     pthread_t thread;
     stoker_batch batch = STOKER_BATCH_INIT;
-    options.num_workers = 2;
-    options.epochs = 1;
     stoker_loader *loader = make(memory.dataset, &options, &polled);
     uint32_t interrupts = 0, batches = 0;
     int rc;
@@ -130,14 +128,11 @@ static void *return_batches(void *argument)
 static void have_returned(stoker_on_lent on_lent)
 {
     struct held held = { .count = 0 };
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.num_workers = 2, .batch_size = 3, .prefetch_batches = 2,
+                          .on_lent = on_lent, .lent_bytes_max = 0);
     struct stk_polled polled;
     pthread_t thread;
-    options.num_workers = 2;
-    options.batch_size = 3;
-    options.prefetch_batches = 2;
-    options.on_lent = on_lent;
-    options.lent_bytes_max = 0;
     stoker_loader *loader = make(memory.dataset, &options, &polled);
     pthread_mutex_init(&held.lock, NULL);
     pthread_cond_init(&held.moved, NULL);

@@ -89,14 +89,12 @@ static void share(stoker_loader *loader, struct stk_return_queue *queue, uint64_
 static void live(uint64_t seed)
 {
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA,
+                          .batch_size = 4, .epochs = STOKER_EPOCHS_ENDLESS, .num_workers = 2,
+                          .prefetch_batches = 2 + (uint32_t)(seed % 3));
     struct stk_return_queue queue = STK_RETURN_QUEUE_INIT;
     pthread_t thread;
-    options.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA;
-    options.batch_size = 4;
-    options.epochs = STOKER_EPOCHS_ENDLESS;
-    options.num_workers = 2;
-    options.prefetch_batches = 2 + (uint32_t)(seed % 3);
     standin_cuda_reset(1);
     standin_cuda_delay(30);
     CHECK(stk_cuda_consumer_init(&consumer, 50));

@@ -60,11 +60,11 @@ static void live(uint64_t seed)
     static const stoker_on_lent policies[] = { STOKER_ON_LENT_WAIT, STOKER_ON_LENT_GROW,
                                                STOKER_ON_LENT_AUTO };
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA,
+                          .on_lent = policies[seed / 2 % 3]);
     struct stk_return_queue queue = STK_RETURN_QUEUE_INIT;
     pthread_t threads[THREADS];
-    options.device = seed % 2 == 0 ? STOKER_DEVICE_CPU : STOKER_DEVICE_CUDA;
-    options.on_lent = policies[seed / 2 % 3];
     options.lent_bytes_max = 16384; /* a few slots */
     options.batch_size = 4;
     options.epochs = STOKER_EPOCHS_ENDLESS;

@@ -121,14 +121,12 @@ CleanTest(from_arrays, a_loader_delivers_them)
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 8, .shuffle = true, .epochs = 1);
     stoker_batch batch = STOKER_BATCH_INIT;
     uint64_t seen = 0;
     make_arrays(arrays);
     cr_assert_eq(stoker_dataset_from_arrays(&dataset, arrays, 2, COUNT, NULL, NULL), STOKER_OK);
-    options.batch_size = 8;
-    options.shuffle = true;
-    options.epochs = 1;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
                  error.message);
     while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {

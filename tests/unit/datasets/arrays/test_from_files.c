@@ -135,13 +135,11 @@ CleanTest(from_files, a_loader_delivers_files_and_arrays)
     static struct inputs inputs;
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options = stk_default_options(.batch_size = SAMPLES, .num_workers = 1);
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_error error = { .message = "" };
     make_inputs(&inputs);
     cr_assert_eq(open_inputs(&dataset, &inputs, &error), STOKER_OK, "%s", error.message);
-    options.batch_size = SAMPLES;
-    options.num_workers = 1;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
                  error.message);
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);

@@ -166,12 +166,10 @@ CleanTest(shards_known, loaders_deliver_the_same_rows)
     for (size_t i = 0; i < ALL * 3; i++) {
         stoker_dataset *dataset = open_set(&directory, all[i / 3]);
         stoker_loader *loader = NULL;
-        stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+        stoker_loader_options options = stk_default_options(.batch_size = 7, .shuffle = true);
         stoker_batch batch = STOKER_BATCH_INIT;
         stoker_stats stats = { .struct_size = sizeof(stats) };
         uint64_t seen = 0;
-        options.batch_size = 7;
-        options.shuffle = true;
         options.num_workers = (int32_t)(i % 3);
         options.epochs = EPOCHS;
         options.cache = STOKER_CACHE_NONE;
@@ -246,13 +244,11 @@ CleanTest(shards_known, a_loader_notices_later_damage_of_a_mapped_record)
         const struct stk_directory directory = make_set();
         stoker_dataset *dataset = open_set(&directory, "?map=1");
         stoker_loader *loader = NULL;
-        stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+        stoker_loader_options options =
+            stk_default_options(.batch_size = 7, .num_workers = 0, .epochs = EPOCHS,
+                                .cache = STOKER_CACHE_NONE,
+                                .dtype = converts[i] ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_UINT8);
         stoker_batch batch = STOKER_BATCH_INIT;
-        options.batch_size = 7;
-        options.num_workers = 0;
-        options.epochs = EPOCHS;
-        options.cache = STOKER_CACHE_NONE;
-        options.dtype = converts[i] ? STOKER_DTYPE_FLOAT32 : STOKER_DTYPE_UINT8;
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         int rc;
         while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK)

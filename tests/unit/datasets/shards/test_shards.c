@@ -204,15 +204,11 @@ CleanTest(shards, loaders_deliver_each_row)
     for (int32_t workers = 0; workers <= 2; workers++) {
         for (int r = 0; r < 2; r++) {
             stoker_loader *loader = NULL;
-            stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+            stoker_loader_options options =
+                stk_default_options(.batch_size = 4, .shuffle = true, .num_workers = workers,
+                                    .epochs = 1, .cache = STOKER_CACHE_NONE, .reader = readers[r]);
             stoker_batch batch = STOKER_BATCH_INIT;
             uint32_t seen = 0;
-            options.batch_size = 4;
-            options.shuffle = true;
-            options.num_workers = workers;
-            options.epochs = 1;
-            options.cache = STOKER_CACHE_NONE;
-            options.reader = readers[r];
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
             while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
                 for (uint32_t i = 0; i < batch.count; i++) {
@@ -469,12 +465,10 @@ CleanTest(shards, a_damaged_record_is_a_bad_sample_with_its_place)
     cr_assert_not_null(strstr(error.message, "checksum"));
 
     stoker_loader *loader = NULL;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 4, .epochs = 1, .on_bad_sample = STOKER_ON_BAD_SKIP);
     stoker_batch batch = STOKER_BATCH_INIT;
     uint32_t delivered = 0;
-    options.batch_size = 4;
-    options.epochs = 1;
-    options.on_bad_sample = STOKER_ON_BAD_SKIP;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         delivered += batch.count;

@@ -95,10 +95,9 @@ CleanTest(documents, are_found_by_an_index)
 static void expect_rows_of_loader(const stoker_dataset *documents, const uint64_t *lengths)
 {
     const uint64_t count = stoker_dataset_get_info(documents)->count;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = (uint32_t)count, .num_workers = 0);
     stoker_batch batch = STOKER_BATCH_INIT;
-    options.batch_size = (uint32_t)count;
-    options.num_workers = 0;
     stoker_loader *loader = loader_of(documents, &options);
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     const int64_t *offsets = batch.fields[0].offsets;

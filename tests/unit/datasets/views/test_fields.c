@@ -219,13 +219,12 @@ CleanTest(view_fields, are_delivered)
     for (int32_t workers = 0; workers < 4; workers++)
         for (int by_weight = 0; by_weight < 2; by_weight++) {
             const stoker_dataset *dataset = by_weight == 1 ? weighted : joined;
-            stoker_loader_options options = stk_small_options();
+            stoker_loader_options options =
+                stk_small_options(.batch_size = 4, .num_workers = workers);
             stoker_batch batch = STOKER_BATCH_INIT;
             stoker_error error = { .message = "" };
             stoker_loader *loader = NULL;
             uint32_t rows = 0;
-            options.batch_size = 4;
-            options.num_workers = workers;
             cr_assert_eq(stoker_loader_create(&loader, dataset, &options, &error), STOKER_OK, "%s",
                          error.message);
             for (int rc; (rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED;) {

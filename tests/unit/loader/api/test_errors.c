@@ -34,10 +34,9 @@ static enum stk_made_kind all_encoded(uint64_t id)
 
 static void open_set(struct stk_made_set *set, stk_made_kind_of *kind_of)
 {
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.num_workers = 0);
     *set = (struct stk_made_set){ .count = COUNT, .row_bytes = ROW, .kind_of = kind_of };
     cr_assert(stk_made_set_open(set));
-    options.num_workers = 0;
     options.reader = stoker_reader_pread();
     cr_assert_eq(stk_run(set->dataset, &options, &expected), STOKER_FINISHED);
 }
@@ -375,10 +374,9 @@ CleanTest(errors, workers_without_a_ring_of_their_own_use_pread)
         struct rlimit limit;
         cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
         const rlim_t before = limit.rlim_cur;
-        stoker_loader_options options = stk_small_options();
+        stoker_loader_options options = stk_small_options(.num_workers = 4);
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
-        options.num_workers = 4;
         limit.rlim_cur = (rlim_t)next + room;
         cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
         const int rc = stoker_loader_create(&loader, set.dataset, &options, NULL);

@@ -383,13 +383,11 @@ CleanTest(memory, the_read_depth_follows_what_is_usual)
                                     .bytes_max = cases[i].longest_bytes };
         stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
-        stoker_loader_options options = stk_small_options();
+        stoker_loader_options options =
+            stk_small_options(.cache = STOKER_CACHE_NONE, .num_workers = 1, .batch_size = 4,
+                              .epochs = 1);
         static struct stk_run run;
         cr_assert(stk_made_set_open(&set));
-        options.cache = STOKER_CACHE_NONE;
-        options.num_workers = 1;
-        options.batch_size = 4;
-        options.epochs = 1;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         memset(&run, 0, sizeof(run));
         stk_run_on(loader, &run, UINT32_MAX);
@@ -476,17 +474,13 @@ CleanTest(memory, of_kept_batches_is_given_back_once_an_epoch_does_not_use_it)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.batch_size = KEPT_BATCH, .prefetch_batches = 2, .num_workers = 1,
+                          .cache = STOKER_CACHE_NONE, .on_lent = STOKER_ON_LENT_GROW, .epochs = 5);
     stoker_batch batches[KEPT];
     uint8_t *rows[KEPT];
     static struct stk_run later;
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=96&shape=32768", NULL, NULL), 0);
-    options.batch_size = KEPT_BATCH;
-    options.prefetch_batches = 2;
-    options.num_workers = 1;
-    options.cache = STOKER_CACHE_NONE;
-    options.on_lent = STOKER_ON_LENT_GROW;
-    options.epochs = 5;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     for (uint32_t i = 0; i < KEPT; i++) {
         batches[i] = (stoker_batch)STOKER_BATCH_INIT;

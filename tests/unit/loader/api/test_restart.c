@@ -121,12 +121,10 @@ CleanTest(restart, leaves_no_row_out)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, SAMPLES, SIDE, SIDE, 0));
     for (int shared = 0; shared <= 1; shared++) {
-        stoker_loader_options options = stk_small_options();
+        stoker_loader_options options =
+            stk_small_options(.batch_size = 2, .epochs = FULL_EPOCHS, .cache = STOKER_CACHE_DECODED,
+                              .share_cache = shared == 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF);
         stoker_loader *loader = NULL;
-        options.batch_size = 2;
-        options.epochs = FULL_EPOCHS;
-        options.cache = STOKER_CACHE_DECODED;
-        options.share_cache = shared == 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         uint64_t held = 0;
         for (uint32_t i = 0; i < 20; i++) {

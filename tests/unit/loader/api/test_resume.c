@@ -28,12 +28,9 @@ CleanTest(resume, the_index_of_a_batch_continues)
         for (uint32_t stop = 0; stop <= 10; stop++) {
             uint8_t state[STOKER_STATE_BYTES];
             stoker_batch batch = STOKER_BATCH_INIT;
-            stoker_loader_options options = stk_small_options();
+            stoker_loader_options options = stk_small_options(.batch_size = 5, .world_size = 2,
+                                                              .rank = 1, .last = (stoker_last)last);
             uint8_t seen[107] = { 0 };
-            options.batch_size = 5;
-            options.world_size = 2;
-            options.rank = 1;
-            options.last = (stoker_last)last;
             stoker_loader *loader = loader_of(dataset, &options);
             (void)take(loader, stop, seen);
             save_and_destroy(&loader, &options, state, sizeof(state));

@@ -430,10 +430,8 @@ CleanTest(stats, a_decoder_that_sleeps_leaves_the_cpus_free)
                                             .name = "asleep",
                                             .describe = describe_asleep,
                                             .locate = locate_asleep };
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.batch_size = 4, .cache = STOKER_CACHE_NONE);
     stoker_dataset *dataset = NULL;
-    options.batch_size = 4;
-    options.cache = STOKER_CACHE_NONE;
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
     for (int32_t workers = 0; workers <= 4; workers += 4) {
         stoker_loader *loader = loader_at_work(dataset, options, workers);

@@ -116,8 +116,7 @@ Test(timeout, other_numbers_are_refused)
 {
     open_set(false);
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
-    options.batch_size = 1;
+    stoker_loader_options options = stk_default_options(.batch_size = 1);
     stoker_loader *loader = loader_of(set.dataset, &options);
     cr_assert_eq(stoker_loader_next(loader, &batch, -2), STOKER_EINVAL);
     cr_assert_eq(stoker_loader_next(loader, &batch, INT32_MIN), STOKER_EINVAL);

@@ -230,13 +230,11 @@ Test(interrupted, a_whole_file_that_cannot_be_read_says_why)
 CleanTest(interrupted, a_loader_reads_in_the_end_what_would_wait_for_ever)
 {
     struct stk_file_set set;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.num_workers = 0, .epochs = 1, .batch_size = 1);
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_stats stats = { .struct_size = sizeof(stats) };
     cr_assert(stk_file_set_make(&set, 1, 5, 5, 0));
-    options.num_workers = 0;
-    options.epochs = 1;
-    options.batch_size = 1;
     cr_assert_eq(setenv("STOKER_READER", "pread", 1), 0);
     stoker_loader *loader = loader_of(set.dataset, &options);
     FOLLOW(-EAGAIN, -EINTR, 7); /* by the reader, and then by the last resort */

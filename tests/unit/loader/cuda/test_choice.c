@@ -27,10 +27,8 @@ TestSuite(cuda_choice, .init = begin, .fini = finish);
 static int try_device(stoker_device device, uint32_t index)
 {
     stoker_loader *loader = NULL;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.device = device, .device_index = index);
     error = (stoker_error){ .code = 0 };
-    options.device = device;
-    options.device_index = index;
     const int rc = stoker_loader_create(&loader, set.dataset, &options, &error);
     if (rc == STOKER_OK) {
         stats = (stoker_stats){ .struct_size = sizeof(stats) };

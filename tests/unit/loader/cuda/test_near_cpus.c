@@ -119,10 +119,9 @@ struct seen {
 static struct seen run(uint32_t rank, uint32_t gpu, stoker_device device)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?shape=10&count=100");
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options = stk_default_options(.num_workers = 2);
     struct seen seen = { .policy = -1 };
     unsigned long mask[1024 / sizeof(unsigned long) / 8] = { 0 };
-    options.num_workers = 2;
     options.device = device;
     options.device_index = gpu;
     options.local_rank = rank;

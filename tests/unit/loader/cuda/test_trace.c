@@ -87,13 +87,11 @@ CleanTest(cuda_trace, records_each_batch_and_its_copy_once)
     cr_assert(stk_file_set_make(&set, SAMPLES, 4, 5, 3));
     for (int32_t workers = 0; workers <= 2; workers++)
         for (int waits = 0; waits <= 1; waits++) {
-            stoker_loader_options options = stk_small_options();
+            stoker_loader_options options =
+                stk_small_options(.device = STOKER_DEVICE_CUDA, .num_workers = workers,
+                                  .prefetch_batches = SLOTS, .non_blocking = waits == 0,
+                                  .trace_events = 1 << 13);
             int states[3] = { 0 };
-            options.device = STOKER_DEVICE_CUDA;
-            options.num_workers = workers;
-            options.prefetch_batches = SLOTS;
-            options.non_blocking = waits == 0;
-            options.trace_events = 1 << 13;
             record(set.dataset, &options);
             check_order();
             for (uint32_t thread = 0; thread <= (uint32_t)workers; thread++)

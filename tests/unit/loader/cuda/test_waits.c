@@ -119,9 +119,8 @@ Test(cuda_waits, a_loader_without_a_spare_core_takes_none)
 {
     static struct stk_run run;
     struct stk_file_set set;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.device = STOKER_DEVICE_CUDA);
     cr_assert(stk_file_set_make(&set, 100, 4, 5, 3));
-    options.device = STOKER_DEVICE_CUDA;
     options.num_workers = (int32_t)sysconf(_SC_NPROCESSORS_ONLN) + 1;
     options.non_blocking = false;
     standin_cuda_delay(500);

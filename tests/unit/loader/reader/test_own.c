@@ -158,12 +158,9 @@ static struct outcome play(const stoker_reader *reader, const struct stk_script 
                            int32_t workers, stoker_cache cache, stoker_on_bad on_bad)
 {
     struct outcome outcome = { .stats = { .struct_size = sizeof(stoker_stats) } };
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.reader = reader, .num_workers = workers,
+                                                      .cache = cache, .on_bad_sample = on_bad);
     stoker_batch batch = STOKER_BATCH_INIT;
-    options.reader = reader;
-    options.num_workers = workers;
-    options.cache = cache;
-    options.on_bad_sample = on_bad;
     stk_script_install(script);
     stoker_loader *loader = loader_of(set.dataset, &options);
     while ((outcome.rc = stoker_loader_next(loader, &batch, -1)) >= 0 &&

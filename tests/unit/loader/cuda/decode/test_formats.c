@@ -98,9 +98,8 @@ Test(decode_formats, an_archive_of_images_and_labels)
 {
     static struct stk_archive archive;
     struct stk_directory directory = stk_directory_make();
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.transform.resize = (stoker_size){ 12, 10 });
     char spec[400];
-    options.transform.resize = (stoker_size){ 12, 10 };
     for (int bad = 0; bad < 2; bad++) {
         make_archive(&archive, bad != 0);
         stk_file_write(&directory, "x.tar", archive.at, archive.size);

@@ -42,15 +42,13 @@ CleanTest(order, ranks_share_each_epoch_out)
             uint8_t seen[SAMPLES] = { 0 };
             uint64_t dealt = 0;
             for (uint32_t rank = 0; rank < world; rank++) {
-                stoker_loader_options options = stk_small_options();
+                stoker_loader_options options =
+                    stk_small_options(.rank = rank, .world_size = world,
+                                      .last = drop == 1 ? STOKER_LAST_DROP : STOKER_LAST_SHORT,
+                                      .num_workers = (int32_t)rank, .epochs = 1);
                 stoker_loader *loader = NULL;
                 stoker_batch batch = STOKER_BATCH_INIT;
                 uint64_t batches = 0;
-                options.rank = rank;
-                options.world_size = world;
-                options.last = drop == 1 ? STOKER_LAST_DROP : STOKER_LAST_SHORT;
-                options.num_workers = (int32_t)rank;
-                options.epochs = 1;
                 cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
                 while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
                     cr_assert(stk_file_set_matches(&set, &batch));

@@ -256,10 +256,9 @@ static uint64_t first_id(const stoker_dataset *dataset, stoker_loader_options op
 CleanTest(ranks, a_loader_takes_its_share)
 {
     stoker_dataset *dataset = dataset_of("synth:bytes?count=100&shape=4x4x3");
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.shuffle = false);
     stoker_error error = { 0 };
     stoker_loader *loader = NULL;
-    options.shuffle = false;
     clear();
     set(1, "2", "3", NULL, NULL);
     cr_assert_eq(first_id(dataset, options), 0); /* not asked for */

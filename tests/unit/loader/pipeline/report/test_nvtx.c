@@ -55,11 +55,10 @@ static uint64_t count_of(const uint64_t *of, stoker_trace_kind kind)
 
 static void run(const stoker_dataset *dataset, int32_t workers, uint32_t events)
 {
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options =
+        stk_small_options(.num_workers = workers, .trace_events = events);
     static struct stk_run done;
     stoker_loader *loader = NULL;
-    options.num_workers = workers;
-    options.trace_events = events;
     all.count = 0;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     done = (struct stk_run){ 0 };

@@ -666,15 +666,13 @@ CleanTest(bad, a_file_truncated_during_an_epoch_gives_no_wrong_byte)
     for (int32_t workers = 0; workers <= 3; workers++) {
         struct stk_file_set set;
         cr_assert(stk_file_set_make(&set, COUNT, 8, 5, 0));
-        stoker_loader_options options = stk_small_options();
+        stoker_loader_options options =
+            stk_small_options(.on_bad_sample = STOKER_ON_BAD_SKIP, .num_workers = workers,
+                              .prefetch_batches = 2, .epochs = STOKER_EPOCHS_ENDLESS);
         stoker_loader *loader = NULL;
         stoker_batch batch = STOKER_BATCH_INIT;
         uint64_t good = 0;
         int rc;
-        options.on_bad_sample = STOKER_ON_BAD_SKIP;
-        options.num_workers = workers;
-        options.prefetch_batches = 2;
-        options.epochs = STOKER_EPOCHS_ENDLESS;
         cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
         while ((rc = stoker_loader_next(loader, &batch, -1)) >= 0) {
             if (rc == STOKER_EPOCH_END)

@@ -249,9 +249,8 @@ static void check_nothing(const struct kind_set *set, uint64_t id, uint32_t fiel
 CleanTest(several_kinds, tokens_are_converted_at_their_length)
 {
     struct kind_set set;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.dtype = STOKER_DTYPE_FLOAT32);
     make(&set, TOKENS);
-    options.dtype = STOKER_DTYPE_FLOAT32;
     run_everywhere(&set, options, check_tokens);
     options.dtype = STOKER_DTYPE_NONE;
     run_everywhere(&set, options, check_nothing);
@@ -272,10 +271,8 @@ static void check_values(const struct kind_set *set, uint64_t id, uint32_t field
 CleanTest(several_kinds, samples_without_parts_come_from_values_alone)
 {
     struct kind_set set;
-    stoker_loader_options options = stk_small_options();
+    stoker_loader_options options = stk_small_options(.dtype = STOKER_DTYPE_FLOAT32, .scale = 0.5F);
     make(&set, VALUES);
-    options.dtype = STOKER_DTYPE_FLOAT32;
-    options.scale = 0.5F;
     run_everywhere(&set, options, check_values);
     stoker_dataset_close(&set.dataset);
 }

@@ -84,13 +84,10 @@ static void expect_rows(const stoker_batch *batch, uint64_t first)
 
 static void share_first_batch(stoker_cache cache)
 {
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options = stk_default_options(.batch_size = BATCH, .num_workers = WORKERS,
+                                                        .cache = cache, .epochs = 2);
     stoker_dataset *dataset;
     stoker_loader *loader;
-    options.batch_size = BATCH;
-    options.num_workers = WORKERS;
-    options.cache = cache;
-    options.epochs = 2;
     most = 0;
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);

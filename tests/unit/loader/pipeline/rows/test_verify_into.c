@@ -79,15 +79,12 @@ static int run(struct set *set, stoker_dtype dtype)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
-    stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
+    stoker_loader_options options =
+        stk_default_options(.batch_size = 4, .num_workers = 0, .epochs = 1,
+                            .cache = STOKER_CACHE_NONE, .dtype = dtype);
     stoker_batch batch = STOKER_BATCH_INIT;
     int total = 0;
     set->codec.self = set;
-    options.batch_size = 4;
-    options.num_workers = 0;
-    options.epochs = 1;
-    options.cache = STOKER_CACHE_NONE;
-    options.dtype = dtype;
     cr_assert_eq(stoker_dataset_create(&dataset, &ops, set, NULL), STOKER_OK);
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     int rc;
