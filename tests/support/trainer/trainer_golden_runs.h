@@ -6,6 +6,7 @@
 #define STK_TEST_TRAINER_GOLDEN_RUNS_H
 
 #include "plan_models.h"
+#include "support/defaults.h"
 
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/trainer.h"

@@ -155,36 +155,9 @@ static bool is_inside(const struct stk_mix_box *box, size_t at)
 CleanTest(mix, the_box_comes_from_the_row_before_and_the_rest_stays)
 {
     static const struct stk_mix_box boxes[] = {
-        { .first_bytes = 0,
-          .line_bytes = 10,
-          .plane_bytes = 100,
-          .run_bytes = 10,
-          .lines = 10,
-          .planes = 1 },
-        { .first_bytes = 36,
-          .line_bytes = 12,
-          .plane_bytes = 120,
-          .run_bytes = 7,
-          .lines = 3,
-          .planes = 3 },
-        { .first_bytes = 5,
-          .line_bytes = 9000,
-          .plane_bytes = 18000,
-          .run_bytes = 8990,
-          .lines = 2,
-          .planes = 1 },
-        { .first_bytes = 0,
-          .line_bytes = 8,
-          .plane_bytes = 64,
-          .run_bytes = 0,
-          .lines = 4,
-          .planes = 2 },
-        { .first_bytes = 0,
-          .line_bytes = 8,
-          .plane_bytes = 64,
-          .run_bytes = 8,
-          .lines = 0,
-          .planes = 2 },
+        /* first, line, plane and run bytes; lines, planes */
+        { 0, 10, 100, 10, 10, 1 }, { 36, 12, 120, 7, 3, 3 }, { 5, 9000, 18000, 8990, 2, 1 },
+        { 0, 8, 64, 0, 4, 2 },     { 0, 8, 64, 8, 0, 2 },
     };
     for (size_t b = 0; b < sizeof(boxes) / sizeof(boxes[0]); b++)
         for (uint32_t rows = 2; rows <= 5; rows++) {

@@ -5,45 +5,13 @@
  */
 #include "loader/base/fault.h"
 #include "support/files/npy_bytes.h"
-#include "support/files/token_files.h"
+#include "support/files/token_directory.h"
 #include "support/leaks.h"
-#include "support/runs/opened_loader.h"
 #include "support/sets/refused_specs.h"
 
 enum { LENGTH = 16 };
 
-static struct stk_directory directory;
-
-static void make_directory(void)
-{
-    directory = stk_directory_make();
-}
-
-static void remove_directory(void)
-{
-    stk_directory_remove(&directory);
-}
-
 TestSuite(tokens_damage, .init = make_directory, .fini = remove_directory);
-
-static void write_llmc(const char *name, uint32_t seed, uint32_t count, size_t width)
-{
-    const struct stk_bytes file = stk_llmc_file(seed, count, width);
-    stk_file_write(&directory, name, file.at, file.size);
-}
-
-/* "tokens:DIR/names". */
-static const char *spec_of(char spec[512], const char *names)
-{
-    (void)snprintf(spec, 512, "tokens:%s/%s", directory.path, names);
-    return spec;
-}
-
-static stoker_dataset *open_names(const char *names)
-{
-    char spec[512];
-    return dataset_of(spec_of(spec, names));
-}
 
 static uint64_t count_of(const stoker_dataset *dataset)
 {

@@ -4,33 +4,14 @@
  * Method: the tokens of a file are known, and each document ends at STK_EOS, so the documents are
  * found here by walking over them. Rows that are packed hold these documents, each once.
  */
-#include "support/files/token_files.h"
+#include "support/files/token_directory.h"
 #include "support/leaks.h"
-#include "support/runs/opened_loader.h"
 #include "support/sets/read_row.h"
 #include "support/sets/refused_specs.h"
 
 enum { TOKENS = 500, ROW = 32, LONGEST = 9 };
 
-static struct stk_directory directory;
-
-static void make_directory(void)
-{
-    directory = stk_directory_make();
-}
-
-static void remove_directory(void)
-{
-    stk_directory_remove(&directory);
-}
-
 TestSuite(documents, .init = make_directory, .fini = remove_directory);
-
-static void write_llmc(const char *name, uint32_t seed, uint32_t count)
-{
-    const struct stk_bytes file = stk_llmc_file(seed, count, 2);
-    stk_file_write(&directory, name, file.at, file.size);
-}
 
 static stoker_dataset *open_with(const char *format, const char *names)
 {
@@ -75,8 +56,8 @@ static void expect_documents(const stoker_dataset *documents, uint32_t files, ui
 
 CleanTest(documents, are_the_samples)
 {
-    write_llmc("a0.bin", 0, TOKENS);
-    write_llmc("a1.bin", 1, TOKENS);
+    write_llmc("a0.bin", 0, TOKENS, 2);
+    write_llmc("a1.bin", 1, TOKENS, 2);
     stoker_dataset *documents = open_with("documents:%s?eos=7", "a*.bin");
     expect_documents(documents, 2, TOKENS);
     stoker_dataset_close(&documents);
@@ -194,7 +175,7 @@ CleanTest(documents, of_many_files_are_read)
     for (uint32_t seed = 0; seed < FILES; seed++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "%03u.bin", seed);
-        write_llmc(name, seed, FEW);
+        write_llmc(name, seed, FEW, 2);
     }
     stoker_dataset *documents = open_with("documents:%s?eos=7", "*.bin");
     cr_assert_lt(stoker_dataset_get_info(documents)->file_count, FILES);
@@ -235,8 +216,8 @@ static uint32_t find_document(const uint16_t *row, uint32_t length, const uint8_
 
 CleanTest(documents, packed_are_all_there_once)
 {
-    write_llmc("p0.bin", 0, TOKENS);
-    write_llmc("p1.bin", 1, TOKENS);
+    write_llmc("p0.bin", 0, TOKENS, 2);
+    write_llmc("p1.bin", 1, TOKENS, 2);
     stoker_dataset *documents = open_with("documents:%s?eos=7", "p*.bin");
     stoker_dataset *packed = open_with("packed:32:(documents:%s?eos=7)?block=64", "p*.bin");
     const uint64_t count = stoker_dataset_get_info(documents)->count;
@@ -264,7 +245,7 @@ CleanTest(documents, packed_are_all_there_once)
 CleanTest(documents, specs_that_are_none_are_refused)
 {
     char spec[3][512];
-    write_llmc("r.bin", 0, TOKENS);
+    write_llmc("r.bin", 0, TOKENS, 2);
     (void)snprintf(spec[0], 512, "documents:%s/r.bin", directory.path);
     (void)snprintf(spec[1], 512, "documents:%s/r.bin?eos=x", directory.path);
     (void)snprintf(spec[2], 512, "documents:%s/r.bin?eos=7&layout=zip", directory.path);
@@ -282,7 +263,7 @@ CleanTest(documents, opening_survives_each_allocation_failure)
 {
     char spec[512];
     bool reached = true;
-    write_llmc("f.bin", 0, TOKENS);
+    write_llmc("f.bin", 0, TOKENS, 2);
     (void)snprintf(spec, sizeof(spec), "documents:%s/f.bin?eos=7", directory.path);
     for (uint64_t nth = 1; reached; nth++) {
         stoker_dataset *documents = NULL;
@@ -309,7 +290,7 @@ CleanTest(documents, a_file_that_is_opened_again_must_be_the_same)
     stoker_row row = { .data = tokens, .bytes_max = sizeof(tokens) };
     for (uint32_t file = 0; file < FILES; file++) {
         (void)snprintf(name, sizeof(name), "t%03u.bin", file);
-        write_llmc(name, file, 30);
+        write_llmc(name, file, 30, 2);
     }
     stoker_dataset *documents = open_with("documents:%s?eos=7", "t*.bin");
     const uint64_t last = stoker_dataset_get_info(documents)->count - 1;

@@ -84,27 +84,9 @@ static void check_cutmix(const struct stk_mix_box *box, uint32_t unit_bytes, uin
 CleanTest(launch_mix, cutmix_has_the_bits_of_the_rows)
 {
     static const struct stk_mix_box boxes[] = {
-        { .line_bytes = 12, .plane_bytes = 120, .run_bytes = 12, .lines = 10, .planes = 3 },
-        { .first_bytes = 16,
-          .line_bytes = 40,
-          .plane_bytes = 400,
-          .run_bytes = 20,
-          .lines = 7,
-          .planes = 1 },
-        { .first_bytes = 10,
-          .line_bytes = 36,
-          .plane_bytes = 360,
-          .run_bytes = 18,
-          .lines = 2,
-          .planes = 2 },
-        { .first_bytes = 3,
-          .line_bytes = 36,
-          .plane_bytes = 360,
-          .run_bytes = 33,
-          .lines = 9,
-          .planes = 4 },
-        { .line_bytes = 8, .plane_bytes = 64, .run_bytes = 0, .lines = 4, .planes = 2 },
-        { .line_bytes = 8, .plane_bytes = 64, .run_bytes = 8, .lines = 0, .planes = 2 },
+        /* first, line, plane and run bytes; lines, planes */
+        { 0, 12, 120, 12, 10, 3 }, { 16, 40, 400, 20, 7, 1 }, { 10, 36, 360, 18, 2, 2 },
+        { 3, 36, 360, 33, 9, 4 },  { 0, 8, 64, 0, 4, 2 },     { 0, 8, 64, 8, 0, 2 },
     };
     static const uint32_t units[] = { 4, 4, 2, 1, 4, 4 };
     for (size_t b = 0; b < sizeof(boxes) / sizeof(boxes[0]); b++)
