@@ -312,7 +312,7 @@ STOKER_API void stoker_trainer_wake(const char *backend, bool convolutions);
  * A GPU's pass is queued on stoker_trainer_stream(); the call waits only for a report. A batch in
  *   the GPU's memory     is read after its copy (stoker_batch_wait_on is called). Release it at
  *                        once: it is refilled after that stream has read it. Samples with labels
- *                        out of range are ignored, and the next report returns STOKER_EINVAL.
+ *                        out of range are ignored; a report after that pass is STOKER_EINVAL.
  *   page-locked memory   (STOKER_DEVICE_CUDA_HOST) is copied later: release it with
  *                        stoker_batch_release_on(batch, stoker_trainer_stream(trainer)).
  *   other host memory    may be reused when the call returns. */
