@@ -82,12 +82,12 @@ int stoker_dataset_lengths(const stoker_dataset *dataset, uint32_t field, const 
                                  "dataset, ids or out is NULL, or there is no such field");
     const stoker_field_info *info = &dataset->fields[field].info;
     const uint64_t most = info->rank == 0 ? 1 : info->shape[0];
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         if (ids[i] >= dataset->info.count)
             return refuse_length(dataset, field, ids[i], STOKER_EINVAL, "there is no such sample",
                                  error);
+    for (uint32_t i = 0; i < count; i++)
         out[i] = most;
-    }
     if (!info->varies || count == 0)
         return STOKER_OK;
     const int rc = dataset->ops->lengths != NULL

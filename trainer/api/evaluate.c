@@ -157,7 +157,8 @@ int stoker_trainer_predict(stoker_trainer *trainer, const float *samples, uint32
     const uint64_t output_floats = stk_shape_elements(stk_trainer_output_shape(trainer->model));
     for (uint32_t done = 0; done < count;) {
         const uint32_t part = part_of(trainer, count - done);
-        int rc = forward(trainer, samples + done * sample_floats, NULL, false, part, NULL);
+        int rc =
+            forward(trainer, samples + done * sample_floats, NULL, STOKER_DEVICE_CPU, part, NULL);
         if (rc != STOKER_OK)
             return rc;
         rc = read_outputs(trainer, outputs + done * output_floats, part * output_floats);

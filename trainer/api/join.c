@@ -166,22 +166,41 @@ static uint64_t hash_model(const stoker_model *model)
 
 static uint64_t hash_settings(const struct stk_trainer_settings *settings)
 {
+    const struct stk_update_rule *const rule = &settings->rule;
+    const struct stk_schedule *const schedule = &settings->schedule;
     const double numbers[] = { settings->clip_norm,
                                settings->ema_decay,
-                               settings->schedule.learning_rate,
-                               (double)settings->rule.momentum,
-                               (double)settings->rule.weight_decay,
-                               settings->rule.beta1,
-                               settings->rule.beta2,
-                               (double)settings->loss_scale.scale };
-    const uint64_t counts[] = {
-        (uint64_t)settings->rule.optimizer, (uint64_t)settings->schedule.kind,
-        settings->schedule.total_updates,   settings->schedule.warmup_updates,
-        settings->metrics_interval,         settings->sync_batch_norm,
-        settings->backend.uncaptured,       settings->ops != NULL && settings->ops->device != NULL,
-        settings->loss_scale.dynamic,       settings->backend.deterministic,
-        (uint64_t)settings->backend.storage
-    };
+                               settings->loss_scale.scale,
+                               schedule->learning_rate,
+                               schedule->gamma,
+                               schedule->rise,
+                               schedule->start,
+                               schedule->final_fraction,
+                               rule->momentum,
+                               rule->dampening,
+                               rule->beta1,
+                               rule->beta2,
+                               rule->epsilon,
+                               rule->weight_decay,
+                               rule->lr_decay,
+                               rule->lambd,
+                               rule->alpha,
+                               rule->t0 };
+    const uint64_t counts[] = { (uint64_t)schedule->kind,
+                                schedule->total_updates,
+                                schedule->warmup_updates,
+                                schedule->schedule_steps,
+                                (uint64_t)rule->optimizer,
+                                rule->nesterov,
+                                rule->centered,
+                                settings->metrics_interval,
+                                settings->sync_batch_norm,
+                                settings->loss_scale.dynamic,
+                                settings->ops != NULL && settings->ops->device != NULL,
+                                settings->backend.uncaptured,
+                                settings->backend.deterministic,
+                                settings->backend.tf32,
+                                (uint64_t)settings->backend.storage };
     return stk_hash_add(stk_hash_add(STK_HASH_START, numbers, sizeof(numbers)), counts,
                         sizeof(counts));
 }

@@ -433,6 +433,10 @@ int stoker_trainer_load(stoker_trainer *trainer, const char *path, void *state, 
         return stk_refuse_option(error, STOKER_EINVAL, "load: trainer or path is NULL");
     int rc = trainer->peers->rank == 0 ? load(trainer, path, &loaded, error) : STOKER_OK;
     rc = share(trainer, rc, &loaded, error);
+    if (rc == STOKER_OK && state != NULL && loaded.size > capacity) /* of this rank alone */
+        rc = stk_refuse_option(error, STOKER_ELIMIT,
+                               "the loader's state has %" PRIu64 " bytes, and capacity is %zu",
+                               (uint64_t)loaded.size, capacity);
     if (size != NULL && (rc == STOKER_OK || rc == STOKER_ELIMIT))
         *size = loaded.size;
     return rc;
