@@ -1,4 +1,4 @@
-/* launch_mix.c - the grids and arguments of the mixing kernels (launch_blend.h). */
+/* launch_blend.c - the grids and arguments of the mixing kernels (launch_blend.h). */
 #include "kernels/transform/gpu/launch_blend.h"
 
 /* At least one block: an empty box has no thread with work. */
