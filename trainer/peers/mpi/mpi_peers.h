@@ -2,9 +2,8 @@
  * below it:
  *
  *   mpi.c       join, leave, gather, broadcast
- *   sum.c       all_reduce: an array, slice after slice
- *   wait.c      every wait, with a deadline
- *   slices.c    the sum of one slice, in a slot with its own communicator
+ *   sum.c       all_reduce: slice after slice, each in a slot with its own communicator; every
+ *               wait, with a deadline
  *   messages.c  failures and presence checks, beside the sums
  *
  * Messages go from rank to rank outside of all collective calls. A rank that fails sends one to
@@ -95,19 +94,12 @@ int stk_mpi_check_presence(struct stk_mpi_peers *p, const char *what, uint32_t c
 /* One turn of a wait, 0, 1, ...: other processes may need this CPU. */
 void stk_mpi_relax(uint32_t turn);
 
-/* slices.c */
-int stk_mpi_begin_slice(struct stk_mpi_peers *p, struct stk_slot *slot, stoker_error *error);
+/* sum.c */
 /* Moves every slot on, without waiting. */
 int stk_mpi_move_slots(struct stk_mpi_peers *p, stoker_error *error);
-
-/* wait.c */
 /* Waits for a request, while slices move on. */
 int stk_mpi_await(struct stk_mpi_peers *p, struct stk_mpi_request *request, const char *what,
                   stoker_error *error);
-/* Waits until the slot is free. */
-int stk_mpi_await_slot(struct stk_mpi_peers *p, const struct stk_slot *slot, stoker_error *error);
-
-/* sum.c */
 int stk_mpi_all_reduce(struct stk_peers *peers, float *floats, uint64_t count, stoker_error *error);
 bool stk_mpi_has_room(const struct stk_peers *peers);
 int stk_mpi_finish(struct stk_peers *peers, stoker_error *error);
