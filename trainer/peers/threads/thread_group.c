@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stoker/trainer.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
@@ -68,11 +69,14 @@ static void circle_free(struct stk_circle *circle)
 
 /* ---- the group ------------------------------------------------------------------- */
 
-int stk_group_create(struct stoker_peer_group **out, uint32_t world_size, stoker_error *error)
+int stoker_peer_group_create(stoker_peer_group **out, uint32_t world_size, stoker_error *error)
 {
-    assert(world_size >= 1);
-    assert(world_size <= STK_GROUP_RANKS_MAX);
-    struct stoker_peer_group *const group =
+    if (out == NULL)
+        return stk_refuse_option(error, STOKER_EINVAL, "peer group: out is NULL");
+    if (world_size < 1 || world_size > STK_GROUP_RANKS_MAX)
+        return stk_refuse_option(error, STOKER_EINVAL, "world_size = %u: expected 1 to %d",
+                                 world_size, STK_GROUP_RANKS_MAX);
+    stoker_peer_group *const group =
         stk_calloc(1, sizeof(*group) + world_size * sizeof(group->joins[0]));
     if (group == NULL)
         return stk_refuse_option(error, STOKER_ENOMEM, "a group of %u ranks", world_size);
@@ -82,15 +86,18 @@ int stk_group_create(struct stoker_peer_group **out, uint32_t world_size, stoker
     return STOKER_OK;
 }
 
-void stk_group_free(struct stoker_peer_group *group)
+void stoker_peer_group_destroy(stoker_peer_group **group)
 {
-    while (group->circles != NULL) { /* some ranks never joined them */
-        struct stk_circle *const next = group->circles->next;
-        circle_free(group->circles);
-        group->circles = next;
+    if (group == NULL || *group == NULL)
+        return;
+    while ((*group)->circles != NULL) { /* some ranks never joined them */
+        struct stk_circle *const next = (*group)->circles->next;
+        circle_free((*group)->circles);
+        (*group)->circles = next;
     }
-    (void)pthread_mutex_destroy(&group->lock);
-    stk_free(group);
+    (void)pthread_mutex_destroy(&(*group)->lock);
+    stk_free(*group);
+    *group = NULL;
 }
 
 /* A rank creates its next trainer after its last one has met the others: if not, this is another

@@ -70,10 +70,6 @@ struct stoker_peer_group {
 
 /* thread_group.c */
 
-/* STOKER_ENOMEM. */
-int stk_group_create(struct stoker_peer_group **out, uint32_t world_size, stoker_error *error);
-void stk_group_free(struct stoker_peer_group *group); /* every rank has left */
-
 /* Rank's next circle. STOKER_ENOMEM; STOKER_EINVAL: another thread has this rank. */
 int stk_group_join(struct stoker_peer_group *group, uint32_t rank, struct stk_circle **out,
                    stoker_error *error);
