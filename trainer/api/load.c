@@ -12,7 +12,6 @@
 #include "trainer/api/counters.h"
 #include "trainer/api/gather_arena.h"
 #include "trainer/api/peers.h"
-#include "trainer/files/file_floats.h"
 #include "trainer/files/safetensors.h"
 #include "trainer/model/torch_layout.h"
 

@@ -5,6 +5,7 @@
 #ifndef STK_TRAINER_TENSORS_H
 #define STK_TRAINER_TENSORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -69,5 +70,12 @@ uint64_t stk_tensor_bytes(const struct stk_named_tensor *tensor);
 /* Finds a name in a set that was read, or NULL. */
 const struct stk_named_tensor *stk_tensor_find(const struct stk_tensor_set *set, const char *name);
 const char *stk_note_find(const struct stk_tensor_set *set, const char *key);
+
+/* Returns true for F32, F16, BF16 and F64. */
+bool stk_holds_floats(enum stk_file_dtype dtype);
+
+/* Converts count such numbers, which may lie at any address, to floats. A double beyond the range
+ * of float becomes infinite. */
+void stk_read_floats(float *out, const void *from, enum stk_file_dtype dtype, uint64_t count);
 
 #endif
