@@ -310,7 +310,7 @@ static inline int world_send(struct stk_mpi_communicator *communicator, const vo
                              size_t bytes, uint32_t to, int tag, struct stk_mpi_request *request)
 {
     (void)tag;
-    (void)pthread_mutex_lock(&world->lock); /* a note that is lost is not heard: roll calls */
+    (void)pthread_mutex_lock(&world->lock); /* a lost message is not heard: presence checks */
     struct message *const message = world_memory(sizeof(*message));
     CHECK(bytes <= sizeof(message->data));
     message->to = to;
