@@ -1,4 +1,4 @@
-/* test_rendezvous.c - ranks that are threads meet by nccl_rendezvous.h: at every place that
+/* test_rendezvous.c - ranks that are threads meet by rendezvous.h: at every place that
  * variables can name, among strangers, and while calls of the system fail. Nobody waits beyond
  * the time-out, and an error says which rank is missing or refused.
  *

@@ -1,4 +1,4 @@
-/* library.c - see nccl_functions.h. */
+/* library.c - see functions.h. */
 #include "trainer/peers/nccl/functions.h"
 
 #include <string.h>
