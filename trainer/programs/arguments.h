@@ -119,7 +119,7 @@ const char *amp_name(enum amp amp);
 void arguments_print_again(FILE *file, int argc, char *const *argv, const char *load);
 
 /* The settings of a preset; any others are 0. */
-void preset_apply(struct arguments *arguments, enum preset preset);
+void preset_apply(struct arguments *out, enum preset preset);
 
 /* The devices of --data-parallel, as --device lists them: "cuda:0,cuda:1", "cpu,cpu". "cuda" is the
  * first GPU, "cuda:0": it does not stand for the GPU of a rank here. */
