@@ -70,7 +70,7 @@ function(stoker_add_library name kind)
     PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/loader/include>"
            "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
     PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_compile_definitions(${name} PRIVATE
+  target_compile_definitions(${name} PRIVATE STOKER_OWN_DECODERS=$<BOOL:${STOKER_OWN_DECODERS}>
     $<$<BOOL:${STOKER_HAVE_URING}>:STOKER_HAVE_URING=1>
     $<$<BOOL:${STOKER_HAVE_DEFLATE}>:STOKER_HAVE_DEFLATE=1>)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:stoker_kernels>)

@@ -43,7 +43,7 @@ made() {
 }
 
 programs=(bench/loaderbench trainer/stoker-mnist trainer/stoker-housing datasets/pack/stoker-pack)
-options=(-DSTOKER_STATIC_DEPS=ON -DBUILD_SHARED_LIBS=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=ON)
+options=(-DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_STATIC_DEPS=ON -DBUILD_SHARED_LIBS=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=ON)
 made pack help -- "${options[@]}"
 tests=() # those that can be built here: the trainer's asks for more than the loader's
 for source in tests/gpu/test_*.c; do
@@ -51,7 +51,7 @@ for source in tests/gpu/test_*.c; do
     if grep -q "^$name:" build/pack.log; then tests+=("$name"); fi
 done
 made pack loaderbench stoker-mnist stoker-housing stoker-pack "${tests[@]}" -- "${options[@]}"
-made pack-shared stoker -- -DSTOKER_URING=OFF -DSTOKER_DEFLATE=OFF -DSTOKER_PNG=OFF -DSTOKER_JPEG=OFF \
+made pack-shared stoker -- -DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_URING=OFF -DSTOKER_DEFLATE=OFF -DSTOKER_PNG=OFF -DSTOKER_JPEG=OFF \
     -DSTOKER_WEBP=OFF -DSTOKER_LZ4=OFF -DSTOKER_DNNL=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_BUILD_TRAINER=OFF
 
 for program in "${programs[@]}" "${tests[@]/#/tests/}"; do

@@ -22,10 +22,11 @@ SH
     chmod +x "$scratch/nvcc"
 }
 
-# gives ARCHITECTURES EXPECTED: EXPECTED is the start of a line of the output.
+# gives ARCHITECTURES EXPECTED [OPTION]: EXPECTED is the start of a line of the output.
 gives() {
     local found
     found=$(cd "$scratch" && "$cmake" -DSTOKER_NVCC="$scratch/nvcc" "-DSTOKER_CUDA_ARCHITECTURES=$1" \
+        "${3:--DSTOKER_NVIDIA_SMI=$scratch/none}" \
         -P "$OLDPWD/tests/checks/print_architectures.cmake" 2>&1) || true
     grep -qF -- "$2" <<<"$found" || fail "$1: want \"$2\", got: $found"
 }
@@ -36,8 +37,12 @@ gives all ';arch=compute_90,code=[sm_90,compute_90];'
 gives all 'STK_FATBIN_TOOLKIT=13000;STK_FATBIN_TARGETS="7.5 '
 gives '120;80-real;90-virtual' '8.0 12.0 PTX 9.0 12.0 | '
 gives '75-virtual' 'PTX 7.5 | -Xfatbin=-compress-all;-gencode;arch=compute_75,code=[compute_75] |'
+gives native 'unused: nvidia-smi names no GPU'
+printf '#!/bin/sh\necho 8.6\necho 12.0\necho 8.6\n' >"$scratch/nvidia-smi"
+chmod +x "$scratch/nvidia-smi"
+gives native '8.6 12.0 PTX 8.6 12.0 | ' "-DSTOKER_NVIDIA_SMI=$scratch/nvidia-smi"
 gives '70;80' 'has 70, which nvcc 13.0 does not'
-gives 'sm_80' 'use all, or a list'
+gives 'sm_80' 'use native, all, or a list'
 nvcc_of 12.4 0 50 52 53 60 61 62 70 72 75 80 86 87 89 90
 gives all '7.5 8.0 8.6 8.9 9.0 PTX 9.0 | '
 gives all 'STK_FATBIN_TOOLKIT=12040;'

@@ -27,7 +27,7 @@ install_shared() {
 # check_static_deps.sh uses the same tree, with the same flags, afterwards.
 install_static() {
     quiet cmake -S . -B "$build/static" -G Ninja -DCMAKE_C_COMPILER="$cc" \
-        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O0 -DNDEBUG" -DBUILD_SHARED_LIBS=OFF -DSTOKER_STATIC_DEPS=OFF \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O0 -DNDEBUG" -DBUILD_SHARED_LIBS=OFF -DSTOKER_STATIC_DEPS=OFF -DSTOKER_OWN_DECODERS=OFF \
         -DSTOKER_WERROR=ON -DSTOKER_NVCC_KERNELS=OFF -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF
     quiet cmake --build "$build/static"
     quiet cmake --install "$build/static" --prefix "$prefix/static"
@@ -54,7 +54,7 @@ consume_by_cmake() {
     quiet cmake -S tests/install -B "$build/consumer-$kind" -G Ninja -DCMAKE_C_COMPILER="$cc" \
         -DCMAKE_PREFIX_PATH="$prefix/$kind" -DSTOKER_WANTED="$version"
     quiet cmake --build "$build/consumer-$kind"
-    "$build/consumer-$kind/consumer" "${sets[@]}"
+    "$build/consumer-$kind/consumer" "${sets[@]}" | tee "$build/$kind.hashes"
     "$build/consumer-$kind/trainer_consumer"
 }
 
@@ -95,6 +95,9 @@ for kind in shared static; do
     consume_by_cmake $kind
     consume_by_pkg_config $kind
 done
+
+# The static one decodes by the libraries alone (-DSTOKER_OWN_DECODERS=OFF).
+cmp "$build/shared.hashes" "$build/static.hashes"
 
 serve_subproject
 

@@ -1,12 +1,12 @@
 /* main.c - a user's program: the installed header and the installed library agree, and
- * the library works: it opens each data set it is given, delivers an epoch of it and counts the
- * samples, which are to be a thousand. */
+ * the library works: it opens each data set it is given, delivers an epoch of it, counts the samples,
+ * which are to be a thousand, and prints a hash of their bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/stoker.h>
 #include <string.h>
 
-static uint64_t count_samples(const stoker_dataset *dataset)
+static uint64_t count_samples(const stoker_dataset *dataset, uint64_t *hash)
 {
     stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
@@ -19,6 +19,12 @@ static uint64_t count_samples(const stoker_dataset *dataset)
     uint64_t samples = 0;
     while (stoker_loader_next(loader, &batch, -1) == STOKER_OK) {
         samples += batch.count;
+        const uint8_t *pixels = batch.images.data;
+        uint64_t bytes = stoker_dtype_bytes(batch.images.dtype);
+        for (uint32_t axis = 0; axis < batch.images.rank; axis++)
+            bytes *= batch.images.shape[axis];
+        for (uint64_t i = 0; i < bytes; i++)
+            *hash = (*hash ^ pixels[i]) * 0x100000001B3U; /* FNV-1a */
         stoker_batch_release(&batch);
     }
     stoker_loader_destroy(&loader);
@@ -36,10 +42,13 @@ int main(int argc, char **argv)
             printf("%s\n", error.message);
             return EXIT_FAILURE;
         }
-        uint64_t samples = count_samples(dataset);
+        uint64_t hash = 0;
+        uint64_t samples = count_samples(dataset, &hash);
         stoker_dataset_close(&dataset);
-        printf("stoker %s: %llu samples of %s\n", stoker_version(), (unsigned long long)samples,
-               strrchr(argv[i], '/') == NULL ? argv[i] : strrchr(argv[i], '/') + 1);
+        printf("stoker %s: %llu samples of %s, %016llx\n", stoker_version(),
+               (unsigned long long)samples,
+               strrchr(argv[i], '/') == NULL ? argv[i] : strrchr(argv[i], '/') + 1,
+               (unsigned long long)hash);
         if (samples != 1000)
             return EXIT_FAILURE;
     }

@@ -499,7 +499,7 @@ static bool try_huffman(struct scratch *own)
 static int decode_walked(struct scratch *own, const stoker_encoded *in,
                          const struct reading *reading, bool plain, stoker_error *error)
 {
-    if (!plain && !own->is_tried) {
+    if (!plain && !own->is_tried && STOKER_OWN_DECODERS) {
         own->is_tried = true;
         own->huffman.is_trusted = try_huffman(own);
     }

@@ -216,7 +216,7 @@ static int open_room(const struct stk_image_codec *png, const struct room *room,
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
-    int rc = png->options.full_only ? STOKER_OK : open_fast(own, room);
+    int rc = png->options.full_only || !STOKER_OWN_DECODERS ? STOKER_OK : open_fast(own, room);
     if (rc == STOKER_OK)
         rc = stk_region_map(&own->arena, stk_png_full_arena_bytes(width));
     if (rc != STOKER_OK) {

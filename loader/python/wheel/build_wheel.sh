@@ -47,6 +47,7 @@ done >"$licenses/versions.txt"
 cat "$top/build/wheel-libraries/sources.txt" >>"$licenses/versions.txt"
 
 step "compiling Stoker" "$tools/bin/python" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$out/raw" \
+    --config-settings=cmake.define.STOKER_CUDA_ARCHITECTURES=all \
     --config-settings=cmake.define.STOKER_STATIC_DEPS=ON --config-settings=cmake.define.STOKER_URING=ON \
     --config-settings=cmake.define.STOKER_PNG=ON --config-settings=cmake.define.STOKER_JPEG=ON \
     --config-settings=cmake.define.STOKER_WEBP=ON --config-settings=cmake.define.STOKER_LZ4=ON \
