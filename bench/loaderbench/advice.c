@@ -1,7 +1,7 @@
-/* advice.c - from all cells to the lines to paste into a program.
+/* advice.c - see advice.h.
  *
- * If several batch sizes and types were swept, they are part of the choice; sweep one of
- * each to ask about the workers alone.
+ *   cells of one batch size ──▶ fastest ──▶ those whose intervals overlap its own ──▶ AUTO, or the
+ *                                                                 fewest workers among them
  */
 #include "bench/loaderbench/advice.h"
 #include "bench/loaderbench/output/output.h"
@@ -11,26 +11,57 @@
 #include <stdarg.h>
 #include <string.h>
 
-static const double near_enough =
-    0.97; /* share of the fastest rate: within the spread of repeats */
+static const double spread_max = 0.2;        /* of the recommended cell's interval / median */
+static const double others_share_max = 0.25; /* of the CPUs, used by other programs */
 
-const struct bench_cell *bench_advice_choose(const struct bench_cell *cells, size_t count)
+/* ---- choosing ------------------------------------------------------------------------ */
+
+static bool is_measured(const struct bench_cell *cell)
 {
-    double fastest = 0;
-    for (size_t index = 0; index < count; index++)
-        if (isfinite(cells[index].samples_per_s))
-            fastest = fmax(fastest, cells[index].samples_per_s);
+    return isfinite(cell->samples_per_s);
+}
 
-    const struct bench_cell *best = NULL;
+/* Measurably: the intervals do not overlap. */
+static bool is_faster(const struct bench_cell *a, const struct bench_cell *b)
+{
+    return a->samples_per_s_low > b->samples_per_s_high;
+}
+
+static bool is_better(const struct bench_cell *a, const struct bench_cell *b)
+{
+    if (b == NULL || a->automatic != b->automatic)
+        return b == NULL || a->automatic;
+    if (a->workers != b->workers)
+        return a->workers < b->workers;
+    /* Pinned or not, copied ahead or not: the faster one where that can be measured. */
+    return is_faster(a, b);
+}
+
+const struct bench_cell *bench_advice_choose(const struct bench_cell *cells, size_t count,
+                                             const struct bench_arguments *arguments)
+{
+    bool helps = false; /* there are cells with workers of their own */
+    for (size_t index = 0; index < count; index++)
+        helps |= is_measured(&cells[index]) && cells[index].workers > 0;
+    const bool skips_none = arguments->step_us > 0 || !helps;
+    const struct bench_cell *fastest = NULL;
     for (size_t index = 0; index < count; index++) {
         const struct bench_cell *cell = &cells[index];
-        if (!isfinite(cell->samples_per_s) || cell->samples_per_s < fastest * near_enough)
-            continue;
-        if (best == NULL || cell->cpu_s_per_million < best->cpu_s_per_million)
+        if (is_measured(cell) && (skips_none || cell->workers > 0 || cell->automatic) &&
+            (fastest == NULL || cell->samples_per_s > fastest->samples_per_s))
+            fastest = cell;
+    }
+    const struct bench_cell *best = NULL;
+    for (size_t index = 0; fastest != NULL && index < count; index++) {
+        const struct bench_cell *cell = &cells[index];
+        if (is_measured(cell) && (skips_none || cell->workers > 0 || cell->automatic) &&
+            !is_faster(fastest, cell) && is_better(cell, best))
             best = cell;
     }
     return best;
 }
+
+/* ---- the options to paste ------------------------------------------------------------ */
 
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
                                                          const char *format, ...)
@@ -146,7 +177,8 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
     append_number(text, size, "batch_size", cell->batch_size);
     append_workers(text, size, cell);
     append_device(text, size, cell, arguments);
-    append_word(text, size, "pin_memory", "STOKER_SWITCH_", cell->pin_memory, "");
+    if (arguments->device != STOKER_DEVICE_CPU) /* without a GPU it cannot help */
+        append_word(text, size, "pin_memory", "STOKER_SWITCH_", cell->pin_memory, "");
     append_cache(text, size, cell, arguments);
     if (arguments->reader != NULL)
         append(text, size, "options.reader = stoker_reader_%s();\n", arguments->reader->name);
@@ -165,98 +197,190 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
     text[strlen(text) - 1] = '\0'; /* the last line's end is the printer's */
 }
 
-/* Returns true if another number of workers was measured. */
-static bool tried_others(const struct bench_cell *best, const struct bench_cell *cells,
-                         size_t count)
+/* The same for the Python package, whose words differ little. */
+static void write_python(char *text, size_t size, const struct bench_cell *cell,
+                         const struct bench_arguments *arguments)
 {
-    for (size_t index = 0; index < count; index++)
-        if (isfinite(cells[index].samples_per_s) && cells[index].workers != best->workers)
-            return true;
-    return false;
+    text[0] = '\0';
+    append(text, size, "train = stoker.DataLoader(\"%s\", batch_size=%" PRIu32,
+           arguments->dataset == NULL ? "" : arguments->dataset, cell->batch_size);
+    if (arguments->shuffle)
+        append(text, size, ", shuffle=True");
+    if (cell->automatic)
+        append(text, size, ", num_workers=\"auto\"");
+    else
+        append(text, size, ", num_workers=%" PRId32, cell->workers);
+    append(text, size, ", dtype=\"%s\"", cell->dtype);
+    if (arguments->layout == STOKER_LAYOUT_NCHW)
+        append(text, size, ", layout=\"NCHW\"");
+    if (arguments->device == STOKER_DEVICE_CUDA)
+        append(text, size, ", device=\"cuda:%" PRIu32 "\"", arguments->device_index);
+    if (arguments->device != STOKER_DEVICE_CPU && strcmp(cell->pin_memory, "auto") != 0)
+        append(text, size, ", pin_memory=%s",
+               strcmp(cell->pin_memory, "on") == 0 ? "True" : "False");
+    append(text, size, ")");
 }
 
-/* A verdict of the library, without its guess about more workers if more were measured. */
-static void append_limit(char *text, size_t size, const char *verdict, bool tried)
+/* ---- the verdict --------------------------------------------------------------------- */
+
+static void append_name(char *text, size_t size, const struct bench_cell *cell)
 {
-    const size_t length = tried ? strcspn(verdict, ";") : strlen(verdict);
-    if (length > 0)
-        append(text, size, "; %.*s", (int)length, verdict);
+    if (cell->automatic)
+        append(text, size, "auto (%" PRId32 ")", cell->workers);
+    else
+        append(text, size, "%" PRId32, cell->workers);
 }
 
+/* A bare loop can only be slower than the loader by noise. */
 static void append_share(char *text, size_t size, double share, const char *ceiling)
 {
     if (isfinite(share))
-        append(text, size, ", %.1f %% of the ceiling (%s)", share * 100, ceiling);
+        append(text, size, ", %s%.0f %% of the ceiling (%s)", share > 1 ? "~" : "",
+               fmin(share, 1) * 100, ceiling);
 }
 
-static void append_choice(char *text, size_t size, const struct bench_cell *best)
+/* "1, 2" of the other numbers of workers that are, or are not, measurably slower than the best. */
+static uint32_t list_workers(char *text, size_t size, const struct bench_cell *best,
+                             const struct bench_cell *cells, size_t count, bool slower)
 {
-    append(text, size, "%s%" PRId32 " worker%s, batch %" PRIu32 ", %s, pin_memory %s",
-           best->automatic ? "auto: " : "", best->workers, best->workers == 1 ? "" : "s",
-           best->batch_size, best->dtype, best->pin_memory);
-    if (best->non_blocking[0] != '\0')
-        append(text, size, ", on %s, non_blocking %s, converted on the %s", best->device,
-               best->non_blocking, best->convert);
+    uint32_t listed = 0;
+    text[0] = '\0';
+    for (size_t index = 0; index < count; index++) {
+        const struct bench_cell *cell = &cells[index];
+        const bool same_way = strcmp(cell->pin_memory, best->pin_memory) == 0 &&
+                              strcmp(cell->non_blocking, best->non_blocking) == 0 &&
+                              strcmp(cell->convert, best->convert) == 0;
+        if (cell == best || !is_measured(cell) || !same_way || is_faster(best, cell) != slower)
+            continue;
+        append(text, size, "%s", listed++ > 0 ? ", " : "");
+        append_name(text, size, cell);
+        if (slower)
+            append(text, size, " (%.2f times)", cell->samples_per_s / best->samples_per_s);
+    }
+    return listed;
 }
 
-/* "first epoch 6.53 k samples/s, 93.0 % of the ceiling (parts in turn); decode-bound; ..." */
-static void append_epochs(char *text, size_t size, const struct bench_cell *best, bool tried)
+/* Pinned against not, with the recommended workers on a GPU. */
+static void append_pinning(char *text, size_t size, const struct bench_cell *best,
+                           const struct bench_cell *cells, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        const struct bench_cell *cell = &cells[index];
+        if (!is_measured(cell) || cell->workers != best->workers ||
+            cell->automatic != best->automatic || strcmp(cell->pin_memory, best->pin_memory) == 0 ||
+            strcmp(cell->non_blocking, best->non_blocking) != 0 ||
+            strcmp(cell->convert, best->convert) != 0)
+            continue;
+        if (is_faster(best, cell))
+            append(text, size, " pin_memory %s is %.2f times as fast as %s.", best->pin_memory,
+                   best->samples_per_s / cell->samples_per_s, cell->pin_memory);
+        else
+            append(text, size, " pin_memory %s and %s are not measurably different.",
+                   best->pin_memory, cell->pin_memory);
+    }
+}
+
+static void append_rate(char *text, size_t size, const struct bench_cell *best)
 {
     char rate[16];
     if (best->first.separate) {
         append(text, size, "first epoch %s samples/s",
                bench_short_number(rate, best->first.samples_per_s));
         append_share(text, size, best->first.ceiling_share, best->first.ceiling);
-        append_limit(text, size, best->first.verdict, tried);
+        append(text, size, ", limited by %s; later epochs, from the %s cache, ", best->first.limit,
+               best->cache);
     }
-    if (best->first.separate)
-        append(text, size, ". Later epochs, from the %s cache: ", best->cache);
     append(text, size, "%s samples/s", bench_short_number(rate, best->samples_per_s));
     append_share(text, size, best->ceiling_share, best->ceiling);
-    append_limit(text, size, best->verdict, tried);
+    append(text, size, ", limited by %s.", best->limit);
 }
 
-/* Rows from a cache may need fewer workers than the epoch that fills it. */
-static void append_fastest_first(char *text, size_t size, const struct bench_cell *best,
-                                 const struct bench_cell *cells, size_t count)
+static void append_group(char *text, size_t size, const struct bench_cell *cells, size_t count,
+                         const struct bench_arguments *arguments)
 {
-    const struct bench_cell *fastest = best;
-    char rate[16];
-    for (size_t index = 0; index < count; index++)
-        if (cells[index].first.samples_per_s > fastest->first.samples_per_s)
-            fastest = &cells[index];
-    if (!best->first.separate ||
-        best->first.samples_per_s >= near_enough * fastest->first.samples_per_s)
+    char list[512];
+    const struct bench_cell *best = bench_advice_choose(cells, count, arguments);
+    if (best == NULL)
         return;
-    append(text, size, ". The first epoch is fastest with ");
-    append_choice(text, size, fastest);
-    append(text, size, ": %s samples/s", bench_short_number(rate, fastest->first.samples_per_s));
+    append(text, size, "%sBatch %" PRIu32 ", %s: num_workers ", text[0] == '\0' ? "" : " ",
+           best->batch_size, best->dtype);
+    append_name(text, size, best);
+    append(text, size, ": ");
+    append_rate(text, size, best);
+    if (list_workers(list, sizeof(list), best, cells, count, false) > 0)
+        append(text, size, " Not measurably different: %s.", list);
+    if (list_workers(list, sizeof(list), best, cells, count, true) > 0)
+        append(text, size, " Slower: %s.", list);
+    if (arguments->device != STOKER_DEVICE_CPU)
+        append_pinning(text, size, best, cells, count);
+}
+
+static double spread_of(const struct bench_cell *cell)
+{
+    return (cell->samples_per_s_high - cell->samples_per_s_low) / cell->samples_per_s;
+}
+
+/* True if the figures are not usable; then text says why. */
+static bool find_busy(char *text, size_t size, const struct bench_cell *best,
+                      const struct bench_circumstances *circumstances)
+{
+    const double others = circumstances->others_cpus;
+    const bool loaded = others > others_share_max * circumstances->cpus;
+    const bool spread = spread_of(best) > spread_max;
+    if (!loaded && !spread)
+        return false;
+    append(text, size, "Machine busy: figures not usable.");
+    if (loaded)
+        append(text, size, " Other programs used %.1f of %" PRIu32 " CPUs meanwhile.", others,
+               circumstances->cpus);
+    if (spread)
+        append(text, size, " Repeats of one cell differ by %.0f %%.", spread_of(best) * 100);
+    append(text, size, " Keep num_workers auto, and measure again when the machine is idle.");
+    return true;
+}
+
+/* The first cells are of one batch size, type and cache: their number. */
+static size_t group_of(const struct bench_cell *cells, size_t count)
+{
+    size_t same = 1;
+    while (same < count && cells[same].batch_size == cells[0].batch_size &&
+           strcmp(cells[same].dtype, cells[0].dtype) == 0)
+        same++;
+    return same;
 }
 
 void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells, size_t count,
-                        const struct bench_arguments *arguments)
+                        const struct bench_arguments *arguments,
+                        const struct bench_circumstances *circumstances)
 {
-    const struct bench_cell *best = bench_advice_choose(cells, count);
     const size_t size = sizeof(out->verdict);
-    *out = (struct bench_advice){ .found = best != NULL,
-                                  .samples_per_s = NAN,
-                                  .first_epoch_samples_per_s = NAN };
-    if (best == NULL) {
-        snprintf(out->verdict, size, "no cell could be measured");
+    *out = (struct bench_advice){ .best = NULL };
+    for (size_t first = 0; first < count && out->best == NULL;
+         first += group_of(cells + first, count - first))
+        out->best =
+            bench_advice_choose(cells + first, group_of(cells + first, count - first), arguments);
+    if (out->best == NULL) {
+        append(out->verdict, size, "no cell could be measured");
         return;
     }
-    const bool tried = tried_others(best, cells, count);
-    out->samples_per_s = best->samples_per_s;
-    out->first_epoch_samples_per_s = best->first.samples_per_s;
-    if (best->ranks > 1)
-        append(out->verdict, size, "%" PRIu32 " ranks together, each with ", best->ranks);
-    else
-        append(out->verdict, size, "With ");
-    append_choice(out->verdict, size, best);
-    append(out->verdict, size, ": ");
-    append_epochs(out->verdict, size, best, tried);
-    if (tried)
-        append(out->verdict, size, "; no other number of workers was more than 3 %% faster");
-    append_fastest_first(out->verdict, size, best, cells, count);
-    write_options(out->options, sizeof(out->options), best, arguments);
+    out->busy = find_busy(out->verdict, size, out->best, circumstances);
+    struct bench_cell pasted = *out->best;
+    if (out->busy && pasted.workers > 0)
+        pasted.automatic = true;
+    write_options(out->options, sizeof(out->options), &pasted, arguments);
+    write_python(out->python, sizeof(out->python), &pasted, arguments);
+    if (out->busy)
+        return;
+    if (out->best->ranks > 1)
+        append(out->verdict, size, "%" PRIu32 " ranks together.", out->best->ranks);
+    for (size_t first = 0; first < count; first += group_of(cells + first, count - first))
+        append_group(out->verdict, size, cells + first, group_of(cells + first, count - first),
+                     arguments);
+    if (arguments->step_us == 0)
+        append(out->verdict, size,
+               " The training step was taken to last 0 us: --step-us N gives its length.");
+    if (isfinite(circumstances->pin_ms))
+        append(out->verdict, size,
+               " Page-locking cannot help without a GPU; it would add %.1f ms to the start.",
+               circumstances->pin_ms);
 }

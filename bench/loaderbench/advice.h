@@ -6,12 +6,16 @@
 #include "bench/loaderbench/arguments.h"
 #include "bench/loaderbench/result.h"
 
-/* The cell to recommend: the fastest, or one at most 3 % slower that needs less processor
- * time. NULL if no cell was measured. */
-const struct bench_cell *bench_advice_choose(const struct bench_cell *cells, size_t count);
+/* The cell to recommend among `count` cells of one batch size. AUTO, unless another number of
+ * workers is measurably faster; then that one, or one with fewer workers that does not measurably
+ * differ from it. Without --step-us never 0 workers if others were measured: a consumer that does
+ * nothing hides that nothing is loaded during a step. NULL if no cell was measured. */
+const struct bench_cell *bench_advice_choose(const struct bench_cell *cells, size_t count,
+                                             const struct bench_arguments *arguments);
 
-/* Writes the choice in words and in C. */
+/* Writes the verdict for each batch size, and the options of the first one. */
 void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells, size_t count,
-                        const struct bench_arguments *arguments);
+                        const struct bench_arguments *arguments,
+                        const struct bench_circumstances *circumstances);
 
 #endif

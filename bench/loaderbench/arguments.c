@@ -25,6 +25,7 @@ void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus)
                                            .verify = true,
                                            .ceilings = true,
                                            .repeats = 21,
+                                           .budget_s = 10,
                                            .seconds = 0.06,
                                            .share_cache = STOKER_SWITCH_AUTO,
                                            .peer_timeout_s = 120,
@@ -34,7 +35,7 @@ void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus)
     arguments->pins =
         (struct cli_list){ .values = { STOKER_SWITCH_ON, STOKER_SWITCH_OFF }, .count = 2 };
     arguments->transform = (stoker_transform)STOKER_TRANSFORM_INIT;
-    arguments->batch_sizes = (struct cli_list){ .values = { 64, 512 }, .count = 2 };
+    arguments->batch_sizes = (struct cli_list){ .values = { 64 }, .count = 1 };
     arguments->dtypes = (struct cli_list){ .values = { STOKER_DTYPE_FLOAT32 }, .count = 1 };
     arguments->caches = (struct cli_list){ .values = { STOKER_CACHE_AUTO }, .count = 1 };
 }
@@ -82,6 +83,8 @@ static int check_together(const struct bench_arguments *arguments, char *message
         return cli_complain(message, "--output and --trace name the same file");
     if (arguments->trace != NULL && needs_data && arguments->action != BENCH_SWEEP)
         return cli_complain(message, "--trace records cells: it goes with the sweep only");
+    if (arguments->html != NULL && needs_data && arguments->action != BENCH_SWEEP)
+        return cli_complain(message, "--html is the page of a sweep");
     if (arguments->beside != NULL && arguments->action != BENCH_LIKE_PYTORCH)
         return cli_complain(message, "--beside goes with --like-pytorch only");
     if (arguments->mean.count != arguments->std.count)
@@ -106,6 +109,9 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
     if (rc != STOKER_OK)
         return rc;
     out->pins_given = cli_given(&table, &given, "pin-memory");
+    out->repeats_given = cli_given(&table, &given, "repeats");
+    if (!out->pins_given && out->device == STOKER_DEVICE_CPU) /* it cannot help there */
+        out->pins = (struct cli_list){ .values = { STOKER_SWITCH_OFF }, .count = 1 };
     if (rc == STOKER_OK && out->decode != STOKER_DECODE_CPU && out->verify &&
         cli_given(&table, &given, "verify"))
         return cli_complain(message, "--verify compares with what the CPU decodes: it goes with "

@@ -65,14 +65,19 @@ struct bench_arguments {
     stoker_switch share_cache; /* between ranks of a node */
     uint32_t peer_timeout_s;   /* longest wait for another rank */
     uint32_t repeats;
+    bool repeats_given;
+    double
+        budget_s; /* repeats end when the sweep has taken that long, unless their number is given */
     uint32_t epochs; /* minimum per repeat; 0 = one, unless it takes long */
     double seconds;  /* minimum per repeat */
     uint32_t step_us;
     bool verify, headspace, cold, quiet, ceilings;
-    bool wide; /* the wide table even on a narrow terminal */
+    bool wide;   /* all columns of the table */
+    bool strict; /* a busy machine is a failure */
 
     enum bench_format format;
     const char *output; /* NULL = standard output */
+    const char *html;   /* the page, beside the output; NULL = none */
     const char *trace;  /* where the trace goes; NULL = none */
     const char *beside; /* file with the same experiment of another loader; NULL = none */
 };

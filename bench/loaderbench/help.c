@@ -1,14 +1,15 @@
 /* help.c - prints --help and --list. */
 #include "bench/loaderbench/arguments.h"
+
+#include <string.h>
+
 static const char what_is_measured[] =
     "usage: loaderbench [options] DATASET\n"
     "\n"
-    "Measure the loader on DATASET: one row for each combination of the lists below,\n"
-    "then the ceilings of this machine, then the options to paste into your program.\n"
-    "\n"
-    "DATASET is mnist:DIR, idx:IMAGES[,LABELS], cifar:DIR, folder:DIR, tar:FILE,\n"
-    "shards:DIR, npy:IMAGES[,LABELS], csv:FILE, synth:digits?count=60000, or a path;\n"
-    "--list describes them.\n";
+    "Which settings suit this data set on this machine, and what limits them? One row\n"
+    "for each combination of the lists below, a verdict, and options to paste into\n"
+    "your program. DATASET is a path, or a spec:\n"
+    "\n";
 
 static const char what_is_printed[] =
     "\n"
@@ -16,20 +17,44 @@ static const char what_is_printed[] =
     "  workers              threads that ran; auto:2 = the loader chose 2\n"
     "  pin                  pin_memory as asked for\n"
     "  nblk, conv           on a GPU: copied ahead; where rows got their type\n"
-    "  epochs               with a cache: the first, which fills it, and the later\n"
+    "  epoch                with a cache: the first, which fills it, and the later\n"
     "                       ones, which it serves; else all\n"
-    "  samples/s, spread    median of the repeats; (largest - smallest) / median\n"
+    "  samples/s, +-        median of the repeats, and half of the interval in which\n"
+    "                       their middle four fifths lie (of fewer than ten repeats:\n"
+    "                       all, a quarter wider). Rates whose intervals overlap are\n"
+    "                       not measurably different\n"
+    "  s/epoch              seconds for all samples\n"
+    "  of best              share of the fastest row\n"
+    "  limited by           the stage that limits the loader\n"
+    "with --wide also\n"
     "  GB/s                 of images delivered\n"
     "  first ms             from before create to the first batch\n"
     "  CPU s/M              processor seconds of the process per million samples\n"
     "  stall                share of the time that the consumer waited for batches\n"
     "  RSS +MB, lock MB     growth of the process; page-locked memory\n"
-    "  limit                the stage that limits the loader\n"
     "  ceiling              samples/s as a share of a bare loop doing the same work\n"
     "\n"
-    "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage, 130\n"
-    "interrupted: Ctrl-C writes what was measured and stops, a second one stops at\n"
-    "once.\n";
+    "The machine counts as busy if other programs use more than a quarter of the CPUs\n"
+    "meanwhile, or if the interval is wider than a fifth of the median.\n"
+    "Exit status: 0 all cells measured and right, 1 a cell failed, 2 bad usage, 3\n"
+    "busy and --strict, 130 interrupted: Ctrl-C writes what was measured and stops, a\n"
+    "second one stops at once.\n";
+
+/* The table of formats, "  mnist:DIR      the MNIST files ...". */
+static void print_formats(FILE *file)
+{
+    char text[4096];
+    if (stoker_dataset_formats(text, sizeof(text)) >= sizeof(text))
+        text[0] = '\0';
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        const int spec = (int)strcspn(line, "\t");
+        const int about = (int)strcspn(line, "\n") - spec - 1;
+        fprintf(file, "  %-*.*s %.*s\n", 32, spec, line, about, line + spec + 1);
+    }
+    fputs("  SPEC?test=0.1&split=test         a random tenth; also seed=, stratified=1,\n"
+          "                                   weighted=balanced\n",
+          file);
+}
 
 static void describe_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cli_option *row)
 {
@@ -45,30 +70,16 @@ void bench_arguments_help(FILE *file)
 {
     const struct cli_table table = bench_option_table();
     fputs(what_is_measured, file);
+    print_formats(file);
     cli_print_options(file, &table, describe_default);
     fputs(what_is_printed, file);
 }
 
 void bench_arguments_list(FILE *file)
 {
-    fputs("data sets\n"
-          "  mnist:DIR                        the MNIST files in DIR, packed or not\n"
-          "  idx:IMAGES[,LABELS]              one IDX file, read in place\n"
-          "  synth:digits?count=N             drawn digits\n"
-          "  synth:bytes?count=N&shape=28x28  noise, for any size\n"
-          "  synth:pictures?count=N           made-up photographs\n"
-          "  folder:DIR                       image files, a folder for each class\n"
-          "  tar:FILE                         image files in archives, as of WebDataset\n"
-          "  shards:DIR                       records that stoker-pack wrote\n"
-          "  npy:IMAGES[,LABELS]              arrays of NumPy, read in place\n"
-          "  csv:FILE                         numbers, a line a sample\n"
-          "  cifar:DIR                        CIFAR-10 and CIFAR-100, the binary version\n"
-          "  concat:(SPEC)+(SPEC)             several, one after the other\n"
-          "  select:FILE:(SPEC)               the samples whose numbers FILE lists\n"
-          "  mix:0.7*(SPEC)+0.3*(SPEC)        several, each with its share of the order\n"
-          "  SPEC?test=0.1&split=test         a random tenth; also seed=, stratified=1,\n"
-          "                                   weighted=balanced\n"
-          "ceilings\n"
+    fputs("data sets\n", file);
+    print_formats(file);
+    fputs("ceilings\n"
           "  gather             copy and convert random rows from memory into a\n"
           "                     ring as large as the cell's\n"
           "  decode             run the codec on samples in memory, and convert\n"

@@ -9,8 +9,9 @@
  *               pass
  *       print("Finish with: {} second, num_workers={}".format(...))
  *
- * On a GPU every batch is delivered there. Below the lines comes the effect of pinning, with that
- * on another loader (--beside).
+ * Its lines are printed in its order, but measured with and without pinning in turn, so that a
+ * machine that slows down meanwhile slows both. On a GPU every batch is delivered there. Below the
+ * lines comes the effect of pinning, with that on another loader (--beside).
  */
 #include "bench/loaderbench/like_pytorch.h"
 #include "bench/loaderbench/cell/consumer.h"
@@ -71,16 +72,15 @@ static double gain_of(const struct bench_pinning_row *row)
     return row->seconds[BENCH_PINNING_OFF] / row->seconds[BENCH_PINNING_ON];
 }
 
-/* The median over all workers of pageable time / pinned time: above 1 pinning gains, below 1 it
- * costs. NaN = nothing to compare. */
-static double median_gain(const struct bench_pinning *pinning)
+/* Pageable time / pinned time over all workers: above 1 pinning gains, below 1 it costs. */
+static struct bench_statistics gains_of(const struct bench_pinning *pinning)
 {
     double gains[BENCH_PINNING_ROWS_MAX];
     size_t count = 0;
     for (uint32_t index = 0; index < pinning->count; index++)
         if (isfinite(gain_of(&pinning->rows[index])))
             gains[count++] = gain_of(&pinning->rows[index]);
-    return count == 0 ? (double)NAN : bench_statistics_of(gains, count).median;
+    return bench_statistics_of(gains, count);
 }
 
 static void print_times(const struct bench_pinning_row *row, FILE *file)
@@ -96,12 +96,17 @@ static void print_times(const struct bench_pinning_row *row, FILE *file)
         fprintf(file, " %5s", "-");
 }
 
-static void print_gain(const char *whose, double gain, FILE *file)
+/* Numbers of workers are repeats here: if the middle four fifths of their gains are on both sides of
+ * 1, pinning changes nothing that can be measured. */
+static void print_gain(const char *whose, const struct bench_pinning *pinning, FILE *file)
 {
-    if (!isfinite(gain))
+    const struct bench_statistics gains = gains_of(pinning);
+    if (gains.count == 0)
         return;
-    fprintf(file, "%s: with pin_memory %.2f times as fast as without (median over num_workers)\n",
-            whose, gain);
+    fprintf(file,
+            "%s: with pin_memory %.2f times as fast as without (%.2f to %.2f over num_workers)%s\n",
+            whose, gains.median, gains.min, gains.max,
+            gains.low <= 1 && gains.high >= 1 ? ": not measurably different" : "");
 }
 
 /* Prints a row per number of workers and a verdict. beside: NULL = ours alone. */
@@ -124,14 +129,14 @@ static void print_effect(const struct bench_pinning *ours, const struct bench_pi
         }
         fputc('\n', file);
     }
-    print_gain("this loader", median_gain(ours), file);
+    print_gain("this loader", ours, file);
     if (beside != NULL)
-        print_gain("the other", median_gain(beside), file);
+        print_gain("the other", beside, file);
 }
 
 /* ---- the experiment -------------------------------------------------------------------- */
 
-enum { EPOCHS = 4, BATCH = 64, WORKERS_END = 50, WORKERS_STEP = 5 };
+enum { EPOCHS = 4, BATCH = 64, WORKERS_END = 50, WORKERS_STEP = 5, LINE_BYTES = 512 };
 
 /* Like the snippet, the clock starts before the first worker does. */
 static int time_epochs(const struct bench_bench *bench, const struct bench_choice *choice,
@@ -156,11 +161,13 @@ static int time_epochs(const struct bench_bench *bench, const struct bench_choic
     return rc == STOKER_FINISHED ? STOKER_OK : rc;
 }
 
-static int time_workers(const struct bench_bench *bench, stoker_switch pin, int32_t workers,
-                        struct bench_pinning *pinning, FILE *file)
+/* One line of the snippet. The text stays in *line until both columns are complete. */
+static int time_workers(const struct bench_bench *bench, int side, int32_t workers,
+                        struct bench_pinning *pinning, char line[LINE_BYTES])
 {
     struct bench_choice choice = { .workers = workers,
-                                   .pin_memory = pin,
+                                   .pin_memory = side == BENCH_PINNING_ON ? STOKER_SWITCH_ON
+                                                                          : STOKER_SWITCH_OFF,
                                    .batch_size = BATCH,
                                    .dtype = STOKER_DTYPE_FLOAT32,
                                    .cache = STOKER_CACHE_AUTO,
@@ -170,13 +177,15 @@ static int time_workers(const struct bench_bench *bench, stoker_switch pin, int3
     double seconds = 0;
     int rc = time_epochs(bench, &choice, &seconds, &error);
     if (rc == STOKER_OK) {
-        fprintf(file, "Finish with: %.4f second, num_workers=%" PRId32 "\n", seconds, workers);
-        add_time(pinning, pin == STOKER_SWITCH_ON ? BENCH_PINNING_ON : BENCH_PINNING_OFF, workers,
-                 seconds);
+        snprintf(line, LINE_BYTES, "Finish with: %.4f second, num_workers=%" PRId32, seconds,
+                 workers);
+        add_time(pinning, side, workers, seconds);
     } else
-        fprintf(file, "Failed with: %s, num_workers=%" PRId32 "\n",
-                error.message[0] != '\0' ? error.message : stoker_strerror(rc), workers);
-    fflush(file);
+        snprintf(line, LINE_BYTES, "Failed with: %.400s, num_workers=%" PRId32,
+                 error.message[0] != '\0' ? error.message : stoker_strerror(rc), workers);
+    if (!bench->arguments->quiet)
+        fprintf(stderr, "loaderbench: pin_memory=%s: %s\n",
+                side == BENCH_PINNING_ON ? "True" : "False", line);
     return rc;
 }
 
@@ -199,15 +208,24 @@ int bench_like_pytorch_beside(const char *path, struct bench_pinning *beside)
 int bench_like_pytorch(const struct bench_bench *bench, const struct bench_pinning *beside,
                        FILE *file)
 {
+    enum { ROWS = WORKERS_END / WORKERS_STEP };
+    static char lines[2][ROWS][LINE_BYTES];
     struct bench_pinning ours = { .count = 0 };
     int status = 0;
-    for (int turn = 0; turn < 2; turn++) {
-        stoker_switch pin = turn == 0 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
-        fprintf(file, "pin_memory=%s\n", pin == STOKER_SWITCH_ON ? "True" : "False");
-        for (int32_t workers = 0; workers < WORKERS_END; workers += WORKERS_STEP)
-            if (time_workers(bench, pin, workers, &ours, file) != STOKER_OK)
+    for (int row = 0; row < ROWS; row++)
+        for (int turn = 0; turn < 2; turn++) {
+            const int side = (turn + row) % 2 == 0 ? BENCH_PINNING_ON : BENCH_PINNING_OFF;
+            if (time_workers(bench, side, row * WORKERS_STEP, &ours, lines[side][row]) != STOKER_OK)
                 status = 1;
+        }
+    for (int turn = 0; turn < 2; turn++) {
+        const int side = turn == 0 ? BENCH_PINNING_ON : BENCH_PINNING_OFF;
+        fprintf(file, "pin_memory=%s\n", turn == 0 ? "True" : "False");
+        for (int row = 0; row < ROWS; row++)
+            fprintf(file, "%s\n", lines[side][row]);
     }
     print_effect(&ours, beside, file);
+    if (bench->arguments->device == STOKER_DEVICE_CPU)
+        fputs("no GPU here: page-locking cannot help, and differences above are noise\n", file);
     return status;
 }

@@ -1,5 +1,7 @@
 /* machine.c - describes this machine from /proc. */
 #include "bench/loaderbench/machine.h"
+#include "bench/loaderbench/timing.h"
+#include "loader/base/clock.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,6 +24,49 @@ uint32_t bench_cpus(void)
         return 1;
     int count = CPU_COUNT(&set);
     return count < 1 ? 1 : (uint32_t)count;
+}
+
+/* Busy time of the CPUs of this process, from "cpuN user nice system idle iowait irq softirq steal"
+ * of /proc/stat, in ticks. */
+static uint64_t busy_ticks(void)
+{
+    cpu_set_t set;
+    FILE *file = fopen("/proc/stat", "re");
+    if (file == NULL || sched_getaffinity(0, sizeof(set), &set) != 0) {
+        if (file != NULL)
+            fclose(file);
+        return 0;
+    }
+    char line[1024];
+    uint64_t sum = 0;
+    while (fgets(line, sizeof(line), file) != NULL) {
+        unsigned cpu = 0;
+        unsigned long long user, nice, system, idle, wait, irq, soft, steal;
+        if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &user, &nice,
+                   &system, &idle, &wait, &irq, &soft, &steal) == 9 &&
+            cpu < CPU_SETSIZE && CPU_ISSET(cpu, &set))
+            sum += user + nice + system + irq + soft + steal;
+    }
+    fclose(file);
+    return sum;
+}
+
+struct bench_cpu_use bench_cpu_use_now(void)
+{
+    return (struct bench_cpu_use){ .at_ns = stk_now_ns(),
+                                   .own_ns = bench_cpu_ns(),
+                                   .all_ticks = busy_ticks() };
+}
+
+double bench_others_cpus(const struct bench_cpu_use *begun)
+{
+    const struct bench_cpu_use now = bench_cpu_use_now();
+    const double seconds = (double)(now.at_ns - begun->at_ns) / 1e9;
+    const double all = (double)(now.all_ticks - begun->all_ticks) / (double)sysconf(_SC_CLK_TCK);
+    const double own = (double)(now.own_ns - begun->own_ns) / 1e9;
+    if (begun->all_ticks == 0 || now.all_ticks == 0 || seconds <= 0)
+        return NAN;
+    return fmax(all - own, 0) / seconds;
 }
 
 /* The rest of the first line that starts with `key`, without blanks and colon. */

@@ -23,6 +23,18 @@ void bench_machine_moment(const struct bench_machine *machine, char out[BENCH_MO
 void bench_machine_describe_dataset(struct bench_machine *out, const stoker_dataset *dataset,
                                     const char *spec, const char *path);
 
+/* Processor time of this process and of all on its CPUs, since `begun`. */
+struct bench_cpu_use {
+    uint64_t at_ns, own_ns;
+    uint64_t all_ticks; /* 0 = unknown */
+};
+
+struct bench_cpu_use bench_cpu_use_now(void);
+
+/* CPUs that other programs (and the host of a virtual machine) kept busy since then, on average, of
+ * those that this process may use. NaN = unknown. */
+double bench_others_cpus(const struct bench_cpu_use *begun);
+
 /* Bytes of memory this process holds now, and the most it held since the last reset.
  * 0 = unknown. */
 uint64_t bench_rss_bytes(void);

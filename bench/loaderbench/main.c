@@ -1,7 +1,7 @@
 /* main.c - loaderbench: measures the loader and its ceilings.
  *
- * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 130
- * interrupted.
+ * Exit status: 0 all cells measured and right, 1 a cell or the run failed, 2 bad usage, 3 the
+ * machine is busy and --strict, 130 interrupted.
  */
 #include "bench/loaderbench/arguments.h"
 #include "bench/loaderbench/like_pytorch.h"
@@ -42,12 +42,32 @@ static int complain_of_data(const char *spec, const stoker_error *error, int rc)
     return EXIT_FAILED;
 }
 
+/* Measure; with --html the page is written as well. */
+static int run_sweep(struct bench_bench *bench, struct bench_machine *machine, FILE *file)
+{
+    const struct bench_arguments *arguments = bench->arguments;
+    struct bench_target page;
+    struct bench_sheet sheets[2] = {
+        { .form = bench_form_of(arguments->format), .file = file },
+        { .form = bench_form_of(BENCH_FORMAT_HTML) },
+    };
+    if (arguments->html == NULL)
+        return bench_sweep_run(bench, machine, sheets, 1);
+    if (bench_target_open(&page, arguments->html) != STOKER_OK)
+        return complain(arguments->html, stk_output_reason(errno));
+    sheets[1].file = page.file;
+    const int status = bench_sweep_run(bench, machine, sheets, 2);
+    return bench_target_close(&page, status != BENCH_SWEEP_NOTHING) == STOKER_OK
+               ? status
+               : complain(arguments->html, strerror(errno));
+}
+
 /* Measure, then write the trace. */
 static int run_traced(struct bench_bench *bench, struct bench_machine *machine, FILE *file,
                       struct bench_target *trace)
 {
     const struct bench_arguments *arguments = bench->arguments;
-    int status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), file);
+    int status = run_sweep(bench, machine, file);
     int rc = bench_trace_write(&bench->trace, trace->file);
     int closed = bench_target_close(trace, rc == STOKER_OK);
     if (rc == STOKER_ENOMEM)
@@ -83,7 +103,7 @@ static int run_open(struct bench_bench *bench, struct bench_machine *machine,
     } else if (arguments->trace != NULL)
         status = run_traced(bench, machine, target.file, &trace);
     else
-        status = bench_sweep_run(bench, machine, bench_form_of(arguments->format), target.file);
+        status = run_sweep(bench, machine, target.file);
     if (bench_target_close(&target, status != BENCH_SWEEP_NOTHING) != STOKER_OK)
         return complain(arguments->output == NULL ? "standard output" : arguments->output,
                         strerror(errno));

@@ -15,7 +15,7 @@ enum { BENCH_INTERRUPTED = 100 };
 
 enum { BENCH_REPEATS_MAX = 1000, BENCH_SHARES_MAX = 10 };
 
-enum { BENCH_SCHEMA = 4 }; /* rises when a key of JSON goes or changes its meaning */
+enum { BENCH_SCHEMA = 5 }; /* rises when a key of JSON goes or changes its meaning */
 
 /* Where and when the measurements ran. */
 struct bench_machine {
@@ -67,6 +67,8 @@ struct bench_first_epoch {
     double samples_per_s;
     double samples_per_s_min;
     double samples_per_s_max;
+    double samples_per_s_low;
+    double samples_per_s_high;
     double bytes_per_s;
     struct bench_stages stages;
     char limit[16];
@@ -104,6 +106,8 @@ struct bench_cell {
     double samples_per_s; /* later epochs, median of the repeats */
     double samples_per_s_min;
     double samples_per_s_max;
+    double samples_per_s_low; /* the interval of bench_statistics */
+    double samples_per_s_high;
     struct bench_stages stages;
     double rates[BENCH_REPEATS_MAX]; /* samples/s of each repeat, as they came */
     uint32_t rate_count;
@@ -164,11 +168,18 @@ struct bench_ceiling_row {
 };
 
 struct bench_advice {
-    bool found; /* at least one cell was measured */
-    char verdict[1024];
+    const struct bench_cell *best; /* the recommended one, of the first batch size; NULL = none */
+    bool busy;                     /* other programs or the spread make the figures unusable */
+    char verdict[2048];
     char options[2048]; /* lines of C */
-    double samples_per_s;
-    double first_epoch_samples_per_s;
+    char python[1024];
+};
+
+/* Beside the cells: what the advice depends on. */
+struct bench_circumstances {
+    double others_cpus; /* that other programs used meanwhile, of `cpus`; NaN = unknown */
+    uint32_t cpus;
+    double pin_ms; /* without a GPU: what page-locking adds to create; NaN = not measured */
 };
 
 #endif

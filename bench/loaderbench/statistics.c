@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static int compare_doubles(const void *left, const void *right)
@@ -29,7 +30,7 @@ static size_t rank_of_p99(size_t count)
 struct bench_statistics bench_statistics_of(double *values, size_t count)
 {
     if (count == 0)
-        return (struct bench_statistics){ 0, NAN, NAN, NAN, NAN, NAN };
+        return (struct bench_statistics){ 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
     assert(values != NULL);
     qsort(values, count, sizeof(values[0]), compare_doubles);
 
@@ -39,5 +40,9 @@ struct bench_statistics bench_statistics_of(double *values, size_t count)
                                     .max = values[count - 1],
                                     .p99 = values[rank_of_p99(count)] };
     out.spread = out.median > 0 ? (out.max - out.min) / out.median : NAN;
+    const bool few = count < 10;
+    const size_t skip = few ? 0 : count / 10;
+    out.low = values[skip] / (few ? 1.25 : 1);
+    out.high = values[count - 1 - skip] * (few ? 1.25 : 1);
     return out;
 }

@@ -11,6 +11,11 @@ struct bench_statistics {
     double max;
     double p99;    /* nearest rank: the smallest value with 99 % at or below it */
     double spread; /* (max - min) / median; 0 = all equal */
+    /* Where the middle four fifths lie. Fewer than ten values lie close together in time, so that
+     * their whole range counts, a quarter wider at both ends. Rates whose intervals overlap are
+     * not measurably different. */
+    double low;
+    double high;
 };
 
 /* Sorts values in place. */

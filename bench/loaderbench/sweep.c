@@ -11,6 +11,7 @@
 #include "bench/loaderbench/sweep.h"
 #include "bench/loaderbench/advice.h"
 #include "bench/loaderbench/cell/together.h"
+#include "bench/loaderbench/machine.h"
 #include "loader/base/clock.h"
 #include "loader/cli/interrupt.h"
 #include "loader/cli/progress_line.h"
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 
 enum {
+    REPEATS_MIN = 3,
     GROUP_CELLS_MAX = 64,
     GROUP_THREADS_MAX = 64, /* asleep, but each has a stack and a ring */
     GROUP_BYTES_MAX = 512 << 20
@@ -29,40 +31,53 @@ enum {
 
 /* ---- progress -------------------------------------------------------------------------- */
 
+static const uint64_t PLAIN_NS = 3000000000U; /* between two lines that are no terminal's */
+
 /* How far the sweep is, and how long the rest will take. */
 struct progress {
     struct cli_progress_line line;
-    uint64_t begin_ns;
+    bool quiet;
+    uint64_t begin_ns, said_ns;
+    uint64_t budget_ns; /* 0 = none: the repeats are counted */
     uint32_t total;
     uint32_t done;
 };
 
-static void begin_progress(struct progress *progress, uint32_t total, bool quiet)
+static void begin_progress(struct progress *progress, uint32_t total,
+                           const struct bench_arguments *arguments)
 {
-    *progress = (struct progress){ .line = cli_progress_line(quiet),
+    *progress = (struct progress){ .line = cli_progress_line(arguments->quiet),
+                                   .quiet = arguments->quiet,
                                    .begin_ns = stk_now_ns(),
                                    .total = total };
+    if (!arguments->repeats_given)
+        progress->budget_ns = (uint64_t)(arguments->budget_s * 1e9);
 }
 
 static uint64_t seconds_left(const struct progress *progress)
 {
-    uint64_t spent_ns = stk_now_ns() - progress->begin_ns;
+    const uint64_t spent_ns = stk_now_ns() - progress->begin_ns;
+    if (progress->budget_ns > spent_ns)
+        return (progress->budget_ns - spent_ns + 999999999) / 1000000000;
+    if (progress->budget_ns > 0 || progress->done == 0)
+        return 0;
     return spent_ns / progress->done * (progress->total - progress->done) / 1000000000;
 }
 
+/* A line on the terminal, or one every few seconds, the first one at once. */
 static void show_progress(struct progress *progress, const char *what)
 {
-    char left[40] = "";
     char line[200];
-    if (!progress->line.live)
+    const uint64_t now_ns = stk_now_ns();
+    const uint64_t seconds = seconds_left(progress);
+    if (progress->quiet ||
+        (!progress->line.live && progress->said_ns > 0 && now_ns - progress->said_ns < PLAIN_NS))
         return;
-    if (progress->done > 0) {
-        uint64_t seconds = seconds_left(progress);
-        snprintf(left, sizeof(left), "%" PRIu64 ":%02" PRIu64 " left, ", seconds / 60,
-                 seconds % 60);
-    }
-    snprintf(line, sizeof(line), "[%" PRIu32 "/%" PRIu32 "] %s%.120s", progress->done + 1,
-             progress->total, left, what);
+    snprintf(line, sizeof(line), "[%" PRIu32 "/%" PRIu32 "] %" PRIu64 ":%02" PRIu64 " left, %.120s",
+             progress->done + 1, progress->total, seconds / 60, seconds % 60, what);
+    if (!progress->line.live)
+        fprintf(stderr, "loaderbench: %s\n", line);
+    progress->said_ns = now_ns;
     cli_progress_line_show(&progress->line, line);
 }
 
@@ -114,17 +129,30 @@ struct sweep {
     struct bench_cell *cells;
     uint64_t count;
     uint64_t printed; /* cells before this one have their rows */
-    struct bench_sheet *sheet;
-    const struct bench_form *form;
+    struct bench_sheet *sheets;
+    uint32_t sheet_count;
     struct progress progress;
+    uint64_t group_end_ns; /* repeats of this group end, unless their number is given */
 };
 
-/* Prints the rows up to the first incomplete cell. */
+static void print_row(struct sweep *sweep, const struct bench_cell *cell)
+{
+    for (uint32_t index = 0; index < sweep->sheet_count; index++)
+        sweep->sheets[index].form->cell(&sweep->sheets[index], cell);
+}
+
+/* Prints the rows up to the first incomplete cell; they are compared with each other. */
 static void print_rows(struct sweep *sweep)
 {
+    double best = 0;
     cli_progress_line_wipe(&sweep->progress.line);
+    for (uint64_t index = sweep->printed; index < sweep->count && sweep->cells[index].done; index++)
+        if (sweep->cells[index].samples_per_s > best)
+            best = sweep->cells[index].samples_per_s;
+    for (uint32_t index = 0; index < sweep->sheet_count; index++)
+        sweep->sheets[index].best_samples_per_s = best;
     for (; sweep->printed < sweep->count && sweep->cells[sweep->printed].done; sweep->printed++)
-        sweep->form->cell(sweep->sheet, &sweep->cells[sweep->printed]);
+        print_row(sweep, &sweep->cells[sweep->printed]);
 }
 
 /* memcpy does not depend on the cell; it is measured once per round, under the same conditions as
@@ -173,12 +201,22 @@ static void show_repeat(struct progress *progress, const struct bench_run *run)
     show_progress(progress, text);
 }
 
+/* Another round like the last one would end too late. */
+static bool is_over(const struct sweep *sweep, uint32_t rounds, uint64_t round_ns)
+{
+    return sweep->progress.budget_ns > 0 && rounds >= REPEATS_MIN &&
+           stk_now_ns() + round_ns > sweep->group_end_ns;
+}
+
 /* Runs all repeats of a group, which completes its cells. Progress advances one step per cell. */
 static void finish_group(struct sweep *sweep, struct group *group)
 {
     struct bench_bench *bench = sweep->bench;
     const uint32_t repeats = bench->arguments->repeats;
-    for (uint32_t repeat = 0; repeat < repeats && !cli_interrupted(); repeat++) {
+    uint64_t round_ns = 0;
+    for (uint32_t repeat = 0;
+         repeat < repeats && !cli_interrupted() && !is_over(sweep, repeat, round_ns); repeat++) {
+        const uint64_t begin_ns = stk_now_ns();
         for (uint32_t index = 0; index < group->count && !cli_interrupted(); index++) {
             bench_cell_repeat(group->runs[index]);
             show_repeat(&sweep->progress, group->runs[index]);
@@ -189,11 +227,11 @@ static void finish_group(struct sweep *sweep, struct group *group)
         uint64_t before = (uint64_t)repeat * group->count / repeats;
         for (; before < done; before++)
             advance_progress(&sweep->progress);
+        round_ns = stk_now_ns() - begin_ns;
     }
     for (uint32_t index = 0; index < group->count; index++)
         bench_cell_end(group->runs[index]);
     *group = (struct group){ .count = 0 };
-    print_rows(sweep);
 }
 
 /* Begins one cell. If it fails because others of the group hold what it needs (locked memory, say),
@@ -232,6 +270,7 @@ static void run_group(struct sweep *sweep, uint64_t first, uint64_t count)
         advance_progress(&sweep->progress);
     }
     finish_group(sweep, &group);
+    print_rows(sweep);
 }
 
 /* After an interruption a complete cell may follow an incomplete one. */
@@ -239,16 +278,20 @@ static void print_late_rows(struct sweep *sweep)
 {
     for (uint64_t index = sweep->printed; index < sweep->count; index++)
         if (sweep->cells[index].done)
-            sweep->form->cell(sweep->sheet, &sweep->cells[index]);
+            print_row(sweep, &sweep->cells[index]);
 }
 
 static void run_cells(struct sweep *sweep)
 {
     const struct bench_arguments *arguments = sweep->bench->arguments;
     const uint64_t size = group_size(arguments);
-    begin_progress(&sweep->progress, 2 * (uint32_t)sweep->count, arguments->quiet);
-    for (uint64_t first = 0; first < sweep->count && !cli_interrupted(); first += size)
+    begin_progress(&sweep->progress, 2 * (uint32_t)sweep->count, arguments);
+    for (uint64_t first = 0; first < sweep->count && !cli_interrupted(); first += size) {
+        sweep->group_end_ns =
+            sweep->progress.begin_ns + (uint64_t)((double)sweep->progress.budget_ns *
+                                                  (double)(first + size) / (double)sweep->count);
         run_group(sweep, first, size);
+    }
     cli_progress_line_wipe(&sweep->progress.line);
     print_late_rows(sweep);
 }
@@ -282,14 +325,14 @@ static void report_left_out(const struct sweep *sweep)
     fputc('\n', stderr);
 }
 
-static int status_of(const struct sweep *sweep, uint64_t kept)
+static int status_of(const struct sweep *sweep, uint64_t kept, bool busy)
 {
     if (cli_interrupted())
         return kept > 0 ? BENCH_SWEEP_INTERRUPTED : BENCH_SWEEP_NOTHING;
     for (uint64_t index = 0; index < kept; index++)
         if (sweep->cells[index].error[0] != '\0' && !sweep->cells[index].skipped)
             return BENCH_SWEEP_FAILED;
-    return BENCH_SWEEP_GOOD;
+    return busy && sweep->bench->arguments->strict ? BENCH_SWEEP_BUSY : BENCH_SWEEP_GOOD;
 }
 
 /* Moves cells with a row to the front, in order; returns their number. */
@@ -302,27 +345,44 @@ static uint64_t keep_done(struct bench_cell *cells, uint64_t count)
     return kept;
 }
 
-/* Prints what follows the rows of cells. */
-static void print_rest(struct sweep *sweep, uint64_t kept)
+/* Milliseconds that page-locking adds to create, where no GPU profits from it; NaN on failure. */
+static double time_pinning(const struct bench_bench *bench)
 {
-    struct bench_pool *pool = &sweep->bench->pool;
-    struct bench_advice advice;
-    for (size_t index = 0; index < pool->count; index++) {
-        bench_pool_summarize(&pool->entries[index]);
-        sweep->form->ceiling(sweep->sheet, &pool->entries[index].row);
+    struct bench_choice choice = choice_at(bench->arguments, 0);
+    double ms[2] = { NAN, NAN };
+    for (int pinned = 0; pinned < 2; pinned++) {
+        stoker_loader *loader = NULL;
+        choice.pin_memory = pinned == 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
+        const stoker_loader_options options = bench_cell_options(bench, &choice);
+        const uint64_t begin_ns = stk_now_ns();
+        if (stoker_loader_create(&loader, bench->dataset, &options, NULL) == STOKER_OK)
+            ms[pinned] = (double)(stk_now_ns() - begin_ns) / 1e6;
+        stoker_loader_destroy(&loader);
     }
-    bench_advice_write(&advice, sweep->cells, kept, sweep->bench->arguments);
-    sweep->form->advice(sweep->sheet, &advice);
-    sweep->form->finish(sweep->sheet);
+    return fmax(ms[1] - ms[0], 0);
+}
+
+static struct bench_circumstances circumstances_of(const struct bench_bench *bench,
+                                                   const struct bench_cpu_use *begun)
+{
+    const bool alone = !bench_ranks_several(bench->ranks);
+    return (struct bench_circumstances){
+        .others_cpus = alone ? bench_others_cpus(begun) : (double)NAN,
+        .cpus = bench->cpus,
+        .pin_ms = alone && bench->arguments->device == STOKER_DEVICE_CPU &&
+                          !bench->arguments->pins_given && !cli_interrupted()
+                      ? time_pinning(bench)
+                      : (double)NAN,
+    };
 }
 
 int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machine,
-                    const struct bench_form *form, FILE *file)
+                    struct bench_sheet *sheets, uint32_t sheet_count)
 {
-    struct bench_sheet sheet = { .file = file, .columns = bench_output_columns(bench->arguments) };
-    struct sweep sweep = {
-        .bench = bench, .count = cell_count(bench->arguments), .sheet = &sheet, .form = form
-    };
+    struct sweep sweep = { .bench = bench,
+                           .count = cell_count(bench->arguments),
+                           .sheets = sheets,
+                           .sheet_count = sheet_count };
     if (sweep.count <= UINT32_MAX / 2)
         sweep.cells = calloc(sweep.count, sizeof(*sweep.cells));
     if (sweep.cells == NULL) {
@@ -330,13 +390,30 @@ int bench_sweep_run(struct bench_bench *bench, const struct bench_machine *machi
         return BENCH_SWEEP_FAILED;
     }
     cli_interrupt_watch(SIGINT);
-    form->start(&sheet, machine);
+    for (uint32_t index = 0; index < sheet_count; index++) {
+        sheets[index].columns = bench->arguments->wide ? BENCH_COLUMNS_WIDE : BENCH_COLUMNS_NARROW;
+        sheets[index].samples = machine->samples;
+        sheets[index].colors = bench_shows_colors(sheets[index].file);
+        sheets[index].form->start(&sheets[index], machine);
+    }
+    const struct bench_cpu_use begun = bench_cpu_use_now();
     run_cells(&sweep);
+    const struct bench_circumstances circumstances = circumstances_of(bench, &begun);
     if (cli_interrupted() && bench->ranks->why[0] == '\0')
         report_left_out(&sweep);
     const uint64_t kept = keep_done(sweep.cells, sweep.count);
-    print_rest(&sweep, kept);
-    const int status = status_of(&sweep, kept);
+    struct bench_advice advice;
+    bench_advice_write(&advice, sweep.cells, kept, bench->arguments, &circumstances);
+    for (size_t index = 0; index < bench->pool.count; index++)
+        bench_pool_summarize(&bench->pool.entries[index]);
+    for (uint32_t index = 0; index < sheet_count; index++) {
+        for (size_t row = 0; row < bench->pool.count; row++)
+            sheets[index].form->ceiling(&sheets[index], &bench->pool.entries[row].row);
+        sheets[index].form->advice(&sheets[index], &advice,
+                                   advice.best == NULL ? 0 : (uint64_t)(advice.best - sweep.cells));
+        sheets[index].form->finish(&sheets[index]);
+    }
+    const int status = status_of(&sweep, kept, advice.busy);
     free(sweep.cells);
     return status;
 }

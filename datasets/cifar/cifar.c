@@ -379,6 +379,9 @@ static bool recognize_cifar(const char *path)
     return false;
 }
 
-const struct stk_format stk_format_cifar = { .name = "cifar",
-                                             .open = open_cifar,
-                                             .recognize = recognize_cifar };
+const struct stk_format stk_format_cifar = {
+    .name = "cifar",
+    .about = "cifar:DIR\tCIFAR-10 and CIFAR-100, the binary version",
+    .open = open_cifar,
+    .recognize = recognize_cifar
+};

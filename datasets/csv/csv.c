@@ -576,6 +576,9 @@ static bool recognize_csv(const char *path)
            S_ISREG(status.st_mode);
 }
 
-const struct stk_format stk_format_csv = { .name = "csv",
-                                           .open = open_csv,
-                                           .recognize = recognize_csv };
+const struct stk_format stk_format_csv = {
+    .name = "csv",
+    .about = "csv:FILE?label=COLUMN\tnumbers, one sample per line",
+    .open = open_csv,
+    .recognize = recognize_csv
+};

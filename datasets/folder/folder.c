@@ -410,6 +410,10 @@ static bool recognize_folder(const char *path)
     return found;
 }
 
-const struct stk_format stk_format_folder = { .name = "folder",
-                                              .open = open_folder,
-                                              .recognize = recognize_folder };
+const struct stk_format stk_format_folder = {
+    .name = "folder",
+    .about = "folder:DIR\timage files, one folder per class\nfolder:image=DIR,mask=DIR\tflat "
+             "folders of files, one per field",
+    .open = open_folder,
+    .recognize = recognize_folder
+};

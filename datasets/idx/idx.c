@@ -407,9 +407,13 @@ static bool recognize_mnist(const char *path)
 }
 
 const struct stk_format stk_format_idx = { .name = "idx",
+                                           .about =
+                                               "idx:IMAGES[,LABELS]\tone IDX file, read in place",
                                            .open = open_idx,
                                            .recognize = recognize_idx };
 
 const struct stk_format stk_format_mnist = { .name = "mnist",
+                                             .about =
+                                                 "mnist:DIR\tthe MNIST files in DIR, packed or not",
                                              .open = open_mnist,
                                              .recognize = recognize_mnist };

@@ -167,5 +167,7 @@ static bool recognize_npy(const char *path)
 }
 
 const struct stk_format stk_format_npy = { .name = "npy",
+                                           .about =
+                                               "npy:FILE[,LABELS]\tarrays of NumPy, read in place",
                                            .open = open_npy,
                                            .recognize = recognize_npy };

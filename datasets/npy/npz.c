@@ -278,6 +278,9 @@ static bool recognize_npz(const char *path)
     return like;
 }
 
-const struct stk_format stk_format_npz = { .name = "npz",
-                                           .open = open_npz,
-                                           .recognize = recognize_npz };
+const struct stk_format stk_format_npz = {
+    .name = "npz",
+    .about = "npz:FILE?fields=x,y\tarrays of a NumPy archive, one per field",
+    .open = open_npz,
+    .recognize = recognize_npz
+};

@@ -285,6 +285,9 @@ static bool recognize_shards(const char *path)
     return found;
 }
 
-const struct stk_format stk_format_shards = { .name = "shards",
-                                              .open = open_shards,
-                                              .recognize = recognize_shards };
+const struct stk_format stk_format_shards = {
+    .name = "shards",
+    .about = "shards:DIR\trecords that stoker-pack has written",
+    .open = open_shards,
+    .recognize = recognize_shards
+};

@@ -36,6 +36,10 @@ static bool keeps_synth(const char *rest, const char *key)
     return strcmp(key, "seed") == 0 && strncmp(rest, "bytes", 5) != 0;
 }
 
-const struct stk_format stk_format_synth = { .name = "synth",
-                                             .open = open_synth,
-                                             .keeps = keeps_synth };
+const struct stk_format stk_format_synth = {
+    .name = "synth",
+    .about = "synth:digits?count=N\tdrawn digits\nsynth:bytes?count=N&shape=28x28\tnoise, of any "
+             "size\nsynth:pictures?count=N\tmade-up photographs",
+    .open = open_synth,
+    .keeps = keeps_synth
+};

@@ -212,6 +212,9 @@ static int open_documents(stoker_dataset **out, const char *rest,
     return rc;
 }
 
-const struct stk_format stk_format_documents = { .name = "documents",
-                                                 .open = open_documents,
-                                                 .cheap_rows = true };
+const struct stk_format stk_format_documents = {
+    .name = "documents",
+    .about = "documents:FILES?eos=ID\tdocuments of token files",
+    .open = open_documents,
+    .cheap_rows = true
+};

@@ -481,5 +481,9 @@ static bool keeps(const char *rest, const char *key)
 }
 
 const struct stk_format stk_format_tokens = {
-    .name = "tokens", .open = open_tokens, .keeps = keeps, .cheap_rows = true
+    .name = "tokens",
+    .about = "tokens:FILES?length=1024\twindows of token files",
+    .open = open_tokens,
+    .keeps = keeps,
+    .cheap_rows = true
 };

@@ -1,4 +1,4 @@
-/* concat.c - a view of several data sets, one after the other.
+/* concat.c - a view of several, one after the other.
  *
  *   ids     0 .. n0-1 | n0 .. n0+n1-1 | ...          sources[i].end
  *   files   of source 0, its directory if numbered, | of source 1, ...  sources[i].first_file

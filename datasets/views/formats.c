@@ -95,5 +95,13 @@ static int open_select(stoker_dataset **out, const char *rest,
     return rc;
 }
 
-const struct stk_format stk_format_concat = { .name = "concat", .open = open_concat };
-const struct stk_format stk_format_select = { .name = "select", .open = open_select };
+const struct stk_format stk_format_concat = {
+    .name = "concat",
+    .about = "concat:(SPEC)+(SPEC)\tseveral, one after the other",
+    .open = open_concat
+};
+const struct stk_format stk_format_select = {
+    .name = "select",
+    .about = "select:FILE:(SPEC)\tthe samples whose numbers FILE lists",
+    .open = open_select
+};

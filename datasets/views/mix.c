@@ -1,4 +1,4 @@
-/* mix.c - a view of several data sets, one after the other, and the plan of an order that draws a
+/* mix.c - a view of several, one after the other, and the plan of an order that draws a
  * share of the samples from each.
  *
  * The ids are those of a concat. The order is the loader's: sampler/mix.h.

@@ -113,4 +113,8 @@ static int open_mix(stoker_dataset **out, const char *rest, const stoker_dataset
     return rc;
 }
 
-const struct stk_format stk_format_mix = { .name = "mix", .open = open_mix };
+const struct stk_format stk_format_mix = {
+    .name = "mix",
+    .about = "mix:0.7*(SPEC)+0.3*(SPEC)\tseveral, each with its share",
+    .open = open_mix
+};

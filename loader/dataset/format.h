@@ -11,6 +11,8 @@
 
 struct stk_format {
     const char *name; /* the word before the colon; lower case */
+    /* Lines with a spec, a tab and what it opens, for stoker_dataset_formats(). */
+    const char *about;
 
     /* Open the part of the spec after the colon. options is never NULL, complete and checked.
      * *error is filled in on failure; error may be NULL. */

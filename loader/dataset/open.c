@@ -28,6 +28,17 @@ static const struct stk_format *format_named(const char *spec, size_t name_bytes
     return NULL;
 }
 
+size_t stoker_dataset_formats(char *text, size_t capacity)
+{
+    size_t bytes = 0;
+    for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {
+        const int added = snprintf(bytes < capacity ? text + bytes : NULL,
+                                   bytes < capacity ? capacity - bytes : 0, "%s\n", (*at)->about);
+        bytes += added > 0 ? (size_t)added : 0;
+    }
+    return bytes;
+}
+
 static const struct stk_format *format_of_path(const char *path)
 {
     for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {

@@ -70,10 +70,11 @@ for form in csv html; do runs "$form" --ceilings off; done # ceilings take most 
 
 [ "$(grep -cE '^ +[02] +(off|auto) +[0-9]+ first +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks rows"
 [ "$(grep -cE '^ +later +[0-9.]+ [kMG] ' "$scratch/table")" -eq 8 ] || fail "the table lacks later epochs"
-grep -qE '^# cpu, float32, cache [a-z]+, reader [a-z]+$' "$scratch/table" || fail "the table does not say what of"
-if grep -vE '^options' "$scratch/table" | grep -E '.{121}'; then
-    fail "the table is wider than 120 columns"
+grep -qE '^# cpu, float32, cache [a-z]+(, read by [a-z]+)?$' "$scratch/table" || fail "the table does not say what of"
+if grep -vE '^(options|train)' "$scratch/table" | LC_ALL=C.UTF-8 grep -E '.{81}'; then
+    fail "the table is wider than 80 columns"
 fi
+grep -qE '^# verdict +(Batch 64, float32: num_workers|Machine busy: figures not usable)' "$scratch/table" || fail "no verdict"
 grep -q '^stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;' "$scratch/table" || fail "nothing to paste"
 if grep -qi 'nan\b' "$scratch/table" "$scratch/csv" "$scratch/json"; then fail "NaN was printed"; fi
 grep -q '</html>' "$scratch/html" || fail "the page is not closed"
@@ -87,7 +88,7 @@ if command -v python3 >/dev/null; then
 import csv, json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 cells = [row for row in rows if row["kind"] == "cell"]
-assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 4, rows[0]
+assert rows[0]["kind"] == "machine" and rows[0]["schema"] == 5, rows[0]
 assert rows[-1]["kind"] == "advice" and rows[-1]["options"], rows[-1]
 assert len(cells) == 8, len(cells)
 for cell in cells:
@@ -131,7 +132,7 @@ if command -v "${CC:-cc}" >/dev/null; then
     {
         echo '#include <stoker/stoker.h>'
         echo 'int count(void); int count(void) {'
-        sed '1,/^# paste this:/d' "$scratch/table"
+        sed -n '/^# paste this:/,/^# or, in Python:/{//!p}' "$scratch/table"
         echo 'return (int)options.batch_size; }'
     } >"$scratch/paste.c"
     "${CC:-cc}" -std=c11 -Wall -Werror -fsyntax-only -I loader/include "$scratch/paste.c" ||
@@ -144,12 +145,12 @@ fi
 [ "$(grep -cE '^ +[02] +off +64 all +[0-9.]+ [kMG] ' "$scratch/uncached")" -eq 2 ] || fail "--cache none: $(cat "$scratch/uncached")"
 if grep -qE '^ +later|first epoch' "$scratch/uncached"; then fail "--cache none knows two kinds of epochs"; fi
 if command -v script >/dev/null; then
-    narrow="'$tool' --workers 0,2 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 --quiet '$data'"
+    narrow="NO_COLOR=1 '$tool' --workers 0,2 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.01 --quiet '$data'"
     script -qc "stty cols 80; $narrow" /dev/null </dev/null | tr -d '\r' >"$scratch/narrow"
     grep -q '^# workers' "$scratch/narrow" || fail "no table on the terminal"
-    if grep -E '.{81}' "$scratch/narrow"; then fail "the table is wider than a terminal of 80 columns"; fi
+    if grep -vE '^(options|train)' "$scratch/narrow" | LC_ALL=C.UTF-8 grep -E '.{81}'; then fail "the table is wider than a terminal of 80 columns"; fi
     script -qc "stty cols 80; $narrow --wide" /dev/null </dev/null >"$scratch/wide"
-    grep -qE '^# workers.{100}' "$scratch/wide" || fail "--wide is narrow"
+    grep -qE '^# workers.{90}' "$scratch/wide" || fail "--wide is narrow"
 fi
 
 # With transforms, in planes: decoding alone, and with them; a first epoch against the one, later ones against the other.
@@ -164,7 +165,7 @@ grep -q 'options.layout = STOKER_LAYOUT_NCHW' "$scratch/crop" || fail "the layou
 
 # A cell that fails is a row, and the exit status says so; the other cells are still measured.
 status=0
-"$tool" --workers 0 --pin-memory off --batch-size 1,65536 --prefetch 2 --dtype as-stored --repeats 1 --seconds 0.01 \
+"$tool" --quiet --workers 0 --pin-memory off --batch-size 1,65536 --prefetch 2 --dtype as-stored --repeats 1 --seconds 0.01 \
     --verify off --ceilings off --format json 'synth:bytes?count=70000&shape=4096x4096' >"$scratch/failed" || status=$? # 2 TiB
 [ "$status" -eq 1 ] || fail "a failing cell ended with $status"
 [ "$(grep -c '"kind": "cell"' "$scratch/failed")" -eq 2 ] || fail "a cell is missing"
@@ -186,7 +187,7 @@ done
 
 # Stopped on the way there is no file, nor a part of one. (A file system without nameless files
 # keeps the part: Linux has them on all that one would build on.)
-"$tool" --workers 0 --pin-memory off --repeats 1000 -o "$scratch/stopped" "$data" &
+"$tool" --quiet --workers 0 --pin-memory off --repeats 1000 -o "$scratch/stopped" "$data" &
 stopped=$!
 sleep 0.5
 kill -KILL $stopped
@@ -241,8 +242,34 @@ if command -v script >/dev/null; then
     if grep -qE '.{40}' "$scratch/terminal"; then fail "a line of 40 columns or more wraps"; fi
 fi
 
+# Elsewhere one line every few seconds, the first one at once; the sweep ends in the time that it was given.
+begin=$(date +%s)
+"$tool" --budget 1 --html "$scratch/beside.html" "$data" >"$scratch/plain" 2>"$scratch/progress" || fail "--budget --html: $?"
+[ $(($(date +%s) - begin)) -le 60 ] || fail "--budget 1 took more than a minute"
+head -n 1 "$scratch/progress" | grep -qE '^loaderbench: \[1/[0-9]+\] 0:0[0-9] left, ' || fail "no progress: $(cat "$scratch/progress")"
+grep -q '</html>' "$scratch/beside.html" && grep -q '^# paste this' "$scratch/plain" || fail "--html is not beside the table"
+grep -q '"kind": "advice"' "$scratch/beside.html" || fail "--html has no verdict"
+refuses --open --html "$scratch/x.html" "$data"
+if command -v python3 >/dev/null; then
+    sed '1,/^# or, in Python:/d' "$scratch/plain" | python3 -c 'import ast, sys; call = ast.parse(sys.stdin.read()).body[0].value
+assert {word.arg for word in call.keywords} >= {"batch_size", "shuffle", "num_workers", "dtype"}' || fail "the Python to paste"
+fi
+
+# A machine with other work has no verdict, and --strict says so by its status.
+busy=()
+for ((cpu = 0; cpu < $(nproc); cpu++)); do
+    (while :; do :; done) &
+    busy+=($!)
+done
+status=0
+"$tool" "${fast[@]}" --ceilings off --strict "$data" >"$scratch/out" || status=$?
+kill "${busy[@]}"
+wait "${busy[@]}" 2>/dev/null || true
+[ "$status" -eq 3 ] || fail "--strict on a busy machine ended with $status: $(cat "$scratch/out")"
+grep -q 'Machine busy: figures not usable' "$scratch/out" || fail "a busy machine has a verdict: $(cat "$scratch/out")"
+
 # The consumer of known speed is the limit, and headspace knows it.
-"$tool" --workers 2 --pin-memory off --batch-size 64 --repeats 1 --step-us 2000 --headspace \
+"$tool" --quiet --workers 2 --pin-memory off --batch-size 64 --repeats 1 --step-us 2000 --headspace \
     --ceilings off --format json "$data" >"$scratch/step"
 if command -v python3 >/dev/null; then
     python3 - "$scratch/step" <<'PYTHON' || fail "--step-us and --headspace do not agree"
@@ -256,7 +283,7 @@ fi
 
 # A trace of each cell, in one file; the figures are printed as without it.
 for batch in 64 300; do # 2 epochs of 2000 samples
-    "$tool" --workers 0,3 --pin-memory off --batch-size $batch --repeats 1 --seconds 0.2 \
+    "$tool" --quiet --workers 0,3 --pin-memory off --batch-size $batch --repeats 1 --seconds 0.2 \
         --ceilings off --format json --trace "$scratch/$batch.json" "$data" >"$scratch/traced" ||
         fail "--trace ended with $?"
     [ "$(grep -c '"error": null' "$scratch/traced")" -eq 2 ] || fail "--trace: a cell is missing"
@@ -280,12 +307,14 @@ status=0
 [ "$status" -eq 1 ] || fail "a missing file ended with $status"
 [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "not one line about a missing file"
 
-"$tool" --like-pytorch "$data" >"$scratch/pytorch"
+"$tool" -q --like-pytorch "$data" >"$scratch/pytorch"
 [ "$(grep -cE '^Finish with: [0-9.]+ second, num_workers=[0-9]+$' "$scratch/pytorch")" -eq 20 ] ||
     fail "--like-pytorch: $(cat "$scratch/pytorch")"
-grep -qE '^this loader: with pin_memory [0-9.]+ times as fast' "$scratch/pytorch" || fail "no verdict on pinning"
+grep -qE '^this loader: with pin_memory [0-9.]+ times as fast as without \([0-9.]+ to [0-9.]+ over' "$scratch/pytorch" ||
+    fail "no verdict on pinning"
+grep -q '^no GPU here: page-locking cannot help' "$scratch/pytorch" || fail "pinning without a GPU is praised"
 printf 'pin_memory=%s\nFinish with: %s second, num_workers=5\n' True 3 False 2 >"$scratch/other"
-"$tool" --like-pytorch --beside "$scratch/other" "$data" >"$scratch/pytorch"
+"$tool" -q --like-pytorch --beside "$scratch/other" "$data" >"$scratch/pytorch"
 grep -qF 'the other: with pin_memory 0.67 times as fast' "$scratch/pytorch" || fail "--beside: no verdict"
 grep -qE '^ +5 .* \| +3.0000 +2.0000 +0.67$' "$scratch/pytorch" || fail "--beside: not beside"
 status=0

@@ -77,7 +77,7 @@ def rewrite(lines, divisor, left_out=None):
             continue
         for key in list(row):
             if "samples_per_s" in key and row[key] is not None:
-                row[key] = row[key.removesuffix("_min").removesuffix("_max")] / divisor
+                row[key] = row[re.sub("_(min|max|low|high)$", "", key)] / divisor
         if "rates" in row:
             row["rates"] = [row["samples_per_s"]] * len(row["rates"])
         made.append(json.dumps(row).replace("<", "\\u003c"))

@@ -303,6 +303,7 @@ static void describe_choice(struct bench_run *run)
                                 .ranks = bench_ranks_count(run->bench->ranks) };
     double *const unknown[] = { &out->samples_per_s,     &out->samples_per_s_min,
                                 &out->samples_per_s_max, &out->spread,
+                                &out->samples_per_s_low, &out->samples_per_s_high,
                                 &out->bytes_per_s,       &out->first_batch_ms,
                                 &out->create_ms,         &out->resume_ms,
                                 &out->cpu_s_per_million, &out->stall_share,
@@ -379,6 +380,8 @@ static void conclude_rates(struct bench_run *run)
     out->samples_per_s = rates.median;
     out->samples_per_s_min = rates.min;
     out->samples_per_s_max = rates.max;
+    out->samples_per_s_low = rates.low;
+    out->samples_per_s_high = rates.high;
     out->spread = rates.spread;
     out->repeats = (uint32_t)rates.count;
     out->bytes_per_s = bench_series_median(&later->byte_rates);

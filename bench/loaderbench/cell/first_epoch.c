@@ -105,6 +105,8 @@ static void take_from_cell(struct bench_cell *cell)
     *first = (struct bench_first_epoch){ .samples_per_s = cell->samples_per_s,
                                          .samples_per_s_min = cell->samples_per_s_min,
                                          .samples_per_s_max = cell->samples_per_s_max,
+                                         .samples_per_s_low = cell->samples_per_s_low,
+                                         .samples_per_s_high = cell->samples_per_s_high,
                                          .bytes_per_s = cell->bytes_per_s,
                                          .stages = cell->stages,
                                          .ceiling_samples_per_s = cell->ceiling_samples_per_s,
@@ -133,6 +135,8 @@ void bench_run_conclude_first(struct bench_run *run)
     out->samples_per_s = rates.median;
     out->samples_per_s_min = rates.min;
     out->samples_per_s_max = rates.max;
+    out->samples_per_s_low = rates.low;
+    out->samples_per_s_high = rates.high;
     out->repeats = (uint32_t)rates.count;
     out->bytes_per_s = bench_series_median(&figure->byte_rates);
     out->stages = bench_figure_stages(figure);

@@ -122,10 +122,11 @@ static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *r
     end_row(sheet, NULL);
 }
 
-static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
+static void advice(struct bench_sheet *sheet, const struct bench_advice *row, uint64_t best)
 {
     (void)sheet;
     (void)row;
+    (void)best;
 }
 
 static void finish(struct bench_sheet *sheet)

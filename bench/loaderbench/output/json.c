@@ -132,20 +132,20 @@ static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *r
     print_object(sheet->file, "ceiling", bench_ceiling_fields, bench_ceiling_field_count, row);
 }
 
-static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
+static void advice(struct bench_sheet *sheet, const struct bench_advice *row, uint64_t best)
 {
-    fputs("{\"kind\": \"advice\", \"verdict\": ", sheet->file);
+    fprintf(sheet->file,
+            "{\"kind\": \"advice\", \"busy\": %s, \"verdict\": ", row->busy ? "true" : "false");
     bench_json_string(sheet->file, row->verdict);
-    fputs(", \"samples_per_s\": ", sheet->file);
-    bench_print_number(sheet->file, row->samples_per_s, "null");
-    fputs(", \"first_epoch_samples_per_s\": ", sheet->file);
-    bench_print_number(sheet->file, row->first_epoch_samples_per_s, "null");
-    fputs(", \"options\": ", sheet->file);
-    if (row->found)
+    if (row->best != NULL) {
+        fprintf(sheet->file, ", \"cell\": %" PRIu64 ", \"options\": ", best);
         bench_json_string(sheet->file, row->options);
-    else
-        fputs("null", sheet->file);
-    fputs("}\n", sheet->file);
+        fputs(", \"python\": ", sheet->file);
+        bench_json_string(sheet->file, row->python);
+        fputs("}\n", sheet->file);
+    } else {
+        fputs(", \"cell\": null, \"options\": null, \"python\": null}\n", sheet->file);
+    }
 }
 
 static void finish(struct bench_sheet *sheet)

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <sys/ioctl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 const struct bench_form *bench_form_of(enum bench_format format)
@@ -34,14 +35,12 @@ const char *bench_short_number(char out[16], double value)
     return out;
 }
 
-uint32_t bench_output_columns(const struct bench_arguments *arguments)
+bool bench_shows_colors(FILE *file)
 {
-    struct winsize size = { .ws_col = 0 };
-    const bool terminal = arguments->output == NULL && isatty(STDOUT_FILENO) == 1 &&
-                          ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-    return !arguments->wide && terminal && size.ws_col > 0 && size.ws_col < BENCH_COLUMNS_WIDE
-               ? BENCH_COLUMNS_NARROW
-               : BENCH_COLUMNS_WIDE;
+    const char *no_color = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    return isatty(fileno(file)) == 1 && (no_color == NULL || no_color[0] == '\0') &&
+           terminal != NULL && strcmp(terminal, "dumb") != 0;
 }
 
 int bench_target_open(struct bench_target *out, const char *path)

@@ -17,8 +17,12 @@
 enum { BENCH_COLUMNS_NARROW = 80, BENCH_COLUMNS_WIDE = 120 };
 
 struct bench_sheet {
+    const struct bench_form *form;
     FILE *file;
     uint32_t columns;                    /* width of the table: BENCH_COLUMNS_NARROW or _WIDE */
+    bool colors;                         /* the file is a terminal that shows them */
+    double best_samples_per_s;           /* table: of the cells that are printed together */
+    uint64_t samples;                    /* of an epoch */
     const struct bench_machine *machine; /* from start on */
     uint64_t cells;                      /* rows of this kind printed so far */
     uint64_t ceilings;
@@ -30,7 +34,8 @@ struct bench_form {
     void (*start)(struct bench_sheet *sheet, const struct bench_machine *machine);
     void (*cell)(struct bench_sheet *sheet, const struct bench_cell *cell);
     void (*ceiling)(struct bench_sheet *sheet, const struct bench_ceiling_row *row);
-    void (*advice)(struct bench_sheet *sheet, const struct bench_advice *advice);
+    /* best: the number of the recommended cell among those printed, from 0, if there is one */
+    void (*advice)(struct bench_sheet *sheet, const struct bench_advice *advice, uint64_t best);
     void (*finish)(struct bench_sheet *sheet);
 };
 
@@ -44,9 +49,8 @@ const struct bench_form *bench_form_of(enum bench_format format);
 /* Writes a number with three digits and k, M, G or T to out: "3.74 M"; "-" for NaN. Returns out. */
 const char *bench_short_number(char out[16], double value);
 
-/* The width of the table: narrow on a terminal of less than BENCH_COLUMNS_WIDE columns, unless
- * --wide or --output is given. */
-uint32_t bench_output_columns(const struct bench_arguments *arguments);
+/* True if `file` is a terminal, and NO_COLOR is not set (https://no-color.org). */
+bool bench_shows_colors(FILE *file);
 
 /* Where a sheet is written: standard output or `path`. A regular file is replaced when all is
  * written, anything else is written to (loader/base/io/output_file.h). */

@@ -1,12 +1,12 @@
-/* table.c - rows for the terminal, 120 or 80 columns wide.
+/* table.c - rows for the terminal: 80 columns that answer the question, or with --wide all of them.
  *
- *   # cpu, float32, cache decoded, reader uring           what the cells below share
- *   # workers  pin batch epochs samples/s ...             one header for each such group
- *           0  off    64  first    6.53 k ...             the epoch that reads and decodes
- *                          later    487 k ...             those that the cache serves
+ *   # cpu, float32, cache decoded, read by uring          what the cells below share
+ *   # workers  pin batch epoch  samples/s    +- ...       one header for each such group
+ *           0  off    64 first     6.53 k   4 % ...       the epoch that reads and decodes
+ *                        later      487 k   7 % ...       those that the cache serves
  *
- * A cell without a cache has one line, for all its epochs. A GPU adds two columns. CSV and JSON
- * have the values that do not fit.
+ * A cell without a cache has one line, for all its epochs. A GPU adds two columns, in place of the
+ * bar. CSV and JSON have the values that do not fit.
  */
 #include "bench/loaderbench/machine.h"
 #include "bench/loaderbench/output/output.h"
@@ -17,10 +17,22 @@
 #include <math.h>
 #include <string.h>
 
+enum { BAR_CELLS = 10 };
+
 static const char *percent(char out[16], double share)
 {
     if (isfinite(share))
-        snprintf(out, 16, "%.1f%%", share * 100);
+        snprintf(out, 16, "%s%.1f%%", share > 1 ? "~" : "", fmin(share, 1) * 100);
+    else
+        snprintf(out, 16, "-");
+    return out;
+}
+
+/* A spread, which may exceed 100 %. */
+static const char *whole_percent(char out[16], double share)
+{
+    if (isfinite(share))
+        snprintf(out, 16, "%.0f %%", share * 100);
     else
         snprintf(out, 16, "-");
     return out;
@@ -132,13 +144,14 @@ static void print_cell_header(const struct bench_sheet *sheet, const struct benc
     fprintf(file, "# %7s %4s", "workers", "pin");
     if (!is_host(row))
         fprintf(file, " %4s %-6s", "nblk", "conv");
-    fprintf(file, " %5s %-6s %9s %6s", "batch", "epochs", "samples/s", "spread");
+    fprintf(file, " %5s %-5s %9s %5s", "batch", "epoch", "samples/s", "+-");
     if (is_wide(sheet))
-        fprintf(file, " %6s %8s %7s %6s %7s %7s", "GB/s", "first ms", "CPU s/M", "stall", "RSS +MB",
-                "lock MB");
-    else if (is_host(row))
-        fprintf(file, " %7s", "CPU s/M");
-    fprintf(file, " %-8s %7s\n", "limit", "ceiling");
+        fprintf(file, " %6s %8s %7s %6s %7s %7s %-8s %7s\n", "GB/s", "first ms", "CPU s/M", "stall",
+                "RSS +MB", "lock MB", "limit", "ceiling");
+    else
+        fprintf(file,
+                is_host(row) ? " s/epoch%*s of best limited by\n" : " s/epoch%*s  best limit\n",
+                is_host(row) ? 1 + BAR_CELLS : 0, "");
 }
 
 /* A cell that was not measured has no cache and reader: it fits any group of its device and
@@ -150,8 +163,13 @@ static void begin_group(struct bench_sheet *sheet, const struct bench_cell *row)
     const int common = snprintf(group, sizeof(group), "%s, %s%s, ", row->device, row->dtype,
                                 planes ? " nchw" : "");
     const bool failed = row->error[0] != '\0';
-    snprintf(group + common, sizeof(group) - (size_t)common, "cache %s, reader %s", row->cache,
-             row->reader);
+    if (strcmp(row->cache, "none") == 0 && strcmp(row->reader, "none") == 0)
+        snprintf(group + common, sizeof(group) - (size_t)common, "in memory");
+    else if (strcmp(row->reader, "none") == 0)
+        snprintf(group + common, sizeof(group) - (size_t)common, "cache %s", row->cache);
+    else
+        snprintf(group + common, sizeof(group) - (size_t)common, "cache %s, read by %s", row->cache,
+                 row->reader);
     if (failed ? strncmp(group, sheet->group, (size_t)common) == 0
                : strcmp(group, sheet->group) == 0)
         return;
@@ -190,38 +208,57 @@ static uint64_t grown_bytes(const struct bench_cell *row)
  * its first. */
 struct line {
     const char *epochs;
-    double samples_per_s, spread, bytes_per_s, ceiling_share;
+    double samples_per_s, low, high, bytes_per_s, ceiling_share;
     const char *limit;
     bool is_first, is_last;
 };
+
+/* "████▌   " in eighths of a character. */
+static void print_bar(const struct bench_sheet *sheet, double share)
+{
+    static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+    const int eighths = (int)(fmin(fmax(share, 0), 1) * 8 * BAR_CELLS + 0.5);
+    const int empty = BAR_CELLS - eighths / 8 - (eighths % 8 > 0 ? 1 : 0);
+    fputs(sheet->colors ? " \033[32m" : " ", sheet->file);
+    for (int cell = 0; cell < eighths / 8; cell++)
+        fputs("█", sheet->file);
+    fprintf(sheet->file, "%s%*s%s", parts[eighths % 8], empty, "", sheet->colors ? "\033[0m" : "");
+}
 
 static void print_line(const struct bench_sheet *sheet, const struct bench_cell *row,
                        const struct line *line)
 {
     FILE *file = sheet->file;
     char text[8][16];
-    fprintf(file, " %-6s %9s %6s", line->epochs, bench_short_number(text[0], line->samples_per_s),
-            percent(text[1], line->spread));
-    const char *cpu = line->is_last ? fixed(text[2], row->cpu_s_per_million, 3) : "";
-    if (is_wide(sheet))
-        fprintf(file, " %6s %8s %7s %6s %7s %7s", fixed(text[3], line->bytes_per_s / 1e9, 2),
-                line->is_first ? fixed(text[4], row->first_batch_ms, 2) : "", cpu,
+    fprintf(file, " %-5s %9s %5s", line->epochs, bench_short_number(text[0], line->samples_per_s),
+            whole_percent(text[1], (line->high - line->low) / 2 / line->samples_per_s));
+    if (is_wide(sheet)) {
+        fprintf(file, " %6s %8s %7s %6s %7s %7s %-8s %7s\n",
+                fixed(text[3], line->bytes_per_s / 1e9, 2),
+                line->is_first ? fixed(text[4], row->first_batch_ms, 2) : "",
+                line->is_last ? fixed(text[2], row->cpu_s_per_million, 3) : "",
                 line->is_last ? percent(text[5], row->stall_share) : "",
                 line->is_last ? megabytes(text[6], grown_bytes(row)) : "",
-                line->is_last ? megabytes(text[7], row->locked_bytes) : "");
-    else if (is_host(row))
-        fprintf(file, " %7s", cpu);
-    fprintf(file, " %-8s %7s\n", line->limit, percent(text[0], line->ceiling_share));
+                line->is_last ? megabytes(text[7], row->locked_bytes) : "", line->limit,
+                percent(text[0], line->ceiling_share));
+        return;
+    }
+    const double share = line->samples_per_s / sheet->best_samples_per_s;
+    const double seconds = (double)sheet->samples / line->samples_per_s;
+    fprintf(file, " %7s", fixed(text[2], seconds, seconds < 10 ? 3 : 1));
+    if (is_host(row))
+        print_bar(sheet, share);
+    fprintf(file, " %*s %s\n", is_host(row) ? 7 : 5, whole_percent(text[3], fmin(share, 1)),
+            line->limit);
 }
 
 static void print_first_epoch(const struct bench_sheet *sheet, const struct bench_cell *row)
 {
     const struct bench_first_epoch *first = &row->first;
-    const double spread =
-        (first->samples_per_s_max - first->samples_per_s_min) / first->samples_per_s;
     const struct line line = { .epochs = "first",
                                .samples_per_s = first->samples_per_s,
-                               .spread = spread,
+                               .low = first->samples_per_s_low,
+                               .high = first->samples_per_s_high,
                                .bytes_per_s = first->bytes_per_s,
                                .limit = first->limit,
                                .ceiling_share = first->ceiling_share,
@@ -242,7 +279,8 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
     char workers[16], text[2][16];
     const struct line line = { .epochs = row->first.separate ? "later" : "all",
                                .samples_per_s = row->samples_per_s,
-                               .spread = row->spread,
+                               .low = row->samples_per_s_low,
+                               .high = row->samples_per_s_high,
                                .bytes_per_s = row->bytes_per_s,
                                .limit = row->limit,
                                .ceiling_share = row->ceiling_share,
@@ -270,42 +308,36 @@ static void cell(struct bench_sheet *sheet, const struct bench_cell *row)
 
 static void print_ceiling_header(const struct bench_sheet *sheet)
 {
-    FILE *file = sheet->file;
-    fprintf(file, "#\n# %-18s %7s %5s %-8s", "ceiling", "threads", "batch", "dtype");
-    if (is_wide(sheet))
-        fprintf(file, " %7s %9s %6s %6s %10s note\n", "ring kB", "samples/s", "spread", "GB/s",
-                "read depth");
-    else
-        fprintf(file, " %9s %6s %6s\n", "samples/s", "spread", "GB/s");
+    fprintf(sheet->file, "#\n# %-18s %7s %5s %-8s %7s %9s %6s %6s %10s note\n", "ceiling",
+            "threads", "batch", "dtype", "ring kB", "samples/s", "spread", "GB/s", "read depth");
 }
 
 static void ceiling(struct bench_sheet *sheet, const struct bench_ceiling_row *row)
 {
     FILE *file = sheet->file;
+    if (!is_wide(sheet))
+        return;
     if (sheet->ceilings++ == 0)
         print_ceiling_header(sheet);
     const double spread = (row->samples_per_s_max - row->samples_per_s_min) / row->samples_per_s;
     char text[6][24];
-    fprintf(file, "  %-18s %7" PRIu32 " %5s %-8s", row->name, row->threads,
-            count(text[0], row->batch_size), row->dtype);
-    if (is_wide(sheet))
-        fprintf(file, " %7s", count(text[1], (row->ring_bytes + 500) / 1000));
-    fprintf(file, " %9s %6s %6s", bench_short_number(text[2], row->samples_per_s),
-            percent(text[3], spread), fixed(text[4], row->bytes_per_s / 1e9, 2));
-    if (is_wide(sheet))
-        fprintf(file, " %10s%s%s\n", count(text[5], row->read_depth),
-                row->note[0] != '\0' ? " " : "", row->note);
-    else
-        fprintf(file, "%s%s%s\n", row->note[0] != '\0' ? "\n    (" : "", row->note,
-                row->note[0] != '\0' ? ")" : "");
+    fprintf(file, "  %-18s %7" PRIu32 " %5s %-8s %7s %9s %6s %6s %10s%s%s\n", row->name,
+            row->threads, count(text[0], row->batch_size), row->dtype,
+            count(text[1], (row->ring_bytes + 500) / 1000),
+            bench_short_number(text[2], row->samples_per_s), whole_percent(text[3], spread),
+            fixed(text[4], row->bytes_per_s / 1e9, 2), count(text[5], row->read_depth),
+            row->note[0] != '\0' ? " " : "", row->note);
 }
 
-static void advice(struct bench_sheet *sheet, const struct bench_advice *row)
+static void advice(struct bench_sheet *sheet, const struct bench_advice *row, uint64_t best)
 {
-    fprintf(sheet->file, "#\n");
+    (void)best;
+    fputs(sheet->colors ? row->busy ? "#\n\033[1;31m" : "#\n\033[1m" : "#\n", sheet->file);
     print_wrapped(sheet, "verdict", row->verdict);
-    if (row->found)
-        fprintf(sheet->file, "# paste this:\n%s\n", row->options);
+    fputs(sheet->colors ? "\033[0m" : "", sheet->file);
+    if (row->best != NULL)
+        fprintf(sheet->file, "# paste this:\n%s\n# or, in Python:\n%s\n", row->options,
+                row->python);
 }
 
 static void finish(struct bench_sheet *sheet)

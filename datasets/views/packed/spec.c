@@ -178,4 +178,8 @@ static int open_packed(stoker_dataset **out, const char *rest,
     return rc;
 }
 
-const struct stk_format stk_format_packed = { .name = "packed", .open = open_packed };
+const struct stk_format stk_format_packed = {
+    .name = "packed",
+    .about = "packed:2048:(SPEC)\trows of one length, packed from samples",
+    .open = open_packed
+};

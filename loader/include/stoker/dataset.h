@@ -83,6 +83,12 @@ STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, si
 STOKER_API int stoker_dataset_open(stoker_dataset **out, const char *spec,
                                    const stoker_dataset_options *options, stoker_error *error);
 
+/* Describes the formats that this build opens: for each one or more lines with a spec, a tab and
+ * what it opens, such as "mnist:DIR\tthe MNIST files in DIR, packed or not\n". Writes at most
+ * `capacity` bytes to text, the final 0 included; text may be NULL if capacity is 0. Returns the
+ * bytes of the whole text without its 0. Any thread. */
+STOKER_API size_t stoker_dataset_formats(char *text, size_t capacity);
+
 /* Give up your share of a data set and set *dataset to NULL. NULL and a pointer to NULL are
  * allowed. It is freed once its views (stoker/views.h) and loaders have ended, too. Any thread. */
 STOKER_API void stoker_dataset_close(stoker_dataset **dataset);

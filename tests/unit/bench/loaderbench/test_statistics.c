@@ -62,3 +62,20 @@ CleanTest(bench_statistics, p99_is_the_nearest_rank)
         cr_assert_lt((below - 1) * 100, count * 99, "of %zu: a smaller value would do", count);
     }
 }
+
+/* Of ten values and more, the outer tenths do not count; of fewer, all, and a quarter more. */
+CleanTest(bench_statistics, the_interval_ignores_outliers_if_there_are_enough_values)
+{
+    double values[20];
+    for (size_t count = 1; count <= 20; count++) {
+        for (size_t index = 0; index < count; index++)
+            values[index] = 100 + (double)index;
+        const struct bench_statistics found = bench_statistics_of(values, count);
+        const double skip = count < 10 ? 0 : (double)(count / 10);
+        const double wider = count < 10 ? 1.25 : 1;
+        cr_assert_float_eq(found.low, (100 + skip) / wider, 1e-9, "of %zu", count);
+        cr_assert_float_eq(found.high, (100 + (double)(count - 1) - skip) * wider, 1e-9, "of %zu",
+                           count);
+    }
+    cr_assert(isnan(bench_statistics_of(NULL, 0).low));
+}
