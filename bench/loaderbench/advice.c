@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static const double spread_max = 0.2;        /* of the recommended cell's interval / median */
+static const double spread_max = 0.2; /* of the middle half of the recommended cell's repeats */
 static const double others_share_max = 0.25; /* of the CPUs, used by other programs */
 
 /* ---- choosing ------------------------------------------------------------------------ */
@@ -315,18 +315,13 @@ static void append_group(char *text, size_t size, const struct bench_cell *cells
         append_pinning(text, size, best, cells, count);
 }
 
-static double spread_of(const struct bench_cell *cell)
-{
-    return (cell->samples_per_s_high - cell->samples_per_s_low) / cell->samples_per_s;
-}
-
 /* True if the figures are not usable; then text says why. */
 static bool find_busy(char *text, size_t size, const struct bench_cell *best,
                       const struct bench_circumstances *circumstances)
 {
     const double others = circumstances->others_cpus;
     const bool loaded = others > others_share_max * circumstances->cpus;
-    const bool spread = spread_of(best) > spread_max;
+    const bool spread = best->half_spread > spread_max;
     if (!loaded && !spread)
         return false;
     append(text, size, "Machine busy: figures not usable.");
@@ -334,7 +329,8 @@ static bool find_busy(char *text, size_t size, const struct bench_cell *best,
         append(text, size, " Other programs used %.1f of %" PRIu32 " CPUs meanwhile.", others,
                circumstances->cpus);
     if (spread)
-        append(text, size, " Repeats of one cell differ by %.0f %%.", spread_of(best) * 100);
+        append(text, size, " Half of the repeats of one cell differ by %.0f %%.",
+               best->half_spread * 100);
     append(text, size, " Keep num_workers auto, and measure again when the machine is idle.");
     return true;
 }

@@ -116,6 +116,8 @@ int bench_arguments_parse(struct bench_arguments *out, int argc, char *const *ar
         cli_given(&table, &given, "verify"))
         return cli_complain(message, "--verify compares with what the CPU decodes: it goes with "
                                      "--decode cpu");
+    if (!cli_given(&table, &given, "ceilings")) /* the plain table does not show them */
+        out->ceilings = out->wide || out->html != NULL || out->format != BENCH_FORMAT_TABLE;
     if (stk_transform_wanted(&out->transform) && out->device != STOKER_DEVICE_CPU)
         out->ceilings = false; /* the GPU does a part of the transforms, which no bare loop does */
     if (out->cold && !cli_given(&table, &given, "cache"))

@@ -66,8 +66,8 @@ struct bench_arguments {
     uint32_t peer_timeout_s;   /* longest wait for another rank */
     uint32_t repeats;
     bool repeats_given;
-    double
-        budget_s; /* repeats end when the sweep has taken that long, unless their number is given */
+    /* Repeats end when the sweep has taken that long, unless their number is given. */
+    double budget_s;
     uint32_t epochs; /* minimum per repeat; 0 = one, unless it takes long */
     double seconds;  /* minimum per repeat */
     uint32_t step_us;

@@ -96,8 +96,8 @@ static void print_times(const struct bench_pinning_row *row, FILE *file)
         fprintf(file, " %5s", "-");
 }
 
-/* Numbers of workers are repeats here: if the middle four fifths of their gains are on both sides of
- * 1, pinning changes nothing that can be measured. */
+/* Numbers of workers are repeats here: if the middle four fifths of their gains are on both sides
+ * of 1, pinning changes nothing that can be measured. */
 static void print_gain(const char *whose, const struct bench_pinning *pinning, FILE *file)
 {
     const struct bench_statistics gains = gains_of(pinning);

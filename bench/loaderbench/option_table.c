@@ -249,7 +249,8 @@ static const struct cli_option rows[] = {
     { "verify", 0, CLI_SWITCH, AT(verify), 0, 0, "on|off", NULL,
       .help = "check every sample of one untimed epoch per cell" },
     { "ceilings", 0, CLI_SWITCH, AT(ceilings), 0, 0, "on|off", NULL,
-      .help = "measure what this machine could do at best" },
+      .help = "measure what this machine could do at best",
+      .unset = "on for --wide, --html and other formats than the table" },
     { "headspace", 0, CLI_FLAG, AT(headspace), 0, 0, NULL, NULL,
       .help = "also replay cached batches: the most a consumer could see; on a GPU the kernels "
               "of --step-us alone" },

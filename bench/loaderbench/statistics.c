@@ -30,7 +30,7 @@ static size_t rank_of_p99(size_t count)
 struct bench_statistics bench_statistics_of(double *values, size_t count)
 {
     if (count == 0)
-        return (struct bench_statistics){ 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
+        return (struct bench_statistics){ 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN };
     assert(values != NULL);
     qsort(values, count, sizeof(values[0]), compare_doubles);
 
@@ -40,8 +40,11 @@ struct bench_statistics bench_statistics_of(double *values, size_t count)
                                     .max = values[count - 1],
                                     .p99 = values[rank_of_p99(count)] };
     out.spread = out.median > 0 ? (out.max - out.min) / out.median : NAN;
-    const bool few = count < 10;
-    const size_t skip = few ? 0 : count / 10;
+    const bool few = count < 5;
+    const size_t quarter = few ? 0 : count / 4;
+    const size_t skip = count / 10;
+    out.half_spread =
+        out.median > 0 ? (values[count - 1 - quarter] - values[quarter]) / out.median : NAN;
     out.low = values[skip] / (few ? 1.25 : 1);
     out.high = values[count - 1 - skip] * (few ? 1.25 : 1);
     return out;

@@ -9,11 +9,12 @@ struct bench_statistics {
     double median; /* the mean of the two middle values when count is even */
     double min;
     double max;
-    double p99;    /* nearest rank: the smallest value with 99 % at or below it */
-    double spread; /* (max - min) / median; 0 = all equal */
-    /* Where the middle four fifths lie. Fewer than ten values lie close together in time, so that
-     * their whole range counts, a quarter wider at both ends. Rates whose intervals overlap are
-     * not measurably different. */
+    double p99;         /* nearest rank: the smallest value with 99 % at or below it */
+    double spread;      /* (max - min) / median; 0 = all equal */
+    double half_spread; /* the same of the middle half; of fewer than five values, of all */
+    /* Where the middle four fifths lie; of fewer than ten values, all of them, and of fewer than
+     * five, which say little, a quarter more at both ends. Rates whose intervals overlap are not
+     * measurably different. */
     double low;
     double high;
 };

@@ -43,14 +43,16 @@ struct progress {
     uint32_t done;
 };
 
+/* Ranks repeat alike, so their repeats are counted. */
 static void begin_progress(struct progress *progress, uint32_t total,
-                           const struct bench_arguments *arguments)
+                           const struct bench_bench *bench)
 {
+    const struct bench_arguments *arguments = bench->arguments;
     *progress = (struct progress){ .line = cli_progress_line(arguments->quiet),
                                    .quiet = arguments->quiet,
                                    .begin_ns = stk_now_ns(),
                                    .total = total };
-    if (!arguments->repeats_given)
+    if (!arguments->repeats_given && !bench_ranks_several(bench->ranks))
         progress->budget_ns = (uint64_t)(arguments->budget_s * 1e9);
 }
 
@@ -285,7 +287,7 @@ static void run_cells(struct sweep *sweep)
 {
     const struct bench_arguments *arguments = sweep->bench->arguments;
     const uint64_t size = group_size(arguments);
-    begin_progress(&sweep->progress, 2 * (uint32_t)sweep->count, arguments);
+    begin_progress(&sweep->progress, 2 * (uint32_t)sweep->count, sweep->bench);
     for (uint64_t first = 0; first < sweep->count && !cli_interrupted(); first += size) {
         sweep->group_end_ns =
             sweep->progress.begin_ns + (uint64_t)((double)sweep->progress.budget_ns *

@@ -446,9 +446,8 @@ static bool recognize_tar(const char *path)
     return like;
 }
 
-const struct stk_format stk_format_tar = {
-    .name = "tar",
-    .about = "tar:FILE\tsamples in archives, as of WebDataset",
-    .open = open_tar,
-    .recognize = recognize_tar
-};
+const struct stk_format stk_format_tar = { .name = "tar",
+                                           .about =
+                                               "tar:FILE\tsamples in archives, as of WebDataset",
+                                           .open = open_tar,
+                                           .recognize = recognize_tar };

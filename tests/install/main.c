@@ -1,6 +1,6 @@
-/* main.c - a user's program: the installed header and the installed library agree, and
- * the library works: it opens each data set it is given, delivers an epoch of it, counts the samples,
- * which are to be a thousand, and prints a hash of their bytes. */
+/* main.c - a user's program: the installed header and the installed library agree, and the library
+ * works: it opens each data set it is given, delivers an epoch of it, counts the samples, which are
+ * to be a thousand, and prints a hash of their bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <stoker/stoker.h>

@@ -301,16 +301,27 @@ static void describe_choice(struct bench_run *run)
                                 .cold = run->bench->arguments->cold,
                                 .whole_epochs = true,
                                 .ranks = bench_ranks_count(run->bench->ranks) };
-    double *const unknown[] = { &out->samples_per_s,     &out->samples_per_s_min,
-                                &out->samples_per_s_max, &out->spread,
-                                &out->samples_per_s_low, &out->samples_per_s_high,
-                                &out->bytes_per_s,       &out->first_batch_ms,
-                                &out->create_ms,         &out->resume_ms,
-                                &out->cpu_s_per_million, &out->stall_share,
-                                &out->epoch_gap_ms,      &out->ceiling_samples_per_s,
-                                &out->ceiling_share,     &out->headspace_samples_per_s,
-                                &out->headspace_share,   &out->cold_resident_share,
-                                &out->cached_share,      &out->slowest_rank_samples_per_s };
+    double *const unknown[] = { &out->samples_per_s,
+                                &out->samples_per_s_min,
+                                &out->samples_per_s_max,
+                                &out->spread,
+                                &out->samples_per_s_low,
+                                &out->samples_per_s_high,
+                                &out->half_spread,
+                                &out->bytes_per_s,
+                                &out->first_batch_ms,
+                                &out->create_ms,
+                                &out->resume_ms,
+                                &out->cpu_s_per_million,
+                                &out->stall_share,
+                                &out->epoch_gap_ms,
+                                &out->ceiling_samples_per_s,
+                                &out->ceiling_share,
+                                &out->headspace_samples_per_s,
+                                &out->headspace_share,
+                                &out->cold_resident_share,
+                                &out->cached_share,
+                                &out->slowest_rank_samples_per_s };
     for (size_t index = 0; index < sizeof(unknown) / sizeof(unknown[0]); index++)
         *unknown[index] = NAN;
     out->stages = bench_figure_stages(&run->later);
@@ -383,6 +394,7 @@ static void conclude_rates(struct bench_run *run)
     out->samples_per_s_low = rates.low;
     out->samples_per_s_high = rates.high;
     out->spread = rates.spread;
+    out->half_spread = rates.half_spread;
     out->repeats = (uint32_t)rates.count;
     out->bytes_per_s = bench_series_median(&later->byte_rates);
     out->stages = bench_figure_stages(later);

@@ -94,6 +94,7 @@ const struct bench_field bench_cell_fields[] = {
     { "first_epoch_slot_wait_us", BENCH_NUMBER,
       offsetof(struct bench_cell, first.stages.slot_wait_us) },
     CELL(BENCH_NUMBER, spread),
+    CELL(BENCH_NUMBER, half_spread),
     CELL(BENCH_NUMBER, bytes_per_s),
     CELL(BENCH_NUMBER, first_batch_ms),
     CELL(BENCH_NUMBER, create_ms),

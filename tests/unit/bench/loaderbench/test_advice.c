@@ -11,6 +11,7 @@ static struct bench_cell cell_of(int32_t workers, double rate, double half_inter
                                .samples_per_s = rate,
                                .samples_per_s_low = rate - half_interval,
                                .samples_per_s_high = rate + half_interval,
+                               .half_spread = 2 * half_interval / rate,
                                .limit = "convert",
                                .ceiling_share = NAN,
                                .pin_memory = "on",
@@ -77,7 +78,7 @@ CleanTest(bench_advice, a_busy_machine_has_no_verdict)
         const char *says;
     } rows[] = { { 9, 0.4, NULL },
                  { 9, 0.6, "Other programs used 0.6 of 2 CPUs meanwhile." },
-                 { 11, 0.4, "Repeats of one cell differ by 22 %." },
+                 { 11, 0.4, "Half of the repeats of one cell differ by 22 %." },
                  { 9, NAN, NULL } };
     for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
         const struct bench_cell cell = cell_of(1, 100, rows[row].half);
@@ -93,7 +94,7 @@ CleanTest(bench_advice, a_busy_machine_has_no_verdict)
     }
 }
 
-/* A batch size is the user's: each has its verdict, and the first one's options are to be pasted. */
+/* A batch size is the user's: each has its verdict, and the first one's options are pasted. */
 CleanTest(bench_advice, the_verdict_of_each_batch_size)
 {
     struct bench_cell cells[] = { cell_of(1, 100, 1), cell_of(2, 101, 2), cell_of(0, 50, 1),

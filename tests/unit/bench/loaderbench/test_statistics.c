@@ -63,7 +63,7 @@ CleanTest(bench_statistics, p99_is_the_nearest_rank)
     }
 }
 
-/* Of ten values and more, the outer tenths do not count; of fewer, all, and a quarter more. */
+/* Of ten values and more, the outer tenths do not count; of few, a quarter more does. */
 CleanTest(bench_statistics, the_interval_ignores_outliers_if_there_are_enough_values)
 {
     double values[20];
@@ -71,11 +71,14 @@ CleanTest(bench_statistics, the_interval_ignores_outliers_if_there_are_enough_va
         for (size_t index = 0; index < count; index++)
             values[index] = 100 + (double)index;
         const struct bench_statistics found = bench_statistics_of(values, count);
-        const double skip = count < 10 ? 0 : (double)(count / 10);
-        const double wider = count < 10 ? 1.25 : 1;
+        const double skip = (double)(count / 10);
+        const double wider = count < 5 ? 1.25 : 1;
+        const double quarter = count < 5 ? 0 : (double)(count / 4);
         cr_assert_float_eq(found.low, (100 + skip) / wider, 1e-9, "of %zu", count);
         cr_assert_float_eq(found.high, (100 + (double)(count - 1) - skip) * wider, 1e-9, "of %zu",
                            count);
+        cr_assert_float_eq(found.half_spread * found.median, (double)(count - 1) - 2 * quarter,
+                           1e-9, "of %zu", count);
     }
     cr_assert(isnan(bench_statistics_of(NULL, 0).low));
 }

@@ -364,6 +364,26 @@ CleanTest(dataset, a_part_in_memory_may_exceed_4_gib)
     munmap(part, bytes);
 }
 
+/* Every format of the table has its line, and a text without room ends where the room does. */
+CleanTest(dataset, formats_describe_themselves)
+{
+    char text[4096], cut[8];
+    const size_t bytes = stoker_dataset_formats(text, sizeof(text));
+    cr_assert_eq(bytes, strlen(text));
+    for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {
+        char line[64];
+        (void)snprintf(line, sizeof(line), "\n%s:", (*at)->name);
+        cr_assert(strstr(text, line) != NULL || strncmp(text, line + 1, strlen(line) - 1) == 0,
+                  "%s", (*at)->name);
+    }
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
+        cr_assert_lt(strcspn(line, "\t"), strcspn(line, "\n"), "%s", line);
+    cr_assert_eq(stoker_dataset_formats(NULL, 0), bytes);
+    cr_assert_eq(stoker_dataset_formats(cut, sizeof(cut)), bytes);
+    cr_assert_eq(strlen(cut), sizeof(cut) - 1);
+    cr_assert_eq(strncmp(cut, text, sizeof(cut) - 1), 0);
+}
+
 CleanTest(dataset, read_reports_where_it_failed)
 {
     struct told told = sound();
