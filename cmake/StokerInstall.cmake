@@ -63,10 +63,11 @@ if(TARGET stoker_trainer)
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endif()
 
-set(stoker_documents LICENSE README.md SECURITY.md bench/README.md datasets/README.md
-    kernels/README.md loader/README.md loader/examples/README.md loader/examples/llmc_dataloader.c
-    loader/examples/llmc_dataloader.h loader/python/README.md loader/python/MIGRATION.md
-    trainer/README.md trainer/programs/README.md)
+file(GLOB stoker_pages RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md"
+     "${PROJECT_SOURCE_DIR}/docs/*.svg" "${PROJECT_SOURCE_DIR}/docs/formats/*.md")
+set(stoker_documents LICENSE README.md SECURITY.md CHANGELOG.md ${stoker_pages} loader/examples/README.md
+    loader/examples/llmc_dataloader.c loader/examples/llmc_dataloader.h loader/python/README.md
+    loader/python/MIGRATION.md trainer/README.md trainer/programs/README.md)
 install(CODE "set(stoker_source [[${PROJECT_SOURCE_DIR}]])
   set(stoker_scratch [[${CMAKE_CURRENT_BINARY_DIR}/documents]])
   set(stoker_documents \"${stoker_documents}\")

@@ -1,4 +1,4 @@
-/* layout.h - encode and decode the bytes of a shard, as README.md describes them.
+/* layout.h - encode and decode the bytes of a shard: docs/formats/shard_files.md.
  *
  *   0            header, 4096 bytes, the last four of which are its checksum
  *   4096         parts of sample 0, of sample 1, ...; each aligned, with zeros between them

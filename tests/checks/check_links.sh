@@ -30,5 +30,5 @@ else
 fi
 found=$(for page in "${pages[@]}"; do dead "$page"; done)
 [ -z "$found" ] || printf '%s\n' "$found" >&2
-echo "${#pages[@]} pages"
+echo "${#pages[@]} pages, $(cat "${pages[@]}" | grep -oE '\]\([^)# ]+' | wc -l) links"
 [ -z "$found" ] && [ ${#pages[@]} -gt 0 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""read_fields.py - read shards by their description in datasets/shards/README.md, and nothing else.
+"""read_fields.py - read shards by their description in docs/formats/shard_files.md, and nothing else.
 
 usage: read_fields.py DIRECTORY SHARDS     compares the parts with the files of make_fields.py
 

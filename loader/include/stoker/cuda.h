@@ -20,7 +20,7 @@
  * Needs libcudart of CUDA 12 or 13, loaded by its name or from the file that the environment
  * variable STOKER_CUDART names, and NVIDIA's driver 525 or later, 580 for CUDA 13. Batches are
  * delivered to every GPU that CUDA supports. To convert (convert_on_device) or cache rows there,
- * the library needs kernels for the GPU: by default compute capability 7.5 or later. Without them
+ * the library needs kernels for the GPU, of compute capability 7.5 or later. Without them
  * the CPU does the work, and stats.convert_reason and cache_reason say why.
  *
  * With several GPUs, any may be current: each call works on the loader's, initializes no other, and

@@ -47,7 +47,7 @@ STOKER_MAKER(stoker_dataset_options, STOKER_DATASET_OPTIONS_DEFAULTS)
     STOKER_INITIALIZER(stoker_dataset_options, STOKER_DATASET_OPTIONS_DEFAULTS)
 STOKER_API int stoker_dataset_options_init_sized(stoker_dataset_options *out, size_t struct_size);
 
-/* Open the data set named by spec. datasets/README.md (installed in share/doc/stoker) documents
+/* Open the data set named by spec. docs/formats/README.md (installed in share/doc/stoker) documents
  * each format:
  *
  *   mnist:DIR                   the four files of MNIST, plain or gzip

@@ -46,8 +46,8 @@ typedef enum stoker_decode_scale {
     /* Decode JPEGs at 1/8, 2/8 or 4/8 of their size, from the DCT coefficients: the smallest scale
      * at which no side of the rectangle is smaller than its resized side. Other formats, and JPEGs
      * that shrink by less than half, are decoded as with EXACT. Pixels differ slightly;
-     * bench/README.md says by how much. The scale depends only on the draw and the image's size, so
-     * rows are reproducible. STOKER_EINVAL with cache = DECODED unless resize is set, since that
+     * docs/transforms.md says by how much. The scale depends only on the draw and the image's size,
+     * so rows are reproducible. STOKER_EINVAL with cache = DECODED unless resize is set, since that
      * cache holds whole images. */
     STOKER_DECODE_SCALE_FAST = 1
 } stoker_decode_scale;

@@ -134,7 +134,7 @@ class Dataset:
 
 def open(spec: Union[str, "os.PathLike[str]"], split: Optional[str] = None, max_bytes: Optional[int] = None) -> Dataset:
     """Open the data set that `spec` names: "mnist:DIR", "folder:DIR", "tar:DIR/{000..099}.tar", "shards:DIR", "npy:X.npy,Y.npy",
-    "csv:FILE?label=COLUMN", ... or a path, whose format is recognized. datasets/README.md of the project documents each.
+    "csv:FILE?label=COLUMN", ... or a path, whose format is recognized. docs/formats/README.md of the project documents each.
 
     split      "train", "test", ...; None: the format's first
     max_bytes  largest unpacked file that is kept in memory; None: 16 GiB

@@ -1,4 +1,4 @@
-/* shard_files.h - shards put together by the description in datasets/shards/README.md, not by the
+/* shard_files.h - shards put together by the description in docs/formats/shard_files.md, not by the
  * code that reads them; and ways to spoil them.
  *
  *   rows     field 0 "image"   uint8 [4][6][1], part 0   sample i: stk_shard_test_byte(i, 0..)

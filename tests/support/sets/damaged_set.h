@@ -404,7 +404,7 @@ static inline void stk_damaged_tar(struct stk_damaged_set *set)
 
 enum { STK_DAMAGED_INDEX_ROOM = 4096 };
 
-/* A shard, by the description in datasets/shards/README.md. */
+/* A shard, by the description in docs/formats/shard_files.md. */
 static inline size_t stk_damaged_shard(const struct stk_damaged_set *set, uint32_t number,
                                        uint32_t first, uint32_t count, uint8_t *at)
 {

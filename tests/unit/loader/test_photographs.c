@@ -171,7 +171,7 @@ CleanTest(photographs, rows_from_parts_are_those_from_whole_images)
     remove_photographs(&photographs);
 }
 
-/* The bound is for pictures full of steps and noise; bench/README.md has figures for
+/* The bound is for pictures full of steps and noise; docs/transforms.md has figures for
  * photographs. */
 CleanTest(photographs, rows_from_smaller_images_are_close)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check_readme_fields.sh - the functions of README.md's section on fields see every sample.
+# check_fields_page.sh - the functions of docs/fields.md see every sample.
 #
-# usage: check_readme_fields.sh READMES_FUNCTIONS
+# usage: check_fields_page.sh FIELDS_PAGE
 set -euo pipefail
 program=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,7 +1,6 @@
-/* readme_fields.c - runs the functions of README.md's section on fields over samples that
- * make_fields.py has made.
+/* fields_page.c - runs the functions of docs/fields.md over samples that make_fields.py has made.
  *
- * usage: readme_fields COUNT in the folder of the samples; exit status 0 = each saw all of them
+ * usage: fields_page COUNT in the folder of the samples; exit status 0 = each saw all of them
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@ int segmentation(uint64_t *pixels);
 int text(uint64_t *letters);
 int own_data(const float *x, const int32_t *y, uint64_t count, stoker_dataset **out);
 
-#include <readme_fields.h> /* cut out by readme_example.cmake */
+#include <fields_page.h> /* cut out by cut_example.cmake */
 
 enum { ROWS = 5, COLUMNS = 13 };
 
