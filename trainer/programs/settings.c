@@ -2,6 +2,7 @@
 #include "trainer/programs/settings.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,14 @@ static void show_ranks(const struct console *console, const struct settings *set
                     ranks->world_size, stoker_launcher_name(ranks->launcher));
 }
 
+/* The loss of a model that is right and certain: 0 only without smoothed labels. */
+static double least_loss(double smoothing, uint32_t classes)
+{
+    const double other = smoothing / classes;
+    const double right = 1 - smoothing + other;
+    return -right * log(right) - (classes - 1) * other * log(other);
+}
+
 void settings_show(const struct console *console, const struct settings *settings,
                    const struct arguments *arguments, const struct data *data,
                    const stoker_trainer *trainer)
@@ -211,6 +220,11 @@ void settings_show(const struct console *console, const struct settings *setting
     console_say(console, "%-12s %s", "optimizer", line);
     describe_schedule(line, sizeof(line), arguments);
     console_say(console, "%-12s %s", "schedule", line);
+    if (arguments->label_smoothing > 0)
+        console_say(console, "%-12s labels smoothed by %g: a perfect model has %.3f", "loss",
+                    arguments->label_smoothing,
+                    least_loss(arguments->label_smoothing,
+                               stoker_dataset_get_info(data->train)->class_count));
     console_say(console, "%-12s %" PRIu64 "%s", "seed", arguments->seed,
                 on_gpu(trainer) && !arguments->deterministic ? "" : ", deterministic");
     if (on_gpu(trainer))
