@@ -7,7 +7,7 @@ install(TARGETS stoker EXPORT stoker-targets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/loader/include/stoker"
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(EXPORT stoker-targets NAMESPACE stoker:: DESTINATION "${stoker_package_dir}")
 
 # libstoker.so brings its dependencies along; a program that links libstoker.a must link them itself.
