@@ -64,9 +64,8 @@ if(TARGET stoker_trainer)
 endif()
 
 file(GLOB stoker_pages RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md"
-     "${PROJECT_SOURCE_DIR}/docs/*.svg" "${PROJECT_SOURCE_DIR}/docs/formats/*.md")
-set(stoker_documents LICENSE README.md SECURITY.md CHANGELOG.md ${stoker_pages} loader/examples/README.md
-    loader/examples/llmc_dataloader.c loader/examples/llmc_dataloader.h loader/python/README.md
+     "${PROJECT_SOURCE_DIR}/docs/*.svg" "${PROJECT_SOURCE_DIR}/docs/formats/*.md" "${PROJECT_SOURCE_DIR}/examples/*")
+set(stoker_documents LICENSE README.md SECURITY.md CHANGELOG.md ${stoker_pages} loader/python/README.md
     loader/python/MIGRATION.md trainer/README.md trainer/programs/README.md)
 install(CODE "set(stoker_source [[${PROJECT_SOURCE_DIR}]])
   set(stoker_scratch [[${CMAKE_CURRENT_BINARY_DIR}/documents]])

@@ -4,7 +4,7 @@
 # usage: check_install.sh CC BUILD_DIR
 # The shared library is the one in BUILD_DIR; the static one is built here without assertions: a variable
 # used only in one would warn. Both are installed to a scratch
-# prefix and used through find_package and through pkg-config.
+# prefix and used through find_package and through pkg-config; so are the examples, which are run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -58,6 +58,66 @@ consume_by_cmake() {
     "$build/consumer-$kind/trainer_consumer"
 }
 
+# Files for the examples to read.
+write_samples() {
+    mkdir "$prefix/samples"
+    python3 tests/checks/make_fields.py "$prefix/samples" 20
+    seq -f %07.0f 0 999 >"$prefix/samples/lines"
+    python3 - "$prefix/samples" <<'EOF'
+import struct, sys
+tokens = struct.pack("<5000H", *range(5000))
+with open(sys.argv[1] + "/tokens.bin", "wb") as file: # llm.c's
+    file.write(struct.pack("<256i", 20240520, 1, 5000, *[0] * 253) + tokens)
+with open(sys.argv[1] + "/encrypted", "wb") as file:
+    file.write(bytes(byte ^ 0x5A for byte in tokens))
+EOF
+}
+
+# prints WANTED EXAMPLE [ARGUMENT...], in the folder of samples.
+prints() {
+    local wanted=$1 got
+    shift
+    got=$(cd "$prefix/samples" && "$examples/$1" "${@:2}")
+    [ "$got" = "$wanted" ] || { printf 'check_install: %s prints:\n%s\nand not:\n%s\n' "$*" "$got" "$wanted" >&2; return 1; }
+}
+
+# Each id once, except for those that make the ranks' shares equal.
+run_ranks() {
+    local rank pids=()
+    for rank in 0 1; do
+        RANK=$rank WORLD_SIZE=2 "$examples/ranks" >"$prefix/samples/rank$rank" &
+        pids+=($!)
+    done
+    wait "${pids[0]}" && wait "${pids[1]}" && [ "$(wc -l <"$prefix/samples/rank0")" -eq 501 ] && [ "$(wc -l <"$prefix/samples/rank1")" -eq 501 ] &&
+        cmp <(grep -hv again "$prefix/samples"/rank[01] | sort -n) <(seq 0 1000)
+}
+
+# The second run continues the first: each step once, other windows, each target after its input.
+run_tokens() {
+    "$examples/tokens" "$prefix/samples/tokens.bin" >"$prefix/samples/steps"
+    cmp <(awk '$2 % 64 == 0 && $4 == $2 + 1 && !seen[$2]++ { print $1 }' "$prefix/samples/steps") <(seq -f %.0f: 0 9)
+}
+
+run_examples() {
+    examples=$build/examples-$1
+    rm -rf "$examples"
+    quiet cmake -S examples -B "$examples" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER=g++ \
+        -DCMAKE_PREFIX_PATH="$prefix/$1" -DCMAKE_C_FLAGS=-Werror -DCMAKE_CXX_FLAGS=-Werror
+    quiet cmake --build "$examples"
+    prints "$(printf 'epoch %d: 1000 samples\n' 0 1 2)" epochs
+    prints "$(printf 'epoch %d: labels 4485\n' 0 1 2; printf 'kept: 64 of epoch %d\n' 0 1 2)" epochs_cpp
+    prints "20 pairs, pixels of each class: 200 193 187 186 194" segmentation image mask
+    prints "sum 499500: the epoch is over" own_dataset lines
+    prints "3 samples, sum 1217: success" own_codec
+    prints "sum 12497500: the epoch is over" own_reader encrypted
+    run_tokens
+    run_ranks || { echo "check_install: the ranks do not share an epoch" >&2; return 1; }
+    if "$examples/epochs_cpp" mnist:nowhere 2>"$build/log" || ! grep -q '^STOKER_ENOENT: nowhere/train-images' "$build/log"; then
+        echo "check_install: stoker::error is lost: $(cat "$build/log")" >&2
+        return 1
+    fi
+}
+
 consume_by_pkg_config() {
     local kind=$1 libdir
     PKG_CONFIG_PATH=$(dirname "$(find "$prefix/$kind" -name stoker.pc)")
@@ -89,11 +149,13 @@ serve_subproject() {
 
 version=$(sed -n 's/.*STOKER_VERSION_STRING "\(.*\)"/\1/p' loader/include/stoker/version.h)
 
+write_samples
 for kind in shared static; do
     install_$kind
     pack_sets $kind
     consume_by_cmake $kind
     consume_by_pkg_config $kind
+    run_examples $kind
 done
 
 # The static one decodes by the libraries alone (-DSTOKER_OWN_DECODERS=OFF).
@@ -113,7 +175,7 @@ if [ -x "$prefix/shared/bin/loaderbench" ]; then
 fi
 
 # Nothing installed may lead back to where it was built.
-if grep -rlF --include='*.cmake' --include='*.pc' --include='*.h' -e "$PWD" -e "$tree" \
+if grep -rlF --include='*.cmake' --include='*.pc' --include='*.h' --include='*.hpp' -e "$PWD" -e "$tree" \
     "$prefix/shared" "$prefix/static"; then
     echo "check_install: these files name the tree they were built from" >&2
     exit 1

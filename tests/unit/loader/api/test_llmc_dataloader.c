@@ -1,11 +1,11 @@
-/* test_llmc_dataloader.c - loader/examples/llmc_dataloader.c: the batches that llm.c's own loader
+/* test_llmc_dataloader.c - examples/llmc_dataloader.c: the batches that llm.c's own loader
  * makes, by its rule.
  *
  * Its rule, for batch s of rank r in a shard: B * T + 1 tokens from (s * ranks + r) * B * T on; a
  * shard has as many such batches as its tokens but one are enough for, and shards come one after
  * the other. All tokens differ, so the answer is known.
  */
-#include "loader/examples/llmc_dataloader.h"
+#include "examples/llmc_dataloader.h"
 #include "support/files/dataset_files.h"
 #include "support/files/token_files.h"
 #include "support/leaks.h"
