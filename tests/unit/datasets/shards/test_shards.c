@@ -614,7 +614,7 @@ static const struct lie row_lies[] = {
     { 8, 4, 2, STOKER_ENOTSUP, "version" },
     { 8, 4, 4, STOKER_ENOTSUP, "version" },
     { 12, 4, 512, STOKER_EFORMAT, "bytes of another version" },
-    { 16, 8, 0x41, STOKER_ENOTSUP, "feature" },
+    { 16, 8, (uint64_t)1 << STK_SHARD_CODECS | 1, STOKER_ENOTSUP, "feature" },
     { 16, 8, (uint64_t)1 << 63 | 1, STOKER_ENOTSUP, "feature" },
     { 16, 8, 0, STOKER_EFORMAT, "codec that the header" },
     { 32, 8, 1 << 20, STOKER_ETRUNCATED, "shorter than its header says" },
