@@ -1,4 +1,5 @@
-# StokerInstall.cmake - install the headers, the libraries, the pkg-config files, the CMake package and the documents.
+# StokerInstall.cmake - install the headers, the libraries, the pkg-config files, the CMake package, the documents, the manual pages
+# and the shells' completions.
 include(CMakePackageConfigHelpers)
 
 set(stoker_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stoker")
@@ -75,3 +76,28 @@ install(CODE "set(stoker_source [[${PROJECT_SOURCE_DIR}]])
 install(SCRIPT "${PROJECT_SOURCE_DIR}/cmake/InstallDocuments.cmake")
 install(PROGRAMS "${PROJECT_SOURCE_DIR}/datasets/fetch-mnist.sh"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/stoker")
+
+# Manual pages and completions are what the programs print; those of another machine, or with a sanitizer, are not started.
+if(NOT CMAKE_CROSSCOMPILING AND NOT STOKER_SANITIZE AND NOT STOKER_FUZZ AND NOT STOKER_COVERAGE)
+  # stoker_install_page(PROGRAM FORM FILE FOLDER): what PROGRAM --help=FORM prints, as FOLDER/FILE below share.
+  function(stoker_install_page program form file folder)
+    set(page "${PROJECT_BINARY_DIR}/pages/${folder}/${file}")
+    add_custom_command(OUTPUT "${page}"
+      COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/pages/${folder}"
+      COMMAND ${program} --help=${form} > "${page}"
+      DEPENDS ${program} stoker COMMENT "${program} --help=${form}" VERBATIM)
+    install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/${folder}")
+    set_property(GLOBAL APPEND PROPERTY stoker_pages "${page}")
+  endfunction()
+
+  foreach(program IN ITEMS loaderbench stoker-pack stoker-mnist stoker-housing)
+    if(TARGET ${program})
+      stoker_install_page(${program} man ${program}.1 man/man1)
+      stoker_install_page(${program} bash ${program} bash-completion/completions)
+      stoker_install_page(${program} zsh _${program} zsh/site-functions)
+      stoker_install_page(${program} fish ${program}.fish fish/vendor_completions.d)
+    endif()
+  endforeach()
+  get_property(stoker_pages GLOBAL PROPERTY stoker_pages)
+  add_custom_target(stoker_pages ALL DEPENDS ${stoker_pages})
+endif()

@@ -27,17 +27,11 @@ enum bench_format {
     BENCH_FORMAT_COUNT
 };
 
-enum bench_action {
-    BENCH_SWEEP,
-    BENCH_LIKE_PYTORCH,
-    BENCH_OPEN,
-    BENCH_LIST,
-    BENCH_HELP,
-    BENCH_VERSION
-};
+enum bench_action { BENCH_SWEEP, BENCH_LIKE_PYTORCH, BENCH_OPEN, BENCH_LIST, BENCH_VERSION };
 
 struct bench_arguments {
     enum bench_action action;
+    enum cli_form help;
     const char *dataset; /* the spec; NULL if the action needs none */
 
     struct cli_list workers; /* -1 = auto */
@@ -93,7 +87,7 @@ void bench_arguments_defaults(struct bench_arguments *arguments, uint32_t cpus);
 /* 0, 1, 2, 4, ... up to the CPUs, then auto. */
 void bench_default_workers(struct cli_list *out, uint32_t cpus);
 
-void bench_arguments_help(FILE *file);
+void bench_arguments_help(FILE *file, enum cli_form form);
 void bench_arguments_list(FILE *file);
 
 /* Sets the usual channel constants of this data set if none were given. */

@@ -309,10 +309,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "loaderbench: %s; try --help\n", message);
         return EXIT_USAGE;
     }
-    switch (arguments.action) {
-    case BENCH_HELP:
-        bench_arguments_help(stdout);
+    if (arguments.help != CLI_NO_HELP) {
+        bench_arguments_help(stdout, arguments.help);
         return finish_output();
+    }
+    switch (arguments.action) {
     case BENCH_LIST:
         bench_arguments_list(stdout);
         return finish_output();

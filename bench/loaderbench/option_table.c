@@ -41,6 +41,13 @@ static const struct cli_word decodes[] = { { "cpu", STOKER_DECODE_CPU },
 static const struct cli_word layouts[] = { { "nhwc", STOKER_LAYOUT_NHWC },
                                            { "nchw", STOKER_LAYOUT_NCHW },
                                            { NULL, 0 } };
+static const struct cli_word devices[] = { { "cpu", STOKER_DEVICE_CPU },
+                                           { "cuda", STOKER_DEVICE_CUDA },
+                                           { "cuda-host", STOKER_DEVICE_CUDA_HOST },
+                                           { NULL, 0 } };
+static const struct cli_word readers[] = {
+    { "uring", 0 }, { "pread", 0 }, { "null", 0 }, { NULL, 0 }
+};
 static const struct cli_word formats[] = { { "table", BENCH_FORMAT_TABLE },
                                            { "csv", BENCH_FORMAT_CSV },
                                            { "json", BENCH_FORMAT_JSON },
@@ -52,22 +59,18 @@ static const struct cli_word formats[] = { { "table", BENCH_FORMAT_TABLE },
 /* "cpu", "cuda", "cuda:1", "cuda-host", "cuda-host:1"; `to` is the whole struct. */
 static int read_device(const struct cli_option *row, const char *text, void *to, char *message)
 {
-    static const struct cli_word known[] = { { "cpu", STOKER_DEVICE_CPU },
-                                             { "cuda", STOKER_DEVICE_CUDA },
-                                             { "cuda-host", STOKER_DEVICE_CUDA_HOST } };
     struct bench_arguments *arguments = to;
     const size_t length = strcspn(text, ":");
-    (void)row;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (const struct cli_word *known = row->words; known->text != NULL; known++) {
         uint64_t index = 0;
-        if (strlen(known[i].text) != length || strncmp(text, known[i].text, length) != 0)
+        if (strlen(known->text) != length || strncmp(text, known->text, length) != 0)
             continue;
-        if (text[length] != '\0' && known[i].value == STOKER_DEVICE_CPU)
+        if (text[length] != '\0' && known->value == STOKER_DEVICE_CPU)
             break;
         if (text[length] != '\0' &&
             cli_count(text + length + 1, 0, STOKER_DEVICE_INDEX_MAX, &index, message) != STOKER_OK)
             return STOKER_EINVAL;
-        arguments->device = (stoker_device)known[i].value;
+        arguments->device = (stoker_device)known->value;
         arguments->device_index = (uint32_t)index;
         return STOKER_OK;
     }
@@ -177,7 +180,7 @@ static const struct cli_option rows[] = {
       .help = "on a GPU: auto, device, host: where rows get their type", .unset = "auto,host" },
 
     { .help = "The same in every cell" },
-    { "device", 0, CLI_OTHER, 0, 0, 0, "NAME", NULL,
+    { "device", 0, CLI_OTHER, 0, 0, 0, "NAME", devices,
       .help = "cpu, cuda, cuda:N, or cuda-host: page-locked for a GPU, and the consumer copies it",
       .unset = "cpu", .read = read_device },
     { "decode", 0, CLI_WORD, AT(decode), 0, 0, "NAME", decodes,
@@ -223,7 +226,7 @@ static const struct cli_option rows[] = {
       .help = "fill a square of N pixels; on a GPU no ceilings are measured with any of these" },
     { "decode-scale", 0, CLI_WORD, AT(transform.decode_scale), 0, 0, "NAME", decode_scales,
       .help = "exact, fast: a JPEG that shrinks may be decoded at 1/8, 2/8 or 4/8 of its size" },
-    { "reader", 0, CLI_OTHER, AT(reader), 0, 0, "NAME", NULL, .help = "uring, pread, null",
+    { "reader", 0, CLI_OTHER, AT(reader), 0, 0, "NAME", readers, .help = "uring, pread, null",
       .unset = "the loader's choice", .read = read_reader },
     { "read-depth", 0, CLI_COUNT32, AT(read_depth), 1, STOKER_READ_DEPTH_MAX, "N", NULL,
       .help = "reads in flight per worker, 1..1024", .unset = "the loader's choice" },
@@ -291,7 +294,7 @@ static const struct cli_option rows[] = {
       .help = "no progress on standard error" },
     { "list", 0, CLI_STOP, AT(action), BENCH_LIST, 0, NULL, NULL,
       .help = "name what can be measured, and stop" },
-    { "help", 'h', CLI_STOP, AT(action), BENCH_HELP, 0, NULL, NULL, .help = "this text" },
+    CLI_HELP_ROW(AT(help)),
     { "version", 0, CLI_STOP, AT(action), BENCH_VERSION, 0, NULL, NULL,
       .help = "the version of the tool and of the library" },
 };

@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <stoker/dataset.h>
 #include <stoker/error.h>
-
-#include "loader/cli/options.h"
 
 #define QUALITY_DEFAULT 90U
 #define LEVEL_DEFAULT   9U /* packed once, unpacked often: unpacking costs the same at all levels */
@@ -25,7 +24,7 @@ static const struct cli_word codecs[] = {
 static const char *const form_names[] = { "shards", "folder", "tar" };
 
 static const struct cli_option rows[] = {
-    { .help = "Options" },
+    { .help = "Packing" },
     { "codec", 0, CLI_WORD, AT(codec), 0, 0, "NAME", codecs,
       .help = "keep: image files as they are, all else raw in shards and PNG elsewhere; "
               "raw: rows; lz4, zstd: compressed rows, raw if that is smaller; "
@@ -45,7 +44,7 @@ static const struct cli_option rows[] = {
     { "verify", 0, CLI_FLAG, AT(verify), 0, 0, NULL, NULL,
       .help = "open TARGET afterwards and compare each field with SOURCE" },
     { "quiet", 0, CLI_FLAG, AT(quiet), 0, 0, NULL, NULL, .help = "no progress, no report" },
-    { "help", 'h', CLI_STOP, AT(action), PACK_HELP, 0, NULL, NULL, .help = "this text" },
+    CLI_HELP_ROW(AT(help)),
     { "version", 0, CLI_STOP, AT(action), PACK_VERSION, 0, NULL, NULL,
       .help = "the version of the tool and of the library" },
 };
@@ -63,32 +62,39 @@ static void describe_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct
     cli_default(text, row, &defaults);
 }
 
-void pack_help(void)
+void pack_help(enum cli_form form)
 {
-    (void)fputs(
-        "usage: stoker-pack [OPTION...] SOURCE TARGET\n"
-        "\n"
-        "Read a data set and write it in another form.\n"
-        "\n"
-        "SOURCE is a data set: mnist:DIR, folder:DIR, csv:FILE?label=COLUMN, ...\n"
-        "TARGET is one of\n"
-        "  shards:DIR     large files of checked records; continues an interrupted run\n"
-        "  folder:DIR     image files, one folder per class; continues an interrupted run\n"
-        "  tar:FILE       image files and class numbers, in the layout of WebDataset\n"
-        "Samples of several fields become a folder per field, or members per field: images\n"
-        "as files, arrays as .npy, bytes as .txt, .json or .bin.\n",
-        stdout);
-    (void)fputs(
-        "\n"
-        "Started by mpirun, srun or torchrun, rank r of w writes shards r, r + w, ... of one\n"
-        "shards:DIR: the same bytes with any number of ranks, and resumable with another. Each\n"
-        "rank reports its own shards.\n",
-        stdout);
-    cli_print_options(stdout, &table, describe_default);
-    (void)fputs("\n"
-                "Exit status: 0 all samples packed, 1 failed, 2 bad usage, 3 all but bad samples\n"
-                "packed, 4 --verify found a difference.\n",
-                stdout);
+    const struct cli_page page = {
+        .name = "stoker-pack",
+        .about = "pack a data set for fast loading",
+        .operands = "SOURCE TARGET",
+        .before =
+            "Read a data set and write it in another form.\n"
+            "\n"
+            "SOURCE is a data set: mnist:DIR, folder:DIR, csv:FILE?label=COLUMN, ...; "
+            "loaderbench --list names all.\n"
+            "TARGET is one of\n"
+            "shards:DIR\tlarge files of checked records; continues an interrupted run\n"
+            "folder:DIR\timage files, one folder per class; continues an interrupted run\n"
+            "tar:FILE\timage files and class numbers, in the layout of WebDataset\n"
+            "\n"
+            "Samples of several fields become a folder per field, or members per field: images as "
+            "files, arrays as .npy, bytes as .txt, .json or .bin.\n"
+            "\n"
+            "Started by mpirun, srun or torchrun, rank r of w writes shards r, r + w, ... of one "
+            "shards:DIR: the same bytes with any number of ranks, and resumable with another. Each "
+            "rank reports its own shards.\n",
+        .after = "# Exit status\n"
+                 "0\tall samples packed\n"
+                 "1\tfailed\n"
+                 "2\tbad usage\n"
+                 "3\tall but bad samples packed\n"
+                 "4\t--verify found a difference\n",
+        .table = table,
+        .describe_default = describe_default,
+        .formats = stoker_dataset_formats,
+    };
+    cli_print_page(stdout, &page, form);
 }
 
 __attribute__((format(printf, 2, 3))) static bool misused(struct pack_arguments *arguments,

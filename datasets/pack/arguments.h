@@ -5,15 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "loader/cli/options.h"
+
 enum pack_form { PACK_SHARDS, PACK_FOLDER, PACK_TAR };
 
 /* How samples are stored. KEEP: image files as they are, all else as the form stores it. */
 enum pack_codec { PACK_KEEP, PACK_RAW, PACK_LZ4, PACK_PNG, PACK_JPEG, PACK_ZSTD, PACK_DEFAULT };
 
-enum pack_action { PACK_RUN, PACK_HELP, PACK_VERSION, PACK_MISUSED };
+enum pack_action { PACK_RUN, PACK_VERSION, PACK_MISUSED };
 
 struct pack_arguments {
     enum pack_action action;
+    enum cli_form help;
     const char *source; /* a data set's spec */
     const char *target; /* a path, without the form */
     const char *split;  /* NULL = the format's first */
@@ -31,6 +34,6 @@ struct pack_arguments {
 struct pack_arguments pack_arguments_read(int count, char **words);
 
 const char *pack_form_name(enum pack_form form);
-void pack_help(void);
+void pack_help(enum cli_form form);
 
 #endif

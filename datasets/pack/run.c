@@ -413,10 +413,11 @@ static int pack_run(const struct pack_arguments *arguments)
 static int run_command(int count, char **words)
 {
     const struct pack_arguments arguments = pack_arguments_read(count, words);
-    switch (arguments.action) {
-    case PACK_HELP:
-        pack_help();
+    if (arguments.help != CLI_NO_HELP) {
+        pack_help(arguments.help);
         return PACK_GOOD;
+    }
+    switch (arguments.action) {
     case PACK_VERSION:
         (void)printf("stoker-pack %s, libstoker %s\n", STOKER_VERSION_STRING, stoker_version());
         return PACK_GOOD;

@@ -14,12 +14,27 @@ enum { LONG_BASE = 256 };
 
 static bool takes_value(const struct cli_option *row)
 {
-    return row->kind != CLI_FLAG && row->kind != CLI_ACTION && row->kind != CLI_STOP;
+    return row->kind != CLI_FLAG && row->kind != CLI_ACTION && row->kind != CLI_STOP &&
+           row->kind != CLI_HELP;
 }
 
-static bool is_here(const struct cli_table *table, const struct cli_option *row)
+const struct cli_option *cli_next_row(const struct cli_table *table, const struct cli_option *row)
 {
-    return row->name != NULL && (row->programs == 0 || (row->programs & table->programs) != 0);
+    row = row == NULL ? table->rows : row + 1;
+    while (row < table->rows + table->count && row->programs != 0 &&
+           (row->programs & table->programs) == 0)
+        row++;
+    return row < table->rows + table->count ? row : NULL;
+}
+
+/* The next one that is no title. */
+static const struct cli_option *next_option(const struct cli_table *table,
+                                            const struct cli_option *row)
+{
+    do
+        row = cli_next_row(table, row);
+    while (row != NULL && row->name == NULL);
+    return row;
 }
 
 /* What getopt_long needs: the options that this program has. */
@@ -34,12 +49,12 @@ static void set_words(struct words *words, const struct cli_table *table)
     size_t letters = 0;
     memset(words, 0, sizeof(*words));
     words->letters[letters++] = ':';
-    for (size_t i = 0; i < table->count; i++) {
-        const struct cli_option *row = &table->rows[i];
-        if (!is_here(table, row))
-            continue;
-        const int argument = takes_value(row) ? required_argument : no_argument;
-        words->options[count++] = (struct option){ row->name, argument, NULL, LONG_BASE + (int)i };
+    for (const struct cli_option *row = NULL; (row = next_option(table, row)) != NULL;) {
+        const int argument = row->kind == CLI_HELP ? optional_argument
+                             : takes_value(row)    ? required_argument
+                                                   : no_argument;
+        words->options[count++] =
+            (struct option){ row->name, argument, NULL, LONG_BASE + (int)(row - table->rows) };
         if (row->letter == 0)
             continue;
         words->letters[letters++] = row->letter;
@@ -53,9 +68,9 @@ static const struct cli_option *row_of(const struct cli_table *table, int found)
     assert(table->rows != NULL);
     if (found >= LONG_BASE)
         return &table->rows[found - LONG_BASE];
-    for (size_t i = 0; i < table->count; i++)
-        if (is_here(table, &table->rows[i]) && table->rows[i].letter == found && found != 0)
-            return &table->rows[i];
+    for (const struct cli_option *row = NULL; (row = next_option(table, row)) != NULL;)
+        if (row->letter == found && found != 0)
+            return row;
     return NULL;
 }
 
@@ -112,10 +127,11 @@ bool cli_read_early(const struct cli_table *table, void *out, int argc, char *co
     start_anew();
     for (int found; (found = getopt_long(argc, argv, words.letters, words.options, NULL)) != -1;) {
         const struct cli_option *row = row_of(table, found);
-        if (row == NULL || (!row->early && (row->kind != CLI_STOP || stop)))
+        const bool stops = row != NULL && (row->kind == CLI_STOP || row->kind == CLI_HELP);
+        if (row == NULL || (!row->early && (!stops || stop)))
             continue;
-        (void)cli_read_value(row, optarg, (char *)out + row->at, ignored);
-        stop = stop || row->kind == CLI_STOP;
+        if (cli_read_value(row, optarg, (char *)out + row->at, ignored) == STOKER_OK)
+            stop = stop || stops;
     }
     return stop;
 }
@@ -141,9 +157,9 @@ int cli_read(const struct cli_table *table, void *out, struct cli_given *given, 
 
 bool cli_given(const struct cli_table *table, const struct cli_given *given, const char *name)
 {
-    for (size_t i = 0; i < table->count; i++)
-        if (is_here(table, &table->rows[i]) && strcmp(table->rows[i].name, name) == 0)
-            return given->rows[i];
+    for (const struct cli_option *row = NULL; (row = next_option(table, row)) != NULL;)
+        if (strcmp(row->name, name) == 0)
+            return given->rows[row - table->rows];
     assert(false); /* no such row */
     return false;
 }

@@ -17,15 +17,17 @@ enum {
     CLI_LIST_MAX = 512, /* values of one list */
     CLI_OPTIONS_MAX =
         128, /* rows of a table; loaderbench and the trainer's programs have 59 each */
-    CLI_DEFAULT_BYTES = 100
+    CLI_DEFAULT_BYTES = 100,
+    CLI_LINE_BYTES = 1000 /* a line of a text, or the help of a row */
 };
 
 /* What a row reads, and what it writes at row.at. A count's row.words are accepted beside
- * numbers. */
+ * numbers; those of TEXT and OTHER only complete a word in a shell. */
 enum cli_kind {
     CLI_FLAG,    /* no value; bool */
     CLI_ACTION,  /* no value; unsigned (an enum): row.min */
-    CLI_STOP,    /* the same for an action that needs no more of the line, such as --help */
+    CLI_STOP,    /* the same for an action that needs no more of the line, such as --version */
+    CLI_HELP,    /* the same; or one of row.words behind a '='; enum cli_form: CLI_HELP_ROW */
     CLI_SWITCH,  /* on, off; bool */
     CLI_COUNT32, /* uint32_t or int32_t */
     CLI_COUNT64, /* uint64_t */
@@ -73,8 +75,11 @@ struct cli_table {
     unsigned programs; /* bits of the program that reads */
 };
 
-/* Reads the rows of kind CLI_STOP and those marked early into `out`, and ignores all else, mistakes
- * too. Returns true if there was a CLI_STOP. */
+/* The next row that the program has, titles included: the first if row is NULL; NULL = no more. */
+const struct cli_option *cli_next_row(const struct cli_table *table, const struct cli_option *row);
+
+/* Reads the rows of kinds CLI_STOP and CLI_HELP and those marked early into `out`, and ignores all
+ * else, mistakes too. Returns true if there was one of the two kinds. */
 bool cli_read_early(const struct cli_table *table, void *out, int argc, char *const *argv);
 
 /* The rows that a line has. */
@@ -112,11 +117,44 @@ __attribute__((format(printf, 2, 3))) int cli_complain(char message[CLI_MESSAGE_
  * defaults. */
 void cli_default(char text[CLI_DEFAULT_BYTES], const struct cli_option *row, const void *values);
 
-/* Prints the rows, 80 columns wide; describe_default writes what goes into the brackets behind a
- * row's help, "" for nothing. */
-void cli_print_options(FILE *file, const struct cli_table *table,
-                       void (*describe_default)(char text[2 * CLI_DEFAULT_BYTES + 40],
-                                                const struct cli_option *row));
+/* ---- --help ---------------------------------------------------------------------- */
+
+enum cli_form {
+    CLI_NO_HELP,
+    CLI_HELP_TEXT,
+    CLI_HELP_MAN,
+    CLI_HELP_BASH,
+    CLI_HELP_ZSH,
+    CLI_HELP_FISH
+};
+extern const struct cli_word cli_forms[];
+
+#define CLI_HELP_ROW(at)                                                                           \
+    {                                                                                              \
+        "help", 'h', CLI_HELP, (at), 0, 0, NULL, cli_forms,                                        \
+            .help =                                                                                \
+                "this text; --help=man: as a manual page; --help=bash, zsh or fish: completions"   \
+    }
+
+/* What every form of a program's help says. A line of a text is "# Title", "term\tmeaning", "" or
+ * a paragraph, at most CLI_LINE_BYTES - 1 long, which the form wraps. */
+struct cli_page {
+    const char *name;     /* of the program */
+    const char *about;    /* what it does, a few words */
+    const char *operands; /* "DATASET"; NULL = options only */
+    const char *before;   /* text in front of the options */
+    const char *after;    /* text behind them, which begins with a title */
+    struct cli_table table;
+    /* Writes what goes into the brackets behind a row's help, "" for nothing. */
+    void (*describe_default)(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cli_option *row);
+    size_t (*formats)(char *text, size_t capacity); /* stoker_dataset_formats */
+};
+
+/* Prints the page as the form has it; plain text is 80 columns wide. */
+void cli_print_page(FILE *file, const struct cli_page *page, enum cli_form form);
+
+/* Prints a text as plain --help does. */
+void cli_print_text(FILE *file, const char *text);
 
 /* Reads one value as the row says: text (NULL for kinds without a value) into `to`. 0, or
  * STOKER_EINVAL and a message. */

@@ -1,11 +1,11 @@
-/* options_help.c - prints the rows of an option table, each with its default, which is what the
- * program's own defaults put there and so cannot differ from what it does. */
-#include "loader/cli/options.h"
+/* options_help.c - prints a program's page, by default as plain text. Each option has its default,
+ * which is what the program's own defaults put there and so cannot differ from what it does. */
+#include "loader/cli/page_forms.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { LEFT_COLUMNS = 26, COLUMNS = 80, TEXT_BYTES = 500 };
+enum { LEFT_COLUMNS = 27, COLUMNS = 80 };
 
 /* ---- defaults ------------------------------------------------------------------- */
 
@@ -108,7 +108,34 @@ void cli_default(char text[CLI_DEFAULT_BYTES], const struct cli_option *row, con
         (void)snprintf(text, CLI_DEFAULT_BYTES, "%s", row->unset);
 }
 
-/* ---- printing ------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------- */
+
+bool cli_next_line(const char **text, struct cli_line *line)
+{
+    const size_t length = strcspn(*text, "\n");
+    if (**text == '\0')
+        return false;
+    (void)snprintf(line->bytes, sizeof(line->bytes), "%.*s", (int)length, *text);
+    *text += length + ((*text)[length] == '\n' ? 1 : 0);
+    char *const tab = strchr(line->bytes, '\t');
+    line->title = strncmp(line->bytes, "# ", 2) == 0;
+    line->term = tab != NULL ? line->bytes : NULL;
+    line->words = tab != NULL ? tab + 1 : line->bytes + (line->title ? 2 : 0);
+    if (tab != NULL)
+        *tab = '\0';
+    return true;
+}
+
+void cli_row_help(char text[CLI_LINE_BYTES], const struct cli_page *page,
+                  const struct cli_option *row)
+{
+    char by_default[2 * CLI_DEFAULT_BYTES + 40] = "";
+    page->describe_default(by_default, row);
+    (void)snprintf(text, CLI_LINE_BYTES, by_default[0] == '\0' ? "%s" : "%s (%s)", row->help,
+                   by_default);
+}
+
+/* ---- plain text ----------------------------------------------------------------- */
 
 /* How much of the text goes on a line: whole words, but one word at least. */
 static size_t line_length(const char *text, size_t most)
@@ -123,42 +150,73 @@ static size_t line_length(const char *text, size_t most)
     return length;
 }
 
-static void print_row(FILE *file, const struct cli_option *row, const char *text)
+/* Prints the words in a column that begins at `indent`; `lead` is in front of it, or on a line of
+ * its own. */
+static void print_words(FILE *file, const char *lead, int indent, const char *words)
 {
-    char left[60];
-    const int used = row->letter != 0 ? snprintf(left, sizeof(left), "-%c, ", row->letter) : 0;
-    (void)snprintf(left + used, sizeof(left) - (size_t)used, "--%s%s%s", row->name,
-                   row->value == NULL ? "" : " ", row->value == NULL ? "" : row->value);
-    const char *lead = left;
-    if (strlen(left) > LEFT_COLUMNS - 3) { /* a line of its own */
-        fprintf(file, "  %s\n", left);
+    if ((int)strlen(lead) > indent - 2 && indent > 0) {
+        fprintf(file, "%s\n", lead);
         lead = "";
     }
-    for (const char *at = text; *at != '\0'; lead = "") {
-        const size_t length = line_length(at, COLUMNS - LEFT_COLUMNS - 1);
-        fprintf(file, "  %-*s %.*s\n", LEFT_COLUMNS - 2, lead, (int)length, at);
-        at += length;
-        at += *at == ' ' ? 1 : 0;
+    do {
+        const size_t length = line_length(words, (size_t)(COLUMNS - indent));
+        fprintf(file, "%-*s%.*s\n", indent, lead, (int)length, words);
+        words += length + (words[length] == ' ' ? 1 : 0);
+        lead = "";
+    } while (*words != '\0');
+}
+
+void cli_print_text(FILE *file, const char *text)
+{
+    struct cli_line line;
+    while (cli_next_line(&text, &line)) {
+        char lead[CLI_LINE_BYTES + 2] = "";
+        if (line.term != NULL)
+            (void)snprintf(lead, sizeof(lead), "  %s", line.term);
+        print_words(file, lead, line.term != NULL ? LEFT_COLUMNS : 0, line.words);
     }
 }
 
-void cli_print_options(FILE *file, const struct cli_table *table,
-                       void (*describe_default)(char text[2 * CLI_DEFAULT_BYTES + 40],
-                                                const struct cli_option *row))
+static void print_row(FILE *file, const struct cli_page *page, const struct cli_option *row)
 {
-    for (size_t i = 0; i < table->count; i++) {
-        const struct cli_option *row = &table->rows[i];
-        if (row->programs != 0 && (row->programs & table->programs) == 0)
-            continue;
-        if (row->name == NULL) {
+    char lead[60];
+    char text[CLI_LINE_BYTES];
+    const int used = row->letter != 0 ? snprintf(lead, sizeof(lead), "  -%c, ", row->letter)
+                                      : snprintf(lead, sizeof(lead), "  ");
+    (void)snprintf(lead + used, sizeof(lead) - (size_t)used, "--%s%s%s", row->name,
+                   row->value == NULL ? "" : " ", row->value == NULL ? "" : row->value);
+    cli_row_help(text, page, row);
+    print_words(file, lead, LEFT_COLUMNS, text);
+}
+
+static void print_plain(FILE *file, const struct cli_page *page)
+{
+    fprintf(file, "usage: %s [options]%s%s\n\n", page->name, page->operands == NULL ? "" : " ",
+            page->operands == NULL ? "" : page->operands);
+    cli_print_text(file, page->before);
+    for (const struct cli_option *row = NULL; (row = cli_next_row(&page->table, row)) != NULL;)
+        if (row->name == NULL)
             fprintf(file, "\n%s\n", row->help);
-            continue;
-        }
-        char by_default[2 * CLI_DEFAULT_BYTES + 40] = "";
-        char text[TEXT_BYTES];
-        describe_default(by_default, row);
-        (void)snprintf(text, sizeof(text), by_default[0] == '\0' ? "%s" : "%s (%s)", row->help,
-                       by_default);
-        print_row(file, row, text);
-    }
+        else
+            print_row(file, page, row);
+    fputc('\n', file);
+    cli_print_text(file, page->after);
+}
+
+/* ---- all forms ------------------------------------------------------------------ */
+
+const struct cli_word cli_forms[] = { { "man", CLI_HELP_MAN },
+                                      { "bash", CLI_HELP_BASH },
+                                      { "zsh", CLI_HELP_ZSH },
+                                      { "fish", CLI_HELP_FISH },
+                                      { NULL, 0 } };
+
+void cli_print_page(FILE *file, const struct cli_page *page, enum cli_form form)
+{
+    if (form == CLI_HELP_MAN)
+        cli_print_man(file, page);
+    else if (form == CLI_HELP_TEXT)
+        print_plain(file, page);
+    else
+        cli_print_completion(file, page, form);
 }

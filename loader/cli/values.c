@@ -300,6 +300,11 @@ int cli_read_value(const struct cli_option *row, const char *text, void *to,
     case CLI_STOP:
         *(unsigned *)to = (unsigned)row->min;
         return STOKER_OK;
+    case CLI_HELP:
+        if (text != NULL)
+            return read_word(row, text, to, message);
+        *(unsigned *)to = CLI_HELP_TEXT;
+        return STOKER_OK;
     case CLI_SWITCH:
         return read_switch(text, to, message);
     case CLI_COUNT32:

@@ -170,6 +170,14 @@ for file in share/doc/stoker/{LICENSE,README.md,docs/formats/README.md,trainer/p
 done
 [ -x "$prefix/shared/share/stoker/fetch-mnist.sh" ]
 
+# Each program has its manual page and its completions.
+for program in "$prefix/shared/bin/"*; do
+    name=$(basename "$program")
+    for file in man/man1/$name.1 bash-completion/completions/$name zsh/site-functions/_$name fish/vendor_completions.d/$name.fish; do
+        [ -s "$prefix/shared/share/$file" ] || { echo "check_install: share/$file is not installed" >&2; exit 1; }
+    done
+done
+
 if [ -x "$prefix/shared/bin/loaderbench" ]; then
     "$prefix/shared/bin/loaderbench" --version
 fi

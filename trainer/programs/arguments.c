@@ -140,6 +140,7 @@ int arguments_parse(struct arguments *out, enum program program, const enum pres
     preset_apply(out, first.preset);
     out->program = program;
     out->action = first.action;
+    out->help = first.help;
     if (stop)
         return STOKER_OK;
     /* The preset's count of updates holds only if the line does not give the length. */

@@ -13,14 +13,7 @@
 
 enum program { PROGRAM_MNIST = 1, PROGRAM_HOUSING = 2 };
 
-enum action {
-    ACTION_TRAIN,
-    ACTION_SUMMARY,
-    ACTION_EVALUATE,
-    ACTION_DEVICES,
-    ACTION_HELP,
-    ACTION_VERSION
-};
+enum action { ACTION_TRAIN, ACTION_SUMMARY, ACTION_EVALUATE, ACTION_DEVICES, ACTION_VERSION };
 
 /* Type in which activations are stored. */
 enum amp { AMP_OFF, AMP_FP16, AMP_BF16 };
@@ -35,6 +28,7 @@ struct arguments {
     enum program program;
     struct cli_given given; /* rows of the option table; ask arguments_give() */
     enum action action;
+    enum cli_form help;
     enum preset preset;
 
     const char *data;      /* NULL = look for it */
@@ -102,7 +96,7 @@ int arguments_divide_batch(struct arguments *arguments, uint32_t world_size,
 /* Returns true if the line has that option. */
 bool arguments_give(const struct arguments *arguments, const char *name);
 
-void arguments_help(FILE *file, enum program program);
+void arguments_help(FILE *file, enum program program, enum cli_form form);
 
 /* The options of a program: one row for each. */
 struct cli_table option_table(enum program program);

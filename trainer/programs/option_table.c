@@ -35,6 +35,9 @@ static const struct cli_word schedule_words[] = { { "constant", STOKER_SCHEDULE_
                                                   { "cosine", STOKER_SCHEDULE_COSINE },
                                                   { "one-cycle", STOKER_SCHEDULE_ONE_CYCLE },
                                                   { NULL, 0 } };
+static const struct cli_word devices[] = {
+    { "auto", 0 }, { "cpu", 0 }, { "cuda", 0 }, { "ref", 0 }, { NULL, 0 }
+};
 static const struct cli_word auto_workers[] = { { "auto", STOKER_WORKERS_AUTO }, { NULL, 0 } };
 static const struct cli_word max_batch[] = { { "max", STOKER_BATCH_SIZE_AUTO }, { NULL, 0 } };
 
@@ -110,7 +113,7 @@ static const struct cli_option rows[] = {
       .unset = "no limit" },
     { "checkpoint-segments", 0, CLI_COUNT32, AT(checkpoint_segments), 0, 8192, "N", NULL,
       .help = "keep activations at N places only; 0 = keep all" },
-    { "device", 0, CLI_TEXT, AT(device), 0, 0, "NAME", NULL,
+    { "device", 0, CLI_TEXT, AT(device), 0, 0, "NAME", devices,
       .help =
           "auto, cpu, cuda, cuda:1 (the second GPU), or ref: plain loops, slow, to compare with",
       .unset = "auto: a GPU if there is one" },
@@ -171,7 +174,7 @@ static const struct cli_option rows[] = {
     { "list-devices", 0, CLI_STOP, AT(action), ACTION_DEVICES, 0, NULL, NULL,
       .help = "show the values of --device here, and why there is no GPU" },
     { "quiet", 'q', CLI_FLAG, AT(quiet), 0, 0, NULL, NULL, .help = "print the result only" },
-    { "help", 'h', CLI_STOP, AT(action), ACTION_HELP, 0, NULL, NULL, .help = "this text" },
+    CLI_HELP_ROW(AT(help)),
     { "version", 0, CLI_STOP, AT(action), ACTION_VERSION, 0, NULL, NULL, .help = "the version" },
 };
 
@@ -229,17 +232,24 @@ static void mnist_default(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cl
         (void)snprintf(text, 2 * CLI_DEFAULT_BYTES + 40, "fast %s; pytorch %s", fast, pytorch);
 }
 
-void arguments_help(FILE *file, enum program program)
+void arguments_help(FILE *file, enum program program, enum cli_form form)
 {
-    const struct cli_table table = option_table(program);
-    fputs(program == PROGRAM_MNIST
-              ? "usage: stoker-mnist [options]\n\n"
-                "Train a network to classify images, and test it.\n"
-              : "usage: stoker-housing [options]\n\n"
-                "Fit a small network to a table of numbers (Boston housing), and test it.\n",
-          file);
-    cli_print_options(file, &table, program == PROGRAM_MNIST ? mnist_default : housing_default);
-    fputs("\nCtrl-C saves what was learnt and prints the command that continues.\n"
-          "Exit status: 0 done, 1 failed, 2 bad usage, 130 stopped by Ctrl-C and saved.\n",
-          file);
+    const bool mnist = program == PROGRAM_MNIST;
+    const struct cli_page page = {
+        .name = mnist ? "stoker-mnist" : "stoker-housing",
+        .about = mnist ? "train a network to classify images" : "fit a network to a table",
+        .before = mnist ? "Train a network to classify images, and test it.\n"
+                        : "Fit a small network to a table of numbers (Boston housing), and test "
+                          "it.\n",
+        .after = "# Exit status\n"
+                 "0\tdone\n"
+                 "1\tfailed\n"
+                 "2\tbad usage\n"
+                 "130\tstopped by Ctrl-C, which saves what was learnt and prints the command "
+                 "that continues\n",
+        .table = option_table(program),
+        .describe_default = mnist ? mnist_default : housing_default,
+        .formats = stoker_dataset_formats,
+    };
+    cli_print_page(file, &page, form);
 }

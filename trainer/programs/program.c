@@ -126,8 +126,8 @@ static int run(const struct program_kind *kind, int argc, char *const *argv)
     rank->console = (struct console){ .program = kind->name, .mark = "" };
     if (parse(rank, NULL) != STOKER_OK)
         return EXIT_USAGE;
-    if (rank->arguments.action == ACTION_HELP) {
-        arguments_help(stdout, kind->program);
+    if (rank->arguments.help != CLI_NO_HELP) {
+        arguments_help(stdout, kind->program, rank->arguments.help);
         return EXIT_DONE;
     }
     if (rank->arguments.action == ACTION_VERSION) {

@@ -1,4 +1,5 @@
-/* test_options.c - the option table: every kind of value, what it refuses, and --help. */
+/* test_options.c - the option table: every kind of value, what it refuses, and the forms of
+ * --help. */
 #include <getopt.h>
 
 #include <stoker/error.h>
@@ -7,10 +8,11 @@
 #include "support/leaks.h"
 
 enum { WORDS_MAX = 12, FIRST_PROGRAM = 1, SECOND_PROGRAM = 2 };
-enum action { ACT_RUN, ACT_LIST, ACT_HELP };
+enum action { ACT_RUN, ACT_LIST, ACT_VERSION };
 
 struct values {
     enum action action;
+    enum cli_form help;
     bool flag, toggle;
     uint32_t count;
     int32_t workers;
@@ -40,7 +42,8 @@ static const struct cli_option rows[] = {
     { "words", 0, CLI_WORDS, AT(words), 0, 0, "LIST", colors, .help = "some words" },
     { "second", 0, CLI_FLAG, AT(flag), 0, 0, NULL, NULL, .help = "x", .programs = SECOND_PROGRAM },
     { "list", 0, CLI_ACTION, AT(action), ACT_LIST, 0, NULL, NULL, .help = "lists" },
-    { "help", 'h', CLI_STOP, AT(action), ACT_HELP, 0, NULL, NULL, .help = "this text" },
+    { "version", 0, CLI_STOP, AT(action), ACT_VERSION, 0, NULL, NULL, .help = "it" },
+    CLI_HELP_ROW(AT(help)),
 };
 static const struct cli_table table = { rows, sizeof(rows) / sizeof(rows[0]), FIRST_PROGRAM };
 
@@ -172,9 +175,10 @@ Test(cli_options, early_rows_are_read_past_mistakes)
     cr_assert_not(cli_read_early(&table, &values, line.count, line.words));
     cr_assert_eq(values.word, 9);
     cr_assert_eq(values.count, 0);
-    split(&line, "--nonsense --list -h");
+    split(&line, "--nonsense --list -h --version");
     cr_assert(cli_read_early(&table, &values, line.count, line.words));
-    cr_assert_eq(values.action, ACT_HELP);
+    cr_assert_eq(values.help, CLI_HELP_TEXT);
+    cr_assert_eq(values.action, ACT_RUN);
     stk_test_check_leaks();
 }
 
@@ -190,22 +194,96 @@ static void describe(char text[2 * CLI_DEFAULT_BYTES + 40], const struct cli_opt
     cli_default(text, row, &defaults);
 }
 
-Test(cli_options, help_has_the_defaults_and_fits_80_columns)
+static size_t formats(char *text, size_t capacity)
 {
-    static const char *const want[] = { "\nValues\n",     "-f, --flag",
-                                        "a switch (on)",  "a count\n",
-                                        "or auto (auto)", "a size (64M)",
-                                        "a real (none)",  "two (0.25,0.5)",
-                                        "a word (green)", "some words (red,green)" };
+    return (size_t)snprintf(text, capacity, "mnist:DIR\tdigits\nsynth:a\tone\nsynth:b\ttwo\n");
+}
+
+static char *page_text(enum cli_form form)
+{
+    const struct cli_page page = {
+        .name = "stoker-x",
+        .about = "test a page",
+        .operands = "DATASET",
+        .before = ".hidden\\word isn't a command; this paragraph is longer than the eighty columns "
+                  "that a line of it may have.\n\nterm\tits meaning\n",
+        .after = "# Exit status\n0\tdone\n",
+        .table = table,
+        .describe_default = describe,
+        .formats = formats,
+    };
     char *text = NULL;
     size_t bytes = 0;
     FILE *file = open_memstream(&text, &bytes);
     cr_assert_not_null(file);
-    cli_print_options(file, &table, describe);
+    cli_print_page(file, &page, form);
     fclose(file);
-    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+    return text;
+}
+
+/* The page in that form has these texts, and no option of another program. */
+static void check_page(enum cli_form form, const char *const *want, size_t count)
+{
+    char *text = page_text(form);
+    for (size_t i = 0; i < count; i++)
         cr_assert_not_null(strstr(text, want[i]), "no \"%s\" in:\n%s", want[i], text);
-    cr_assert_null(strstr(text, "--second"));
+    cr_assert_null(strstr(text, "second"));
     free(text);
+    stk_test_check_leaks();
+}
+
+#define CHECK_PAGE(form, ...)                                                                      \
+    do {                                                                                           \
+        static const char *const want[] = { __VA_ARGS__ };                                         \
+        check_page(form, want, sizeof(want) / sizeof(want[0]));                                    \
+    } while (0)
+
+Test(cli_options, help_has_the_defaults_and_fits_80_columns)
+{
+    CHECK_PAGE(CLI_HELP_TEXT, "usage: stoker-x [options] DATASET\n",
+               "\n  term                     its", "the eighty columns\nthat a line", "\nValues\n",
+               "-f, --flag", "a switch (on)", "a count\n", "or auto (auto)", "a size (64M)",
+               "a real (none)", "two (0.25,0.5)", "a word (green)", "some words (red,green)",
+               "\nExit status\n  0  ");
+    char *text = page_text(CLI_HELP_TEXT);
+    for (const char *at = text; *at != '\0'; at += strcspn(at, "\n") + 1)
+        cr_assert_leq(strcspn(at, "\n"), 80, "%.100s", at);
+    free(text);
+}
+
+Test(cli_options, a_manual_page_has_no_command_of_troff_in_a_text)
+{
+    CHECK_PAGE(CLI_HELP_MAN, "\nstoker\\-x \\- test a page\n",
+               "\n\\&.hidden\\(rsword isn\\(aqt a command", ".TP\n\\fBterm\\fR\nits meaning\n",
+               "\n.SS \"Values\"\n", "\\fB\\-c\\fR, \\fB\\-\\-count\\fR \\fIN\\fR\na count\n",
+               "\n.SH \"EXIT STATUS\"\n");
+}
+
+Test(cli_options, shells_complete_options_words_and_specs)
+{
+    CHECK_PAGE(CLI_HELP_BASH, "--word) words='red green' ;;", "--toggle) words='on off' ;;",
+               "-c | --count) return ;;", "--flag --toggle --count", "words='mnist: synth:'",
+               "complete -F _stoker_x stoker-x\n");
+    CHECK_PAGE(CLI_HELP_ZSH, "#compdef stoker-x\n", "'--word=[a word (green)]:WORD:(red green)'",
+               "'-c[a count]:N:'", ":LIST:_sequence compadd - red green'",
+               "'*:DATASET:_stoker_x_spec'");
+    CHECK_PAGE(CLI_HELP_FISH, "-l word -x -a 'red green' -d 'a word (green)'\n", "-l flag -s f -d");
+}
+
+Test(cli_options, help_takes_a_form_and_refuses_others)
+{
+    struct values values = { 0 };
+    struct cli_given given;
+    struct line line;
+    char message[CLI_MESSAGE_BYTES];
+    split(&line, "--count 0 --help=man");
+    cr_assert(cli_read_early(&table, &values, line.count, line.words));
+    cr_assert_eq(values.help, CLI_HELP_MAN);
+    values.help = CLI_NO_HELP;
+    split(&line, "--help=perl");
+    cr_assert_not(cli_read_early(&table, &values, line.count, line.words));
+    cr_assert_eq(values.help, CLI_NO_HELP);
+    cr_assert_eq(parse(&values, &given, "--help=perl", message), STOKER_EINVAL);
+    cr_assert_str_eq(message, "--help: 'perl' is not one of man, bash, zsh, fish");
     stk_test_check_leaks();
 }
