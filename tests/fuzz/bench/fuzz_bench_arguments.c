@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     STK_FUZZ_MUST_HOLD(rc == STOKER_OK || rc == STOKER_EINVAL);
     STK_FUZZ_MUST_HOLD(memchr(message, '\0', sizeof(message)) != NULL);
     STK_FUZZ_MUST_HOLD(rc == STOKER_OK || message[0] != '\0');
-    if (rc == STOKER_OK && arguments.action == BENCH_SWEEP) {
+    if (rc == STOKER_OK && arguments.action == BENCH_SWEEP && arguments.help == CLI_NO_HELP) {
         STK_FUZZ_MUST_HOLD(arguments.dataset != NULL);
         STK_FUZZ_MUST_HOLD(arguments.mean.count <= BENCH_CHANNELS_MAX);
         STK_FUZZ_MUST_HOLD(arguments.std.count <= BENCH_CHANNELS_MAX);

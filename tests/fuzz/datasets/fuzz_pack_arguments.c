@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct stk_fuzz_words words = stk_fuzz_words(bytes, size);
     const struct pack_arguments arguments = read_quietly(&words);
-    if (arguments.action == PACK_RUN) {
+    if (arguments.action == PACK_RUN && arguments.help == CLI_NO_HELP) {
         STK_FUZZ_MUST_HOLD(arguments.source != NULL);
         STK_FUZZ_MUST_HOLD(arguments.target != NULL && arguments.target[0] != '\0');
         STK_FUZZ_MUST_HOLD(arguments.codec < PACK_DEFAULT);

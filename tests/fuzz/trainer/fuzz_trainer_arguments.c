@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     STK_FUZZ_MUST_HOLD(rc == STOKER_OK || rc == STOKER_EINVAL);
     STK_FUZZ_MUST_HOLD(memchr(message, '\0', sizeof(message)) != NULL);
     STK_FUZZ_MUST_HOLD(rc == STOKER_OK || message[0] != '\0');
-    if (rc == STOKER_OK && arguments.action == ACTION_TRAIN) {
+    if (rc == STOKER_OK && arguments.action == ACTION_TRAIN && arguments.help == CLI_NO_HELP) {
         STK_FUZZ_MUST_HOLD(arguments.batch_size == STOKER_BATCH_SIZE_AUTO ||
                            (arguments.batch_size >= 1 && arguments.batch_size <= STOKER_BATCH_MAX));
         STK_FUZZ_MUST_HOLD(isfinite(arguments.learning_rate));
