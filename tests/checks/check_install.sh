@@ -165,7 +165,7 @@ serve_subproject
 
 # The documents that messages and headers name are there, and lead nowhere else than to what is installed.
 tests/checks/check_links.sh "$prefix/shared/share/doc/stoker"
-for file in share/doc/stoker/{LICENSE,README.md,docs/formats/README.md,trainer/programs/README.md} share/stoker/fetch-mnist.sh; do
+for file in share/doc/stoker/{LICENSE,README.md,docs/formats/README.md,docs/sweep.svg,trainer/programs/README.md} share/stoker/fetch-mnist.sh; do
     [ -s "$prefix/shared/$file" ] || { echo "check_install: $file is not installed" >&2; exit 1; }
 done
 [ -x "$prefix/shared/share/stoker/fetch-mnist.sh" ]
