@@ -158,7 +158,18 @@ for kind in shared static; do
     run_examples $kind
 done
 
-# The static one decodes by the libraries alone (-DSTOKER_OWN_DECODERS=OFF).
+# The static one decodes by the libraries alone (-DSTOKER_OWN_DECODERS=OFF): our decoders are not in
+# it, and it delivers the same bytes.
+nm "$(find "$prefix/static" -name libstoker.a)" >"$build/static.symbols" 2>/dev/null
+if grep -q ' stk_jpeg_huffman_begin$' "$build/static.symbols"; then
+    echo "check_install: STOKER_OWN_DECODERS=OFF leaves our decoder of JPEG codes in the library" >&2
+    exit 1
+fi
+grep -q '^png\.c\.o:' "$build/static.symbols"
+if sed -n '/^png\.c\.o:/,/^$/p' "$build/static.symbols" | grep libdeflate; then
+    echo "check_install: STOKER_OWN_DECODERS=OFF leaves our fast path of PNG files in the library" >&2
+    exit 1
+fi
 cmp "$build/shared.hashes" "$build/static.hashes"
 
 serve_subproject

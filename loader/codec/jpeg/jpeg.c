@@ -350,7 +350,11 @@ static void crop_columns(struct jpeg_decompress_struct *decompress, JDIMENSION *
     const uint32_t factor =
         decompress->num_components == 1 ? 1 : (uint32_t)decompress->max_h_samp_factor;
     const uint32_t mcu = (uint32_t)SMALLEST_SIZE(decompress) * factor;
+#if STOKER_OWN_DECODERS
     stk_jpeg_huffman_need(&own->huffman, *left / mcu, (*left + *width - 1) / mcu);
+#else
+    (void)mcu;
+#endif
 }
 
 /* Take the columns that are needed, which libjpeg rounds down to whole blocks, and leave out the
@@ -381,9 +385,11 @@ static void narrow(struct jpeg_decompress_struct *decompress, const struct readi
 /* Start, with the own decoder of codes if it reads such files. */
 static void start(struct jpeg_decompress_struct *decompress)
 {
-    struct scratch *own = scratch_of((j_common_ptr)decompress);
     (void)jpeg_start_decompress(decompress);
+#if STOKER_OWN_DECODERS
+    struct scratch *own = scratch_of((j_common_ptr)decompress);
     own->plain = own->plain || !stk_jpeg_huffman_begin(&own->huffman, decompress);
+#endif
 }
 
 static void begin_image(struct jpeg_decompress_struct *decompress, const struct reading *reading)
@@ -499,7 +505,7 @@ static bool try_huffman(struct scratch *own)
 static int decode_walked(struct scratch *own, const stoker_encoded *in,
                          const struct reading *reading, bool plain, stoker_error *error)
 {
-    if (!plain && !own->is_tried && STOKER_OWN_DECODERS) {
+    if (STOKER_OWN_DECODERS && !plain && !own->is_tried) {
         own->is_tried = true;
         own->huffman.is_trusted = try_huffman(own);
     }

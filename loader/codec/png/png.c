@@ -31,13 +31,14 @@
 #include "loader/codec/png/walk.h"
 #include "loader/codec/refuse.h"
 
-#ifdef STOKER_HAVE_DEFLATE
+#if defined(STOKER_HAVE_DEFLATE) && STOKER_OWN_DECODERS
+#define FAST_PATH 1
 #include <libdeflate.h>
 #endif
 
 /* One worker's scratch: two regions whose pages are allocated when a file needs them. */
 struct scratch {
-#ifdef STOKER_HAVE_DEFLATE
+#ifdef FAST_PATH
     struct libdeflate_decompressor *inflate; /* NULL: full_only */
     stk_png_unfilter_fn *unfilter;
     uint8_t *zeros;
@@ -63,7 +64,7 @@ static struct room room_of(const struct stk_image_shape *shape)
 
 /* ---- the fast path ----------------------------------------------------------------- */
 
-#ifdef STOKER_HAVE_DEFLATE
+#ifdef FAST_PATH
 enum { IDAT = STK_PNG_TYPE('I', 'D', 'A', 'T'), IEND = STK_PNG_TYPE('I', 'E', 'N', 'D') };
 
 static size_t aligned(size_t bytes)
@@ -216,7 +217,7 @@ static int open_room(const struct stk_image_codec *png, const struct room *room,
     struct scratch *own = stk_calloc(1, sizeof(*own));
     if (own == NULL)
         return STOKER_ENOMEM;
-    int rc = png->options.full_only || !STOKER_OWN_DECODERS ? STOKER_OK : open_fast(own, room);
+    int rc = png->options.full_only ? STOKER_OK : open_fast(own, room);
     if (rc == STOKER_OK)
         rc = stk_region_map(&own->arena, stk_png_full_arena_bytes(width));
     if (rc != STOKER_OK) {
@@ -248,7 +249,7 @@ static int decode_walked(const struct stk_image_codec *png, const struct scratch
                          const struct stk_image_shape *shape, uint32_t rows, uint8_t *row,
                          stoker_error *error)
 {
-#ifdef STOKER_HAVE_DEFLATE
+#ifdef FAST_PATH
     if (can_try_fast(own, walk, shape, png->options.values) &&
         decode_fast(own, in, walk, shape, rows, row))
         return STOKER_OK;
