@@ -6,13 +6,17 @@
 #include "bench/loaderbench/advice.h"
 #include "bench/loaderbench/output/output.h"
 
+#include "kernels/transform/transform.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-static const double spread_max = 0.2; /* of the middle half of the recommended cell's repeats */
-static const double others_share_max = 0.25; /* of the CPUs, used by other programs */
+/* Above one of these the machine counts as busy: how far the middle half of the recommended cell's
+ * repeats spreads, as a share of the median, and what share of the CPUs other programs use. */
+static const double spread_max = 0.2;
+static const double others_share_max = 0.25;
 
 /* ---- choosing ------------------------------------------------------------------------ */
 
@@ -197,7 +201,29 @@ static void write_options(char *text, size_t size, const struct bench_cell *cell
     text[strlen(text) - 1] = '\0'; /* the last line's end is the printer's */
 }
 
-/* The same for the Python package, whose words differ little. */
+static void append_python_size(char *text, size_t size, const char *name, stoker_size value)
+{
+    if (value.height != 0)
+        append(text, size, "%s=(%" PRIu32 ", %" PRIu32 "), ", name, value.height, value.width);
+}
+
+static void append_python_transform(char *text, size_t size, const stoker_transform *transform)
+{
+    append(text, size, ", transform=stoker.Transform(");
+    append_python_size(text, size, "resize", transform->resize);
+    if (transform->resize_shorter != 0)
+        append(text, size, "resize=%" PRIu32 ", ", transform->resize_shorter);
+    append_python_size(text, size, "random_resized_crop", transform->random_resized_crop);
+    append_python_size(text, size, "center_crop", transform->center_crop);
+    append_python_size(text, size, "random_crop", transform->random_crop);
+    if (transform->flip)
+        append(text, size, "flip=True, ");
+    const size_t used = strlen(text);
+    text[text[used - 1] == ' ' ? used - 2 : used] = '\0';
+    append(text, size, ")");
+}
+
+/* The same for the Python package. */
 static void write_python(char *text, size_t size, const struct bench_cell *cell,
                          const struct bench_arguments *arguments)
 {
@@ -215,6 +241,8 @@ static void write_python(char *text, size_t size, const struct bench_cell *cell,
         append(text, size, ", layout=\"NCHW\"");
     if (arguments->device == STOKER_DEVICE_CUDA)
         append(text, size, ", device=\"cuda:%" PRIu32 "\"", arguments->device_index);
+    if (stk_transform_wanted(&arguments->transform))
+        append_python_transform(text, size, &arguments->transform);
     if (arguments->device != STOKER_DEVICE_CPU && strcmp(cell->pin_memory, "auto") != 0)
         append(text, size, ", pin_memory=%s",
                strcmp(cell->pin_memory, "on") == 0 ? "True" : "False");
@@ -335,13 +363,21 @@ static bool find_busy(char *text, size_t size, const struct bench_cell *best,
     return true;
 }
 
-/* The first cells are of one batch size, type and cache: their number. */
+/* The first cells are of one batch size, type and cache: their number. A cell that was not measured
+ * has no cache, and stays with the cells before it. */
 static size_t group_of(const struct bench_cell *cells, size_t count)
 {
+    const char *cache = is_measured(&cells[0]) ? cells[0].cache : NULL;
     size_t same = 1;
-    while (same < count && cells[same].batch_size == cells[0].batch_size &&
-           strcmp(cells[same].dtype, cells[0].dtype) == 0)
-        same++;
+    for (; same < count && cells[same].batch_size == cells[0].batch_size &&
+           strcmp(cells[same].dtype, cells[0].dtype) == 0;
+         same++) {
+        if (!is_measured(&cells[same]))
+            continue;
+        if (cache != NULL && strcmp(cells[same].cache, cache) != 0)
+            break;
+        cache = cells[same].cache;
+    }
     return same;
 }
 

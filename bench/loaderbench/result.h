@@ -112,7 +112,7 @@ struct bench_cell {
     double rates[BENCH_REPEATS_MAX]; /* samples/s of each repeat, as they came */
     uint32_t rate_count;
     double spread;      /* (max - min) / median */
-    double half_spread; /* of the middle half */
+    double half_spread; /* the same of the middle half of the repeats */
     double bytes_per_s;
     double first_batch_ms; /* from before create to the first batch */
     double create_ms;

@@ -12,6 +12,7 @@
 #include "bench/loaderbench/advice.h"
 #include "bench/loaderbench/cell/together.h"
 #include "bench/loaderbench/machine.h"
+#include "bench/loaderbench/statistics.h"
 #include "loader/base/clock.h"
 #include "loader/cli/interrupt.h"
 #include "loader/cli/progress_line.h"
@@ -347,21 +348,26 @@ static uint64_t keep_done(struct bench_cell *cells, uint64_t count)
     return kept;
 }
 
-/* Milliseconds that page-locking adds to create, where no GPU profits from it; NaN on failure. */
+/* Milliseconds that page-locking adds to create, where no GPU profits from it: medians, measured in
+ * turn; NaN on failure. */
 static double time_pinning(const struct bench_bench *bench)
 {
+    enum { TURNS = 5 };
     struct bench_choice choice = choice_at(bench->arguments, 0);
-    double ms[2] = { NAN, NAN };
-    for (int pinned = 0; pinned < 2; pinned++) {
-        stoker_loader *loader = NULL;
-        choice.pin_memory = pinned == 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
-        const stoker_loader_options options = bench_cell_options(bench, &choice);
-        const uint64_t begin_ns = stk_now_ns();
-        if (stoker_loader_create(&loader, bench->dataset, &options, NULL) == STOKER_OK)
-            ms[pinned] = (double)(stk_now_ns() - begin_ns) / 1e6;
-        stoker_loader_destroy(&loader);
-    }
-    return fmax(ms[1] - ms[0], 0);
+    double ms[2][TURNS];
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int pinned = 0; pinned < 2; pinned++) {
+            stoker_loader *loader = NULL;
+            choice.pin_memory = pinned == 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
+            const stoker_loader_options options = bench_cell_options(bench, &choice);
+            const uint64_t begin_ns = stk_now_ns();
+            if (stoker_loader_create(&loader, bench->dataset, &options, NULL) != STOKER_OK)
+                return NAN;
+            ms[pinned][turn] = (double)(stk_now_ns() - begin_ns) / 1e6;
+            stoker_loader_destroy(&loader);
+        }
+    return fmax(bench_statistics_of(ms[1], TURNS).median - bench_statistics_of(ms[0], TURNS).median,
+                0);
 }
 
 static struct bench_circumstances circumstances_of(const struct bench_bench *bench,

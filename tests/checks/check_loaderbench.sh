@@ -267,6 +267,8 @@ kill "${busy[@]}"
 wait "${busy[@]}" 2>/dev/null || true
 [ "$status" -eq 3 ] || fail "--strict on a busy machine ended with $status: $(cat "$scratch/out")"
 grep -q 'Machine busy: figures not usable' "$scratch/out" || fail "a busy machine has a verdict: $(cat "$scratch/out")"
+tr -s '#\n ' ' ' <"$scratch/out" | grep -qE 'Other programs used [0-9.]+ of [0-9]+ CPUs' ||
+    fail "other programs are not named: $(cat "$scratch/out")"
 
 # The consumer of known speed is the limit, and headspace knows it.
 "$tool" --quiet --workers 2 --pin-memory off --batch-size 64 --repeats 1 --step-us 2000 --headspace \

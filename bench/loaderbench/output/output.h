@@ -22,7 +22,7 @@ struct bench_sheet {
     uint32_t columns;                    /* width of the table: BENCH_COLUMNS_NARROW or _WIDE */
     bool colors;                         /* the file is a terminal that shows them */
     double best_samples_per_s;           /* table: of the cells that are printed together */
-    uint64_t samples;                    /* of an epoch */
+    uint64_t samples;                    /* in an epoch */
     const struct bench_machine *machine; /* from start on */
     uint64_t cells;                      /* rows of this kind printed so far */
     uint64_t ceilings;

@@ -200,3 +200,32 @@ CleanTest(bench_advice, pinning_is_judged_by_its_intervals)
         strstr(advice.verdict, "pin_memory off and on are not measurably different."), "%s",
         advice.verdict);
 }
+
+/* Caches that were swept are not compared as if they were workers; a failed cell has none. */
+CleanTest(bench_advice, each_cache_has_its_verdict)
+{
+    struct bench_cell cells[] = { cell_of(1, 100, 1), cell_of(2, NAN, 1), cell_of(1, 10, 1) };
+    const struct bench_arguments arguments = { .step_us = 1, .device = STOKER_DEVICE_CPU };
+    struct bench_advice advice;
+    strcpy(cells[1].cache, "auto");
+    strcpy(cells[2].cache, "none");
+    bench_advice_write(&advice, cells, 3, &arguments, &idle);
+    cr_assert_str_eq(advice.verdict,
+                     "Batch 64, float32: num_workers 1: 100 samples/s, limited by convert. Batch "
+                     "64, float32: num_workers 1: 10.0 samples/s, limited by convert.");
+}
+
+CleanTest(bench_advice, python_gets_the_transforms_too)
+{
+    const struct bench_cell cell = cell_of(1, 100, 1);
+    struct bench_arguments arguments = { .device = STOKER_DEVICE_CPU, .dataset = "folder:d" };
+    struct bench_advice advice;
+    arguments.transform = (stoker_transform)STOKER_TRANSFORM_INIT;
+    arguments.transform.random_resized_crop = (stoker_size){ 224, 200 };
+    arguments.transform.flip = true;
+    bench_advice_write(&advice, &cell, 1, &arguments, &idle);
+    cr_assert_str_eq(advice.python,
+                     "train = stoker.DataLoader(\"folder:d\", batch_size=64, num_workers=1, "
+                     "dtype=\"float32\", transform=stoker.Transform(random_resized_crop=(224, "
+                     "200), flip=True))");
+}
