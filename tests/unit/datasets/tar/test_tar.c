@@ -72,24 +72,37 @@ static void add_long(struct stk_archive *to, const char *name, uint64_t id)
     stk_archive_image(to, cut, id);
 }
 
+/* The PNG file of sample `id`. */
+static void put_image(struct stk_bytes *png, uint64_t id)
+{
+    uint8_t row[STK_FOLDER_ROW];
+    png->size = 0;
+    stk_folder_row(id, row);
+    stk_put_png(png, row, STK_FOLDER_ROW);
+}
+
+/* A member whose header the test has written. */
+static void add_block(uint8_t block[STK_ARCHIVE_BLOCK], const void *bytes, size_t size)
+{
+    stk_archive_block(&archive, block);
+    stk_archive_put(&archive, bytes, size);
+    stk_archive_pad(&archive);
+}
+
 /* Sizes and names in all the ways there are. */
 CleanTest(tar, every_dialect_is_read)
 {
     stk_archive_needs_png();
     uint8_t block[STK_ARCHIVE_BLOCK];
-    uint8_t row[STK_FOLDER_ROW];
     struct stk_bytes png = { 0 };
     char name[400];
     char records[600];
 
     /* 0: POSIX, with a prefix. */
-    stk_folder_row(0, row);
-    stk_put_png(&png, row, STK_FOLDER_ROW);
+    put_image(&png, 0);
     stk_archive_header(block, '0', "a.png", png.size);
     memcpy(block + 345, "some/prefix", 11);
-    stk_archive_block(&archive, block);
-    stk_archive_put(&archive, png.at, png.size);
-    stk_archive_pad(&archive);
+    add_block(block, png.at, png.size);
     stk_archive_text(&archive, "some/prefix/a.cls", "10");
 
     /* 1: GNU, with a long name; the bytes in place of the POSIX prefix are not one. */
@@ -101,54 +114,38 @@ CleanTest(tar, every_dialect_is_read)
     stk_archive_header(block, '0', "cut", 2);
     memcpy(block + 257, "ustar  ", 8);
     memcpy(block + 345, "time", 4);
-    stk_archive_block(&archive, block);
-    stk_archive_put(&archive, "11", 2);
-    stk_archive_pad(&archive);
+    add_block(block, "11", 2);
 
     /* 2: PAX, with a path and a size that the header lies about; X is what Solaris calls it. */
-    png.size = 0;
-    stk_folder_row(2, row);
-    stk_put_png(&png, row, STK_FOLDER_ROW);
+    put_image(&png, 2);
     (void)snprintf(records, sizeof(records), "14 path=c.png\n12 size=%03d\n16 comment=a=b=\n",
                    (int)png.size);
     stk_archive_records(&archive, 'g', "19 comment=for all\n");
     stk_archive_records(&archive, 'x', records);
     stk_archive_header(block, '0', "lie.png", 0);
-    stk_archive_block(&archive, block);
-    stk_archive_put(&archive, png.at, png.size);
-    stk_archive_pad(&archive);
+    add_block(block, png.at, png.size);
     stk_archive_records(&archive, 'X', "14 path=c.cls\n");
     stk_archive_text(&archive, "lie.cls", "12");
 
     /* 3: the oldest dialect: no magic, type 0; sizes in base 256, and in octal with spaces. */
-    png.size = 0;
-    stk_folder_row(3, row);
-    stk_put_png(&png, row, STK_FOLDER_ROW);
+    put_image(&png, 3);
     stk_archive_header(block, '\0', "d.png", 0);
     memset(block + 257, 0, 255);
     memset(block + 124, 0, 12);
     block[124] = 0x80;
     block[135] = (uint8_t)png.size;
-    stk_archive_block(&archive, block);
-    stk_archive_put(&archive, png.at, png.size);
-    stk_archive_pad(&archive);
+    add_block(block, png.at, png.size);
     stk_archive_header(block, '7', "d.cls", 2);
     memcpy(block + 124, "         2 \0", 12);
-    stk_archive_block(&archive, block);
-    stk_archive_put(&archive, "13", 2);
-    stk_archive_pad(&archive);
+    add_block(block, "13", 2);
     stk_archive_add(&archive, '\0', "directory.png/", NULL, 0); /* recognized by its name */
 
     /* 4: GNU, with a short name and times in place of the prefix. */
-    png.size = 0;
-    stk_folder_row(4, row);
-    stk_put_png(&png, row, STK_FOLDER_ROW);
+    put_image(&png, 4);
     stk_archive_header(block, '0', "e.png", png.size);
     memcpy(block + 257, "ustar  ", 8);
     memcpy(block + 345, "14000000000", 11);
-    stk_archive_block(&archive, block);
-    stk_archive_put(&archive, png.at, png.size);
-    stk_archive_pad(&archive);
+    add_block(block, png.at, png.size);
     stk_archive_text(&archive, "e.cls", "14");
     stk_archive_end(&archive);
     stk_archive_check_samples(&archive, "", 5);
