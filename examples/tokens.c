@@ -7,7 +7,8 @@
 
 enum { LENGTH = 64, STEPS = 5 };
 
-/* Print the first tokens of STEPS batches, from `state` on; leave there where to go on. */
+/* Print the first tokens of STEPS batches, beginning at `state`; then save the loader's new state
+ * there. */
 static int train(const stoker_dataset *dataset, void *state, size_t *bytes)
 {
     stoker_loader *loader = NULL;
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
     int rc = stoker_dataset_open(&dataset, spec, NULL, &error);
     if (rc < 0)
         fprintf(stderr, "tokens: %s\n", error.message);
-    for (int run = 0; rc == STOKER_OK && run < 2; run++) /* the second goes on after the first */
+    for (int run = 0; rc == STOKER_OK && run < 2; run++) /* the second continues the first */
         rc = train(dataset, state, &bytes);
     stoker_dataset_close(&dataset);
     return rc < 0;

@@ -139,7 +139,7 @@ extern const struct cli_word cli_forms[];
 /* What every form of a program's help says. A line of a text is "# Title", "term\tmeaning", "" or
  * a paragraph, at most CLI_LINE_BYTES - 1 long, which the form wraps. */
 struct cli_page {
-    const char *name;     /* of the program */
+    const char *name;     /* the program's name */
     const char *about;    /* what it does, a few words */
     const char *operands; /* "DATASET"; NULL = options only */
     const char *before;   /* text in front of the options */

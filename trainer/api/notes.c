@@ -1,4 +1,4 @@
-/* notes.c - see notes.h. */
+/* notes.c - the caller's notes in a checkpoint: setting them, and reading those of a file. */
 
 #include <string.h>
 

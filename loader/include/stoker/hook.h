@@ -88,7 +88,7 @@ typedef struct stoker_hook_field {
 typedef struct stoker_hook_batch {
     size_t struct_size; /* bytes filled in by the library: do not read later members */
     uint64_t epoch;
-    uint64_t position;   /* of the first row in the epoch */
+    uint64_t position;   /* position in the epoch of the batch's first row */
     const uint64_t *ids; /* [rows] sample ids */
     uint32_t rows;       /* >= 1 */
 } stoker_hook_batch;
