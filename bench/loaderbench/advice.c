@@ -6,8 +6,6 @@
 #include "bench/loaderbench/advice.h"
 #include "bench/loaderbench/output/output.h"
 
-#include "kernels/transform/transform.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -162,11 +160,15 @@ static void append_workers(char *text, size_t size, const struct bench_cell *cel
         append(text, size, "options.num_workers = %" PRId32 ";\n", cell->workers);
 }
 
+static bool pastes_mean(const struct bench_cell *cell, const struct bench_arguments *arguments)
+{
+    return strstr(cell->dtype, "float") != NULL && arguments->mean.count - 1 < 4;
+}
+
 static void append_mean(char *text, size_t size, const struct bench_cell *cell,
                         const struct bench_arguments *arguments)
 {
-    const bool floats = strstr(cell->dtype, "float") != NULL;
-    if (!floats || arguments->mean.count == 0 || arguments->mean.count > 4)
+    if (!pastes_mean(cell, arguments))
         return;
     append_floats(text, size, "mean", arguments->mean.values, arguments->mean.count);
     append_floats(text, size, "std", arguments->std.values, arguments->mean.count);
@@ -207,20 +209,49 @@ static void append_python_size(char *text, size_t size, const char *name, stoker
         append(text, size, "%s=(%" PRIu32 ", %" PRIu32 "), ", name, value.height, value.width);
 }
 
-static void append_python_transform(char *text, size_t size, const stoker_transform *transform)
+static void append_python_number(char *text, size_t size, const char *name, uint32_t value)
 {
+    if (value != 0)
+        append(text, size, "%s=%" PRIu32 ", ", name, value);
+}
+
+static void append_python_floats(char *text, size_t size, const struct bench_channels *list)
+{
+    for (uint32_t index = 0; index < list->count; index++)
+        append(text, size, "%s%.6g%s", index == 0 ? "(" : " ", (double)list->values[index],
+               index + 1 < list->count || index == 0 ? "," : "");
+    append(text, size, ")");
+}
+
+/* Nothing, if all steps have their defaults. */
+static void append_python_transform(char *text, size_t size, const struct bench_cell *cell,
+                                    const struct bench_arguments *arguments)
+{
+    const stoker_transform *transform = &arguments->transform;
+    const size_t before = strlen(text);
     append(text, size, ", transform=stoker.Transform(");
+    const size_t begun = strlen(text);
     append_python_size(text, size, "resize", transform->resize);
-    if (transform->resize_shorter != 0)
-        append(text, size, "resize=%" PRIu32 ", ", transform->resize_shorter);
+    append_python_number(text, size, "resize", transform->resize_shorter);
     append_python_size(text, size, "random_resized_crop", transform->random_resized_crop);
     append_python_size(text, size, "center_crop", transform->center_crop);
     append_python_size(text, size, "random_crop", transform->random_crop);
+    append_python_number(text, size, "padding", transform->pad);
+    append_python_number(text, size, "cutout", transform->cutout);
     if (transform->flip)
         append(text, size, "flip=True, ");
+    if (transform->decode_scale == STOKER_DECODE_SCALE_FAST)
+        append(text, size, "fast_decode=True, ");
+    if (pastes_mean(cell, arguments)) {
+        append(text, size, "normalize=(");
+        append_python_floats(text, size, &arguments->mean);
+        append(text, size, ", ");
+        append_python_floats(text, size, &arguments->std);
+        append(text, size, "), ");
+    }
     const size_t used = strlen(text);
-    text[text[used - 1] == ' ' ? used - 2 : used] = '\0';
-    append(text, size, ")");
+    text[used == begun ? before : used - 2] = '\0';
+    append(text, size, used == begun ? "" : ")");
 }
 
 /* The same for the Python package. */
@@ -241,8 +272,7 @@ static void write_python(char *text, size_t size, const struct bench_cell *cell,
         append(text, size, ", layout=\"NCHW\"");
     if (arguments->device == STOKER_DEVICE_CUDA)
         append(text, size, ", device=\"cuda:%" PRIu32 "\"", arguments->device_index);
-    if (stk_transform_wanted(&arguments->transform))
-        append_python_transform(text, size, &arguments->transform);
+    append_python_transform(text, size, cell, arguments);
     if (arguments->device != STOKER_DEVICE_CPU && strcmp(cell->pin_memory, "auto") != 0)
         append(text, size, ", pin_memory=%s",
                strcmp(cell->pin_memory, "on") == 0 ? "True" : "False");

@@ -155,13 +155,15 @@ fi
 
 # With transforms, in planes: decoding alone, and with them; a first epoch against the one, later ones against the other.
 "$tool" --workers 1 --pin-memory off --batch-size 64 --repeats 2 --seconds 0.02 --quiet --layout nchw --random-crop 24 \
-    --flip on --format json "$data" >"$scratch/crop" || fail "--layout nchw --random-crop: $?"
+    --flip on --mean 0.5 --std 0.25 --format json "$data" >"$scratch/crop" || fail "--layout nchw --random-crop: $?"
 for name in decode "decode + transform" transform; do
     grep -q "\"kind\": \"ceiling\", \"name\": \"$name\".*\"samples_per_s\": [0-9]" "$scratch/crop" || fail "no ceiling '$name'"
 done
 grep -q '"layout": "nchw".*"first_epoch_ceiling": "decode + transform".*"ceiling": "transform"' "$scratch/crop" ||
     fail "ceilings of the wrong kind: $(cat "$scratch/crop")"
 grep -q 'options.layout = STOKER_LAYOUT_NCHW' "$scratch/crop" || fail "the layout is not pasted"
+grep -qF 'transform=stoker.Transform(random_crop=(24, 24), flip=True, normalize=((0.5,), (0.25,))))' "$scratch/crop" ||
+    fail "the transform is not pasted in Python: $(grep -o 'stoker.Transform.*' "$scratch/crop")"
 
 # A cell that fails is a row, and the exit status says so; the other cells are still measured.
 status=0
