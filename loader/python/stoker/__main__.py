@@ -39,7 +39,7 @@ def main(arguments: List[str]) -> int:
     if path is None:
         print(
             f"python -m stoker: {name} is neither in the package nor on PATH: this package was built without the programs; "
-            "`./run install` in the project's folder installs them",
+            "build and install the project with CMake to have them",
             file=sys.stderr,
         )
         return 127
