@@ -443,6 +443,6 @@ void bench_advice_write(struct bench_advice *out, const struct bench_cell *cells
                " The training step was taken to last 0 us: --step-us N gives its length.");
     if (isfinite(circumstances->pin_ms))
         append(out->verdict, size,
-               " Page-locking cannot help without a GPU; it would add %.1f ms to the start.",
-               circumstances->pin_ms);
+               " Page-locking cannot help without a GPU; it would add %s%.1f ms to the start.",
+               circumstances->pin_ms < 0.1 ? "less than " : "", fmax(circumstances->pin_ms, 0.1));
 }

@@ -31,6 +31,19 @@ void bench_sleep_ns(uint64_t duration_ns)
         continue;
 }
 
+void bench_sleep_until_quiet(void)
+{
+    enum { STEP_NS = 4000000, STEPS_MAX = 125, BUSY_PART = 10 };
+    uint64_t used_ns = 0;
+    uint64_t before_ns = bench_cpu_ns();
+    for (uint32_t step = 0; step == 0 || (step < STEPS_MAX && used_ns > STEP_NS / BUSY_PART);
+         step++) {
+        bench_sleep_ns(STEP_NS);
+        used_ns = bench_cpu_ns() - before_ns;
+        before_ns += used_ns;
+    }
+}
+
 void bench_sleep_sharply(void)
 {
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);

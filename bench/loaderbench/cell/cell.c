@@ -2,7 +2,7 @@
  *
  *   begin    { create + first epoch + destroy, each ceiling }  only if there is a cache
  *            create -> first batch -> verified epoch -> warm-up
- *   repeat   { settle, timed epochs, each ceiling }            warm
+ *   repeat   { quiet, settle, timed epochs, each ceiling }     warm
  *            { evict, create + one epoch + destroy,            cold
  *              evict, each ceiling over one epoch }
  *   end      medians
@@ -195,6 +195,7 @@ static void record_window(struct bench_run *run, const struct bench_window *wind
  * *rate: samples/s. */
 static int settle(struct bench_run *run, bool *at_end, double *rate)
 {
+    bench_sleep_until_quiet();
     const uint64_t begin_ns = stk_now_ns();
     const uint64_t until_ns = begin_ns + SETTLE_NS;
     const uint64_t samples = run->consumer.samples;

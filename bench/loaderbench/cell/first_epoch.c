@@ -9,6 +9,7 @@
 #include "bench/loaderbench/cell/run.h"
 #include "bench/loaderbench/cell/together.h"
 #include "bench/loaderbench/statistics.h"
+#include "bench/loaderbench/timing.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static int measure(struct bench_run *run)
     if (bench_ranks_several(run->bench->ranks))
         options.share_cache =
             STOKER_SWITCH_OFF; /* it outlives the loader: only its first epoch would be one */
+    bench_sleep_until_quiet();
     int rc = name_cache(run, &options);
     options.epochs = 1; /* no worker runs ahead into a second epoch */
     if (rc == STOKER_OK)
