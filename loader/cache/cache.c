@@ -11,7 +11,8 @@
 #include "loader/base/memory/budget.h"
 
 enum {
-    HUGE_PAGE_SHIFT = 21,
+    PLACE_SHIFT = 8,        /* of a word: below it is the state */
+    LINE_BYTES = 64,        /* blocks of different lengths begin at a cache line */
     LOOKS_PER_SPARE = 16,   /* checks of the machine's memory until that is short */
     REFUSED_PER_LOOK = 1024 /* rows refused between two checks while paused */
 };
@@ -21,15 +22,9 @@ enum {
 
 /* ---- create and destroy ---- */
 
-static uint32_t page_shift(void)
+static bool has_whole_places(const struct stk_cache_options *options)
 {
-    return (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
-}
-
-/* One more than fit: the region's length is rounded up. */
-static uint64_t pages_of(uint64_t bytes)
-{
-    return (bytes >> page_shift()) + 1;
+    return options->kind == STOKER_CACHE_DECODED || options->whole_places;
 }
 
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity)
@@ -41,16 +36,13 @@ uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capac
         rows > UINT64_MAX / 2)
         return UINT64_MAX;
     const uint64_t blocks = capacity / options->block_rows + 1;
-    const uint64_t sizes =
-        options->kind == STOKER_CACHE_ENCODED ? stk_region_bytes(capacity * sizeof(uint32_t)) : 0;
-    const uint64_t checks = options->key == NULL ? 0
-                                                 : stk_region_bytes(blocks * sizeof(uint32_t)) +
-                                                       stk_region_bytes(blocks);
-    return stk_region_bytes(rows) + stk_region_bytes(blocks) + sizes + checks +
-           stk_region_bytes(pages_of(rows));
+    const uint64_t words = stk_region_bytes(blocks * sizeof(uint64_t));
+    const uint64_t numbers = stk_region_bytes(blocks * sizeof(uint32_t));
+    return stk_region_bytes(rows) + words + (has_whole_places(options) ? 0 : numbers) +
+           (options->key == NULL ? 0 : numbers + words);
 }
 
-/* The most samples whose places and all that belongs to them fit. */
+/* The most samples that fit, with all that belongs to them. */
 static uint64_t fitting(const struct stk_cache_options *options)
 {
     uint64_t fits = 0;
@@ -87,32 +79,27 @@ static int map_all(struct stk_cache *cache)
 {
     const size_t row_bytes = cache->capacity * cache->stride_bytes;
     const bool is_shared = cache->share.header != NULL;
-    int rc = map_one(cache, &cache->states, blocks_of(cache));
-    if (rc == 0 && cache->kind == STOKER_CACHE_ENCODED)
-        rc = map_one(cache, &cache->sizes, cache->capacity * sizeof(uint32_t));
+    int rc = map_one(cache, &cache->words, blocks_of(cache) * sizeof(uint64_t));
+    if (rc == 0 && !cache->whole_places)
+        rc = map_one(cache, &cache->sizes, blocks_of(cache) * sizeof(uint32_t));
     if (rc == 0 && is_shared)
         rc = map_one(cache, &cache->sums, blocks_of(cache) * sizeof(uint32_t));
     if (rc == 0 && is_shared)
-        rc = stk_region_map(&cache->checked, blocks_of(cache));
-    if (rc == 0)
-        rc = map_one(cache, &cache->taken, pages_of(row_bytes));
+        rc = stk_region_map(&cache->checked, blocks_of(cache) * sizeof(uint64_t));
     cache->rows_at = cache->share.mapped;
     if (rc == 0)
         rc = map_one(cache, &cache->rows, row_bytes);
-    cache->usable = is_shared ? cache->checked.base : cache->states.base;
+    cache->usable = is_shared ? cache->checked.base : cache->words.base;
     return rc;
 }
 
 /* Bytes of a segment for all regions. */
 static uint64_t data_bytes(const struct stk_cache *cache)
 {
-    const uint64_t row_bytes = cache->capacity * cache->stride_bytes;
-    const uint64_t sizes =
-        cache->kind == STOKER_CACHE_ENCODED ? cache->capacity * sizeof(uint32_t) : 0;
-    return stk_cache_share_bytes(blocks_of(cache)) +
-           stk_cache_share_bytes(blocks_of(cache) * sizeof(uint32_t)) +
-           stk_cache_share_bytes(sizes) + stk_cache_share_bytes(pages_of(row_bytes)) +
-           stk_cache_share_bytes(row_bytes);
+    const uint64_t numbers = stk_cache_share_bytes(blocks_of(cache) * sizeof(uint32_t));
+    return stk_cache_share_bytes(blocks_of(cache) * sizeof(uint64_t)) +
+           (cache->whole_places ? 1 : 2) * numbers +
+           stk_cache_share_bytes(cache->capacity * cache->stride_bytes);
 }
 
 /* Returns 0, or -errno and the cache holds nothing. */
@@ -132,23 +119,12 @@ static int share(struct stk_cache *cache, const struct stk_cache_options *option
     return rc;
 }
 
-/* A huge page for a single row would waste memory that other rows could use. */
-static void begin_growth(struct stk_cache *cache)
-{
-    const struct stk_memory_room room = stk_memory_look(cache->root);
-    if (cache->rows.bytes > room.spare)
-        stk_region_take_small_pages(&cache->rows);
-    cache->page_shift = cache->rows.huge ? HUGE_PAGE_SHIFT : page_shift();
-    uint64_t never = 0; /* the first of the loaders that share it sets it */
-    atomic_compare_exchange_strong_explicit(&stk_cache_counts(cache)->look_at, &never, GROWTH_MIN,
-                                            memory_order_relaxed, memory_order_relaxed);
-}
-
 int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *options)
 {
     assert(options->kind != STOKER_CACHE_AUTO);
     assert(options->block_rows >= 1);
     assert((options->block_rows & (options->block_rows - 1)) == 0);
+    assert(options->block_rows == 1 || has_whole_places(options));
     *cache = (struct stk_cache){ .kind = STOKER_CACHE_NONE };
     if (options->kind == STOKER_CACHE_NONE || options->stride_bytes == 0)
         return 0;
@@ -162,29 +138,31 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
     cache->capacity = capacity;
     cache->block_rows = options->block_rows;
     cache->block_shift = (uint32_t)__builtin_ctz(options->block_rows);
-    cache->whole_places = options->kind == STOKER_CACHE_DECODED || options->whole_places;
+    cache->whole_places = has_whole_places(options);
     cache->has_gaps = options->has_gaps;
     cache->root = options->root == NULL ? "" : options->root;
     if (options->key != NULL && share(cache, options) < 0)
         return 0;
     const int rc = map_all(cache);
-    if (rc < 0)
+    if (rc < 0) {
         stk_cache_destroy(cache);
-    else
-        begin_growth(cache);
-    return rc;
+        return rc;
+    }
+    uint64_t never = 0; /* the first of the loaders that share it sets it */
+    atomic_compare_exchange_strong_explicit(&stk_cache_counts(cache)->look_at, &never, GROWTH_MIN,
+                                            memory_order_relaxed, memory_order_relaxed);
+    return 0;
 }
 
 void stk_cache_destroy(struct stk_cache *cache)
 {
-    if (cache->share.header != NULL && cache->states.base != NULL)
+    if (cache->share.header != NULL && cache->words.base != NULL)
         stk_cache_abandon(cache);
     stk_region_unmap(&cache->rows);
-    stk_region_unmap(&cache->states);
+    stk_region_unmap(&cache->words);
     stk_region_unmap(&cache->sizes);
     stk_region_unmap(&cache->sums);
     stk_region_unmap(&cache->checked);
-    stk_region_unmap(&cache->taken);
     stk_cache_share_close(&cache->share);
     *cache = (struct stk_cache){ 0 };
 }
@@ -208,59 +186,43 @@ static void check_memory(struct stk_cache *cache)
     atomic_store_explicit(&counts->look_at, taken + growth, memory_order_relaxed);
 }
 
-/* Count the pages that bytes from .. from + size take for the first time. */
-static void count_fresh_pages(struct stk_cache *cache, uint64_t from, uint64_t size)
+/* Bytes of a block's place. */
+static size_t bytes_of(const struct stk_cache *cache, uint64_t id)
+{
+    return cache->whole_places ? stk_cache_block_rows(cache, id) * cache->stride_bytes
+                               : ((const uint32_t *)cache->sizes.base)[id];
+}
+
+/* Returns true if a word gives a place within rows: another process may have written anything. */
+static bool has_place(const struct stk_cache *cache, uint64_t word, size_t bytes)
+{
+    const uint64_t end = word >> PLACE_SHIFT;
+    return end > 0 && bytes <= cache->rows.bytes && end - 1 <= cache->rows.bytes - bytes;
+}
+
+/* The next `bytes` bytes of rows, as part of a word; 0 = there is no room. */
+static uint64_t take_place(struct stk_cache *cache, size_t bytes)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
-    const uint64_t last = (from + (size > 0 ? size - 1 : 0)) >> cache->page_shift;
-    uint64_t fresh = 0;
-    for (uint64_t at = from >> cache->page_shift; at <= last; at++) {
-        _Atomic uint8_t *page = (_Atomic uint8_t *)cache->taken.base + at;
-        if (atomic_load_explicit(page, memory_order_relaxed) == 0)
-            fresh += atomic_exchange_explicit(page, 1U, memory_order_relaxed) == 0;
-    }
-    if (fresh == 0)
-        return;
-    const uint64_t bytes = fresh << cache->page_shift;
-    const uint64_t taken =
-        atomic_fetch_add_explicit(&counts->taken_bytes, bytes, memory_order_relaxed) + bytes;
+    uint64_t taken = atomic_load_explicit(&counts->taken_bytes, memory_order_relaxed);
+    do {
+        if (bytes > cache->rows.bytes || taken > cache->rows.bytes - bytes)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&counts->taken_bytes, &taken, taken + bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
     uint64_t at = atomic_load_explicit(&counts->look_at, memory_order_relaxed);
-    if (taken >= at && /* and while this one looks, the others look at the next GROWTH_MIN */
-        atomic_compare_exchange_strong_explicit(&counts->look_at, &at, taken + GROWTH_MIN,
+    if (taken + bytes >= at && /* while this one looks, the others look at the next GROWTH_MIN */
+        atomic_compare_exchange_strong_explicit(&counts->look_at, &at, taken + bytes + GROWTH_MIN,
                                                 memory_order_relaxed, memory_order_relaxed))
         check_memory(cache);
+    return (taken + 1) << PLACE_SHIFT;
 }
 
-/* Bytes that a block takes once its loading starts: all of them, unless samples are shorter than
- * the stride. */
-static uint64_t bytes_begun(const struct stk_cache *cache, uint64_t id)
-{
-    return cache->whole_places ? stk_cache_block_rows(cache, id) * cache->stride_bytes : 0;
-}
-
-static uint64_t block_start(const struct stk_cache *cache, uint64_t id)
-{
-    return stk_cache_block_first(cache, id) * cache->stride_bytes;
-}
-
-/* Returns true if the block lies in pages that are in use. */
-static bool lies_in_taken(const struct stk_cache *cache, uint64_t id)
-{
-    const uint64_t from = block_start(cache, id);
-    const uint64_t size = stk_cache_block_rows(cache, id) * cache->stride_bytes;
-    for (uint64_t at = from >> cache->page_shift; at <= (from + size - 1) >> cache->page_shift;
-         at++)
-        if (atomic_load_explicit((_Atomic uint8_t *)cache->taken.base + at, memory_order_relaxed) ==
-            0)
-            return false;
-    return true;
-}
-
-/* While paused, only blocks that take no more memory are admitted. */
-static bool may_grow(struct stk_cache *cache, uint64_t id)
+/* While paused, only blocks that have a place are admitted. */
+static bool may_grow(struct stk_cache *cache, uint64_t word)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
-    if (lies_in_taken(cache, id))
+    if (!atomic_load_explicit(&counts->paused, memory_order_relaxed) || word >> PLACE_SHIFT != 0)
         return true;
     const uint64_t refused =
         atomic_fetch_add_explicit(&counts->refused, 1U, memory_order_relaxed) + 1;
@@ -269,47 +231,65 @@ static bool may_grow(struct stk_cache *cache, uint64_t id)
     return !atomic_load_explicit(&counts->paused, memory_order_relaxed);
 }
 
-/* Take a block over that a dead process was loading: nobody writes there any more. Counts it has
- * added stay. */
-static bool take_over(struct stk_cache *cache, uint64_t id, uint8_t state)
+/* Returns true if a block may be claimed: it is empty, or its loader has died and writes there no
+ * more. */
+static bool is_free(const struct stk_cache *cache, uint64_t word)
 {
-    if (cache->share.header == NULL || state < STK_CACHE_LOADING)
-        return false;
+    const uint8_t state = stk_cache_state_of(word);
+    if (state < STK_CACHE_LOADING || cache->share.header == NULL)
+        return state == STK_CACHE_EMPTY;
     const uint32_t owner = (uint32_t)state - STK_CACHE_LOADING;
     return owner != cache->share.member &&
-           stk_members_is_dead(&cache->share.header->members, owner) &&
-           atomic_compare_exchange_strong_explicit(
-               stk_cache_state(cache, id), &state,
-               (uint8_t)(STK_CACHE_LOADING + cache->share.member), memory_order_acquire,
-               memory_order_relaxed);
+           stk_members_is_dead(&cache->share.header->members, owner);
 }
 
-bool stk_cache_begin(struct stk_cache *cache, uint64_t id)
+/* Give a claimed block its place, unless it has one that is long enough. Returns the word, or 0. */
+static uint64_t place_block(struct stk_cache *cache, uint64_t id, uint64_t word, size_t bytes)
+{
+    if (!cache->whole_places && (bytes > UINT32_MAX || bytes > cache->stride_bytes))
+        return 0;
+    if (word >> PLACE_SHIFT == 0) {
+        /* No longer than the longest: all of them have room. */
+        const size_t line_end = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+        const size_t place_bytes = cache->whole_places              ? bytes
+                                   : line_end > cache->stride_bytes ? cache->stride_bytes
+                                                                    : line_end;
+        word |= take_place(cache, place_bytes);
+        if (!cache->whole_places)
+            ((uint32_t *)cache->sizes.base)[id] = (uint32_t)bytes;
+    }
+    return bytes <= bytes_of(cache, id) && has_place(cache, word, bytes) ? word : 0;
+}
+
+static uint64_t with_state(uint64_t word, uint32_t state)
+{
+    return (word >> PLACE_SHIFT << PLACE_SHIFT) | state;
+}
+
+uint8_t *stk_cache_begin(struct stk_cache *cache, uint64_t id, size_t bytes)
 {
     if (id >= cache->capacity)
-        return false;
-    struct stk_cache_counts *counts = stk_cache_counts(cache);
-    if (atomic_load_explicit(&counts->paused, memory_order_relaxed) && !may_grow(cache, id))
-        return false;
-    uint8_t state = STK_CACHE_EMPTY;
-    if (!atomic_compare_exchange_strong_explicit(stk_cache_state(cache, id), &state,
-                                                 (uint8_t)(STK_CACHE_LOADING + cache->share.member),
-                                                 memory_order_acquire, memory_order_relaxed))
-        return take_over(cache, id, state);
-    const uint64_t bytes = bytes_begun(cache, id);
-    if (bytes > 0) {
-        atomic_fetch_add_explicit(&counts->coming_bytes, (int64_t)bytes, memory_order_relaxed);
-        count_fresh_pages(cache, block_start(cache, id), bytes);
+        return NULL;
+    _Atomic uint64_t *at = stk_cache_word(cache, id);
+    uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
+    if (!is_free(cache, word) || !may_grow(cache, word) ||
+        !atomic_compare_exchange_strong_explicit(
+            at, &word, with_state(word, STK_CACHE_LOADING + cache->share.member),
+            memory_order_acquire, memory_order_relaxed))
+        return NULL;
+    if (cache->whole_places)
+        bytes = stk_cache_block_rows(cache, id) * cache->stride_bytes;
+    const uint64_t placed = place_block(cache, id, word, bytes);
+    if (placed == 0) {
+        atomic_store_explicit(at, with_state(word, STK_CACHE_EMPTY), memory_order_relaxed);
+        return NULL;
     }
-    return true;
-}
-
-static void end_loading(struct stk_cache *cache, uint64_t id)
-{
-    const uint64_t bytes = bytes_begun(cache, id);
-    if (bytes > 0)
-        atomic_fetch_sub_explicit(&stk_cache_counts(cache)->coming_bytes, (int64_t)bytes,
-                                  memory_order_relaxed);
+    atomic_store_explicit(at, with_state(placed, STK_CACHE_LOADING + cache->share.member),
+                          memory_order_relaxed);
+    if (stk_cache_state_of(word) == STK_CACHE_EMPTY) /* else the dead loader has counted it */
+        atomic_fetch_add_explicit(&stk_cache_counts(cache)->coming_bytes,
+                                  (int64_t)bytes_of(cache, id), memory_order_relaxed);
+    return stk_cache_row_at(cache, placed, id);
 }
 
 /* ---- sums of a shared cache's blocks ---- */
@@ -319,7 +299,7 @@ static void end_loading(struct stk_cache *cache, uint64_t id)
 static uint32_t sum_of_pages(const struct stk_cache *cache, uint64_t from, uint64_t size)
 {
     const int memory = cache->share.segment.memory;
-    const uint64_t page_bytes = UINT64_C(1) << page_shift();
+    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t end = cache->rows_at + from + size;
     const uint8_t *rows = cache->rows.base;
     uint32_t sum = 0;
@@ -342,24 +322,14 @@ static uint32_t sum_of_pages(const struct stk_cache *cache, uint64_t from, uint6
     return sum;
 }
 
-/* The sum of a block: its number, and all bytes that its samples fill. */
-static uint32_t sum_of(const struct stk_cache *cache, uint64_t id)
+/* The sum of a block that has a place: its number, its length, and all bytes there. */
+static uint32_t sum_of(const struct stk_cache *cache, uint64_t id, uint64_t word, size_t bytes)
 {
-    const uint64_t first = stk_cache_block_first(cache, id);
-    const uint32_t rows = stk_cache_block_rows(cache, id);
+    const uint8_t *rows = stk_cache_row_at(cache, word, stk_cache_block_first(cache, id));
     const uint32_t number = (uint32_t)(id >> cache->block_shift);
     if (cache->has_gaps)
-        return number ^ sum_of_pages(cache, block_start(cache, id), rows * cache->stride_bytes);
-    if (cache->kind == STOKER_CACHE_DECODED)
-        return stk_crc32c(number, stk_cache_row(cache, first), rows * cache->stride_bytes);
-    uint32_t sum = number;
-    for (uint64_t row = first; row < first + rows; row++) {
-        const uint32_t size = *stk_cache_size(cache, row);
-        sum = stk_crc32c(sum, &size, sizeof(size));
-        sum = stk_crc32c(sum, stk_cache_row(cache, row),
-                         size < cache->stride_bytes ? size : cache->stride_bytes);
-    }
-    return sum;
+        return number ^ sum_of_pages(cache, (word >> PLACE_SHIFT) - 1, bytes);
+    return stk_crc32c(stk_crc32c(number, &bytes, sizeof(bytes)), rows, bytes);
 }
 
 static uint32_t *sum_at(const struct stk_cache *cache, uint64_t id)
@@ -367,22 +337,26 @@ static uint32_t *sum_at(const struct stk_cache *cache, uint64_t id)
     return (uint32_t *)cache->sums.base + (id >> cache->block_shift);
 }
 
-/* Returns true for the first thread that says so. Release: pairs with the acquire in find. */
-static bool mark_block(const struct stk_cache *cache, uint64_t id, uint8_t state)
+/* Notes what this loader knows of a shared block. Returns true for the first thread that does.
+ * Release: pairs with the acquire in find. */
+static bool note(const struct stk_cache *cache, uint64_t id, uint64_t word)
 {
-    return atomic_exchange_explicit(&cache->usable[id >> cache->block_shift], state,
+    return atomic_exchange_explicit(&cache->usable[id >> cache->block_shift], word,
                                     memory_order_release) == STK_CACHE_EMPTY;
 }
 
 bool stk_cache_check(const struct stk_cache *cache, uint64_t id)
 {
     struct stk_cache *own = (struct stk_cache *)cache; /* atomic members alone */
-    if (atomic_load_explicit(stk_cache_state(cache, id), memory_order_acquire) != STK_CACHE_READY ||
+    const uint64_t word = atomic_load_explicit(stk_cache_word(cache, id), memory_order_acquire);
+    if (stk_cache_state_of(word) != STK_CACHE_READY ||
         atomic_load_explicit(&cache->usable[id >> cache->block_shift], memory_order_relaxed) ==
             STK_CACHE_SPOILT)
         return false;
-    const bool good = sum_of(cache, id) == *sum_at(cache, id);
-    if (!mark_block(cache, id, good ? STK_CACHE_READY : STK_CACHE_SPOILT))
+    const size_t bytes = bytes_of(cache, id);
+    const bool good =
+        has_place(cache, word, bytes) && sum_of(cache, id, word, bytes) == *sum_at(cache, id);
+    if (!note(cache, id, good ? word : STK_CACHE_SPOILT))
         return good;
     if (good)
         atomic_fetch_add_explicit(&own->own.held_rows, stk_cache_block_rows(cache, id),
@@ -394,34 +368,48 @@ bool stk_cache_check(const struct stk_cache *cache, uint64_t id)
 
 /* ---- the end of loading ---- */
 
-void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes)
+static void end_loading(struct stk_cache *cache, uint64_t id)
+{
+    atomic_fetch_sub_explicit(&stk_cache_counts(cache)->coming_bytes, (int64_t)bytes_of(cache, id),
+                              memory_order_relaxed);
+}
+
+void stk_cache_commit(struct stk_cache *cache, uint64_t id)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
+    const uint64_t word = with_state(
+        atomic_load_explicit(stk_cache_word(cache, id), memory_order_relaxed), STK_CACHE_READY);
+    const uint32_t rows = stk_cache_block_rows(cache, id);
+    const size_t bytes = bytes_of(cache, id);
+    const bool is_shared = cache->share.header != NULL;
+    if (is_shared && !has_place(cache, word, bytes)) { /* another process has written there */
+        stk_cache_cancel(cache, id);
+        return;
+    }
     end_loading(cache, id);
-    if (cache->share.header != NULL)
-        *sum_at(cache, id) = sum_of(cache, id);
-    if (!cache->whole_places)
-        count_fresh_pages(cache, block_start(cache, id), bytes);
+    if (is_shared)
+        *sum_at(cache, id) = sum_of(cache, id, word, bytes);
     atomic_fetch_add_explicit(&counts->held_bytes, bytes, memory_order_relaxed);
-    atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_READY, memory_order_release);
-    atomic_fetch_add_explicit(&counts->held_rows, stk_cache_block_rows(cache, id),
-                              memory_order_release);
-    if (cache->share.header != NULL && mark_block(cache, id, STK_CACHE_READY))
-        atomic_fetch_add_explicit(&cache->own.held_rows, stk_cache_block_rows(cache, id),
-                                  memory_order_release);
+    atomic_store_explicit(stk_cache_word(cache, id), word, memory_order_release);
+    atomic_fetch_add_explicit(&counts->held_rows, rows, memory_order_release);
+    if (is_shared && note(cache, id, word))
+        atomic_fetch_add_explicit(&cache->own.held_rows, rows, memory_order_release);
 }
 
 void stk_cache_cancel(struct stk_cache *cache, uint64_t id)
 {
+    _Atomic uint64_t *at = stk_cache_word(cache, id);
+    const uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
     end_loading(cache, id);
-    atomic_store_explicit(stk_cache_state(cache, id), STK_CACHE_EMPTY, memory_order_release);
+    atomic_store_explicit(at, with_state(word, STK_CACHE_EMPTY), memory_order_release);
 }
 
 void stk_cache_abandon(struct stk_cache *cache)
 {
-    const uint8_t mine = (uint8_t)(STK_CACHE_LOADING + cache->share.member);
+    const uint32_t mine = STK_CACHE_LOADING + cache->share.member;
     for (uint64_t id = 0; id < cache->capacity; id += cache->block_rows)
-        if (atomic_load_explicit(stk_cache_state(cache, id), memory_order_relaxed) == mine)
+        if (stk_cache_state_of(
+                atomic_load_explicit(stk_cache_word(cache, id), memory_order_relaxed)) == mine)
             stk_cache_cancel(cache, id);
 }
 
@@ -429,8 +417,8 @@ void stk_cache_abandon(struct stk_cache *cache)
 
 uint64_t stk_cache_reserved_bytes(const struct stk_cache *cache)
 {
-    return cache->rows.bytes + cache->states.bytes + cache->sizes.bytes + cache->sums.bytes +
-           cache->checked.bytes + cache->taken.bytes;
+    return cache->rows.bytes + cache->words.bytes + cache->sizes.bytes + cache->sums.bytes +
+           cache->checked.bytes;
 }
 
 bool stk_cache_is_paused(const struct stk_cache *cache)

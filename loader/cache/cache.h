@@ -1,12 +1,18 @@
 /* cache.h - samples held in memory for good: nothing is evicted, so nothing thrashes.
  *
- * Row i lies at i * stride_bytes, for every sample below the capacity that the budget
- * allows. Rows are grouped into blocks that become valid together: one row, or the
- * neighbors that one read brings in if a file holds them side by side.
+ * Every sample below the capacity that the budget allows has room. Samples are grouped into blocks
+ * that become valid together: one sample, or the neighbors that one read brings in if a file holds
+ * them side by side. Blocks lie one behind the other in the order in which they were first begun,
+ * so that the memory in use is what they hold: the kernel clears 2 MB for the first byte of a huge
+ * page, and samples arrive in any order.
+ *
+ *   words   | place + 1 of block 0, state | of block 1 | ...      place: where it lies in rows;
+ *                     56 bits     8 bits                          0 = it was never begun
+ *   rows    | block 7 | block 2 | block 9 | ...
  *
  *   EMPTY ──begin──▶ LOADING ──commit──▶ READY (for good)
  *     ▲                 │
- *     └──── cancel ─────┘
+ *     └──── cancel ─────┘ its place stays
  *
  * One worker owns a LOADING block; until it is READY, others read those samples from storage.
  *
@@ -14,11 +20,12 @@
  * its loader (LOADING + its number), and if that process has died, the next that wants the block
  * takes it over. The loader that fills a block stores a checksum beside it, which each of the
  * others compares once, before it uses the block; a block that was changed since then counts as not
- * held, and its samples are read from storage.
+ * held, and its samples are read from storage. What they read is the word that they noted then,
+ * whose place lies in rows, whatever another process writes later.
  *
- * Pages are taken as rows arrive, never after a row is READY. When the machine's memory, or that of
- * a control group, runs short, the cache is paused: it keeps its rows and takes no more memory. It
- * checks each time it has grown by a fraction of what is left, and occasionally while it is paused.
+ * When the machine's memory, or that of a control group, runs short, the cache is paused: it keeps
+ * its blocks and takes no more memory. It checks each time it has grown by a fraction of what is
+ * left, and occasionally while it is paused.
  */
 #ifndef STK_CACHE_CACHE_H
 #define STK_CACHE_CACHE_H
@@ -40,20 +47,18 @@ enum { STK_CACHE_SPOILT = STK_CACHE_LOADING };
 
 struct stk_cache {
     stoker_cache kind;    /* NONE, ENCODED or DECODED; never AUTO */
-    size_t stride_bytes;  /* from one sample to the next */
-    uint64_t capacity;    /* samples 0..capacity-1 have a place */
+    size_t stride_bytes;  /* from one sample of a block to the next */
+    uint64_t capacity;    /* samples 0..capacity-1 have room */
     uint32_t block_rows;  /* samples that become READY together */
     uint32_t block_shift; /* log2 of it */
     struct stk_region rows;
-    struct stk_region states; /* _Atomic uint8_t per block */
-    struct stk_region sums;   /* uint32_t per block, if shared: CRC-32C of its samples */
-    /* _Atomic uint8_t per block, if shared: READY once the sum was right. Not shared. */
+    struct stk_region words; /* _Atomic uint64_t per block */
+    struct stk_region sums;  /* uint32_t per block, if shared: CRC-32C of its samples */
+    /* _Atomic uint64_t per block, if shared: its word once the sum was right. Not shared. */
     struct stk_region checked;
-    _Atomic uint8_t *usable; /* in states, or in checked if the cache is shared: READY = use it */
-    struct stk_region sizes; /* uint32_t per sample, ENCODED only */
-    struct stk_region taken; /* _Atomic uint8_t per page of rows: 1 = in use */
-    uint32_t page_shift;     /* log2 of a page's bytes: a huge page, or an ordinary one */
-    bool whole_places;       /* a sample fills its place: known before it is there */
+    _Atomic uint64_t *usable; /* in words, or in checked if the cache is shared: READY = use it */
+    struct stk_region sizes; /* uint32_t per block, the bytes of its place; not with whole_places */
+    bool whole_places;       /* all blocks take rows * stride_bytes */
     const char *root;        /* where the machine's memory is looked up: see stk_memory_look */
     bool has_gaps;           /* parts of a sample may be shorter than their places */
     uint64_t rows_at;        /* where rows begin in the segment, if shared */
@@ -65,10 +70,10 @@ struct stk_cache {
 
 struct stk_cache_options {
     stoker_cache kind;     /* NONE, ENCODED or DECODED */
-    uint64_t budget_bytes; /* most memory in all: rows, states, rounding */
+    uint64_t budget_bytes; /* most memory in all: rows, words, rounding */
     uint64_t count;        /* samples */
     size_t stride_bytes;   /* length of the longest sample */
-    uint32_t block_rows;   /* a power of two; 1 unless rows are dense in a file */
+    uint32_t block_rows;   /* a power of two; 1 unless whole_places */
     bool whole_places;     /* ENCODED: samples are all as long as the longest */
     bool has_gaps;    /* a sample has several parts, and those may be shorter than their places */
     const char *root; /* NULL = the real one; a test's folder. Not copied */
@@ -81,7 +86,7 @@ struct stk_cache_options {
 /* Bytes that a cache of options->count samples takes in all; UINT64_MAX = more than there are. */
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
-/* The samples that would have a place with that budget: all of them, or whole blocks of the first
+/* The samples that would have room with that budget: all of them, or whole blocks of the first
  * ones. */
 uint64_t stk_cache_capacity(const struct stk_cache_options *options);
 
@@ -97,14 +102,28 @@ static inline struct stk_cache_counts *stk_cache_counts(const struct stk_cache *
                                        : (struct stk_cache_counts *)&cache->own;
 }
 
-static inline uint8_t *stk_cache_row(const struct stk_cache *cache, uint64_t id)
+static inline _Atomic uint64_t *stk_cache_word(const struct stk_cache *cache, uint64_t id)
 {
-    return (uint8_t *)cache->rows.base + id * cache->stride_bytes;
+    return (_Atomic uint64_t *)cache->words.base + (id >> cache->block_shift);
 }
 
-static inline _Atomic uint8_t *stk_cache_state(const struct stk_cache *cache, uint64_t id)
+static inline uint8_t stk_cache_state_of(uint64_t word)
 {
-    return (_Atomic uint8_t *)cache->states.base + (id >> cache->block_shift);
+    return (uint8_t)word;
+}
+
+/* Where a sample lies by the word of its block, which has a place. */
+static inline uint8_t *stk_cache_row_at(const struct stk_cache *cache, uint64_t word, uint64_t id)
+{
+    return (uint8_t *)cache->rows.base + (word >> 8) - 1 +
+           (id & (cache->block_rows - 1)) * cache->stride_bytes;
+}
+
+/* A sample of a block that this loader has begun, or that is held. */
+static inline uint8_t *stk_cache_row(const struct stk_cache *cache, uint64_t id)
+{
+    return stk_cache_row_at(
+        cache, atomic_load_explicit(stk_cache_word(cache, id), memory_order_relaxed), id);
 }
 
 /* Compare the sum of a shared cache's block, the first time that this loader wants it. Returns true
@@ -116,11 +135,22 @@ static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint6
 {
     if (id >= cache->capacity)
         return NULL;
-    if (atomic_load_explicit(&cache->usable[id >> cache->block_shift], memory_order_acquire) !=
-            STK_CACHE_READY &&
-        (cache->share.header == NULL || !stk_cache_check(cache, id)))
-        return NULL;
-    return stk_cache_row(cache, id);
+    const _Atomic uint64_t *usable = &cache->usable[id >> cache->block_shift];
+    uint64_t word = atomic_load_explicit(usable, memory_order_acquire);
+    if (stk_cache_state_of(word) != STK_CACHE_READY) {
+        if (cache->share.header == NULL || !stk_cache_check(cache, id))
+            return NULL;
+        word = atomic_load_explicit(usable, memory_order_acquire);
+    }
+    return stk_cache_row_at(cache, word, id);
+}
+
+/* The row of a cache that holds_all. */
+static inline const uint8_t *stk_cache_held(const struct stk_cache *cache, uint64_t id)
+{
+    const uint64_t word =
+        atomic_load_explicit(&cache->usable[id >> cache->block_shift], memory_order_relaxed);
+    return stk_cache_row_at(cache, word, id);
 }
 
 /* Returns true if all samples of the data set are held, and checked if need be: for good, since
@@ -131,12 +161,13 @@ static inline bool stk_cache_holds_all(const struct stk_cache *cache, uint64_t c
            atomic_load_explicit(&cache->own.held_rows, memory_order_acquire) == count;
 }
 
-/* Claim the loading of id's block. False: it has no place, is held, is loaded by another, or memory
- * is short. */
-bool stk_cache_begin(struct stk_cache *cache, uint64_t id);
+/* Claim the loading of id's block, which will take `bytes` bytes (with whole_places all of them).
+ * Returns where sample id goes, or NULL: there is no room, it is held, is loaded by another, or
+ * memory is short. */
+uint8_t *stk_cache_begin(struct stk_cache *cache, uint64_t id, size_t bytes);
 
-/* The block is filled with `bytes` bytes in all: make it visible to all threads. */
-void stk_cache_commit(struct stk_cache *cache, uint64_t id, uint64_t bytes);
+/* The block is filled: make it visible to all threads. */
+void stk_cache_commit(struct stk_cache *cache, uint64_t id);
 
 /* Loading failed: let another try. */
 void stk_cache_cancel(struct stk_cache *cache, uint64_t id);
@@ -144,12 +175,6 @@ void stk_cache_cancel(struct stk_cache *cache, uint64_t id);
 /* What this loader was loading will not come, since its workers have ended: let others, or the next
  * owner, load it. */
 void stk_cache_abandon(struct stk_cache *cache);
-
-/* Size of a held sample (ENCODED). Set between begin and commit. */
-static inline uint32_t *stk_cache_size(const struct stk_cache *cache, uint64_t id)
-{
-    return (uint32_t *)cache->sizes.base + id;
-}
 
 /* First sample of id's block, and the number of its samples. */
 static inline uint64_t stk_cache_block_first(const struct stk_cache *cache, uint64_t id)

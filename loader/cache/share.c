@@ -7,7 +7,7 @@
 
 /* Raised whenever the header or the meaning of a state changes: loaders of two versions of the
  * library must not share. */
-enum { LAYOUT = 2 };
+enum { LAYOUT = 3 };
 
 #define LAYOUT_MARK                                                                                \
     ((UINT64_C(0x53746f6b) << 32 | sizeof(struct stk_share_header)) + ((uint64_t)LAYOUT << 24))

@@ -1,8 +1,8 @@
 /* share.h - one cache for several loaders, of one process or of several on one node.
  *
- *   segment   | header: form, counts, members | states | sizes | sums | taken | rows |   each from a multiple of 2 MiB:
- *                                                                             what nobody touches
- *                                                                             takes no memory
+ *   segment   | header: form, counts, members | words | sizes | sums | rows |   each from a multiple of 2 MiB:
+ *                                                                     what nobody touches
+ *                                                                     takes no memory
  *
  * The loader that creates the segment decides the capacity, and the others adopt it. They share
  * only if the rest of the form is equal. All may write, since each loads the samples it needs: a
@@ -33,7 +33,7 @@ struct stk_share_form {
 /* The state of a cache in use, except the states of its blocks. */
 struct stk_cache_counts {
     _Atomic bool paused;
-    _Atomic uint64_t taken_bytes; /* in all pages in use */
+    _Atomic uint64_t taken_bytes; /* of rows: places begin there */
     /* Bytes of blocks being loaded; the kernel may not have allocated their pages yet. A process
      * that dies while it counts can leave it too small, even below 0. */
     _Atomic int64_t coming_bytes;

@@ -147,12 +147,6 @@ int stk_region_map_file(struct stk_region *region, int fd, uint64_t offset, size
     return 0;
 }
 
-void stk_region_take_small_pages(struct stk_region *region)
-{
-    if (region->huge && madvise(region->base, region->bytes, MADV_NOHUGEPAGE) == 0)
-        region->huge = false;
-}
-
 void stk_region_prefer_node(struct stk_region *region, int32_t node)
 {
     enum { WORD_BITS = 8 * sizeof(unsigned long) };

@@ -44,9 +44,6 @@ int stk_region_map(struct stk_region *region, size_t bytes);
  * STOKER_ENOMEM. */
 int stk_region_map_file(struct stk_region *region, int fd, uint64_t offset, size_t bytes);
 
-/* Use small pages: memory is short, or most of the region may never be touched. */
-void stk_region_take_small_pages(struct stk_region *region);
-
 /* Take pages from this NUMA node as long as it has some: those that are touched for the first time.
  * The kernel may not know the node, or not allow it: then they come from the node of the thread
  * that touches them. */

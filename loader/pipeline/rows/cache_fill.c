@@ -24,19 +24,27 @@ static bool is_worth_it(const struct stk_pipeline *pipeline, const struct stk_sp
     return false;
 }
 
-/* The first lap of the ring bypasses the cache: a random row's place there is on a fresh page,
- * and the first batch should not wait until the kernel has cleared a page per row. */
+/* Bytes of an encoded record up to the end of its last part. */
+static uint64_t used_bytes(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                           uint32_t row)
+{
+    const uint32_t last = span->part_count - 1;
+    const stoker_extent *extent = &stk_span_part(span, row, last)->extent;
+    return last * pipeline->field_plan.part_bytes + (extent->memory == NULL ? extent->bytes : 0);
+}
+
 void stk_cache_fill_begin(struct stk_pipeline *pipeline, struct stk_span *span, uint32_t row)
 {
     struct stk_cache *cache = &pipeline->cache;
     const uint64_t id = *stk_span_id(span, row);
     if ((cache->kind != STOKER_CACHE_ENCODED && cache->kind != STOKER_CACHE_DECODED) ||
-        span->batch < pipeline->slots.slot_count ||
         (cache->block_rows > 1 ? !fills_block(cache, stk_span_part(span, row, 0))
                                : !is_worth_it(pipeline, span, row)))
         return;
-    if (stk_cache_begin(cache, id))
-        span->records[row] = stk_cache_row(cache, id);
+    span->records[row] =
+        stk_cache_begin(cache, id,
+                        cache->kind == STOKER_CACHE_ENCODED ? used_bytes(pipeline, span, row)
+                                                            : cache->stride_bytes);
 }
 
 void stk_cache_fill_widen(const struct stk_pipeline *pipeline, struct stk_read_order *order)
@@ -50,30 +58,12 @@ void stk_cache_fill_widen(const struct stk_pipeline *pipeline, struct stk_read_o
     order->bytes *= order->block_rows;
 }
 
-/* Bytes of an encoded record up to the end of its last part. */
-static uint64_t used_bytes(const struct stk_pipeline *pipeline, const struct stk_span *span,
-                           uint32_t row)
-{
-    const uint32_t last = span->part_count - 1;
-    const stoker_extent *extent = &stk_span_part(span, row, last)->extent;
-    return last * pipeline->field_plan.part_bytes + (extent->memory == NULL ? extent->bytes : 0);
-}
-
 void stk_cache_fill_commit(struct stk_pipeline *pipeline, struct stk_span *span, uint32_t row)
 {
-    struct stk_cache *cache = &pipeline->cache;
-    const uint64_t id = *stk_span_id(span, row);
-    const uint64_t first = stk_cache_block_first(cache, id);
-    const uint32_t rows = stk_cache_block_rows(cache, id);
-    uint64_t bytes = cache->stride_bytes;
     if (span->records[row] == NULL)
         return;
-    if (cache->kind == STOKER_CACHE_ENCODED)
-        bytes = used_bytes(pipeline, span, row);
-    for (uint32_t i = 0; cache->kind == STOKER_CACHE_ENCODED && i < rows; i++)
-        *stk_cache_size(cache, first + i) = (uint32_t)bytes;
     span->records[row] = NULL;
-    stk_cache_commit(cache, id, bytes * rows);
+    stk_cache_commit(&pipeline->cache, *stk_span_id(span, row));
 }
 
 void stk_cache_fill_cancel(struct stk_pipeline *pipeline, struct stk_span *span, uint32_t row)

@@ -40,7 +40,10 @@ static bool find_sources(const struct stk_pipeline *pipeline, struct stk_span *s
     if (!stk_pipeline_caches_records(pipeline))
         return false;
     if (stk_cache_holds_all(cache, pipeline->dataset->info.count)) {
-        find_at(span, 0, ids, stk_cache_row(cache, 0), cache->stride_bytes);
+        const uint32_t count = span->rows; /* as in find_at() */
+        const void **sources = span->sources;
+        for (uint32_t row = 0; row < count; row++)
+            sources[row] = stk_cache_held(cache, ids[row]);
         return true;
     }
     for (uint32_t row = 0; row < span->rows; row++) {

@@ -54,8 +54,7 @@ CleanTest(fault_cache, is_done_without_only_if_nobody_asked_for_it)
         stk_small_options(.reader = stoker_reader_pread(), .num_workers = 1);
     cr_assert_eq(stk_run(set.dataset, &options, &expected), STOKER_FINISHED);
     options.cache = STOKER_CACHE_AUTO;
-    cr_assert_eq(count_wishes(set.dataset, &options), 3,
-                 "rows, their states, and which memory they take");
+    cr_assert_eq(count_wishes(set.dataset, &options), 2, "rows, and their words");
     options.cache = STOKER_CACHE_DECODED;
     cr_assert_eq(count_wishes(set.dataset, &options), 0);
     stk_file_set_remove(&set);

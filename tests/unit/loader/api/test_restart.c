@@ -22,7 +22,7 @@ static stoker_stats stats_of(const stoker_loader *loader)
 static stoker_loader *full_loader(const stoker_dataset *dataset, stoker_loader_options options)
 {
     stoker_loader *loader = NULL;
-    options.epochs = FULL_EPOCHS; /* the first lap of the ring passes the cache by */
+    options.epochs = FULL_EPOCHS;
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
     found = (struct stk_run){ 0 };
     stk_run_on(loader, &found, UINT32_MAX);
@@ -154,14 +154,14 @@ CleanTest(restart, a_block_that_is_abandoned_is_begun_again)
                                                .block_rows = 4 };
     struct stk_cache cache;
     cr_assert_eq(stk_cache_init(&cache, &options), 0);
-    cr_assert(stk_cache_begin(&cache, 1));
-    cr_assert(stk_cache_begin(&cache, 9));
-    stk_cache_commit(&cache, 1, 400);
-    cr_assert_not(stk_cache_begin(&cache, 9));
+    cr_assert(stk_cache_begin(&cache, 1, 0));
+    cr_assert(stk_cache_begin(&cache, 9, 0));
+    stk_cache_commit(&cache, 1);
+    cr_assert_not(stk_cache_begin(&cache, 9, 0));
     stk_cache_abandon(&cache);
-    cr_assert_not(stk_cache_begin(&cache, 1));
-    cr_assert(stk_cache_begin(&cache, 9));
-    stk_cache_commit(&cache, 9, 200);
+    cr_assert_not(stk_cache_begin(&cache, 1, 0));
+    cr_assert(stk_cache_begin(&cache, 9, 0));
+    stk_cache_commit(&cache, 9);
     cr_assert_eq(atomic_load(&stk_cache_counts(&cache)->held_rows), 6);
     stk_cache_destroy(&cache);
 }

@@ -286,7 +286,7 @@ CleanTest(stats, rows_kept_decoded_take_no_decoding)
         stoker_loader_options options =
             stk_small_options(.num_workers = workers, .batch_size = BATCH,
                               .epochs = STOKER_EPOCHS_ENDLESS, .cache = STOKER_CACHE_DECODED);
-        options.prefetch_batches = 4; /* slots whose first lap goes round the cache */
+        options.prefetch_batches = 4;
         stoker_loader *loader = loader_of(dataset, &options);
         run_for(loader, 2 * COUNT / BATCH, 0);
         stoker_stats before = look(loader);

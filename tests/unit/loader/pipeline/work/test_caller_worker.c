@@ -188,7 +188,8 @@ CleanTest(caller_worker, what_it_holds_is_finished_after_it_stops)
 CleanTest(caller_worker, helps_with_files_once_all_of_them_are_held)
 {
     struct stk_file_set files;
-    cr_assert(stk_file_set_make(&files, SAMPLES, 8, 8, 0));
+    /* 98 blocks of the cache, more than the ring has rows. */
+    cr_assert(stk_file_set_make(&files, 100000, 8, 8, 0));
     stoker_loader_options options = crowded_options();
     options.cache = STOKER_CACHE_DECODED;
     stoker_loader *loader = loader_of(files.dataset, &options);
