@@ -150,10 +150,6 @@ int stk_slots_init(struct stk_slots *slots, const struct stk_slots_options *opti
         memcpy(slots->pin_reason, reason, sizeof(reason));
         return rc;
     }
-    stk_region_populate(&slots->memory);
-    stk_region_populate(&slots->flags);
-    if (slots->lengths.base != NULL)
-        stk_region_populate(&slots->lengths);
     return 0;
 }
 
@@ -340,7 +336,6 @@ struct stk_slot_memory *stk_slots_more_memory(struct stk_slots *slots,
     if (rc == 0 && slots->memory.locked)
         rc = pin(slots, &memory->region, why);
     if (rc == 0 && memory->region.locked == slots->memory.locked) {
-        stk_region_populate(&memory->region);
         stk_lease_init(&memory->lease);
         memory->base = memory->region.base;
         memory->earlier = slots->extra;
