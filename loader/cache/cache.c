@@ -13,6 +13,7 @@
 enum {
     PLACE_SHIFT = 8,        /* of a word: below it is the state */
     LINE_BYTES = 64,        /* blocks of different lengths begin at a cache line */
+    TABLES_PART_MIN = 8,    /* a budget of which tables for all samples take more is for fewer */
     LOOKS_PER_SPARE = 16,   /* checks of the machine's memory until that is short */
     REFUSED_PER_LOOK = 1024 /* rows refused between two checks while paused */
 };
@@ -27,6 +28,16 @@ static bool has_whole_places(const struct stk_cache_options *options)
     return options->kind == STOKER_CACHE_DECODED || options->whole_places;
 }
 
+/* Bytes of all that belongs to the rows. */
+static uint64_t tables_bytes(const struct stk_cache_options *options, uint64_t capacity)
+{
+    const uint64_t blocks = capacity / options->block_rows + 1;
+    const uint64_t words = stk_region_bytes(blocks * sizeof(uint64_t));
+    const uint64_t numbers = stk_region_bytes(blocks * sizeof(uint32_t));
+    return words + (has_whole_places(options) ? 0 : numbers) +
+           (options->key == NULL ? 0 : numbers + words);
+}
+
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity)
 {
     uint64_t rows;
@@ -35,14 +46,10 @@ uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capac
     if (__builtin_mul_overflow(capacity, (uint64_t)options->stride_bytes, &rows) ||
         rows > UINT64_MAX / 2)
         return UINT64_MAX;
-    const uint64_t blocks = capacity / options->block_rows + 1;
-    const uint64_t words = stk_region_bytes(blocks * sizeof(uint64_t));
-    const uint64_t numbers = stk_region_bytes(blocks * sizeof(uint32_t));
-    return stk_region_bytes(rows) + words + (has_whole_places(options) ? 0 : numbers) +
-           (options->key == NULL ? 0 : numbers + words);
+    return stk_region_bytes(rows) + tables_bytes(options, capacity);
 }
 
-/* The most samples that fit, with all that belongs to them. */
+/* The most samples that fit if each is as long as the longest, with all that belongs to them. */
 static uint64_t fitting(const struct stk_cache_options *options)
 {
     uint64_t fits = 0;
@@ -57,11 +64,22 @@ static uint64_t fitting(const struct stk_cache_options *options)
     return fits;
 }
 
-uint64_t stk_cache_capacity(const struct stk_cache_options *options)
+uint64_t stk_cache_capacity(const struct stk_cache_options *options, uint64_t *rows_bytes)
 {
-    const uint64_t capacity = fitting(options);
+    uint64_t capacity = fitting(options);
+    *rows_bytes = capacity * options->stride_bytes;
+    if (capacity == options->count)
+        return capacity;
     /* A partial cache ends with a whole block. */
-    return capacity < options->count ? capacity - capacity % options->block_rows : capacity;
+    capacity -= capacity % options->block_rows;
+    *rows_bytes = capacity * options->stride_bytes;
+    const uint64_t tables = tables_bytes(options, options->count);
+    if (has_whole_places(options) || tables > options->budget_bytes / TABLES_PART_MIN)
+        return capacity;
+    const uint64_t left = options->budget_bytes - tables;
+    *rows_bytes = left - left % (left < STK_HUGE_PAGE_BYTES ? stk_region_bytes(1)
+                                                            : (uint64_t)STK_HUGE_PAGE_BYTES);
+    return *rows_bytes > 0 ? options->count : 0;
 }
 
 static int map_one(struct stk_cache *cache, struct stk_region *region, size_t bytes)
@@ -77,7 +95,6 @@ static size_t blocks_of(const struct stk_cache *cache)
 
 static int map_all(struct stk_cache *cache)
 {
-    const size_t row_bytes = cache->capacity * cache->stride_bytes;
     const bool is_shared = cache->share.header != NULL;
     int rc = map_one(cache, &cache->words, blocks_of(cache) * sizeof(uint64_t));
     if (rc == 0 && !cache->whole_places)
@@ -88,7 +105,7 @@ static int map_all(struct stk_cache *cache)
         rc = stk_region_map(&cache->checked, blocks_of(cache) * sizeof(uint64_t));
     cache->rows_at = cache->share.mapped;
     if (rc == 0)
-        rc = map_one(cache, &cache->rows, row_bytes);
+        rc = map_one(cache, &cache->rows, cache->rows_bytes);
     cache->usable = is_shared ? cache->checked.base : cache->words.base;
     return rc;
 }
@@ -98,8 +115,7 @@ static uint64_t data_bytes(const struct stk_cache *cache)
 {
     const uint64_t numbers = stk_cache_share_bytes(blocks_of(cache) * sizeof(uint32_t));
     return stk_cache_share_bytes(blocks_of(cache) * sizeof(uint64_t)) +
-           (cache->whole_places ? 1 : 2) * numbers +
-           stk_cache_share_bytes(cache->capacity * cache->stride_bytes);
+           (cache->whole_places ? 1 : 2) * numbers + stk_cache_share_bytes(cache->rows_bytes);
 }
 
 /* Returns 0, or -errno and the cache holds nothing. */
@@ -107,6 +123,7 @@ static int share(struct stk_cache *cache, const struct stk_cache_options *option
 {
     struct stk_share_form form = { .count = options->count,
                                    .capacity = cache->capacity,
+                                   .rows_bytes = cache->rows_bytes,
                                    .stride_bytes = cache->stride_bytes,
                                    .block_rows = cache->block_rows,
                                    .kind = (uint32_t)cache->kind,
@@ -114,6 +131,7 @@ static int share(struct stk_cache *cache, const struct stk_cache_options *option
     const int rc = stk_cache_share_open(&cache->share, options->key, &form,
                                         options->join_only ? 0 : data_bytes(cache));
     cache->capacity = form.capacity;
+    cache->rows_bytes = form.rows_bytes;
     if (rc < 0)
         *cache = (struct stk_cache){ .kind = STOKER_CACHE_NONE, .share_error = rc };
     return rc;
@@ -129,13 +147,15 @@ int stk_cache_init(struct stk_cache *cache, const struct stk_cache_options *opti
     if (options->kind == STOKER_CACHE_NONE || options->stride_bytes == 0)
         return 0;
 
-    const uint64_t capacity = stk_cache_capacity(options);
+    uint64_t rows_bytes;
+    const uint64_t capacity = stk_cache_capacity(options, &rows_bytes);
     if (capacity == 0)
         return 0;
 
     cache->kind = options->kind;
     cache->stride_bytes = options->stride_bytes;
     cache->capacity = capacity;
+    cache->rows_bytes = rows_bytes;
     cache->block_rows = options->block_rows;
     cache->block_shift = (uint32_t)__builtin_ctz(options->block_rows);
     cache->whole_places = has_whole_places(options);
@@ -249,7 +269,7 @@ static uint64_t place_block(struct stk_cache *cache, uint64_t id, uint64_t word,
     if (!cache->whole_places && (bytes > UINT32_MAX || bytes > cache->stride_bytes))
         return 0;
     if (word >> PLACE_SHIFT == 0) {
-        /* No longer than the longest: all of them have room. */
+        /* No longer than the longest: if those have room, all have. */
         const size_t line_end = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
         const size_t place_bytes = cache->whole_places              ? bytes
                                    : line_end > cache->stride_bytes ? cache->stride_bytes

@@ -1,6 +1,6 @@
 /* cache.h - samples held in memory for good: nothing is evicted, so nothing thrashes.
  *
- * Every sample below the capacity that the budget allows has room. Samples are grouped into blocks
+ * Samples below the capacity may be held, as long as there is room. They are grouped into blocks
  * that become valid together: one sample, or the neighbors that one read brings in if a file holds
  * them side by side. Blocks lie one behind the other in the order in which they were first begun,
  * so that the memory in use is what they hold: the kernel clears 2 MB for the first byte of a huge
@@ -48,7 +48,8 @@ enum { STK_CACHE_SPOILT = STK_CACHE_LOADING };
 struct stk_cache {
     stoker_cache kind;    /* NONE, ENCODED or DECODED; never AUTO */
     size_t stride_bytes;  /* from one sample of a block to the next */
-    uint64_t capacity;    /* samples 0..capacity-1 have room */
+    uint64_t capacity;    /* samples 0..capacity-1 may be held */
+    uint64_t rows_bytes;  /* room for them: with whole_places for all, else for some at least */
     uint32_t block_rows;  /* samples that become READY together */
     uint32_t block_shift; /* log2 of it */
     struct stk_region rows;
@@ -86,9 +87,10 @@ struct stk_cache_options {
 /* Bytes that a cache of options->count samples takes in all; UINT64_MAX = more than there are. */
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
-/* The samples that would have room with that budget: all of them, or whole blocks of the first
- * ones. */
-uint64_t stk_cache_capacity(const struct stk_cache_options *options);
+/* How many samples a cache with that budget may hold, and its room for them. With whole_places as
+ * many as it has room for, in whole blocks of the first ones. Else all, and room for as many as
+ * arrive first, whose lengths nobody knows yet. */
+uint64_t stk_cache_capacity(const struct stk_cache_options *options, uint64_t *rows_bytes);
 
 /* Reserve address space; pages come later. A budget too small for one block makes kind NONE. If it
  * was to be shared and cannot be, kind is NONE, too, and share_error says why: -errno, see

@@ -37,8 +37,8 @@ static bool agrees(const struct stk_share_form *mine, const struct stk_share_for
     return mine->count == theirs->count && mine->stride_bytes == theirs->stride_bytes &&
            mine->block_rows == theirs->block_rows && mine->kind == theirs->kind &&
            mine->whole_places == theirs->whole_places && theirs->capacity >= 1 &&
-           theirs->capacity <= theirs->count &&
-           theirs->capacity <= segment_bytes / theirs->stride_bytes;
+           theirs->capacity <= theirs->count && theirs->rows_bytes >= 1 &&
+           theirs->rows_bytes <= segment_bytes;
 }
 
 /* Fill in the header of a new segment, or check the one that another loader filled in. */

@@ -4,10 +4,10 @@
  *                                                                     what nobody touches
  *                                                                     takes no memory
  *
- * The loader that creates the segment decides the capacity, and the others adopt it. They share
- * only if the rest of the form is equal. All may write, since each loads the samples it needs: a
- * process that can join (segment.h) could write to the memory of the others anyway. Checksums find
- * bytes that were changed by mistake.
+ * The loader that creates the segment decides capacity and room, and the others adopt them. They
+ * share only if the rest of the form is equal. All may write, since each loads the samples it
+ * needs: a process that can join (segment.h) could write to the memory of the others anyway.
+ * Checksums find bytes that were changed by mistake.
  */
 #ifndef STK_CACHE_SHARE_H
 #define STK_CACHE_SHARE_H
@@ -20,10 +20,11 @@
 #include "loader/cache/members.h"
 #include "loader/cache/segment.h"
 
-/* What all loaders that share a cache must agree on, but for the capacity. */
+/* What all loaders that share a cache must agree on, but for capacity and room. */
 struct stk_share_form {
     uint64_t count; /* samples of the data set */
     uint64_t capacity;
+    uint64_t rows_bytes;
     uint64_t stride_bytes;
     uint32_t block_rows;
     uint32_t kind; /* a stoker_cache */
@@ -62,9 +63,9 @@ struct stk_cache_share {
 uint64_t stk_cache_share_bytes(uint64_t bytes);
 
 /* Find or make the cache of `key`. data_bytes: for all regions that stk_cache_share_map() will be
- * asked for; 0 = only find it (else -ENOENT). On success form->capacity is what the segment has.
- * Returns 0 or -errno: -EPROTO: the segment has another form; see also stk_segment_open() and
- * stk_members_join(). On failure nothing is left. */
+ * asked for; 0 = only find it (else -ENOENT). On success form has the capacity and the room of the
+ * segment. Returns 0 or -errno: -EPROTO: the segment has another form; see also stk_segment_open()
+ * and stk_members_join(). On failure nothing is left. */
 int stk_cache_share_open(struct stk_cache_share *share, const char *key,
                          struct stk_share_form *form, uint64_t data_bytes);
 

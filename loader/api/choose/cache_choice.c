@@ -79,6 +79,31 @@ static bool wants_sharing(const stoker_loader *loader)
     return asked == STOKER_SWITCH_ON || (asked == STOKER_SWITCH_AUTO && stk_local_ranks() > 1);
 }
 
+/* Bytes of the files that hold all samples; UINT64_MAX = not known. */
+static uint64_t bytes_of_files(const stoker_dataset *dataset)
+{
+    uint64_t sum = dataset->stamps.count > 0 && !dataset->info.has_paths ? 0 : UINT64_MAX;
+    for (uint32_t i = 0; i < dataset->stamps.count && sum != UINT64_MAX; i++) {
+        const struct stk_stamp *file = &dataset->stamps.each[i];
+        if (file->fd < 0 || __builtin_add_overflow(sum, file->file.size, &sum))
+            sum = UINT64_MAX;
+    }
+    return sum;
+}
+
+/* Returns true if samples as stored fit: each as long as the longest, or all in their files. */
+static bool fits_encoded(const stoker_loader *loader, const struct stk_cache_options *cache)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    const uint64_t ends = STK_CACHE_LINE * dataset->info.count; /* each begins at a line */
+    const uint64_t files = bytes_of_files(dataset);
+    uint64_t room;
+    return fits(cache) ||
+           (cache->stride_bytes > 0 && loader->pipeline.part_count == 1 &&
+            files < UINT64_MAX - ends && stk_cache_capacity(cache, &room) == dataset->info.count &&
+            files + ends <= room);
+}
+
 /* Returns true if the cache would take more memory than the files that its rows are copied from,
  * since rows overlap or repeat. Unknown sizes count as large enough. */
 static bool exceeds_files(const stoker_dataset *dataset)
@@ -92,13 +117,7 @@ static bool exceeds_files(const stoker_dataset *dataset)
     }
     if (__builtin_mul_overflow(dataset->info.count, row_bytes, &all))
         return true;
-    for (uint32_t i = 0; i < dataset->stamps.count; i++) {
-        const struct stk_stamp *file = &dataset->stamps.each[i];
-        if (file->fd < 0 || file->file.size >= all)
-            return false;
-        all -= file->file.size;
-    }
-    return dataset->stamps.count > 0 && !dataset->info.has_paths;
+    return all > bytes_of_files(dataset);
 }
 
 static bool is_cheap(const stoker_loader *loader)
@@ -141,7 +160,7 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
     if (one_size && !loader->pipeline.decode.on && !loader->pipeline.field_plan.masks_differ &&
         fits(&decoded))
         return STOKER_CACHE_DECODED;
-    return fits(&encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
+    return fits_encoded(loader, &encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
 }
 
 static uint64_t budget_of(const stoker_loader *loader, uint32_t ranks)
@@ -259,13 +278,15 @@ static bool would_make(const stoker_loader *loader, const struct stk_kept_cache 
     const struct stk_cache_options wanted =
         cache_of(loader, kept->cache.kind, options->cache_bytes);
     char key[STK_SEGMENT_KEY_BYTES];
+    uint64_t rows_bytes;
     stk_cache_choice_name(loader, kept->cache.kind, key);
     return !loader->cache_needless && !makes_samples(loader) && options->reader == NULL &&
            (options->cache == STOKER_CACHE_AUTO || options->cache == kept->cache.kind) &&
            wants_sharing(loader) == (kept->cache.share.header != NULL) &&
            memcmp(key, kept->key, sizeof(key)) == 0 &&
            (options->cache_bytes == STOKER_BYTES_AUTO ||
-            stk_cache_capacity(&wanted) == kept->cache.capacity);
+            (stk_cache_capacity(&wanted, &rows_bytes) == kept->cache.capacity &&
+             rows_bytes == kept->cache.rows_bytes));
 }
 
 static bool takes_over(stoker_loader *loader, struct stk_kept_cache *kept)

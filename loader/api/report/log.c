@@ -92,6 +92,11 @@ static void say_lack_of_cache(const stoker_loader *loader)
                     "cache %s: %" PRIu64 " of %" PRIu64 " samples fit in cache_bytes; the others "
                     "are read in every epoch",
                     asked, cache->capacity, count);
+    else if (!cache->whole_places && cache->rows_bytes / cache->stride_bytes < count)
+        stk_log_say(loader, STOKER_LOG_INFO,
+                    "cache %s: of %" PRIu64 " samples of at most %zu bytes those that arrive first "
+                    "are kept, %" PRIu64 " bytes in all; others are read in every epoch",
+                    asked, count, cache->stride_bytes, cache->rows_bytes);
 }
 
 static void say_cache(const stoker_loader *loader)

@@ -137,14 +137,15 @@ STOKER_API int stoker_order_init_sized(stoker_order *out, size_t struct_size);
 /* What stays in memory after its first use. */
 typedef enum stoker_cache {
     /* On a GPU, DEVICE if possible and all rows fit in cache_bytes. Else DECODED if all rows fit,
-     * else ENCODED if all samples fit, else NONE. NONE also if a copy would not pay: for token
-     * files (tokens:, documents:, packed:), whose rows cost about as much to copy as to read from
-     * the page cache; for raw rows that overlap or repeat in their files, so that the cache would
-     * exceed the files; and if epochs is 1, the order is a permutation and the cache is not shared.
+     * else ENCODED if all samples fit, each as long as the longest or all of them in the files that
+     * hold them, else NONE. NONE also if a copy would not pay: for token files (tokens:,
+     * documents:, packed:), whose rows cost about as much to copy as to read from the page cache;
+     * for raw rows that overlap or repeat in their files, so that the cache would exceed the files;
+     * and if epochs is 1, the order is a permutation and the cache is not shared.
      * stats.cache_reason reports the choice. */
     STOKER_CACHE_AUTO = 0,
     STOKER_CACHE_NONE = 1,    /* read every sample every time */
-    STOKER_CACHE_ENCODED = 2, /* samples as stored; as many as fit, never evicted */
+    STOKER_CACHE_ENCODED = 2, /* samples as stored; those that fit as they come, never evicted */
     STOKER_CACHE_DECODED = 3, /* decoded rows; as many as fit, never evicted */
     /* All fields that are read from a part, in GPU memory: uint8 images as they cross the bus,
      * other fields as delivered. The first batch that holds a sample copies its rows; later batches

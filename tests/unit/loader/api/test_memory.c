@@ -14,6 +14,7 @@
 #include "support/runs/registered_buffers.h"
 #include "support/runs/scenario.h"
 #include "support/sets/made_set.h"
+#include "support/sets/one_file_set.h"
 
 #ifdef STK_TEST_ASAN
 #include <sanitizer/asan_interface.h>
@@ -449,6 +450,102 @@ CleanTest(memory, a_trillion_samples_take_no_more_than_a_few)
         cr_assert_leq(resident_kilobytes(), early + 512);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
+}
+
+/* ---- a budget for samples of different lengths ---- */
+
+enum { LONGEST = 1 << 16, SHORT = 100, UNEQUAL_BYTES = LONGEST + 63 * SHORT };
+
+static int describe_unequal(const void *self, stoker_dataset_info *out)
+{
+    (void)stk_one_file_describe(self, out);
+    out->shape[0] = 1 << 20;
+    out->encoded_bytes_max = LONGEST;
+    return STOKER_OK;
+}
+
+static int locate_unequal(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
+                          stoker_error *error)
+{
+    (void)stk_one_file_locate(self, ids, count, out, error);
+    for (uint32_t i = 0; i < count; i++)
+        out[i].extent = ids[i] == 0 ? (stoker_extent){ .bytes = LONGEST }
+                                    : (stoker_extent){ .offset = LONGEST + (ids[i] - 1) * SHORT,
+                                                       .bytes = SHORT };
+    return STOKER_OK;
+}
+
+static int file_unequal(const void *self, uint32_t number, stoker_file *out)
+{
+    (void)stk_one_file_file(self, number, out);
+    out->size = UNEQUAL_BYTES;
+    return STOKER_OK;
+}
+
+static int decode_unequal(const void *self, void *scratch, const stoker_encoded *in,
+                          const stoker_decoded *out, stoker_error *error)
+{
+    (void)self;
+    (void)scratch;
+    (void)error;
+    cr_assert_eq(in->size, in->sample == 0 ? LONGEST : SHORT);
+    for (size_t at = 0; at < in->size; at++)
+        cr_assert_eq(in->bytes[at], (uint8_t)in->sample);
+    memset(out->rows[0].data, (int)in->sample, out->rows[0].bytes_max);
+    return STOKER_OK;
+}
+
+/* One sample is longer than the others together: the budget is for what they have, not for as many
+ * of the longest. */
+CleanTest(memory, a_cache_takes_as_many_bytes_as_its_budget)
+{
+    static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops),
+                                            .name = "unequal",
+                                            .describe = describe_unequal,
+                                            .locate = locate_unequal,
+                                            .file = file_unequal };
+    static const stoker_codec codec = { .struct_size = sizeof(codec),
+                                        .name = "unequal",
+                                        .decode = decode_unequal };
+    static const struct {
+        stoker_cache asked, found;
+        uint64_t cache_bytes, reads_least, reads_most;
+    } cases[] = {
+        { STOKER_CACHE_AUTO, STOKER_CACHE_ENCODED, 200000, 64, 64 },
+        { STOKER_CACHE_AUTO, STOKER_CACHE_NONE, 70000, 192, 192 },
+        { STOKER_CACHE_ENCODED, STOKER_CACHE_ENCODED, 70000, 66, 66 }, /* the longest, thrice */
+    };
+    FILE *bytes = tmpfile();
+    cr_assert_not_null(bytes);
+    for (int id = 0; id < 64; id++)
+        for (int at = 0; at < (id == 0 ? LONGEST : SHORT); at++)
+            cr_assert_neq(putc(id, bytes), EOF);
+    cr_assert_eq(fflush(bytes), 0);
+    struct stk_one_file_set set = { .path = "unequal", .fd = fileno(bytes), .codec = &codec };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        stoker_dataset *dataset = NULL;
+        stoker_loader *loader = NULL;
+        stoker_batch batch = STOKER_BATCH_INIT;
+        stoker_stats stats = STOKER_STATS_INIT;
+        stoker_loader_options options = stk_small_options(.cache = cases[i].asked, .epochs = 3,
+                                                          .batch_size = 8, .num_workers = 0);
+        options.cache_bytes = cases[i].cache_bytes;
+        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &set, NULL), STOKER_OK);
+        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+        for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;)
+            if (rc == STOKER_OK)
+                stoker_batch_release(&batch);
+            else
+                cr_assert_eq(rc, STOKER_EPOCH_END, "%s", stoker_loader_error(loader)->message);
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        cr_assert_eq(stats.cache, cases[i].found, "%d", (int)i);
+        cr_assert_leq(stats.cache_bytes, cases[i].cache_bytes);
+        cr_assert(stats.reads >= cases[i].reads_least && stats.reads <= cases[i].reads_most,
+                  "%d: %d reads", (int)i, (int)stats.reads);
+        stoker_loader_destroy(&loader);
+        stoker_dataset_close(&dataset);
+    }
+    cr_assert_eq(fclose(bytes), 0);
 }
 
 /* ---- memory of kept batches ---- */

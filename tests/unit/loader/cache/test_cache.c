@@ -272,6 +272,28 @@ CleanTest(cache, takes_the_memory_that_it_holds)
         }
 }
 
+/* Whatever the longest is: the budget is for the bytes of those that come, of any id. */
+CleanTest(cache, holds_as_many_short_samples_as_its_budget_has_room_for)
+{
+    enum { COUNT = 20000, STRIDE = 1 << 20, BYTES = 1000, PLACE = 1024 };
+    for (uint64_t budget = 3000000; budget < 9000000; budget += 999983) {
+        struct stk_cache cache = make(STOKER_CACHE_ENCODED, budget, COUNT, STRIDE, 1);
+        uint64_t held = 0;
+        cr_assert_leq(stk_cache_reserved_bytes(&cache), budget);
+        for (uint64_t id = COUNT; id-- > 0;)
+            if (stk_cache_begin(&cache, id, BYTES) != NULL) {
+                stk_cache_commit(&cache, id);
+                held++;
+            }
+        cr_assert_eq(held, cache.rows.bytes / PLACE);
+        cr_assert_eq(atomic_load(&stk_cache_counts(&cache)->held_rows), held);
+        cr_assert_gt((held + 1) * PLACE + 12 * COUNT + STK_HUGE_PAGE_BYTES + 3 * 4096, budget);
+        for (uint64_t id = 0; id < COUNT; id++)
+            cr_assert_eq(stk_cache_find(&cache, id) != NULL, id >= COUNT - held);
+        stk_cache_destroy(&cache);
+    }
+}
+
 CleanTest(cache, a_sample_that_has_grown_gets_no_other_place)
 {
     struct stk_cache cache = make(STOKER_CACHE_ENCODED, 1 << 20, 100, 1000, 1);

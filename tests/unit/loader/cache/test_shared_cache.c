@@ -119,6 +119,7 @@ CleanTest(shared_cache, takes_the_room_of_the_first_and_nothing_else_that_differ
     struct stk_cache second;
     make(&second, &options);
     cr_assert_eq(second.capacity, first.capacity);
+    cr_assert_eq(second.rows_bytes, first.rows_bytes);
     stk_cache_destroy(&second);
     options.join_only = false;
 
