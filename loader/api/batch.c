@@ -29,7 +29,7 @@ static bool give_back_slot(stoker_loader *loader, struct stk_lease *lease, uint6
     return true;
 }
 
-/* A stream that cannot be used is an error of one call, whose message options.on_log hears. Any
+/* A stream that cannot be used fails one call; options.on_log gets the message. Any
  * thread. Returns rc. */
 static int blame_stream(stoker_loader *loader, int rc, const char *why)
 {
@@ -166,7 +166,7 @@ static int release_on(stoker_batch *batch, struct CUstream_st *stream)
     return rc;
 }
 
-/* If the stream records a graph just now, the batch is given back once that is over. */
+/* If the stream is capturing a CUDA graph, the batch is given back when that has ended. */
 void stoker_batch_release(stoker_batch *batch)
 {
     if (batch == NULL || batch->loader == NULL)

@@ -25,7 +25,7 @@ static int check_stream(struct stk_gpu *gpu, cudaError_t code, const char *what,
         return stk_gpu_check(gpu, code, what);
     (void)snprintf(
         why, STK_DEVICE_WHY_BYTES,
-        "cuda:%u: the consumer's stream does not belong to this GPU, or records a graph: "
+        "cuda:%u: the consumer's stream does not belong to this GPU, or is capturing a graph: "
         "%s: %s (%d)",
         (unsigned)gpu->device.index, what, stk_gpu_words(&gpu->runtime, code), (int)code);
     return STOKER_EINVAL;
@@ -37,10 +37,11 @@ static int refuse_capture(struct stk_gpu *gpu, cudaStream_t stream, char why[STK
     const cudaError_t code = gpu->runtime.cudaStreamIsCapturing(stream, &status);
     if (code != cudaSuccess || status == cudaStreamCaptureStatusNone)
         return check_stream(gpu, code, "cudaStreamIsCapturing", why);
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES,
-                   "cuda:%u: the consumer's stream records a graph, which cannot wait for batches: "
-                   "use them before or after",
-                   (unsigned)gpu->device.index);
+    (void)snprintf(
+        why, STK_DEVICE_WHY_BYTES,
+        "cuda:%u: the consumer's stream is capturing a graph, which cannot wait for batches: "
+        "use them before or after",
+        (unsigned)gpu->device.index);
     return STOKER_EINVAL;
 }
 

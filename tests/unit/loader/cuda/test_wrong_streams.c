@@ -1,4 +1,4 @@
-/* test_wrong_streams.c - a stream that records a graph, or that is another GPU's, is an error of
+/* test_wrong_streams.c - a stream that captures a graph, or that is another GPU's, is an error of
  * one call: with a message, without harm to the recording, and nothing is lost.
  */
 #include "loader/api/lend/dlpack_layout.h"
@@ -142,7 +142,8 @@ Test(cuda_wrong_streams, the_loader_goes_on_and_nothing_is_lost)
 
 Test(cuda_wrong_streams, the_message_says_which_mistake_it_was)
 {
-    static const char *const words[STREAMS] = { [RECORDING] = "records a graph, which cannot wait",
+    static const char *const words[STREAMS] = { [RECORDING] =
+                                                    "is capturing a graph, which cannot wait",
                                                 [FOREIGN] = "invalid resource handle (400)" };
     stoker_loader_options options =
         stk_small_options(.device = STOKER_DEVICE_CUDA, .prefetch_batches = 4);
