@@ -9,6 +9,7 @@ Jobs, each with its set in FOLDER/JOB: RandomResizedCrop to 224 x 224, flip, nor
   imagenet-tar   the files of imagenet in four tar files, batch 64
 and (sets of stoker-pack, made by run.sh)
   raw            2,000 raw images of 256 x 256 x 3 in shards, uint8 as stored, batch 64, nothing cached
+                 but in "default, later epochs": verified in the first epoch and kept in memory
   png            60,000 PNG files of 28 x 28, normalized, float32, batch 64
 Ours delivers NCHW; others keep the layout that is cheapest for them. All read from the page cache, and keep no decoded image.
 
@@ -73,7 +74,8 @@ JOBS = {
     "raw": (64, ("--dtype", "as-stored"), RAW, (("verified", "shards:{}", ()),
                                                 ("verify=once", "shards:{}?verify=once", ()),
                                                 ("map=1", "shards:{}?map=1", ()),
-                                                ("map=1, verify=once", "shards:{}?map=1&verify=once", ()))),
+                                                ("map=1, verify=once", "shards:{}?map=1&verify=once", ()),
+                                                ("default, later epochs", "shards:{}", ("--cache", "auto")))),
     "png": (64, DIGITS, PNG, (("PNG", "folder:{}", ()),)),
 }
 
