@@ -162,7 +162,8 @@ static void append_workers(char *text, size_t size, const struct bench_cell *cel
 
 static bool pastes_mean(const struct bench_cell *cell, const struct bench_arguments *arguments)
 {
-    return strstr(cell->dtype, "float") != NULL && arguments->mean.count - 1 < 4;
+    return strstr(cell->dtype, "float") != NULL && arguments->mean.count > 0 &&
+           arguments->mean.count <= 4;
 }
 
 static void append_mean(char *text, size_t size, const struct bench_cell *cell,
@@ -223,7 +224,7 @@ static void append_python_floats(char *text, size_t size, const struct bench_cha
     append(text, size, ")");
 }
 
-/* Nothing, if all steps have their defaults. */
+/* Appends nothing if no step is set. */
 static void append_python_transform(char *text, size_t size, const struct bench_cell *cell,
                                     const struct bench_arguments *arguments)
 {

@@ -10,8 +10,8 @@ uint64_t bench_cpu_ns(void);
 /* Sleeps for duration_ns; a signal does not end it. */
 void bench_sleep_ns(uint64_t duration_ns);
 
-/* Sleeps until the other threads of this process do, for at most half a second: a loader whose turn
- * is over still fills its ring. */
+/* Sleeps until this process uses hardly any CPU time, for at most half a second: a loader whose
+ * turn is over is still filling its ring. */
 void bench_sleep_until_quiet(void);
 
 /* Makes sleeps of this thread end on time: by default the kernel may add 50 us. */

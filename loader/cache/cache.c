@@ -11,9 +11,8 @@
 #include "loader/base/memory/budget.h"
 
 enum {
-    PLACE_SHIFT = 8,        /* of a word: below it is the state */
-    LINE_BYTES = 64,        /* blocks of different lengths begin at a cache line */
-    TABLES_PART_MIN = 8,    /* a budget of which tables for all samples take more is for fewer */
+    LINE_BYTES = 64,        /* samples of different lengths begin at a cache line */
+    TABLES_PART_MIN = 8,    /* tables for all samples may take this part of the budget, 1/8 */
     LOOKS_PER_SPARE = 16,   /* checks of the machine's memory until that is short */
     REFUSED_PER_LOOK = 1024 /* rows refused between two checks while paused */
 };
@@ -28,7 +27,7 @@ static bool has_whole_places(const struct stk_cache_options *options)
     return options->kind == STOKER_CACHE_DECODED || options->whole_places;
 }
 
-/* Bytes of all that belongs to the rows. */
+/* Bytes of the tables beside the rows: words, sizes and sums. */
 static uint64_t tables_bytes(const struct stk_cache_options *options, uint64_t capacity)
 {
     const uint64_t blocks = capacity / options->block_rows + 1;
@@ -216,7 +215,7 @@ static size_t bytes_of(const struct stk_cache *cache, uint64_t id)
 /* Returns true if a word gives a place within rows: another process may have written anything. */
 static bool has_place(const struct stk_cache *cache, uint64_t word, size_t bytes)
 {
-    const uint64_t end = word >> PLACE_SHIFT;
+    const uint64_t end = word >> STK_CACHE_PLACE_SHIFT;
     return end > 0 && bytes <= cache->rows.bytes && end - 1 <= cache->rows.bytes - bytes;
 }
 
@@ -235,14 +234,15 @@ static uint64_t take_place(struct stk_cache *cache, size_t bytes)
         atomic_compare_exchange_strong_explicit(&counts->look_at, &at, taken + bytes + GROWTH_MIN,
                                                 memory_order_relaxed, memory_order_relaxed))
         check_memory(cache);
-    return (taken + 1) << PLACE_SHIFT;
+    return (taken + 1) << STK_CACHE_PLACE_SHIFT;
 }
 
 /* While paused, only blocks that have a place are admitted. */
 static bool may_grow(struct stk_cache *cache, uint64_t word)
 {
     struct stk_cache_counts *counts = stk_cache_counts(cache);
-    if (!atomic_load_explicit(&counts->paused, memory_order_relaxed) || word >> PLACE_SHIFT != 0)
+    if (!atomic_load_explicit(&counts->paused, memory_order_relaxed) ||
+        word >> STK_CACHE_PLACE_SHIFT != 0)
         return true;
     const uint64_t refused =
         atomic_fetch_add_explicit(&counts->refused, 1U, memory_order_relaxed) + 1;
@@ -268,8 +268,8 @@ static uint64_t place_block(struct stk_cache *cache, uint64_t id, uint64_t word,
 {
     if (!cache->whole_places && (bytes > UINT32_MAX || bytes > cache->stride_bytes))
         return 0;
-    if (word >> PLACE_SHIFT == 0) {
-        /* No longer than the longest: if those have room, all have. */
+    if (word >> STK_CACHE_PLACE_SHIFT == 0) {
+        /* Not longer than the longest sample, or a budget for all of them would not do. */
         const size_t line_end = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
         const size_t place_bytes = cache->whole_places              ? bytes
                                    : line_end > cache->stride_bytes ? cache->stride_bytes
@@ -283,7 +283,7 @@ static uint64_t place_block(struct stk_cache *cache, uint64_t id, uint64_t word,
 
 static uint64_t with_state(uint64_t word, uint32_t state)
 {
-    return (word >> PLACE_SHIFT << PLACE_SHIFT) | state;
+    return (word >> STK_CACHE_PLACE_SHIFT << STK_CACHE_PLACE_SHIFT) | state;
 }
 
 uint8_t *stk_cache_begin(struct stk_cache *cache, uint64_t id, size_t bytes)
@@ -348,7 +348,7 @@ static uint32_t sum_of(const struct stk_cache *cache, uint64_t id, uint64_t word
     const uint8_t *rows = stk_cache_row_at(cache, word, stk_cache_block_first(cache, id));
     const uint32_t number = (uint32_t)(id >> cache->block_shift);
     if (cache->has_gaps)
-        return number ^ sum_of_pages(cache, (word >> PLACE_SHIFT) - 1, bytes);
+        return number ^ sum_of_pages(cache, (word >> STK_CACHE_PLACE_SHIFT) - 1, bytes);
     return stk_crc32c(stk_crc32c(number, &bytes, sizeof(bytes)), rows, bytes);
 }
 

@@ -6,9 +6,10 @@
  * so that the memory in use is what they hold: the kernel clears 2 MB for the first byte of a huge
  * page, and samples arrive in any order.
  *
- *   words   | place + 1 of block 0, state | of block 1 | ...      place: where it lies in rows;
- *                     56 bits     8 bits                          0 = it was never begun
- *   rows    | block 7 | block 2 | block 9 | ...
+ *   words   | place + 1, state | place + 1, state | ...   one word per block, in order of ids:
+ *                56 bits  8 bits                            its offset in rows plus 1 (0 = none
+ *                                                           yet), and its state
+ *   rows    | block 7 | block 2 | block 9 | ...             in order of arrival
  *
  *   EMPTY ──begin──▶ LOADING ──commit──▶ READY (for good)
  *     ▲                 │
@@ -20,8 +21,8 @@
  * its loader (LOADING + its number), and if that process has died, the next that wants the block
  * takes it over. The loader that fills a block stores a checksum beside it, which each of the
  * others compares once, before it uses the block; a block that was changed since then counts as not
- * held, and its samples are read from storage. What they read is the word that they noted then,
- * whose place lies in rows, whatever another process writes later.
+ * held, and its samples are read from storage. A loader keeps the word that it checked: a place
+ * that another process writes later is not followed.
  *
  * When the machine's memory, or that of a control group, runs short, the cache is paused: it keeps
  * its blocks and takes no more memory. It checks each time it has grown by a fraction of what is
@@ -38,6 +39,9 @@
 #include "loader/base/memory/memory.h"
 #include "loader/cache/share.h"
 
+/* A block's word: its place + 1 above, its state below. */
+enum { STK_CACHE_PLACE_SHIFT = 8 };
+
 /* LOADING + the loader's number among those that share the cache, up to 255. */
 enum { STK_CACHE_EMPTY, STK_CACHE_READY, STK_CACHE_LOADING };
 
@@ -49,13 +53,14 @@ struct stk_cache {
     stoker_cache kind;    /* NONE, ENCODED or DECODED; never AUTO */
     size_t stride_bytes;  /* from one sample of a block to the next */
     uint64_t capacity;    /* samples 0..capacity-1 may be held */
-    uint64_t rows_bytes;  /* room for them: with whole_places for all, else for some at least */
+    uint64_t rows_bytes;  /* room for samples; with whole_places enough for all of them */
     uint32_t block_rows;  /* samples that become READY together */
     uint32_t block_shift; /* log2 of it */
     struct stk_region rows;
     struct stk_region words; /* _Atomic uint64_t per block */
     struct stk_region sums;  /* uint32_t per block, if shared: CRC-32C of its samples */
-    /* _Atomic uint64_t per block, if shared: its word once the sum was right. Not shared. */
+    /* _Atomic uint64_t per block, if shared: the words of blocks whose sums were right. Each loader
+     * has its own. */
     struct stk_region checked;
     _Atomic uint64_t *usable; /* in words, or in checked if the cache is shared: READY = use it */
     struct stk_region sizes; /* uint32_t per block, the bytes of its place; not with whole_places */
@@ -87,9 +92,9 @@ struct stk_cache_options {
 /* Bytes that a cache of options->count samples takes in all; UINT64_MAX = more than there are. */
 uint64_t stk_cache_bytes(const struct stk_cache_options *options, uint64_t capacity);
 
-/* How many samples a cache with that budget may hold, and its room for them. With whole_places as
- * many as it has room for, in whole blocks of the first ones. Else all, and room for as many as
- * arrive first, whose lengths nobody knows yet. */
+/* Returns how many samples a cache with that budget may hold; *rows_bytes: its room for them. With
+ * whole_places it has room for each of these, the first ones in whole blocks. Otherwise lengths are
+ * not known yet: all samples may be held, until the room is used up. */
 uint64_t stk_cache_capacity(const struct stk_cache_options *options, uint64_t *rows_bytes);
 
 /* Reserve address space; pages come later. A budget too small for one block makes kind NONE. If it
@@ -117,7 +122,7 @@ static inline uint8_t stk_cache_state_of(uint64_t word)
 /* Where a sample lies by the word of its block, which has a place. */
 static inline uint8_t *stk_cache_row_at(const struct stk_cache *cache, uint64_t word, uint64_t id)
 {
-    return (uint8_t *)cache->rows.base + (word >> 8) - 1 +
+    return (uint8_t *)cache->rows.base + (word >> STK_CACHE_PLACE_SHIFT) - 1 +
            (id & (cache->block_rows - 1)) * cache->stride_bytes;
 }
 

@@ -95,13 +95,13 @@ static uint64_t bytes_of_files(const stoker_dataset *dataset)
 static bool fits_encoded(const stoker_loader *loader, const struct stk_cache_options *cache)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
-    const uint64_t ends = STK_CACHE_LINE * dataset->info.count; /* each begins at a line */
+    const uint64_t padding = STK_CACHE_LINE * dataset->info.count; /* each begins at a line */
     const uint64_t files = bytes_of_files(dataset);
     uint64_t room;
     return fits(cache) ||
            (cache->stride_bytes > 0 && loader->pipeline.part_count == 1 &&
-            files < UINT64_MAX - ends && stk_cache_capacity(cache, &room) == dataset->info.count &&
-            files + ends <= room);
+            files < UINT64_MAX - padding &&
+            stk_cache_capacity(cache, &room) == dataset->info.count && files + padding <= room);
 }
 
 /* Returns true if the cache would take more memory than the files that its rows are copied from,

@@ -145,7 +145,7 @@ typedef enum stoker_cache {
      * stats.cache_reason reports the choice. */
     STOKER_CACHE_AUTO = 0,
     STOKER_CACHE_NONE = 1,    /* read every sample every time */
-    STOKER_CACHE_ENCODED = 2, /* samples as stored; those that fit as they come, never evicted */
+    STOKER_CACHE_ENCODED = 2, /* samples as stored; those that come first, never evicted */
     STOKER_CACHE_DECODED = 3, /* decoded rows; as many as fit, never evicted */
     /* All fields that are read from a part, in GPU memory: uint8 images as they cross the bus,
      * other fields as delivered. The first batch that holds a sample copies its rows; later batches
