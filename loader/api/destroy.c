@@ -98,6 +98,7 @@ void stk_loader_destroy_keeping(stoker_loader **out, struct stk_kept_cache *kept
         loader->options.reader == NULL)
         keep_cache(kept, loader);
     stk_cache_destroy(&loader->pipeline.cache);
+    stk_cache_destroy(&loader->pipeline.notes);
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
     stk_free(loader->files);

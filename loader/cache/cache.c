@@ -209,7 +209,7 @@ static void check_memory(struct stk_cache *cache)
 static size_t bytes_of(const struct stk_cache *cache, uint64_t id)
 {
     return cache->whole_places ? stk_cache_block_rows(cache, id) * cache->stride_bytes
-                               : ((const uint32_t *)cache->sizes.base)[id];
+                               : stk_cache_length(cache, id);
 }
 
 /* Returns true if a word gives a place within rows: another process may have written anything. */

@@ -152,6 +152,12 @@ static inline const uint8_t *stk_cache_find(const struct stk_cache *cache, uint6
     return stk_cache_row_at(cache, word, id);
 }
 
+/* The length that begin() was given for a sample that is held or begun; not with whole_places. */
+static inline size_t stk_cache_length(const struct stk_cache *cache, uint64_t id)
+{
+    return ((const uint32_t *)cache->sizes.base)[id];
+}
+
 /* The row of a cache that holds_all. */
 static inline const uint8_t *stk_cache_held(const struct stk_cache *cache, uint64_t id)
 {

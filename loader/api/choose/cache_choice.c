@@ -12,7 +12,10 @@
 #include "loader/base/launcher.h"
 #include "loader/base/memory/budget.h"
 
-enum { BLOCK_BYTES = 65536 }; /* rows that one read brings into the cache */
+enum {
+    BLOCK_BYTES = 65536, /* rows that one read brings into the cache */
+    NOTES_SHARE = 8      /* divides the memory that the cache leaves */
+};
 
 #define BUDGET_ANY (UINT64_MAX / 4)
 
@@ -303,7 +306,32 @@ uint64_t stk_cache_choice_reserved_bytes(const stoker_loader *loader)
 {
     const struct stk_cache *cache = &loader->pipeline.cache;
     const uint64_t bytes = stk_cache_reserved_bytes(cache);
-    return cache->share.header != NULL ? bytes / stk_local_ranks() : bytes;
+    return stk_cache_reserved_bytes(&loader->pipeline.notes) +
+           (cache->share.header != NULL ? bytes / stk_local_ranks() : bytes);
+}
+
+/* ---- notes of decoders ---- */
+
+/* Keep notes of images that are decoded again and in part, as far as the budget allows. They only
+ * save time: without memory there are none. */
+static void make_notes(stoker_loader *loader)
+{
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    const struct stk_pipeline_facts *facts = &loader->facts;
+    const bool again = pipeline->cache.kind != STOKER_CACHE_DECODED && !pipeline->device_cache.on &&
+                       !pipeline->decode.on && !makes_samples(loader) && !comes_once(loader);
+    const uint64_t budget = budget_of(loader, stk_local_ranks());
+    const uint64_t taken = stk_cache_choice_reserved_bytes(loader);
+    const struct stk_cache_options notes = {
+        .kind = again && facts->transforms && (facts->any_size || facts->crops)
+                    ? STOKER_CACHE_ENCODED
+                    : STOKER_CACHE_NONE,
+        .budget_bytes = budget > taken ? (budget - taken) / NOTES_SHARE : 0,
+        .count = pipeline->dataset->info.count,
+        .stride_bytes = pipeline->encoded_bytes_max / STK_NOTES_PART,
+        .block_rows = 1,
+    };
+    (void)stk_cache_init(&loader->pipeline.notes, &notes);
 }
 
 static int make(stoker_loader *loader, stoker_error *error)
@@ -328,6 +356,8 @@ int stk_cache_choice_make(stoker_loader *loader, struct stk_kept_cache *kept, st
         loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
     decline(loader);
     const int rc = takes_over(loader, kept) ? 0 : make(loader, error);
+    if (rc == 0)
+        make_notes(loader);
     stk_budget_reserve(stk_cache_choice_reserved_bytes(loader));
     loader->facts.cache =
         loader->pipeline.device_cache.on ? STOKER_CACHE_DEVICE : loader->pipeline.cache.kind;

@@ -21,6 +21,8 @@ static void sum_cache(const stoker_loader *loader, stoker_stats *stats)
         device->on
             ? stk_ledger_read(&device->held_rows) * device->row_bytes
             : atomic_load_explicit(&stk_cache_counts(cache)->held_bytes, memory_order_relaxed);
+    stats->notes_bytes = atomic_load_explicit(
+        &stk_cache_counts(&loader->pipeline.notes)->held_bytes, memory_order_relaxed);
     memcpy(stats->cache_reason, loader->cache_reason, sizeof(stats->cache_reason));
     if (cache->share.header != NULL)
         stats->cache_sharers = stk_members_count(&cache->share.header->members);

@@ -121,23 +121,48 @@ static int64_t overrun(const struct stk_jpeg_huffman *h)
     return 8 * (h->bits.next - (h->window + h->window_bytes)) - (int64_t)h->bits.count;
 }
 
+/* The byte of the window that holds the next bit. */
+INLINE const uint8_t *next_byte(const struct stk_jpeg_huffman *h)
+{
+    return h->bits.next - ((h->bits.count + 7) >> 3);
+}
+
+/* Returns where a byte of the window lies in the file, from the byte that was found before. */
+static const uint8_t *find_raw(struct stk_jpeg_huffman *h, const uint8_t *byte)
+{
+    size_t left = (size_t)(byte - h->noted);
+    h->noted = byte;
+    while (left > 0) {
+        const uint8_t *escape = memchr(h->noted_raw, 0xFF, left);
+        const size_t plain = escape == NULL ? left : (size_t)(escape - h->noted_raw) + 1;
+        h->noted_raw += plain + (escape != NULL);
+        left -= plain;
+    }
+    return h->noted_raw;
+}
+
 /* Move what is left of the window to its start, and append from the file up to a marker. */
 static void refill_window(struct stk_jpeg_huffman *h)
 {
-    const size_t left = (size_t)(h->window + h->window_bytes - h->bits.next);
-    memmove(h->window, h->bits.next, left);
+    const uint8_t *from = next_byte(h);
+    const uint32_t bit = -h->bits.count & 7;
+    const size_t left = (size_t)(h->window + h->window_bytes - from);
+    if (h->noting != NULL)
+        (void)find_raw(h, from);
+    h->noted = h->window;
+    memmove(h->window, from, left);
     uint8_t *to = h->window + left;
     uint8_t *const end = h->window + STK_JPEG_WINDOW_BYTES;
     while (to < end && !h->at_marker) {
         size_t bytes = (size_t)(end - to);
-        if (bytes > (size_t)(h->raw_end - h->raw))
-            bytes = (size_t)(h->raw_end - h->raw);
+        if (bytes > (size_t)(h->raw_limit - h->raw))
+            bytes = (size_t)(h->raw_limit - h->raw);
         const uint8_t *escape = memchr(h->raw, 0xFF, bytes);
         const size_t plain = escape == NULL ? bytes : (size_t)(escape - h->raw);
         memcpy(to, h->raw, plain);
         to += plain;
         h->raw += plain;
-        if (h->raw_end - h->raw < 2 || (escape != NULL && h->raw[1] != 0)) {
+        if (h->raw_limit - h->raw < 2 || (escape != NULL && h->raw[1] != 0)) {
             h->at_marker = true;
         } else if (escape != NULL) {
             *to++ = 0xFF;
@@ -145,8 +170,10 @@ static void refill_window(struct stk_jpeg_huffman *h)
         }
     }
     memset(to, 0, ZEROS);
-    h->bits.next = h->window;
     h->window_bytes = (size_t)(to - h->window);
+    h->bits = (struct stk_jpeg_bits){ .next = h->window };
+    fill(&h->bits);
+    drop(&h->bits, bit);
 }
 
 /* Begin to read codes at h->raw. */
@@ -154,6 +181,8 @@ static void begin_segment(struct stk_jpeg_huffman *h)
 {
     h->bits = (struct stk_jpeg_bits){ .next = h->window };
     h->window_bytes = 0;
+    h->noted = h->window;
+    h->noted_raw = h->raw;
     h->at_marker = false;
     memset(h->last_dc, 0, sizeof(h->last_dc));
     refill_window(h);
@@ -309,7 +338,20 @@ static bool end_scan(struct stk_jpeg_huffman *h)
     return true;
 }
 
-static bool take_next(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
+/* Note where the next codes begin. */
+static void note_place(struct stk_jpeg_huffman *h)
+{
+    struct stk_jpeg_places *places = h->noting;
+    struct stk_jpeg_place *place =
+        &places->place[(size_t)h->row * places->across + h->column / places->step];
+    const uint8_t *raw = find_raw(h, next_byte(h));
+    place->at = 8 * (uint32_t)(raw - h->file) + (-h->bits.count & 7);
+    for (uint32_t c = 0; c < 4; c++)
+        place->dc[c] = (int16_t)h->last_dc[c];
+}
+
+/* Read the next codes; blocks NULL: skip them. */
+static bool take_codes(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
 {
     if (h->restart_interval != 0 && h->restarts_to_go-- == 0) {
         if (!take_restart(h))
@@ -318,11 +360,59 @@ static bool take_next(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
     }
     if (!h->at_marker && h->window + h->window_bytes - h->bits.next < STK_JPEG_MCU_BYTES_MAX)
         refill_window(h);
-    const bool is_needed = h->column >= h->first_column && h->column <= h->last_column;
-    if (!take_mcu_best(h, is_needed ? blocks : NULL) || overrun(h) > 0)
+    if (h->noting != NULL && h->column % h->noting->step == 0)
+        note_place(h);
+    return take_mcu_best(h, blocks) && overrun(h) <= 0;
+}
+
+/* Go to the first column that is needed of a row, from the place before it. No bytes are read
+ * behind the place after the last one. The places may be any numbers. */
+static bool go_to_row(struct stk_jpeg_huffman *h)
+{
+    const struct stk_jpeg_places *places = h->known;
+    const size_t first = (size_t)h->row * places->across;
+    const size_t behind = first + h->last_column / places->step + 1;
+    const struct stk_jpeg_place *place = &places->place[first + h->first_column / places->step];
+    size_t limit = (size_t)(h->raw_end - h->file);
+    if (behind < (size_t)places->across * places->rows &&
+        limit > (size_t)places->place[behind].at / 8 + 2)
+        limit = (size_t)places->place[behind].at / 8 + 2;
+    if (place->at / 8 > limit)
         return false;
-    h->column = h->column + 1 < h->columns ? h->column + 1 : 0;
-    return --h->mcus_left > 0 || end_scan(h);
+    h->raw = h->file + place->at / 8;
+    h->raw_limit = h->file + limit;
+    begin_segment(h);
+    drop(&h->bits, place->at & 7);
+    for (uint32_t c = 0; c < 4; c++)
+        h->last_dc[c] = place->dc[c];
+    uint32_t column = h->first_column / places->step * places->step;
+    if (h->restart_interval != 0) {
+        const uint64_t mcu = (uint64_t)h->row * h->columns + column;
+        h->restarts_to_go = h->restart_interval - (uint32_t)(mcu % h->restart_interval);
+        h->restart_number = (uint8_t)(mcu / h->restart_interval & 7);
+    }
+    for (; column < h->first_column; column++)
+        if (!take_codes(h, NULL))
+            return false;
+    return true;
+}
+
+/* Read the codes that libjpeg asks for next, or step over them. */
+static bool take_next(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
+{
+    const bool is_needed =
+        blocks != NULL && h->column >= h->first_column && h->column <= h->last_column;
+    if (h->known == NULL) {
+        if (!take_codes(h, is_needed ? blocks : NULL))
+            return false;
+    } else if (is_needed) {
+        if ((h->column == h->first_column && !go_to_row(h)) || !take_codes(h, blocks))
+            return false;
+    }
+    if (++h->column < h->columns)
+        return true;
+    h->column = 0;
+    return ++h->row < h->rows || h->known != NULL || end_scan(h);
 }
 
 static boolean decode_mcu(j_decompress_ptr decompress, JBLOCKROW *blocks)
@@ -404,13 +494,20 @@ bool stk_jpeg_huffman_begin(struct stk_jpeg_huffman *huffman, j_decompress_ptr d
         return false;
     make_blocks(huffman, decompress);
     huffman->columns = decompress->MCUs_per_row;
-    huffman->column = huffman->first_column = 0;
-    huffman->last_column = decompress->MCUs_per_row - 1;
-    huffman->mcus_left = (uint64_t)decompress->MCUs_per_row * decompress->MCU_rows_in_scan;
+    huffman->rows = decompress->MCU_rows_in_scan;
+    huffman->column = huffman->row = huffman->first_column = 0;
+    huffman->last_column = huffman->columns - 1;
+    if (huffman->known != NULL &&
+        (huffman->known->columns != huffman->columns || huffman->known->rows != huffman->rows))
+        huffman->known = NULL;
+    if (huffman->noting != NULL &&
+        !stk_jpeg_places_begin(huffman->noting, huffman->noting_bytes, huffman->file_bytes,
+                               huffman->columns, huffman->rows))
+        huffman->noting = NULL;
     huffman->restart_interval = huffman->restarts_to_go = decompress->restart_interval;
     huffman->restart_number = 0;
     huffman->raw = huffman->source.next_input_byte;
-    huffman->raw_end = huffman->raw + huffman->source.bytes_in_buffer;
+    huffman->raw_end = huffman->raw_limit = huffman->raw + huffman->source.bytes_in_buffer;
     begin_segment(huffman);
     ((struct entropy_methods *)(void *)decompress->entropy)->decode_mcu =
         huffman->is_trusted ? decode_mcu : try_mcu;

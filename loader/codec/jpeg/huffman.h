@@ -8,6 +8,8 @@
  * until is_trusted it checks the table and all arguments before it uses them. A library that fails
  * keeps its own decoder.
  *
+ * It can note places in the codes (places.h), and go to those that it is given.
+ *
  * It declines at anything unusual (a bad code, a missing or wrong marker, stray bytes): the caller
  * then begins again with libjpeg alone, whose verdict counts.
  */
@@ -20,6 +22,8 @@
 #include <stdio.h> /* jpeglib.h needs it */
 
 #include <jpeglib.h>
+
+#include "loader/codec/jpeg/places.h"
 
 enum {
     STK_JPEG_LOOK_BITS = 10,
@@ -53,6 +57,11 @@ struct stk_jpeg_huffman {
     struct jpeg_source_mgr source;                /* first: decode_mcu() finds the decoder by it */
     void (*decline)(j_decompress_ptr decompress); /* does not return */
     bool is_trusted; /* this libjpeg is as expected: set by the caller */
+    /* Set by the caller before each image, NULL = none: places of its codes; where to note them,
+     * NULL after begin() if there is no room. */
+    const struct stk_jpeg_places *known;
+    struct stk_jpeg_places *noting;
+    size_t noting_bytes, file_bytes;
     struct stk_jpeg_code dc[NUM_HUFF_TBLS], ac[NUM_HUFF_TBLS];
 
     /* This image. */
@@ -62,18 +71,21 @@ struct stk_jpeg_huffman {
         uint8_t component;
         bool dc_only;
     } block[STK_JPEG_BLOCKS_MAX];
-    uint32_t columns, column;           /* MCUs of a row; the next one */
+    uint32_t columns, rows;             /* MCUs of the image */
+    uint32_t column, row;               /* the MCU asked for next */
     uint32_t first_column, last_column; /* those that are needed */
-    uint64_t mcus_left;
     uint32_t restart_interval, restarts_to_go;
     uint8_t restart_number;
     int32_t last_dc[4];
 
     struct stk_jpeg_bits bits;
     size_t window_bytes;
-    const uint8_t *raw; /* the file's next byte, not yet in the window */
+    const uint8_t *file; /* set by the caller if it gives places */
+    const uint8_t *raw;  /* the file's next byte, not yet in the window */
     const uint8_t *raw_end;
-    bool at_marker; /* the segment ends with the window */
+    const uint8_t *raw_limit;         /* no byte from here on is needed */
+    bool at_marker;                   /* the segment, or what is needed, ends with the window */
+    const uint8_t *noted_raw, *noted; /* the same byte, in the file and in the window */
     uint8_t window[STK_JPEG_WINDOW_BYTES + STK_JPEG_WINDOW_SLACK_BYTES];
 };
 

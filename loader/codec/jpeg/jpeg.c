@@ -414,12 +414,15 @@ static void begin_image(struct jpeg_decompress_struct *decompress, const struct 
         narrow(decompress, reading);
 }
 
-/* Read the file to its end marker, so that damage below a region is noticed. Once libjpeg reads the
- * last row, it reads the codes of those that were skipped. */
+/* Read the file to its end marker, so that damage below a region is noticed, unless these bytes were
+ * read to their end before. Once libjpeg reads the last row, it reads the codes of those that were
+ * skipped. */
 static void end_image(struct jpeg_decompress_struct *decompress)
 {
     const JDIMENSION left = decompress->output_height - decompress->output_scanline;
-    if (jpeg_input_complete(decompress)) { /* all scans were read at the start */
+    const struct scratch *own = scratch_of((j_common_ptr)decompress);
+    const bool was_read = !own->plain && own->huffman.known != NULL;
+    if (was_read || jpeg_input_complete(decompress)) { /* all scans were read at the start */
         jpeg_abort_decompress(decompress);
         return;
     }
@@ -492,13 +495,38 @@ static bool try_huffman(struct scratch *own)
     const stoker_encoded in = { .bytes = (const uint8_t *)file, .size = sizeof(file) - 1 };
     uint8_t pixels[2][HEIGHT * WIDTH * RGB_COMPONENTS];
     own->error = NULL;
+    own->huffman.known = NULL;
+    own->huffman.noting = NULL;
     for (int alone = 0; alone < 2; alone++) {
         const struct reading reading = { .shape = &shape, .row = pixels[alone] };
         own->plain = alone == 1;
         if (read_file(own, &in, &reading) != STOKER_OK || own->plain != (alone == 1))
             return false;
     }
-    return own->huffman.mcus_left == 0 && memcmp(pixels[0], pixels[1], sizeof(pixels[0])) == 0;
+    return own->huffman.row == own->huffman.rows &&
+           memcmp(pixels[0], pixels[1], sizeof(pixels[0])) == 0;
+}
+
+/* Take the places of an image's codes from the notes, or have them noted. */
+static void take_notes(struct scratch *own, const stoker_encoded *in, const struct reading *reading)
+{
+    struct stk_jpeg_huffman *huffman = &own->huffman;
+    const stoker_region *wanted = reading->wanted;
+    const bool in_part = wanted != NULL && (wanted->height < reading->shape->height ||
+                                            wanted->width < reading->shape->width);
+    const stoker_notes *notes = in_part ? in->notes : NULL;
+    huffman->known = NULL;
+    huffman->noting = NULL;
+    huffman->file = in->bytes;
+    huffman->file_bytes = in->size;
+    if (notes == NULL)
+        return;
+    if (notes->known != NULL &&
+        stk_jpeg_places_fit(notes->known, notes->known_bytes, in->bytes, in->size))
+        huffman->known = notes->known;
+    else
+        huffman->noting = notes->room;
+    huffman->noting_bytes = notes->room_bytes;
 }
 
 /* Decode a file after the walk. */
@@ -511,11 +539,14 @@ static int decode_walked(struct scratch *own, const stoker_encoded *in,
     }
     own->error = error;
     own->plain = plain || !own->huffman.is_trusted;
+    take_notes(own, in, reading);
     int rc = read_file(own, in, reading);
     if (rc == DECLINED) {
         own->plain = true;
         rc = read_file(own, in, reading);
     }
+    if (rc == STOKER_OK && !own->plain && own->huffman.noting != NULL)
+        in->notes->noted_bytes = stk_jpeg_places_end(own->huffman.noting, in->bytes, in->size);
     return rc;
 }
 

@@ -16,9 +16,10 @@
  *                          assumed
  *
  * Of a region, decode the rows and columns needed, in whole blocks. All codes of the file are read,
- * so the same files are refused as without a region: only the work on pixels is saved. A
- * progressive file that ends before its last scan is decoded whole. Scales are 1/8, 2/8, 4/8 and
- * 8/8: libjpeg-turbo has no vector code for others.
+ * so the same files are refused as without a region: only the work on pixels is saved. For later
+ * regions of the same bytes, notes have the places of the codes (places.h), so that those elsewhere
+ * are not read again. A progressive file that ends before its last scan is decoded whole. Scales
+ * are 1/8, 2/8, 4/8 and 8/8: libjpeg-turbo has no vector code for others.
  */
 #ifndef STK_CODEC_JPEG_H
 #define STK_CODEC_JPEG_H

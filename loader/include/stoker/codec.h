@@ -23,13 +23,26 @@
 
 STOKER_BEGIN_DECLS
 
+/* What a codec noted about the bytes of a part when it decoded them, for the next time: of use to
+ * that codec alone. The loader may keep it with the sample, or not. The bytes may have changed
+ * since: the codec must notice. Its size never changes: new members replace reserved ones. */
+typedef struct stoker_notes {
+    const void *known; /* noted before, 8-byte aligned; NULL = nothing */
+    size_t known_bytes;
+    void *room; /* where decode() may note something, 8-byte aligned; NULL = nothing is kept */
+    size_t room_bytes;
+    size_t noted_bytes; /* out: set by decode() if it did; 0 at first */
+    uint64_t reserved;  /* 0 */
+} stoker_notes;
+
 /* The stored bytes of one part. Its size never changes: new members replace reserved ones. */
 typedef struct stoker_encoded {
     const uint8_t *bytes; /* NULL if size is 0 */
     size_t size;          /* bytes */
     uint64_t sample;      /* sample id: generated data sets compute the fields from it */
     uint64_t tag;         /* stoker_part.tag */
-    uint64_t reserved[2]; /* 0 */
+    stoker_notes *notes;  /* for decode() of a region; NULL = none are kept */
+    uint64_t reserved;    /* 0 */
 } stoker_encoded;
 
 /* A rectangle of an image scaled by eighths / 8: a side of n pixels becomes n * eighths / 8,
@@ -119,8 +132,9 @@ typedef struct stoker_codec {
      * the data set's shape, and describe it in *got. It must contain *wanted scaled to
      * got->eighths, which is at least wanted->eighths; the whole image at 8 eighths always does.
      * rows[0].bytes_max is the room for the whole image. Pixels outside of *wanted may have any
-     * value, but report damage anywhere in the file, whatever is wanted: transform and cache must
-     * not decide which samples are bad. STOKER_ELIMIT: the image exceeds the room or the limits of
+     * value, but report damage anywhere in the file, whatever is wanted, unless notes say that the
+     * same bytes were found good before: transform and cache must not decide which samples are bad.
+     * STOKER_ELIMIT: the image exceeds the room or the limits of
      * open(). */
     int (*decode)(const void *self, void *scratch, const stoker_encoded *in,
                   const stoker_decoded *out, stoker_error *error);

@@ -244,7 +244,8 @@ typedef struct stoker_loader_options {
     uint32_t prefetch_batches;
     uint32_t read_depth; /* reads in flight per worker, 1..1024; default STOKER_READ_DEPTH_AUTO */
     stoker_cache cache;  /* default STOKER_CACHE_AUTO */
-    /* Limit on the bytes of the cache and its tables; GPU memory with DEVICE. Default
+    /* Limit on the bytes of the cache and its tables; GPU memory with DEVICE. An eighth of what is
+     * left may hold notes about images of which parts are decoded (stats.notes_bytes). Default
      * STOKER_BYTES_AUTO = half of the memory that the machine and control groups leave at create,
      * divided by the job's processes on this node (stoker/ranks.h), less what other loaders of this
      * process reserved; with DEVICE, half of the free GPU memory. */

@@ -108,6 +108,8 @@ typedef struct stoker_stats {
     /* With options.batch_values_max: sum of the lengths of all delivered samples, and the same with
      * padding: 1 - length_values / length_room is the share of padding. Else 0. */
     uint64_t length_values, length_room;
+    /* Memory of what decoders noted about images, which makes later decodes of a part faster. */
+    uint64_t notes_bytes;
 } stoker_stats;
 
 #define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))

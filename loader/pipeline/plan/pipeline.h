@@ -62,7 +62,8 @@ struct stk_pipeline {
     stoker_on_bad on_bad;
     struct stk_hooks hooks;
     struct stk_blend_plan blend;
-    struct stk_cache cache;               /* shared */
+    struct stk_cache cache; /* shared */
+    struct stk_cache notes; /* shared; stoker_notes of samples; NONE = none are kept */
     struct stk_device_cache device_cache; /* shared */
     struct stk_device_decode decode;      /* shared */
     struct stk_slots slots;               /* shared */
@@ -75,6 +76,9 @@ struct stk_pipeline {
     _Atomic bool reads_unchecked;
     _Atomic uint32_t pread_workers; /* workers whose own ring failed */
 };
+
+/* Notes about a part may take this part of its bytes: 1/32. */
+enum { STK_NOTES_PART = 32 };
 
 static inline uint8_t *stk_pipeline_row(const struct stk_pipeline *pipeline,
                                         const struct stk_slot *slot, uint32_t row)

@@ -81,12 +81,39 @@ static struct stk_image describe(const struct stk_row_maker *maker,
                                .eighths = got->eighths };
 }
 
+/* What is noted about a sample, or room for it. */
+static stoker_notes find_notes(const struct stk_row_maker *maker, uint64_t id, size_t bytes)
+{
+    const struct stk_cache *kept = &maker->pipeline->notes;
+    const size_t part = bytes / STK_NOTES_PART;
+    const void *known = stk_cache_find(kept, id);
+    if (known != NULL)
+        return (stoker_notes){ .known = known, .known_bytes = stk_cache_length(kept, id) };
+    return (stoker_notes){ .room = maker->notes,
+                           .room_bytes = part < kept->stride_bytes ? part : kept->stride_bytes };
+}
+
+static void keep_notes(const struct stk_row_maker *maker, uint64_t id, const stoker_notes *notes)
+{
+    struct stk_cache *kept = &maker->pipeline->notes;
+    uint8_t *to = stk_cache_begin(kept, id, notes->noted_bytes);
+    if (to == NULL)
+        return;
+    memcpy(to, notes->room, notes->noted_bytes);
+    stk_cache_commit(kept, id);
+}
+
 int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref *ref,
                          uint32_t count, struct stk_image *image, stoker_error *said)
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_dataset_info *set = &pipeline->dataset->info;
-    const stoker_encoded encoded = stk_ref_encoded(ref);
+    stoker_encoded encoded = stk_ref_encoded(ref);
+    stoker_notes notes;
+    if (pipeline->notes.kind != STOKER_CACHE_NONE) {
+        notes = find_notes(maker, stk_ref_id(ref), encoded.size);
+        encoded.notes = &notes;
+    }
     /* Not the id that the codec gets: a view's codec may know the sample by another one. */
     const struct draw draw = { pipeline, ref->span->epoch, stk_ref_id(ref) };
     struct stk_image_decoding decoding = {
@@ -102,6 +129,8 @@ int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref 
                                            maker->rows, count, &decoding, said);
     if (rc == 0)
         *image = describe(maker, &decoding);
+    if (rc == 0 && encoded.notes != NULL && notes.room != NULL && notes.noted_bytes > 0)
+        keep_notes(maker, stk_ref_id(ref), &notes);
     return rc;
 }
 

@@ -16,14 +16,16 @@ static int map_scratch(struct stk_row_maker *maker)
                                    : pipeline->dataset->row_bytes;
     const size_t masks_at = plan_bytes + (image_bytes + 63) / 64 * 64;
     const size_t mask_bytes = pipeline->field_plan.mask_bytes;
-    int rc = stk_region_map(&maker->scratch,
-                            masks_at + mask_bytes + pipeline->field_plan.mask_scratch_bytes);
+    const size_t mask_end = masks_at + mask_bytes + pipeline->field_plan.mask_scratch_bytes;
+    const size_t notes_at = (mask_end + 63) / 64 * 64;
+    int rc = stk_region_map(&maker->scratch, notes_at + pipeline->notes.stride_bytes);
     if (rc < 0)
         return rc;
     maker->transform = maker->scratch.base;
     maker->image = (uint8_t *)maker->scratch.base + plan_bytes;
     maker->masks = (uint8_t *)maker->scratch.base + masks_at;
     maker->mask_scratch = maker->masks + mask_bytes;
+    maker->notes = (uint8_t *)maker->scratch.base + notes_at;
     return 0;
 }
 

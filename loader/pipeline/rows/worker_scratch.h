@@ -32,6 +32,7 @@ struct stk_row_maker {
     struct stk_region scratch;
     void *transform; /* scratch of the transform plan, inside scratch */
     uint8_t *image;  /* one decoded row or image, inside scratch */
+    uint8_t *notes;  /* room for stoker_notes, inside scratch */
     uint8_t *masks;  /* decoded masks, inside scratch, and the scratch of their geometry */
     void *mask_scratch;
     struct stk_hook_scratch hooks;

@@ -79,6 +79,7 @@ static const struct member members[] = {
     MEMBER(TEXT, decode_reason),
     MEMBER(U64, length_values),
     MEMBER(U64, length_room),
+    MEMBER(U64, notes_bytes),
 };
 
 static PyObject *value_of(const struct member *member, const void *at)

@@ -1,15 +1,21 @@
 /* fuzz_image_region.c - any bytes as an image of which a rectangle is wanted: it can be decoded if
- * and only if the whole image can, with the same pixels, and by a worker that has seen damage as by
- * a fresh one.
+ * and only if the whole image can, with the same pixels, by a worker that has seen damage as by a
+ * fresh one, and with the notes of an earlier decode as without. Damaged notes are read safely.
  *
  *   input  [how:1] [y:2] [x:2] [height:2] [width:2] image     taken modulo the image's size
  *   how    lowest bits: channels of a row and smallest scale
  */
 #include "fuzz/codec_input.h"
+#include "fuzz/edits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { PIXELS_MAX = STK_FUZZ_PIXELS_MAX, PIXELS_BYTES = 4 * PIXELS_MAX, HEAD_BYTES = 9 };
+enum {
+    PIXELS_MAX = STK_FUZZ_PIXELS_MAX,
+    PIXELS_BYTES = 4 * PIXELS_MAX,
+    HEAD_BYTES = 9,
+    NOTES_BYTES = 2000
+};
 
 struct worker {
     const stoker_codec *codec;
@@ -97,6 +103,36 @@ static void compare(const struct decoded *one, const struct decoded *other,
                              (size_t)(x.to - x.from) * channels) == 0);
 }
 
+/* Decode a rectangle with notes about another one, and with damaged notes. */
+static void check_notes(const struct worker *worker, const stoker_encoded *bare, stoker_size size,
+                        const uint8_t *head, const stoker_region *wanted,
+                        const struct decoded *expected)
+{
+    static _Alignas(8) uint8_t room[NOTES_BYTES];
+    stoker_notes notes = { .room = room, .room_bytes = sizeof(room) };
+    stoker_encoded in = *bare;
+    const stoker_region corner = { 0, 0, 1, 1, 8 };
+    in.notes = &notes;
+    free(decode(worker, &in, size, &corner).pixels);
+    if (notes.noted_bytes == 0)
+        return;
+    for (int damaged = 0; damaged < 2; damaged++) {
+        uint8_t *known = malloc(notes.noted_bytes);
+        STK_FUZZ_MUST(known != NULL);
+        memcpy(known, room, notes.noted_bytes);
+        if (damaged == 1)
+            stk_fuzz_edit(known, notes.noted_bytes, head, HEAD_BYTES - 1);
+        notes.known = known;
+        notes.known_bytes = notes.noted_bytes;
+        const struct decoded found = decode(worker, &in, size, wanted);
+        STK_FUZZ_MUST(found.rc == expected->rc);
+        if (damaged == 0 && found.rc == STOKER_OK)
+            compare(&found, expected, wanted, worker->channels);
+        free(found.pixels);
+        free(known);
+    }
+}
+
 static void check(const struct stk_image_codec *image, const stoker_encoded *in,
                   const uint8_t *head, uint32_t channels, uint32_t eighths)
 {
@@ -118,6 +154,7 @@ static void check(const struct stk_image_codec *image, const stoker_encoded *in,
             compare(&part, &again, &wanted, channels);
         if (whole.pixels != NULL && part.got.eighths == 8)
             compare(&part, &whole, &wanted, channels);
+        check_notes(&used, in, size, head, &wanted, &part);
         free(whole.pixels);
         free(part.pixels);
         free(again.pixels);

@@ -1,4 +1,5 @@
-/* region_run.h - decode parts of an image and compare them with the same part of the whole.
+/* region_run.h - decode parts of an image and compare them with the same part of the whole: each
+ * once without notes, and once with those that the codec has made.
  *
  * Every buffer ends where its memory does. Pixels outside a wanted rectangle may have any value.
  */
@@ -25,8 +26,18 @@ struct stk_region_run {
     stoker_region whole_at[9];
     uint8_t *pixels;
     size_t pixels_bytes; /* the whole image's */
+    stoker_notes notes;  /* known once the codec has noted something */
+    uint32_t known_runs; /* decoded with known notes */
     stoker_error error;
 };
+
+/* Forget the notes, and have them made anew in that many bytes. */
+static inline void stk_region_renote(struct stk_region_run *run, size_t room_bytes)
+{
+    free(run->notes.room);
+    run->notes = (stoker_notes){ .room = malloc(room_bytes), .room_bytes = room_bytes };
+    cr_assert_not_null(run->notes.room);
+}
 
 /* The codec is destroyed by stk_region_close(). */
 static inline struct stk_region_run stk_region_open(stoker_codec *codec, uint32_t channels,
@@ -49,6 +60,7 @@ static inline struct stk_region_run stk_region_open(stoker_codec *codec, uint32_
                                   &run.whole_at[8], &run.error),
                  STOKER_OK, "%s", run.error.message);
     cr_assert_arr_eq(&run.whole_at[8], &all, sizeof(all));
+    stk_region_renote(&run, 1 << 12);
     return run;
 }
 
@@ -57,17 +69,51 @@ static inline void stk_region_close(struct stk_region_run *run)
     for (int eighths = 0; eighths <= 8; eighths++)
         free(run->whole[eighths]);
     free(run->pixels);
+    free(run->notes.room);
     run->codec->close(run->codec->self, run->scratch);
     stk_image_codec_destroy(&run->codec);
 }
 
-static inline int stk_region_decode(struct stk_region_run *run, const stoker_region *wanted,
-                                    stoker_region *got)
+static inline int stk_region_decode_once(struct stk_region_run *run, stoker_notes *notes,
+                                         const stoker_region *wanted, stoker_region *got)
 {
-    const stoker_encoded in = { .bytes = run->bytes, .size = run->size };
+    const stoker_encoded in = { .bytes = run->bytes, .size = run->size, .notes = notes };
     run->error.message[0] = '\0';
     return stk_decode_image(run->codec, run->scratch, &in, wanted, run->pixels, run->pixels_bytes,
                             got, &run->error);
+}
+
+/* The result without notes, which must be that with notes, too. */
+static inline int stk_region_decode(struct stk_region_run *run, const stoker_region *wanted,
+                                    stoker_region *got)
+{
+    stoker_notes *notes = &run->notes;
+    const size_t stride = run->channels;
+    stoker_region noted = { 0 };
+    const int with = stk_region_decode_once(run, notes, wanted, &noted);
+    uint8_t *pixels = run->pixels;
+    run->pixels = malloc(run->pixels_bytes);
+    cr_assert_not_null(run->pixels);
+    run->known_runs += notes->known != NULL;
+    if (notes->noted_bytes > 0) {
+        cr_assert(with == STOKER_OK && notes->noted_bytes <= notes->room_bytes);
+        notes->known = notes->room;
+        notes->known_bytes = notes->noted_bytes;
+        notes->noted_bytes = 0;
+    }
+    const int rc = stk_region_decode_once(run, NULL, wanted, got);
+    cr_assert_eq(with, rc);
+    if (rc == STOKER_OK) {
+        cr_assert_arr_eq(&noted, got, sizeof(noted));
+        const struct stk_image_range x = stk_image_range(wanted->x, wanted->width, got->eighths);
+        const struct stk_image_range y = stk_image_range(wanted->y, wanted->height, got->eighths);
+        for (uint32_t line = y.from; line < y.to; line++) {
+            const size_t at = ((size_t)(line - got->y) * got->width + (x.from - got->x)) * stride;
+            cr_assert(memcmp(pixels + at, run->pixels + at, (x.to - x.from) * stride) == 0);
+        }
+    }
+    free(pixels);
+    return rc;
 }
 
 /* The whole image at a scale that the codec has. */

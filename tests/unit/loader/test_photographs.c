@@ -154,6 +154,12 @@ static uint64_t compare_rows(const struct photographs *photographs,
         stoker_batch_release(&batch);
     }
     cr_assert_eq(rows, options->epochs * COUNT);
+    /* Images of which all is needed are not worth notes. */
+    const stoker_transform *transform = &options->transform;
+    const bool whole = transform->resize.height != 0 && transform->random_crop.height == 0;
+    stoker_stats stats = STOKER_STATS_INIT;
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    cr_assert_eq(stats.notes_bytes > 0, STOKER_OWN_DECODERS && !whole);
     stoker_loader_destroy(&loader);
     return squares / (rows * oracle.convert.to_bytes);
 }

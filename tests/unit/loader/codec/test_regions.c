@@ -126,6 +126,13 @@ CleanTest(codec_regions, random_rectangles_of_large_jpegs)
         struct stk_region_run run =
             stk_region_open(make_codec(&stk_image_jpeg, 3), 3, file.at, file.size);
         check_some(&run, seed, 60);
+        const bool noted = !kind.progressive && !kind.arithmetic && STOKER_OWN_DECODERS;
+        cr_assert_eq(run.known_runs > 50, noted, "%llu", (unsigned long long)seed);
+        for (size_t room = 40; room < file.size;
+             room *= 2) { /* the finest step, and coarser ones */
+            stk_region_renote(&run, room);
+            check_some(&run, ~seed + room, 12);
+        }
         stk_region_close(&run);
         free(file.at);
     }
