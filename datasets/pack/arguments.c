@@ -30,6 +30,9 @@ static const struct cli_option rows[] = {
               "raw: rows; lz4, zstd: compressed rows, raw if that is smaller; "
               "png: lossless; jpeg: lossy. raw, lz4 and zstd go with shards only",
       .unset = "keep for shards, png for folder and tar" },
+    { "baseline", 0, CLI_FLAG, AT(baseline), 0, 0, NULL, NULL,
+      .help = "of --codec keep: write progressive JPEG files as baseline ones, with the same "
+              "coefficients: decoded in a third of the time, some 5 % longer" },
     { "quality", 0, CLI_COUNT32, AT(quality), 1, 100, "N", NULL, .help = "of --codec jpeg",
       .unset = "90" },
     { "level", 0, CLI_COUNT32, AT(level), 1, LEVEL_MAX, "N", NULL,
@@ -146,6 +149,9 @@ static bool settle_numbers(struct pack_arguments *arguments)
 {
     if (arguments->quality != 0 && arguments->codec != PACK_JPEG)
         return misused(arguments, "--quality goes with --codec jpeg, and this is %s",
+                       codecs[arguments->codec].text);
+    if (arguments->baseline && arguments->codec != PACK_KEEP)
+        return misused(arguments, "--baseline goes with --codec keep, and this is %s",
                        codecs[arguments->codec].text);
     if (arguments->level != 0 && !packs_rows(arguments->codec))
         return misused(arguments, "--level goes with --codec lz4 or zstd, and this is %s",

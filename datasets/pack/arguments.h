@@ -22,6 +22,7 @@ struct pack_arguments {
     const char *split;  /* NULL = the format's first */
     enum pack_form form;
     enum pack_codec codec;
+    bool baseline;          /* KEEP: progressive JPEG files become baseline */
     uint32_t quality;       /* JPEG, 1..100 */
     uint32_t level;         /* LZ4, 1..12; Zstandard, 1..19 */
     int32_t workers;        /* -1 = one per CPU */

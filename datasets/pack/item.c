@@ -33,6 +33,25 @@ static bool is_whole(struct pack_item *item, const stoker_part *part,
     return false;
 }
 
+/* Write a JPEG file as a baseline one, if it is another. False: packing must end. */
+static bool make_baseline(struct pack_item *item, const struct stk_shard_field *field,
+                          struct pack_piece *piece)
+{
+    struct pack_room made = { 0 };
+    const char *why = pack_jpeg_baseline(piece->bytes, piece->size, &made);
+    if (why != NULL)
+        (void)snprintf(item->failed, sizeof(item->failed), "field \"%s\": %s", field->name, why);
+    if (made.used == 0) {
+        pack_room_free(&made);
+        return why == NULL;
+    }
+    pack_room_free(&piece->room);
+    piece->room = made;
+    piece->bytes = made.at;
+    piece->size = made.used;
+    return true;
+}
+
 /* Keep a file. False: it cannot be read, or is of no known kind. */
 static bool keep_file(const struct pack_plan *plan, struct pack_item *item, uint32_t field,
                       const stoker_part *parts)
@@ -50,6 +69,8 @@ static bool keep_file(const struct pack_plan *plan, struct pack_item *item, uint
     if (!is_whole(item, &parts[source_part], piece))
         return false;
     piece->codec = stk_kind_of_bytes(piece->bytes, piece->size);
+    if (piece->codec == STK_SHARD_JPEG && plan->arguments->baseline)
+        return make_baseline(item, &plan->fields[field], piece);
     if (piece->codec != STK_SHARD_RAW)
         return true;
     char known[64];

@@ -21,6 +21,12 @@ const char *pack_jpeg(const struct pack_pixels *pixels, uint32_t quality, const 
 const char *pack_lz4(const uint8_t *row, size_t row_bytes, uint32_t level, struct pack_room *room);
 const char *pack_zstd(const uint8_t *row, size_t row_bytes, uint32_t level, struct pack_room *room);
 
+/* Make a baseline file with the coefficients, the markers and so the pixels of a progressive or
+ * arithmetic JPEG file. The room stays empty if the file is neither, is damaged, or ends before its
+ * last scan, which decoders then guess. Returns NULL, or the reason of a failure. Callable from any
+ * thread. */
+const char *pack_jpeg_baseline(const uint8_t *file, size_t size, struct pack_room *room);
+
 /* Return true if this build has the library. */
 bool pack_png_present(void);
 bool pack_jpeg_present(void);
