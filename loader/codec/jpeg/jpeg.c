@@ -414,9 +414,9 @@ static void begin_image(struct jpeg_decompress_struct *decompress, const struct 
         narrow(decompress, reading);
 }
 
-/* Read the file to its end marker, so that damage below a region is noticed, unless these bytes were
- * read to their end before. Once libjpeg reads the last row, it reads the codes of those that were
- * skipped. */
+/* Read the file to its end marker, so that damage below a region is noticed, unless these bytes
+ * were read to their end before. Once libjpeg reads the last row, it reads the codes of those that
+ * were skipped. */
 static void end_image(struct jpeg_decompress_struct *decompress)
 {
     const JDIMENSION left = decompress->output_height - decompress->output_scanline;
