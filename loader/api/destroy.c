@@ -99,6 +99,7 @@ void stk_loader_destroy_keeping(stoker_loader **out, struct stk_kept_cache *kept
         keep_cache(kept, loader);
     stk_cache_destroy(&loader->pipeline.cache);
     stk_cache_destroy(&loader->pipeline.notes);
+    stk_free(loader->pipeline.first_pieces);
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
     stk_free(loader->files);

@@ -11,10 +11,13 @@
 #include "loader/base/error.h"
 #include "loader/base/launcher.h"
 #include "loader/base/memory/budget.h"
+#include "loader/base/memory/memory.h"
+#include "loader/pipeline/rows/file_pieces.h"
 
 enum {
     BLOCK_BYTES = 65536, /* rows that one read brings into the cache */
-    NOTES_SHARE = 8      /* divides the memory that the cache leaves */
+    NOTES_SHARE = 8,     /* divides the memory that the cache leaves */
+    ORDERED_EPOCHS_MIN = 4
 };
 
 #define BUDGET_ANY (UINT64_MAX / 4)
@@ -39,11 +42,19 @@ static size_t stride_of(const stoker_loader *loader, stoker_cache kind)
     return pipeline->encoded_bytes_max > 0 ? plan->part_bytes * pipeline->part_count : 0;
 }
 
-/* A cache of this kind for all samples. */
+/* A cache of this kind for all samples, or the pieces of files. */
 static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cache kind,
                                          uint64_t budget_bytes)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
+    if (kind == STOKER_CACHE_ENCODED && pipeline->first_pieces != NULL)
+        return (struct stk_cache_options){
+            .kind = kind,
+            .budget_bytes = budget_bytes,
+            .count = pipeline->first_pieces[pipeline->dataset->info.file_count],
+            .stride_bytes = STK_PIECE_BYTES + pipeline->encoded_bytes_max,
+            .block_rows = 1,
+        };
     const size_t row_bytes = stride_of(loader, STOKER_CACHE_DECODED);
     uint32_t block_rows = 1;
     while (pipeline->dataset->info.dense && block_rows * 2 * row_bytes <= BLOCK_BYTES)
@@ -98,13 +109,16 @@ static uint64_t bytes_of_files(const stoker_dataset *dataset)
 static bool fits_encoded(const stoker_loader *loader, const struct stk_cache_options *cache)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
-    const uint64_t padding = STK_CACHE_LINE * dataset->info.count; /* each begins at a line */
+    /* Each begins at a line; pieces overlap. */
+    const uint64_t repeated =
+        loader->pipeline.first_pieces == NULL ? 0 : loader->pipeline.encoded_bytes_max;
+    const uint64_t padding = (STK_CACHE_LINE + repeated) * cache->count;
     const uint64_t files = bytes_of_files(dataset);
     uint64_t room;
     return fits(cache) ||
            (cache->stride_bytes > 0 && loader->pipeline.part_count == 1 &&
-            files < UINT64_MAX - padding &&
-            stk_cache_capacity(cache, &room) == dataset->info.count && files + padding <= room);
+            files < UINT64_MAX - padding && stk_cache_capacity(cache, &room) == cache->count &&
+            files + padding <= room);
 }
 
 /* Returns true if the cache would take more memory than the files that its rows are copied from,
@@ -139,12 +153,48 @@ static bool comes_once(const stoker_loader *loader)
            !stk_order_mixes(options, dataset);
 }
 
+/* Returns true if a cache of stored samples holds the files themselves, in pieces: rows that are
+ * cheap to make, and overlap, repeat or are smaller in their files. */
+static bool takes_pieces(const stoker_loader *loader)
+{
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    return is_cheap(loader) && !pipeline->dataset->info.dense && pipeline->part_count == 1 &&
+           pipeline->encoded_bytes_max > 0 && loader->options.reader == NULL &&
+           !is_in_memory(loader) && !makes_samples(loader) &&
+           bytes_of_files(pipeline->dataset) != UINT64_MAX;
+}
+
+/* Number the pieces of all files. */
+static int number_pieces(stoker_loader *loader)
+{
+    const stoker_dataset *dataset = loader->pipeline.dataset;
+    const uint32_t count = dataset->info.file_count;
+    uint64_t *first = stk_calloc((size_t)count + 1, sizeof(first[0]));
+    if (first == NULL)
+        return STOKER_ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        first[i + 1] = first[i] + dataset->stamps.each[i].file.size / STK_PIECE_BYTES + 1;
+    loader->pipeline.first_pieces = first;
+    return STOKER_OK;
+}
+
+/* Returns true if keeping cheap rows saves time. Rows in order are read in runs, nearly as fast: a
+ * copy of their file pays after a few epochs, one of each row hardly ever. */
+static bool pays(const stoker_loader *loader)
+{
+    const uint64_t epochs = loader->options.epochs; /* 0 = endless */
+    if (loader->pipeline.first_pieces == NULL && !loader->pipeline.dataset->info.dense)
+        return false;
+    return loader->options.shuffle ||
+           (loader->pipeline.first_pieces != NULL && (epochs == 0 || epochs >= ORDERED_EPOCHS_MIN));
+}
+
 /* Why AUTO keeps no rows, even if they fit. NULL = it keeps them. */
 static const char *reason_to_decline(const stoker_loader *loader)
 {
     if (loader->options.cache != STOKER_CACHE_AUTO)
         return NULL;
-    if (is_cheap(loader))
+    if (is_cheap(loader) && !pays(loader))
         return "a row costs about as little to read again as to copy";
     return comes_once(loader) ? "every sample comes once" : NULL;
 }
@@ -160,8 +210,8 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
         return loader->options.cache;
     const bool one_size = stk_pipeline_keeps_resized(facts) || !facts->any_size;
     /* What a GPU decodes is never in host memory. */
-    if (one_size && !loader->pipeline.decode.on && !loader->pipeline.field_plan.masks_differ &&
-        fits(&decoded))
+    if (one_size && loader->pipeline.first_pieces == NULL && !loader->pipeline.decode.on &&
+        !loader->pipeline.field_plan.masks_differ && fits(&decoded))
         return STOKER_CACHE_DECODED;
     return fits_encoded(loader, &encoded) ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE;
 }
@@ -202,8 +252,8 @@ static const char *share(stoker_loader *loader, const struct stk_identity *ident
 static bool finds(stoker_loader *loader, const struct stk_identity *identity)
 {
     const struct stk_pipeline_facts *facts = &loader->facts;
-    const bool decoded =
-        (stk_pipeline_keeps_resized(facts) || !facts->any_size) && !loader->pipeline.decode.on;
+    const bool decoded = (stk_pipeline_keeps_resized(facts) || !facts->any_size) &&
+                         !loader->pipeline.decode.on && loader->pipeline.first_pieces == NULL;
     return loader->options.cache == STOKER_CACHE_AUTO &&
            ((decoded && share(loader, identity, STOKER_CACHE_DECODED, BUDGET_ANY, true) == NULL) ||
             share(loader, identity, STOKER_CACHE_ENCODED, BUDGET_ANY, true) == NULL);
@@ -354,8 +404,16 @@ int stk_cache_choice_make(stoker_loader *loader, struct stk_kept_cache *kept, st
 {
     loader->cache_needless =
         loader->pipeline.device_cache.on || (is_in_memory(loader) && !loader->facts.has_codec);
+    int rc = takes_pieces(loader) ? number_pieces(loader) : STOKER_OK;
     decline(loader);
-    const int rc = takes_over(loader, kept) ? 0 : make(loader, error);
+    if (rc == 0 && !takes_over(loader, kept))
+        rc = make(loader, error);
+    loader->facts.pieces = loader->pipeline.first_pieces != NULL &&
+                           loader->pipeline.cache.kind == STOKER_CACHE_ENCODED;
+    if (!loader->facts.pieces) {
+        stk_free(loader->pipeline.first_pieces);
+        loader->pipeline.first_pieces = NULL;
+    }
     if (rc == 0)
         make_notes(loader);
     stk_budget_reserve(stk_cache_choice_reserved_bytes(loader));

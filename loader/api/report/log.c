@@ -87,12 +87,13 @@ static void say_lack_of_cache(const stoker_loader *loader)
     else if (cache->kind == STOKER_CACHE_NONE)
         stk_log_say(loader, STOKER_LOG_INFO,
                     "cache %s: not needed, all samples lie in memory as they are", asked);
-    else if (cache->capacity < count)
+    else if (cache->capacity < count && !loader->facts.pieces)
         stk_log_say(loader, STOKER_LOG_WARNING,
                     "cache %s: %" PRIu64 " of %" PRIu64 " samples fit in cache_bytes; the others "
                     "are read in every epoch",
                     asked, cache->capacity, count);
-    else if (!cache->whole_places && cache->rows_bytes / cache->stride_bytes < count)
+    else if (!cache->whole_places && !loader->facts.pieces &&
+             cache->rows_bytes / cache->stride_bytes < count)
         stk_log_say(loader, STOKER_LOG_INFO,
                     "cache %s: of %" PRIu64 " samples of at most %zu bytes those that arrive first "
                     "are kept, %" PRIu64 " bytes in all; others are read in every epoch",
@@ -118,9 +119,9 @@ static void say_cache(const stoker_loader *loader)
     const struct stk_cache *cache = &loader->pipeline.cache;
     if (cache->kind != STOKER_CACHE_NONE)
         stk_log_say(loader, STOKER_LOG_INFO,
-                    "cache %s: up to %" PRIu64 " bytes of memory for %" PRIu64 " samples",
+                    "cache %s: up to %" PRIu64 " bytes of memory for %" PRIu64 " %s",
                     stoker_cache_name(cache->kind), stk_cache_reserved_bytes(cache),
-                    cache->capacity);
+                    cache->capacity, loader->facts.pieces ? "pieces of files" : "samples");
     if (loader->share_reason[0] != '\0')
         stk_log_say(loader, loader->share_failed ? STOKER_LOG_WARNING : STOKER_LOG_INFO,
                     "the cache is not shared with other processes: %s", loader->share_reason);

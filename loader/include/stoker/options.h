@@ -138,14 +138,16 @@ STOKER_API int stoker_order_init_sized(stoker_order *out, size_t struct_size);
 typedef enum stoker_cache {
     /* On a GPU, DEVICE if possible and all rows fit in cache_bytes. Else DECODED if all rows fit,
      * else ENCODED if all samples fit, each as long as the longest or all of them in the files that
-     * hold them, else NONE. NONE also if a copy would not pay: for token files (tokens:,
-     * documents:, packed:), whose rows cost about as much to copy as to read from the page cache;
-     * for raw rows that overlap or repeat in their files, so that the cache would exceed the files;
-     * and if epochs is 1, the order is a permutation and the cache is not shared.
-     * stats.cache_reason reports the choice. */
+     * hold them, else NONE. Rows that are as cheap to make as to copy, of token files and raw ones
+     * that overlap or repeat in their files: ENCODED if they are shuffled, or for 4 epochs or more;
+     * of tokens that are delivered as stored, DECODED if they are shuffled; else NONE. NONE also if
+     * epochs is 1, the order is a permutation and the cache is not shared. stats.cache_reason
+     * reports the choice. */
     STOKER_CACHE_AUTO = 0,
-    STOKER_CACHE_NONE = 1,    /* read every sample every time */
-    STOKER_CACHE_ENCODED = 2, /* samples as stored; those that come first, never evicted */
+    STOKER_CACHE_NONE = 1, /* read every sample every time */
+    /* Samples as stored; those that come first, never evicted. Of cheap rows (see AUTO) pieces of
+     * 2 MiB of their files, copied from the page cache. */
+    STOKER_CACHE_ENCODED = 2,
     STOKER_CACHE_DECODED = 3, /* decoded rows; as many as fit, never evicted */
     /* All fields that are read from a part, in GPU memory: uint8 images as they cross the bus,
      * other fields as delivered. The first batch that holds a sample copies its rows; later batches

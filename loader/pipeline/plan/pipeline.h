@@ -63,6 +63,7 @@ struct stk_pipeline {
     struct stk_hooks hooks;
     struct stk_blend_plan blend;
     struct stk_cache cache; /* shared */
+    uint64_t *first_pieces; /* each file's, if the cache holds pieces (file_pieces.h); else NULL */
     struct stk_cache notes; /* shared; stoker_notes of samples; NONE = none are kept */
     struct stk_device_cache device_cache; /* shared */
     struct stk_device_decode decode;      /* shared */

@@ -12,7 +12,7 @@ static enum stk_cached cached_of(const struct stk_pipeline_facts *facts)
 {
     switch (facts->cache) {
     case STOKER_CACHE_ENCODED:
-        return STK_CACHED_ENCODED;
+        return facts->pieces ? STK_CACHED_PIECES : STK_CACHED_ENCODED;
     case STOKER_CACHE_DECODED:
         return stk_pipeline_keeps_resized(facts) ? STK_CACHED_RESIZED : STK_CACHED_DECODED;
     case STOKER_CACHE_DEVICE:
@@ -38,10 +38,12 @@ enum stk_route stk_part_route(const struct stk_part_facts *part)
     return part->bytes_are_row && part->as_stored ? STK_ROUTE_READ_IN_PLACE : STK_ROUTE_READ_DECODE;
 }
 
-/* A cache takes samples one by one, or in blocks of its own. */
+/* A cache of samples takes them one by one, or in blocks of its own. */
 static bool has_runs(const struct stk_pipeline_facts *facts)
 {
-    return facts->in_order && facts->one_part && cached_of(facts) == STK_CACHED_NOTHING;
+    const enum stk_cached cached = cached_of(facts);
+    return facts->in_order && facts->one_part &&
+           (cached == STK_CACHED_NOTHING || cached == STK_CACHED_PIECES);
 }
 
 struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts *facts)
@@ -68,8 +70,11 @@ void stk_pipeline_plan_print(const struct stk_pipeline_plan *plan, char *text, s
     static const char *const routes[] = { "gather", "read_in_place", "read_decode" };
     static const char *const sources[] = { "in memory", "read", "made from ids" };
     static const char *const finishes[] = { "copied", "converted", "transformed" };
-    static const char *const cached[] = { "", "; cache: samples as stored", "; cache: decoded rows",
+    static const char *const cached[] = { "",
+                                          "; cache: samples as stored",
+                                          "; cache: decoded rows",
                                           "; cache: images after resize",
+                                          "; cache: pieces of files",
                                           "; cache: in GPU memory" };
     (void)snprintf(text, text_bytes, "%s: %s%s, %s into the batch%s", routes[plan->route],
                    sources[plan->source], plan->decodes ? ", decoded" : "", finishes[plan->finish],

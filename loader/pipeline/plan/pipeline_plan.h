@@ -35,6 +35,7 @@ enum stk_cached {
     STK_CACHED_ENCODED, /* bytes as in the file */
     STK_CACHED_DECODED, /* rows as the data set describes them */
     STK_CACHED_RESIZED, /* images after resize, all of one size */
+    STK_CACHED_PIECES,  /* of files, not samples */
     STK_CACHED_ON_GPU   /* rows as they cross the bus */
 };
 
@@ -68,6 +69,7 @@ struct stk_pipeline_facts {
     bool decodes_runs;  /* sample 0 has one part, and its codec decodes runs */
     bool one_part;      /* samples have one part */
     stoker_cache cache; /* the one that was made: NONE, ENCODED, DECODED or DEVICE */
+    bool pieces;        /* ENCODED holds pieces of files, not samples */
     bool threads;       /* workers have threads */
     enum stk_reader_rule reader;
 };
@@ -95,10 +97,16 @@ enum stk_route stk_part_route(const struct stk_part_facts *part);
 
 struct stk_pipeline_plan stk_pipeline_plan_make(const struct stk_pipeline_facts *facts);
 
-/* Returns true if every sample is read from its file every time. */
+/* Returns true if the cache holds samples. */
+static inline bool stk_pipeline_plan_keeps_samples(const struct stk_pipeline_plan *plan)
+{
+    return plan->cached != STK_CACHED_NOTHING && plan->cached != STK_CACHED_PIECES;
+}
+
+/* Returns true if a sample may be read from its file every time. */
 static inline bool stk_pipeline_plan_rereads(const struct stk_pipeline_plan *plan)
 {
-    return plan->has_files && plan->cached == STK_CACHED_NOTHING;
+    return plan->has_files && !stk_pipeline_plan_keeps_samples(plan);
 }
 
 /* The plan in words: "read_decode: read, decoded, converted into the batch; cache: decoded

@@ -476,8 +476,8 @@ enum stk_row_step stk_row_begin(struct stk_row_maker *maker, struct stk_span *sp
     maker->order_count = 0;
     if (pipeline->dataset->ops->make != NULL)
         return begin_made(maker, span, row);
-    if (span->part_count == 0 ||
-        (pipeline->plan.cached != STK_CACHED_NOTHING && take_cached(maker, span, row, &record)))
+    if (span->part_count == 0 || (stk_pipeline_plan_keeps_samples(&pipeline->plan) &&
+                                  take_cached(maker, span, row, &record)))
         return complete(maker, span, row);
     span->parts_left[row] = (uint8_t)span->part_count;
     enum stk_row_step step = STK_ROW_READ;

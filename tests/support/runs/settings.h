@@ -15,13 +15,13 @@
 #include "support/files/reader_file.h"
 #include "support/runs/scripted_reader.h"
 
-/* STK_SETTINGS_SHARED share the cache if they can; STK_SETTINGS_SHARED_AUTO of them by cache
- * AUTO. */
+/* STK_SETTINGS_SHARED share the cache if they can; STK_SETTINGS_SHARED_PIECES of them if it holds
+ * pieces of files, for which the others have no room. */
 enum {
     STK_SETTINGS = 36,
     STK_SETTING_GPU = 24, /* and the settings after it: batches lie on the GPU */
     STK_SETTINGS_SHARED = 9,
-    STK_SETTINGS_SHARED_AUTO = 2,
+    STK_SETTINGS_SHARED_PIECES = 5,
     STK_DIMENSIONS = 10,
     STK_LEVELS_MAX = 4
 };

@@ -468,7 +468,7 @@ enum {
     RESUMES = 1,  /* a row depends on (seed, epoch, position) alone, not on its batch */
     COMPLETE = 2, /* every position comes */
     SHARES = 4,   /* lies in files */
-    REPEATS = 8,  /* the same bytes several times, of which cache AUTO keeps no copy */
+    PIECES = 8,   /* the same bytes several times: the cache holds pieces of files */
     KEPT = 16,    /* cache AUTO keeps the rows in GPU memory */
     FAILS = 32,   /* at a bad sample */
     FEW = 64,     /* in a third of the settings, stopped after a third of the batches */
@@ -531,7 +531,7 @@ static const struct subject {
     { "concat", open_concat, RESUMES | COMPLETE | KEPT, { 0 } },
     { "mix", open_mix, RESUMES | COMPLETE | KEPT, { 0 } },
     { "split", open_split, ALL, { 0 } },
-    { "twice", open_twice, ALL | REPEATS | KEPT, { .kernels = 1 } },
+    { "twice", open_twice, ALL | PIECES | KEPT, { .kernels = 1 } },
     { "select", open_select, ALL, { 0 } },
     { "an order of the caller", open_own_order, ALL, { 0 } },
     { "samples that make() draws", open_made, RESUMES | COMPLETE, { 0 } },

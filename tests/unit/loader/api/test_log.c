@@ -164,32 +164,47 @@ CleanTest(log, a_cache_that_is_not_needed)
     stoker_dataset_close(&dataset);
 }
 
-#define CHEAP "no cache: a row costs about as little to read again as to copy"
-#define ONCE  "no cache: every sample comes once"
+#define CHEAP  "no cache: a row costs about as little to read again as to copy"
+#define ONCE   "no cache: every sample comes once"
+#define ROWS   "cache decoded: up to"
+#define PIECES "cache encoded: up to"
 
 /* DIR/a.bin is a file of llm.c with 1000 tokens, DIR/x.idx rows of bytes. */
-static const struct declined {
+static const struct kept {
     const char *spec;
     uint64_t epochs;
+    bool shuffle;
     stoker_order_kind order;
-    const char *reason; /* NULL = AUTO takes DECODED */
-} declined[] = {
-    { "tokens:%1$s/a.bin?length=16", 3, STOKER_ORDER_DEFAULT, CHEAP },
-    { "tokens:%1$s/a.bin?length=16&stride=1&fields=inputs,targets&dtype=int64", 3,
-      STOKER_ORDER_UNIFORM, CHEAP },
-    { "tokens:%1$s/a.bin?length=16&dtype=int32&map=1", 3, STOKER_ORDER_DEFAULT, CHEAP },
-    { "documents:%1$s/a.bin?eos=7", 3, STOKER_ORDER_DEFAULT, CHEAP },
-    { "packed:1100:(documents:%1$s/a.bin?eos=7)", 3, STOKER_ORDER_DEFAULT, CHEAP },
+    stoker_cache kind;
+    const char *says;
+} kept[] = {
+    { "tokens:%1$s/a.bin?length=16", 9, false, STOKER_ORDER_DEFAULT, STOKER_CACHE_NONE, CHEAP },
+    { "tokens:%1$s/a.bin?length=16", 2, true, STOKER_ORDER_DEFAULT, STOKER_CACHE_DECODED, ROWS },
+    { "tokens:%1$s/a.bin?length=16&fields=inputs,targets&dtype=int64", 3, false,
+      STOKER_ORDER_DEFAULT, STOKER_CACHE_NONE, CHEAP },
+    { "tokens:%1$s/a.bin?length=16&fields=inputs,targets&dtype=int64", 4, false,
+      STOKER_ORDER_DEFAULT, STOKER_CACHE_ENCODED, PIECES },
+    { "tokens:%1$s/a.bin?length=16&stride=1&fields=inputs,targets&dtype=int64", 2, true,
+      STOKER_ORDER_UNIFORM, STOKER_CACHE_ENCODED, PIECES },
+    { "tokens:%1$s/a.bin?length=16&stride=1&fields=inputs,targets&dtype=int64", 1, true,
+      STOKER_ORDER_DEFAULT, STOKER_CACHE_NONE, ONCE },
+    { "tokens:%1$s/a.bin?length=16&dtype=int32&map=1", 3, true, STOKER_ORDER_DEFAULT,
+      STOKER_CACHE_NONE, CHEAP },
+    { "documents:%1$s/a.bin?eos=7", 3, true, STOKER_ORDER_DEFAULT, STOKER_CACHE_ENCODED, PIECES },
+    { "packed:1100:(documents:%1$s/a.bin?eos=7)", 3, true, STOKER_ORDER_DEFAULT, STOKER_CACHE_NONE,
+      CHEAP },
     { "concat:(tokens:%1$s/a.bin?length=16)+"
       "(tokens:%1$s/a.bin?length=16)",
-      3, STOKER_ORDER_DEFAULT, CHEAP },
-    { "idx:%1$s/x.idx", 3, STOKER_ORDER_DEFAULT, NULL },
-    { "idx:%1$s/x.idx", 1, STOKER_ORDER_DEFAULT, ONCE },
-    { "idx:%1$s/x.idx", 1, STOKER_ORDER_UNIFORM, NULL }, /* some come again */
-    { "select:%1$s/ids:(idx:%1$s/x.idx)", 3, STOKER_ORDER_DEFAULT, CHEAP },
+      3, true, STOKER_ORDER_DEFAULT, STOKER_CACHE_ENCODED, PIECES },
+    { "idx:%1$s/x.idx", 3, false, STOKER_ORDER_DEFAULT, STOKER_CACHE_DECODED, ROWS },
+    { "idx:%1$s/x.idx", 1, false, STOKER_ORDER_DEFAULT, STOKER_CACHE_NONE, ONCE },
+    { "idx:%1$s/x.idx", 1, false, STOKER_ORDER_UNIFORM, STOKER_CACHE_DECODED,
+      ROWS }, /* some come again */
+    { "select:%1$s/ids:(idx:%1$s/x.idx)", 3, true, STOKER_ORDER_DEFAULT, STOKER_CACHE_ENCODED,
+      PIECES },
 };
 
-CleanTest(log, auto_keeps_no_copy_of_what_is_cheap_or_comes_once)
+CleanTest(log, auto_keeps_what_pays)
 {
     const struct stk_directory directory = stk_directory_make();
     const struct stk_bytes tokens = stk_llmc_file(0, 1000, 2);
@@ -200,8 +215,8 @@ CleanTest(log, auto_keeps_no_copy_of_what_is_cheap_or_comes_once)
     for (size_t i = 0, used = 0; i < 3 * 64; i++)
         used += (size_t)snprintf(ids + used, sizeof(ids) - used, "%zu ", i % 64);
     stk_file_write(&directory, "ids", ids, strlen(ids));
-    for (size_t i = 0; i < sizeof(declined) / sizeof(declined[0]); i++) {
-        const struct declined *want = &declined[i];
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        const struct kept *want = &kept[i];
         char spec[1024];
         (void)snprintf(spec, sizeof(spec), want->spec, directory.path);
         stoker_dataset *dataset = dataset_of(spec);
@@ -209,15 +224,15 @@ CleanTest(log, auto_keeps_no_copy_of_what_is_cheap_or_comes_once)
         order.kind = want->order;
         stoker_loader_options options = options_of();
         options.epochs = want->epochs;
+        options.shuffle = want->shuffle;
         options.batch_size = 1;
         options.cache = STOKER_CACHE_AUTO;
         options.order = want->order == STOKER_ORDER_DEFAULT ? NULL : &order;
         stoker_loader *loader = loader_of(dataset, &options);
         stoker_stats stats = STOKER_STATS_INIT;
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-        const stoker_cache kind = want->reason == NULL ? STOKER_CACHE_DECODED : STOKER_CACHE_NONE;
-        cr_assert_eq(stats.cache, kind, "%s: %s", spec, stoker_cache_name(stats.cache));
-        INFORMED(want->reason == NULL ? "cache decoded: up to" : want->reason);
+        cr_assert_eq(stats.cache, want->kind, "%s: %s", spec, stoker_cache_name(stats.cache));
+        INFORMED(want->says);
         cr_assert_eq(hears(STOKER_LOG_WARNING, "cache"), 0, "%s", spec);
         stoker_loader_destroy(&loader);
         stoker_dataset_close(&dataset);

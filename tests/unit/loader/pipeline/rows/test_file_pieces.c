@@ -1,0 +1,121 @@
+/* test_file_pieces.c - windows of tokens from pieces of files in memory are those that are read.
+ *
+ * Method: two files, one of several pieces, in the page cache, since they have just been written.
+ * Where the file system cannot tell that (RWF_NOWAIT), nothing is held, and rows must be right all
+ * the same.
+ */
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "loader/pipeline/rows/file_pieces.h"
+#include "support/files/token_directory.h"
+#include "support/leaks.h"
+#include "support/runs/scenario.h"
+
+enum { TOKENS_LONG = 2500000, TOKENS_SHORT = 9000, LENGTH = 3000 };
+
+TestSuite(file_pieces, .init = make_directory, .fini = remove_directory);
+
+static void write_raw(const char *name, uint32_t seed, size_t tokens)
+{
+    uint16_t *file = malloc(tokens * sizeof(file[0]));
+    cr_assert_not_null(file);
+    for (size_t i = 0; i < tokens; i++)
+        file[i] = (uint16_t)stk_mix64(seed + i);
+    stk_file_write(&directory, name, (const uint8_t *)file, tokens * sizeof(file[0]));
+    free(file);
+}
+
+/* Overlapping windows: some begin in one piece and end in the next. */
+static stoker_dataset *open_both(void)
+{
+    char names[64];
+    write_raw("a.bin", 1, TOKENS_LONG);
+    write_raw("b.bin", 2, TOKENS_SHORT);
+    (void)snprintf(names, sizeof(names), "*.bin?stored=uint16&length=%d&dtype=int32&fields=targets",
+                   LENGTH);
+    return open_names(names);
+}
+
+static bool is_warm(void)
+{
+    char path[512];
+    uint8_t byte;
+    struct iovec into = { .iov_base = &byte, .iov_len = 1 };
+    (void)snprintf(path, sizeof(path), "%s/a.bin", directory.path);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool warm = preadv2(fd, &into, 1, 0, RWF_NOWAIT) == 1;
+    close(fd);
+    return warm;
+}
+
+CleanTest(file_pieces, rows_are_those_that_are_read)
+{
+    static struct stk_run expected, found;
+    stoker_dataset *dataset = open_both();
+    stoker_loader_options options = stk_small_options(.epochs = 4);
+    static const uint64_t budgets[] = { STOKER_BYTES_AUTO, 3 << 20 }; /* all pieces, and one */
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        options.shuffle = shuffle == 1;
+        options.cache = STOKER_CACHE_NONE;
+        options.cache_bytes = STOKER_BYTES_AUTO;
+        options.num_workers = 0;
+        cr_assert_eq(stk_run(dataset, &options, &expected), STOKER_FINISHED);
+        options.cache = STOKER_CACHE_ENCODED;
+        for (int i = 0; i < 6; i++) {
+            options.num_workers = i / 2;
+            options.cache_bytes = budgets[i % 2];
+            cr_assert_eq(stk_run(dataset, &options, &found), STOKER_FINISHED);
+            cr_assert(stk_runs_equal(&expected, &found), "shuffle %d, run %d", shuffle, i);
+        }
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* In any order from the first epoch on, and in order from the second. */
+CleanTest(file_pieces, each_byte_is_copied_once_and_nothing_is_read_again)
+{
+    static struct stk_run run;
+    stoker_dataset *dataset = open_both();
+    const uint64_t rows = stoker_dataset_get_info(dataset)->count;
+    const bool warm = is_warm();
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        const stoker_loader_options options =
+            stk_small_options(.epochs = 4, .shuffle = shuffle == 1, .cache = STOKER_CACHE_AUTO,
+                              .num_workers = 0);
+        stoker_loader *loader = loader_of(dataset, &options);
+        stoker_stats stats = STOKER_STATS_INIT;
+        memset(&run, 0, sizeof(run));
+        stk_run_on(loader, &run, UINT32_MAX);
+        cr_assert_eq(run.rc, STOKER_FINISHED);
+        cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+        cr_assert_eq(stats.cache, STOKER_CACHE_ENCODED);
+        const uint64_t files = 2 * (TOKENS_LONG + TOKENS_SHORT);
+        cr_assert_eq(stats.cache_hits, warm ? (shuffle == 1 ? 4 : 3) * rows : 0);
+        cr_assert(!warm || (stats.cache_held_bytes >= files &&
+                            stats.cache_held_bytes <= files + 3 * 2 * (LENGTH + 1)));
+        stoker_loader_destroy(&loader);
+    }
+    stoker_dataset_close(&dataset);
+}
+
+/* A piece whose end is missing is not held: its windows are read, and fail. */
+CleanTest(file_pieces, a_file_that_got_shorter_is_noticed)
+{
+    static struct stk_run run;
+    char path[512];
+    stoker_dataset *dataset = open_both();
+    const stoker_loader_options options =
+        stk_small_options(.epochs = 4, .shuffle = false, .cache = STOKER_CACHE_AUTO);
+    stoker_loader *loader = loader_of(dataset, &options);
+    stk_run_on(loader, &run, 10);
+    cr_assert_eq(run.rc, STOKER_OK);
+    (void)snprintf(path, sizeof(path), "%s/a.bin", directory.path);
+    cr_assert_eq(truncate(path, TOKENS_LONG), 0); /* half of it */
+    stk_run_on(loader, &run, UINT32_MAX);
+    cr_assert(run.rc == STOKER_ETRUNCATED || run.rc == STOKER_ECHANGED, "%d", run.rc);
+    cr_assert_not_null(strstr(stoker_loader_error(loader)->path, "a.bin"));
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+}
