@@ -33,6 +33,18 @@ static uint64_t used_bytes(const struct stk_pipeline *pipeline, const struct stk
     return last * pipeline->field_plan.part_bytes + (extent->memory == NULL ? extent->bytes : 0);
 }
 
+const uint8_t *stk_cache_fill_find(const struct stk_pipeline *pipeline, const struct stk_span *span,
+                                   uint32_t row)
+{
+    const struct stk_cache *cache = &pipeline->cache;
+    const uint64_t id = *stk_span_id(span, row);
+    const uint8_t *held = stk_cache_find(cache, id);
+    return held == NULL || cache->whole_places ||
+                   used_bytes(pipeline, span, row) <= stk_cache_length(cache, id)
+               ? held
+               : NULL;
+}
+
 void stk_cache_fill_begin(struct stk_pipeline *pipeline, struct stk_span *span, uint32_t row)
 {
     struct stk_cache *cache = &pipeline->cache;

@@ -452,9 +452,8 @@ static bool take_cached(struct stk_row_maker *maker, struct stk_span *span, uint
                         const uint8_t **record)
 {
     struct stk_pipeline *pipeline = maker->pipeline;
-    const uint64_t id = *stk_span_id(span, row);
     bool complete = is_on_device(pipeline, span, row);
-    const uint8_t *held = complete ? NULL : stk_cache_find(&pipeline->cache, id);
+    const uint8_t *held = complete ? NULL : stk_cache_fill_find(pipeline, span, row);
     if (complete || held != NULL)
         stk_ledger_add(&maker->ledger->cache_hits, 1);
     else
