@@ -13,7 +13,8 @@
 #include "loader/pipeline/plan/pipeline.h"
 #include "loader/pipeline/slots/span.h"
 
-/* The record of a row's sample if it is held; NULL if not, or if locate() now reports a longer one. */
+/* The record of a row's sample if it is held; NULL if not, or if locate() now reports a longer
+ * one. */
 const uint8_t *stk_cache_fill_find(const struct stk_pipeline *pipeline, const struct stk_span *span,
                                    uint32_t row);
 
