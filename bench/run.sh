@@ -5,7 +5,7 @@
 #        bench/run.sh points    resident, reading warm and cold, large counts, resume
 #        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
 #        bench/run.sh transforms  the cost of crop, flip and resize, and Pillow's resize in turn
-#        bench/run.sh peers     the same jobs, loading and training, in PyTorch, in turn with ours
+#        bench/run.sh peers     all races: the same jobs, loading and training, in PyTorch; then photos, raw and tokens; a page
 #        bench/run.sh fields    samples of 100 arrays of 4 KiB against one of 400 KiB, pinned and not
 #        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
 #        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
@@ -295,11 +295,13 @@ prepare_race() {
 
 # Settings are tried and turns are short, so that all jobs take about ten minutes. A job alone: bench/run.sh photos large
 measure_photos() {
-    local status=0 python
+    local python
+    failed=0
     prepare_race || return $?
     python=$STOKER_PEERS/torch/bin/python
     [ -x "$python" ] || python=python3
     "$python" bench/races/photos/photographs.py "$photos" || return $?
+    [ -e "$photos/imagenet-shards" ] || packed "folder:$photos/imagenet" "shards:$photos/imagenet-shards"
     python3 bench/races/photos/race.py "$photos" --rounds "${STOKER_ROUNDS:-5}" --output "$rows/photos.json" ${1:+--jobs "$1"}
 }
 
@@ -349,7 +351,12 @@ all)
 points) measure_points ;;
 formats) measure_formats ;;
 transforms) measure_transforms ;;
-peers) measure_peers ;;
+peers)
+    status=0
+    for part in peers photos raw tokens; do "measure_$part" || status=$?; done
+    python3 bench/races/page.py "$rows" >"$rows/races.md" && echo "the page: $rows/races.md (STOKER_KEEP keeps it)"
+    exit "$status"
+    ;;
 fields) "$micro" fields ;;
 photos) measure_photos "${2:-}" ;;
 raw) measure_raw "${2:-}" ;;

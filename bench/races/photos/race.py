@@ -13,7 +13,8 @@ and (sets of stoker-pack, made by run.sh)
   png            60,000 PNG files of 28 x 28, normalized, float32, batch 64
 Ours delivers NCHW; others keep the layout that is cheapest for them. All read from the page cache, and keep no decoded image.
 
-Each library runs in its own process, which waits while another's turn is (turns.py). First its settings are tried, then
+Each library runs in its own process and session, so that the kernel schedules all alike (sched_autogroup), and waits while another's turn
+is (turns.py). First its settings are tried, then
 the best of each take turns, --rounds times. A figure is the median of its turns; a ratio the median of ours / theirs of the same
 round. ms/sample is processor time, which other processes on the machine disturb less.
 
@@ -67,7 +68,8 @@ PNG = (
 # Batch size, our options, the other libraries, and our ways: name, spec for a folder, more options.
 EXACT, FAST = ("--decode-scale", "exact"), ("--decode-scale", "fast")
 JOBS = {
-    "imagenet": (64, CROPPED, FILES, (("exact", "folder:{}", EXACT), ("decode_scale fast", "folder:{}", FAST))),
+    "imagenet": (64, CROPPED, FILES, (("exact", "folder:{}", EXACT), ("decode_scale fast", "folder:{}", FAST),
+                                      ("exact, packed", "shards:{}-shards", EXACT))),
     "large": (16, CROPPED, FILES, (("exact", "folder:{}", EXACT), ("decode_scale fast", "folder:{}", FAST))),
     "imagenet-tar": (64, CROPPED, TARS, (("exact", "tar:{}/{{000..003}}.tar", EXACT),
                                          ("decode_scale fast", "tar:{}/{{000..003}}.tar", FAST))),
@@ -92,7 +94,8 @@ class Peer:
             raise RuntimeError(f"not installed: no {environment} environment (bench/races/peers/environments.sh)")
         self.process = subprocess.Popen(
             [python, os.path.join(HERE, program), mode, folder, "--batch-size", str(batch), "--threads",
-             str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
+             str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            start_new_session=True)
         answer = self.answer(START_SECONDS)
         if "missing" in answer:
             self.close()
@@ -142,7 +145,7 @@ class Stoker:
 
     def cell(self, seconds, verify):
         done = subprocess.run([*self.command, "--seconds", str(seconds), "--verify", verify, self.spec],
-                              capture_output=True, text=True, check=False)
+                              capture_output=True, text=True, check=False, start_new_session=True)
         rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         cells = [row for row in rows if row["kind"] == "cell"]
         if done.returncode != 0 or not cells or cells[0].get("error"):

@@ -31,8 +31,11 @@ PEERS = os.environ.get("STOKER_PEERS", "build/peers")
 TOKENS, DOCUMENT = 100_000_000, 1000
 BARE = (("the bare reads", "reads"), ("llm.c's rule", "llmc"))
 TARGETS = "&fields=inputs,targets&dtype=int32"
-OURS = (("Stoker, in order", TARGETS, "off"), ("Stoker, in order, map=1", TARGETS + "&map=1", "off"),
-        ("Stoker, shuffled", TARGETS, "on"), ("Stoker, one field as stored", "", "off"))
+# Name, parameters, --shuffle, --cache. By default a file that fits is kept in memory: then the first turn also fills it.
+OURS = (("Stoker, in order", TARGETS, "off", "auto"), ("Stoker, in order, read", TARGETS, "off", "none"),
+        ("Stoker, in order, map=1", TARGETS + "&map=1", "off", "none"), ("Stoker, shuffled", TARGETS, "on", "auto"),
+        ("Stoker, shuffled, read", TARGETS, "on", "none"), ("Stoker, as stored, in order", "", "off", "auto"),
+        ("Stoker, as stored, shuffled", "", "on", "auto"))
 THEIRS = (("nanoGPT get_batch (NumPy)", "nanogpt"), ("Megatron GPTDataset", "megatron"), ("Grain", "grain"),
           ("MosaicML Streaming", "mosaic"))
 
@@ -97,17 +100,18 @@ class Bare(Side):
 class Ours(Side):
     """One cell of loaderbench, in the caller's thread."""
 
-    def __init__(self, parameters, shuffle, options):
+    def __init__(self, parameters, shuffle, cache, options):
         self.length, self.checked = options.length, False
         path = os.path.join(options.folder, "llmc.bin")
         self.command = [os.path.join(BUILD, "bench/loaderbench"), "--quiet", "--format", "json", "--workers", "0", "--repeats", "1",
-                        "--seconds", str(options.seconds), "--batch-size", str(options.rows), "--dtype", "as-stored", "--cache", "none",
+                        "--seconds", str(options.seconds), "--batch-size", str(options.rows), "--dtype", "as-stored", "--cache", cache,
                         "--pin-memory", "off", "--ceilings", "off", "--shuffle", shuffle] + (["--cold"] if options.cold else [])
         self.command.append(f"tokens:{path}?length={options.length}{parameters}")
 
     def turn(self):
         words = ["--verify", "off"] if self.checked else []
-        done = subprocess.run(self.command[:1] + words + self.command[1:], stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(self.command[:1] + words + self.command[1:], stdout=subprocess.PIPE, text=True,
+                              start_new_session=True)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         cell = next((row for row in rows if row["kind"] == "cell" and not row["error"]), None)
         if done.returncode != 0 or cell is None:
@@ -139,7 +143,8 @@ class Theirs(Side):
         command = [os.path.join(PEERS, "tokens/bin/python"), os.path.join(HERE, "peer.py"), side, options.folder,
                    str(options.seconds), str(options.rows), str(options.length)]
         with open(os.path.join(options.folder, side + ".log"), "w") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+                                            start_new_session=True)
         self.ready = self.process.stdout.readline().strip() == "ready"
 
     def turn(self):
@@ -164,9 +169,11 @@ def start(side, options):
 
 
 def race(options):
-    ours = [(name, Ours(parameters, shuffle, options)) for name, parameters, shuffle in OURS]
-    if options.cold: # nothing drops the pages of a mapped file
-        sides = [("fio, past the page cache", Fio(options))] + [side for side in ours if "map=1" not in side[0]]
+    # Nothing drops the pages of a mapped file, and what is kept is not read.
+    ours = [(name, Ours(parameters, shuffle, cache, options)) for name, parameters, shuffle, cache in OURS
+            if not options.cold or (cache == "none" and "map=1" not in parameters)]
+    if options.cold:
+        sides = [("fio, past the page cache", Fio(options))] + ours
     else:
         sides = [(name, Bare(row, options)) for name, row in BARE] + ours + [(name, start(side, options)) for name, side in THEIRS]
     turns = {name: [] for name, _ in sides}
