@@ -109,7 +109,7 @@ int stk_image_row_decode(struct stk_row_maker *maker, const struct stk_part_ref 
     const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_dataset_info *set = &pipeline->dataset->info;
     stoker_encoded encoded = stk_ref_encoded(ref);
-    stoker_notes notes;
+    stoker_notes notes = { 0 };
     if (pipeline->notes.kind != STOKER_CACHE_NONE) {
         notes = find_notes(maker, stk_ref_id(ref), encoded.size);
         encoded.notes = &notes;
