@@ -447,8 +447,9 @@ static PyObject *get_fields(PyObject *object, void *unused)
     return fields;
 }
 
-PyObject *core_batch_ids(PyObject *object)
+static PyObject *get_ids(PyObject *object, void *unused)
 {
+    (void)unused;
     core_batch *self = (core_batch *)object;
     if (!core_batch_begin(object))
         return NULL;
@@ -456,12 +457,6 @@ PyObject *core_batch_ids(PyObject *object)
                                               (Py_ssize_t)(self->count * sizeof(uint64_t)));
     core_batch_end(object);
     return ids;
-}
-
-static PyObject *get_ids(PyObject *object, void *unused)
-{
-    (void)unused;
-    return core_batch_ids(object);
 }
 
 static PyObject *get_released(PyObject *self, void *unused)

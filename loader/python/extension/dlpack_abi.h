@@ -37,6 +37,17 @@ typedef struct DLManagedTensor {
     void (*deleter)(struct DLManagedTensor *self);
 } DLManagedTensor;
 
+/* Since DLPack 1.2: functions of a framework in a capsule named "dlpack_exchange_api", an attribute
+ * of its array's type. More members follow. */
+typedef struct DLPackExchangeAPI {
+    uint32_t major, minor;
+    struct DLPackExchangeAPI *previous; /* the same for another major version, or NULL */
+    void (*allocate)(void);             /* not called here, like the next one */
+    void (*from_object)(void);
+    /* Make an array, which owns the tensor; without synchronization. 0, or -1: an exception. */
+    int (*to_object)(DLManagedTensorVersioned *tensor, void **object);
+} DLPackExchangeAPI;
+
 enum {
     DLPACK_CPU = 1,
     DLPACK_CUDA = 2,

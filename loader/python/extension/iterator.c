@@ -9,7 +9,7 @@
  *
  * The loader points to the iterator that runs: one at a time.
  */
-#include "loader.h"
+#include "tensor.h"
 
 typedef struct core_iterator {
     PyObject_HEAD core_loader *loader; /* NULL: it never ran */
@@ -20,9 +20,10 @@ typedef struct core_iterator {
     PyObject *extras;    /* the name of their attribute for what is beside the fields */
     PyObject *take_ids;  /* bytes -> ids; not called here */
     PyObject *take;      /* capsule -> value, or NULL */
-    PyObject *make;      /* capsules of all fields -> values, or NULL; without both: Tensors */
-    PyObject *stream;    /* the stream that uses the next batch, as a function; or NULL */
-    PyObject *change;    /* batch -> what is delivered, or NULL */
+    int (*to_object)(DLManagedTensorVersioned *tensor, void **value); /* used instead, or NULL */
+    PyObject *make;   /* capsules of all fields -> values, or NULL; without both: Tensors */
+    PyObject *stream; /* the stream that uses the next batch, as a function; or NULL */
+    PyObject *change; /* batch -> what is delivered, or NULL */
 } core_iterator;
 
 /* ---- one batch ---- */
@@ -49,12 +50,60 @@ static PyObject *tensors(const core_iterator *self, PyObject *batch, uint32_t co
     return made;
 }
 
-static PyObject *taken(const core_iterator *self, PyObject *capsules)
+/* The library's tensor of a field, of the kind that the consumer takes, or NULL: an exception. */
+static void *tensor_of(const core_iterator *self, const stoker_batch *lent, uint32_t field,
+                       struct CUstream_st *stream)
 {
-    const Py_ssize_t count = PyTuple_Size(capsules);
-    PyObject *made = empty_tuple(self, count);
-    for (Py_ssize_t i = 0; made != NULL && i < count; i++)
-        put(&made, i, PyObject_CallFunctionObjArgs(self->take, PyTuple_GetItem(capsules, i), NULL));
+    DLManagedTensorVersioned *versioned = NULL;
+    DLManagedTensor *unversioned = NULL;
+    const int rc = self->versioned
+                       ? stoker_batch_to_dlpack(lent, field, stream, &versioned)
+                       : stoker_batch_to_dlpack_unversioned(lent, field, stream, &unversioned);
+    if (rc < 0)
+        core_raise_code(self->loader->state, rc, STOKER_STAGE_TRANSFER,
+                        rc == STOKER_EINVAL ? "dlpack: the CUDA stream cannot be used" : NULL);
+    return self->versioned ? (void *)versioned : (void *)unversioned;
+}
+
+/* The framework's array of a tensor, which it then owns, also on failure. */
+static PyObject *taken(const core_iterator *self, void *managed)
+{
+    void *value = NULL;
+    if (self->to_object != NULL)
+        return self->to_object(managed, &value) == 0 ? value : NULL;
+    PyObject *capsule = core_capsule_of(managed, self->versioned);
+    if (capsule != NULL)
+        value = PyObject_CallFunctionObjArgs(self->take, capsule, NULL);
+    Py_XDECREF(capsule);
+    return value;
+}
+
+/* Delete a tensor that no array was made of. */
+static void drop(const core_iterator *self, void *managed)
+{
+    DLManagedTensorVersioned *versioned = managed;
+    DLManagedTensor *unversioned = managed;
+    if (self->versioned)
+        versioned->deleter(versioned);
+    else
+        unversioned->deleter(unversioned);
+}
+
+/* Arrays of all fields, without a Batch in between. The consumer has entered, and leaves here. */
+static PyObject *arrays(const core_iterator *self, stoker_batch *lent, struct CUstream_st *stream)
+{
+    void *parts[STOKER_FIELDS_MAX];
+    const uint32_t count = lent->field_count;
+    uint32_t had = 0, used = 0;
+    while (had < count && (parts[had] = tensor_of(self, lent, had, stream)) != NULL)
+        had++;
+    stoker_batch_release(lent); /* the tensors hold its memory */
+    core_leave_consumer(self->loader);
+    PyObject *made = had == count ? empty_tuple(self, (Py_ssize_t)count) : NULL;
+    for (; made != NULL && used < count; used++)
+        put(&made, (Py_ssize_t)used, taken(self, parts[used]));
+    while (used < had)
+        drop(self, parts[used++]);
     return made;
 }
 
@@ -69,13 +118,33 @@ static PyObject *made_together(const core_iterator *self, PyObject *capsules)
     return made;
 }
 
+/* Tensors, which keep the Batch, or what `make` makes of its capsules. The consumer has entered,
+ * and leaves here. */
+static PyObject *of_batch(const core_iterator *self, stoker_batch *lent, struct CUstream_st *stream)
+{
+    PyObject *capsules = NULL, *made = NULL;
+    PyObject *batch = core_new_batch(self->loader, lent);
+    if (batch != NULL && self->make != NULL)
+        capsules = core_batch_capsules(batch, stream, self->versioned);
+    core_leave_consumer(self->loader);
+    if (batch != NULL && self->make == NULL)
+        made = tensors(self, batch, lent->field_count);
+    Py_XDECREF(batch); /* capsules need it no more */
+    if (capsules != NULL)
+        made = made_together(self, capsules);
+    Py_XDECREF(capsules);
+    return made;
+}
+
 /* (epoch, index, padded, ids, take_ids): see BatchExtras. Not by Py_BuildValue(), which takes
  * longer than all the rest. */
-static PyObject *extras_of(const core_iterator *self, PyObject *batch, const stoker_batch *lent)
+static PyObject *extras_of(const core_iterator *self, const stoker_batch *lent)
 {
     PyObject *parts[] = { PyLong_FromUnsignedLongLong(lent->epoch),
                           PyLong_FromUnsignedLongLong(lent->index),
-                          PyLong_FromUnsignedLong(lent->padded), core_batch_ids(batch),
+                          PyLong_FromUnsignedLong(lent->padded),
+                          PyBytes_FromStringAndSize((const char *)lent->ids,
+                                                    (Py_ssize_t)(lent->count * sizeof(uint64_t))),
                           self->take_ids };
     enum { COUNT = sizeof(parts) / sizeof(parts[0]) };
     PyObject *extras = PyTuple_New(COUNT);
@@ -93,38 +162,26 @@ static PyObject *extras_of(const core_iterator *self, PyObject *batch, const sto
     return extras;
 }
 
-/* What is delivered. Takes the references to the tuple and its extras, either of which may be NULL:
- * an exception is set. */
-static PyObject *changed(const core_iterator *self, PyObject *made, PyObject *extras)
+/* What is delivered. The consumer has entered, and leaves here: what follows may be the user's
+ * code. */
+static PyObject *deliver(core_iterator *self, stoker_batch *lent, struct CUstream_st *stream)
 {
-    if (made != NULL && (extras == NULL || PyObject_SetAttr(made, self->extras, extras) < 0))
+    PyObject *extras = extras_of(self, lent), *made = NULL;
+    if (extras == NULL) {
+        stoker_batch_release(lent);
+        core_leave_consumer(self->loader);
+        return NULL;
+    }
+    made = self->take != NULL && self->make == NULL ? arrays(self, lent, stream)
+                                                    : of_batch(self, lent, stream);
+    if (made != NULL && PyObject_SetAttr(made, self->extras, extras) < 0)
         Py_CLEAR(made);
-    Py_XDECREF(extras);
+    Py_DECREF(extras);
     if (made == NULL || self->change == NULL)
         return made;
     PyObject *result = PyObject_CallFunctionObjArgs(self->change, made, NULL);
     Py_DECREF(made);
     return result;
-}
-
-/* The consumer has entered, and leaves here: what follows may be the user's code. Takes the
- * reference to `batch`. */
-static PyObject *deliver(core_iterator *self, PyObject *batch, const stoker_batch *lent,
-                         struct CUstream_st *stream)
-{
-    PyObject *capsules = NULL, *made = NULL;
-    PyObject *extras = extras_of(self, batch, lent);
-    const bool plain = self->take == NULL && self->make == NULL;
-    if (extras != NULL && !plain)
-        capsules = core_batch_capsules(batch, stream, self->versioned);
-    core_leave_consumer(self->loader);
-    if (extras != NULL && plain)
-        made = tensors(self, batch, lent->field_count);
-    Py_DECREF(batch); /* capsules need it no more */
-    if (capsules != NULL)
-        made = self->make != NULL ? made_together(self, capsules) : taken(self, capsules);
-    Py_XDECREF(capsules);
-    return changed(self, made, extras);
 }
 
 static int read_stream(core_iterator *self, struct CUstream_st **stream)
@@ -146,10 +203,9 @@ static PyObject *next_running(core_iterator *self)
     int stop = 0;
     if (read_stream(self, &stream) < 0 || core_enter_consumer(loader) < 0)
         return NULL;
-    PyObject *batch = NULL;
     const int rc = core_next(loader, &lent, self->timeout_ms, &stop);
-    if (rc == 0 && stop == 0 && (batch = core_new_batch(loader, &lent)) != NULL)
-        return deliver(self, batch, &lent, stream);
+    if (rc == 0 && stop == 0)
+        return deliver(self, &lent, stream);
     if (rc == 0 && stop > 0 && stop != STOKER_INTERRUPTED)
         loader->runner = NULL;
     core_leave_consumer(loader);
@@ -174,16 +230,28 @@ static void set(PyObject **place, PyObject *value)
     Py_XDECREF(before);
 }
 
+/* A framework's function that makes its arrays of tensors of DLPack 1, or NULL. */
+static int (*exchange_of(PyObject *capsule))(DLManagedTensorVersioned *, void **)
+{
+    const DLPackExchangeAPI *api = NULL;
+    if (PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
+        api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    while (api != NULL && api->major != 1)
+        api = api->previous;
+    return api != NULL ? api->to_object : NULL;
+}
+
 PyObject *core_run(PyObject *object, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = { "batches", "timeout_ms", "kind",   "take_ids",  "take",
-                             "make",    "stream",     "change", "versioned", NULL };
+    static char *names[] = { "batches", "timeout_ms", "kind",      "take_ids", "take", "make",
+                             "stream",  "change",     "versioned", "exchange", NULL };
     core_loader *loader = (core_loader *)object;
-    PyObject *batches, *kind, *ids, *take, *make, *stream, *change;
+    PyObject *batches, *kind, *ids, *take, *make, *stream, *change, *exchange = Py_None;
     int timeout_ms, versioned;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, keywords, "O!iO!OOOOOp:run", names, loader->state->iterator_type, &batches,
-            &timeout_ms, &PyType_Type, &kind, &ids, &take, &make, &stream, &change, &versioned))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!iO!OOOOOp|O:run", names,
+                                     loader->state->iterator_type, &batches, &timeout_ms,
+                                     &PyType_Type, &kind, &ids, &take, &make, &stream, &change,
+                                     &versioned, &exchange))
         return NULL;
     core_iterator *self = (core_iterator *)batches;
     if (!PyType_IsSubtype((PyTypeObject *)kind, &PyTuple_Type)) {
@@ -194,7 +262,8 @@ PyObject *core_run(PyObject *object, PyObject *args, PyObject *keywords)
     if (self->extras == NULL && (self->extras = PyUnicode_InternFromString("_extras")) == NULL)
         return NULL;
     self->timeout_ms = timeout_ms;
-    self->versioned = versioned != 0;
+    self->to_object = make == Py_None ? exchange_of(exchange) : NULL;
+    self->versioned = versioned != 0 || self->to_object != NULL;
     set(&self->kind, kind);
     set(&self->take_ids, ids);
     set(&self->take, take);

@@ -97,9 +97,6 @@ PyObject *core_new_batch(core_loader *loader, stoker_batch *lent);
 /* A tuple of a capsule per field, a pair of them for one that varies. The consumer has entered. */
 PyObject *core_batch_capsules(PyObject *object, struct CUstream_st *stream, bool versioned);
 
-/* A copy of the ids of its samples, as bytes; RuntimeError if it was released. */
-PyObject *core_batch_ids(PyObject *object);
-
 /* ---- iterator.c ---- */
 
 int core_add_iterator(PyObject *module, core_state *state);

@@ -23,31 +23,34 @@ static void end_unversioned(PyObject *capsule)
     managed->deleter(managed);
 }
 
-static PyObject *versioned_capsule(struct core_share *share, bool copy)
+static PyObject *versioned_capsule(DLManagedTensorVersioned *managed)
 {
-    DLManagedTensorVersioned *managed = core_share_versioned(share, copy);
-    if (managed == NULL)
-        return PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(managed, "dltensor_versioned", end_versioned);
     if (capsule == NULL)
         managed->deleter(managed);
     return capsule;
 }
 
-static PyObject *unversioned_capsule(struct core_share *share, bool copy)
+static PyObject *unversioned_capsule(DLManagedTensor *managed)
 {
-    DLManagedTensor *managed = core_share_unversioned(share, copy);
-    if (managed == NULL)
-        return PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(managed, "dltensor", end_unversioned);
     if (capsule == NULL)
         managed->deleter(managed);
     return capsule;
 }
 
+PyObject *core_capsule_of(void *managed, bool versioned)
+{
+    if (managed == NULL)
+        return PyErr_NoMemory();
+    return versioned ? versioned_capsule(managed) : unversioned_capsule(managed);
+}
+
 PyObject *core_capsule(struct core_share *share, bool versioned, bool copy)
 {
-    return versioned ? versioned_capsule(share, copy) : unversioned_capsule(share, copy);
+    return core_capsule_of(versioned ? (void *)core_share_versioned(share, copy)
+                                     : (void *)core_share_unversioned(share, copy),
+                           versioned);
 }
 
 int core_stream(PyObject *value, struct CUstream_st **out)

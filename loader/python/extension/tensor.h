@@ -13,6 +13,10 @@ typedef struct core_tensor {
     _Atomic(struct core_share *) share; /* NULL, then one for good: set by compare and exchange */
 } core_tensor;
 
+/* A capsule that owns a DLManagedTensorVersioned, or a DLManagedTensor; NULL: an exception, and the
+ * tensor is deleted. `managed` is NULL if there was no memory for it. */
+PyObject *core_capsule_of(void *managed, bool versioned);
+
 /* A capsule of a share, which stays the caller's. */
 PyObject *core_capsule(struct core_share *share, bool versioned, bool copy);
 

@@ -60,7 +60,7 @@ class EpochIterator(_core.Batches):
         if loader._runs:
             make = loader._ragged_values if loader._ragged else None
             change = loader._batch_transform
-            take = (output.take_ids, output.take, make, output.stream, change, output.versioned)
+            take = (output.take_ids, output.take, make, output.stream, change, output.versioned, output.exchange)
             loader._core.run(self, loader._timeout_ms, loader._batch, *take)
         return made if loader._batch_transform is None else loader._batch_transform(made)
 

@@ -23,6 +23,7 @@ class Output(NamedTuple):
     keeps_batch  from_tensor makes objects that need the batch, which is released with the last of them
     take         DLPack capsule -> array; None: `from_tensor` is used
     from_tensor  stoker tensor -> array
+    exchange     None, or the framework's functions for C, which replace `take` in a loop
     versioned    the capsules are those of DLPack 1
     stream       None, or a function: the CUDA stream that uses the batch
     nested       (values, offsets) -> one ragged array; None: they stay apart
@@ -33,6 +34,7 @@ class Output(NamedTuple):
     take: Optional[Callable[[Any], Any]] = None
     from_tensor: Optional[Callable[[Any], Any]] = None
     versioned: bool = False
+    exchange: Any = None
     stream: Optional[Callable[[], Optional[int]]] = None
     nested: Optional[Callable[[Any, Any], Any]] = None
     keeps_batch: bool = False
@@ -98,7 +100,11 @@ def _torch(device: str, index: int) -> Output:
     def take_ids(ids: bytes) -> Any:
         return torch.frombuffer(bytearray(ids), dtype=torch.int64) if ids else torch.empty(0, dtype=torch.int64)
 
-    return Output("torch", take_ids, take, stream=_torch_stream(torch, index) if device == "cuda" else None, nested=nested)
+    if device == "cuda":
+        return Output("torch", take_ids, take, stream=_torch_stream(torch, index), nested=nested)
+    # Not on a GPU, which these functions do not initialize.
+    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    return Output("torch", take_ids, take, exchange=exchange, nested=nested)
 
 
 def _torch_stream(torch: Any, index: int) -> Callable[[], int]:

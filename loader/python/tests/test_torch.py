@@ -162,3 +162,20 @@ def test_kept_tensors_are_freed_by_other_threads(tensors):
     freeing.start()
     freeing.join()
     assert kept == []
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_views_keep_the_memory_of_their_batch(tensors, exchange):
+    """Whether they were made by DLPack's exchange functions, where torch has these, or of capsules."""
+    views = [lambda rows: rows, lambda rows: rows[2:], lambda rows: rows.detach().T, lambda rows: rows.numpy()]
+    with tensors(prefetch_factor=2) as loader:
+        if not exchange:
+            loader._output = loader._output._replace(exchange=None)
+        kept = [(at, batch.ids, views[at % 4](batch.rows)) for at, batch in enumerate(loader)]
+        for _ in range(20):
+            for batch in loader:
+                batch.rows.fill_(-1)
+    assert torch.cat([ids for _, ids, _ in kept]).tolist() == list(range(100))
+    for at, ids, view in kept:
+        wanted = views[at % 4](ids.float()[:, None] + torch.tensor([0, 0.5]))
+        assert torch.equal(torch.as_tensor(view), torch.as_tensor(wanted))
