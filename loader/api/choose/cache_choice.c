@@ -15,9 +15,9 @@
 #include "loader/pipeline/rows/file_pieces.h"
 
 enum {
-    BLOCK_BYTES = 65536, /* rows that one read brings into the cache */
-    NOTES_SHARE = 8,     /* divides the memory that the cache leaves */
-    ORDERED_EPOCHS_MIN = 4
+    BLOCK_BYTES = 65536,   /* rows that one read brings into the cache */
+    NOTES_SHARE = 8,       /* divides the memory that the cache leaves */
+    ORDERED_EPOCHS_MIN = 4 /* in order, copying a file takes as long as two epochs save */
 };
 
 #define BUDGET_ANY (UINT64_MAX / 4)
@@ -52,7 +52,7 @@ static struct stk_cache_options cache_of(const stoker_loader *loader, stoker_cac
             .kind = kind,
             .budget_bytes = budget_bytes,
             .count = pipeline->first_pieces[pipeline->dataset->info.file_count],
-            .stride_bytes = STK_PIECE_BYTES + pipeline->encoded_bytes_max,
+            .stride_bytes = stk_file_pieces_stride(pipeline->encoded_bytes_max),
             .block_rows = 1,
         };
     const size_t row_bytes = stride_of(loader, STOKER_CACHE_DECODED);
@@ -111,7 +111,7 @@ static bool fits_encoded(const stoker_loader *loader, const struct stk_cache_opt
     const stoker_dataset *dataset = loader->pipeline.dataset;
     /* Each begins at a line; pieces overlap. */
     const uint64_t repeated =
-        loader->pipeline.first_pieces == NULL ? 0 : loader->pipeline.encoded_bytes_max;
+        loader->pipeline.first_pieces == NULL ? 0 : cache->stride_bytes - STK_PIECE_BYTES;
     const uint64_t padding = (STK_CACHE_LINE + repeated) * cache->count;
     const uint64_t files = bytes_of_files(dataset);
     uint64_t room;
@@ -153,8 +153,8 @@ static bool comes_once(const stoker_loader *loader)
            !stk_order_mixes(options, dataset);
 }
 
-/* Returns true if a cache of stored samples holds the files themselves, in pieces: rows that are
- * cheap to make, and overlap, repeat or are smaller in their files. */
+/* Returns true if ENCODED holds pieces of files instead of samples: rows are cheap to make, and
+ * overlap, repeat or are smaller in their files. */
 static bool takes_pieces(const stoker_loader *loader)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
@@ -178,8 +178,8 @@ static int number_pieces(stoker_loader *loader)
     return STOKER_OK;
 }
 
-/* Returns true if keeping cheap rows saves time. Rows in order are read in runs, nearly as fast: a
- * copy of their file pays after a few epochs, one of each row hardly ever. */
+/* Returns true if keeping cheap rows saves time. Rows in order are read in runs, which is nearly as
+ * fast: a copy of their file pays after a few epochs, a copy of each row almost never. */
 static bool pays(const stoker_loader *loader)
 {
     const uint64_t epochs = loader->options.epochs; /* 0 = endless */
@@ -378,7 +378,9 @@ static void make_notes(stoker_loader *loader)
                     : STOKER_CACHE_NONE,
         .budget_bytes = budget > taken ? (budget - taken) / NOTES_SHARE : 0,
         .count = pipeline->dataset->info.count,
-        .stride_bytes = pipeline->encoded_bytes_max / STK_NOTES_PART,
+        /* Whole lines: each note begins at one. */
+        .stride_bytes =
+            pipeline->encoded_bytes_max / STK_NOTES_PART / STK_CACHE_LINE * STK_CACHE_LINE,
         .block_rows = 1,
     };
     (void)stk_cache_init(&loader->pipeline.notes, &notes);

@@ -12,16 +12,19 @@ struct stk_place stk_bad_row_place(const struct stk_row_maker *maker, const stru
 {
     const struct stk_pipeline *pipeline = maker->pipeline;
     const stoker_extent *extent = &stk_span_part(span, row, part)->extent;
+    const struct stk_region *rows = &pipeline->cache.rows;
+    const bool in_piece = pipeline->first_pieces != NULL &&
+                          (uintptr_t)extent->memory - (uintptr_t)rows->base < rows->bytes;
+    const bool in_file = extent->memory == NULL || in_piece;
     struct stk_place place = STK_NOWHERE;
     place.sample = *stk_span_id(span, row);
     if (span->part_count == 0) /* all fields come from values() */
         return place;
-    if (extent->memory == NULL && extent->path != NULL) {
+    if (in_file && extent->path != NULL) {
         place.path = extent->path;
         if (stk_part_is_range(stk_span_part(span, row, part)))
             place.offset = extent->offset;
-    } else if (extent->memory == NULL && extent->bytes > 0 &&
-               extent->file < pipeline->dataset->info.file_count) {
+    } else if (in_file && extent->bytes > 0 && extent->file < pipeline->dataset->info.file_count) {
         place.path = pipeline->files[extent->file].path;
         place.offset = extent->offset;
     }

@@ -19,21 +19,29 @@ static bool read_warm(int fd, uint8_t *to, uint64_t bytes, uint64_t offset)
     return true;
 }
 
+/* The length by which pieces are numbered, not what the data set's file() says. */
+static uint64_t file_bytes(const struct stk_pipeline *pipeline, uint32_t file)
+{
+    return pipeline->dataset->stamps.each[file].file.size;
+}
+
 /* Copy a piece of a file into the cache. Returns it, or NULL: another worker copies it, there is no
  * room, or it is not in the page cache. */
-static const uint8_t *fill_piece(struct stk_pipeline *pipeline, const stoker_file *file,
-                                 uint64_t piece, uint64_t at)
+static const uint8_t *fill_piece(struct stk_pipeline *pipeline, uint32_t file, uint64_t piece,
+                                 uint64_t at)
 {
     struct stk_cache *cache = &pipeline->cache;
-    const uint64_t left = file->size - at;
+    const int fd = pipeline->files[file].fd;
+    const uint64_t left = file_bytes(pipeline, file) - at;
     const uint64_t bytes = left < cache->stride_bytes ? left : cache->stride_bytes;
-    uint8_t last; /* of a file that is being read, the page that comes last */
-    if (!read_warm(file->fd, &last, 1, at + bytes - 1))
+    /* Pages usually arrive in order: without the last one the piece is not complete yet. */
+    uint8_t last;
+    if (!read_warm(fd, &last, 1, at + bytes - 1))
         return NULL;
     uint8_t *to = stk_cache_begin(cache, piece, (size_t)bytes);
     if (to == NULL)
         return NULL;
-    const bool is_read = read_warm(file->fd, to, bytes, at);
+    const bool is_read = read_warm(fd, to, bytes, at);
     stk_pipeline_note_unchecked(pipeline, NULL);
     if (is_read)
         stk_cache_commit(cache, piece);
@@ -42,15 +50,15 @@ static const uint8_t *fill_piece(struct stk_pipeline *pipeline, const stoker_fil
     return is_read ? to : NULL;
 }
 
-/* Returns true if a sample lies in a file, where its data set says that samples may lie. */
+/* Returns true if a sample lies within a file, as the data set announced. */
 static bool is_in_file(const struct stk_pipeline *pipeline, const stoker_part *part)
 {
     const stoker_extent *extent = &part->extent;
     return extent->path == NULL && extent->memory == NULL && extent->bytes > 0 &&
            extent->bytes <= pipeline->encoded_bytes_max &&
            extent->file < pipeline->dataset->info.file_count &&
-           extent->bytes <= pipeline->files[extent->file].size &&
-           extent->offset <= pipeline->files[extent->file].size - extent->bytes &&
+           extent->bytes <= file_bytes(pipeline, extent->file) &&
+           extent->offset <= file_bytes(pipeline, extent->file) - extent->bytes &&
            (part->codec == NULL || part->codec->verify == NULL);
 }
 
@@ -72,7 +80,7 @@ void stk_file_pieces_find(struct stk_row_maker *maker, const struct stk_span *sp
             found_piece = piece;
             found = stk_cache_find(&pipeline->cache, piece);
             if (found == NULL && fills)
-                found = fill_piece(pipeline, &pipeline->files[extent->file], piece, at);
+                found = fill_piece(pipeline, extent->file, piece, at);
         }
         if (found != NULL) {
             extent->memory = found + (extent->offset - at);

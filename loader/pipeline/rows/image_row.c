@@ -1,6 +1,7 @@
 /* image_row.c - see image_row.h. */
 #include "loader/pipeline/rows/image_row.h"
 
+#include <assert.h>
 #include <string.h>
 
 static uint8_t *row_at(const struct stk_pipeline *pipeline, const struct stk_span *span,
@@ -87,6 +88,7 @@ static stoker_notes find_notes(const struct stk_row_maker *maker, uint64_t id, s
     const struct stk_cache *kept = &maker->pipeline->notes;
     const size_t part = bytes / STK_NOTES_PART;
     const void *known = stk_cache_find(kept, id);
+    assert((uintptr_t)known % STK_CACHE_LINE == 0);
     if (known != NULL)
         return (stoker_notes){ .known = known, .known_bytes = stk_cache_length(kept, id) };
     return (stoker_notes){ .room = maker->notes,

@@ -93,10 +93,39 @@ CleanTest(file_pieces, each_byte_is_copied_once_and_nothing_is_read_again)
         cr_assert_eq(stats.cache, STOKER_CACHE_ENCODED);
         const uint64_t files = 2 * (TOKENS_LONG + TOKENS_SHORT);
         cr_assert_eq(stats.cache_hits, warm ? (shuffle == 1 ? 4 : 3) * rows : 0);
-        cr_assert(!warm || (stats.cache_held_bytes >= files &&
-                            stats.cache_held_bytes <= files + 3 * 2 * (LENGTH + 1)));
+        cr_assert(!warm ||
+                  (stats.cache_held_bytes >= files &&
+                   stats.cache_held_bytes <= files + 3 * 2 * (LENGTH + 1) + 3 * STK_CACHE_LINE));
         stoker_loader_destroy(&loader);
     }
+    stoker_dataset_close(&dataset);
+}
+
+/* Shuffled, so that it is found in a piece in the first epoch. */
+CleanTest(file_pieces, a_bad_sample_is_named_as_if_it_were_read)
+{
+    enum { BAD = 123456 };
+    static uint32_t tokens[400000];
+    static struct stk_run run;
+    tokens[BAD] = 0x80000000U; /* does not fit int32 */
+    stk_file_write(&directory, "wide.bin", (const uint8_t *)tokens, sizeof(tokens));
+    stoker_dataset *dataset =
+        open_names("wide.bin?stored=uint32&length=100&dtype=int32&fields=targets");
+    stoker_error errors[2];
+    for (int pieces = 0; pieces < 2; pieces++) {
+        const stoker_loader_options options =
+            stk_small_options(.num_workers = 0,
+                              .cache = pieces ? STOKER_CACHE_ENCODED : STOKER_CACHE_NONE);
+        stoker_loader *loader = loader_of(dataset, &options);
+        memset(&run, 0, sizeof(run));
+        stk_run_on(loader, &run, UINT32_MAX);
+        cr_assert_eq(run.rc, STOKER_EFORMAT);
+        errors[pieces] = *stoker_loader_error(loader);
+        stoker_loader_destroy(&loader);
+    }
+    cr_assert_str_eq(errors[1].message, errors[0].message);
+    cr_assert_not_null(strstr(errors[1].path, "wide.bin"));
+    cr_assert_eq(errors[1].offset, errors[0].offset);
     stoker_dataset_close(&dataset);
 }
 
