@@ -6,6 +6,7 @@
  */
 #include "loader/base/rng.h"
 #include "loader/codec/jpeg/jpeg.h"
+#include "loader/codec/jpeg/places.h"
 #include "loader/codec/png/png.h"
 #include "loader/codec/webp/webp.h"
 #include "support/leaks.h"
@@ -137,6 +138,36 @@ CleanTest(codec_regions, random_rectangles_of_large_jpegs)
         free(file.at);
     }
 }
+
+#if STOKER_OWN_DECODERS
+/* With another DC value in its places, the pixels are others: the codes are read from there. */
+CleanTest(codec_regions, a_region_is_read_from_the_places_in_the_notes)
+{
+    const struct stk_jpeg_kind kind = { .height = 200, .width = 200, .channels = 1 };
+    const stoker_region wanted = { 100, 100, 50, 50, 8 };
+    struct stk_jpeg_file file = stk_jpeg_write(&kind);
+    struct stk_region_run run =
+        stk_region_open(make_codec(&stk_image_jpeg, 1), 1, file.at, file.size);
+    stoker_region got;
+    cr_assert_eq(stk_region_decode_once(&run, &run.notes, &wanted, &got), STOKER_OK);
+    struct stk_jpeg_places *places = run.notes.room;
+    uint8_t *before = malloc(run.pixels_bytes);
+    const size_t bytes = (size_t)got.height * got.width;
+    cr_assert_not_null(before);
+    memcpy(before, run.pixels, bytes);
+    run.notes.known = places;
+    run.notes.known_bytes = run.notes.noted_bytes;
+    cr_assert_eq(stk_region_decode_once(&run, &run.notes, &wanted, &got), STOKER_OK);
+    cr_assert_arr_eq(run.pixels, before, bytes);
+    for (uint32_t i = 0; i < (uint32_t)places->across * places->rows; i++)
+        places->place[i].dc[0] = (int16_t)(places->place[i].dc[0] / 2 + 9);
+    cr_assert_eq(stk_region_decode_once(&run, &run.notes, &wanted, &got), STOKER_OK);
+    cr_assert_neq(memcmp(run.pixels, before, bytes), 0);
+    free(before);
+    stk_region_close(&run);
+    free(file.at);
+}
+#endif
 
 /* libjpeg smooths the blocks of such a file with those around. */
 CleanTest(codec_regions, rectangles_of_a_jpeg_without_its_last_scans)
