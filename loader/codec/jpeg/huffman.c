@@ -121,7 +121,7 @@ static int64_t overrun(const struct stk_jpeg_huffman *h)
     return 8 * (h->bits.next - (h->window + h->window_bytes)) - (int64_t)h->bits.count;
 }
 
-/* The byte of the window that holds the next bit. */
+/* Returns the byte of the window that holds the next bit. */
 INLINE const uint8_t *next_byte(const struct stk_jpeg_huffman *h)
 {
     return h->bits.next - ((h->bits.count + 7) >> 3);
@@ -365,8 +365,8 @@ static bool take_codes(struct stk_jpeg_huffman *h, JBLOCKROW *blocks)
     return take_mcu_best(h, blocks) && overrun(h) <= 0;
 }
 
-/* Go to the first column that is needed of a row, from the place before it. No bytes are read
- * behind the place after the last one. The places may be any numbers. */
+/* Go to the first needed column of the row, from the last place before it. Nothing is read beyond
+ * the first place behind the needed columns. Places are not trusted. */
 static bool go_to_row(struct stk_jpeg_huffman *h)
 {
     const struct stk_jpeg_places *places = h->known;

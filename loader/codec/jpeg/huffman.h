@@ -85,7 +85,7 @@ struct stk_jpeg_huffman {
     const uint8_t *raw_end;
     const uint8_t *raw_limit;         /* no byte from here on is needed */
     bool at_marker;                   /* the segment, or what is needed, ends with the window */
-    const uint8_t *noted_raw, *noted; /* the same byte, in the file and in the window */
+    const uint8_t *noted_raw, *noted; /* one byte, in the file and in the window */
     uint8_t window[STK_JPEG_WINDOW_BYTES + STK_JPEG_WINDOW_SLACK_BYTES];
 };
 

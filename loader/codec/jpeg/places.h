@@ -1,14 +1,13 @@
-/* places.h - a table of places in the codes of a baseline JPEG: where the codes of every step-th
- * MCU of a row begin, and what they add to.
+/* places.h - a table of places in a baseline JPEG: where the codes of every step-th MCU of a row
+ * begin in the file, and the DC values that they add to.
  *
  *   MCUs   | p . . . p . . . p . |      p: a place of the table, step 4
- *          | p . . a a a b b p . |      a region of columns a and b is read from the place before a,
- *          | p . . a a a b b p . |      row by row: the codes between are skipped, all others are
- *          | p . . . p . . . p . |      not even looked at
+ *          | p . . a a a a a p . |      in each row of a region a, reading begins at the place
+ *          | p . . a a a a a p . |      before it, skips the codes up to the region, and ends
+ *          | p . . . p . . . p . |      with it
  *
- * It is made while a file is decoded to its end for the first time, and serves only bytes of the
- * same length and checksum: they have been decoded without an error, so damage beside a region
- * cannot go unnoticed.
+ * The table is made when a file is first decoded to its end, without an error. It is used only for
+ * bytes of the same length and checksum, so damage beside a region cannot go unnoticed.
  */
 #ifndef STK_CODEC_JPEG_PLACES_H
 #define STK_CODEC_JPEG_PLACES_H
@@ -35,11 +34,11 @@ struct stk_jpeg_places {
 bool stk_jpeg_places_begin(struct stk_jpeg_places *places, size_t room_bytes, size_t file_bytes,
                            uint32_t columns, uint32_t rows);
 
-/* All places have been noted. Returns the bytes of the table. */
+/* Complete the table, once all places are noted. Returns its bytes. */
 size_t stk_jpeg_places_end(struct stk_jpeg_places *places, const uint8_t *file, size_t file_bytes);
 
-/* Returns true if a table is complete, and was made of these bytes. Its places may still be any
- * numbers. */
+/* Returns true if the table is complete, and was made from these bytes. Does not check the places
+ * themselves. */
 bool stk_jpeg_places_fit(const struct stk_jpeg_places *places, size_t table_bytes,
                          const uint8_t *file, size_t file_bytes);
 

@@ -132,9 +132,9 @@ typedef struct stoker_codec {
      * the data set's shape, and describe it in *got. It must contain *wanted scaled to
      * got->eighths, which is at least wanted->eighths; the whole image at 8 eighths always does.
      * rows[0].bytes_max is the room for the whole image. Pixels outside of *wanted may have any
-     * value, but report damage anywhere in the file, whatever is wanted, unless notes say that the
-     * same bytes were found good before: transform and cache must not decide which samples are bad.
-     * STOKER_ELIMIT: the image exceeds the room or the limits of
+     * value, but report damage anywhere in the file, whatever is wanted: transform and cache must
+     * not decide which samples are bad. Bytes that notes show to be those of an earlier, complete
+     * decode need not be checked again. STOKER_ELIMIT: the image exceeds the room or the limits of
      * open(). */
     int (*decode)(const void *self, void *scratch, const stoker_encoded *in,
                   const stoker_decoded *out, stoker_error *error);

@@ -38,7 +38,7 @@ enum stk_route stk_part_route(const struct stk_part_facts *part)
     return part->bytes_are_row && part->as_stored ? STK_ROUTE_READ_IN_PLACE : STK_ROUTE_READ_DECODE;
 }
 
-/* A cache of samples takes them one by one, or in blocks of its own. */
+/* Not with a cache of samples, which fills one place, or one of its blocks, at a time. */
 static bool has_runs(const struct stk_pipeline_facts *facts)
 {
     const enum stk_cached cached = cached_of(facts);

@@ -437,7 +437,7 @@ static bool handle_read(struct stk_fetcher *fetcher, struct stk_fetch *fetch,
 }
 
 /* Rows copied since a read was queued have evicted its fetch and part from the L1 cache: prefetch
- * them. Inlined: gcc leaves out calls of a function that only prefetches. */
+ * them. Must be inlined: gcc removes calls of a function that only prefetches. */
 static inline __attribute__((always_inline)) void prefetch_two(const struct stk_fetcher *fetcher,
                                                                uint32_t i)
 {

@@ -15,7 +15,7 @@
 
 enum {
     PREFETCH_BYTES = 4096,          /* ahead of a copy; the processor finds more of a large row */
-    PREFETCH_SPAN_BYTES = 128 << 10 /* of a span's samples: a part of any second cache */
+    PREFETCH_SPAN_BYTES = 128 << 10 /* prefetched of a span at most: a fraction of any L2 cache */
 };
 
 /* ---- look up ---- */
@@ -93,9 +93,9 @@ static bool find_located_sources(const struct stk_pipeline *pipeline, struct stk
     return true;
 }
 
-/* Fetch the samples of a located span that lie in memory, in any order, into the second cache:
- * their decoder would wait for each. Those in order are found by the processor. Inlined: gcc leaves
- * out calls of a function that only prefetches. */
+/* Prefetch the samples of a located span that lie in memory into the L2 cache: their decoder would
+ * wait for each. The processor prefetches samples in order by itself. Must be inlined: gcc removes
+ * calls of a function that only prefetches. */
 static inline __attribute__((always_inline)) void prefetch_samples(
     const struct stk_pipeline *pipeline, const struct stk_span *span)
 {

@@ -13,8 +13,8 @@ typedef struct core_tensor {
     _Atomic(struct core_share *) share; /* NULL, then one for good: set by compare and exchange */
 } core_tensor;
 
-/* A capsule that owns a DLManagedTensorVersioned, or a DLManagedTensor; NULL: an exception, and the
- * tensor is deleted. `managed` is NULL if there was no memory for it. */
+/* Make a capsule that owns a DLManagedTensorVersioned, or a DLManagedTensor. On failure the tensor
+ * is deleted, and an exception is set. managed NULL: MemoryError. */
 PyObject *core_capsule_of(void *managed, bool versioned);
 
 /* A capsule of a share, which stays the caller's. */

@@ -31,7 +31,7 @@ struct stk_region_run {
     stoker_error error;
 };
 
-/* Forget the notes, and have them made anew in that many bytes. */
+/* Discard the notes: the next decode makes new ones, of at most that many bytes. */
 static inline void stk_region_renote(struct stk_region_run *run, size_t room_bytes)
 {
     free(run->notes.room);
