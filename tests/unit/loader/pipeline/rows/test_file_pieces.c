@@ -148,3 +148,84 @@ CleanTest(file_pieces, a_file_that_got_shorter_is_noticed)
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }
+
+/* ---- a data set whose file() says too much ------------------------------------------------ */
+
+enum { LIE_ROW = 4096, LIE_ROWS = 8 };
+
+/* The first file is said to be longer than a piece. */
+static int lie_fds[2];
+static bool lies;
+
+static int lie_describe(const void *self, stoker_dataset_info *out)
+{
+    (void)self;
+    out->count = LIE_ROWS; /* more bytes than the files have: ENCODED holds pieces */
+    out->dtype = STOKER_DTYPE_UINT8;
+    out->rank = 1;
+    out->shape[0] = LIE_ROW;
+    out->label_dtype = STOKER_DTYPE_NONE;
+    out->file_count = 2;
+    out->encoded_bytes_max = LIE_ROW;
+    return STOKER_OK;
+}
+
+/* Samples lie in the second file; once lies is set, the last one lies far beyond the first. */
+static int lie_locate(const void *self, const uint64_t *ids, uint32_t count, stoker_part *out,
+                      stoker_error *error)
+{
+    (void)self;
+    (void)error;
+    for (uint32_t i = 0; i < count; i++) {
+        const bool beyond = lies && ids[i] == LIE_ROWS - 1;
+        out[i] = (stoker_part){ .extent = { .file = beyond ? 0 : 1,
+                                            .offset = beyond ? STK_PIECE_BYTES : 0,
+                                            .bytes = LIE_ROW } };
+    }
+    return STOKER_OK;
+}
+
+static int lie_file(const void *self, uint32_t number, stoker_file *out)
+{
+    (void)self;
+    *out = (stoker_file){ .path = number == 0 ? "short" : "other",
+                          .fd = lie_fds[number],
+                          .size = number == 0 ? 2 * STK_PIECE_BYTES : LIE_ROW };
+    return STOKER_OK;
+}
+
+/* Its sample would begin in the next file's piece. */
+CleanTest(file_pieces, a_file_that_is_shorter_than_announced_is_not_continued_in_the_next)
+{
+    static const stoker_dataset_ops ops = { .struct_size = sizeof(ops),
+                                            .name = "lie",
+                                            .describe = lie_describe,
+                                            .locate = lie_locate,
+                                            .file = lie_file };
+    static struct stk_run run;
+    for (int i = 0; i < 2; i++) {
+        char path[512];
+        write_raw(i == 0 ? "short" : "other", 1, LIE_ROW / sizeof(uint16_t));
+        (void)snprintf(path, sizeof(path), "%s/%s", directory.path, i == 0 ? "short" : "other");
+        lie_fds[i] = open(path, O_RDONLY | O_CLOEXEC);
+        cr_assert_geq(lie_fds[i], 0);
+    }
+    stoker_dataset *dataset = NULL;
+    cr_assert_eq(stoker_dataset_create(&dataset, &ops, NULL, NULL), STOKER_OK);
+    const stoker_loader_options options =
+        stk_small_options(.shuffle = true, .epochs = 4, .batch_size = 1, .num_workers = 0,
+                          .prefetch_batches = 2, .dtype = STOKER_DTYPE_NONE,
+                          .cache = STOKER_CACHE_ENCODED);
+    stoker_loader *loader = loader_of(dataset, &options);
+    memset(&run, 0, sizeof(run));
+    stk_run_on(loader, &run, 1); /* the second file's piece is held */
+    cr_assert_eq(run.rc, STOKER_OK);
+    lies = true;
+    stk_run_on(loader, &run, UINT32_MAX);
+    cr_assert_eq(run.rc, STOKER_ETRUNCATED, "%d", run.rc);
+    cr_assert_not_null(strstr(stoker_loader_error(loader)->path, "short"));
+    stoker_loader_destroy(&loader);
+    stoker_dataset_close(&dataset);
+    close(lie_fds[0]);
+    close(lie_fds[1]);
+}
