@@ -204,16 +204,21 @@ CleanTest(caller_worker, helps_with_files_once_all_of_them_are_held)
     static uint64_t hashes[2000];
     const uint32_t count = sizeof(hashes) / sizeof(hashes[0]);
     stoker_batch batch = STOKER_BATCH_INIT;
-    for (uint32_t i = 0; i < count; i++) {
-        atomic_store(&loader->caller_assists, true); /* overrule the judgement */
-        take(loader, &batch);
-        hashes[i] = stk_batch_hash(&batch);
-        stoker_batch_release(&batch);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        take(twin, &batch);
-        cr_assert_eq(hashes[i], stk_batch_hash(&batch), "batch %u", i);
-        stoker_batch_release(&batch);
+    /* The caller works only when no batch is ready: on a busy machine the workers may be ahead for
+     * thousands of batches. */
+    for (int round = 0;
+         round < 50 && stk_ledger_read(&loader->caller_worker.ledger.cache_hits) == 0; round++) {
+        for (uint32_t i = 0; i < count; i++) {
+            atomic_store(&loader->caller_assists, true); /* overrule the judgement */
+            take(loader, &batch);
+            hashes[i] = stk_batch_hash(&batch);
+            stoker_batch_release(&batch);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            take(twin, &batch);
+            cr_assert_eq(hashes[i], stk_batch_hash(&batch), "batch %u", i);
+            stoker_batch_release(&batch);
+        }
     }
     cr_assert_eq(stk_ledger_read(&loader->workers[0].ledger.read_bytes), read_bytes);
     cr_assert_gt(stk_ledger_read(&loader->caller_worker.ledger.cache_hits), 0,
