@@ -214,15 +214,18 @@ static int check_memory(const stoker_loader *loader, const struct stk_slots_opti
                         size_t row_bytes, stoker_error *error)
 {
     const struct stk_place nowhere = STK_NOWHERE;
-    const uint64_t bytes = (uint64_t)row_bytes * slots->batch_size * slots->slot_count;
+    const uint64_t bytes = stk_sizing_slots_bytes(loader, slots->slot_count);
     const uint64_t available = loader->available_bytes;
-    if (bytes <= available)
+    const uint64_t most = loader->batches_bytes_max;
+    if (bytes <= available && bytes <= most)
         return 0;
     return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
                          "%" PRIu32 " slots for batches of %" PRIu32 " rows of %zu bytes take more "
-                         "than the %" PRIu64 " bytes that are available: choose a smaller "
-                         "batch_size, or prefetch_batches",
-                         slots->slot_count, slots->batch_size, row_bytes, available);
+                         "than the %" PRIu64 " bytes that %s: choose a smaller batch_size, or "
+                         "prefetch_batches",
+                         slots->slot_count, slots->batch_size, row_bytes,
+                         bytes > most ? most : available,
+                         bytes > most ? "memory_bytes allows them" : "are available");
 }
 
 static int make_slots(stoker_loader *loader, stoker_error *error)

@@ -96,6 +96,8 @@ struct stoker_loader {
     int32_t gpu_node;   /* NUMA node of the GPU, which workers and slots keep to; below 0 = any */
     uint32_t cpus;
     uint64_t available_bytes; /* memory that was left when the loader was made */
+    /* What the cache leaves of options.memory_bytes; UINT64_MAX = AUTO. */
+    uint64_t batches_bytes_max;
 
     /* The consumer's side. */
     struct stk_ledger_consumer ledger;

@@ -19,7 +19,7 @@ int main(int count, char **arguments)
     options.epochs = 1;
     if (count > 2) {
         options.cache = STOKER_CACHE_DECODED;
-        options.cache_bytes = strtoull(arguments[2], NULL, 10);
+        options.memory_bytes = strtoull(arguments[2], NULL, 10);
     }
     if (count < 2 || stoker_dataset_open(&dataset, arguments[1], NULL, &error) < 0 ||
         stoker_loader_create(&loader, dataset, &options, &error) < 0) {

@@ -8,6 +8,7 @@
 
 #include "loader/api/choose/cache_key.h"
 #include "loader/api/choose/order.h"
+#include "loader/api/choose/sizing.h"
 #include "loader/base/error.h"
 #include "loader/base/launcher.h"
 #include "loader/base/memory/budget.h"
@@ -218,8 +219,11 @@ static stoker_cache choose_cache(const stoker_loader *loader, uint64_t budget)
 
 static uint64_t budget_of(const stoker_loader *loader, uint32_t ranks)
 {
-    const uint64_t asked = loader->options.cache_bytes;
-    return asked != STOKER_BYTES_AUTO ? asked : stk_budget_left(loader->available_bytes, ranks);
+    const uint64_t limit = loader->options.memory_bytes;
+    if (limit == STOKER_BYTES_AUTO)
+        return stk_budget_left(loader->available_bytes, ranks);
+    const uint64_t batches = stk_sizing_batches_share(loader, limit);
+    return limit > batches ? limit - batches : 0;
 }
 
 /* ---- a cache of several loaders ---- */
@@ -239,7 +243,7 @@ static const char *share(stoker_loader *loader, const struct stk_identity *ident
     if (rc == 0 && cache->kind != STOKER_CACHE_NONE)
         return NULL;
     return rc == STOKER_ENOMEM             ? "no memory for it"
-           : cache->share_error == 0       ? "cache_bytes holds no sample"
+           : cache->share_error == 0       ? "memory_bytes leaves room for no sample"
            : cache->share_error == -ENOSPC ? "250 loaders share it already"
            : cache->share_error == -EPROTO ? "a process has made it in another form"
            : cache->share_error == -EACCES
@@ -323,13 +327,13 @@ void stk_cache_choice_name(const stoker_loader *loader, stoker_cache kind,
 }
 
 /* Returns true if a cache of this loader would have that one's rows, as many of them, and be shared
- * or not as it is. With cache_bytes AUTO its size does not count: what memory is left now says
+ * or not as it is. With memory_bytes AUTO its size does not count: what memory is left now says
  * nothing, since that cache has taken some of it. */
 static bool would_make(const stoker_loader *loader, const struct stk_kept_cache *kept)
 {
     const stoker_loader_options *options = &loader->options;
     const struct stk_cache_options wanted =
-        cache_of(loader, kept->cache.kind, options->cache_bytes);
+        cache_of(loader, kept->cache.kind, budget_of(loader, stk_local_ranks()));
     char key[STK_SEGMENT_KEY_BYTES];
     uint64_t rows_bytes;
     stk_cache_choice_name(loader, kept->cache.kind, key);
@@ -337,7 +341,7 @@ static bool would_make(const stoker_loader *loader, const struct stk_kept_cache 
            (options->cache == STOKER_CACHE_AUTO || options->cache == kept->cache.kind) &&
            wants_sharing(loader) == (kept->cache.share.header != NULL) &&
            memcmp(key, kept->key, sizeof(key)) == 0 &&
-           (options->cache_bytes == STOKER_BYTES_AUTO ||
+           (options->memory_bytes == STOKER_BYTES_AUTO ||
             (stk_cache_capacity(&wanted, &rows_bytes) == kept->cache.capacity &&
              rows_bytes == kept->cache.rows_bytes));
 }
@@ -418,6 +422,12 @@ int stk_cache_choice_make(stoker_loader *loader, struct stk_kept_cache *kept, st
     }
     if (rc == 0)
         make_notes(loader);
+    const uint64_t taken = stk_cache_reserved_bytes(&loader->pipeline.cache) +
+                           stk_cache_reserved_bytes(&loader->pipeline.notes);
+    const uint64_t limit = loader->options.memory_bytes;
+    loader->batches_bytes_max = limit == STOKER_BYTES_AUTO ? UINT64_MAX
+                                : limit > taken            ? limit - taken
+                                                           : 0;
     stk_budget_reserve(stk_cache_choice_reserved_bytes(loader));
     loader->facts.cache =
         loader->pipeline.device_cache.on ? STOKER_CACHE_DEVICE : loader->pipeline.cache.kind;

@@ -18,8 +18,8 @@ struct stk_kept_cache {
 size_t stk_cache_choice_row_bytes(const stoker_loader *loader);
 
 /* Choose a cache, once the fields are planned, and make it, or take the kept one over if it has the
- * same rows: sets pipeline.cache, facts.cache, cache_reason and share_reason. Returns 0 or a
- * stoker_err. */
+ * same rows: sets pipeline.cache, facts.cache, cache_reason, share_reason and batches_bytes_max.
+ * Returns 0 or a stoker_err. */
 int stk_cache_choice_make(stoker_loader *loader, struct stk_kept_cache *kept, stoker_error *error);
 
 /* Write a key: loaders of one data set whose caches of this kind have equal ones have equal bytes

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/transform/mask/mask.h"
+#include "loader/api/choose/sizing.h"
 #include "loader/api/options.h"
 #include "loader/base/error.h"
 #include "loader/pipeline/batch/blend.h"
@@ -362,13 +363,16 @@ static size_t kept_bytes(const stoker_loader *loader, size_t images, size_t *row
 static int check_budget(stoker_loader *loader, size_t row_bytes, uint64_t *available)
 {
     const uint64_t count = loader->pipeline.dataset->info.count;
-    const uint64_t asked = loader->options.cache_bytes;
+    const uint64_t asked = loader->options.memory_bytes;
     assert(row_bytes > 0); /* there are parts, and each fills a field */
     const int rc = loader->device->ops->available(loader->device, available, loader->cache_reason);
     if (rc < 0)
         return rc;
-    const uint64_t most = asked != STOKER_BYTES_AUTO ? asked : *available / 2;
-    const uint64_t budget = most < *available ? most : *available;
+    const uint64_t most = asked < *available ? asked : *available;
+    const uint64_t batches = stk_sizing_batches_share(loader, most);
+    const uint64_t budget = asked == STOKER_BYTES_AUTO ? *available / 2
+                            : most > batches           ? most - batches
+                                                       : 0;
     if (count <= budget / row_bytes)
         return 0;
     (void)snprintf(loader->cache_reason, sizeof(loader->cache_reason),

@@ -19,9 +19,9 @@ enum {
     RING_SLOTS_MIN = 4,
     RING_SLOTS_ASLEEP = 6, /* if the consumer sleeps: a late timer must not run it dry */
     RING_SLOTS_MAX = 64,
-    RING_SHARE = 8,  /* at most 1/8 of the memory available to a rank: it is touched at once */
-    BUFFERS_MIN = 4, /* on a device: one lent, one next, and copies before and after, */
-    BUFFERS_MAX = 8, /* this many for small batches, which are copied several at a time */
+    BATCHES_SHARE = 8, /* at most 1/8 of the memory available to a rank: it is touched at once */
+    BUFFERS_MIN = 4,   /* on a device: one lent, one next, and copies before and after, */
+    BUFFERS_MAX = 8,   /* this many for small batches, which are copied several at a time */
     BUFFERS_BYTES = 32 << 20,
     WAITING_WORKERS_PER_CPU = 4,
     WAITING_WORKERS_MAX = 32
@@ -115,13 +115,29 @@ static uint64_t slots_of(const struct stk_pipeline *pipeline, uint64_t tickets)
     return (tickets + spans - 1) / spans;
 }
 
+uint64_t stk_sizing_slots_bytes(const stoker_loader *loader, uint32_t count)
+{
+    const uint64_t row_bytes =
+        loader->pipeline.field_plan.row_bytes + sizeof(uint64_t); /* its id */
+    return stk_region_bytes(row_bytes * loader->options.batch_size * count);
+}
+
+uint64_t stk_sizing_batches_share(const stoker_loader *loader, uint64_t bytes)
+{
+    const uint32_t asked = loader->options.prefetch_batches;
+    const uint64_t least = stk_sizing_slots_bytes(loader, asked > 0 ? asked : 2);
+    return least > bytes / BATCHES_SHARE ? least : bytes / BATCHES_SHARE;
+}
+
 /* The most slots of a ring whose size the options leave open; at least 2. */
-static uint32_t most_slots(const stoker_loader *loader, size_t batch_bytes)
+static uint32_t most_slots(const stoker_loader *loader)
 {
     const uint32_t asked = loader->options.local_world_size;
     const uint32_t ranks = asked > 0 ? asked : stk_local_ranks();
-    const uint64_t share = loader->available_bytes / ranks / RING_SHARE;
-    return clamp(share / batch_bytes, 2, STOKER_PREFETCH_MAX);
+    const uint64_t share = loader->available_bytes / ranks / BATCHES_SHARE;
+    const uint64_t most = loader->batches_bytes_max;
+    return clamp((share < most ? share : most) / stk_sizing_slots_bytes(loader, 1), 2,
+                 STOKER_PREFETCH_MAX);
 }
 
 uint32_t stk_sizing_slot_count(stoker_loader *loader)
@@ -137,7 +153,7 @@ uint32_t stk_sizing_slot_count(stoker_loader *loader)
     if (!loader->threads)
         return clamp(
             2 + (in_flight_too ? pipeline->read_depth / loader->options.batch_size + 1 : 0), 2,
-            STOKER_PREFETCH_MAX);
+            most_slots(loader));
     const size_t batch_bytes = pipeline->field_plan.row_bytes * loader->options.batch_size;
     const uint32_t least =
         loader->cpus > loader->tuner.workers ? RING_SLOTS_ASLEEP : RING_SLOTS_MIN;
@@ -154,7 +170,7 @@ uint32_t stk_sizing_slot_count(stoker_loader *loader)
     if (slots < in_flight)
         slots = in_flight;
     loader->slots_wanted = clamp(slots, 2, STOKER_PREFETCH_MAX);
-    return clamp(slots, 2, most_slots(loader, batch_bytes));
+    return clamp(slots, 2, most_slots(loader));
 }
 
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader)

@@ -20,6 +20,12 @@ void stk_sizing_choose_workers(stoker_loader *loader);
 /* Slots of the ring. Call after choose_workers. */
 uint32_t stk_sizing_slot_count(stoker_loader *loader);
 
+/* Memory for `count` slots. */
+uint64_t stk_sizing_slots_bytes(const stoker_loader *loader, uint32_t count);
+
+/* The part of `bytes`, a limit on memory, that a cache leaves to batches. */
+uint64_t stk_sizing_batches_share(const stoker_loader *loader, uint64_t bytes);
+
 /* Buffers on a device: prefetch_batches if given, else enough to copy ahead. Call after the slots
  * are made. */
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader);

@@ -11,6 +11,7 @@
 enum {
     RETRY_NS = 1000000, /* between attempts to mark the end of a user's work */
     BUDGET_SHARE = 8,   /* by default, of the memory available to a rank */
+    IDLE_EPOCHS = 2,    /* ends of epochs after which a spare's pages are given back */
     AHEAD_SHARE =
         4 /* exchange when 1/4 of the ring is left: the workers must not run out of slots */
 };
@@ -102,12 +103,19 @@ static void choose_budget(stoker_loader *loader)
 {
     struct stk_device *device = loader->device;
     char why[STK_DEVICE_WHY_BYTES];
-    uint64_t bytes = loader->options.lent_bytes_max;
-    const bool chooses = bytes == STOKER_BYTES_AUTO;
-    if (chooses && !loader->on_device)
+    const struct stk_transfer *transfer = &loader->transfer;
+    const struct stk_device_cache *cache = &loader->pipeline.device_cache;
+    uint64_t bytes = loader->on_device ? loader->options.memory_bytes : loader->batches_bytes_max;
+    if (bytes != STOKER_BYTES_AUTO) {
+        const uint64_t taken = loader->on_device ? transfer->buffer_bytes * transfer->buffer_count +
+                                                       cache->count * cache->row_bytes
+                                                 : loader->pipeline.slots.memory.bytes;
+        bytes = bytes > taken ? bytes - taken : 0;
+    } else if (!loader->on_device) {
         bytes = stk_memory_available() / stk_local_ranks() / BUDGET_SHARE;
-    else if (chooses)
+    } else {
         bytes = device->ops->available(device, &bytes, why) == 0 ? bytes / BUDGET_SHARE : 0;
+    }
     atomic_store_explicit(&loader->kept.bytes_max, bytes, memory_order_relaxed);
     loader->kept.has_budget = true;
 }
@@ -142,34 +150,52 @@ static struct stk_lease *more_memory(stoker_loader *loader)
     return lease;
 }
 
-static struct stk_lease *grow(stoker_loader *loader)
+/* Returns true if the pages of a spare in host memory were returned to the system. */
+static bool is_given_back(struct stk_lease *lease)
+{
+    return lease->idle_epochs == IDLE_EPOCHS && !stk_slots_memory_of(lease)->region.locked;
+}
+
+static uint64_t spare_bytes(const stoker_loader *loader)
+{
+    return loader->on_device ? loader->transfer.buffer_bytes
+                             : stk_region_bytes(loader->pipeline.slots.slot_bytes);
+}
+
+static void count_bytes(struct stk_kept *kept, uint64_t more)
+{
+    atomic_fetch_add_explicit(&kept->bytes, more, memory_order_relaxed);
+}
+
+/* A spare in memory, or one whose pages were given back, or a new one, as the budget allows. */
+static struct stk_lease *take_spare(stoker_loader *loader)
 {
     struct stk_kept *kept = &loader->kept;
-    const uint64_t more = loader->on_device ? loader->transfer.buffer_bytes
-                                            : stk_region_bytes(loader->pipeline.slots.slot_bytes);
+    struct stk_lease *lease = kept->spares;
+    const uint64_t more = spare_bytes(loader);
+    if (lease != NULL && (loader->on_device || !is_given_back(lease))) {
+        kept->spares = lease->next;
+        return lease;
+    }
     if (!kept->has_budget)
         choose_budget(loader);
     const uint64_t bytes = atomic_load_explicit(&kept->bytes, memory_order_relaxed);
     const uint64_t most = atomic_load_explicit(&kept->bytes_max, memory_order_relaxed);
     const bool allowed = most >= bytes && most - bytes >= more;
-    struct stk_lease *lease = allowed ? more_memory(loader) : NULL;
+    if (allowed && lease != NULL) {
+        kept->spares = lease->next;
+    } else if (allowed) {
+        lease = more_memory(loader);
+        atomic_fetch_add_explicit(&kept->count, lease != NULL ? 1U : 0U, memory_order_relaxed);
+    } else {
+        lease = NULL;
+    }
     const enum stk_kept_limit limit = !allowed        ? STK_KEPT_BUDGET
                                       : lease == NULL ? STK_KEPT_MEMORY
                                                       : STK_KEPT_FREE;
     atomic_store_explicit(&kept->limit, limit, memory_order_relaxed);
-    if (lease == NULL)
-        return NULL;
-    atomic_store_explicit(&kept->bytes, bytes + more, memory_order_relaxed);
-    atomic_fetch_add_explicit(&kept->count, 1U, memory_order_relaxed);
-    return lease;
-}
-
-static struct stk_lease *take_spare(stoker_loader *loader)
-{
-    struct stk_lease *lease = loader->kept.spares;
-    if (lease == NULL)
-        return grow(loader);
-    loader->kept.spares = lease->next;
+    if (lease != NULL)
+        count_bytes(kept, more);
     return lease;
 }
 
@@ -177,11 +203,15 @@ void stk_kept_end_epoch(stoker_loader *loader)
 {
     if (loader->on_device)
         return;
-    for (struct stk_lease *lease = loader->kept.spares; lease != NULL; lease = lease->next) {
-        if (lease->idle_epochs == 2)
+    /* Those used last come first: the ones given back are at the end. */
+    for (struct stk_lease *lease = loader->kept.spares; lease != NULL && !is_given_back(lease);
+         lease = lease->next) {
+        if (lease->idle_epochs < IDLE_EPOCHS)
+            lease->idle_epochs++;
+        if (!is_given_back(lease))
             continue;
-        if (++lease->idle_epochs == 2)
-            stk_region_discard(&stk_slots_memory_of(lease)->region);
+        stk_region_discard(&stk_slots_memory_of(lease)->region);
+        count_bytes(&loader->kept, -spare_bytes(loader));
     }
 }
 

@@ -29,7 +29,7 @@ struct stk_kept {
     struct stk_lease *spares; /* leases with no batch lent */
     /* Read by stats in any thread, relaxed. */
     _Atomic uint64_t bytes_max;
-    _Atomic uint64_t bytes; /* allocated: kept and spare */
+    _Atomic uint64_t bytes; /* kept and spare, without the pages given back */
     _Atomic uint32_t count;
     _Atomic uint32_t limit; /* enum stk_kept_limit */
 };

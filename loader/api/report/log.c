@@ -83,13 +83,13 @@ static void say_lack_of_cache(const stoker_loader *loader)
                     "cache %s: a data set that makes its own samples is not cached", asked);
     else if (cache->kind == STOKER_CACHE_NONE && !loader->cache_needless)
         stk_log_say(loader, STOKER_LOG_WARNING,
-                    "cache %s: not one sample fits in cache_bytes: nothing is kept", asked);
+                    "cache %s: memory_bytes leaves room for no sample: nothing is kept", asked);
     else if (cache->kind == STOKER_CACHE_NONE)
         stk_log_say(loader, STOKER_LOG_INFO,
                     "cache %s: not needed, all samples lie in memory as they are", asked);
     else if (cache->capacity < count && !loader->facts.pieces)
         stk_log_say(loader, STOKER_LOG_WARNING,
-                    "cache %s: %" PRIu64 " of %" PRIu64 " samples fit in cache_bytes; the others "
+                    "cache %s: %" PRIu64 " of %" PRIu64 " samples fit in memory_bytes; the others "
                     "are read in every epoch",
                     asked, cache->capacity, count);
     else if (!cache->whole_places && !loader->facts.pieces &&

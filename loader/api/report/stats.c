@@ -61,20 +61,43 @@ static void sum_memory(const stoker_loader *loader, stoker_stats *stats)
                    (int)sizeof(stats->pin_reason) - 1, pipeline->slots.pin_reason);
 }
 
+static uint64_t used_bytes(const struct stk_cache *cache)
+{
+    const uint64_t tables = stk_cache_reserved_bytes(cache) - cache->rows.bytes;
+    return tables +
+           atomic_load_explicit(&stk_cache_counts(cache)->held_bytes, memory_order_relaxed);
+}
+
+/* Of what options.memory_bytes limits. */
+static void sum_limited(const stoker_loader *loader, stoker_stats *stats)
+{
+    const struct stk_cache *cache = &loader->pipeline.cache;
+    const struct stk_cache *notes = &loader->pipeline.notes;
+    const uint64_t limit = loader->options.memory_bytes;
+    const uint64_t lent_max = atomic_load_explicit(&loader->kept.bytes_max, memory_order_relaxed);
+    stats->memory_bytes = stats->slot_bytes + used_bytes(cache) + used_bytes(notes) +
+                          (loader->on_device ? 0 : stats->lent_bytes);
+    stats->memory_bytes_max = limit != STOKER_BYTES_AUTO
+                                  ? limit
+                                  : stats->slot_bytes + stk_cache_reserved_bytes(cache) +
+                                        stk_cache_reserved_bytes(notes) +
+                                        (loader->on_device ? 0 : lent_max);
+}
+
 static void sum_lent(const stoker_loader *loader, stoker_stats *stats)
 {
     const struct stk_kept *kept = &loader->kept;
     const uint32_t limit = atomic_load_explicit(&kept->limit, memory_order_relaxed);
     stats->lent_slots = atomic_load_explicit(&kept->count, memory_order_relaxed);
     stats->lent_bytes = atomic_load_explicit(&kept->bytes, memory_order_relaxed);
-    stats->lent_bytes_max = atomic_load_explicit(&kept->bytes_max, memory_order_relaxed);
     if (limit != STK_KEPT_FREE)
         (void)snprintf(stats->lent_reason, sizeof(stats->lent_reason),
-                       "%s: %" PRIu32 " more slots take %" PRIu64 " of lent_bytes_max %" PRIu64
-                       " bytes",
-                       limit == STK_KEPT_BUDGET ? "the budget for kept batches is used up"
-                                                : "no memory for another kept batch",
-                       stats->lent_slots, stats->lent_bytes, stats->lent_bytes_max);
+                       "%s: %" PRIu32 " more slots take %" PRIu64 " of %" PRIu64 " bytes",
+                       limit == STK_KEPT_BUDGET
+                           ? "what memory_bytes leaves for kept batches is used up"
+                           : "no memory for another kept batch",
+                       stats->lent_slots, stats->lent_bytes,
+                       atomic_load_explicit(&kept->bytes_max, memory_order_relaxed));
 }
 
 static void sum_device(const stoker_loader *loader, stoker_stats *stats)
@@ -179,6 +202,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     sum_reader(loader, &stats);
     sum_device(loader, &stats);
     sum_lent(loader, &stats);
+    sum_limited(loader, &stats);
     stk_pipeline_plan_print(&loader->pipeline.plan, stats.route, sizeof(stats.route));
     stk_ledger_judge(&stats);
     stk_struct_write(out, out->struct_size, &stats, sizeof(stats));

@@ -136,7 +136,7 @@ STOKER_API int stoker_order_init_sized(stoker_order *out, size_t struct_size);
 
 /* What stays in memory after its first use. */
 typedef enum stoker_cache {
-    /* On a GPU, DEVICE if possible and all rows fit in cache_bytes. Else DECODED if all rows fit,
+    /* On a GPU, DEVICE if possible and all rows fit in memory_bytes. Else DECODED if all rows fit,
      * else ENCODED if all samples fit, each as long as the longest or all of them in the files that
      * hold them, else NONE. Rows that are as cheap to make as to copy, of token files and raw ones
      * that overlap or repeat in their files: ENCODED if they are shuffled, or for 4 epochs or more;
@@ -171,7 +171,7 @@ typedef enum stoker_on_lent {
     /* Give the slot other memory, so the batch can stay lent: nothing is copied. The memory is
      * allocated on demand, page-locked like the slots (GPU memory on a GPU), reused once its batch
      * is returned, and freed by destroy. Pages that no batch of a whole epoch used are returned to
-     * the system, unless page-locked or on a GPU. As WAIT if lent_bytes_max is used up or an
+     * the system, unless page-locked or on a GPU. As WAIT if memory_bytes is used up or an
      * allocation fails; stats.lent_reason says which. */
     STOKER_ON_LENT_GROW = 3
 } stoker_on_lent;
@@ -246,19 +246,23 @@ typedef struct stoker_loader_options {
     uint32_t prefetch_batches;
     uint32_t read_depth; /* reads in flight per worker, 1..1024; default STOKER_READ_DEPTH_AUTO */
     stoker_cache cache;  /* default STOKER_CACHE_AUTO */
-    /* Limit on the bytes of the cache and its tables; GPU memory with DEVICE. An eighth of what is
-     * left may hold notes about images of which parts are decoded (stats.notes_bytes). Default
-     * STOKER_BYTES_AUTO = half of the memory that the machine and control groups leave at create,
-     * divided by the job's processes on this node (stoker/ranks.h), less what other loaders of this
-     * process reserved; with DEVICE, half of the free GPU memory. */
-    uint64_t cache_bytes;
+    /* Limit on the bytes of the slots, the cache with its tables, and what GROW allocates together;
+     * create fails with ENOMEM if it is less than two slots, or prefetch_batches, take. The cache
+     * leaves an eighth, or what these take. An eighth of what the cache leaves may hold notes about
+     * images of which parts are decoded (stats.notes_bytes). GPU memory has the same limit, of its
+     * own. Default STOKER_BYTES_AUTO: for cache and notes half of the memory that the machine and
+     * control groups leave at create, divided by the job's processes on this node (stoker/ranks.h),
+     * less what other loaders of this process reserved; at most an eighth of what is left at create
+     * for slots, and of what is left when the first batch is kept for GROW. On a GPU the same parts
+     * of its free memory. */
+    uint64_t memory_bytes;
     /* Share one cache between all loaders of a job on this node, in any process, that read the same
      * files in the same form: each sample is read, decoded and kept once. Loaders must agree in
      * files, positions of samples, fields, `resize` and kind of cache; in user, PID namespace and
      * user namespace (both sides check); and in the launcher's variables (TORCHELASTIC_RUN_ID,
      * MASTER_ADDR, MASTER_PORT, PMIX_NAMESPACE, SLURM_JOB_ID, SLURM_STEP_ID). Others have a cache
      * of their own. Up to 250 loaders share one, including killed ones. The first loader's
-     * cache_bytes is the budget of all; AUTO does not divide it by processes.
+     * memory_bytes limits it for all; AUTO does not divide it by processes.
      *
      * The memory has no name in a file system and is freed when the last process ends, however it
      * ends. A killed process does no damage. A loader verifies a checksum before it first uses a
@@ -271,10 +275,6 @@ typedef struct stoker_loader_options {
      * thread per batch. Workers refill its slot at once; on a GPU its buffer is refilled after the
      * next call of next(). Default STOKER_ON_LENT_AUTO. */
     stoker_on_lent on_lent;
-    /* Limit on the bytes that GROW allocates; GPU memory on a GPU. Default STOKER_BYTES_AUTO = an
-     * eighth of the memory available when the first batch is kept; in host memory divided by the
-     * job's processes on this node. */
-    uint64_t lent_bytes_max;
 
     /* ---- device ---- */
 
@@ -413,8 +413,7 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(num_workers, STOKER_WORKERS_AUTO)                                               \
     STOKER_DEFAULT(prefetch_batches, STOKER_PREFETCH_AUTO)                                         \
     STOKER_DEFAULT(read_depth, STOKER_READ_DEPTH_AUTO)                                             \
-    STOKER_DEFAULT(cache_bytes, STOKER_BYTES_AUTO)                                                 \
-    STOKER_DEFAULT(lent_bytes_max, STOKER_BYTES_AUTO)                                              \
+    STOKER_DEFAULT(memory_bytes, STOKER_BYTES_AUTO)                                                \
     STOKER_DEFAULT(device, STOKER_DEVICE_CPU)                                                      \
     STOKER_DEFAULT(non_blocking, true)                                                             \
     STOKER_DEFAULT(scale, STOKER_SCALE_AUTO)                                                       \

@@ -87,10 +87,9 @@ typedef struct stoker_stats {
     /* CPU time of the workers' work. The consumer's part of it is estimated, so the sum may
      * decrease slightly. 0 = unknown. */
     uint64_t cpu_ns;
-    uint32_t lent_slots;     /* slots, or buffers on a GPU, that options.on_lent GROW allocated */
-    uint64_t lent_bytes;     /* memory of these */
-    uint64_t lent_bytes_max; /* budget; 0 = none was needed yet */
-    char lent_reason[192];   /* why no slot was allocated for the last kept batch; "" if one was */
+    uint32_t lent_slots;   /* slots, or buffers on a GPU, that options.on_lent GROW allocated */
+    uint64_t lent_bytes;   /* memory of these, without pages that were returned to the system */
+    char lent_reason[192]; /* why no slot was allocated for the last kept batch; "" if one was */
     /* How create routes a sample's slowest part into the batch: "gather: in memory, converted into
      * the batch", "read_in_place: ..." or "read_decode: ...". */
     char route[128];
@@ -110,6 +109,9 @@ typedef struct stoker_stats {
     uint64_t length_values, length_room;
     /* Memory of what decoders noted about images, which makes later decodes of a part faster. */
     uint64_t notes_bytes;
+    /* Host memory in use of what options.memory_bytes limits: slots, kept batches, what the cache
+     * and notes hold, and their tables; and the limit, with AUTO the sum of what each may take. */
+    uint64_t memory_bytes, memory_bytes_max;
 } stoker_stats;
 
 #define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))

@@ -67,7 +67,6 @@ static const struct member members[] = {
     MEMBER(U64, cpu_ns),
     MEMBER(U32, lent_slots),
     MEMBER(U64, lent_bytes),
-    MEMBER(U64, lent_bytes_max),
     MEMBER(TEXT, lent_reason),
     MEMBER(TEXT, route),
     MEMBER(U64, regions),
@@ -80,6 +79,8 @@ static const struct member members[] = {
     MEMBER(U64, length_values),
     MEMBER(U64, length_room),
     MEMBER(U64, notes_bytes),
+    MEMBER(U64, memory_bytes),
+    MEMBER(U64, memory_bytes_max),
 };
 
 static PyObject *value_of(const struct member *member, const void *at)

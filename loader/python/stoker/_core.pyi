@@ -175,12 +175,11 @@ class Options(TypedDict, total=False):
     prefetch_batches: Union[int, str]
     read_depth: Union[int, str]
     cache: str  # "auto", "none", "encoded", "decoded", "device"
-    cache_bytes: Union[int, str]
+    memory_bytes: Union[int, str]
     share_cache: Union[bool, str]  # "auto", True / "on", False / "off"
     # "grow" (default; "auto" is the same) or "wait": Python frees batches in any thread, which "busy" forbids. If no memory is
     # left for a batch that is kept, "grow" waits 10 seconds for one to be freed, then raises STOKER_BUSY.
     on_lent: str
-    lent_bytes_max: Union[int, str]
     device: str  # "auto", "cpu", "cuda", "cuda_host"; default "cpu"
     device_index: int
     pin_memory: Union[bool, str]

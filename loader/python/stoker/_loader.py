@@ -75,8 +75,9 @@ class DataLoader:
                      padding: 1 - length_values / length_room
     on_bad_sample    "fail" (default), "skip": the batch is smaller, "substitute": another sample takes the place
     max_bad_samples  more end the run with TooManyBadSamples; None (default): no limit
-    cache            "auto" (default), "none", "encoded", "decoded", "device"; cache_bytes: at most; share_cache: one cache for
-                     all processes of a job on this node
+    cache            "auto" (default), "none", "encoded", "decoded", "device"; share_cache: one cache for all processes of a job
+                     on this node
+    memory_bytes     limit on the memory of batches, cache and kept batches together; "auto" (default)
     mixup, cutmix    alpha of the Beta distribution, 0.01..100; 0 (default): off. mix_probability: that a batch is mixed; if
                      both are set, cutmix_share: the share of cutmix. Batches get the fields labels_b, partner and lambda_
     decode           where JPEG files are decoded: "cpu" (default), "device", "auto"
@@ -124,7 +125,7 @@ class DataLoader:
         on_bad_sample: Literal["fail", "skip", "substitute"] = "fail",
         max_bad_samples: Optional[int] = None,
         cache: Literal["auto", "none", "encoded", "decoded", "device"] = "auto",
-        cache_bytes: Union[int, Auto] = "auto",
+        memory_bytes: Union[int, Auto] = "auto",
         share_cache: Union[bool, Auto] = "auto",
         mixup: float = 0.0,
         cutmix: float = 0.0,
@@ -173,7 +174,7 @@ class DataLoader:
             "on_bad_sample": on_bad_sample,
             "max_bad_samples": max_bad_samples,
             "cache": cache,
-            "cache_bytes": cache_bytes,
+            "memory_bytes": memory_bytes,
             "share_cache": share_cache,
             "decode": decode,
             "deal": deal,

@@ -18,6 +18,7 @@ class Stats:
     stall_ns, stalls                                the consumer's waits
     workers, workers_max, cpus, slots, slots_ready  now
     cache, cache_bytes, cache_held_bytes, cache_hits, cache_reason
+    memory_bytes, memory_bytes_max                  of cache and batches: in use, and the limit
     length_values, length_room                      of batches by length: values without, and with padding
     device, device_reason, reader, reader_reason, pinned, pin_reason, route, ...
 

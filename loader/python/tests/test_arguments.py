@@ -34,7 +34,7 @@ def test_what_is_out_of_range_is_an_option_error_that_names_the_argument(loader,
 
 @pytest.mark.parametrize("options", [
     dict(batch_size="64"), dict(batch_size=True), dict(batch_size=None), dict(num_workers="two"), dict(num_workers=2.5),
-    dict(cache_bytes="1G"), dict(timeout="5"), dict(batch_transform=5), dict(prefetch_factor="many"),
+    dict(memory_bytes="1G"), dict(timeout="5"), dict(batch_transform=5), dict(prefetch_factor="many"),
 ])  # fmt: skip
 def test_a_wrong_type_is_an_option_error_and_a_type_error(loader, options):
     (name,) = options

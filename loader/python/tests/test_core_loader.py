@@ -152,7 +152,7 @@ def test_every_option_has_a_default_and_a_value():
     made = loader(
         **dict.fromkeys(("dtype", "transform", "blend", "mean", "fields", "order", "resume", "row_hook", "on_log"), None),
         shuffle=False, last="pad", seed=2**64 - 1, prefetch_batches="auto", read_depth="auto", cache="auto",
-        cache_bytes="auto", share_cache="auto", on_lent="auto", lent_bytes_max="auto", device="cpu", device_index=0,
+        memory_bytes="auto", share_cache="auto", on_lent="auto", device="cpu", device_index=0,
         pin_memory=False, non_blocking=True, convert_on_device="auto", layout="NHWC", scale="auto", rank=1, world_size=3,
         on_bad_sample="skip", max_bad_samples=None, trace_events=0, deal="batches", local_rank=0, local_world_size=1,
         decode="cpu",

@@ -136,7 +136,7 @@ def test_close_inside_of_its_own_call():
         except RuntimeError as error:
             held.append(str(error))
 
-    one = loader(on_log=log, prefetch_batches=2, lent_bytes_max=0)
+    one = loader(on_log=log, prefetch_batches=2, memory_bytes=4096)
     held.append(one)
     kept = [one.next().capsules() for _ in range(2)]
     with pytest.raises(StokerError):  # no memory for a third: it logs why

@@ -13,6 +13,7 @@
 #include <stoker/stoker.h>
 
 #include "support/files/reader_file.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/scripted_reader.h"
 
 /* STK_SETTINGS_SHARED share the cache if they can; STK_SETTINGS_SHARED_PIECES of them if it holds
@@ -28,7 +29,7 @@ enum {
 
 /* The levels of a setting, one per dimension. */
 struct stk_setting {
-    uint32_t workers, cache, reader, device, prefetch, cache_bytes, read_depth, pinned, traced,
+    uint32_t workers, cache, reader, device, prefetch, memory_bytes, read_depth, pinned, traced,
         shared;
 };
 
@@ -43,7 +44,7 @@ static inline struct stk_setting stk_setting_of(uint32_t number)
         .reader = a,
         .device = b,
         .prefetch = (a + b) % 3,
-        .cache_bytes = (a + 2 * b) % 3,
+        .memory_bytes = (a + 2 * b) % 3,
         .read_depth = ((b == 0) + w) % 2,
         .pinned = ((a == 0) + w / 2) % 2,
         .traced = ((a == b) + w) % 2,
@@ -78,8 +79,10 @@ static inline const stoker_reader *stk_setting_reader(uint32_t number)
     return uring ? stoker_reader_uring() : stoker_reader_pread();
 }
 
-/* Set what the setting decides; without a GPU, its batches stay on the CPU. */
-static inline void stk_setting_apply(uint32_t number, bool gpu, stoker_loader_options *options)
+/* Set what the setting decides; without a GPU, its batches stay on the CPU. Call after what decides
+ * how large a batch is. */
+static inline void stk_setting_apply(uint32_t number, bool gpu, const stoker_dataset *dataset,
+                                     stoker_loader_options *options)
 {
     static const int32_t workers[] = { 0, 1, 3, 8 };
     static const stoker_cache caches[] = { STOKER_CACHE_NONE, STOKER_CACHE_ENCODED,
@@ -96,12 +99,14 @@ static inline void stk_setting_apply(uint32_t number, bool gpu, stoker_loader_op
     options->reader = stk_setting_reader(number);
     options->device = gpu ? devices[setting.device] : STOKER_DEVICE_CPU;
     options->prefetch_batches = prefetch[setting.prefetch];
-    options->cache_bytes = cache_bytes[setting.shared][setting.cache_bytes];
     options->read_depth = setting.read_depth == 0 ? STOKER_READ_DEPTH_AUTO : 1;
     options->pin_memory = setting.pinned == 0 ? STOKER_SWITCH_AUTO : STOKER_SWITCH_OFF;
     options->non_blocking = setting.pinned == 0;
     options->trace_events = setting.traced == 0 ? 0 : 64;
     options->share_cache = setting.shared == 0 ? STOKER_SWITCH_OFF : STOKER_SWITCH_AUTO;
+    options->memory_bytes = STOKER_BYTES_AUTO;
+    if (setting.memory_bytes > 0)
+        stk_limit_cache(dataset, options, cache_bytes[setting.shared][setting.memory_bytes]);
 }
 
 #endif

@@ -20,6 +20,7 @@
 #if defined(STOKER_HAVE_PNG) && defined(STOKER_HAVE_JPEG) && defined(STOKER_HAVE_WEBP) &&          \
     defined(STOKER_HAVE_LZ4) && defined(STOKER_HAVE_ZSTD) && defined(STOKER_HAVE_DEFLATE)
 #include "support/files/reader_file.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/shown_batch.h"
 #include "support/sets/damaged_set.h"
 
@@ -126,6 +127,7 @@ static void take_plain(const stoker_dataset *dataset, stoker_loader_options opti
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_error error = { .message = "" };
     uint64_t position[EPOCHS_MAX] = { 0 };
+    options.memory_bytes = STOKER_BYTES_AUTO; /* a limit is for the options' own batches */
     int rc = stoker_loader_create(&plain_loader, dataset, &options, &error);
     check(rc == STOKER_OK, "the plain loader: %s", error.message);
     while ((rc = stoker_loader_next(plain_loader, &batch, TIMEOUT_MS)) >= 0 &&
@@ -716,10 +718,10 @@ static void draw_cache(stoker_loader_options *options)
         (set.differ || transform->decode_scale == STOKER_DECODE_SCALE_FAST))
         options->cache = STOKER_CACHE_ENCODED;
     if (stk_chance(30))
-        options->cache_bytes = 2000 + stk_roll(20000);
+        options->memory_bytes = 2000 + stk_roll(20000);
     if (options->reader == NULL && stk_chance(30)) {
         options->share_cache = STOKER_SWITCH_ON;
-        options->cache_bytes = stk_chance(30) ? 16384 + 4096 * stk_roll(4) : STOKER_BYTES_AUTO;
+        options->memory_bytes = stk_chance(30) ? 16384 + 4096 * stk_roll(4) : STOKER_BYTES_AUTO;
     }
 }
 
@@ -745,6 +747,8 @@ static void draw_leg(struct leg *leg, const stoker_loader_options *common)
     if (leg->options.last == STOKER_LAST_DROP &&
         leg->options.batch_size * leg->options.world_size > most)
         leg->options.batch_size = leg->options.world_size = 1;
+    if (leg->options.memory_bytes != STOKER_BYTES_AUTO)
+        stk_limit_cache(view.dataset, &leg->options, leg->options.memory_bytes);
     leg->batches = UINT64_MAX;
     leg->restart = false;
 }
@@ -813,7 +817,7 @@ static void show_case(uint64_t number)
                       options->reader == NULL ? "default" : options->reader->name,
                       stoker_cache_name(options->cache),
                       options->share_cache == STOKER_SWITCH_ON ? ", shared," : "",
-                      (long long)options->cache_bytes, plan.leg[i].restart ? ", restarted" : "",
+                      (long long)options->memory_bytes, plan.leg[i].restart ? ", restarted" : "",
                       (int)options->on_bad_sample, (long long)options->max_bad_samples,
                       (int)options->dtype, transform->resize.height, transform->resize_shorter,
                       transform->random_resized_crop.height, transform->center_crop.height,

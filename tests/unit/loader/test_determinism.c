@@ -179,7 +179,7 @@ static uint32_t check_settings(const struct subject *subject, uint32_t number)
     stoker_dataset *dataset = open_subject(subject, BATCH, EPOCHS, &options);
     expect_plain(subject, dataset, options);
     for (uint32_t setting = few ? number % 3 : 0; setting < STK_SETTINGS; setting += few ? 3 : 1) {
-        stk_setting_apply(setting, gpu, &options);
+        stk_setting_apply(setting, gpu, dataset, &options);
         begin_sharer(dataset, options);
         expect_same(subject, dataset, &options, setting);
         stoker_loader_destroy(&sharer);
@@ -212,7 +212,7 @@ static void expect_kernels(const struct subject *subject, const stoker_dataset *
     const uint32_t kernels = subject->images.kernels;
     const bool mixes = options.blend.mixup_alpha > 0.0F || options.blend.cutmix_alpha > 0.0F;
     const uint64_t before = standin_cuda_launches();
-    stk_setting_apply(STK_SETTING_GPU, true, &options);
+    stk_setting_apply(STK_SETTING_GPU, true, dataset, &options);
     expect_same(subject, dataset, &options, STK_SETTING_GPU);
     const uint64_t launches = standin_cuda_launches() - before;
     if (mixes && kernels > 0)
@@ -252,7 +252,7 @@ Test(determinism, every_subject_is_the_same_on_a_gpu)
         expect_kernels(&subjects[i], dataset, options);
         const uint32_t step = subjects[i].rules & GPU ? 6 : STK_SETTINGS;
         for (uint32_t n = STK_SETTING_GPU + 1 + (uint32_t)i % 6; n < STK_SETTINGS; n += step) {
-            stk_setting_apply(n, true, &options);
+            stk_setting_apply(n, true, dataset, &options);
             options.share_cache = STOKER_SWITCH_OFF;
             expect_same(&subjects[i], dataset, &options, n);
         }
@@ -273,10 +273,10 @@ static void stop_twice(const struct subject *subject, const stoker_dataset *data
     int rc = STOKER_OK;
     stk_positions_begin(&found, dataset, expected.length, show);
     for (uint32_t leg = 0; leg < 3 && rc >= 0 && rc != STOKER_FINISHED; leg++) {
-        stk_setting_apply((stop * 7 + leg * 13) % STK_SETTINGS, gpu, &options);
         options.deal = moves ? (stoker_deal)((stop + leg) % 2) : STOKER_DEAL_POSITIONS;
         options.world_size = legs[moves ? leg : 0].world;
         options.batch_size = legs[moves ? leg : 0].batch;
+        stk_setting_apply((stop * 7 + leg * 13) % STK_SETTINGS, gpu, dataset, &options);
         rc = stk_positions_continue(&found, options, leg == 0 ? stop : leg == 1 ? 1 : UINT32_MAX);
     }
     cr_assert_eq(rc, STOKER_FINISHED, "%s, stop %u: %s", subject->name, stop, found.error.message);
@@ -360,7 +360,7 @@ Test(determinism, every_subject_is_dealt_by_batches)
             uint32_t taken = 0;
             for (options.rank = 0; options.rank < options.world_size; options.rank++) {
                 stk_setting_apply((i + options.rank * 13 + options.world_size * 5) % STK_SETTINGS,
-                                  gpu, &options);
+                                  gpu, dataset, &options);
                 taken += take_passes(&subjects[i], dataset, &options);
             }
             cr_assert_eq(taken, EPOCHS * pass_count, "%s", subjects[i].name);

@@ -15,7 +15,7 @@ static struct stk_kept_run kept;
 static stoker_loader_options options_of(stoker_device device)
 {
     return stk_small_options(.device = device, .batch_size = BATCH, .prefetch_batches = SLOTS,
-                             .epochs = 1, .num_workers = 1, .lent_bytes_max = 1U << 20,
+                             .epochs = 1, .num_workers = 1, .memory_bytes = 8U << 20,
                              .on_lent = STOKER_ON_LENT_GROW);
 }
 

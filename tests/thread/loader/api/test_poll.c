@@ -7,6 +7,7 @@
 
 #include "loader/base/cpu/thread.h"
 #include "loader/base/fault.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/polled_run.h"
 #include "support/sets/made_set.h"
 #include "support/thread_check.h"
@@ -128,11 +129,11 @@ static void *return_batches(void *argument)
 static void have_returned(stoker_on_lent on_lent)
 {
     struct held held = { .count = 0 };
-    stoker_loader_options options =
-        stk_small_options(.num_workers = 2, .batch_size = 3, .prefetch_batches = 2,
-                          .on_lent = on_lent, .lent_bytes_max = 0);
+    stoker_loader_options options = stk_small_options(.num_workers = 2, .batch_size = 3,
+                                                      .prefetch_batches = 2, .on_lent = on_lent);
     struct stk_polled polled;
     pthread_t thread;
+    stk_limit_kept(memory.dataset, &options, 0);
     stoker_loader *loader = make(memory.dataset, &options, &polled);
     pthread_mutex_init(&held.lock, NULL);
     pthread_cond_init(&held.moved, NULL);

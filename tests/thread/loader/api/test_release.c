@@ -5,6 +5,7 @@
 
 #include "loader/api/lend/dlpack_layout.h"
 #include "loader/base/fault.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/scenario.h"
 #include "support/thread_check.h"
 
@@ -63,9 +64,9 @@ static stoker_loader *make_loader(stoker_on_lent policy, int32_t workers)
     stoker_loader *loader = NULL;
     stoker_loader_options options =
         stk_small_options(.batch_size = 4, .prefetch_batches = SLOTS, .on_lent = policy);
-    options.lent_bytes_max = 0; /* GROW must not do without the release */
     options.num_workers = workers;
     options.epochs = STOKER_EPOCHS_ENDLESS;
+    stk_limit_kept(set.dataset, &options, 0); /* GROW must not do without the release */
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     return loader;
 }

@@ -6,6 +6,7 @@
 
 #include "loader/base/fault.h"
 #include "support/gpu/cuda_run.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/return_queue.h"
 #include "support/thread_check.h"
 
@@ -65,7 +66,6 @@ static void live(uint64_t seed)
                           .on_lent = policies[seed / 2 % 3]);
     struct stk_return_queue queue = STK_RETURN_QUEUE_INIT;
     pthread_t threads[THREADS];
-    options.lent_bytes_max = 16384; /* a few slots */
     options.batch_size = 4;
     options.epochs = STOKER_EPOCHS_ENDLESS;
     options.num_workers = (int32_t)(seed % 3);
@@ -73,6 +73,7 @@ static void live(uint64_t seed)
     standin_cuda_reset(1);
     standin_cuda_delay(30);
     CHECK(stk_cuda_consumer_init(&consumer, 50));
+    stk_limit_kept(set.dataset, &options, 16384); /* a few slots */
     CHECK(stoker_loader_create(&loader, set.dataset, &options, NULL) == STOKER_OK);
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, return_all, &queue) == 0);

@@ -9,6 +9,7 @@
 #include "support/files/reader_file.h"
 #include "support/files/token_files.h"
 #include "support/leaks.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/opened_loader.h"
 #include "support/runs/scripted_reader.h"
 #include "support/seccomp.h"
@@ -130,16 +131,16 @@ CleanTest(log, a_cache_that_was_asked_for_holds_a_part)
     options.epochs = 1;
     options.batch_size = 1024;
     options.cache = STOKER_CACHE_DECODED;
-    options.cache_bytes = 1 << 20;
+    stk_limit_cache(set.dataset, &options, 1 << 20);
     run(set.dataset, &options);
-    WARNED("samples fit in cache_bytes");
+    WARNED("samples fit in memory_bytes");
     options = options_of();
     options.epochs = 1;
     options.batch_size = 1024;
     options.cache = STOKER_CACHE_ENCODED;
-    options.cache_bytes = 1;
+    stk_limit_cache(set.dataset, &options, 1);
     run(set.dataset, &options);
-    WARNED("cache encoded: not one sample fits");
+    WARNED("cache encoded: memory_bytes leaves room for no sample");
     stk_made_set_close(&set);
 }
 
@@ -148,7 +149,7 @@ CleanTest(log, auto_has_no_room_for_a_cache)
     open_set(raw, COUNT);
     stoker_loader_options options = options_of();
     options.cache = STOKER_CACHE_AUTO;
-    options.cache_bytes = 1;
+    stk_limit_cache(set.dataset, &options, 1);
     run(set.dataset, &options);
     WARNED("no cache: 64 samples");
     stk_made_set_close(&set);
@@ -295,8 +296,8 @@ CleanTest(log, kept_batches_find_no_room)
     open_set(raw, COUNT);
     stoker_loader_options options = options_of();
     options.on_lent = STOKER_ON_LENT_GROW;
-    options.lent_bytes_max = 0;
     options.prefetch_batches = 2;
+    stk_limit_kept(set.dataset, &options, 0);
     stoker_batch batches[3];
     stk_batches_begin(batches, 3);
     stoker_loader *loader = loader_of(set.dataset, &options);
@@ -304,7 +305,7 @@ CleanTest(log, kept_batches_find_no_room)
     cr_assert_eq(stoker_loader_next(loader, &batches[1], -1), STOKER_OK);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(stoker_loader_next(loader, &batches[2], 0), STOKER_BUSY);
-    WARNED("the budget for kept batches is used up");
+    WARNED("what memory_bytes leaves for kept batches is used up");
     stoker_batch_release(&batches[0]);
     stoker_batch_release(&batches[1]);
     stoker_loader_destroy(&loader);

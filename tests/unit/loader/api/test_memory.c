@@ -11,6 +11,7 @@
 #include "loader/reader/lock_limit.h"
 #include "support/files/reader_file.h"
 #include "support/leaks.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/registered_buffers.h"
 #include "support/runs/scenario.h"
 #include "support/sets/made_set.h"
@@ -529,8 +530,8 @@ CleanTest(memory, a_cache_takes_as_many_bytes_as_its_budget)
         stoker_stats stats = STOKER_STATS_INIT;
         stoker_loader_options options = stk_small_options(.cache = cases[i].asked, .epochs = 3,
                                                           .batch_size = 8, .num_workers = 0);
-        options.cache_bytes = cases[i].cache_bytes;
         cr_assert_eq(stoker_dataset_create(&dataset, &ops, &set, NULL), STOKER_OK);
+        stk_limit_cache(dataset, &options, cases[i].cache_bytes);
         cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
         for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;)
             if (rc == STOKER_OK)
@@ -540,6 +541,8 @@ CleanTest(memory, a_cache_takes_as_many_bytes_as_its_budget)
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_eq(stats.cache, cases[i].found, "%d", (int)i);
         cr_assert_leq(stats.cache_bytes, cases[i].cache_bytes);
+        cr_assert_leq(stats.memory_bytes, stats.memory_bytes_max);
+        cr_assert_eq(stats.memory_bytes_max, options.memory_bytes);
         cr_assert(stats.reads >= cases[i].reads_least && stats.reads <= cases[i].reads_most,
                   "%d: %d reads", (int)i, (int)stats.reads);
         stoker_loader_destroy(&loader);
@@ -567,29 +570,49 @@ static uint32_t resident_pages(uint8_t *const rows[KEPT])
     return pages;
 }
 
+static stoker_stats stats_of(const stoker_loader *loader)
+{
+    stoker_stats stats = STOKER_STATS_INIT;
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    return stats;
+}
+
 CleanTest(memory, of_kept_batches_is_given_back_once_an_epoch_does_not_use_it)
 {
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
     stoker_loader_options options =
         stk_small_options(.batch_size = KEPT_BATCH, .prefetch_batches = 2, .num_workers = 1,
-                          .cache = STOKER_CACHE_NONE, .on_lent = STOKER_ON_LENT_GROW, .epochs = 5);
+                          .cache = STOKER_CACHE_NONE, .on_lent = STOKER_ON_LENT_GROW,
+                          .epochs = STOKER_EPOCHS_ENDLESS);
     stoker_batch batches[KEPT];
     uint8_t *rows[KEPT];
     static struct stk_run later;
+    uint64_t lent_bytes[2];
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=96&shape=32768", NULL, NULL), 0);
+    stk_limit_kept(dataset, &options, KEPT * KEPT_BATCH * (KEPT_ROW + 4096));
     cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
-    for (uint32_t i = 0; i < KEPT; i++) {
-        batches[i] = (stoker_batch)STOKER_BATCH_INIT;
-        cr_assert_eq(stoker_loader_next(loader, &batches[i], -1), STOKER_OK);
-        rows[i] = batches[i].images.data;
+    for (int turn = 0; turn < 2; turn++) {
+        for (uint32_t i = 0; i < KEPT; i++) {
+            batches[i] = (stoker_batch)STOKER_BATCH_INIT;
+            while (stoker_loader_next(loader, &batches[i], -1) == STOKER_EPOCH_END)
+                ;
+            rows[i] = batches[i].images.data;
+        }
+        const stoker_stats kept = stats_of(loader);
+        lent_bytes[turn] = kept.lent_bytes;
+        cr_assert_leq(kept.memory_bytes, kept.memory_bytes_max);
+        for (uint32_t i = 0; i < KEPT; i++)
+            stoker_batch_release(&batches[i]);
+        const uint32_t before = resident_pages(rows);
+        later = (struct stk_run){ .rc = STOKER_OK };
+        stk_run_on(loader, &later, 4 * KEPT); /* whole epochs */
+        cr_assert_eq(later.rc, STOKER_OK);
+        cr_assert_lt(resident_pages(rows), before / 2); /* what the ring has stays */
+        cr_assert_lt(stats_of(loader).lent_bytes, kept.lent_bytes / 2);
+        cr_assert_eq(stats_of(loader).lent_slots, kept.lent_slots);
     }
-    for (uint32_t i = 0; i < KEPT; i++)
-        stoker_batch_release(&batches[i]);
-    const uint32_t before = resident_pages(rows);
-    stk_run_on(loader, &later, UINT32_MAX);
-    cr_assert_eq(later.rc, STOKER_FINISHED);
-    cr_assert_lt(resident_pages(rows), before / 2); /* what the ring has stays */
+    cr_assert_eq(lent_bytes[0], lent_bytes[1]);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
 }

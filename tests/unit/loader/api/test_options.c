@@ -73,8 +73,9 @@ CleanTest(options, counts_out_of_range)
     REFUSE(batch_window, STOKER_BATCH_WINDOW_MAX + 1, STOKER_EINVAL);
     ACCEPT(epochs, STOKER_EPOCHS_ENDLESS);
     ACCEPT(epochs, STOKER_EPOCHS_ENDLESS - 1);
-    ACCEPT(cache_bytes, 0);
-    ACCEPT(cache_bytes, STOKER_BYTES_AUTO);
+    REFUSE(memory_bytes, 0, STOKER_ENOMEM); /* slots take more */
+    ACCEPT(memory_bytes, STOKER_BYTES_AUTO);
+    ACCEPT(memory_bytes, STOKER_BYTES_AUTO - 1);
     ACCEPT(read_depth, STOKER_READ_DEPTH_MAX);
     REFUSE(trace_events, STOKER_TRACE_EVENTS_MAX + 1, STOKER_EINVAL);
     REFUSE(trace_events, UINT32_MAX, STOKER_EINVAL);

@@ -94,7 +94,7 @@ CleanTest(restart, reads_again_what_would_be_cached_otherwise)
         changed.cache = other == 0   ? STOKER_CACHE_NONE
                         : other == 1 ? STOKER_CACHE_ENCODED
                                      : STOKER_CACHE_DECODED;
-        changed.cache_bytes = other == 2 ? 512U << 10 : STOKER_BYTES_AUTO; /* less than it holds */
+        changed.memory_bytes = other == 2 ? 512U << 10 : STOKER_BYTES_AUTO; /* less than it holds */
         changed.share_cache = other == 3 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF;
         changed.reader = other == 4 ? stoker_reader_pread() : NULL;
         cr_assert_gt(go_on(&loader, set.dataset, changed), 0, "change %d", other);

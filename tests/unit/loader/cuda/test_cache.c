@@ -133,15 +133,18 @@ static void expect_kind(const stoker_dataset *dataset, stoker_loader_options opt
 Test(cuda_cache, what_cannot_be_kept_is_reported_or_done_without)
 {
     stoker_loader_options options = cache_options();
-    options.cache_bytes = FILES * FILE_BYTES - 1;
+    uint64_t bytes = 0;
+    while (bytes - bytes / 8 < FILES * FILE_BYTES) /* an eighth is for batches */
+        bytes++;
+    options.memory_bytes = bytes - 1;
     expect_refused(files.dataset, options, STOKER_ENOMEM,
                    "cache DEVICE: 150 rows of 60 bytes need more than the limit of 8999 bytes");
     expect_kind(files.dataset, options, STOKER_CACHE_NONE, "need more than the limit of 8999");
-    options.cache_bytes++;
+    options.memory_bytes++;
     expect_kind(files.dataset, options, STOKER_CACHE_DEVICE, "150 rows of 60 bytes, of ");
-    options.cache_bytes = SEVERAL_COUNT * PART_BYTES - 1;
+    options.memory_bytes = SEVERAL_COUNT * PART_BYTES;
     expect_refused(parts.dataset, options, STOKER_ENOMEM, "53 rows of 80 bytes need more than");
-    options.cache_bytes = STOKER_BYTES_AUTO;
+    options.memory_bytes = STOKER_BYTES_AUTO;
     expect_kind(files.dataset, options, STOKER_CACHE_DEVICE, "150 rows of 60 bytes, of ");
     options.convert_on_device = STOKER_SWITCH_OFF;
     expect_kind(files.dataset, options, STOKER_CACHE_DECODED, "convert_on_device is OFF");

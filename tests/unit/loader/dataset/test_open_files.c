@@ -12,6 +12,7 @@
 #include "support/files/reader_file.h"
 #include "support/files/tar_files.h"
 #include "support/leaks.h"
+#include "support/runs/memory_limit.h"
 #include "support/sets/read_row.h"
 
 enum { COUNT = 96, FILES = 3, EACH = COUNT / FILES, CIFAR_ROW = 3072, NPY_ROW = 40, EPOCHS = 4 };
@@ -317,8 +318,8 @@ static void damage_each_way(const char *name, void (*write)(struct set *, char *
                     options.cache = way < 3  ? STOKER_CACHE_NONE
                                     : r == 0 ? STOKER_CACHE_ENCODED
                                              : STOKER_CACHE_DECODED;
-                    options.cache_bytes = COUNT / 2 * set.row_bytes;
                     options.prefetch_batches = 2;
+                    stk_limit_cache(set.dataset, &options, COUNT / 2 * set.row_bytes);
                     options.epochs = EPOCHS;
                     options.on_bad_sample = (stoker_on_bad)(way % 3);
                     run(&set, options, (enum damage)damage);
@@ -358,8 +359,8 @@ Test(loader_open_files, emptied_between_two_epochs)
     open_set(&set, write_cifar);
     options.num_workers = 0; /* reads nothing ahead */
     options.cache = STOKER_CACHE_ENCODED;
-    options.cache_bytes = COUNT / 2 * set.row_bytes;
     options.prefetch_batches = 2;
+    stk_limit_cache(set.dataset, &options, COUNT / 2 * set.row_bytes);
     options.epochs = EPOCHS;
     options.on_bad_sample = STOKER_ON_BAD_SKIP;
     cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);

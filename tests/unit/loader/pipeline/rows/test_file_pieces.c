@@ -59,13 +59,13 @@ CleanTest(file_pieces, rows_are_those_that_are_read)
     for (int shuffle = 0; shuffle < 2; shuffle++) {
         options.shuffle = shuffle == 1;
         options.cache = STOKER_CACHE_NONE;
-        options.cache_bytes = STOKER_BYTES_AUTO;
+        options.memory_bytes = STOKER_BYTES_AUTO;
         options.num_workers = 0;
         cr_assert_eq(stk_run(dataset, &options, &expected), STOKER_FINISHED);
         options.cache = STOKER_CACHE_ENCODED;
         for (int i = 0; i < 6; i++) {
             options.num_workers = i / 2;
-            options.cache_bytes = budgets[i % 2];
+            options.memory_bytes = budgets[i % 2];
             cr_assert_eq(stk_run(dataset, &options, &found), STOKER_FINISHED);
             cr_assert(stk_runs_equal(&expected, &found), "shuffle %d, run %d", shuffle, i);
         }

@@ -11,6 +11,7 @@
 #include "loader/api/loader.h"
 #include "loader/base/cpu/thread.h"
 #include "support/leaks.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/opened_loader.h"
 #include "support/sets/resident_set.h"
 
@@ -260,11 +261,12 @@ CleanTest(caller_worker, is_off_without_workers_or_if_files_are_read)
     cr_assert_not(loader->has_caller_worker);
     stoker_loader_destroy(&loader);
     options.cache = STOKER_CACHE_DECODED;
-    options.cache_bytes = 50 * 3 * 3; /* never all of them */
+    stk_limit_cache(files.dataset, &options, 50 * 3 * 3); /* never all of them */
     loader = loader_of(files.dataset, &options);
     cr_assert_not(loader->has_caller_worker);
     stoker_loader_destroy(&loader);
     options.num_workers = 0;
+    options.memory_bytes = STOKER_BYTES_AUTO;
     loader = loader_of(set.dataset, &options);
     cr_assert_not(loader->has_caller_worker);
     stoker_loader_destroy(&loader);
