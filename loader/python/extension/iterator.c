@@ -9,6 +9,8 @@
  *
  * The loader points to the iterator that runs: one at a time.
  */
+#include <string.h>
+
 #include "tensor.h"
 
 typedef struct core_iterator {
@@ -18,7 +20,6 @@ typedef struct core_iterator {
     PyObject *kind;      /* the class of the batches: named tuples */
     allocfunc new_tuple; /* makes one, without values */
     PyObject *extras;    /* the name of their attribute for what is beside the fields */
-    PyObject *take_ids;  /* bytes -> ids; not called here */
     PyObject *take;      /* capsule -> value, or NULL */
     int (*to_object)(DLManagedTensorVersioned *tensor, void **value); /* used instead, or NULL */
     PyObject *make;   /* capsules of all fields -> values, or NULL; without both: Tensors */
@@ -136,29 +137,18 @@ static PyObject *of_batch(const core_iterator *self, stoker_batch *lent, struct 
     return made;
 }
 
-/* (epoch, index, padded, ids, take_ids): see BatchExtras. Not by Py_BuildValue(), which takes
- * longer than all the rest. */
-static PyObject *extras_of(const core_iterator *self, const stoker_batch *lent)
+/* Epoch, index, padded rows and the ids, as uint64: see BatchExtras. In one object: one for each
+ * would take longer than all the rest. */
+static PyObject *extras_of(const stoker_batch *lent)
 {
-    PyObject *parts[] = { PyLong_FromUnsignedLongLong(lent->epoch),
-                          PyLong_FromUnsignedLongLong(lent->index),
-                          PyLong_FromUnsignedLong(lent->padded),
-                          PyBytes_FromStringAndSize((const char *)lent->ids,
-                                                    (Py_ssize_t)(lent->count * sizeof(uint64_t))),
-                          self->take_ids };
-    enum { COUNT = sizeof(parts) / sizeof(parts[0]) };
-    PyObject *extras = PyTuple_New(COUNT);
-    bool whole = extras != NULL;
-    Py_INCREF(self->take_ids);
-    for (Py_ssize_t i = 0; i < COUNT; i++) {
-        whole = whole && parts[i] != NULL;
-        if (extras == NULL)
-            Py_XDECREF(parts[i]);
-        else
-            (void)PyTuple_SetItem(extras, i, parts[i]); /* takes the reference; NULL is allowed */
-    }
-    if (!whole)
-        Py_CLEAR(extras);
+    const uint64_t numbers[] = { lent->epoch, lent->index, lent->padded };
+    const size_t bytes = lent->count * sizeof(lent->ids[0]);
+    PyObject *extras = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizeof(numbers) + bytes));
+    if (extras == NULL)
+        return NULL;
+    memcpy(PyBytes_AsString(extras), numbers, sizeof(numbers));
+    if (bytes > 0)
+        memcpy(PyBytes_AsString(extras) + sizeof(numbers), lent->ids, bytes);
     return extras;
 }
 
@@ -166,7 +156,7 @@ static PyObject *extras_of(const core_iterator *self, const stoker_batch *lent)
  * code. */
 static PyObject *deliver(core_iterator *self, stoker_batch *lent, struct CUstream_st *stream)
 {
-    PyObject *extras = extras_of(self, lent), *made = NULL;
+    PyObject *extras = extras_of(lent), *made = NULL;
     if (extras == NULL) {
         stoker_batch_release(lent);
         core_leave_consumer(self->loader);
@@ -243,14 +233,14 @@ static int (*exchange_of(PyObject *capsule))(DLManagedTensorVersioned *, void **
 
 PyObject *core_run(PyObject *object, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = { "batches", "timeout_ms", "kind",      "take_ids", "take", "make",
+    static char *names[] = { "batches", "timeout_ms", "kind",      "take",     "make",
                              "stream",  "change",     "versioned", "exchange", NULL };
     core_loader *loader = (core_loader *)object;
-    PyObject *batches, *kind, *ids, *take, *make, *stream, *change, *exchange = Py_None;
+    PyObject *batches, *kind, *take, *make, *stream, *change, *exchange = Py_None;
     int timeout_ms, versioned;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!iO!OOOOOp|O:run", names,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!iO!OOOOp|O:run", names,
                                      loader->state->iterator_type, &batches, &timeout_ms,
-                                     &PyType_Type, &kind, &ids, &take, &make, &stream, &change,
+                                     &PyType_Type, &kind, &take, &make, &stream, &change,
                                      &versioned, &exchange))
         return NULL;
     core_iterator *self = (core_iterator *)batches;
@@ -265,7 +255,6 @@ PyObject *core_run(PyObject *object, PyObject *args, PyObject *keywords)
     self->to_object = make == Py_None ? exchange_of(exchange) : NULL;
     self->versioned = versioned != 0 || self->to_object != NULL;
     set(&self->kind, kind);
-    set(&self->take_ids, ids);
     set(&self->take, take);
     set(&self->make, make);
     set(&self->stream, stream);
@@ -283,7 +272,6 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->loader);
     Py_VISIT(self->kind);
-    Py_VISIT(self->take_ids);
     Py_VISIT(self->take);
     Py_VISIT(self->make);
     Py_VISIT(self->stream);
@@ -299,7 +287,6 @@ static int clear(PyObject *object)
     Py_CLEAR(self->loader);
     Py_CLEAR(self->kind);
     Py_CLEAR(self->extras);
-    Py_CLEAR(self->take_ids);
     Py_CLEAR(self->take);
     Py_CLEAR(self->make);
     Py_CLEAR(self->stream);

@@ -45,6 +45,13 @@ def identifiers(names: Iterable[str]) -> Tuple[str, ...]:
     return tuple(made)
 
 
+_NUMBERS_BYTES = 3 * 8  # epoch, batch_index, padded
+
+
+def ids_as_view(ids: memoryview) -> memoryview:
+    return ids.cast("Q")
+
+
 class BatchExtras:
     """What a batch knows beside its fields. All are None in a copy that other code made field by field, such as one
     that was moved to another device.
@@ -54,49 +61,54 @@ class BatchExtras:
     padded       rows at the end that last="even" or "pad" added, which the epoch holds at another position, too
     """
 
-    # Set once per batch, which has no time to lose: epoch, batch_index, padded, the ids, and what makes them an array when
-    # they are asked for.
-    _extras: Tuple[Optional[int], Optional[int], Optional[int], Any, Optional[Callable[[Any], Any]]] = (None,) * 5
+    # Set once per batch, which has no time to lose: the numbers and the ids, as uint64. None in a copy.
+    _extras: Optional[bytes] = None
+    _ids: Any = None  # once they were asked for
+    _take_ids: Callable[[memoryview], Any] = staticmethod(ids_as_view)
+
+    def _number(self, place: int) -> Optional[int]:
+        return None if self._extras is None else memoryview(self._extras).cast("Q")[place]
 
     @property
     def epoch(self) -> Optional[int]:
-        return self._extras[0]
+        return self._number(0)
 
     @property
     def batch_index(self) -> Optional[int]:
-        return self._extras[1]
+        return self._number(1)
 
     @property
     def padded(self) -> Optional[int]:
-        return self._extras[2]
+        return self._number(2)
 
     @property
     def ids(self) -> Any:
         """Sample ids, one per row, in host memory: an int64 tensor of torch; of NumPy and JAX a NumPy array of uint64; else a
         memoryview."""
-        ids, take = self._extras[3:]
-        if take is not None:
-            ids = take(ids)
-            self._extras = (*self._extras[:3], ids, None)
-        return ids
+        if self._ids is None and self._extras is not None:
+            self._ids = self._take_ids(memoryview(self._extras)[_NUMBERS_BYTES:])
+        return self._ids
 
     def __reduce__(self) -> Tuple[Any, ...]:
         batch: Any = self
-        return _rebuild, (batch._fields, tuple(batch))
+        return _rebuild, (batch._fields, tuple(batch), self._take_ids)
 
 
 @functools.lru_cache(maxsize=None)
-def _type_of(names: Tuple[str, ...]) -> Type[Any]:
+def _type_of(names: Tuple[str, ...], take_ids: Callable[[memoryview], Any]) -> Type[Any]:
     fields = namedtuple("Batch", names)  # type: ignore[misc]
     doc = f"Batch({', '.join(names)}): see stoker._batches for what it has beside these."
-    return type("Batch", (BatchExtras, fields), {"__doc__": doc, "__module__": __name__})
+    members = {"__doc__": doc, "__module__": __name__, "_take_ids": staticmethod(take_ids)}
+    return type("Batch", (BatchExtras, fields), members)
 
 
-def batch_type(names: Iterable[str]) -> Type[Any]:
-    """The class of the batches of a loader whose data set has these fields. Instances take values in this order."""
-    return _type_of(identifiers(names))
+def batch_type(names: Iterable[str], take_ids: Callable[[memoryview], Any] = ids_as_view) -> Type[Any]:
+    """The class of the batches of a loader whose data set has these fields. Instances take values in this order.
+
+    take_ids: sample ids, uint64 values as bytes -> array in host memory; a function of a module, for pickle."""
+    return _type_of(identifiers(names), take_ids)
 
 
-def _rebuild(names: Tuple[str, ...], values: Tuple[Any, ...]) -> Any:
+def _rebuild(names: Tuple[str, ...], values: Tuple[Any, ...], take_ids: Callable[[memoryview], Any]) -> Any:
     """A batch that was pickled: its fields only."""
-    return _type_of(names)(*values)
+    return _type_of(names, take_ids)(*values)

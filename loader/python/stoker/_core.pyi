@@ -235,7 +235,6 @@ class Loader:
         batches: "Batches",
         timeout_ms: int,
         kind: type,
-        take_ids: Callable[[bytes], Any],
         take: Optional[Callable[[Any], Any]],
         make: Optional[Callable[[Tuple[Any, ...]], Sequence[Any]]],
         stream: Optional[Callable[[], Optional[int]]],
@@ -244,11 +243,11 @@ class Loader:
         exchange: Any = None,
     ) -> None:
         """Let ``batches`` make the batches from here on, until halt() or another run(). ``kind`` is a class of tuples; its
-        instances get an attribute ``_extras``: (epoch, index, padded, ids, take_ids). Values are ``take(capsule)`` of each
-        field, or what ``make`` returns for the capsules of all, or without both a Tensor each. ``stream`` is asked for the
-        stream that uses the next batch; ``change`` gets the finished batch. At a stop ``batches._end(reason)`` is called.
-        ``exchange``: the ``__dlpack_c_exchange_api__`` of an array's type, which is used instead of ``take`` if there is one,
-        without ``make``."""
+        instances get an attribute ``_extras``: bytes, of uint64 values epoch, index, padded and the ids. Values are
+        ``take(capsule)`` of each field, or what ``make`` returns for the capsules of all, or without both a Tensor each.
+        ``stream`` is asked for the stream that uses the next batch; ``change`` gets the finished batch. At a stop
+        ``batches._end(reason)`` is called. ``exchange``: the ``__dlpack_c_exchange_api__`` of an array's type, which is used
+        instead of ``take`` if there is one, without ``make``."""
     def halt(self) -> None:
         """Let the Batches that run() set call its method _next() from here on."""
     def interrupt(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _core
@@ -51,7 +52,7 @@ class EpochIterator(_core.Batches):
                 values = loader._ragged_values(batch.capsules(stream, output.versioned))
             else:
                 values = self._tensors(loader, batch)
-            extras = (batch.epoch, batch.index, batch.padded, batch.ids, output.take_ids)
+            extras = struct.pack("=3Q", batch.epoch, batch.index, batch.padded) + batch.ids
         finally:
             if not output.keeps_batch:
                 batch.release()
@@ -60,7 +61,7 @@ class EpochIterator(_core.Batches):
         if loader._runs:
             make = loader._ragged_values if loader._ragged else None
             change = loader._batch_transform
-            take = (output.take_ids, output.take, make, output.stream, change, output.versioned, output.exchange)
+            take = (output.take, make, output.stream, change, output.versioned, output.exchange)
             loader._core.run(self, loader._timeout_ms, loader._batch, *take)
         return made if loader._batch_transform is None else loader._batch_transform(made)
 

@@ -224,7 +224,7 @@ class DataLoader:
         if self._options["device"] == "cuda_host":
             kind = "cuda_host"
         self._output = output_of(output, kind, int(index or 0), ragged)
-        self._batch = batch_type(self._core.fields)
+        self._batch = batch_type(self._core.fields, self._output.take_ids)
         self._length = self._core.batches_per_epoch
         if output == "numpy" and any(field.dtype == "bfloat16" for field in self.element_spec.values()):
             raise OptionError('NumPy has no bfloat16: use dtype="float32", or output="torch" or "jax"')

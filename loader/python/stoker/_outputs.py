@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple, Optional
 
+from ._batches import ids_as_view
 from ._errors import NotSupported, OptionError
 
 NAMES = ("torch", "numpy", "jax", "dlpack")
@@ -19,7 +20,7 @@ class Padded(NamedTuple):
 class Output(NamedTuple):
     """How parts of a batch become arrays.
 
-    take_ids     sample ids, uint64 values as bytes -> array in host memory
+    take_ids     of batch_type()
     keeps_batch  from_tensor makes objects that need the batch, which is released with the last of them
     take         DLPack capsule -> array; None: `from_tensor` is used
     from_tensor  stoker tensor -> array
@@ -30,7 +31,7 @@ class Output(NamedTuple):
     """
 
     name: str
-    take_ids: Callable[[bytes], Any]
+    take_ids: Callable[[memoryview], Any]
     take: Optional[Callable[[Any], Any]] = None
     from_tensor: Optional[Callable[[Any], Any]] = None
     versioned: bool = False
@@ -95,16 +96,17 @@ def _torch(device: str, index: int) -> Output:
         raise NotSupported('output="torch" cannot show memory of device="cuda_host": use device="cuda"', code="STOKER_ENOTSUP")
     take = getattr(torch._C, "_from_dlpack", None) or torch.utils.dlpack.from_dlpack
     nested = getattr(torch.nested, "nested_tensor_from_jagged", None)
-
-
-    def take_ids(ids: bytes) -> Any:
-        return torch.frombuffer(bytearray(ids), dtype=torch.int64) if ids else torch.empty(0, dtype=torch.int64)
-
     if device == "cuda":
-        return Output("torch", take_ids, take, stream=_torch_stream(torch, index), nested=nested)
+        return Output("torch", _torch_ids, take, stream=_torch_stream(torch, index), nested=nested)
     # Not on a GPU, which these functions do not initialize.
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
-    return Output("torch", take_ids, take, exchange=exchange, nested=nested)
+    return Output("torch", _torch_ids, take, exchange=exchange, nested=nested)
+
+
+def _torch_ids(ids: memoryview) -> Any:
+    import torch
+
+    return torch.frombuffer(bytearray(ids), dtype=torch.int64) if ids else torch.empty(0, dtype=torch.int64)
 
 
 def _torch_stream(torch: Any, index: int) -> Callable[[], int]:
@@ -126,7 +128,7 @@ def _numpy(device: str, index: int) -> Output:
     return Output("numpy", _numpy_ids, lambda capsule: from_dlpack(_Capsule(capsule)), versioned=True)
 
 
-def _numpy_ids(ids: bytes) -> Any:
+def _numpy_ids(ids: memoryview) -> Any:
     import numpy
 
     return numpy.frombuffer(ids, dtype=numpy.uint64)
@@ -144,4 +146,4 @@ def _jax(device: str, index: int) -> Output:
 
 
 def _dlpack(device: str, index: int) -> Output:
-    return Output("dlpack", lambda ids: memoryview(ids).cast("Q"), from_tensor=lambda tensor: tensor, keeps_batch=True)
+    return Output("dlpack", ids_as_view, from_tensor=lambda tensor: tensor, keeps_batch=True)

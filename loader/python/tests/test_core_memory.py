@@ -41,7 +41,7 @@ def same(value):
 def loop_over(made, take=None, make=None):
     """An iterator of the rest of an epoch."""
     loop = Loop()
-    made.run(loop, -1, Row, same, take, make, None, None, True)
+    made.run(loop, -1, Row, take, make, None, None, True)
     return loop
 
 
