@@ -8,6 +8,7 @@
 #ifndef STK_DATASETS_SHARDS_SET_H
 #define STK_DATASETS_SHARDS_SET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stoker/dataset.h>
@@ -17,6 +18,7 @@
 #include "datasets/shards/decoder.h"
 #include "datasets/shards/known.h"
 #include "datasets/shards/layout.h"
+#include "datasets/shards/leases.h"
 #include "datasets/source.h"
 #include "loader/base/memory/memory.h"
 
@@ -40,7 +42,10 @@ bool stk_shard_list_takes(const char *name);
 struct stk_shard_file {
     struct stk_source source;
     struct stk_shard_header header;
-    const uint8_t *mapped; /* header.file_bytes of it; NULL = not mapped */
+    void *mapping; /* header.file_bytes of it; NULL = not mapped */
+    /* What locate() hands out: the mapping until someone wants to write to the file. */
+    const uint8_t *_Atomic mapped;
+    bool leased;
 };
 
 struct stk_shard_set {
@@ -64,6 +69,7 @@ struct stk_shard_set {
     uint32_t *name_at;
     struct stk_shard_known known; /* if verify=once or map=1 */
     bool maps;
+    struct stk_shard_leases leases; /* if map=1 */
 };
 
 /* Needed only while opening. */

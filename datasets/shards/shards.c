@@ -52,7 +52,11 @@ static int describe_field(const void *self, uint32_t number, stoker_field_info *
 static void take_from_mapping(const struct stk_shard_set *set,
                               const struct stk_shard_record *record, bool once, stoker_part *out)
 {
-    out->extent.memory = set->files[record->file].mapped + record->offset;
+    const uint8_t *mapped =
+        atomic_load_explicit(&set->files[record->file].mapped, memory_order_relaxed);
+    if (mapped == NULL)
+        return;
+    out->extent.memory = mapped + record->offset;
     if (once && record->codec == STK_SHARD_RAW)
         out->codec = NULL; /* the row itself, which is gathered */
 }
@@ -137,8 +141,8 @@ static const char *stored_as(const void *self, uint64_t id)
 
 static void close_file(struct stk_shard_file *file)
 {
-    if (file->mapped != NULL)
-        munmap((void *)file->mapped, (size_t)file->header.file_bytes);
+    if (file->mapping != NULL)
+        munmap(file->mapping, (size_t)file->header.file_bytes);
     if (file->source.path != NULL)
         stk_source_close(&file->source);
 }
@@ -146,6 +150,7 @@ static void close_file(struct stk_shard_file *file)
 static void destroy(void *self)
 {
     struct stk_shard_set *set = self;
+    stk_shard_leases_end(&set->leases);
     for (uint32_t i = 0; set->files != NULL && i < set->list.count; i++)
         close_file(&set->files[i]);
     stk_region_unmap(&set->region);
@@ -176,8 +181,8 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
 
 /* ---- open ----------------------------------------------------------------------- */
 
-/* If the file is cut short while it is mapped, or cannot be read, a touch of the missing part ends
- * the process (SIGBUS). */
+/* If the file is cut short while it is mapped without a lease, or cannot be read, a touch of the
+ * missing part ends the process (SIGBUS). */
 static int map_file(const struct stk_shard_opening *opening, struct stk_shard_file *file)
 {
     void *mapped = stk_fault_hit(STK_FAULT_MEMORY)
@@ -186,7 +191,8 @@ static int map_file(const struct stk_shard_opening *opening, struct stk_shard_fi
                               file->source.fd, 0);
     if (mapped == MAP_FAILED)
         return stk_shard_refuse(opening, file, STOKER_ENOMEM, 0, "mapping it");
-    file->mapped = mapped;
+    file->mapping = mapped;
+    atomic_init(&file->mapped, mapped);
     return STOKER_OK;
 }
 
@@ -208,6 +214,8 @@ static int prepare_reading(struct stk_shard_set *set, const struct stk_shard_ope
     }
     for (uint32_t i = 0; set->maps && rc == STOKER_OK && i < set->list.count; i++)
         rc = map_file(opening, &set->files[i]);
+    if (set->maps && rc == STOKER_OK)
+        stk_shard_leases_begin(&set->leases, set->files, set->list.count);
     return rc;
 }
 
@@ -251,7 +259,11 @@ static int open_set(stoker_dataset **out, const struct stk_shard_opening *openin
         rc = make_decoders(set, opening);
     if (rc == STOKER_OK)
         rc = copy_labels(set, opening);
-    return stk_opening_finish(&opening->base, rc, out, &ops, set);
+    const bool leases = set->leases.watched; /* destroy() frees the set if this fails */
+    rc = stk_opening_finish(&opening->base, rc, out, &ops, set);
+    if (rc == STOKER_OK && leases)
+        stk_dataset_set_recalls(*out);
+    return rc;
 }
 
 static int open_shards(stoker_dataset **out, const char *rest,

@@ -346,9 +346,11 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
 {
     bool weighted = view->class_weights != NULL;
     bool cheap = true;
+    bool recalls = false;
     for (uint32_t i = 0; i < view->source_count; i++) {
         weighted = weighted || view->sources[i].dataset->weights != NULL;
         cheap = cheap && view->sources[i].dataset->cheap_rows;
+        recalls = recalls || view->sources[i].dataset->recalls;
     }
     view->info.fingerprint = key;
     stoker_dataset *made = NULL;
@@ -359,6 +361,7 @@ int stk_view_finish(stoker_dataset **out, const struct stk_view_making *making,
     }
     made->weights = weighted ? weights : NULL;
     made->cheap_rows = cheap;
+    made->recalls = recalls;
     made->mix = view->mix;
     made->find_fingerprint = find_fingerprint;
     keep_stamps(made, view);

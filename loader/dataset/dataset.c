@@ -162,6 +162,11 @@ void stk_dataset_set_part_rows(stoker_dataset *dataset, const void *const *rows)
     dataset->part_rows = rows;
 }
 
+void stk_dataset_set_recalls(stoker_dataset *dataset)
+{
+    dataset->recalls = true;
+}
+
 stoker_dataset *stoker_dataset_share(stoker_dataset *dataset)
 {
     if (dataset != NULL)

@@ -7,6 +7,7 @@
  *   read.c         one sample, read in the calling thread
  *   lengths.c      the lengths of a field that varies, without reading
  *   stamps.c       files that changed since they were opened
+ *   recall.c       memory of located parts that its owner takes back
  *   identity.c     hashes that identify it in a loader's state and to other processes
  *
  * The pipeline calls dataset->ops->locate(dataset->self, ...) directly, once per span.
@@ -51,6 +52,7 @@ struct stoker_dataset {
      * where they are. Set by create if info.rows is. */
     const void *const *part_rows;
     bool cheap_rows;                /* see stk_format; of a view: all its sources have it */
+    bool recalls;                   /* see stk_dataset_set_recalls(); of a view: a source has it */
     const struct stk_mix_plan *mix; /* sampler/mix.h; set by the view. NULL = one source */
     size_t row_bytes;               /* fields[0].bytes, >= 1 */
     int32_t label;                  /* the field that info.label_dtype is about; -1 = none */

@@ -6,6 +6,7 @@
 #ifndef STK_FORMAT_H
 #define STK_FORMAT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stoker/dataset.h>
 
@@ -39,6 +40,13 @@ extern const struct stk_format *const stk_formats[]; /* ends with NULL */
  * part p of sample i is at rows[p] + i x its bytes. `rows` must stay until the data set is
  * destroyed. */
 void stk_dataset_set_part_rows(stoker_dataset *dataset, const void *const *rows);
+
+/* Located memory may end while the data set is open: loaders read it as recall.h says. */
+void stk_dataset_set_recalls(stoker_dataset *dataset);
+
+/* Wait until nobody uses memory that locate() handed out before; call it when locate() does not any
+ * more. Returns false if *stop became true before that. */
+bool stk_recall(const _Atomic uint32_t *stop);
 
 /* Opens a spec as its format does. */
 typedef int stk_open_plain(stoker_dataset **out, const char *spec,

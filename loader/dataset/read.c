@@ -14,6 +14,7 @@
 #include "loader/codec/raw.h"
 #include "loader/dataset/dataset.h"
 #include "loader/dataset/part.h"
+#include "loader/dataset/recall.h"
 
 int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                           stoker_error *error)
@@ -243,11 +244,13 @@ static int read_parts(const stoker_dataset *dataset, uint64_t id, stoker_row *ro
     int rc = add_spares(dataset, rows, spares);
     if (rc != STOKER_OK)
         (void)stk_error_set(error, rc, STOKER_STAGE_READ, &place, NULL);
+    const uint32_t turn = stk_recall_enter(dataset);
     if (rc == STOKER_OK)
         rc = stoker_dataset_locate(dataset, id, parts, error);
     for (uint32_t i = 0; rc == STOKER_OK && i < dataset->info.part_count; i++)
         if (is_wanted(dataset, i, rows))
             rc = read_part(dataset, i, &parts[i], id, rows, error);
+    stk_recall_leave(dataset, turn);
     for (uint32_t i = 0; i < dataset->info.field_count; i++)
         stk_free(spares[i]);
     return rc;
@@ -288,8 +291,10 @@ static int make_sample(const stoker_dataset *dataset, uint64_t id, stoker_row *r
     stoker_error said;
     stk_error_clear(&said);
     stoker_rng_init(&rng, 0, 0, id, STK_RNG_OWN(STK_RNG_MAKE));
+    const uint32_t turn = stk_recall_enter(dataset);
     if (rc == STOKER_OK)
         rc = dataset->ops->make(dataset->self, id, all, &rng, &said);
+    stk_recall_leave(dataset, turn);
     for (uint32_t i = 0; i < dataset->info.field_count; i++) {
         rows[i].length = all[i].length;
         stk_free(spare[i]);
@@ -341,14 +346,11 @@ const char *stoker_dataset_stored_as(const stoker_dataset *dataset, uint64_t id)
     return codec_of(&parts[0])->name;
 }
 
-int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, uint32_t part,
-                               void *bytes, size_t bytes_max, size_t *size, stoker_error *error)
+static int read_stored(const stoker_dataset *dataset, uint64_t id, uint32_t part, void *bytes,
+                       size_t bytes_max, size_t *size, stoker_error *error)
 {
     struct stk_place place = STK_NOWHERE;
     stoker_part parts[STOKER_FIELDS_MAX] = { 0 };
-    if (dataset == NULL || bytes == NULL || size == NULL || part >= dataset->info.part_count)
-        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
-                             "dataset, bytes or size is NULL, or there is no such part");
     int rc = stoker_dataset_locate(dataset, id, parts, error);
     if (rc != STOKER_OK)
         return rc;
@@ -367,5 +369,18 @@ int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, uint3
     }
     if (rc == STOKER_OK)
         *size = extent->bytes;
+    return rc;
+}
+
+int stoker_dataset_read_stored(const stoker_dataset *dataset, uint64_t id, uint32_t part,
+                               void *bytes, size_t bytes_max, size_t *size, stoker_error *error)
+{
+    const struct stk_place place = STK_NOWHERE;
+    if (dataset == NULL || bytes == NULL || size == NULL || part >= dataset->info.part_count)
+        return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &place,
+                             "dataset, bytes or size is NULL, or there is no such part");
+    const uint32_t turn = stk_recall_enter(dataset);
+    const int rc = read_stored(dataset, id, part, bytes, bytes_max, size, error);
+    stk_recall_leave(dataset, turn);
     return rc;
 }

@@ -275,6 +275,7 @@ int stoker_dataset_pack(stoker_dataset **out, stoker_dataset *documents,
         return rc;
     }
     made->cheap_rows = packed->documents->cheap_rows;
+    made->recalls = packed->documents->recalls;
     keep_stamps(made, packed);
     *out = made;
     return STOKER_OK;

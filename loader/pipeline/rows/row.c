@@ -175,7 +175,8 @@ static enum stk_row_step queue_image(struct stk_row_maker *maker, const struct s
     const int rc = stk_codecs_probe(sample->codec, &encoded, true, &header, &said);
     if (rc < 0)
         return decode_failed(maker, ref, rc, &said);
-    if (!stk_decode_lane_add(maker->lane, ref, &header, sample->extent.memory != NULL))
+    const bool keeps = sample->extent.memory != NULL && !maker->pipeline->dataset->recalls;
+    if (!stk_decode_lane_add(maker->lane, ref, &header, keeps))
         return finish_here(maker, ref);
     if (span->part_sizes != NULL)
         span->part_sizes[(size_t)ref->row * span->part_count + ref->part] =

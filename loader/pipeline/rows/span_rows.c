@@ -6,6 +6,7 @@
 
 #include "loader/base/error.h"
 #include "loader/dataset/part.h"
+#include "loader/dataset/recall.h"
 #include "loader/pipeline/rows/bad_row.h"
 #include "loader/pipeline/rows/dataset_values.h"
 #include "loader/pipeline/rows/field_rows.h"
@@ -141,6 +142,7 @@ static int locate(struct stk_row_maker *maker, struct stk_span *span, stoker_err
     span->resident = span->on_device || (!hooked && find_sources(pipeline, span, ids));
     if (span->resident || span->part_count == 0)
         return 0;
+    span->turn = stk_recall_turn();
     rc = stk_parts_locate(dataset, ids, span->rows, span->samples, error);
     if (rc != 0)
         return rc;
@@ -169,6 +171,28 @@ void stk_span_locate(struct stk_row_maker *maker, struct stk_span *span)
     stk_error_clear(&error);
     if (locate(maker, span, &error) != 0)
         stk_span_lose(span, &error);
+}
+
+void stk_span_relocate(const struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                       uint32_t rows)
+{
+    stoker_error unused; /* it has located them before */
+    const int rc = rows == 0 ? 0
+                             : stk_parts_locate(maker->pipeline->dataset, stk_span_id(span, row),
+                                                rows, stk_span_part(span, row, 0), &unused);
+    assert(rc == 0);
+    (void)rc;
+}
+
+void stk_span_renew(const struct stk_row_maker *maker, struct stk_span *span, uint32_t turn)
+{
+    const bool is_located = !span->on_device && !(span->resident && span->from_cache);
+    if (!maker->pipeline->dataset->recalls || span->turn == turn || span->part_count == 0 ||
+        !is_located)
+        return;
+    span->turn = turn;
+    span->resident = false;
+    stk_span_relocate(maker, span, span->started, span->rows - span->started);
 }
 
 /* ---- gather ---- */

@@ -20,6 +20,14 @@ void stk_span_locate(struct stk_row_maker *maker, struct stk_span *span);
 /* Give up all rows of a span: the run ends with the error. */
 void stk_span_lose(struct stk_span *span, const stoker_error *error);
 
+/* Locate rows again, which located before. */
+void stk_span_relocate(const struct stk_row_maker *maker, struct stk_span *span, uint32_t row,
+                       uint32_t rows);
+
+/* After stk_recall_enter(): locate the rows that have not started again, if `turn` is a later one;
+ * then the span is not resident. */
+void stk_span_renew(const struct stk_row_maker *maker, struct stk_span *span, uint32_t turn);
+
 /* Convert all rows of a resident span and prefetch the first rows of the next one (or NULL). */
 void stk_span_gather(struct stk_row_maker *maker, struct stk_span *span,
                      const struct stk_span *next);

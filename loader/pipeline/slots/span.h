@@ -35,6 +35,7 @@ struct stk_span {
     uint32_t part_count; /* parts of each sample */
     uint32_t started;    /* rows started, in order */
     uint32_t left;       /* rows not complete yet */
+    uint32_t turn;       /* when the rows not started were located: see recall.h */
     /* resident: stk_span_sources() */
     const void **sources;
     stoker_part *samples; /* not resident: [row x part_count + part], where each part is */

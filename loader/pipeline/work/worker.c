@@ -8,6 +8,7 @@
 #include "loader/base/clock.h"
 #include "loader/base/cpu/thread.h"
 #include "loader/base/memory/memory.h"
+#include "loader/dataset/recall.h"
 #include "loader/pipeline/reads/fetch_ring.h"
 #include "loader/pipeline/rows/hook_calls.h"
 #include "loader/pipeline/rows/neighbor_reads.h"
@@ -192,10 +193,17 @@ static bool has_room(const struct stk_worker *worker)
  * here. */
 static void begin_again(struct stk_worker *worker)
 {
+    const stoker_dataset *dataset = worker->pipeline->dataset;
+    if (worker->again_count == 0)
+        return;
+    const uint32_t turn = stk_recall_enter(dataset);
     while (worker->again_count > 0 && has_room(worker)) {
         const struct stk_again again = worker->again[--worker->again_count];
+        if (dataset->recalls)
+            stk_span_relocate(&worker->maker, again.span, again.row, 1);
         (void)begin_row(worker, again.span, again.row); /* it has parts, so nobody makes it */
     }
+    stk_recall_leave(dataset, turn);
 }
 
 /* Let the rows of a run begin alone. The last is pushed first, to keep their order. */
@@ -253,7 +261,10 @@ static bool start_rows(struct stk_worker *worker, struct stk_span *span)
     const uint32_t first = span->first_row + span->started;
     const uint32_t left = span->left;
     const uint64_t begin_ns = stk_trace_begin(worker->trace, kind, span->batch);
+    const uint32_t turn = stk_recall_enter(worker->pipeline->dataset);
+    stk_span_renew(&worker->maker, span, turn);
     const bool all = begin_rows(worker, span);
+    stk_recall_leave(worker->pipeline->dataset, turn);
     if (span->left < left)
         stk_trace_end(worker->trace, kind, begin_ns, span->batch, first, left - span->left);
     else

@@ -1,0 +1,36 @@
+/* leases.h - let others write to mapped shards without SIGBUS in this process.
+ *
+ *   open for writing, truncate ──▶ the kernel lets them wait ──▶ the watch sees it: the file is
+ *   read from now on, and once nobody uses its mapping, the lease ends ──▶ they go on
+ *
+ * The watch is a thread, since the loader may rest when that happens: the kernel would end the
+ * lease after fs.lease-break-time, 45 s. It polls, and no signal is ever sent.
+ */
+#ifndef STK_DATASETS_SHARDS_LEASES_H
+#define STK_DATASETS_SHARDS_LEASES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct stk_shard_file;
+
+struct stk_shard_leases {
+    struct stk_shard_file *files; /* the set's; of each, the watch changes `leased` and `mapped` */
+    uint32_t count;
+    bool watched; /* some files are leased, or were */
+    pid_t maker;  /* the process that has the watch */
+    pthread_t watch;
+    _Atomic uint32_t stop;
+};
+
+/* Lease the mapped files for which the kernel grants that, and start the watch. Others stay mapped
+ * without a lease; all of them, if the thread cannot start. */
+void stk_shard_leases_begin(struct stk_shard_leases *leases, struct stk_shard_file *files,
+                            uint32_t count);
+/* All zero is allowed. In a forked child, the leases stay the parent's. */
+void stk_shard_leases_end(struct stk_shard_leases *leases);
+
+#endif

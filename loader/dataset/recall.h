@@ -1,0 +1,25 @@
+/* recall.h - take back memory that locate() handed out.
+ *
+ *   reader   enter ──▶ locate again, if the turn changed ──▶ read the memory ──▶ leave
+ *   owner    locate() stops handing it out ──▶ stk_recall(), in format.h ──▶ the memory may end
+ *
+ * Only data sets with `recalls` do that. Readers of all of them count as one, since a view may join
+ * several; so the state is the process's. A forked child starts with the readers of its parent,
+ * which never leave: its recalls may not succeed.
+ */
+#ifndef STK_DATASET_RECALL_H
+#define STK_DATASET_RECALL_H
+
+#include <stdint.h>
+
+#include "loader/dataset/dataset.h"
+
+/* Returns the turn in which locate() is about to be called. */
+uint32_t stk_recall_turn(void);
+
+/* Begin to read located memory; what was located in an earlier turn must be located again. Returns
+ * the turn. Never waits. May be nested. */
+uint32_t stk_recall_enter(const stoker_dataset *dataset);
+void stk_recall_leave(const stoker_dataset *dataset, uint32_t turn);
+
+#endif
