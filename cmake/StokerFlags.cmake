@@ -20,7 +20,7 @@ if(CMAKE_C_FLAGS_RELWITHDEBINFO STREQUAL "-O2 -g -DNDEBUG")
   set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g")
 endif()
 
-add_compile_definitions(_GNU_SOURCE)
+add_compile_definitions(_GNU_SOURCE $<$<NOT:$<BOOL:${STOKER_AVX512}>>:STOKER_NO_AVX512>)
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow)
 if(STOKER_WERROR)
   add_compile_options(-Werror)

@@ -34,6 +34,8 @@ enum stk_cpu_feature {
     STK_CPU_AVX512VL = 1 << 10,
     STK_CPU_AVX512_BF16 = 1 << 11,
     STK_CPU_ARM_CRC32 = 1 << 12,
+    STK_CPU_EVERY_AVX512 = STK_CPU_AVX512F | STK_CPU_AVX512BW | STK_CPU_AVX512DQ |
+                           STK_CPU_AVX512VL | STK_CPU_AVX512_BF16,
 };
 
 /* The features that a test shows to the library; absent elsewhere. */
@@ -49,11 +51,15 @@ static inline bool stk_cpu_has_f16c(void)
 #endif
 
 /* Returns true if this CPU, and its system, have all of `features`, a constant: STK_CPU_... joined
- * by |. */
+ * by |. A build with -DSTOKER_AVX512=OFF has no AVX-512. */
 static inline __attribute__((always_inline)) bool stk_cpu_has(uint32_t features)
 {
     if (&stk_cpu_shown != NULL && (features & ~stk_cpu_shown) != 0)
         return false;
+#ifdef STOKER_NO_AVX512
+    if ((features & STK_CPU_EVERY_AVX512) != 0)
+        return false;
+#endif
 #define STK_CPU_LACKS(feature, found) ((features & (feature)) != 0 && !(found))
 #if defined(__x86_64__)
     return !STK_CPU_LACKS(STK_CPU_SSE41, __builtin_cpu_supports("sse4.1")) &&
