@@ -92,7 +92,7 @@ class Bare(Side):
                         os.path.join(options.folder, "llmc.bin")]
 
     def turn(self):
-        done = subprocess.run(self.command, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(self.command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         found = re.search(rf"^{self.row} +([0-9.]+) +([0-9.]+)", done.stdout, re.M)
         return [1e9 / float(ns) for ns in found.groups()] if done.returncode == 0 else None
 
@@ -130,7 +130,7 @@ class Fio(Side):
     def turn(self):
         if shutil.which("fio") is None:
             return None
-        done = subprocess.run(self.command, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(self.command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         if done.returncode != 0:
             return None
         job = json.loads(done.stdout)["jobs"][0]
