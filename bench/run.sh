@@ -5,7 +5,8 @@
 #        bench/run.sh points    resident, reading warm and cold, large counts, resume
 #        bench/run.sh formats   folders of PNG and JPEG files, shards, bombs, a million files
 #        bench/run.sh transforms  the cost of crop, flip and resize, and Pillow's resize in turn
-#        bench/run.sh peers     all races: the same jobs, loading and training, in PyTorch; then photos, raw and tokens; a page
+#        bench/run.sh peers     all races: mnist, photos, raw, tokens; writes docs/race.md and README.md's table
+#        bench/run.sh mnist     MNIST in memory, and training, against PyTorch
 #        bench/run.sh fields    samples of 100 arrays of 4 KiB against one of 400 KiB, pinned and not
 #        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
 #        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
@@ -16,8 +17,8 @@
 # STOKER_REPEATS repeats per cell (50): many short windows, cells and ceilings in turn, in five processes,
 #                since the pages that a process happens to get make it faster or slower throughout;
 #                cold reads, which are slow, get a quarter as many
-# STOKER_ROUNDS  rounds of peers (3)
-# STOKER_KEEP    a folder for the rows as JSON Lines (default: they are deleted)
+# STOKER_ROUNDS  rounds of a race (3 to 9), STOKER_SECONDS the length of a turn (1 to 1.5); with it, peers writes no page
+# STOKER_KEEP    a folder for the rows as JSON Lines (default: they are deleted; of peers: build/race)
 # STOKER_PEERS   the environments of bench/races/peers/environments.sh (build/peers); made at the first run of photos, 8 GB
 # STOKER_PHOTOS  where the photographs are kept, 0.5 GB (build/photos); made at the first run, 2 minutes
 # STOKER_TOKENS  where the tokens are kept, 1 GB (build/tokens); made at the first run
@@ -30,7 +31,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${STOKER_BUILD:-build/release}
 export STOKER_DATA=${STOKER_DATA:-data}
 repeats=${STOKER_REPEATS:-50}
-rounds=${STOKER_ROUNDS:-3}
 window=0.02
 tool=$build/bench/loaderbench
 micro=$build/bench/micro
@@ -44,6 +44,7 @@ shared=$scratch
 if [ -w /dev/shm ]; then shared=$(mktemp -d /dev/shm/stoker-bench.XXXXXX); fi
 trap 'rm -rf "$scratch" "$shared"' EXIT
 rows=${STOKER_KEEP:-$scratch/rows}
+if [ "${1:-}" = peers ]; then rows=${STOKER_KEEP:-build/race}; fi
 mkdir -p "$rows"
 
 # find_data: set $resident (a spec) and $images (an unpacked IDX file in $scratch).
@@ -94,7 +95,7 @@ measure_points() {
         sweep "small-$turn" $(((repeats + 13) / 14)) "${common[@]}" 'synth:bytes?count=100000&shape=28x28'
         sweep "huge-$turn" $(((repeats + 13) / 14)) "${common[@]}" 'synth:bytes?count=1000000000000&shape=28x28'
     done
-    python3 bench/summary.py points "$rows"
+    python3 bench/summary.py "$rows"
     return "$failed"
 }
 
@@ -240,44 +241,6 @@ measure_formats() {
     return "$failed"
 }
 
-# run_peer PROGRAM ARGUMENT...
-run_peer() {
-    local status=0
-    echo "== $1"
-    "$@" >>"$rows/peers.json" || status=$?
-    if [ "$status" -eq 77 ]; then
-        echo "   left out"
-    elif [ "$status" -ne 0 ]; then
-        echo "   failed (exit $status)"
-        failed=1
-    fi
-}
-
-measure_peers() {
-    local round status
-    failed=0
-    find_data
-    : >"$rows/peers.json"
-    if [ -x "$pack" ]; then packed "$resident" "folder:$scratch/mnist-png"; fi
-    for round in $(seq "$rounds"); do
-        echo "== round $round of $rounds"
-        sweep "ours-$round" "$repeats" --dtype float32,uint8 --batch-size 64,512 --workers 0,1,2,auto \
-            --pin-memory off --ceilings off "$resident"
-        for peer in dataloader smart; do run_peer "bench/races/peers/torch_$peer.py"; done
-        [ -d "$scratch/mnist-png" ] || continue
-        sweep "folder-$round" 7 --dtype float32 --batch-size 64 --workers 2 --cache none --pin-memory off \
-            --ceilings off "folder:$scratch/mnist-png"
-        run_peer bench/races/peers/torch_folder.py "$scratch/mnist-png"
-    done
-    python3 bench/summary.py peers "$rows"
-    echo
-    echo "== the same network trained by both"
-    status=0
-    STOKER_BUILD=$build bench/races/peers/train.sh || status=$?
-    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || failed=1
-    return "$failed"
-}
-
 measure_transforms() {
     local status=0
     "$micro" transform
@@ -286,23 +249,38 @@ measure_transforms() {
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || return "$status"
 }
 
-# The environments of the other libraries; sets $STOKER_PEERS and $photos.
+# prepare_race [ENVIRONMENT]: the environments of the other libraries, without which a race names them; sets $photos.
 prepare_race() {
     export STOKER_BUILD=$build STOKER_PEERS=${STOKER_PEERS:-build/peers}
     photos=${STOKER_PHOTOS:-build/photos}
-    bench/races/peers/environments.sh
+    bench/races/peers/environments.sh "$@" || true
 }
 
-# Settings are tried and turns are short, so that all jobs take about ten minutes. A job alone: bench/run.sh photos large
+# race NAME JOBS ROUNDS SECONDS: settings are tried and turns are short, so that a job takes some minutes.
+race() {
+    python3 bench/races/photos/race.py "$photos" --jobs "$2" --rounds "${STOKER_ROUNDS:-$3}" --seconds "${STOKER_SECONDS:-$4}" \
+        --output "$rows/$1.json"
+}
+
+measure_mnist() {
+    local status=0
+    prepare_race torch
+    race mnist mnist,mnist-512 5 1 || status=$?
+    race train train 3 1.5 || status=$?
+    return "$status"
+}
+
+# A job alone: bench/run.sh photos large
 measure_photos() {
     local python
+    local python
     failed=0
-    prepare_race || return $?
+    prepare_race
     python=$STOKER_PEERS/torch/bin/python
     [ -x "$python" ] || python=python3
     "$python" bench/races/photos/photographs.py "$photos" || return $?
     [ -e "$photos/imagenet-shards" ] || packed "folder:$photos/imagenet" "shards:$photos/imagenet-shards"
-    python3 bench/races/photos/race.py "$photos" --rounds "${STOKER_ROUNDS:-5}" --output "$rows/photos.json" ${1:+--jobs "$1"}
+    race photos "${1:-imagenet,large,imagenet-tar}" 5 1.5
 }
 
 # Read files again in order, which gives them large folios in the page cache: those of records that were dropped and read
@@ -319,26 +297,35 @@ refresh() {
 # Raw shards out of the page cache, and PNG files.
 measure_raw() {
     failed=0
-    prepare_race || return $?
+    prepare_race
     find_data
     mkdir -p "$photos"
     [ -e "$photos/raw/shard-000000.stk" ] ||
         packed --codec raw --shard-samples 2000 'synth:pictures?count=2000' "shards:$photos/raw"
     [ -e "$photos/png" ] || packed "$resident" "folder:$photos/png"
     refresh "$photos"/raw/*.stk "$photos"/raw/*.beton
-    python3 bench/races/photos/race.py "$photos" --jobs "${1:-raw,png}" --rounds "${STOKER_ROUNDS:-9}" --seconds 1 \
-        --output "$rows/raw.json" || return $?
+    race raw "${1:-raw,png}" 9 1 || return $?
     return "$failed"
 }
 
 # Windows of tokens. The data is made once: 100 M tokens, 1 GB with what other libraries write.
 measure_tokens() {
-    export STOKER_BUILD=$build STOKER_PEERS=${STOKER_PEERS:-build/peers}
-    bench/races/peers/environments.sh tokens
-    python3 bench/races/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --rounds "${STOKER_ROUNDS:-9}" \
-        --output "$rows/tokens.json" || return $?
-    python3 bench/races/tokens/race.py "${STOKER_TOKENS:-build/tokens}" --cold --rounds "${STOKER_ROUNDS:-9}" \
-        --output "$rows/tokens-cold.json"
+    local state
+    prepare_race tokens
+    for state in "" -cold; do
+        python3 bench/races/tokens/race.py "${STOKER_TOKENS:-build/tokens}" ${state:+-$state} --rounds "${STOKER_ROUNDS:-9}" \
+            --seconds "${STOKER_SECONDS:-1}" --output "$rows/tokens$state.json" || return $?
+    done
+}
+
+measure_peers() {
+    local name missed=0
+    rm -f "$rows"/{mnist,train,photos,raw,tokens,tokens-cold}.json
+    for name in mnist photos raw tokens; do
+        "measure_$name" || { echo "   $name: not all measured (exit $?)"; missed=1; }
+    done
+    [ -n "${STOKER_SECONDS:-}" ] || python3 bench/races/page.py "$rows"
+    return "$missed"
 }
 
 case ${1:-all} in
@@ -351,18 +338,14 @@ all)
 points) measure_points ;;
 formats) measure_formats ;;
 transforms) measure_transforms ;;
-peers)
-    status=0
-    for part in peers photos raw tokens; do "measure_$part" || status=$?; done
-    python3 bench/races/page.py "$rows" >"$rows/races.md" && echo "the page: $rows/races.md (STOKER_KEEP keeps it)"
-    exit "$status"
-    ;;
+peers) measure_peers ;;
+mnist) measure_mnist ;;
 fields) "$micro" fields ;;
 photos) measure_photos "${2:-}" ;;
 raw) measure_raw "${2:-}" ;;
 tokens) measure_tokens ;;
 *)
-    sed -n '4,13s/^# //p' bench/run.sh >&2
+    sed -n '4,14s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """summary.py - from rows as JSON Lines to "point: figure (target) holds / does not hold".
 
-usage: summary.py points FOLDER     resident-*, warm-*, cold-*, small-*, huge-*.json in FOLDER
-       summary.py peers FOLDER      peers.json, ours-*.json and folder-*.json in FOLDER
+usage: summary.py FOLDER     resident-*, warm-*, cold-*, small-*, huge-*.json in FOLDER
 """
 import glob
 import json
@@ -222,64 +221,11 @@ def points(folder):
     table.print()
 
 
-def best_of_turns(folder, name):
-    """(dtype, batch size): the best rate of each turn."""
-    ours = {}
-    for path in sorted(glob.glob(os.path.join(folder, name + "-*.json"))):
-        found = {}
-        for cell in load(folder, os.path.basename(path)[:-len(".json")]):
-            key = (cell["dtype"], cell["batch_size"])
-            found[key] = max(found.get(key, 0), cell["samples_per_s"])
-        for key, rate in found.items():
-            ours.setdefault(key, []).append(rate)
-    return ours
-
-
-def folder_peer_points(ours, theirs):
-    """A folder of PNG files against torchvision with its best number of workers."""
-    table = Table()
-    for peer, target in (("ImageFolder", 40), ("torchvision.io", 15)):
-        rates = [statistics.median(found) for key, found in theirs.items() if key[0] == peer]
-        mine = ours.get(("float32", 64))
-        if not rates or mine is None:
-            table.missing(f"60,000 PNG files / {peer}")
-            continue
-        ratio = statistics.median(mine) / max(rates)
-        table.point(f"60,000 PNG files / {peer}",
-                    f"x{ratio:.1f} ({millions(statistics.median(mine))}, {millions(max(rates))})",
-                    f">= x{target}", ratio >= target)
-    table.print()
-
-
-def peers(folder):
-    ours = best_of_turns(folder, "ours")
-    ours_folder = best_of_turns(folder, "folder")
-    theirs = {}
-    with open(os.path.join(folder, "peers.json"), encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            threads = f"{row['workers']} workers" if "workers" in row else f"{row['threads']} threads"
-            key = (row["peer"], row["dtype"], row["batch_size"], threads)
-            theirs.setdefault(key, []).append(row["samples_per_s"])
-    print(f"\n{'peer':26} {'dtype':8} {'batch':>5} {'with':10} {'samples/s':>12} {'ours':>12} ratio")
-    for (peer, dtype, batch, threads), rates in sorted(theirs.items()):
-        of_folder = peer in ("ImageFolder", "torchvision.io")
-        mine = (ours_folder if of_folder else ours).get((dtype, batch))
-        if mine is None:
-            print(f"{peer:26} {dtype:8} {batch:5} {threads:10} {millions(statistics.median(rates)):>12}")
-            continue
-        ratio = statistics.median(mine) / statistics.median(rates)
-        print(f"{peer:26} {dtype:8} {batch:5} {threads:10} {millions(statistics.median(rates)):>12} "
-              f"{millions(statistics.median(mine)):>12} x{ratio:.2f}")
-    if not theirs:
-        print("no peer could run here")
-    folder_peer_points(ours_folder, theirs)
-
-
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("points", "peers"):
+    if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         return 2
-    {"points": points, "peers": peers}[sys.argv[1]](sys.argv[2])
+    points(sys.argv[1])
     return 0
 
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""peer_torch.py - PyTorch's DataLoader (processes) over ImageFolder, in three ways.
+"""peer_torch.py - PyTorch's DataLoader (processes) over ImageFolder, in three ways; and over MNIST.
 
-usage: peer_torch.py pil|io|draft|digits|digits-io FOLDER
+usage: peer_torch.py pil|io|draft|digits|digits-io|mnist FOLDER
   pil     torchvision's own: Pillow, RandomResizedCrop, RandomHorizontalFlip, ToTensor, Normalize
   io      torchvision.io.decode_jpeg to a tensor, transforms.v2, normalized a batch at a time
   draft   Pillow's draft mode (libjpeg decodes to 1/2, 1/4, 1/8 if the crop allows it) and resize(box=...)
   digits, digits-io   PNG files of 28 x 28, gray, decoded by Pillow or torchvision.io and normalized
+  mnist   torchvision's MNIST of $STOKER_DATA, ToTensor, Normalize
 """
+import os
 import random
+import sys
 
 import turns
 
@@ -72,12 +75,19 @@ def digits_by_io(torch, vision, folder):
         vision.io.read_file(path), mode=vision.io.ImageReadMode.GRAY))
 
 
+def mnist(torch, vision, folder):
+    del vision, folder
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../peers"))
+    import mnist_idx
+    return mnist_idx.Digits(torch, *mnist_idx.load(torch, True))
+
+
 def main():
     arguments = turns.arguments_of(__doc__)
     torch, vision, pil = turns.need("torch", "torchvision", "PIL")
     torch.set_num_threads(1)
     data = {"pil": by_pil, "io": by_io, "draft": by_draft, "digits": digits_by_pil,
-            "digits-io": digits_by_io}[arguments.mode](torch, vision, arguments.folder)
+            "digits-io": digits_by_io, "mnist": mnist}[arguments.mode](torch, vision, arguments.folder)
     loader = torch.utils.data.DataLoader(data, batch_size=arguments.batch_size, sampler=endless(torch, len(data)),
                                          num_workers=arguments.threads, drop_last=True)
     scale = (turns.MEAN_255, turns.STD_255)

@@ -11,6 +11,9 @@ and (sets of stoker-pack, made by run.sh)
   raw            2,000 raw images of 256 x 256 x 3 in shards, uint8 as stored, batch 64, nothing cached
                  but in "default, later epochs": verified in the first epoch and kept in memory
   png            60,000 PNG files of 28 x 28, normalized, float32, batch 64
+and (of $STOKER_DATA/mnist, with PyTorch)
+  mnist, mnist-512   MNIST in memory, normalized, float32, batches of 64 and 512
+  train          PyTorch's examples/mnist network on the CPU, 200 updates per second of --seconds, batch 64
 Ours delivers NCHW; others keep the layout that is cheapest for them. All read from the page cache, and keep no decoded image.
 
 Each library runs in its own process and session, so that the kernel schedules all alike (sched_autogroup), and waits while another's turn
@@ -18,7 +21,8 @@ is (turns.py). First its settings are tried, then
 the best of each take turns, --rounds times. A figure is the median of its turns; a ratio the median of ours / theirs of the same
 round. ms/sample is processor time, which other processes on the machine disturb less.
 
-STOKER_BUILD the build folder (build/release); STOKER_PEERS the environments of bench/races/peers/environments.sh (build/peers).
+STOKER_BUILD the build folder (build/release); STOKER_DATA the folder that holds mnist/ (data); STOKER_PEERS the environments
+of bench/races/peers/environments.sh (build/peers).
 Exit status: 0 measured, 1 one of ours failed.
 """
 import argparse
@@ -26,6 +30,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import select
 import statistics
 import subprocess
@@ -35,6 +40,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.environ.get("STOKER_BUILD", "build/release")
 PEERS = os.environ.get("STOKER_PEERS", "build/peers")
+DATA = os.environ.get("STOKER_DATA", "data")
 START_SECONDS = 240  # FFCV compiles, and writes its file first
 CROPPED = ("--dtype", "float32", "--layout", "nchw", "--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225",
            "--random-resized-crop", "224", "--flip", "on")
@@ -64,12 +70,27 @@ PNG = (
     ("torchvision, Pillow", "torch", "peer_torch.py", "digits", (2, 4)),
     ("torchvision.io", "torch", "peer_torch.py", "digits-io", (2, 4)),
 )
+MNIST = (
+    ("DataLoader, MNIST", "torch", "peer_torch.py", "mnist", (0, 2, 4)),
+    ("index_select", "torch", "peer_memory.py", "rows", (1, 2)),
+    ("index_select 1024, views", "torch", "peer_memory.py", "views", (1, 2)),
+    ("normalized before", "torch", "peer_memory.py", "rows-before", (1, 2)),
+    ("normalized before, views", "torch", "peer_memory.py", "views-before", (1, 2)),
+    ("NumPy take 1024, views", "torch", "peer_memory.py", "numpy", (1,)),
+)
+TRAIN = (  # names and options of train_mnist.py
+    ("PyTorch", ()),
+    ("PyTorch, default allocator", ("--no-keep-memory",)),
+    ("PyTorch, bfloat16", ("--precision", "bfloat16")),
+    ("PyTorch, compiled", ("--compile",)),
+    ("PyTorch, bfloat16, compiled", ("--precision", "bfloat16", "--compile")),
+)
 
 # Batch size, our options, the other libraries, and our ways: name, spec for a folder, more options.
 EXACT, FAST = ("--decode-scale", "exact"), ("--decode-scale", "fast")
 JOBS = {
     "imagenet": (64, CROPPED, FILES, (("exact", "folder:{}", EXACT), ("decode_scale fast", "folder:{}", FAST),
-                                      ("exact, packed", "shards:{}-shards", EXACT))),
+                                      ("exact, packed", "shards:{}-shards", EXACT), ("fast, packed", "shards:{}-shards", FAST))),
     "large": (16, CROPPED, FILES, (("exact", "folder:{}", EXACT), ("decode_scale fast", "folder:{}", FAST))),
     "imagenet-tar": (64, CROPPED, TARS, (("exact", "tar:{}/{{000..003}}.tar", EXACT),
                                          ("decode_scale fast", "tar:{}/{{000..003}}.tar", FAST))),
@@ -79,6 +100,9 @@ JOBS = {
                                                 ("map=1, verify=once", "shards:{}?map=1&verify=once", ()),
                                                 ("default, later epochs", "shards:{}", ("--cache", "auto")))),
     "png": (64, DIGITS, PNG, (("PNG", "folder:{}", ()),)),
+    "mnist": (64, DIGITS, MNIST, (("in memory", f"mnist:{DATA}/mnist", ()),)),
+    "mnist-512": (512, DIGITS, MNIST, (("in memory", f"mnist:{DATA}/mnist", ()),)),
+    "train": (64, (), TRAIN, ()),
 }
 
 
@@ -172,6 +196,33 @@ class Copy(Stoker):
         return self.ceilings["decode"]["samples_per_s"], float("nan")
 
 
+class Training(Stoker):
+    """A training program, one process a turn."""
+
+    def __init__(self, name, command, threads):
+        self.name, self.threads, self.version = name, threads, ""
+        self.command = [*command, "--threads", str(threads), "--batch-size", "64", "--seed", "1"]
+        if not os.path.exists(command[0]):
+            raise RuntimeError(f"not installed: no {command[0]}")
+
+    def turn(self, seconds):
+        steps, before = max(1, round(200 * seconds)), os.times()
+        done = subprocess.run([*self.command, "--steps", str(steps)], capture_output=True, text=True, check=False,
+                              start_new_session=True)
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        found = re.search(r"^trained .*, (\d+) samples/s.*^test accuracy: ([\d.]+) %", done.stdout, re.M | re.S)
+        if done.returncode != 0:
+            raise RuntimeError("failed: " + ([""] + done.stderr.splitlines())[-1][:120])
+        if found:  # ours; with the test
+            rate, right, library = float(found[1]), float(found[2]), "Stoker"
+        else:
+            row = json.loads(done.stdout.splitlines()[-1])
+            rate, right, spent, library = row["samples_per_s"], 100 * row["accuracy"], row["cpu_seconds"], row["peer"]
+        self.version = f"{library}, {right:.1f} % right after {steps} updates"
+        return rate, 1e3 * spent / (64 * steps)
+
+
 def has_scale():
     tool = os.path.join(BUILD, "bench/loaderbench")
     return "--decode-scale" in subprocess.run([tool, "--help"], capture_output=True, text=True, check=False).stdout
@@ -180,6 +231,10 @@ def has_scale():
 def ours(job, folder):
     """Starters of Stoker's ways, and of the ceiling of raw records. What is exact is verified first."""
     batch, options, _, ways = JOBS[job]
+    if job == "train":
+        command = [os.path.join(BUILD, "trainer/stoker-mnist"), "--preset", "pytorch", "--epochs", "3",
+                   "--data", f"mnist:{DATA}/mnist", "--eval-every", "0", "--quiet"]
+        return [("Stoker", lambda n: Training("Stoker", command, n), (len(os.sched_getaffinity(0)),))]
     found = []
     for way, spec, extra in ways:
         if extra and not has_scale():
@@ -188,7 +243,8 @@ def ours(job, folder):
             extra = ()
         name = f"Stoker, {way}"
         found.append((name, lambda n, name=name, spec=spec, extra=extra: Stoker(
-            name, spec.format(folder), batch, n, [*options, *extra], n == 2 and extra != FAST), (2, "auto")))
+            name, spec.format(folder), batch, n, [*options, *extra], n == 2 and extra != FAST),
+                      (0, 1, 2, "auto") if job.startswith("mnist") else (2, "auto")))
     if job == "raw":
         name = "(copy from memory)"
         found.append((name, lambda n: Copy(name, f"shards:{folder}", batch, n, [*options, "--ceilings", "on"], False),
@@ -198,6 +254,10 @@ def ours(job, folder):
 
 def theirs(job, folder):
     batch, _, entries, _ = JOBS[job]
+    if job == "train":
+        command = [os.path.join(PEERS, "torch/bin/python"), os.path.join(HERE, "../peers/train_mnist.py")]
+        return [(name, lambda n, name=name, options=options: Training(name, [*command, *options], n),
+                 (len(os.sched_getaffinity(0)),)) for name, options in entries]
     return [(entry[0], lambda n, entry=entry: Peer(entry, folder, batch, n), entry[4]) for entry in entries]
 
 
@@ -207,6 +267,9 @@ def best_of(name, start, numbers, seconds):
     for number in numbers:
         try:
             entrant = start(number)
+            if len(numbers) == 1:
+                best = entrant
+                break
             rate, _ = entrant.turn(seconds)
         except RuntimeError as error:
             why = str(error)
@@ -218,7 +281,8 @@ def best_of(name, start, numbers, seconds):
             best, best_rate = entrant, rate
         else:
             entrant.close()
-    print(f"   {name:28} " + (", ".join(f"{n}: {rate:.0f}/s" for n, rate in tried.items()) or why), flush=True)
+    print(f"   {name:28} " + (", ".join(f"{n}: {rate:.0f}/s" for n, rate in tried.items())
+                               or why or f"{best.threads}"), flush=True)
     return best, tried, why
 
 
@@ -231,11 +295,10 @@ def race(job, folder, arguments):
     rows, entrants = [], []
     for name, start, numbers in ours(job, folder) + theirs(job, folder):
         entrant, tried, why = best_of(name, start, numbers, min(1.0, arguments.seconds))
-        row = {"kind": "photos", "job": job, "name": name, "batch_size": batch, "tried": tried, "why": why,
+        row = {"kind": "race", "job": job, "name": name, "batch_size": batch, "tried": tried, "why": why,
                "rates": [], "cpu_ms": [], "version": "", "threads": None}
         rows.append(row)
         if entrant is not None:
-            row.update(version=entrant.version, threads=entrant.threads)
             entrants.append((entrant, row))
     for number in range(arguments.rounds):
         turn = number % len(entrants) if entrants else 0
@@ -246,7 +309,8 @@ def race(job, folder, arguments):
                 rate, cpu, row["why"] = float("nan"), float("nan"), str(error)
             row["rates"].append(rate)
             row["cpu_ms"].append(cpu)
-    for entrant, _ in entrants:
+    for entrant, row in entrants:
+        row.update(version=entrant.version, threads=entrant.threads)
         entrant.close()
     return rows
 
@@ -273,7 +337,7 @@ def show(job, rows):
         good = [value for value in row["rates"] if value == value]
         cpu = middle(row["cpu_ms"])
         print(f"{row['name']:28} {row['threads']!s:>5} {rate:10.1f} {min(good):9.1f} {max(good):9.1f} "
-              f"{'' if cpu is None else format(cpu, '.3f'):>10}"
+              f"{'' if cpu is None else format(cpu, '.3g'):>10}"
               + "".join(f" {format(ratio(way, row), '.2f'):>7}" for way in mine) + f"  {row['version']}")
     best = max((row for row in rows if row["name"][0] != "(" and row not in mine and row["rates"]),
                key=lambda row: middle(row["rates"]) or 0, default=None)
@@ -284,10 +348,13 @@ def show(job, rows):
 
 def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "")
+        lines = [line.split(":", 1) for line in file if ":" in line]
+    found = {name.strip(): value.strip() for name, value in lines}
+    vectors = ("AVX-512" if "avx512f" in found.get("flags", "") else "AVX2" if "avx2" in found.get("flags", "") else "")
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return {"kind": "machine", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "cpu": model, "cpus": len(os.sched_getaffinity(0)), "kernel": platform.release(),
+            "cpu": found.get("model name", platform.machine()), "vectors": vectors,
+            "cpus": len(os.sched_getaffinity(0)), "kernel": platform.release(),
             "load_1m": os.getloadavg()[0], "commit": commit.stdout.strip()}
 
 
@@ -300,7 +367,7 @@ def main():
     parser.add_argument("--output")
     arguments = parser.parse_args()
     about = machine()
-    print(f"{about['date']}, {about['cpus']} x {about['cpu']}, Linux {about['kernel']}, commit {about['commit']}, "
+    print(f"{about['date']}, {about['cpus']} x {about['cpu']}, {about['vectors']}, Linux {about['kernel']}, commit {about['commit']}, "
           f"load {about['load_1m']:.1f}")
     found = {job: race(job, arguments.folder, arguments) for job in arguments.jobs.split(",")}
     for job, rows in found.items():
@@ -309,7 +376,7 @@ def main():
         with open(arguments.output, "w", encoding="utf-8") as file:
             for row in [about] + [row for rows in found.values() for row in rows]:
                 file.write(json.dumps(row) + "\n")
-    return 0 if all(rows[0]["rates"] for rows in found.values()) else 1
+    return 0 if all(middle(rows[0]["rates"]) for rows in found.values()) else 1
 
 
 if __name__ == "__main__":

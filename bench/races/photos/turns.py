@@ -115,24 +115,28 @@ def cpu_seconds():
     return total
 
 
-def take(batches, seconds):
-    """Whole batches for at least `seconds`; reads one value of each."""
+def take(batches, seconds, batch_size, touched):
+    """Whole batches for at least `seconds`; reads one value of each if `touched`."""
     cpu, begin, samples = cpu_seconds(), time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
         images = next(batches)
-        samples += len(images)
-        float(images[0][0][0][0])
+        if touched:
+            samples += len(images)
+            float(images[0][0][0][0])
+        else:
+            samples += batch_size
     spent = time.perf_counter() - begin
     return {"samples": samples, "seconds": spent, "cpu_seconds": cpu_seconds() - cpu}
 
 
-def serve(batches, batch_size, version, ahead, raw=False):
-    """Takes part with an endless iterator of images. ahead: batches that the library may have ready while it waits."""
+def serve(batches, batch_size, version, ahead, raw=False, touched=True):
+    """Takes part with an endless iterator of images. ahead: batches that the library may have ready while it waits.
+    touched: False if reading a value in Python would take a good part of a batch's time."""
     wrong = wrong_with(next(batches), batch_size, raw)
     print(json.dumps({"ready": wrong is None, "wrong": wrong, "version": version}), flush=True)
     for line in sys.stdin:
         for _ in range(ahead):
             next(batches)
-        take(batches, 0.25 * float(line))  # until the threads are in step again
-        print(json.dumps(take(batches, float(line))), flush=True)
+        take(batches, 0.25 * float(line), batch_size, touched)  # until the threads are in step again
+        print(json.dumps(take(batches, float(line), batch_size, touched)), flush=True)
     os._exit(0)  # no library's threads are waited for

@@ -1,4 +1,4 @@
-"""peer.py - another library's loader of tokens, for race.py: prints "ready", then for each line of input the tokens per second and
+"""peer.py - another library's loader of tokens, for race.py: prints "ready VERSION", then for each line of input the tokens per second and
 per second of processor time.
 
 usage: peer.py nanogpt|megatron|grain|mosaic FOLDER SECONDS B T
@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import time
+from importlib.metadata import version
 
 import numpy
 
@@ -97,7 +98,8 @@ def main():
     os.dup2(2, 1)
     batches = {"nanogpt": nanogpt, "megatron": megatron, "grain": grain, "mosaic": mosaic}[side](folder, rows, length)
     check(batches, folder, rows, length)
-    print("ready", file=answer, flush=True)
+    package = {"nanogpt": "numpy", "megatron": "megatron-core", "grain": "grain", "mosaic": "mosaicml-streaming"}[side]
+    print("ready", package, version(package), file=answer, flush=True)
     for _ in sys.stdin:
         begin, cpu_begin, count = time.perf_counter(), time.process_time(), 0
         while time.perf_counter() - begin < seconds:

@@ -79,6 +79,8 @@ def prepare(folder):
 
 
 class Side:
+    version = ""
+
     def close(self):
         pass
 
@@ -117,6 +119,7 @@ class Ours(Side):
         if done.returncode != 0 or cell is None:
             return None
         self.checked = True
+        self.version = next(f"{row['library_version']} {row['commit']}" for row in rows if row["kind"] == "machine")
         return [cell["samples_per_s"] * self.length, 1e6 / cell["cpu_s_per_million"] * self.length, cell["cold_resident_share"] or 0]
 
 
@@ -145,10 +148,10 @@ class Theirs(Side):
         with open(os.path.join(options.folder, side + ".log"), "w") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
                                             start_new_session=True)
-        self.ready = self.process.stdout.readline().strip() == "ready"
+        self.ready, _, self.version = self.process.stdout.readline().strip().partition(" ")
 
     def turn(self):
-        if not self.ready:
+        if self.ready != "ready":
             return None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -183,21 +186,26 @@ def race(options):
     for _, side in sides:
         if side is not None:
             side.close()
-    return turns
+    return turns, {name: "" if side is None else side.version for name, side in sides}
 
 
-def report(turns, cold):
+def report(turns, versions, options):
     """The share is of the first side, by CPU time; by the time that passed if the disk is measured."""
+    cold = options.cold
     ceiling, figure = next(iter(turns.values())), 0 if cold else 1
     rows = []
     print(f"{'side':35} {'M tokens/s':>12} {'per CPU second':>15} {'of ' + ('fio' if cold else 'the bare reads'):>18}")
     for name, found in turns.items():
+        row = {"kind": "race", "job": "tokens-cold" if cold else "tokens", "name": name, "batch_size": options.rows,
+               "version": versions[name], "threads": 1, "rates": [], "cpu_ms": [], "why": ""}
+        rows.append(row)
         if any(turn is None for turn in found):
-            print(f"{name:35} not measured")
+            row["why"] = "not installed, or failed"
+            print(f"{name:35} {row['why']}")
             continue
         wall, cpu = (statistics.median(turn[i] for turn in found) for i in (0, 1))
         share = statistics.median([turn[figure] / first[figure] for turn, first in zip(found, ceiling) if first is not None] or [0])
-        rows.append({"side": name, "cold": cold, "tokens_per_s": wall, "tokens_per_cpu_s": cpu, "share": share})
+        row.update(rates=[turn[0] for turn in found], cpu_ms=[1e3 / turn[1] for turn in found], share=share)
         if any(len(turn) > 2 and turn[2] > 0.1 for turn in found):
             print(f"{name}: pages of the file stayed in the page cache")
         print(f"{name:35} {wall / 1e6:12.1f} {cpu / 1e6:15.1f} {share:18.3f}")
@@ -216,14 +224,15 @@ def main():
     options = parser.parse_args()
     prepare(options.folder)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    turns = race(options)
+    turns, versions = race(options)
     print(f"# {platform.node()}, {os.cpu_count()} CPUs, {options.rounds} rounds of {options.seconds} s, batch {options.rows} x {options.length}"
           + (", cold" if options.cold else ""))
-    rows = report(turns, options.cold)
+    rows = report(turns, versions, options)
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
-    return 1 if sum(name.startswith("Stoker") for name in turns) > sum(row["side"].startswith("Stoker") for row in rows) else 0
+            for row in rows:
+                file.write(json.dumps(row) + "\n")
+    return 1 if any(row["why"] for row in rows if row["name"].startswith("Stoker")) else 0
 
 
 if __name__ == "__main__":
