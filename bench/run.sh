@@ -19,6 +19,7 @@
 #                cold reads, which are slow, get a quarter as many
 # STOKER_ROUNDS  rounds of a race (3 to 9), STOKER_SECONDS the length of a turn (1 to 1.5); with it, peers writes no page
 # STOKER_KEEP    a folder for the rows as JSON Lines (default: they are deleted; of peers: build/race)
+# STOKER_MASK_AVX512  1: race as on a CPU without AVX-512, with a build made by -DSTOKER_AVX512=OFF; the page shows both
 # STOKER_PEERS   the environments of bench/races/peers/environments.sh (build/peers); made at the first run of photos, 8 GB
 # STOKER_PHOTOS  where the photographs are kept, 0.5 GB (build/photos); made at the first run, 2 minutes
 # STOKER_TOKENS  where the tokens are kept, 1 GB (build/tokens); made at the first run
@@ -45,6 +46,15 @@ if [ -w /dev/shm ]; then shared=$(mktemp -d /dev/shm/stoker-bench.XXXXXX); fi
 trap 'rm -rf "$scratch" "$shared"' EXIT
 rows=${STOKER_KEEP:-$scratch/rows}
 if [ "${1:-}" = peers ]; then rows=${STOKER_KEEP:-build/race}; fi
+# Limit all sides to AVX2. docs/benchmark.md names what this does not reach.
+if [ -n "${STOKER_MASK_AVX512:-}" ]; then
+    grep -q '^STOKER_AVX512:BOOL=OFF' "$build/CMakeCache.txt" || { echo "run.sh: $build is not built with -DSTOKER_AVX512=OFF" >&2; exit 1; }
+    rows+=/masked
+    export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512BW,-AVX512CD,-AVX512DQ,-AVX512VL
+    export ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 OPENCV_CPU_DISABLE=AVX512F,AVX512-SKX
+    export TORCHINDUCTOR_CACHE_DIR=$scratch/inductor # torch.compile crashed with a cache shared with runs on AVX-512
+    export NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES='' NPY_DISABLE_CPU_FEATURES='X86_V4 AVX512F AVX512_SKX AVX512_ICL AVX512_SPR'
+fi
 mkdir -p "$rows"
 
 # find_data: set $resident (a spec) and $images (an unpacked IDX file in $scratch).
@@ -324,7 +334,7 @@ measure_peers() {
     for name in mnist photos raw tokens; do
         "measure_$name" || { echo "   $name: not all measured (exit $?)"; missed=1; }
     done
-    [ -n "${STOKER_SECONDS:-}" ] || python3 bench/races/page.py "$rows"
+    [ -n "${STOKER_SECONDS:-}" ] || python3 bench/races/page.py "${rows%/masked}"
     return "$missed"
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """page.py - writes docs/race.md, and README.md's table between <!-- race --> and <!-- /race -->.
 
-usage: page.py FOLDER [ROOT]    FOLDER: the rows of `bench/run.sh peers`
+usage: page.py FOLDER [ROOT]    FOLDER: the rows of `bench/run.sh peers`, and in FOLDER/masked those without AVX-512
                                 ROOT: the folder with docs/ and README.md (this repository)
 
 Leaves README.md alone if one of its rows was not measured.
@@ -88,18 +88,20 @@ def table(job, rows):
     return "\n".join(lines) + "\n"
 
 
-def page(machine, jobs):
+def page(runs):
     parts = ["# The race\n\nWritten by `./run bench peers`: medians of turns, each library at its best number of threads or processes.\n"
              "[What each row does](benchmark.md). The last column divides the rate of Stoker's first row, the one with 1.00, by each row's,\n"
              "in turns of the same round.\n"]
-    parts.append(f"## {machine['cpus']} CPUs, {machine['cpu']}, {machine['vectors']}\n\n{machine['date']}, "
-                 f"Linux {machine['kernel']}, commit {machine['commit']}, load {machine['load_1m']:.1f} at the start.\n")
-    parts += [table(job, list(jobs[job].values())) for job in JOBS if job in jobs]
+    for machine, jobs in runs:
+        parts.append(f"## {machine['cpus']} CPUs, {machine['cpu']}, {machine['vectors']}\n\n{machine['date']}, "
+                     f"Linux {machine['kernel']}, commit {machine['commit']}, load {machine['load_1m']:.1f} at the start.\n")
+        parts += [table(job, list(jobs[job].values())) for job in JOBS if job in jobs]
     return "\n".join(parts)
 
 
-def readme(machine, jobs):
+def readme(runs):
     """The text between the markers; None if a figure of ours is missing."""
+    machine, jobs = runs[0]
     if not all(rate(jobs, job, name) for job, name in [line[1:] for line in LINES] + [("tokens", name) for _, name in TOKENS[:3]]):
         return None
     heads = []
@@ -113,6 +115,10 @@ def readme(machine, jobs):
         rates = [rate(jobs, job, name)] + [rate(jobs, job, *names) for _, names in COLUMNS]
         lines.append(f"| {title} |" + "".join(f" {cell} |" if cell else " |" for cell in cells(rates, short)))
     lines.append("")
+    for _, rows in runs[1:]:
+        column = [rate(rows, job, name) for _, job, name in LINES]
+        if all(column):
+            lines.append("Without AVX-512 Stoker's column is " + ", ".join(map(short, column)) + ".\n")
     found = [(words, 1e-3 / middle(jobs["tokens"][name]["cpu_ms"])) for words, name in TOKENS if rate(jobs, "tokens", name)]
     said = [f"{words} {cell}" for (words, _), cell in zip(found, cells([value for _, value in found], figure))]
     lines.append("Windows of 1,024 tokens, M tokens per CPU second: " + ", ".join(said[:2]) + "; " + ", ".join(said[2:]) + ".")
@@ -124,13 +130,13 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     root = sys.argv[2] if len(sys.argv) == 3 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-    machine, jobs = load(sys.argv[1])
-    if machine is None:
+    runs = [run for run in map(load, (sys.argv[1], os.path.join(sys.argv[1], "masked"))) if run[0]]
+    if not runs:
         print(f"page.py: no race in {sys.argv[1]}", file=sys.stderr)
         return 1
     with open(os.path.join(root, "docs/race.md"), "w", encoding="utf-8") as file:
-        file.write(page(machine, jobs))
-    text = readme(machine, jobs)
+        file.write(page(runs))
+    text = readme(runs)
     if text is None:
         print("page.py: README.md is left alone: not all of its rows were measured")
         return 0

@@ -351,6 +351,8 @@ def machine():
         lines = [line.split(":", 1) for line in file if ":" in line]
     found = {name.strip(): value.strip() for name, value in lines}
     vectors = ("AVX-512" if "avx512f" in found.get("flags", "") else "AVX2" if "avx2" in found.get("flags", "") else "")
+    if vectors == "AVX-512" and os.environ.get("STOKER_MASK_AVX512"):
+        vectors = "AVX-512 masked"
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return {"kind": "machine", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "cpu": found.get("model name", platform.machine()), "vectors": vectors,
