@@ -36,7 +36,7 @@ OURS = (("Stoker, in order", TARGETS, "off", "auto"), ("Stoker, in order, read",
         ("Stoker, in order, map=1", TARGETS + "&map=1", "off", "none"), ("Stoker, shuffled", TARGETS, "on", "auto"),
         ("Stoker, shuffled, read", TARGETS, "on", "none"), ("Stoker, as stored, in order", "", "off", "auto"),
         ("Stoker, as stored, shuffled", "", "on", "auto"))
-THEIRS = (("nanoGPT get_batch (NumPy)", "nanogpt"), ("Megatron GPTDataset", "megatron"), ("Grain", "grain"),
+THEIRS = (("torch unfold, index_select", "torch"), ("nanoGPT get_batch (NumPy)", "nanogpt"), ("Megatron GPTDataset", "megatron"), ("Grain", "grain"),
           ("MosaicML Streaming", "mosaic"))
 
 
