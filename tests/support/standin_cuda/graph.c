@@ -44,6 +44,20 @@ static void *grown(void *memory, size_t bytes)
 
 /* ---- graphs ---- */
 
+/* Written once, before any capture. */
+static void (*watch)(cudaHostFn_t function, void *argument, int by);
+
+void standin_cuda_watch_graphs(void (*told)(cudaHostFn_t function, void *argument, int by))
+{
+    watch = told;
+}
+
+static void tell(const struct standin_operation *operation, int by)
+{
+    if (operation->kind == STANDIN_CALL && watch != NULL)
+        watch(operation->call, operation->argument, by);
+}
+
 cudaGraph_t standin_graph_create(void)
 {
     cudaGraph_t graph = calloc(1, sizeof(*graph));
@@ -64,6 +78,7 @@ uint32_t standin_graph_add(cudaGraph_t graph, uint32_t lane,
     node->after = grown(NULL, after_count * sizeof(*after));
     if (after_count > 0)
         memcpy(node->after, after, after_count * sizeof(*after));
+    tell(operation, 1);
     if (lane >= graph->lanes)
         graph->lanes = lane + 1;
     return graph->count++;
@@ -87,6 +102,7 @@ void standin_graph_drop(cudaGraph_t graph)
     if (atomic_fetch_sub(&graph->holders, 1) > 1)
         return;
     for (uint32_t n = 0; n < graph->count; n++) {
+        tell(&graph->nodes[n].operation, -1);
         standin_operation_end(&graph->nodes[n].operation);
         free(graph->nodes[n].after);
     }

@@ -33,10 +33,12 @@ struct ncclComm {
     struct ncclComm *next; /* in the list of those that are gone */
     struct room *room;
     uint32_t rank, ranks;
+    int device;
     struct call *calls; /* only the rank's thread uses them */
     bool joined;
     uint32_t looks; /* that still see the last call in progress */
     _Atomic int error;
+    _Atomic int in_graphs; /* captured calls in graphs that are alive */
     _Atomic bool gone, running;
     uint64_t barriers, operations; /* only the stream that runs an operation uses them */
 };
@@ -330,6 +332,26 @@ static void run(void *argument)
     atomic_store(&c->running, false);
 }
 
+/* A graph with a call in it was made, or the last of its users has gone. */
+static void count_in_graph(cudaHostFn_t function, void *argument, int by)
+{
+    if (function == run)
+        atomic_fetch_add(&((struct call *)argument)->communicator->in_graphs, by);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    standin_cuda_watch_graphs(count_in_graph);
+}
+
+/* NCCL 2.30, init.cc, commDestroySync(), which Finalize's, Destroy's and Abort's work ends with:
+ * "keep polling until all graphs referencing us die". The flag of an abort does not end it. */
+static void await_graphs(struct ncclComm *c)
+{
+    while (atomic_load(&c->in_graphs) != 0)
+        (void)usleep(200);
+}
+
 /* ---- communicators --------------------------------------------------------------- */
 
 int ncclGetUniqueId(struct stk_nccl_id *id)
@@ -361,6 +383,7 @@ int ncclCommInitRankConfig(struct ncclComm **out, int ranks, struct stk_nccl_id 
         abort();
     c->rank = (uint32_t)rank;
     c->ranks = (uint32_t)ranks;
+    c->device = device;
     c->room = room_enter(id.internal);
     if (c->room == NULL) {
         free(c);
@@ -414,6 +437,7 @@ static void end(struct ncclComm *communicator)
 int ncclCommFinalize(struct ncclComm *communicator)
 {
     const int code = count_call(communicator->rank);
+    await_graphs(communicator);
     if (code == STK_NCCL_SUCCESS)
         communicator->looks = 2;
     return code == STK_NCCL_SUCCESS ? STK_NCCL_IN_PROGRESS : code;
@@ -422,6 +446,7 @@ int ncclCommFinalize(struct ncclComm *communicator)
 int ncclCommDestroy(struct ncclComm *communicator)
 {
     const int code = count_call(communicator->rank);
+    await_graphs(communicator);
     end(communicator);
     return code;
 }
@@ -429,6 +454,8 @@ int ncclCommDestroy(struct ncclComm *communicator)
 int ncclCommAbort(struct ncclComm *communicator)
 {
     const int code = count_call(communicator->rank);
+    atomic_store(&communicator->gone, true); /* kernels end */
+    await_graphs(communicator);
     end(communicator);
     return code;
 }
@@ -441,6 +468,33 @@ static void *view(const void *memory, uint64_t bytes)
     char *const first = standin_cuda_view(memory);
     const char *const last = standin_cuda_view((const char *)memory + bytes - 1);
     return first != NULL && last == first + bytes - 1 ? first : NULL;
+}
+
+struct launch {
+    int device;
+    void *stream;
+    struct call *call;
+    cudaError_t result;
+};
+
+static void *launch(void *argument)
+{
+    struct launch *const job = argument;
+    job->result = cudaSetDevice(job->device);
+    if (job->result == cudaSuccess)
+        job->result = cudaLaunchHostFunc(job->stream, run, job->call);
+    return NULL;
+}
+
+/* A communicator that does not block starts a thread for each call (group.cc), which does its CUDA
+ * work, also into a stream that another thread captures. */
+static cudaError_t launch_elsewhere(struct call *call, void *stream)
+{
+    struct launch job = { .device = call->communicator->device, .stream = stream, .call = call };
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, launch, &job) != 0 || pthread_join(thread, NULL) != 0)
+        abort();
+    return job.result;
 }
 
 static int queue(const struct call *made, void *stream)
@@ -467,7 +521,7 @@ static int queue(const struct call *made, void *stream)
         call->turn = atomic_fetch_add(&standin.turns[c->rank], 1U) + 1;
     call->next = c->calls;
     c->calls = call;
-    if (cudaLaunchHostFunc(stream, run, call) != cudaSuccess)
+    if (launch_elsewhere(call, stream) != cudaSuccess)
         return refuse(UNHANDLED_CUDA_ERROR, "cudaLaunchHostFunc");
     c->looks = atomic_load(&standin.calls[c->rank]) % 3 == 0 ? 2 : 0;
     return c->looks > 0 ? STK_NCCL_IN_PROGRESS : STK_NCCL_SUCCESS;

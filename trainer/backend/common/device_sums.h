@@ -15,6 +15,7 @@
 #include <stoker/error.h>
 #include <stoker/tensor.h>
 
+struct stk_backend;
 struct stk_device_sums;
 
 struct stk_device_sums_ops {
@@ -44,6 +45,10 @@ struct stk_device_sums {
     /* Set while calls are captured: one that is refused for that alone ends the capture, not the
      * run. */
     bool capturing;
+    /* Destroys what was captured with sums in it. A failure calls it before it ends what is queued:
+     * NCCL ends only once no graph holds an operation of it. NULL = nothing is ever captured. */
+    void (*drop_captured)(struct stk_backend *owner);
+    struct stk_backend *owner;
 };
 
 /* A number that no other GPU has, here or elsewhere. */

@@ -2,12 +2,15 @@
 #include "trainer/peers/nccl/nccl.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "loader/base/clock.h"
+#include "loader/base/cpu/thread.h"
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
 
@@ -16,6 +19,8 @@ enum {
     SLEEP_NS = 20000 /* between two looks */
 };
 
+/* An abort that takes longer goes on in its thread. */
+static const uint64_t abort_ns = UINT64_C(2000000000);
 /* What a rank's failure looks like to another's NCCL comes before the words that explain it. */
 static const uint64_t explanation_ns = UINT64_C(1000000000);
 static const uint64_t ns_per_ms = UINT64_C(1000000);
@@ -45,6 +50,54 @@ static void relax(uint32_t turn)
 
 /* ---- failures -------------------------------------------------------------------- */
 
+/* A call of ncclCommAbort() in a thread of its own: it waits, without a limit, until the GPU has
+ * ended what was queued and no graph holds an operation (NCCL 2.30, init.cc, commDestroySync). */
+struct abort_call {
+    int (*abort)(stk_nccl_communicator communicator);
+    stk_nccl_communicator communicator;
+    /* Exchanged, acq_rel: the second of both sides frees the call. */
+    _Atomic uint32_t state;
+};
+enum { RUNNING, ENDED, ABANDONED };
+
+static void *run_abort(void *argument)
+{
+    struct abort_call *const call = argument;
+    (void)call->abort(call->communicator);
+    if (atomic_exchange(&call->state, ENDED) == ABANDONED)
+        stk_free(call);
+    return NULL;
+}
+
+/* What a capture under way holds is freed when the caller ends it: then the thread is not waited
+ * for. Without memory or a thread the communicator leaks, and what it has queued ends with the
+ * process. */
+static void end_communicator(struct nccl *n)
+{
+    struct abort_call *const call = stk_calloc(1, sizeof(*call));
+    const uint64_t end_ns = stk_now_ns() + (n->sums.capturing ? 0 : abort_ns);
+    pthread_t thread;
+    if (n->sums.drop_captured != NULL)
+        n->sums.drop_captured(n->sums.owner);
+    const stk_nccl_communicator communicator = n->communicator;
+    n->communicator = NULL;
+    if (call == NULL)
+        return;
+    *call = (struct abort_call){ .abort = n->call.ncclCommAbort, .communicator = communicator };
+    if (stk_thread_start(&thread, "stoker-abort", run_abort, call) != 0) {
+        stk_free(call);
+        return;
+    }
+    for (uint32_t turn = 0; atomic_load(&call->state) == RUNNING && stk_now_ns() < end_ns; turn++)
+        relax(turn);
+    if (atomic_exchange(&call->state, ABANDONED) != ENDED) {
+        (void)pthread_detach(thread);
+        return;
+    }
+    (void)pthread_join(thread, NULL);
+    stk_free(call);
+}
+
 /* Keeps the first cause, which everything returns from now on, and ends what is queued. */
 static int breaks(struct nccl *n, const stoker_error *cause, stoker_error *error)
 {
@@ -52,8 +105,7 @@ static int breaks(struct nccl *n, const stoker_error *cause, stoker_error *error
         n->cause = *cause;
     n->broken = true;
     if (n->communicator != NULL)
-        (void)n->call.ncclCommAbort(n->communicator);
-    n->communicator = NULL;
+        end_communicator(n);
     if (error != NULL)
         *error = n->cause;
     return n->cause.code;
@@ -333,7 +385,7 @@ int stk_nccl_join(struct stk_device_sums **out, struct stk_peers *words,
         return STOKER_OK;
     *out = NULL;
     if (n->communicator != NULL)
-        (void)n->call.ncclCommAbort(n->communicator);
+        end_communicator(n);
     stk_free(made);
     return rc;
 }
@@ -348,6 +400,6 @@ void stk_nccl_leave(struct stk_device_sums **sums, bool abandon)
         settle(n, n->call.ncclCommFinalize(n->communicator), "ncclCommFinalize", NULL) == STOKER_OK)
         (void)n->call.ncclCommDestroy(n->communicator);
     else if (n->communicator != NULL)
-        (void)n->call.ncclCommAbort(n->communicator);
+        end_communicator(n);
     stk_free(n);
 }

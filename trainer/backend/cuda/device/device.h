@@ -29,6 +29,7 @@ struct stk_cuda_block {
     double norm_sums[STK_TRAIN_PARTIALS_MAX];
 };
 
+struct stk_cuda_graphs;
 struct stk_cuda_ranks;
 
 /* Programs that are prepared ahead of load: two halves of a training plan, and evaluation. */
@@ -48,7 +49,8 @@ struct stk_backend {
     bool copies_pending;         /* the host must not reuse its batch before `copied` */
     cudaEvent_t copied;          /* with reads_pageable: the batch has been copied */
     struct stk_capture captured; /* counts of steps so far */
-    struct stk_cuda_block *block;        /* on the device */
+    struct stk_cuda_graphs *graphs; /* of all programs that have captured; ../graph/capture.h */
+    struct stk_cuda_block *block;   /* on the device */
     const struct stk_training *training; /* borrowed; NULL before start_training */
     struct stk_train_rule rule;
     /* Programs whose workspace was reported and that are not loaded yet; NULL = none. */

@@ -137,6 +137,11 @@ int stk_cuda_graphs_run(struct stk_backend *backend, struct stk_cuda_graphs *gra
                         const struct stk_cuda_graph_key *key, stk_cuda_queue *queue, void *context,
                         stoker_error *error)
 {
+    if (!graphs->listed) {
+        graphs->next = backend->graphs;
+        backend->graphs = graphs;
+        graphs->listed = true;
+    }
     const bool seen = has_run(graphs, key);
     struct stk_cuda_graph *const graph = find(backend, graphs, key);
     graph->used = ++graphs->tick;
@@ -162,4 +167,16 @@ void stk_cuda_graphs_drop(struct stk_backend *backend, struct stk_cuda_graphs *g
     for (uint32_t i = 0; i < STK_CUDA_GRAPHS; i++)
         if (count == 0 || graphs->graph[i].key.count == count)
             drop(backend, &graphs->graph[i]);
+    struct stk_cuda_graphs **at = &backend->graphs;
+    while (count == 0 && *at != NULL && *at != graphs)
+        at = &(*at)->next;
+    if (count == 0 && graphs->listed)
+        *at = graphs->next;
+    graphs->listed = graphs->listed && count > 0;
+}
+
+void stk_cuda_graphs_drop_all(struct stk_backend *backend)
+{
+    while (backend->graphs != NULL)
+        stk_cuda_graphs_drop(backend, backend->graphs, 0);
 }

@@ -27,6 +27,8 @@ struct stk_cuda_graph {
 
 /* Zeroed = empty. */
 struct stk_cuda_graphs {
+    struct stk_cuda_graphs *next; /* in backend->graphs, while it is not empty */
+    bool listed;
     struct stk_cuda_graph graph[STK_CUDA_GRAPHS];
     uint64_t tick;
 };
@@ -41,5 +43,7 @@ int stk_cuda_graphs_run(struct stk_backend *backend, struct stk_cuda_graphs *gra
 /* Destroy the graphs for `count` samples; 0 = all. */
 void stk_cuda_graphs_drop(struct stk_backend *backend, struct stk_cuda_graphs *graphs,
                           uint32_t count);
+/* Destroy the graphs of all programs, which may still run: the GPU frees them when they end. */
+void stk_cuda_graphs_drop_all(struct stk_backend *backend);
 
 #endif
