@@ -6,6 +6,7 @@
 #include "support/files/image_folder.h"
 #include "support/gpu/cuda_bits.h"
 #include "support/gpu/transform_ranges.h"
+#include "support/runs/memory_limit.h"
 #include "support/runs/opened_loader.h"
 #include "support/runs/random_hooks.h"
 #include "support/sets/several_set.h"
@@ -133,10 +134,8 @@ static void expect_kind(const stoker_dataset *dataset, stoker_loader_options opt
 Test(cuda_cache, what_cannot_be_kept_is_reported_or_done_without)
 {
     stoker_loader_options options = cache_options();
-    uint64_t bytes = 0;
-    while (bytes - bytes / 8 < FILES * FILE_BYTES) /* an eighth is for batches */
-        bytes++;
-    options.memory_bytes = bytes - 1;
+    stk_limit_cache(files.dataset, &options, FILES * FILE_BYTES);
+    options.memory_bytes--;
     expect_refused(files.dataset, options, STOKER_ENOMEM,
                    "cache DEVICE: 150 rows of 60 bytes need more than the limit of 8999 bytes");
     expect_kind(files.dataset, options, STOKER_CACHE_NONE, "need more than the limit of 8999");
