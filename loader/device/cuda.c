@@ -53,7 +53,7 @@ static int open_context(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
 static void cuda_close(struct stk_device *device)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before = 0;
+    struct stk_gpu_before before;
     if (gpu->library == NULL && gpu->copies == NULL && gpu->kernels == NULL)
         return;
     const bool entered = stk_gpu_enter(gpu, &before) == 0;

@@ -38,10 +38,18 @@ const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t co
 /* 0, or the device has failed. */
 int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
 
-/* Make the GPU current in this thread; leave restores what the caller had. 0, or the device has
- * failed. leave only after enter returned 0. */
-int stk_gpu_enter(struct stk_gpu *gpu, int *before);
-void stk_gpu_leave(struct stk_gpu *gpu, int before);
+/* What a thread had before a call. */
+struct stk_gpu_before {
+    int device;
+    enum cudaStreamCaptureMode mode;
+};
+
+/* Make the GPU current in this thread; leave restores what the caller had. Between them the thread
+ * does not count where another records a graph in CUDA's default mode: it would be refused every
+ * call that may wait or allocate, and end the recording. 0, or the device has failed. leave only
+ * after enter returned 0. */
+int stk_gpu_enter(struct stk_gpu *gpu, struct stk_gpu_before *before);
+void stk_gpu_leave(struct stk_gpu *gpu, struct stk_gpu_before before);
 
 /* The copies' stream and the probe: 0, or STOKER_EDEVICE with the reason in `why`. The kernels'
  * stream: *what names the call that failed; the GPU must be current. */

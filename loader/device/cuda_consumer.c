@@ -51,7 +51,7 @@ int stk_gpu_wait_on(struct stk_device *device, void *event, void *stream,
                     char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before; /* the default stream is that of the current device */
+    struct stk_gpu_before before; /* the default stream is that of the current device */
     int rc = stk_gpu_enter(gpu, &before);
     if (rc < 0)
         return rc;
@@ -72,7 +72,7 @@ int stk_gpu_mark_on(struct stk_device *device, void *event, void *stream,
                     char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     int rc = stk_gpu_enter(gpu, &before);
     const bool entered = rc == 0;
     if (entered)
@@ -112,7 +112,7 @@ static int wait_for_stream(struct stk_gpu *gpu, cudaStream_t stream, char why[ST
 int stk_gpu_finish(struct stk_device *device, void *stream, char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     int rc = stk_gpu_enter(gpu, &before);
     if (rc < 0)
         return rc;

@@ -20,17 +20,28 @@ int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what)
                            stk_gpu_words(&gpu->runtime, code), (int)code);
 }
 
-int stk_gpu_enter(struct stk_gpu *gpu, int *before)
+static const char exchange_words[] = "cudaThreadExchangeStreamCaptureMode";
+
+int stk_gpu_enter(struct stk_gpu *gpu, struct stk_gpu_before *before)
 {
     const char *what = NULL;
-    const cudaError_t code = stk_cuda_context_enter(&gpu->context, before, &what);
-    return stk_gpu_check(gpu, code, what);
+    const char *unused = NULL;
+    cudaError_t code = stk_cuda_context_enter(&gpu->context, &before->device, &what);
+    if (code != cudaSuccess)
+        return stk_gpu_check(gpu, code, what);
+    before->mode = cudaStreamCaptureModeRelaxed;
+    code = gpu->runtime.cudaThreadExchangeStreamCaptureMode(&before->mode);
+    if (code != cudaSuccess)
+        (void)stk_cuda_context_leave(&gpu->context, before->device, &unused);
+    return stk_gpu_check(gpu, code, exchange_words);
 }
 
-void stk_gpu_leave(struct stk_gpu *gpu, int before)
+void stk_gpu_leave(struct stk_gpu *gpu, struct stk_gpu_before before)
 {
     const char *what = NULL;
-    const cudaError_t code = stk_cuda_context_leave(&gpu->context, before, &what);
+    (void)stk_gpu_check(gpu, gpu->runtime.cudaThreadExchangeStreamCaptureMode(&before.mode),
+                        exchange_words);
+    const cudaError_t code = stk_cuda_context_leave(&gpu->context, before.device, &what);
     (void)stk_gpu_check(gpu, code, what);
 }
 #else

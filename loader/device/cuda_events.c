@@ -20,7 +20,7 @@ void *stk_gpu_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BY
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
     cudaEvent_t event = NULL;
-    int before;
+    struct stk_gpu_before before;
     if (stk_gpu_enter(gpu, &before) < 0) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
         return NULL;
@@ -39,7 +39,7 @@ void *stk_gpu_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BY
 void stk_gpu_event_destroy(struct stk_device *device, void *event)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     const bool entered = stk_gpu_enter(gpu, &before) == 0;
     (void)stk_gpu_check(gpu, gpu->runtime.cudaEventDestroy(event), "cudaEventDestroy");
     if (entered)
@@ -61,7 +61,7 @@ static int query(struct stk_gpu *gpu, cudaEvent_t event)
 int stk_gpu_done(struct stk_device *device, void *event)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     int rc = stk_gpu_enter(gpu, &before);
     if (rc < 0)
         return rc;
@@ -117,7 +117,7 @@ static int wait_until(struct stk_gpu *gpu, cudaEvent_t event, uint64_t deadline_
 int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns, bool spare_core)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     int rc = stk_gpu_enter(gpu, &before);
     if (rc < 0)
         return rc;

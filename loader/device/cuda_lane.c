@@ -10,7 +10,7 @@ struct stk_lane {
     struct stk_gpu *gpu;
     cudaStream_t stream;
     cudaEvent_t done; /* behind what was queued; its waiter sleeps */
-    int before;       /* the device that was current */
+    struct stk_gpu_before before;
 };
 
 static int make_lane_stream(struct stk_lane *lane)

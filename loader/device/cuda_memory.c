@@ -11,7 +11,7 @@ int stk_gpu_pin(struct stk_device *device, struct stk_region *region,
                 char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     if (stk_gpu_enter(gpu, &before) < 0) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
         return STOKER_EDEVICE;
@@ -31,7 +31,7 @@ int stk_gpu_pin(struct stk_device *device, struct stk_region *region,
 void stk_gpu_unpin(struct stk_device *device, struct stk_region *region)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     const bool entered = stk_gpu_enter(gpu, &before) == 0;
     (void)stk_gpu_check(gpu, gpu->runtime.cudaHostUnregister(region->base), "cudaHostUnregister");
     if (entered)
@@ -43,7 +43,7 @@ void *stk_gpu_alloc(struct stk_device *device, size_t bytes, char why[STK_DEVICE
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
     void *memory = NULL;
-    int before;
+    struct stk_gpu_before before;
     if (stk_gpu_enter(gpu, &before) < 0) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
         return NULL;
@@ -61,7 +61,7 @@ int stk_gpu_available(struct stk_device *device, uint64_t *bytes, char why[STK_D
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
     size_t available = 0, all = 0;
-    int before;
+    struct stk_gpu_before before;
     if (stk_gpu_enter(gpu, &before) < 0) {
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
         return STOKER_EDEVICE;
@@ -79,7 +79,8 @@ int stk_gpu_available(struct stk_device *device, uint64_t *bytes, char why[STK_D
 void stk_gpu_free(struct stk_device *device, void *memory)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before; /* freed on this device if that can be made current, else anyway */
+    struct stk_gpu_before
+        before; /* freed on this device if that can be made current, else anyway */
     const bool entered = stk_gpu_enter(gpu, &before) == 0;
     (void)stk_gpu_check(gpu, gpu->runtime.cudaFree(memory), "cudaFree");
     if (entered)

@@ -17,7 +17,7 @@ int stk_gpu_load(struct stk_device *device, const struct stk_device_image *image
     const struct stk_cuda_runtime *runtime = &gpu->runtime;
     const char *what = "cudaLibraryLoadData";
     cudaKernel_t found = NULL;
-    int before;
+    struct stk_gpu_before before;
     if (!stk_cuda_card_runs(&gpu->card, image->toolkit, image->cards, why, STK_DEVICE_WHY_BYTES))
         return STOKER_EDEVICE;
     if (stk_gpu_enter(gpu, &before) < 0) {
@@ -95,7 +95,7 @@ int stk_gpu_send(struct stk_device *device, const struct stk_send *send)
     struct stk_gpu *gpu = stk_gpu_of(device);
     if (stk_device_failure(device) != NULL)
         return STOKER_EDEVICE;
-    int before;
+    struct stk_gpu_before before;
     int rc = stk_gpu_enter(gpu, &before);
     if (rc < 0)
         return rc;

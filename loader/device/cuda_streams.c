@@ -17,7 +17,7 @@ enum { DRAIN_POLL_NS = 50000 };
 
 int stk_gpu_make_streams(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
 {
-    int before;
+    struct stk_gpu_before before;
     int rc = stk_gpu_enter(gpu, &before);
     if (rc == 0) {
         rc = stk_gpu_check(
@@ -79,7 +79,7 @@ static bool drain(struct stk_gpu *gpu, cudaStream_t stream, uint64_t deadline_ns
 bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    int before;
+    struct stk_gpu_before before;
     const bool entered = stk_gpu_enter(gpu, &before) == 0;
     const bool drained = drain(gpu, gpu->copies, deadline_ns) &&
                          (gpu->kernels == NULL || drain(gpu, gpu->kernels, deadline_ns));

@@ -44,6 +44,7 @@
     X(cudaStreamSynchronize)                                                                       \
     X(cudaStreamWaitEvent)                                                                         \
     X(cudaStreamIsCapturing)                                                                       \
+    X(cudaThreadExchangeStreamCaptureMode)                                                         \
     X(cudaStreamBeginCapture)                                                                      \
     X(cudaStreamEndCapture)                                                                        \
     X(cudaGraphInstantiate)                                                                        \
