@@ -31,17 +31,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct lines *lines, const
         lines->length = lines->bytes - 1;
 }
 
-/* Free memory; 0: unknown. Makes the device current. */
-static double free_gib(const struct stk_cuda_runtime *cuda, int device)
-{
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    if (cuda->cudaSetDevice(device) != cudaSuccess ||
-        cuda->cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess)
-        return 0;
-    return (double)free_bytes / GIB;
-}
-
+/* Not its free memory: to ask for that takes a context on each GPU, hundreds of MB that stay. */
 static void add_device(struct lines *lines, const struct stk_cuda_runtime *cuda, int device)
 {
     struct stk_cuda_card card;
@@ -50,9 +40,8 @@ static void add_device(struct lines *lines, const struct stk_cuda_runtime *cuda,
         add(lines, "cuda:%-3d %s\n", device, cuda->cudaGetErrorString(code));
         return;
     }
-    add(lines, "cuda:%-3d %s, compute capability %d.%d, %.1f GiB of memory, %.1f GiB free\n",
-        device, card.name, card.major, card.minor, (double)card.memory_bytes / GIB,
-        free_gib(cuda, device));
+    add(lines, "cuda:%-3d %s, compute capability %d.%d, %.1f GiB of memory\n", device, card.name,
+        card.major, card.minor, (double)card.memory_bytes / GIB);
 }
 
 /* 13020 is printed as "13.2"; a missing driver has version 0. */
@@ -73,7 +62,6 @@ size_t stk_cuda_list_devices(char *text, size_t bytes)
     struct lines lines = { .text = text, .bytes = bytes };
     struct stk_cuda_runtime cuda;
     const char *why = NULL;
-    int before = 0;
     int count = 0;
     text[0] = '\0';
     if (stk_cuda_runtime_load(&cuda, &why) != 0) {
@@ -83,11 +71,8 @@ size_t stk_cuda_list_devices(char *text, size_t bytes)
     char no_gpu[WHY_BYTES];
     if (stk_cuda_count(&cuda, &count, no_gpu, sizeof(no_gpu)) != STOKER_OK)
         add(&lines, "%-8s none: %s\n", "cuda", no_gpu);
-    (void)cuda.cudaGetDevice(&before);
     for (int device = 0; device < count; device++)
         add_device(&lines, &cuda, device);
-    if (count > 0)
-        (void)cuda.cudaSetDevice(before);
     add_versions(&lines, &cuda);
     (void)cuda.cudaGetLastError(); /* errors of this function are in its text */
     return lines.length;

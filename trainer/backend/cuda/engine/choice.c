@@ -34,20 +34,22 @@ static bool has_failed(const struct stk_engine_source *source, uint32_t index)
     return source->failures != NULL && (source->failures->engines >> index & 1) != 0;
 }
 
-/* The engine was built and does not run. */
-static void record_failure(struct walk *walk, const struct stk_engine_choice *engine,
+/* An engine that is allowed fails, for another reason than that it does not support the graph. */
+static void record_failure(struct walk *walk, uint32_t index, int64_t engine, const char *what,
                            const stoker_error *cause)
 {
     struct stk_engine_failures *const failures = walk->source->failures;
     walk->failed++;
-    failures->engines |= UINT64_C(1) << engine->index;
+    failures->engines |= UINT64_C(1) << index;
     if (failures->first.code == STOKER_OK)
         (void)stk_error_set(&failures->first, STOKER_EDEVICE, STOKER_STAGE_OPTIONS,
-                            &(struct stk_place)STK_NOWHERE, "engine %" PRId64 " did not run: %s",
-                            engine->engine, cause->message);
+                            &(struct stk_place)STK_NOWHERE, "engine %" PRId64 " %s: %s", engine,
+                            what, cause->message);
 }
 
-/* Build the next engine that is allowed and fits; false at the end or on an error. */
+/* Build the next engine that is allowed and fits; false at the end or on an error. Whatever cuDNN
+ * answers, another engine may build; if the device is lost, none does, and the first cause is
+ * reported. */
 static bool next_allowed(struct walk *walk, struct stk_engine_choice *out, int *rc,
                          stoker_error *error)
 {
@@ -67,14 +69,23 @@ static bool next_allowed(struct walk *walk, struct stk_engine_choice *out, int *
         if (notes.compiled_when_built && out->timed > 0 && walk->compiled >= COMPILED_TIMED_MAX)
             continue;
         uint64_t bytes = 0;
-        *rc = s->build(s->context, index, &bytes, error);
+        stoker_error cause = { .message = "" };
+        *rc = s->build(s->context, index, &bytes, &cause);
+        if (*rc == STOKER_EDEVICE && s->failures != NULL) {
+            record_failure(walk, index, notes.engine, "did not build", &cause);
+            *rc = STOKER_OK;
+            continue;
+        }
         if (*rc == STOKER_ENOTSUP) {
             walk->refused++;
             *rc = STOKER_OK;
             continue;
         }
-        if (*rc != STOKER_OK)
+        if (*rc != STOKER_OK) {
+            if (error != NULL)
+                *error = cause;
             return false;
+        }
         walk->compiled += notes.compiled_when_built;
         if (bytes > walk->rules->workspace_bytes_max) {
             walk->least_bytes = bytes < walk->least_bytes ? bytes : walk->least_bytes;
@@ -94,7 +105,7 @@ static int none(const struct walk *walk, stoker_error *error)
     return stk_error_set(
         error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
         "of %" PRIu32 " engines, %" PRIu32 " are not allowed, %" PRIu32
-        " are not built here, %" PRIu32 " failed when run, %" PRIu32 " need more than %" PRIu64
+        " are not built here, %" PRIu32 " failed, %" PRIu32 " need more than %" PRIu64
         " bytes (%" PRIu64 " at the least)",
         walk->source->count, walk->disallowed, walk->refused, walk->failed, walk->too_large,
         walk->rules->workspace_bytes_max, walk->too_large > 0 ? walk->least_bytes : 0);
@@ -115,7 +126,7 @@ static int run_them(struct walk *walk, struct stk_engine_choice *choice, stoker_
                 *error = cause;
             return rc;
         }
-        record_failure(walk, choice, &cause);
+        record_failure(walk, choice->index, choice->engine, "did not run", &cause);
         rc = STOKER_OK;
     } while (next_allowed(walk, choice, &rc, error));
     return rc != STOKER_OK ? rc : none(walk, error);
@@ -132,7 +143,7 @@ static int time_them(struct walk *walk, struct stk_engine_choice *best, stoker_e
         double seconds = 0;
         rc = s->time(s->context, &seconds, &cause);
         if (rc == STOKER_ENOTSUP) {
-            record_failure(walk, &now, &cause);
+            record_failure(walk, now.index, now.engine, "did not run", &cause);
             rc = STOKER_OK;
             continue;
         }

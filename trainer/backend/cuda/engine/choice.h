@@ -34,14 +34,14 @@ struct stk_engine_rules {
     uint32_t benchmark;
 };
 
-/* Engines that were built and did not run. All zero = none. */
+/* Engines that were allowed, and did not build or run. All zero = none. */
 struct stk_engine_failures {
     uint64_t engines;   /* bit i: the engine with index i; it is left out from then on */
     stoker_error first; /* what the engine that failed first reported; code 0 = none */
 };
 
-/* A list of engines, best guess first. Functions return 0 or an error; STOKER_ENOTSUP: try the next
- * engine. */
+/* A list of engines, best guess first. Functions return 0 or an error; STOKER_ENOTSUP, and EDEVICE
+ * of build: try the next engine. */
 struct stk_engine_source {
     void *context;
     uint32_t count; /* 0..STK_ENGINES_MAX */
@@ -71,7 +71,7 @@ bool stk_engine_allowed(const struct stk_engine_rules *rules, const struct stk_e
 
 /* Choose an engine; of two equally fast ones the earlier. *out is written on success. The engine
  * chosen is the one built last only if benchmark is 0. STOKER_ENOTSUP: no engine is allowed,
- * builds, fits and runs; the message counts the reasons. Other errors of build, run and time are
+ * builds, fits and runs; the message counts the reasons. Other errors of run, time and build are
  * passed on. */
 int stk_engine_choose(struct stk_engine_choice *out, const struct stk_engine_source *source,
                       const struct stk_engine_rules *rules, bool float32, stoker_error *error);
