@@ -52,7 +52,7 @@ for source in tests/gpu/test_*.c; do
 done
 made pack loaderbench stoker-mnist stoker-housing stoker-pack "${tests[@]}" -- "${options[@]}"
 made pack-shared stoker -- -DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_URING=OFF -DSTOKER_DEFLATE=OFF -DSTOKER_PNG=OFF -DSTOKER_JPEG=OFF \
-    -DSTOKER_WEBP=OFF -DSTOKER_LZ4=OFF -DSTOKER_DNNL=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_BUILD_TRAINER=OFF
+    -DSTOKER_WEBP=OFF -DSTOKER_LZ4=OFF -DSTOKER_ZSTD=OFF -DSTOKER_DNNL=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_BUILD_TRAINER=OFF
 
 for program in "${programs[@]}" "${tests[@]/#/tests/}"; do
     install -D "build/pack/$program" "$to/build/$program"

@@ -18,7 +18,7 @@ for test in gpu_transform gpu_loader; do ln -s "$build/tests/$test" "$scratch/bu
 printf '#!/bin/sh\nexit 1\n' >"$scratch/build/tests/gpu_broken"
 cat >"$scratch/bin/compute-sanitizer" <<'SH'
 #!/bin/sh
-[ "$2" != racecheck ]
+case " $* " in *" racecheck "*) exit 9 ;; *" --report-api-errors no "*) ;; *) exit 1 ;; esac
 SH
 chmod +x "$scratch/build/tests/gpu_broken" "$scratch/bin/compute-sanitizer"
 cp "$standin" "$scratch/site/nvidia/cuda_runtime/lib/$(basename "$standin" | grep -oE 'libcudart\.so\.[0-9]+')"
@@ -44,6 +44,9 @@ table = open(sys.argv[1] + "/report.txt").read()
 assert "QUICK" in table and "sanitize-racecheck-transform" in table, table
 assert "GPU-resident MNIST: every row is measured: batch 64:" in table, table
 PYTHON
+
+tar -tzf "$scratch/out.tar.gz" >"$scratch/packed"
+grep -q '^out/report.txt$' "$scratch/packed" || fail "what is to be copied has no report"
 
 # A GPU that the driver shows, but no runtime: that is a failure.
 printf '#!/bin/sh\necho "GPU 0: Stand-in"\n' >"$scratch/bin/nvidia-smi"
