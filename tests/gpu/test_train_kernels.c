@@ -94,14 +94,15 @@ static size_t place(const struct kernel_case *c, unsigned char *arguments, size_
     memset(gpu.host, GUARD, GUARD_BYTES);
     for (int i = 0; i < c->count; i++) {
         const struct kernel_buffer *b = &c->buffers[i];
-        offsets[i] = b->alias >= 0 ? offsets[b->alias] : at;
+        offsets[i] = b->alias >= 0 ? offsets[b->alias] : at + b->shift;
         const unsigned char *const pointer = gpu.device + offsets[i];
         memcpy(arguments + b->hole, &pointer, sizeof(pointer));
         if (b->alias >= 0)
             continue;
-        at = behind(at, buffer_bytes(b));
+        const size_t begin = at;
+        at = behind(at, b->shift + buffer_bytes(b));
         CHECK(at <= ARENA_BYTES);
-        memset(gpu.host + offsets[i], GUARD, at - offsets[i]);
+        memset(gpu.host + begin, GUARD, at - begin);
         memcpy(gpu.host + offsets[i], b->begin, buffer_bytes(b));
     }
     return at;

@@ -192,7 +192,8 @@ static void take_decoded_rows(struct stk_decode_lane *lane, uint32_t first, uint
 }
 
 /* Decode and transform images that have room at once. Whatever fails, nothing is in progress
- * afterwards. */
+ * afterwards: nvJPEG's hardware engine ignores the stream, and would write the next images over
+ * pixels that queued kernels still read (torchcodec #1634). */
 static int run_some(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
 {
     struct stk_device *device = lane->decode->device;

@@ -137,11 +137,19 @@ static struct ct_region *region_of(const char *at, size_t bytes, bool write, con
     return NULL;
 }
 
-static void note(const char *at, size_t bytes, bool write, bool atomic, const void *code)
+/* align: of the type that is accessed, as far as it must hold. */
+static void note(const char *at, size_t bytes, size_t align, bool write, bool atomic,
+                 const void *code)
 {
     const struct ct_region *region = region_of(at, bytes, write, code);
     if (region == NULL)
         return;
+    if ((uintptr_t)at % align != 0) {
+        ct_find(CUDA_THREADS_MISALIGNED, code, "%s of %zu bytes at byte %td of %s",
+                write ? "write" : "read", bytes, at - region->from, region->name);
+        ct_end_launch();
+        return;
+    }
     ct.report->accesses++;
     for (size_t i = 0; i < bytes; i++) {
         struct ct_cell *cell = &region->cells[at - region->from + (ptrdiff_t)i];
@@ -154,7 +162,7 @@ static void note(const char *at, size_t bytes, bool write, bool atomic, const vo
 
 void ct_access_atomic(const char *at, size_t bytes, const void *code)
 {
-    note(at, bytes, true, true, code);
+    note(at, bytes, bytes, true, true, code);
 }
 
 void cuda_atomic(void *at, size_t bytes)
@@ -169,20 +177,23 @@ void cuda_atomic(void *at, size_t bytes)
 
 #ifndef CT_UNWATCHED
 
-static void access_by_kernel(const void *memory, size_t bytes, bool write, const void *code)
+static void access_by_kernel(const void *memory, size_t bytes, size_t align, bool write,
+                             const void *code)
 {
     const char *at = memory;
     if (ct.running == NULL || bytes == 0 || (size_t)(at - ct.running->stack) < CT_STACK_BYTES)
         return;
     ct_settle_writes();
-    note(at, bytes, write, false, code);
+    note(at, bytes, align, write, false, code);
     if (unsettled_count == 0 && ct.launch->interrupt_every != 0 &&
         ct_random() % ct.launch->interrupt_every == 0)
         ct_pause(CT_READY, NULL);
 }
 
-#define READS(memory, bytes)  access_by_kernel(memory, bytes, false, __builtin_return_address(0))
-#define WRITES(memory, bytes) access_by_kernel(memory, bytes, true, __builtin_return_address(0))
+#define READS(memory, bytes, align)                                                                \
+    access_by_kernel(memory, bytes, align, false, __builtin_return_address(0))
+#define WRITES(memory, bytes, align)                                                               \
+    access_by_kernel(memory, bytes, align, true, __builtin_return_address(0))
 
 #define DEFINE_HOOKS(bytes)                                                                        \
     void __tsan_read##bytes(void *memory);                                                         \
@@ -193,29 +204,29 @@ static void access_by_kernel(const void *memory, size_t bytes, bool write, const
     void __tsan_unaligned_read_write##bytes(void *memory);                                         \
     void __tsan_read##bytes(void *memory)                                                          \
     {                                                                                              \
-        READS(memory, bytes);                                                                      \
+        READS(memory, bytes, bytes);                                                               \
     }                                                                                              \
     void __tsan_write##bytes(void *memory)                                                         \
     {                                                                                              \
-        WRITES(memory, bytes);                                                                     \
+        WRITES(memory, bytes, bytes);                                                              \
     }                                                                                              \
     void __tsan_unaligned_read##bytes(void *memory)                                                \
     {                                                                                              \
-        READS(memory, bytes);                                                                      \
+        READS(memory, bytes, 1);                                                                   \
     }                                                                                              \
     void __tsan_unaligned_write##bytes(void *memory)                                               \
     {                                                                                              \
-        WRITES(memory, bytes);                                                                     \
+        WRITES(memory, bytes, 1);                                                                  \
     }                                                                                              \
     void __tsan_read_write##bytes(void *memory)                                                    \
     {                                                                                              \
-        READS(memory, bytes);                                                                      \
-        WRITES(memory, bytes);                                                                     \
+        READS(memory, bytes, bytes);                                                               \
+        WRITES(memory, bytes, bytes);                                                              \
     }                                                                                              \
     void __tsan_unaligned_read_write##bytes(void *memory)                                          \
     {                                                                                              \
-        READS(memory, bytes);                                                                      \
-        WRITES(memory, bytes);                                                                     \
+        READS(memory, bytes, 1);                                                                   \
+        WRITES(memory, bytes, 1);                                                                  \
     }
 DEFINE_HOOKS(1)
 DEFINE_HOOKS(2)
@@ -231,12 +242,12 @@ void __tsan_init(void);
 
 void __tsan_read_range(void *memory, size_t bytes)
 {
-    READS(memory, bytes);
+    READS(memory, bytes, 1);
 }
 
 void __tsan_write_range(void *memory, size_t bytes)
 {
-    WRITES(memory, bytes);
+    WRITES(memory, bytes, 1);
 }
 
 void __tsan_func_entry(void *caller)
@@ -254,8 +265,8 @@ void __tsan_init(void)
 
 #else
 
-#define READS(memory, bytes)  (void)(memory)
-#define WRITES(memory, bytes) (void)(memory)
+#define READS(memory, bytes, align)  (void)(memory)
+#define WRITES(memory, bytes, align) (void)(memory)
 
 #endif
 
@@ -266,20 +277,20 @@ void *__wrap_memset(void *to, int value, size_t bytes);
 
 void *__wrap_memcpy(void *to, const void *from, size_t bytes)
 {
-    READS(from, bytes);
-    WRITES(to, bytes);
+    READS(from, bytes, 1);
+    WRITES(to, bytes, 1);
     return memcpy(to, from, bytes);
 }
 
 void *__wrap_memmove(void *to, const void *from, size_t bytes)
 {
-    READS(from, bytes);
-    WRITES(to, bytes);
+    READS(from, bytes, 1);
+    WRITES(to, bytes, 1);
     return memmove(to, from, bytes);
 }
 
 void *__wrap_memset(void *to, int value, size_t bytes)
 {
-    WRITES(to, bytes);
+    WRITES(to, bytes, 1);
     return memset(to, value, bytes);
 }

@@ -63,8 +63,9 @@ struct cuda_threads_memory {
 enum cuda_threads_kind {
     CUDA_THREADS_RACE_IN_BLOCK,
     CUDA_THREADS_RACE_BETWEEN_BLOCKS,
-    CUDA_THREADS_OUTSIDE,  /* ends the launch */
-    CUDA_THREADS_CONSTANT, /* ends the launch */
+    CUDA_THREADS_OUTSIDE,    /* ends the launch */
+    CUDA_THREADS_MISALIGNED, /* ends the launch: a GPU would end with cudaErrorMisalignedAddress */
+    CUDA_THREADS_CONSTANT,   /* ends the launch */
     CUDA_THREADS_UNWRITTEN,
     CUDA_THREADS_BARRIER,  /* ends the launch, unless only some threads had left the kernel */
     CUDA_THREADS_SHUFFLE,  /* ends the launch */

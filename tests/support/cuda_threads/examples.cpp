@@ -176,6 +176,11 @@ EXAMPLE(reads_beyond)
     a.out[first()] = a.in[first() + 1];
 }
 
+EXAMPLE(reads_eight_bytes_at_four)
+{
+    a.out[first()] = (unsigned)*reinterpret_cast<const unsigned long long *>(a.in + 1);
+}
+
 EXAMPLE(writes_beyond)
 {
     a.out[first() + 1] = 0;
@@ -258,6 +263,7 @@ static const cuda_threads_kernel kernels[] = {
     CUDA_KERNEL(no_fence_behind),
     CUDA_KERNEL(fence_of_another_thread),
     CUDA_KERNEL(reads_beyond),
+    CUDA_KERNEL(reads_eight_bytes_at_four),
     CUDA_KERNEL(writes_beyond),
     CUDA_KERNEL(writes_across_the_end),
     CUDA_KERNEL(writes_constants),

@@ -11,6 +11,7 @@ static const char *const kinds[CUDA_THREADS_KINDS] = {
     [CUDA_THREADS_RACE_IN_BLOCK] = "race in a block",
     [CUDA_THREADS_RACE_BETWEEN_BLOCKS] = "race between blocks",
     [CUDA_THREADS_OUTSIDE] = "access outside the launch's memory",
+    [CUDA_THREADS_MISALIGNED] = "misaligned access",
     [CUDA_THREADS_CONSTANT] = "write to constant memory",
     [CUDA_THREADS_UNWRITTEN] = "read of what nobody has written",
     [CUDA_THREADS_BARRIER] = "barrier",

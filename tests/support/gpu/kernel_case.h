@@ -41,7 +41,8 @@ struct kernel_buffer {
     enum kernel_number number;
     enum kernel_role role;
     size_t count;
-    int alias; /* the buffer whose memory it is; -1 = its own */
+    int alias;    /* the buffer whose memory it is; -1 = its own */
+    size_t shift; /* bytes off a multiple of 16 */
     /* Largest difference, relative to the largest number of the buffer; 0 = the same bits. */
     double loose;
     /* Of bytes: where a double lies that may differ by `loose`, relative to itself. */
@@ -145,7 +146,9 @@ static inline struct kernel_buffer *kernel_case_add(struct kernel_case *c, size_
     cr_assert_lt(c->count, (int)KERNEL_BUFFERS_MAX);
     struct kernel_buffer *b = &c->buffers[c->count++];
     const size_t bytes = count * kernel_number_bytes(number);
-    *b = (struct kernel_buffer){ hole, name, number, role, count, -1, 0, 0, NULL, NULL, NULL };
+    *b = (struct kernel_buffer){
+        .hole = hole, .name = name, .number = number, .role = role, .count = count, .alias = -1
+    };
     b->begin = malloc(bytes + 1);
     cr_assert_not_null(b->begin);
     memset(b->begin, 0xA5, bytes);
@@ -203,8 +206,9 @@ static inline void kernel_case_place(struct kernel_case *c, bool kernel, unsigne
         if (b->alias >= 0) {
             at = kernel ? c->buffers[b->alias].by_kernel : c->buffers[b->alias].in_order;
         } else {
-            at = malloc(bytes > 0 ? bytes : 1);
+            at = malloc(bytes + b->shift > 0 ? bytes + b->shift : 1);
             cr_assert_not_null(at);
+            at += b->shift;
             memcpy(at, b->begin, bytes);
             *(kernel ? &b->by_kernel : &b->in_order) = at;
         }
@@ -216,8 +220,8 @@ static inline void kernel_case_release(struct kernel_case *c)
 {
     for (int i = 0; i < c->count; i++)
         if (c->buffers[i].alias < 0) {
-            free(c->buffers[i].by_kernel);
-            free(c->buffers[i].in_order);
+            free(c->buffers[i].by_kernel - c->buffers[i].shift);
+            free(c->buffers[i].in_order - c->buffers[i].shift);
         }
 }
 

@@ -61,7 +61,7 @@ static inline void kernel_buffer_scale(struct kernel_buffer *b, double factor)
 /* ---- losses ---------------------------------------------------------------------------------- */
 
 /* mode: 0 with a gradient, 1 the loss alone, with smoothing, 2 the gradient in place of x, with bad
- * labels. */
+ * labels, 3 as 0 with equal and infinite logits. */
 static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, uint32_t classes,
                                                      int mode)
 {
@@ -80,10 +80,12 @@ static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, ui
         kernel_case_add(c, HOLE(stk_train_cross_entropy, x), "x", (enum kernel_number)type,
                         mode == 2 ? ROLE_IN_OUT : ROLE_IN, count);
     kernel_buffer_scale(x, 8);
+    for (size_t i = 0; i < x->count && mode == 3; i++)
+        kernel_put(x, i, i % 5 == 2 ? -(double)INFINITY : (double)(stk_mix64(i) % 3));
     x->loose = gradients_differ[type];
     if (mode == 2)
         kernel_case_alias(c, HOLE(stk_train_cross_entropy, dx), x);
-    else if (mode == 0)
+    else if (mode != 1)
         kernel_case_add(c, HOLE(stk_train_cross_entropy, dx), "dx", (enum kernel_number)type,
                         ROLE_OUT, count)
             ->loose = gradients_differ[type];
@@ -96,7 +98,7 @@ static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, ui
     kernel_case_bytes(c, HOLE(stk_train_cross_entropy, labels), "labels", ROLE_IN, labels,
                       rows * sizeof(*labels));
     free(labels);
-    if (mode > 0)
+    if (mode == 1 || mode == 2)
         kernel_case_state(c, HOLE(stk_train_cross_entropy, state));
     kernel_case_metrics(c, HOLE(stk_train_cross_entropy, metrics));
     kernel_case_add(c, HOLE(stk_train_cross_entropy, partial_loss), "partial_loss", NUMBER_F64,
@@ -145,20 +147,24 @@ static inline void each_loss_case(kernel_case_fn *visit)
     static const uint32_t outputs[][2] = {
         { 1, 1 }, { 255, 1 }, { 256, 1 }, { 257, 1 }, { 100, 33 }
     };
-    for (int type = 0; type < KERNEL_TYPES; type++)
+    for (int type = 0; type < KERNEL_TYPES; type++) {
+        visit(cross_entropy_case(type, 9, 10, 3));
+        visit(cross_entropy_case(type, 33, 65, 3));
         for (int mode = 0; mode < 3; mode++) {
             for (size_t i = 0; i < COUNT_OF(rows); i++)
                 visit(cross_entropy_case(type, rows[i][0], rows[i][1], mode));
             for (size_t i = 0; i < COUNT_OF(outputs); i++)
                 visit(mse_case(type, outputs[i][0], outputs[i][1], mode));
         }
+    }
     visit(cross_entropy_case(0, 8200, 10, 2)); /* more rows than 1024 blocks take at once */
 }
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-/* scale: of the gradients; bad: the last one, if not 0. */
-static inline struct kernel_case *norm_case(int type, uint64_t count, double scale, double bad)
+/* scale: of the gradients; bad: the one at `bad_at`, if not 0. */
+static inline struct kernel_case *norm_case(int type, uint64_t count, double scale, double bad,
+                                            uint64_t bad_at)
 {
     const struct stk_train_norm a = { .count = count };
     struct kernel_case *c =
@@ -169,7 +175,7 @@ static inline struct kernel_case *norm_case(int type, uint64_t count, double sca
         c, HOLE(stk_train_norm, gradients), "gradients", (enum kernel_number)type, ROLE_IN, count);
     kernel_buffer_scale(gradients, scale);
     if (bad != 0)
-        kernel_put(gradients, count - 1, bad);
+        kernel_put(gradients, bad_at, bad);
     const struct stk_train_state state = kernel_state(true);
     struct kernel_buffer *b = kernel_case_bytes(c, HOLE(stk_train_norm, state), "state",
                                                 ROLE_IN_OUT, &state, sizeof(state));
@@ -263,17 +269,20 @@ static inline struct kernel_case *update_case(int type, uint32_t loop, uint64_t 
 static inline void each_update_case(kernel_case_fn *visit)
 {
     static const uint64_t counts[] = { 1, 31, 255, 256, 257, 5000 };
-    static const double scales[] = { 0, 1e-30, 1e-9, 65504,
-                                     1e30 }; /* squares beyond a float's range, too */
+    /* Squares that underflow in a pair of floats, in part or all, or overflow, too. */
+    static const double scales[] = { 0, 1e-30, 1e-19, 1e-16, 1e-13, 1e-9, 65504, 1e30 };
     for (int type = 0; type < KERNEL_TYPES; type++) {
         for (size_t i = 0; i < COUNT_OF(counts); i++) {
-            visit(norm_case(type, counts[i], 1, 0));
-            visit(norm_case(type, counts[i], 1, i % 2 == 0 ? (double)NAN : (double)INFINITY));
+            visit(norm_case(type, counts[i], 1, 0, 0));
+            visit(norm_case(type, counts[i], 1, i % 2 == 0 ? (double)NAN : (double)INFINITY,
+                            counts[i] - 1));
         }
         for (size_t i = 0; i < COUNT_OF(scales); i++)
             if (type != 1 || scales[i] < 1e30) /* an infinity in float16 */
-                visit(norm_case(type, 99, scales[i], i % 2 == 0 ? 0 : 1e-3));
+                visit(norm_case(type, 99, scales[i], i == 1 || i == 6 ? 1e-3 : 0, 98));
     }
+    /* More blocks than the last one has threads: each looks at several others' findings. */
+    visit(norm_case(1, 270 * 2048, 1, (double)INFINITY, 3));
     for (uint32_t loop = 0; loop < STK_TRAIN_LOOPS; loop++)
         for (int mode = 0; mode < 4; mode++) {
             visit(prepare_case(loop, mode));
@@ -419,7 +428,10 @@ static inline struct kernel_case *max_pool_case(int type, const struct stk_train
     struct kernel_buffer *x = kernel_case_add(c, HOLE(stk_train_max_pool, x), "x",
                                               (enum kernel_number)type, ROLE_IN, window_inputs(w));
     for (size_t i = 0; i < x->count; i++) /* few values: the first of equal ones counts */
-        kernel_put(x, i, mode == 3 && i % 19 == 5 ? (double)NAN : (double)(stk_mix64(i) % 9) - 4);
+        kernel_put(x, i,
+                   mode == 3 && i % 19 == 5 ? (double)NAN
+                   : mode == 4              ? -(double)INFINITY
+                                            : (double)(stk_mix64(i) % 9) - 4);
     kernel_case_add(c, HOLE(stk_train_max_pool, y), "y", (enum kernel_number)type, ROLE_OUT,
                     window_outputs(w));
     if (mode != 2)
@@ -488,6 +500,7 @@ static const struct stk_train_window known_windows[] = {
 static inline void known_pool_case(kernel_case_fn *visit, int type, int i)
 {
     const size_t at = (size_t)(i + 2 * type) % COUNT_OF(known_windows);
+    visit(max_pool_case(type, &known_windows[at], 4)); /* all of a window may be -inf */
     visit(max_pool_backward_case(type, &known_windows[at], i));
     if (known_windows[at].kernel[0] == 2)
         visit(avg_pool_case(type, &known_windows[at], true));

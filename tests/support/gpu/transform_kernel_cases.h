@@ -101,18 +101,21 @@ static inline struct kernel_case *step_case(const struct stk_launch_steps *steps
         const bool writes =
             step_writes(kernel->name, arrays[i].name, steps->retouch.turned != NULL);
         const bool changes = strcmp(kernel->name, "stk_color") == 0;
-        kernel_case_bytes(c, arrays[i].hole, arrays[i].name,
-                          !writes   ? ROLE_IN
-                          : changes ? ROLE_IN_OUT
-                                    : ROLE_OUT,
-                          seen[i], arrays[i].bytes);
+        struct kernel_buffer *b = kernel_case_bytes(c, arrays[i].hole, arrays[i].name,
+                                                    !writes   ? ROLE_IN
+                                                    : changes ? ROLE_IN_OUT
+                                                              : ROLE_OUT,
+                                                    seen[i], arrays[i].bytes);
+        if (strcmp(b->name, "out") == 0)
+            b->shift = (uintptr_t)seen[i] % 16;
     }
     return c;
 }
 
-/* All steps of a transform. */
+/* All steps of a transform. shift: bytes of its rows off a multiple of 16. */
 static inline void each_step_case(kernel_case_fn *visit, const struct transform_case *it,
-                                  uint32_t channels, stoker_dtype to, stoker_layout layout)
+                                  uint32_t channels, stoker_dtype to, stoker_layout layout,
+                                  size_t shift)
 {
     static const uint64_t ids[STEP_SAMPLES] = { 3, 0, 6, 1 };
     static struct stk_launch_steps steps;
@@ -124,16 +127,17 @@ static inline void each_step_case(kernel_case_fn *visit, const struct transform_
     const size_t image_bytes = (size_t)it->height * it->width * channels;
     stk_launch_steps_init(&steps, &made.plan, it->height, it->width, STEP_SAMPLES);
     unsigned char *images = malloc(STEP_IMAGES * image_bytes);
-    unsigned char *out = calloc(STEP_SAMPLES, made.convert.to_bytes);
+    unsigned char *out = aligned_alloc(16, STEP_SAMPLES * made.convert.to_bytes / 16 * 16 + 32);
     unsigned char *scratch = aligned_alloc(256, (steps.scratch_bytes + 256) / 256 * 256);
     cr_assert(images != NULL && out != NULL && scratch != NULL);
     for (size_t i = 0; i < STEP_IMAGES * image_bytes; i++)
         images[i] = (unsigned char)(stk_mix64(i) >> 40);
     memset(scratch, 0xA5, steps.scratch_bytes);
+    memset(out, 0, shift + STEP_SAMPLES * made.convert.to_bytes);
     if (steps.scratch_bytes > 0)
         stk_launch_steps_place(&steps, scratch, STEP_SAMPLES);
-    stk_launch_steps_take(&steps,
-                          &(struct stk_launch_rows){ images, gather, ids, out, STEP_SAMPLES, 2 });
+    stk_launch_steps_take(
+        &steps, &(struct stk_launch_rows){ images, gather, ids, out + shift, STEP_SAMPLES, 2 });
     for (uint32_t i = 0; i < steps.count; i++) {
         struct kernel_case *c = step_case(&steps, i, image_bytes, gather);
         kernel_case_label(c, "%s, %u channels", it->name, channels);
@@ -154,13 +158,17 @@ static inline void each_transform_case(kernel_case_fn *visit)
     for (uint32_t i = 0; i < TRANSFORM_CASES; i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
             if (channels % 2 == 1 || i % 4 == channels / 2)
-                each_step_case(visit, &transform_cases[i], channels, types[(i + channels) % 4],
-                               (i / 4 + channels / 2) % 2 == 0 ? STOKER_LAYOUT_NHWC
-                                                               : STOKER_LAYOUT_NCHW);
+                each_step_case(
+                    visit, &transform_cases[i], channels, types[(i + channels) % 4],
+                    (i / 4 + channels / 2) % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, 0);
+    /* Rows of decode lanes lie anywhere. */
+    for (uint32_t i = 0; i < TRANSFORM_CASES; i += 3)
+        each_step_case(visit, &transform_cases[i], 1 + i % 4, types[i % 4],
+                       i % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, 4);
     for (uint32_t i = 0; i < COUNT_OF(untouched_cases); i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
             each_step_case(visit, &untouched_cases[i], channels, types[(i + channels) % 4],
-                           channels > 2 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW);
+                           channels > 2 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, 0);
 }
 
 /* ---- keeping rows ---------------------------------------------------------------------------- */

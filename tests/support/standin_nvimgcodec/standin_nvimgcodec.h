@@ -1,8 +1,9 @@
 /* standin_nvimgcodec.h - nvImageCodec without a GPU, for tests: its GPU back ends decode by libjpeg
  * into the memory of the stand-in for CUDA, with the bits of our own decoder.
  *
- *   Decode    reads each file at once, which gives its status, and again when its stream comes to
- *             it: only then are there pixels
+ *   Decode    reads each file and writes its pixels at once, and again when its stream comes to it:
+ *             the first overwrites what kernels of the stream still read, as nvJPEG's hardware
+ *             engine does, the second is what must be waited for
  *   refused   structs of another kind or size, pixels that do not lie in the memory of the
  *             decoder's GPU, a stream of no GPU, another current device, objects of another
  *             instance, and what is destroyed twice; each counts as a violation

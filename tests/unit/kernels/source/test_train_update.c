@@ -155,6 +155,27 @@ CleanTest(train_kernels_update, an_overflow_leaves_the_update_out_and_halves_the
     cr_assert_eq(state.tried, used + 1);
 }
 
+/* Squares are added in pairs of floats, but for those that leave their range or lose digits. */
+CleanTest(train_kernels_update, the_norm_is_that_of_doubles_at_any_scale)
+{
+    _Alignas(16) float g[WEIGHTS];
+    double sums[STK_TRAIN_PARTIALS_MAX];
+    uint32_t finite[STK_TRAIN_PARTIALS_MAX];
+    for (int power = -36; power <= 36; power++) {
+        uint32_t ticket = 0;
+        double squares = 0;
+        struct stk_train_state state = { .loss_scale = 1 };
+        const struct stk_train_norm norm = { g, WEIGHTS, &state, sums, finite, &ticket };
+        fill(g, WEIGHTS, 3);
+        for (int i = 0; i < WEIGHTS; i++) {
+            g[i] *= powf(10, (float)power);
+            squares += (double)g[i] * (double)g[i];
+        }
+        run("gradient_norm", "_f32", &norm);
+        cr_assert_float_eq(state.norm_squared, squares, 1e-12 * squares, "1e%d", power);
+    }
+}
+
 CleanTest(train_kernels_update, a_long_gradient_is_cut_to_the_limit)
 {
     _Alignas(16) float g[WEIGHTS];

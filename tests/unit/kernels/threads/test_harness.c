@@ -135,6 +135,7 @@ Test(cuda_threads, memory)
     expect("reads_beyond", CUDA_THREADS_OUTSIDE);
     expect("writes_beyond", CUDA_THREADS_OUTSIDE);
     expect("writes_across_the_end", CUDA_THREADS_OUTSIDE);
+    expect("reads_eight_bytes_at_four", CUDA_THREADS_MISALIGNED);
     expect("writes_constants", CUDA_THREADS_CONSTANT);
     expect("reads_unwritten", CUDA_THREADS_UNWRITTEN);
     for (uint32_t i = 0; i < COUNT; i++)
