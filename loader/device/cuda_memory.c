@@ -79,8 +79,8 @@ int stk_gpu_available(struct stk_device *device, uint64_t *bytes, char why[STK_D
 void stk_gpu_free(struct stk_device *device, void *memory)
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
-    struct stk_gpu_before
-        before; /* freed on this device if that can be made current, else anyway */
+    /* Freed on this device if that can be made current, else anyway. */
+    struct stk_gpu_before before;
     const bool entered = stk_gpu_enter(gpu, &before) == 0;
     (void)stk_gpu_check(gpu, gpu->runtime.cudaFree(memory), "cudaFree");
     if (entered)

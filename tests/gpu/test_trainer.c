@@ -242,7 +242,7 @@ static void check_memory(const stoker_model *model, stoker_dtype precision)
                stoker_dtype_name(precision), (double)memory.peak / MIB, taken / MIB, STEPS,
                later / MIB, (double)trimmed / MIB, kept / MIB);
         EXPECT(taken >= (double)memory.peak - PAGE, "less than the table says");
-        /* A real driver also pays for a second cuDNN handle and the like: nobody has seen how much. */
+        /* A real driver also pays for a second cuDNN handle and the like: how much is unknown. */
         if (dlsym(RTLD_DEFAULT, "standin_cuda_reset") != NULL) {
             EXPECT(taken <= (double)memory.peak + (double)ALLOCATIONS * PAGE, "more than it says");
             EXPECT(later <= (double)memory.peak + (double)ALLOCATIONS * PAGE + 16.0 * MIB,

@@ -139,8 +139,8 @@ uint64_t standin_cuda_copies(void);         /* copies queued on streams, without
  * the reset. */
 uint32_t standin_cuda_last_graph(char *text, size_t bytes);
 
-/* Is told of each function of cudaLaunchHostFunc in a graph: 1 when it is captured, -1 when no graph
- * holds it any more (cudaGraphRetainUserObject's rule). */
+/* Is told of each function of cudaLaunchHostFunc in a graph: 1 when it is captured, -1 when no
+ * graph holds it any more (cudaGraphRetainUserObject's rule). */
 void standin_cuda_watch_graphs(void (*told)(void (*function)(void *), void *argument, int by));
 
 /* The accessible address of device memory; NULL if it is not device memory. Only for functions on a

@@ -389,7 +389,7 @@ static uint32_t begin_image(stk_nvimgcodec_stream stream, stk_nvimgcodec_image i
                          .pixels = standin_cuda_view(image->info.buffer) };
     const bool good =
         standin_jpeg_decode(task.bytes, task.size, task.height, task.width, task.channels, tried);
-    if (good) /* nvJPEG's hardware engine ignores the stream and writes at once (torchcodec #1634) */
+    if (good) /* nvJPEG's hardware engine ignores the stream: torchcodec #1634 */
         memcpy(task.pixels, tried, bytes_of(&image->info));
     free(tried);
     if (!good)
