@@ -24,8 +24,8 @@ ALLOWED = [
     ("linked files", ("datasets/formats.c", "datasets/views/formats.c", "datasets/views/mix_format.c",
                       "datasets/views/open.c", "datasets/views/packed/spec.c", "loader/dataset/open.c"),
      "the spec of a view holds other specs"),
-    ("linked folders", ("datasets", "datasets/arrays", "datasets/folder", "datasets/npy", "datasets/tar",
-                        "datasets/tokens", "datasets/views", "datasets/views/packed", "loader/dataset"),
+    ("linked folders", ("datasets", "datasets/arrays", "datasets/folder", "datasets/npy", "datasets/shards",
+                        "datasets/tar", "datasets/tokens", "datasets/views", "datasets/views/packed", "loader/dataset"),
      "datasets/formats.c is the table of all formats; files and views of any format may hold others"),
 ]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -6,6 +6,7 @@
 #include "trainer/backend/cuda/cublaslt/product.h"
 #include "trainer/backend/cuda/cudnn/graph.h"
 #include "trainer/backend/cuda/device/device.h"
+#include "trainer/backend/cuda/graph/capture.h"
 #include "trainer/backend/cuda/program/program.h"
 #include "trainer/backend/cuda/program/training.h"
 #include "trainer/backend/cuda/ranks/ranks.h"
@@ -134,6 +135,14 @@ static void *cuda_stream(const struct stk_backend *backend)
     return backend->stream;
 }
 
+static int cuda_join(struct stk_backend *backend, struct stk_device_sums *sums,
+                     const stoker_model *model, bool sync_batch_norm, stoker_error *error)
+{
+    sums->drop_captured = stk_cuda_graphs_drop_all;
+    sums->owner = backend;
+    return stk_cuda_ranks_join(backend, sums, model, sync_batch_norm, error);
+}
+
 static const struct stk_device_ops device_ops = {
     .upload = stk_cuda_upload,
     .download = stk_cuda_download,
@@ -154,7 +163,7 @@ static const struct stk_device_ops device_ops = {
     .enter = stk_cuda_enter,
     .leave = stk_cuda_leave,
     .identify = cuda_identify,
-    .join = stk_cuda_ranks_join,
+    .join = cuda_join,
     .prepare_step = stk_cuda_program_prepare_step,
     .sum = stk_cuda_ranks_sum_floats,
     .broadcast = stk_cuda_ranks_broadcast,

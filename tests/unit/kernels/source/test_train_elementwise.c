@@ -50,28 +50,6 @@ CleanTest(train_elementwise, a_cast_rounds_once_and_a_gradient_is_added_in_float
         cr_assert_eq(e.x2[i], e.y[i] + e.x[i], "element %d", i);
 }
 
-/* ---- pools ----------------------------------------------------------------------------------- */
-
-/* Of a window of nothing but -inf that begins in the padding, the first input counts. */
-CleanTest(train_elementwise, a_window_without_a_maximum_has_its_place_inside)
-{
-    enum { SIDE = 4, OUT = 2, WIDE = 8 };
-    static _Alignas(16) float x[SIDE * SIDE * WIDE], y[OUT * OUT * WIDE];
-    static _Alignas(16) uint8_t places[OUT * OUT * WIDE];
-    static const uint8_t wanted[OUT * OUT] = { 4, 3, 1, 0 };
-    const struct stk_train_max_pool a = {
-        .window = { 1, SIDE, SIDE, WIDE, OUT, OUT, { 3, 3 }, { 2, 2 }, { 1, 1 } },
-        .x = x,
-        .y = y,
-        .places = places
-    };
-    for (int i = 0; i < SIDE * SIDE * WIDE; i++)
-        x[i] = -INFINITY;
-    run("max_pool_forward", "_f32", &a);
-    for (int i = 0; i < OUT * OUT * WIDE; i++)
-        cr_assert_eq(places[i], wanted[i / WIDE], "output %d", i / WIDE);
-}
-
 /* ---- mean squared error ---------------------------------------------------------------------- */
 
 CleanTest(train_elementwise, mean_squared_error_is_that_of_ref)
@@ -328,4 +306,26 @@ CleanTest(train_elementwise, an_output_made_again_is_rounded_before_its_sign_cou
     cr_assert_eq(grads[1], 0.0F);
     run("batch_norm_backward_sums", "_bf16", &a);
     cr_assert_neq(grads[1], 0.0F, "bfloat16 has it");
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+/* Of a window of nothing but -inf that begins in the padding, the first input counts. */
+CleanTest(train_elementwise, a_window_without_a_maximum_has_its_place_inside)
+{
+    enum { SIDE = 4, OUT = 2, WIDE = 8 };
+    static _Alignas(16) float x[SIDE * SIDE * WIDE], y[OUT * OUT * WIDE];
+    static _Alignas(16) uint8_t places[OUT * OUT * WIDE];
+    static const uint8_t wanted[OUT * OUT] = { 4, 3, 1, 0 };
+    const struct stk_train_max_pool a = {
+        .window = { 1, SIDE, SIDE, WIDE, OUT, OUT, { 3, 3 }, { 2, 2 }, { 1, 1 } },
+        .x = x,
+        .y = y,
+        .places = places
+    };
+    for (int i = 0; i < SIDE * SIDE * WIDE; i++)
+        x[i] = -INFINITY;
+    run("max_pool_forward", "_f32", &a);
+    for (int i = 0; i < OUT * OUT * WIDE; i++)
+        cr_assert_eq(places[i], wanted[i / WIDE], "output %d", i / WIDE);
 }

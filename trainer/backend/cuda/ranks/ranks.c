@@ -3,7 +3,6 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
-#include "trainer/backend/cuda/graph/capture.h"
 
 /* ---- joining --------------------------------------------------------------------- */
 
@@ -85,8 +84,6 @@ int stk_cuda_ranks_join(struct stk_backend *backend, struct stk_device_sums *sum
     ranks->sync_batch_norm = sync_batch_norm;
     backend->ranks = ranks;
     backend->sums = sums;
-    sums->drop_captured = stk_cuda_graphs_drop_all;
-    sums->owner = backend;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;

@@ -28,7 +28,7 @@ struct stk_cuda_ranks {
     double *sums_of_layer;
 };
 
-/* stk_device_ops.join. */
+/* For stk_device_ops.join. */
 int stk_cuda_ranks_join(struct stk_backend *backend, struct stk_device_sums *sums,
                         const stoker_model *model, bool sync_batch_norm, stoker_error *error);
 void stk_cuda_ranks_close(struct stk_backend *backend); /* after a drain */
