@@ -16,7 +16,7 @@ enum { POLL_NS = 100000000, POLL_FILE_NS = 100000 }; /* 0.3 % of a CPU for any n
 static bool take(int fd)
 {
     struct statfs in;
-    /* A lease on overlayfs lets writers of the layer below go on. */
+    /* On overlayfs a lease does not stop writers of the lower layer. */
     if (fstatfs(fd, &in) != 0 || in.f_type == OVERLAYFS_SUPER_MAGIC)
         return false;
     /* The kernel sends a signal to the file's owner: first one that does nothing by default, in

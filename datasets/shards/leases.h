@@ -1,7 +1,8 @@
 /* leases.h - let others write to mapped shards without SIGBUS in this process.
  *
- *   open for writing, truncate ──▶ the kernel lets them wait ──▶ the watch sees it: the file is
- *   read from now on, and once nobody uses its mapping, the lease ends ──▶ they go on
+ *   a program opens the file for writing, or truncates it ──▶ the kernel suspends it
+ *   the watch notices ──▶ workers read the file from now on ──▶ no row of its mapping is in use
+ *                     ──▶ the lease is released ──▶ the kernel resumes the program
  *
  * The watch is a thread, since the loader may rest when that happens: the kernel would end the
  * lease after fs.lease-break-time, 45 s. It polls, and no signal is ever sent.

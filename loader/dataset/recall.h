@@ -3,9 +3,9 @@
  *   reader   enter ──▶ locate again, if the turn changed ──▶ read the memory ──▶ leave
  *   owner    locate() stops handing it out ──▶ stk_recall(), in format.h ──▶ the memory may end
  *
- * Only data sets with `recalls` do that. Readers of all of them count as one, since a view may join
- * several; so the state is the process's. A forked child starts with the readers of its parent,
- * which never leave: its recalls may not succeed.
+ * Only data sets with `recalls` do that. A view may join several, so one count covers the readers
+ * of all, for the whole process. A forked child inherits the count of its parent's readers, which
+ * never leave there: its own recalls may fail.
  */
 #ifndef STK_DATASET_RECALL_H
 #define STK_DATASET_RECALL_H

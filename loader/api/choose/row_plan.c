@@ -369,6 +369,7 @@ static int check_budget(stoker_loader *loader, size_t row_bytes, uint64_t *avail
     if (rc < 0)
         return rc;
     const uint64_t most = asked < *available ? asked : *available;
+    /* An eighth: the rows of a slot are planned later. */
     const uint64_t batches = stk_sizing_batches_share(loader, most);
     const uint64_t budget = asked == STOKER_BYTES_AUTO ? *available / 2
                             : most > batches           ? most - batches

@@ -136,7 +136,8 @@ static void say_slots(const stoker_loader *loader)
     if (loader->slots_wanted > slots->slot_count)
         stk_log_say(loader, STOKER_LOG_WARNING,
                     "%" PRIu32 " slots of %zu bytes instead of %" PRIu32
-                    ": more would take over an eighth of the memory that is available",
+                    ": more would take over an eighth of the memory that is available, or what the "
+                    "cache leaves of memory_bytes",
                     slots->slot_count, slots->slot_bytes, loader->slots_wanted);
 }
 

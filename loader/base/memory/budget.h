@@ -4,8 +4,8 @@
  *   control groups: left  ─┴─▶ least ─▶ / ranks on this node ─▶ / 2 ─▶ less what other loaders reserved
  *
  * What a cache reserves is filled later, so what is available shows too little of it: the loaders
- * of a process count what they reserved. That count is the library's one variable that is not a
- * loader's.
+ * of a process count what they reserved. That count and the readers of mapped shards
+ * (dataset/recall.h) are the library's only variables that belong to the process.
  */
 #ifndef STK_BASE_BUDGET_H
 #define STK_BASE_BUDGET_H

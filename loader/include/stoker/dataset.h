@@ -326,9 +326,8 @@ STOKER_API const char *stoker_dataset_name(const stoker_dataset *dataset);
 STOKER_API const char *stoker_dataset_class_name(const stoker_dataset *dataset, uint32_t field,
                                                  uint32_t index);
 
-/* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate. Who
- * writes to a mapped shard (docs/formats/shards.md) does not wait for you to read its memory.
- * Errors:
+/* Locate the parts of one sample: parts[0..info.part_count); see stoker_dataset_ops.locate. Memory
+ * of a mapped shard ends when another program truncates the file (docs/formats/shards.md). Errors:
  * STOKER_EINVAL (a NULL, or id >= count), and those of locate(). */
 STOKER_API int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                                      stoker_error *error);

@@ -44,18 +44,18 @@ static void *grown(void *memory, size_t bytes)
 
 /* ---- graphs ---- */
 
-/* Written once, before any capture. */
-static void (*watch)(cudaHostFn_t function, void *argument, int by);
+/* Set once, before any capture. */
+static void (*count_call)(cudaHostFn_t function, void *argument, int by);
 
-void standin_cuda_watch_graphs(void (*told)(cudaHostFn_t function, void *argument, int by))
+void standin_cuda_count_captured(void (*count)(cudaHostFn_t function, void *argument, int by))
 {
-    watch = told;
+    count_call = count;
 }
 
-static void tell(const struct standin_operation *operation, int by)
+static void count_captured(const struct standin_operation *operation, int by)
 {
-    if (operation->kind == STANDIN_CALL && watch != NULL)
-        watch(operation->call, operation->argument, by);
+    if (operation->kind == STANDIN_CALL && count_call != NULL)
+        count_call(operation->call, operation->argument, by);
 }
 
 cudaGraph_t standin_graph_create(void)
@@ -78,7 +78,7 @@ uint32_t standin_graph_add(cudaGraph_t graph, uint32_t lane,
     node->after = grown(NULL, after_count * sizeof(*after));
     if (after_count > 0)
         memcpy(node->after, after, after_count * sizeof(*after));
-    tell(operation, 1);
+    count_captured(operation, 1);
     if (lane >= graph->lanes)
         graph->lanes = lane + 1;
     return graph->count++;
@@ -102,7 +102,7 @@ void standin_graph_drop(cudaGraph_t graph)
     if (atomic_fetch_sub(&graph->holders, 1) > 1)
         return;
     for (uint32_t n = 0; n < graph->count; n++) {
-        tell(&graph->nodes[n].operation, -1);
+        count_captured(&graph->nodes[n].operation, -1);
         standin_operation_end(&graph->nodes[n].operation);
         free(graph->nodes[n].after);
     }

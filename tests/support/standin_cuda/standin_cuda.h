@@ -139,9 +139,9 @@ uint64_t standin_cuda_copies(void);         /* copies queued on streams, without
  * the reset. */
 uint32_t standin_cuda_last_graph(char *text, size_t bytes);
 
-/* Is told of each function of cudaLaunchHostFunc in a graph: 1 when it is captured, -1 when no
- * graph holds it any more (cudaGraphRetainUserObject's rule). */
-void standin_cuda_watch_graphs(void (*told)(void (*function)(void *), void *argument, int by));
+/* Set a function to count calls of cudaLaunchHostFunc in graphs: by = 1 when one is captured, -1
+ * when its last graph is gone, as the destructor of cudaGraphRetainUserObject. */
+void standin_cuda_count_captured(void (*count)(void (*function)(void *), void *argument, int by));
 
 /* The accessible address of device memory; NULL if it is not device memory. Only for functions on a
  * stream that replace kernels (cudaLaunchHostFunc). */

@@ -341,7 +341,7 @@ static void count_in_graph(cudaHostFn_t function, void *argument, int by)
 
 __attribute__((constructor)) static void begin(void)
 {
-    standin_cuda_watch_graphs(count_in_graph);
+    standin_cuda_count_captured(count_in_graph);
 }
 
 /* NCCL 2.30, init.cc, commDestroySync(), which Finalize's, Destroy's and Abort's work ends with:

@@ -1,5 +1,5 @@
 /* test_leases.c - others write to shards that are mapped (map=1), under ThreadSanitizer: the
- * process goes on, the writer waits for no timeout of the kernel, and no signal is sent.
+ * process survives, the writer is resumed long before the kernel's timeout, and no signal is sent.
  *
  * Method: after the first epoch all rows come from the mapping. Then a writer cuts, overwrites or
  * only opens a shard, while the loader is in the middle of an epoch, at rest, or in the middle of a
@@ -300,7 +300,7 @@ static void check_forked_close(void)
 {
     struct run run = begin("shards:%s?map=1", 0);
     int status;
-    stoker_loader_destroy(&run.loader); /* a child's share of it would keep the data set */
+    stoker_loader_destroy(&run.loader); /* before the fork: a loader holds the data set open */
     const pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {

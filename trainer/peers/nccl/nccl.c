@@ -19,7 +19,7 @@ enum {
     SLEEP_NS = 20000 /* between two looks */
 };
 
-/* An abort that takes longer goes on in its thread. */
+/* How long to wait for an abort. A slower one continues in its thread. */
 static const uint64_t abort_ns = UINT64_C(2000000000);
 /* What a rank's failure looks like to another's NCCL comes before the words that explain it. */
 static const uint64_t explanation_ns = UINT64_C(1000000000);
@@ -69,9 +69,9 @@ static void *run_abort(void *argument)
     return NULL;
 }
 
-/* What a capture under way holds is freed when the caller ends it: then the thread is not waited
- * for. Without memory or a thread the communicator leaks, and what it has queued ends with the
- * process. */
+/* Ends what is queued. A capture in progress holds operations until the caller ends it: then the
+ * thread is not waited for. Without memory or a thread this thread aborts, but not in a capture, in
+ * which it would wait for itself: then the communicator leaks. */
 static void end_communicator(struct nccl *n)
 {
     struct abort_call *const call = stk_calloc(1, sizeof(*call));
@@ -81,11 +81,12 @@ static void end_communicator(struct nccl *n)
         n->sums.drop_captured(n->sums.owner);
     const stk_nccl_communicator communicator = n->communicator;
     n->communicator = NULL;
-    if (call == NULL)
-        return;
-    *call = (struct abort_call){ .abort = n->call.ncclCommAbort, .communicator = communicator };
-    if (stk_thread_start(&thread, "stoker-abort", run_abort, call) != 0) {
+    if (call != NULL)
+        *call = (struct abort_call){ .abort = n->call.ncclCommAbort, .communicator = communicator };
+    if (call == NULL || stk_thread_start(&thread, "stoker-abort", run_abort, call) != 0) {
         stk_free(call);
+        if (!n->sums.capturing)
+            (void)n->call.ncclCommAbort(communicator);
         return;
     }
     for (uint32_t turn = 0; atomic_load(&call->state) == RUNNING && stk_now_ns() < end_ns; turn++)
