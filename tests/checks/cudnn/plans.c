@@ -1,8 +1,8 @@
 /* plans.c - print the table of the graphs that cuDNN supports on a device, or compare it with the
  * golden one.
  *
- *   plans DEVICE.json                   print the table of one device
- *   plans DEVICE.json GOLDEN.tsv        compare: 0 = all that was promised holds, 1 = not
+ *   plans sm_90                         print the table of one device
+ *   plans sm_90 GOLDEN.tsv              compare: 0 = all that was promised holds, 1 = not
  *
  * One line per graph, with fields separated by tabs:
  *
@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks/cudnn/devices.h"
 #include "checks/cudnn/graphs.h"
 #include "trainer/backend/cuda/cudnn/choice.h"
 
@@ -33,7 +34,7 @@ enum { TYPES = sizeof(types) / sizeof(types[0]) };
 
 struct table {
     struct stk_cudnn *cudnn;
-    char device[64];
+    const char *device;
     bool all;                 /* build every plan */
     bool compiled[STK_FORMS]; /* forms of which a compiled engine was built */
 };
@@ -43,16 +44,6 @@ struct found {
     struct stk_engine_choice first, strict;
     uint32_t engines;
 };
-
-/* "trees/sm_90.json" -> "sm_90" */
-static void name_device(char out[64], const char *path)
-{
-    const char *const slash = strrchr(path, '/');
-    (void)snprintf(out, 64, "%s", slash == NULL ? path : slash + 1);
-    char *const dot = strchr(out, '.');
-    if (dot != NULL)
-        *dot = '\0';
-}
 
 static bool read_text(char *out, size_t bytes, const char *path)
 {
@@ -207,14 +198,13 @@ int main(int argc, char **argv)
 {
     static char device[DEVICE_BYTES];
     static char golden[1 << 18];
-    struct table table = { .all = argc == 2 };
+    struct table table = { .device = argv[1], .all = argc == 2 };
     stoker_error error = { 0 };
-    if (argc < 2 || argc > 3 || !read_text(device, sizeof(device), argv[1]) ||
+    if (argc < 2 || argc > 3 || !describe_device(device, sizeof(device), argv[1]) ||
         (argc == 3 && !read_text(golden, sizeof(golden), argv[2]))) {
-        fprintf(stderr, "usage: plans DEVICE.json [GOLDEN.tsv]\n");
+        fprintf(stderr, "usage: plans sm_75|...|sm_120 [GOLDEN.tsv]\n");
         return FAILED;
     }
-    name_device(table.device, argv[1]);
     if (!have_driver()) {
         fprintf(stderr, "plans: %s\n", dlerror());
         return FAILED;

@@ -1,5 +1,6 @@
 /* test_graphs.c - the layer over cuDNN's graph API, on a device that is only described. Nothing
  * runs; where the library is missing, all but its absence is skipped, aloud. */
+#include "checks/cudnn/devices.h"
 #include "loader/base/fault.h"
 #include "support/leaks.h"
 #include "trainer/backend/cuda/cudnn/choice.h"
@@ -23,14 +24,6 @@ const char *__lsan_default_options(void)
 
 static const struct stk_form_shape digits = { 64, 28, 28, 1, 32, { 3, 3 }, { 1, 1 }, { 0, 0 }, 1 };
 
-static void read_device(char *out, size_t bytes)
-{
-    FILE *const file = fopen(STOKER_TEST_CUDNN_DEVICE, "r");
-    cr_assert_not_null(file);
-    out[fread(out, 1, bytes - 1, file)] = '\0';
-    (void)fclose(file);
-}
-
 /* cuDNN unloads the run-time compiler, which then has lost what its constructors took. */
 static void keep_compiler_loaded(void)
 {
@@ -46,7 +39,7 @@ static struct stk_cudnn *opened(void)
     char device[4096];
     stoker_error error = { 0 };
     struct stk_cudnn *cudnn = NULL;
-    read_device(device, sizeof(device));
+    cr_assert(describe_device(device, sizeof(device), "sm_90"));
     if (stk_cudnn_open(&cudnn, &(struct stk_cudnn_options){ .device = device }, &error) !=
         STOKER_OK)
         cr_skip_test("SKIPPED, no cuDNN: %s", error.message);
@@ -216,7 +209,7 @@ CleanTest(cudnn, opening_building_and_planning_survive_each_allocation_failure)
     struct stk_cudnn *cudnn = opened();
     stk_cudnn_close(&cudnn);
     char device[4096];
-    read_device(device, sizeof(device));
+    cr_assert(describe_device(device, sizeof(device), "sm_90"));
     int rc = STOKER_ENOMEM;
     uint64_t nth = 1;
     for (; rc != STOKER_OK; nth++) {
