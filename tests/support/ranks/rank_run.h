@@ -8,11 +8,9 @@
 #define STK_TEST_PLAIN
 #include "support/trainer/plan_models.h"
 
-#include <math.h>
-
 #include "support/thread_check.h"
+#include "support/trainer/arena_difference.h"
 #include "support/trainer/trainer_golden.h"
-#include "trainer/api/gather_arena.h"
 
 enum {
     SIDE = 6,
@@ -115,26 +113,6 @@ static inline void done(const stoker_trainer *trainer, int rc)
     fprintf(stderr, "rank %u: %d: %s\n", stoker_trainer_rank(trainer), rc,
             stoker_trainer_error(trainer) == NULL ? "" : stoker_trainer_error(trainer)->message);
     exit(1);
-}
-
-/* The largest difference of two arenas; 0: the same bits. */
-static inline double difference(stoker_trainer *a, stoker_trainer *b, enum stk_arena which)
-{
-    struct stk_view va;
-    struct stk_view vb;
-    double largest = 0;
-    CHECK(stk_gather_read(&va, a, which, NULL) == STOKER_OK);
-    CHECK(stk_gather_read(&vb, b, which, NULL) == STOKER_OK);
-    CHECK(va.bytes == vb.bytes);
-    for (size_t i = 0; i < va.bytes / sizeof(float); i++) {
-        CHECK(isfinite(va.floats[i]));
-        largest = fmax(largest, fabs((double)va.floats[i] - (double)vb.floats[i]));
-    }
-    if (largest <= 0)
-        CHECK(va.bytes == 0 || memcmp(va.floats, vb.floats, va.bytes) == 0);
-    stk_view_close(&va);
-    stk_view_close(&vb);
-    return largest;
 }
 
 #endif

@@ -7,11 +7,10 @@
 
 #include "plan_models.h"
 
+#include "arena_difference.h"
 #include "opened_trainer.h"
 #include "support/gpu/cuda_kernels.h"
 #include "support/leaks.h"
-#include "trainer/api/trainer.h"
-#include "trainer/stage/view.h"
 #include "trainer_golden.h"
 
 #include <cuda_runtime_api.h>
@@ -115,27 +114,21 @@ static inline stoker_step step(stoker_trainer *trainer, uint64_t number, uint32_
     return out;
 }
 
-static inline void check_bits(const stoker_trainer *a, const stoker_trainer *b, float *in_a,
-                              float *in_b, size_t bytes)
+/* Compare all that a run moves. */
+static inline void check_within(const stoker_trainer *a, const stoker_trainer *b, double tolerance,
+                                const char *what)
 {
-    struct stk_view va;
-    struct stk_view vb;
-    cr_assert_eq(stk_view_read(&va, a->stage[0], in_a, bytes, NULL), STOKER_OK);
-    cr_assert_eq(stk_view_read(&vb, b->stage[0], in_b, bytes, NULL), STOKER_OK);
-    cr_assert_eq(memcmp(va.floats, vb.floats, bytes), 0);
-    stk_view_close(&va);
-    stk_view_close(&vb);
+    const struct stk_stage *const stage = b->stage[0];
+    cr_assert_leq(difference(a, b, STK_ARENA_PARAMETERS), tolerance, "%s: weights", what);
+    cr_assert_leq(difference(a, b, STK_ARENA_STATISTICS), tolerance, "%s: statistics", what);
+    cr_assert(stage->ema == NULL || difference(a, b, STK_ARENA_EMA) <= tolerance, "%s", what);
+    cr_assert(stage->state[0] == NULL || difference(a, b, STK_ARENA_STATE) <= tolerance, "%s",
+              what);
 }
 
-/* All that a run moves. */
 static inline void check_same_bits(const stoker_trainer *a, const stoker_trainer *b)
 {
-    check_bits(a, b, a->stage[0]->arenas.parameters, b->stage[0]->arenas.parameters,
-               b->memory.parameters);
-    check_bits(a, b, a->stage[0]->arenas.statistics, b->stage[0]->arenas.statistics,
-               b->memory.statistics);
-    if (b->stage[0]->ema != NULL)
-        check_bits(a, b, a->stage[0]->ema, b->stage[0]->ema, b->memory.parameters);
+    check_within(a, b, 0, "bits");
 }
 
 /* Steps of which the last is short, a flush and an evaluation; or the first error. */

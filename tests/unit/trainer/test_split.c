@@ -7,10 +7,8 @@
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
+#include "support/trainer/arena_difference.h"
 #include "support/trainer/opened_trainer.h"
-#include "trainer/api/gather_arena.h"
-
-#include <math.h>
 
 #include "support/trainer/trainer_golden.h"
 
@@ -97,21 +95,6 @@ static void train(stoker_trainer *trainer, uint32_t begin, uint32_t end, struct 
         cr_assert_eq(stoker_trainer_flush(trainer, &told->steps[PASSES]), STOKER_OK);
 }
 
-static double largest_difference(stoker_trainer *a, stoker_trainer *b, enum stk_arena which)
-{
-    struct stk_view va;
-    struct stk_view vb;
-    double largest = 0;
-    cr_assert_eq(stk_gather_read(&va, a, which, NULL), STOKER_OK);
-    cr_assert_eq(stk_gather_read(&vb, b, which, NULL), STOKER_OK);
-    cr_assert_eq(va.bytes, vb.bytes);
-    for (size_t i = 0; i < va.bytes / sizeof(float); i++)
-        largest = fmax(largest, fabs((double)va.floats[i] - (double)vb.floats[i]));
-    stk_view_close(&va);
-    stk_view_close(&vb);
-    return largest;
-}
-
 /* Sums of both halves are rounded once more than the sum of the whole. */
 static bool near(float a, float b, double tolerance)
 {
@@ -147,10 +130,10 @@ static void compare(const stoker_model *model, stoker_trainer_options whole,
     train(two, 0, PASSES, &ours);
     cr_expect(same_steps(&ours, &theirs, tolerance), "%s, split %u, accumulate %u", split.backend,
               split.split, split.accumulate);
-    cr_expect_leq(largest_difference(one, two, STK_ARENA_PARAMETERS), tolerance, "%s, split %u",
+    cr_expect_leq(difference(one, two, STK_ARENA_PARAMETERS), tolerance, "%s, split %u",
                   split.backend, split.split);
-    cr_expect_leq(largest_difference(one, two, STK_ARENA_STATISTICS), tolerance);
-    cr_expect_leq(largest_difference(one, two, STK_ARENA_STATE), tolerance);
+    cr_expect_leq(difference(one, two, STK_ARENA_STATISTICS), tolerance);
+    cr_expect_leq(difference(one, two, STK_ARENA_STATE), tolerance);
     stoker_trainer_destroy(&one);
     stoker_trainer_destroy(&two);
 }
@@ -256,8 +239,8 @@ CleanTest(trainer_split, evaluation_and_predictions_are_those_of_one_device)
     cr_assert_eq(found[0].correct, found[1].correct);
     cr_assert_eq(found[1].count, BATCH);
     cr_assert_eq(memcmp(outputs[0], outputs[1], sizeof(outputs[0])), 0);
-    cr_assert(largest_difference(trainers[0], trainers[1], STK_ARENA_PARAMETERS) <= 0);
-    cr_assert(largest_difference(trainers[0], trainers[1], STK_ARENA_EMA) <= 0);
+    cr_assert(difference(trainers[0], trainers[1], STK_ARENA_PARAMETERS) <= 0);
+    cr_assert(difference(trainers[0], trainers[1], STK_ARENA_EMA) <= 0);
     stoker_trainer_destroy(&trainers[0]);
     stoker_trainer_destroy(&trainers[1]);
     stoker_model_destroy(&model);
@@ -292,11 +275,10 @@ CleanTest(trainer_split, checkpoints_are_those_of_one_device)
         train(other, 8, PASSES, &told);
         train(trainers[t], 8, PASSES, &told);
         for (int which = STK_ARENA_PARAMETERS; which <= (int)STK_ARENA_STATE + 1; which++)
-            cr_expect(largest_difference(trainers[t], other, (enum stk_arena)which) <= 0, "%d",
-                      which);
+            cr_expect(difference(trainers[t], other, (enum stk_arena)which) <= 0, "%d", which);
         stoker_trainer_destroy(&other);
     }
-    cr_assert(largest_difference(trainers[0], trainers[1], STK_ARENA_PARAMETERS) <= 0);
+    cr_assert(difference(trainers[0], trainers[1], STK_ARENA_PARAMETERS) <= 0);
     char line[160];
     (void)snprintf(line, sizeof(line), "rm -r %s", folder);
     cr_assert_eq(system(line), 0);
@@ -364,8 +346,8 @@ CleanTest(trainer_split, a_bad_label_changes_nothing)
         strstr(stoker_trainer_error(ours)->message, "label 5 of sample 3 in the batch"));
     train(ours, 4, PASSES, &told);
     train(theirs, 4, PASSES, &told);
-    cr_assert(largest_difference(ours, theirs, STK_ARENA_PARAMETERS) <= 0);
-    cr_assert(largest_difference(ours, theirs, STK_ARENA_STATISTICS) <= 0);
+    cr_assert(difference(ours, theirs, STK_ARENA_PARAMETERS) <= 0);
+    cr_assert(difference(ours, theirs, STK_ARENA_STATISTICS) <= 0);
     stoker_trainer_destroy(&ours);
     stoker_trainer_destroy(&theirs);
     stoker_model_destroy(&model);
@@ -417,7 +399,7 @@ CleanTest(trainer_split, trimmed_memory_comes_back)
     cr_assert_gt(stoker_trainer_trim(trimmed), 0);
     train(trimmed, 4, PASSES, &told);
     train(plain, 0, PASSES, &told);
-    cr_assert(largest_difference(trimmed, plain, STK_ARENA_PARAMETERS) <= 0);
+    cr_assert(difference(trimmed, plain, STK_ARENA_PARAMETERS) <= 0);
     stoker_trainer_destroy(&trimmed);
     stoker_trainer_destroy(&plain);
     stoker_model_destroy(&model);

@@ -21,6 +21,7 @@ static char folder[] = "/tmp/stoker_programs_XXXXXX";
 static char path[64];
 static stoker_evaluation tested;
 static int gpus = 1;
+static bool captures = true;
 
 static void keep(const struct console *console, const char *of, const stoker_evaluation *test)
 {
@@ -47,6 +48,7 @@ static int mnist(const char *words)
         argv[argc++] = word;
     standin_cuda_reset(gpus);
     standin_cuda_delay(0);
+    standin_cuda_can_capture(captures);
     standin_cuda_use_kernels();
     return program_run(&kind, argc, argv);
 }
@@ -112,13 +114,9 @@ static void check_as_ref(const char *words, double most)
 }
 
 /* 40 digits: two batches of 16 and one of 8, then again. */
-Test(trainer_cuda_programs, the_fast_preset_ends_where_ref_ends)
+Test(trainer_cuda_programs, each_preset_ends_where_ref_ends)
 {
     check_as_ref("--preset fast --data synth:digits?count=40 --batch-size 16 --steps 5", 2e-4);
-}
-
-Test(trainer_cuda_programs, the_pytorch_preset_ends_where_ref_ends)
-{
     check_as_ref(
         "--preset pytorch --data synth:digits?count=10 --batch-size 4 --epochs 2 --eval-every 0",
         2e-3);
@@ -128,6 +126,9 @@ Test(trainer_cuda_programs, in_16_bits_it_ends_near_it)
 {
     check_as_ref("--preset fast --data synth:digits?count=40 --batch-size 16 --steps 4 --amp fp16",
                  3e-2);
+    check_as_ref("--preset batchnorm --data synth:digits?count=8 --batch-size 4 --steps 3"
+                 " --amp bf16 --eval-every 0",
+                 4e-2);
 }
 
 /* Two GPUs with half of each update, a thread each; their sums go by NCCL. */
@@ -195,28 +196,12 @@ static const char *complaints(char *out, size_t bytes)
     return out;
 }
 
-static void run_steps(char *batch_size, char *steps)
-{
-    static const struct program_kind kind = { .name = "stoker-mnist",
-                                              .program = PROGRAM_MNIST,
-                                              .classes = true,
-                                              .open = data_open_images,
-                                              .report = keep };
-    char *argv[] = { "mnist",        "--quiet",  "--device",
-                     "cuda",         "--data",   "synth:digits?count=40",
-                     "--batch-size", batch_size, "--steps",
-                     steps,          NULL };
-    cr_assert_eq(program_run(&kind, 10, argv), EXIT_DONE);
-}
-
 Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
 {
     char text[1000];
-    standin_cuda_reset(1);
-    standin_cuda_delay(0);
-    standin_cuda_can_capture(false);
-    standin_cuda_use_kernels();
-    run_steps("4", "4");
+    captures = false;
+    cr_assert_eq(mnist("--device cuda --data synth:digits?count=40 --batch-size 4 --steps 4"),
+                 EXIT_DONE);
     cr_assert_eq(standin_cuda_graph_launches(), 0);
     cr_assert_not_null(
         strstr(complaints(text, sizeof(text)),
@@ -228,11 +213,9 @@ Test(trainer_cuda_programs, steps_that_cannot_be_recorded_are_complained_about)
 Test(trainer_cuda_programs, engines_that_were_replaced_are_named)
 {
     char text[2000];
-    standin_cuda_reset(1);
-    standin_cuda_delay(0);
-    standin_cuda_use_kernels();
     standin_cudnn_fail((struct standin_cudnn_failing){ .candidates = 1 });
-    run_steps("2", "1");
+    cr_assert_eq(mnist("--device cuda --data synth:digits?count=40 --batch-size 2 --steps 1"),
+                 EXIT_DONE);
     cr_assert_not_null(strstr(complaints(text, sizeof(text)),
                               "do not run on their best engine; the first is conv_bias"),
                        "%s", text);

@@ -4,12 +4,6 @@
  */
 #include "support/trainer/cuda_trainer_case.h"
 
-#include "loader/base/fault.h"
-#include "support/leaks.h"
-#include "trainer/api/gather_arena.h"
-
-#include <math.h>
-
 enum { STEPS = 9 };
 
 /* Behind relu1, which the sum reads, too; relu2; the pools. */
@@ -22,31 +16,6 @@ static stoker_trainer_options split_of(const char *backend, uint32_t split)
     options.accumulate = 3;
     options.threads = 2;
     return options;
-}
-
-static double difference(const stoker_trainer *a, const stoker_trainer *b, enum stk_arena which)
-{
-    struct stk_view va;
-    struct stk_view vb;
-    double largest = 0;
-    cr_assert_eq(stk_gather_read(&va, a, which, NULL), STOKER_OK);
-    cr_assert_eq(stk_gather_read(&vb, b, which, NULL), STOKER_OK);
-    for (size_t i = 0; i < va.bytes / sizeof(float); i++) {
-        const double d = fabs((double)va.floats[i] - (double)vb.floats[i]);
-        largest = d > largest || isnan(d) ? d : largest;
-    }
-    stk_view_close(&va);
-    stk_view_close(&vb);
-    return largest;
-}
-
-static void check_within(const stoker_trainer *a, const stoker_trainer *b, double tolerance,
-                         const char *what)
-{
-    static const enum stk_arena arenas[] = { STK_ARENA_PARAMETERS, STK_ARENA_STATISTICS,
-                                             STK_ARENA_EMA, STK_ARENA_STATE };
-    for (size_t i = 0; i < sizeof(arenas) / sizeof(arenas[0]); i++)
-        cr_assert_leq(difference(a, b, arenas[i]), tolerance, "%s: arena %u", what, (unsigned)i);
 }
 
 /* Steps of both, compared as they are reported; one is short, and the last group, too. */
