@@ -111,16 +111,6 @@ CleanTest(trainer_cuda_engines, a_fused_graph_that_no_engine_runs_is_taken_apart
     end(&model);
 }
 
-static void check_refused(const stoker_model *model, bool benchmark, const char *text)
-{
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    const stoker_trainer_options options = training(benchmark);
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
-    cr_assert_null(trainer);
-    cr_assert_not_null(strstr(error.message, text), "%s", error.message);
-}
-
 CleanTest(trainer_cuda_engines, if_none_runs_create_has_the_first_cause)
 {
     begin();
@@ -128,10 +118,10 @@ CleanTest(trainer_cuda_engines, if_none_runs_create_has_the_first_cause)
     for (int benchmark = 0; benchmark < 2; benchmark++) {
         all_engines_run();
         standin_cudnn_fail((struct standin_cudnn_failing){ .candidates = ALL });
-        check_refused(model, benchmark, "engine 10 did not run");
+        expect_refused(model, training(benchmark), STOKER_EDEVICE, "engine 10 did not run");
         all_engines_run();
         standin_cublaslt_fail((struct standin_cublaslt_failing){ .algorithms = ALL });
-        check_refused(model, benchmark, "engine 0 did not run");
+        expect_refused(model, training(benchmark), STOKER_EDEVICE, "engine 0 did not run");
         cr_assert_eq(standin_cuda_live(), 0);
     }
     all_engines_run();
@@ -152,7 +142,8 @@ CleanTest(trainer_cuda_engines, a_lost_device_is_told_apart)
             else
                 standin_cublaslt_fail(
                     (struct standin_cublaslt_failing){ .algorithms = ALL, .loses_device = true });
-            check_refused(model, benchmark, "cuda:0 is lost, it failed with: ");
+            expect_refused(model, training(benchmark), STOKER_EDEVICE,
+                           "cuda:0 is lost, it failed with: ");
             cr_assert_eq(library == 0 ? standin_cudnn_runs() : standin_cublaslt_runs(), 1);
             standin_cuda_reset(1);
         }

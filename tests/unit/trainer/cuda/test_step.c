@@ -1,5 +1,5 @@
 /* test_step.c - the `cuda` back end through the stand-in runtime: its steps are those of
- * `ref`, the host waits for none of them, checkpoints move, and no failure leaves anything behind.
+ * `ref`, the host waits for none of them, and no failure leaves anything behind.
  *
  * Kernels run from their source.
  */
@@ -39,32 +39,6 @@ Test(trainer_cuda_step, steps_are_those_of_ref)
     check_within(cuda, ref, ROUNDING, "cuda and ref");
     stoker_trainer_destroy(&cuda);
     stoker_trainer_destroy(&ref);
-    end(&model);
-}
-
-Test(trainer_cuda_step, evaluation_and_prediction_are_those_of_ref)
-{
-    begin();
-    stoker_model *model = network();
-    stoker_trainer *trainers[] = { trainer_of(model, options_of("cuda")),
-                                   trainer_of(model, options_of("ref")) };
-    static float outputs[2][SAMPLES_MAX * CLASSES];
-    stoker_evaluation sums[2] = { 0 };
-    for (int t = 0; t < 2; t++) {
-        for (uint64_t i = 0; i < 4; i++)
-            step(trainers[t], i, BATCH);
-        const stoker_batch *batch = batch_of(999, 13); /* in two parts */
-        cr_assert_eq(stoker_trainer_evaluate(trainers[t], batch, &sums[t]), STOKER_OK);
-        cr_assert_eq(stoker_trainer_predict(trainers[t], batch->images.data, 13, outputs[t]),
-                     STOKER_OK);
-    }
-    cr_assert_eq(sums[0].count, 13);
-    cr_assert_eq(sums[0].correct, sums[1].correct);
-    cr_assert_float_eq(sums[0].loss_sum, sums[1].loss_sum, 1e-4);
-    for (int i = 0; i < 13 * CLASSES; i++)
-        cr_assert_float_eq(outputs[0][i], outputs[1][i], ROUNDING, "output %d", i);
-    stoker_trainer_destroy(&trainers[0]);
-    stoker_trainer_destroy(&trainers[1]);
     end(&model);
 }
 
@@ -232,49 +206,6 @@ Test(trainer_cuda_step, batches_may_lie_on_the_device)
     end(&model);
 }
 
-static void save_and_load(const char *path, stoker_trainer *from, stoker_trainer *to)
-{
-    stoker_error error = { .code = 0 };
-    cr_assert_eq(stoker_trainer_save(from, path, NULL, 0, &error), STOKER_OK, "%s", error.message);
-    cr_assert_eq(stoker_trainer_load(to, path, NULL, 0, NULL, &error), STOKER_OK, "%s",
-                 error.message);
-}
-
-/* In the middle of a group. cuda -> ref -> cuda: the same as if nothing had been saved. */
-CleanTest(trainer_cuda_step, checkpoints_move_between_cpu_and_gpu)
-{
-    begin();
-    char folder[] = "/tmp/stoker_cuda_XXXXXX";
-    char path[64];
-    cr_assert_not_null(mkdtemp(folder));
-    (void)snprintf(path, sizeof(path), "%s/model.safetensors", folder);
-    stoker_model *model = network();
-    stoker_trainer *straight = trainer_of(model, options_of("ref"));
-    stoker_trainer *cuda = trainer_of(model, options_of("cuda"));
-    stoker_trainer *ref = trainer_of(model, options_of("ref"));
-    stoker_trainer *again = trainer_of(model, options_of("cuda:1"));
-    for (uint64_t i = 0; i < 9; i++)
-        step(straight, i, BATCH);
-    for (uint64_t i = 0; i < 3; i++)
-        step(cuda, i, BATCH);
-    save_and_load(path, cuda, ref);
-    for (uint64_t i = 3; i < 6; i++)
-        step(ref, i, BATCH);
-    save_and_load(path, ref, again);
-    for (uint64_t i = 6; i < 9; i++)
-        step(again, i, BATCH);
-    check_within(again, straight, ROUNDING, "moved");
-    cr_assert_eq(stoker_trainer_updates(again), stoker_trainer_updates(straight));
-    stoker_trainer_destroy(&again);
-    stoker_trainer_destroy(&ref);
-    stoker_trainer_destroy(&cuda);
-    stoker_trainer_destroy(&straight);
-    stoker_model_destroy(&model);
-    char command[96];
-    (void)snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_assert_eq(system(command), 0);
-}
-
 static stoker_model *blocks(void)
 {
     stoker_model *model = stk_test_begin(8, 8, 3);
@@ -359,58 +290,34 @@ Test(trainer_cuda_step, every_call_of_the_runtime_may_fail)
     fail_each_call(&options, 5, true);
 }
 
-Test(trainer_cuda_step, a_missing_gpu_is_reported_and_auto_continues)
+/* There is none, no kernel was compiled for it, or its driver is too old for them: create finds it
+ * out, and "auto" takes the CPU. */
+Test(trainer_cuda_step, a_gpu_that_will_not_do_is_refused_and_auto_continues)
 {
-    begin();
-    standin_cuda_reset(0);
-    stoker_model *model = network();
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
-    stoker_trainer_options options = options_of("cuda");
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
-    cr_assert_not_null(strstr(error.message, "no CUDA-capable device"), "%s", error.message);
-    options.backend = "cuda:7";
-    standin_cuda_reset(1);
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
-    cr_assert_not_null(strstr(error.message, "there are 1 GPUs"), "%s", error.message);
-    options.backend = "auto";
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
-    cr_assert_str_eq(stoker_trainer_backend(trainer), "cuda");
-    stoker_trainer_destroy(&trainer);
-    standin_cuda_reset(0);
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
-    cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
-    stoker_trainer_destroy(&trainer);
-    end(&model);
-}
-
-/* A GPU that no kernel was compiled for, and a driver that is too old for them, are found out in
- * create. */
-Test(trainer_cuda_step, a_gpu_without_kernels_is_refused_and_auto_continues)
-{
-    static const char *const reasons[] = {
-        "compute capability 5.0; the kernels of this build are for ",
-        "the driver is for CUDA 12.0, "
+    static const struct {
+        int gpus, capability, driver;
+        const char *reason;
+    } cases[] = {
+        { 0, 9, STANDIN_DRIVER, "no CUDA-capable device" },
+        { 1, 5, STANDIN_DRIVER, "compute capability 5.0; the kernels of this build are for " },
+        { 1, 9, 12000, "the driver is for CUDA 12.0, " },
     };
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin();
         stoker_model *model = network();
-        stoker_trainer *trainer = NULL;
-        stoker_error error = { .code = 0 };
-        stoker_trainer_options options = options_of("cuda");
-        if (i == 0)
-            standin_cuda_capability(5, 0);
-        else
-            standin_cuda_driver(12000);
-        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_EDEVICE);
-        cr_assert_not_null(strstr(error.message, reasons[i]), "%s", error.message);
+        standin_cuda_reset(cases[i].gpus);
+        standin_cuda_capability(cases[i].capability, 0);
+        standin_cuda_driver(cases[i].driver);
+        expect_refused(model, options_of("cuda"), STOKER_EDEVICE, cases[i].reason);
         cr_assert_eq(standin_cuda_live(), 0);
-        options.backend = "auto";
-        cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
-        cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
-        stoker_trainer_destroy(&trainer);
+        expect_taken(model, options_of("auto"), "cpu");
         end(&model);
     }
+    begin();
+    stoker_model *model = network();
+    expect_refused(model, options_of("cuda:7"), STOKER_EDEVICE, "there are 2 GPUs");
+    expect_taken(model, options_of("auto"), "cuda");
+    end(&model);
 }
 
 /* Turing has no bfloat16: create says so, and "auto" takes the CPU only if that computes in the
@@ -420,19 +327,17 @@ Test(trainer_cuda_step, bfloat16_is_refused_on_a_gpu_without_it)
     begin();
     standin_cuda_capability(7, 5);
     stoker_model *model = blocks();
-    stoker_trainer *trainer = NULL;
-    stoker_error error = { .code = 0 };
     stoker_trainer_options options =
         stk_trainer_options(.backend = "cuda", .batch_size = 2, .precision = STOKER_DTYPE_BFLOAT16);
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_ENOTSUP);
-    cr_assert_not_null(strstr(error.message, "compute capability 7.5"), "%s", error.message);
-    cr_assert_not_null(strstr(error.message, "float16 runs"), "%s", error.message);
+    expect_refused(model, options, STOKER_ENOTSUP, "compute capability 7.5");
+    expect_refused(model, options, STOKER_ENOTSUP, "float16 runs");
     cr_assert_eq(standin_cuda_live(), 0);
     options.precision = STOKER_DTYPE_FLOAT16;
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
-    stoker_trainer_destroy(&trainer);
+    expect_taken(model, options, "cuda");
     options.backend = "auto";
     options.precision = STOKER_DTYPE_BFLOAT16;
+    stoker_trainer *trainer = NULL;
+    stoker_error error = { .code = 0 };
     if (stoker_trainer_create(&trainer, model, &options, &error) == STOKER_OK)
         cr_assert_str_eq(stoker_trainer_backend(trainer), "cpu");
     else
@@ -440,24 +345,7 @@ Test(trainer_cuda_step, bfloat16_is_refused_on_a_gpu_without_it)
     stoker_trainer_destroy(&trainer);
     standin_cuda_capability(8, 0);
     options.backend = "cuda";
-    cr_assert_eq(stoker_trainer_create(&trainer, model, &options, &error), STOKER_OK);
-    stoker_trainer_destroy(&trainer);
-    end(&model);
-}
-
-Test(trainer_cuda_step, the_memory_table_is_what_the_device_gives)
-{
-    begin();
-    stoker_model *model = network();
-    struct stk_backend *backend = NULL;
-    cr_assert_eq(stk_backend_cuda.create(&backend, &(struct stk_backend_options){ 0 }, NULL),
-                 STOKER_OK);
-    const uint64_t before = stk_backend_cuda.device->free_bytes(backend);
-    stoker_trainer *trainer = trainer_of(model, options_of("cuda"));
-    const uint64_t taken = before - stk_backend_cuda.device->free_bytes(backend);
-    cr_assert_eq(taken, trainer->memory.peak);
-    stoker_trainer_destroy(&trainer);
-    stk_backend_cuda.destroy(backend);
+    expect_taken(model, options, "cuda");
     end(&model);
 }
 
