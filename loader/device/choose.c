@@ -51,13 +51,12 @@ static int open_first(struct stk_device **out, char why[STK_DEVICE_WHY_BYTES])
 int stk_device_choose(struct stk_device **out, stoker_device kind, uint32_t index,
                       char why[STK_DEVICE_WHY_BYTES], stoker_error *error)
 {
-    const struct stk_place nowhere = STK_NOWHERE;
     const char *named = kind == STOKER_DEVICE_AUTO ? stk_environment("STOKER_DEVICE") : NULL;
     const char *chosen_by = "asked for";
     if (named != NULL) {
         if (!parse_device(named, &kind, &index))
-            return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "STOKER_DEVICE is \"%.64s\": use cpu, cuda or cuda:N", named);
+            return stk_refuse_option(error, STOKER_EINVAL,
+                                     "STOKER_DEVICE is \"%.64s\": use cpu, cuda or cuda:N", named);
         chosen_by = "named by STOKER_DEVICE";
     }
     if (kind == STOKER_DEVICE_AUTO)
@@ -66,7 +65,7 @@ int stk_device_choose(struct stk_device **out, stoker_device kind, uint32_t inde
     if (rc == 0)
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", chosen_by);
     if (rc == STOKER_EDEVICE)
-        (void)stk_error_set(error, rc, STOKER_STAGE_OPTIONS, &nowhere, "device cuda:%u, %s: %s",
-                            (unsigned)index, chosen_by, why);
+        (void)stk_refuse_option(error, rc, "device cuda:%u, %s: %s", (unsigned)index, chosen_by,
+                                why);
     return rc;
 }

@@ -18,7 +18,7 @@ static int open_libraries(struct stk_backend *backend, const struct stk_backend_
 {
     struct stk_cuda_math *const math = &backend->math;
     *math = (struct stk_cuda_math){
-        .device = stk_cuda_math_device(backend),
+        .backend = backend,
         .tries = true,
         .dtype = options->storage == STOKER_DTYPE_NONE ? STOKER_DTYPE_FLOAT32 : options->storage,
         .rules = { .workspace_bytes_max = STK_ENGINE_WORKSPACE_BYTES,

@@ -1,7 +1,5 @@
 /* test_math.c - which engines convolutions and linear layers of the `cuda` back end take, and what
  * they refuse. cuDNN, cuBLASLt and the runtime are stand-ins. test_layers.c has their numbers. */
-#include <cuda_runtime_api.h>
-
 #include <dlfcn.h>
 
 #include "loader/base/fault.h"
@@ -10,93 +8,37 @@
 #include "support/standin_cublaslt/standin_cublaslt.h"
 #include "support/standin_cudnn/standin_cudnn.h"
 #include "trainer/backend/cuda/cublaslt/product.h"
-#include "trainer/backend/cuda/cudnn/graph.h"
+#include "trainer/backend/cuda/device/device.h"
 #include "trainer/backend/cuda/program/conv.h"
 #include "trainer/backend/cuda/program/linear.h"
 
 enum { WORKSPACE = 1 << 20 };
 
-/* ---- the device ------------------------------------------------------------------------------ */
+static struct stk_backend *backend;
 
-static cudaStream_t stream;
-static uint32_t timed; /* runs that were timed */
-
-static int launch(void *context, const struct stk_kernel *kernel, const void *arguments,
-                  void *on_stream, stoker_error *error)
+/* A back end, whose rules a test may change: no engine is tried and none is remembered. */
+static struct stk_cuda_math *begin(stoker_dtype storage)
 {
-    enum { KERNELS_MAX = 128 };
-    static struct standin_cuda_kernel kernels[KERNELS_MAX];
-    (void)context;
-    (void)error;
-    const ptrdiff_t index = kernel - stk_train_kernels;
-    cr_assert(index >= 0 && index < KERNELS_MAX);
-    kernels[index] = (struct standin_cuda_kernel){ kernel->name, kernel->arguments_bytes, NULL };
-    const struct stk_launch_grid grid = kernel->grid(arguments);
-    const dim3 blocks = { grid.x, grid.y, 1 };
-    const dim3 threads = { STK_LAUNCH_THREADS, 1, 1 };
-    void *all[] = { (void *)(uintptr_t)arguments };
-    return cudaLaunchKernel(&kernels[index], blocks, threads, all, 0, on_stream) == cudaSuccess
-               ? STOKER_OK
-               : STOKER_EDEVICE;
-}
-
-static void *allocate(void *context, uint64_t bytes)
-{
-    void *memory = NULL;
-    (void)context;
-    return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : NULL;
-}
-
-static void release(void *context, void *memory)
-{
-    (void)context;
-    cudaFree(memory);
-}
-
-/* The later a candidate is asked for, the faster it is said to be. */
-static int time_run(void *context, stk_cuda_enqueue *enqueue, void *work, double *seconds,
-                    stoker_error *error)
-{
-    (void)context;
-    const int rc = enqueue(work, stream, error);
-    cr_assert_eq(cudaStreamSynchronize(stream), cudaSuccess);
-    *seconds = 1.0 / ++timed;
-    return rc;
-}
-
-static struct stk_cuda_math math_of(stoker_dtype dtype)
-{
-    struct stk_cuda_math math = {
-        .device = { .launch = launch, .allocate = allocate, .release = release, .time = time_run },
-        .dtype = dtype,
-        .rules = { .workspace_bytes_max = WORKSPACE }
-    };
-    cr_assert_eq(stk_cudnn_open(&math.cudnn, &(struct stk_cudnn_options){ 0 }, NULL), STOKER_OK);
     stoker_error error = { 0 };
-    cr_assert_eq(stk_cublaslt_open(&math.cublaslt, NULL, &error), STOKER_OK, "%s", error.message);
-    return math;
-}
-
-static void close_math(struct stk_cuda_math *math)
-{
-    stk_cudnn_close(&math->cudnn);
-    stk_cublaslt_close(&math->cublaslt);
-}
-
-static void begin(void)
-{
+    const struct stk_backend_options options = { .storage = storage,
+                                                 .needs_convolutions = true,
+                                                 .needs_linear = true };
     standin_cuda_reset(1);
     standin_cuda_delay(20);
+    standin_cuda_use_kernels();
     standin_cudnn_reset(true);
     standin_cublaslt_reset(true);
-    timed = 0;
-    cr_assert_eq(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    cr_assert_eq(stk_backend_cuda.create(&backend, &options, &error), STOKER_OK, "%s",
+                 error.message);
+    stk_engine_cache_destroy(&backend->math.cache);
+    backend->math.tries = false;
+    backend->math.rules = (struct stk_engine_rules){ .workspace_bytes_max = WORKSPACE };
+    return &backend->math;
 }
 
 static void end(void)
 {
-    cr_assert_eq(cudaStreamDestroy(stream), cudaSuccess);
-    standin_cuda_reset(1);
+    stk_backend_cuda.destroy(backend);
     cr_assert_eq(standin_cuda_live(), 0);
     cr_assert_eq(standin_cublaslt_live(), 0);
     stk_test_check_leaks();
@@ -139,20 +81,6 @@ static struct stk_cuda_operands operands_in(char *memory)
                                        .workspace = memory + 9 * PART };
 }
 
-static char *new_memory(void)
-{
-    void *memory = NULL;
-    cr_assert_eq(cudaMalloc(&memory, WORKSPACE), cudaSuccess);
-    cr_assert_eq(cudaMemsetAsync(memory, 0, WORKSPACE, stream), cudaSuccess);
-    return memory;
-}
-
-static void drop_memory(char *memory)
-{
-    cr_assert_eq(cudaStreamSynchronize(stream), cudaSuccess);
-    cr_assert_eq(cudaFree(memory), cudaSuccess);
-}
-
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 static uint64_t workspace_of(const struct stk_cuda_math *math, int kind,
@@ -179,48 +107,45 @@ static uint64_t workspace_of(const struct stk_cuda_math *math, int kind,
 
 Test(trainer_cuda_math, rules_choose_the_engine)
 {
-    begin();
-    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
-    cr_assert_eq(workspace_of(&math, STK_CONV2D, STK_CUDA_FORWARD), 5000);
-    cr_assert_eq(workspace_of(&math, STK_LINEAR, STK_CUDA_FORWARD), 4096);
-    math.rules.deterministic = true;
-    cr_assert_eq(workspace_of(&math, STK_CONV2D, STK_CUDA_FORWARD), 3000);
-    cr_assert_eq(workspace_of(&math, STK_LINEAR, STK_CUDA_FORWARD), 0);
-    cr_assert_eq(workspace_of(&math, STK_CONV2D, STK_CUDA_BACKWARD_WEIGHTS), 1024 + 1000,
+    struct stk_cuda_math *const math = begin(STOKER_DTYPE_FLOAT32);
+    cr_assert_eq(workspace_of(math, STK_CONV2D, STK_CUDA_FORWARD), 5000);
+    cr_assert_eq(workspace_of(math, STK_LINEAR, STK_CUDA_FORWARD), 4096);
+    math->rules.deterministic = true;
+    cr_assert_eq(workspace_of(math, STK_CONV2D, STK_CUDA_FORWARD), 3000);
+    cr_assert_eq(workspace_of(math, STK_LINEAR, STK_CUDA_FORWARD), 0);
+    cr_assert_eq(workspace_of(math, STK_CONV2D, STK_CUDA_BACKWARD_WEIGHTS), 1024 + 1000,
                  "a gradient to be added, then the engine's own");
-    math.rules.full_float32 = true;
-    cr_assert_eq(workspace_of(&math, STK_CONV2D, STK_CUDA_BACKWARD_DATA), 1000);
-    math.rules = (struct stk_engine_rules){ .workspace_bytes_max = 2000 };
-    cr_assert_eq(workspace_of(&math, STK_CONV2D, STK_CUDA_FORWARD), 1000);
-    cr_assert_eq(workspace_of(&math, STK_LINEAR, STK_CUDA_FORWARD), 0);
-    math.rules.workspace_bytes_max = 10;
+    math->rules.full_float32 = true;
+    cr_assert_eq(workspace_of(math, STK_CONV2D, STK_CUDA_BACKWARD_DATA), 1000);
+    math->rules = (struct stk_engine_rules){ .workspace_bytes_max = 2000 };
+    cr_assert_eq(workspace_of(math, STK_CONV2D, STK_CUDA_FORWARD), 1000);
+    cr_assert_eq(workspace_of(math, STK_LINEAR, STK_CUDA_FORWARD), 0);
+    math->rules.workspace_bytes_max = 10;
     const struct stk_layer conv = conv_layer(true);
     struct stk_cuda_conv *none = NULL;
     stoker_error error = { 0 };
-    cr_assert_eq(stk_cuda_conv_create(&none, &math, &conv, STK_CUDA_FORWARD, false, 2, &error),
+    cr_assert_eq(stk_cuda_conv_create(&none, math, &conv, STK_CUDA_FORWARD, false, 2, &error),
                  STOKER_ENOTSUP);
     cr_assert(error.message[0] != '\0');
     cr_assert_null(none);
-    close_math(&math);
     end();
 }
 
+/* Each of the layer's candidates is timed once: a warm-up and five runs. */
 Test(trainer_cuda_math, a_benchmark_times_each_once_and_is_remembered)
 {
-    begin();
-    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
-    math.rules.benchmark = 8;
-    cr_assert_eq(stk_engine_cache_create(&math.cache, NULL), STOKER_OK);
+    enum { RUNS = 6 };
+    struct stk_cuda_math *const math = begin(STOKER_DTYPE_FLOAT32);
+    math->rules.benchmark = 8;
+    cr_assert_eq(stk_engine_cache_create(&math->cache, NULL), STOKER_OK);
     for (int round = 0; round < 2; round++) {
-        cr_assert_eq(workspace_of(&math, STK_CONV2D, STK_CUDA_FORWARD), 1000,
-                     "the last is fastest");
-        cr_assert_eq(workspace_of(&math, STK_LINEAR, STK_CUDA_FORWARD), 0);
-        cr_assert_eq(workspace_of(&math, STK_LINEAR, STK_CUDA_BACKWARD_WEIGHTS), 0);
-        cr_assert_eq(timed, 3 + 2 + 2, "round %d", round);
-        cr_assert_eq(stk_engine_cache_entries(math.cache), 3);
+        (void)workspace_of(math, STK_CONV2D, STK_CUDA_FORWARD);
+        (void)workspace_of(math, STK_LINEAR, STK_CUDA_FORWARD);
+        (void)workspace_of(math, STK_LINEAR, STK_CUDA_BACKWARD_WEIGHTS);
+        cr_assert_eq(standin_cudnn_runs(), 3 * RUNS, "round %d", round);
+        cr_assert_eq(standin_cublaslt_runs(), (2 + 2) * RUNS, "round %d", round);
+        cr_assert_eq(stk_engine_cache_entries(math->cache), 3);
     }
-    stk_engine_cache_destroy(&math.cache);
-    close_math(&math);
     end();
 }
 
@@ -228,49 +153,45 @@ Test(trainer_cuda_math, a_benchmark_times_each_once_and_is_remembered)
 
 Test(trainer_cuda_math, operands_that_are_no_device_memory_are_refused)
 {
-    begin();
-    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
+    const struct stk_cuda_math *const math = begin(STOKER_DTYPE_FLOAT32);
     const struct stk_layer layer = conv_layer(true);
-    char *const memory = new_memory();
+    char *const memory = stk_cuda_alloc(backend, WORKSPACE, NULL);
     struct stk_cuda_conv *conv = NULL;
-    cr_assert_eq(stk_cuda_conv_create(&conv, &math, &layer, STK_CUDA_FORWARD, false, 4, NULL),
+    cr_assert_eq(stk_cuda_conv_create(&conv, math, &layer, STK_CUDA_FORWARD, false, 4, NULL),
                  STOKER_OK);
     struct stk_cuda_operands o = operands_in(memory);
     o.x = (const char *)&layer;
-    cr_assert_eq(stk_cuda_conv_run(conv, &o, stream, NULL), STOKER_EDEVICE, "memory of the host");
+    cr_assert_eq(stk_cuda_conv_run(conv, &o, NULL), STOKER_EDEVICE, "memory of the host");
     o.x = memory + 4;
-    cr_assert_eq(stk_cuda_conv_run(conv, &o, stream, NULL), STOKER_EDEVICE, "not aligned");
+    cr_assert_eq(stk_cuda_conv_run(conv, &o, NULL), STOKER_EDEVICE, "not aligned");
     o = operands_in(memory);
     o.workspace = memory + WORKSPACE - 256;
-    cr_assert_eq(stk_cuda_conv_run(conv, &o, stream, NULL), STOKER_EDEVICE, "too little workspace");
+    cr_assert_eq(stk_cuda_conv_run(conv, &o, NULL), STOKER_EDEVICE, "too little workspace");
     stk_cuda_conv_destroy(&conv);
-    drop_memory(memory);
-    close_math(&math);
+    stk_cuda_release(backend, memory);
     end();
 }
 
 /* Fail each call of the runtime once: the run says so, and the next one is right again. */
 Test(trainer_cuda_math, a_failed_launch_is_reported)
 {
-    begin();
-    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT16);
+    const struct stk_cuda_math *const math = begin(STOKER_DTYPE_FLOAT16);
     const struct stk_layer layer = conv_layer(true);
-    char *const memory = new_memory();
+    char *const memory = stk_cuda_alloc(backend, WORKSPACE, NULL);
     struct stk_cuda_conv *conv = NULL;
     cr_assert_eq(
-        stk_cuda_conv_create(&conv, &math, &layer, STK_CUDA_BACKWARD_WEIGHTS, false, 4, NULL),
+        stk_cuda_conv_create(&conv, math, &layer, STK_CUDA_BACKWARD_WEIGHTS, false, 4, NULL),
         STOKER_OK);
     const struct stk_cuda_operands o = operands_in(memory);
-    for (uint64_t nth = 1; nth <= 3; nth++) { /* the engine, the sum, the bias */
+    cr_assert_eq(stk_cuda_conv_run(conv, &o, NULL), STOKER_OK); /* finds its kernels */
+    for (uint64_t nth = 1; nth <= 3; nth++) {                   /* the engine, the sum, the bias */
         standin_cuda_fail(nth, cudaErrorLaunchFailure, false);
-        cr_assert_eq(stk_cuda_conv_run(conv, &o, stream, NULL), STOKER_EDEVICE, "call %d",
-                     (int)nth);
+        cr_assert_eq(stk_cuda_conv_run(conv, &o, NULL), STOKER_EDEVICE, "call %d", (int)nth);
         cr_assert(standin_cuda_failed());
     }
-    cr_assert_eq(stk_cuda_conv_run(conv, &o, stream, NULL), STOKER_OK);
+    cr_assert_eq(stk_cuda_conv_run(conv, &o, NULL), STOKER_OK);
     stk_cuda_conv_destroy(&conv);
-    drop_memory(memory);
-    close_math(&math);
+    stk_cuda_release(backend, memory);
     end();
 }
 
@@ -297,13 +218,11 @@ static void sweep(const struct stk_cuda_math *math, const struct stk_layer *laye
 
 Test(trainer_cuda_math, each_failed_allocation_leaves_nothing_behind)
 {
-    begin();
-    struct stk_cuda_math math = math_of(STOKER_DTYPE_FLOAT32);
+    const struct stk_cuda_math *const math = begin(STOKER_DTYPE_FLOAT32);
     const struct stk_layer conv = conv_layer(true);
     const struct stk_layer linear = linear_layer(true);
-    sweep(&math, &conv);
-    sweep(&math, &linear);
-    close_math(&math);
+    sweep(math, &conv);
+    sweep(math, &linear);
     end();
 }
 
@@ -324,7 +243,8 @@ CleanTest(trainer_cuda_math, a_library_that_does_not_start_gives_way_to_the_othe
 {
     struct stk_cublaslt *opened = NULL;
     stoker_error error = { 0 };
-    begin();
+    standin_cuda_reset(1);
+    standin_cublaslt_reset(true);
     standin_cublaslt_refuse(true);
     /* By its soname the trainer finds it loaded. */
     void *const other = dlopen(STOKER_TEST_OTHER_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
@@ -340,5 +260,4 @@ CleanTest(trainer_cuda_math, a_library_that_does_not_start_gives_way_to_the_othe
     cr_assert_eq(stk_cublaslt_open(&opened, NULL, &error), STOKER_EDEVICE);
     cr_assert_not_null(strstr(error.message, "the current CUDA device"), "%s", error.message);
     (void)dlclose(other);
-    end();
 }

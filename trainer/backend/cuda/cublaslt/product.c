@@ -55,8 +55,8 @@ static int failed(const struct stk_cublaslt *cublaslt, cublasStatus_t status, co
     const int code = status == CUBLAS_STATUS_NOT_SUPPORTED  ? STOKER_ENOTSUP
                      : status == CUBLAS_STATUS_ALLOC_FAILED ? STOKER_ENOMEM
                                                             : STOKER_EDEVICE;
-    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "cuBLASLt: %s: %s", what, cublaslt->call.cublasLtGetStatusString(status));
+    return stk_refuse_option(error, code, "cuBLASLt: %s: %s", what,
+                             cublaslt->call.cublasLtGetStatusString(status));
 }
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -305,8 +305,7 @@ int stk_product_create(struct stk_product **out, struct stk_cublaslt *cublaslt,
     assert(shape->out == shape->in || shape->out == STOKER_DTYPE_FLOAT32);
     struct stk_product *product = stk_calloc(1, sizeof(*product));
     if (product == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "cuBLASLt: a product");
+        return stk_refuse_option(error, STOKER_ENOMEM, "cuBLASLt: a product");
     product->cublaslt = cublaslt;
     product->beta = shape->epilogue == STK_PRODUCT_ADD ? 1 : 0;
     cublasStatus_t status = describe(product, shape, rules);

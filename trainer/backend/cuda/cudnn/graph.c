@@ -12,8 +12,7 @@ int stk_cudnn_graph_create(struct stk_cudnn_graph **out, struct stk_cudnn *cudnn
 {
     struct stk_cudnn_graph *graph = stk_calloc(1, sizeof(*graph));
     if (graph == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "cuDNN: a graph");
+        return stk_refuse_option(error, STOKER_ENOMEM, "cuDNN: a graph");
     graph->cudnn = cudnn;
     *out = graph;
     return STOKER_OK;

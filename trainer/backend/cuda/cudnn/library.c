@@ -30,9 +30,8 @@ int stk_cudnn_failed(const struct stk_cudnn *cudnn, cudnnStatus_t status, const 
     char message[MESSAGE_BYTES] = "";
     cudnn->call.cudnnGetLastErrorString(message, sizeof(message));
     const int code = is_impossible(status) ? STOKER_ENOTSUP : STOKER_EDEVICE;
-    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "cuDNN: %s: %s: %s", what, cudnn->call.cudnnGetErrorString(status),
-                         message);
+    return stk_refuse_option(error, code, "cuDNN: %s: %s: %s", what,
+                             cudnn->call.cudnnGetErrorString(status), message);
 }
 
 struct stk_cudnn_writer stk_cudnn_begin(const struct stk_cudnn *cudnn,

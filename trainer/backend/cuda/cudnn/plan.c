@@ -90,8 +90,7 @@ int stk_cudnn_graph_close(struct stk_cudnn_graph *graph, stoker_error *error)
     if (status != CUDNN_STATUS_SUCCESS)
         return stk_cudnn_failed(graph->cudnn, status, "engines for a graph", error);
     if (graph->candidates == 0)
-        return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "cuDNN: no engine for a graph");
+        return stk_refuse_option(error, STOKER_ENOTSUP, "cuDNN: no engine for a graph");
     return STOKER_OK;
 }
 
@@ -175,8 +174,7 @@ int stk_cudnn_plan_create(struct stk_cudnn_plan **out, struct stk_cudnn_graph *g
     assert(candidate < graph->candidates);
     struct stk_cudnn_plan *plan = stk_calloc(1, sizeof(*plan));
     if (plan == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "cuDNN: a plan");
+        return stk_refuse_option(error, STOKER_ENOMEM, "cuDNN: a plan");
     plan->cudnn = graph->cudnn;
     const cudnnStatus_t status = build(plan, graph, candidate);
     if (status != CUDNN_STATUS_SUCCESS) {
@@ -208,9 +206,8 @@ int stk_cudnn_plan_run(struct stk_cudnn_plan *plan, const struct stk_cudnn_bindi
     assert(count <= STK_CUDNN_TENSORS_MAX);
     const struct stk_cudnn *const cudnn = plan->cudnn;
     if (cudnn->handle == NULL)
-        return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE,
-                             "cuDNN: a plan for a device description cannot run");
+        return stk_refuse_option(error, STOKER_EDEVICE,
+                                 "cuDNN: a plan for a device description cannot run");
     int64_t numbers[STK_CUDNN_TENSORS_MAX];
     void *places[STK_CUDNN_TENSORS_MAX];
     for (uint32_t i = 0; i < count; i++) {

@@ -21,9 +21,8 @@ int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const ch
     if (code == cudaSuccess)
         return STOKER_OK;
     (void)backend->runtime.cudaGetLastError();
-    return stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS, &nowhere,
-                         "cuda:%d: %s: %s (%d)", backend->device, what,
-                         backend->runtime.cudaGetErrorString(code), (int)code);
+    return stk_refuse_option(error, STOKER_EDEVICE, "cuda:%d: %s: %s (%d)", backend->device, what,
+                             backend->runtime.cudaGetErrorString(code), (int)code);
 }
 
 /* ---- the current device -------------------------------------------------- */

@@ -71,9 +71,6 @@ int stk_cuda_device_open(struct stk_backend *backend, const struct stk_backend_o
                          int *before, stoker_error *error);
 void stk_cuda_device_close(struct stk_backend *backend);
 
-/* The functions of math.device. */
-struct stk_cuda_device stk_cuda_math_device(struct stk_backend *backend);
-
 /* Return STOKER_OK, or report the failure with CUDA's message. Resets cudaGetLastError, so that the
  * program does not see an error of this library. */
 int stk_cuda_check(const struct stk_backend *backend, cudaError_t code, const char *what,

@@ -1,31 +1,7 @@
-/* math.c - the device as convolutions and linear layers see it (math.h). */
+/* math.c - run and time engines that may fail (math.h). */
 #include "trainer/backend/cuda/device/device.h"
 
-#include <assert.h>
-
 #include "loader/base/error.h"
-
-static int math_launch(void *context, const struct stk_kernel *kernel, const void *arguments,
-                       void *stream, stoker_error *error)
-{
-    struct stk_backend *const backend = context;
-    assert(stream == (void *)backend->stream);
-    (void)stream;
-    return stk_cuda_launch(backend, kernel, arguments, error);
-}
-
-static void *math_allocate(void *context, uint64_t bytes)
-{
-    return stk_cuda_alloc(context, bytes, NULL);
-}
-
-static void math_release(void *context, void *memory)
-{
-    stk_cuda_drain(context);
-    stk_cuda_free(context, memory);
-}
-
-/* ---- engines that may fail ------------------------------------------------------------------- */
 
 /* A kernel that cannot be launched leaves the context as it was. After one that faults (an illegal
  * address, say) every call of this process fails. A second time, since one look may report what is
@@ -44,17 +20,16 @@ static int judge(struct stk_backend *backend, stoker_error *error)
         return STOKER_ENOTSUP;
     if (error != NULL) {
         const stoker_error cause = *error;
-        (void)stk_error_set(error, STOKER_EDEVICE, STOKER_STAGE_OPTIONS,
-                            &(struct stk_place)STK_NOWHERE, "cuda:%d is lost, it failed with: %s",
-                            backend->device, cause.message);
+        (void)stk_refuse_option(error, STOKER_EDEVICE, "cuda:%d is lost, it failed with: %s",
+                                backend->device, cause.message);
     }
     return STOKER_EDEVICE;
 }
 
-static int math_run(void *context, stk_cuda_enqueue *enqueue, void *work, stoker_error *error)
+int stk_cuda_run_once(struct stk_backend *backend, stk_cuda_enqueue *enqueue, void *work,
+                      stoker_error *error)
 {
-    struct stk_backend *const backend = context;
-    int rc = enqueue(work, backend->stream, error);
+    int rc = enqueue(work, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_await(backend, NULL, error);
     return rc == STOKER_OK ? rc : judge(backend, error);
@@ -74,7 +49,7 @@ static int time_once(struct stk_backend *backend, const struct stopwatch *watch,
     int rc = stk_cuda_check(backend, cuda->cudaEventRecord(watch->begin, backend->stream),
                             "cudaEventRecord", error);
     if (rc == STOKER_OK)
-        rc = enqueue(work, backend->stream, error);
+        rc = enqueue(work, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend, cuda->cudaEventRecord(watch->end, backend->stream),
                             "cudaEventRecord", error);
@@ -90,8 +65,8 @@ static int time_once(struct stk_backend *backend, const struct stopwatch *watch,
 }
 
 /* A warm-up, then the median. */
-static int time_runs(struct stk_backend *backend, const struct stopwatch *watch,
-                     stk_cuda_enqueue *enqueue, void *work, double *seconds, stoker_error *error)
+static int find_median(struct stk_backend *backend, const struct stopwatch *watch,
+                       stk_cuda_enqueue *enqueue, void *work, double *seconds, stoker_error *error)
 {
     double sorted[TIMED_RUNS];
     int rc = time_once(backend, watch, enqueue, work, &sorted[0], error);
@@ -108,10 +83,9 @@ static int time_runs(struct stk_backend *backend, const struct stopwatch *watch,
     return rc;
 }
 
-static int math_time(void *context, stk_cuda_enqueue *enqueue, void *work, double *seconds,
-                     stoker_error *error)
+int stk_cuda_time_runs(struct stk_backend *backend, stk_cuda_enqueue *enqueue, void *work,
+                       double *seconds, stoker_error *error)
 {
-    struct stk_backend *const backend = context;
     const struct stk_cuda_runtime *cuda = &backend->runtime;
     struct stopwatch watch = { NULL, NULL };
     int rc =
@@ -121,21 +95,11 @@ static int math_time(void *context, stk_cuda_enqueue *enqueue, void *work, doubl
         rc = stk_cuda_check(backend,
                             cuda->cudaEventCreateWithFlags(&watch.end, cudaEventBlockingSync),
                             "cudaEventCreate", error);
-    if (rc == STOKER_OK && time_runs(backend, &watch, enqueue, work, seconds, error) != STOKER_OK)
+    if (rc == STOKER_OK && find_median(backend, &watch, enqueue, work, seconds, error) != STOKER_OK)
         rc = judge(backend, error);
     if (watch.begin != NULL)
         (void)stk_cuda_check(backend, cuda->cudaEventDestroy(watch.begin), "destroy", NULL);
     if (watch.end != NULL)
         (void)stk_cuda_check(backend, cuda->cudaEventDestroy(watch.end), "destroy", NULL);
     return rc;
-}
-
-struct stk_cuda_device stk_cuda_math_device(struct stk_backend *backend)
-{
-    return (struct stk_cuda_device){ .context = backend,
-                                     .launch = math_launch,
-                                     .allocate = math_allocate,
-                                     .release = math_release,
-                                     .run = math_run,
-                                     .time = math_time };
 }

@@ -2,7 +2,7 @@
  *
  *   math: device, libraries, type, rules ──▶ create (one layer, direction, count) ──▶ workspace bytes
  *                                                        │
- *              stream, operands in device memory ──▶ run ┘   any number of times, also while a
+ *                      operands in device memory ──▶ run ┘   any number of times, also while the
  *                                                            stream is captured
  *
  * create does all that takes time or memory: choosing and timing engines, descriptors. run only
@@ -14,9 +14,7 @@
  *
  * T is the storage type: float32, float16 or bfloat16. Sums are float32. Gradients of parameters
  * are float32 for every T and are ADDED to, unless a run is to overwrite them; everything else is
- * overwritten.
- *
- * Includes no CUDA header: the back end passes in what is needed of the runtime. */
+ * overwritten. */
 #ifndef STK_TRAINER_BACKEND_CUDA_DEVICE_MATH_H
 #define STK_TRAINER_BACKEND_CUDA_DEVICE_MATH_H
 
@@ -30,38 +28,27 @@
 struct stk_cudnn;
 struct stk_cublaslt;
 
-/* Enqueues the work to be timed. */
-typedef int stk_cuda_enqueue(void *work, void *stream, stoker_error *error);
-
-/* Services of the back end's device. Functions return 0 or an error. */
-struct stk_cuda_device {
-    void *context;
-    /* Enqueue one of stk_train_kernels with its struct; grid as kernel->grid() says. */
-    int (*launch)(void *context, const struct stk_kernel *kernel, const void *arguments,
-                  void *stream, stoker_error *error);
-    /* The rest is for create with `tries` or rules.benchmark > 0, else it may be NULL.
-     * Device memory, 256-byte aligned, zeroed; NULL: out of memory. */
-    void *(*allocate)(void *context, uint64_t bytes);
-    void (*release)(void *context, void *memory);
-    /* Run the work once and wait. STOKER_ENOTSUP: it failed, and the device is as good as before,
-     * so that an other engine may run; STOKER_EDEVICE: the device is lost. */
-    int (*run)(void *context, stk_cuda_enqueue *enqueue, void *work, stoker_error *error);
-    /* *seconds = time of one run on the device: the median of a few, after a warm-up. Errors as
-     * run(). */
-    int (*time)(void *context, stk_cuda_enqueue *enqueue, void *work, double *seconds,
-                stoker_error *error);
-};
-
 /* Borrowed by all objects created with it. */
 struct stk_cuda_math {
-    struct stk_cuda_device device;
+    struct stk_backend *backend;   /* its device, stream and kernels */
     struct stk_cudnn *cudnn;       /* NULL = no convolutions */
     struct stk_cublaslt *cublaslt; /* NULL = no linear layers */
     stoker_dtype dtype;            /* T */
     struct stk_engine_rules rules; /* workspace, deterministic, full_float32 (no TF32), benchmark */
-    bool tries;                    /* an engine runs once before it is taken; needs device.run */
+    bool tries;                    /* an engine runs once before it is taken */
     struct stk_engine_cache *cache; /* engines that ran, and that did not; NULL = none is kept */
 };
+
+/* Enqueues work on the back end's stream. */
+typedef int stk_cuda_enqueue(void *work, stoker_error *error);
+
+/* Run the work once and wait. STOKER_ENOTSUP: it failed, and the device is as good as before, so
+ * that another engine may run; STOKER_EDEVICE: the device is lost. */
+int stk_cuda_run_once(struct stk_backend *backend, stk_cuda_enqueue *enqueue, void *work,
+                      stoker_error *error);
+/* *seconds = time of one run on the device: the median of a few, after a warm-up. Same errors. */
+int stk_cuda_time_runs(struct stk_backend *backend, stk_cuda_enqueue *enqueue, void *work,
+                       double *seconds, stoker_error *error);
 
 enum stk_cuda_direction { STK_CUDA_FORWARD, STK_CUDA_BACKWARD_DATA, STK_CUDA_BACKWARD_WEIGHTS };
 

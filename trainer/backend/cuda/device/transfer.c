@@ -100,8 +100,7 @@ static int transfer_create(struct stk_transfer **out, struct stk_backend *backen
     int before;
     struct stk_transfer *transfer = stk_calloc(1, sizeof(*transfer));
     if (transfer == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "copies between two devices");
+        return stk_refuse_option(error, STOKER_ENOMEM, "copies between two devices");
     transfer->backend = backend;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc == STOKER_OK) {

@@ -27,8 +27,7 @@ int stk_engine_cache_create(struct stk_engine_cache **out, stoker_error *error)
 {
     struct stk_engine_cache *cache = stk_calloc(1, sizeof(*cache));
     if (cache == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "results of benchmarks");
+        return stk_refuse_option(error, STOKER_ENOMEM, "results of benchmarks");
     *out = cache;
     return STOKER_OK;
 }

@@ -42,9 +42,8 @@ static void record_failure(struct walk *walk, uint32_t index, int64_t engine, co
     walk->failed++;
     failures->engines |= UINT64_C(1) << index;
     if (failures->first.code == STOKER_OK)
-        (void)stk_error_set(&failures->first, STOKER_EDEVICE, STOKER_STAGE_OPTIONS,
-                            &(struct stk_place)STK_NOWHERE, "engine %" PRId64 " %s: %s", engine,
-                            what, cause->message);
+        (void)stk_refuse_option(&failures->first, STOKER_EDEVICE, "engine %" PRId64 " %s: %s",
+                                engine, what, cause->message);
 }
 
 /* Build the next engine that is allowed and fits; false at the end or on an error. Whatever cuDNN
@@ -102,13 +101,13 @@ static bool next_allowed(struct walk *walk, struct stk_engine_choice *out, int *
 
 static int none(const struct walk *walk, stoker_error *error)
 {
-    return stk_error_set(
-        error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-        "of %" PRIu32 " engines, %" PRIu32 " are not allowed, %" PRIu32
-        " are not built here, %" PRIu32 " failed, %" PRIu32 " need more than %" PRIu64
-        " bytes (%" PRIu64 " at the least)",
-        walk->source->count, walk->disallowed, walk->refused, walk->failed, walk->too_large,
-        walk->rules->workspace_bytes_max, walk->too_large > 0 ? walk->least_bytes : 0);
+    return stk_refuse_option(error, STOKER_ENOTSUP,
+                             "of %" PRIu32 " engines, %" PRIu32 " are not allowed, %" PRIu32
+                             " are not built here, %" PRIu32 " failed, %" PRIu32
+                             " need more than %" PRIu64 " bytes (%" PRIu64 " at the least)",
+                             walk->source->count, walk->disallowed, walk->refused, walk->failed,
+                             walk->too_large, walk->rules->workspace_bytes_max,
+                             walk->too_large > 0 ? walk->least_bytes : 0);
 }
 
 /* Run the first, built already; while that fails, the next. */

@@ -1,6 +1,8 @@
 /* bias.c - see bias.h. */
 #include "trainer/backend/cuda/program/bias.h"
 
+#include "trainer/backend/cuda/device/device.h"
+
 enum {
     CHUNK_PIXELS = 256, /* per block, at least: eight threads a channel add 32 each */
     BLOCKS = 512        /* target: a few for each multiprocessor of a large GPU */
@@ -23,8 +25,8 @@ uint64_t stk_cuda_bias_workspace_bytes(const struct stk_cuda_bias *bias)
     return (uint64_t)bias->chunks * bias->channels * sizeof(float);
 }
 
-int stk_cuda_bias_run(const struct stk_cuda_bias *bias, const struct stk_cuda_device *device,
-                      const struct stk_cuda_operands *operands, void *stream, stoker_error *error)
+int stk_cuda_bias_run(const struct stk_cuda_bias *bias, struct stk_backend *backend,
+                      const struct stk_cuda_operands *operands, stoker_error *error)
 {
     const struct stk_train_bias_gradient arguments = { .dy = operands->dy,
                                                        .pixels = bias->pixels,
@@ -34,5 +36,5 @@ int stk_cuda_bias_run(const struct stk_cuda_bias *bias, const struct stk_cuda_de
                                                        .partial_sums = operands->workspace,
                                                        .tickets = operands->tickets,
                                                        .write = operands->write };
-    return device->launch(device->context, bias->kernel, &arguments, stream, error);
+    return stk_cuda_launch(backend, bias->kernel, &arguments, error);
 }

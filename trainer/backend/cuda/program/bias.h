@@ -17,7 +17,7 @@ struct stk_cuda_bias stk_cuda_bias_plan(stoker_dtype dtype, uint64_t pixels, uin
 uint64_t stk_cuda_bias_workspace_bytes(const struct stk_cuda_bias *bias);
 
 /* Enqueue bias_grad += sums of dy. Partial sums are at the start of the workspace. */
-int stk_cuda_bias_run(const struct stk_cuda_bias *bias, const struct stk_cuda_device *device,
-                      const struct stk_cuda_operands *operands, void *stream, stoker_error *error);
+int stk_cuda_bias_run(const struct stk_cuda_bias *bias, struct stk_backend *backend,
+                      const struct stk_cuda_operands *operands, stoker_error *error);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
+#include "trainer/backend/cuda/device/device.h"
 #include "trainer/backend/cuda/program/bias.h"
 #include "trainer/backend/cuda/program/form.h"
 
@@ -110,8 +111,7 @@ int stk_cuda_conv_create(struct stk_cuda_conv **out, const struct stk_cuda_math 
     assert(math->cudnn != NULL);
     struct stk_cuda_conv *conv = stk_calloc(1, sizeof(*conv));
     if (conv == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "a convolution");
+        return stk_refuse_option(error, STOKER_ENOMEM, "a convolution");
     const uint64_t pixels = (uint64_t)count * layer->out.h * layer->out.w;
     conv->math = math;
     conv->direction = direction;
@@ -152,17 +152,16 @@ uint64_t stk_cuda_conv_workspace_bytes(const struct stk_cuda_conv *conv)
 /* ---- running --------------------------------------------------------------------------------- */
 
 static int finish_forward(const struct stk_cuda_conv *conv, const struct stk_cuda_operands *o,
-                          void *stream, stoker_error *error)
+                          stoker_error *error)
 {
-    const struct stk_cuda_device *const device = &conv->math->device;
     const struct stk_train_bias_relu arguments = { .y = o->y,
                                                    .bias = conv->has_bias ? o->bias : NULL,
                                                    .count = conv->outputs,
                                                    .c = (uint32_t)conv->shape.filters,
                                                    .relu = conv->relu };
-    return device->launch(device->context,
-                          stk_train_kernel_in("stk_train_bias_relu", conv->math->dtype), &arguments,
-                          stream, error);
+    return stk_cuda_launch(conv->math->backend,
+                           stk_train_kernel_in("stk_train_bias_relu", conv->math->dtype),
+                           &arguments, error);
 }
 
 /* True if the graph writes the gradient of the weights to the workspace: it is in T, or must be
@@ -173,22 +172,20 @@ static bool writes_apart(const struct stk_cuda_conv *conv, const struct stk_cuda
 }
 
 static int finish_backward_weights(const struct stk_cuda_conv *conv,
-                                   const struct stk_cuda_operands *o, void *stream,
-                                   stoker_error *error)
+                                   const struct stk_cuda_operands *o, stoker_error *error)
 {
-    const struct stk_cuda_device *const device = &conv->math->device;
     int rc = STOKER_OK;
     if (writes_apart(conv, o)) {
         const struct stk_train_add_gradient arguments = { .gradient = o->workspace,
                                                           .sum = o->weight_grad,
                                                           .count = conv->weights,
                                                           .write = o->write };
-        rc = device->launch(device->context,
-                            stk_train_kernel_in("stk_train_add_gradient", conv->math->dtype),
-                            &arguments, stream, error);
+        rc = stk_cuda_launch(conv->math->backend,
+                             stk_train_kernel_in("stk_train_add_gradient", conv->math->dtype),
+                             &arguments, error);
     }
     if (rc == STOKER_OK && o->bias_grad != NULL)
-        rc = stk_cuda_bias_run(&conv->bias_gradient, device, o, stream, error);
+        rc = stk_cuda_bias_run(&conv->bias_gradient, conv->math->backend, o, error);
     return rc;
 }
 
@@ -221,15 +218,15 @@ static struct stk_cuda_bound operands_of(const struct stk_cuda_conv *conv,
 }
 
 int stk_cuda_conv_run(struct stk_cuda_conv *conv, const struct stk_cuda_operands *operands,
-                      void *stream, stoker_error *error)
+                      stoker_error *error)
 {
     assert(operands->workspace != NULL || conv->end == 0);
     const struct stk_cuda_bound bound = operands_of(conv, operands);
     int rc = stk_cuda_form_run(&conv->form, &bound, (char *)operands->workspace + conv->plan_at,
-                               stream, error);
+                               conv->math->backend->stream, error);
     if (rc == STOKER_OK && conv->finish)
-        rc = finish_forward(conv, operands, stream, error);
+        rc = finish_forward(conv, operands, error);
     if (rc == STOKER_OK && conv->direction == STK_CUDA_BACKWARD_WEIGHTS)
-        rc = finish_backward_weights(conv, operands, stream, error);
+        rc = finish_backward_weights(conv, operands, error);
     return rc;
 }

@@ -24,8 +24,8 @@ void stk_cuda_conv_destroy(struct stk_cuda_conv **conv); /* NULL-safe */
 
 uint64_t stk_cuda_conv_workspace_bytes(const struct stk_cuda_conv *conv);
 
-/* Enqueue on a stream (a cudaStream_t; NULL = the default one). */
+/* Enqueue on the stream of the back end. */
 int stk_cuda_conv_run(struct stk_cuda_conv *conv, const struct stk_cuda_operands *operands,
-                      void *stream, stoker_error *error);
+                      stoker_error *error);
 
 #endif

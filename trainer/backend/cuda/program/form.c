@@ -3,29 +3,30 @@
 
 #include "loader/base/error.h"
 #include "trainer/backend/cuda/cudnn/choice.h"
+#include "trainer/backend/cuda/device/device.h"
 
 enum { GRAPH_TEXT_BYTES = 160 };
 
 /* A plan to be run or timed, with operands of its own: all zeros. */
 struct trial {
-    const struct stk_cuda_device *device;
+    struct stk_backend *backend;
     const struct stk_cudnn_graph *graph;
     struct stk_cudnn_plan *plan;
     struct stk_cuda_bound bound; /* empty until the first run */
     void *workspace;
 };
 
-static int enqueue_plan(void *work, void *stream, stoker_error *error)
+static int enqueue_plan(void *work, stoker_error *error)
 {
     const struct trial *const t = work;
-    return stk_cudnn_plan_run(t->plan, t->bound.binding, t->bound.count, t->workspace, stream,
-                              error);
+    return stk_cudnn_plan_run(t->plan, t->bound.binding, t->bound.count, t->workspace,
+                              t->backend->stream, error);
 }
 
 static void release_operands(struct trial *t)
 {
     for (uint32_t i = 0; i < t->bound.count; i++)
-        t->device->release(t->device->context, t->bound.binding[i].data);
+        stk_cuda_release(t->backend, t->bound.binding[i].data);
     t->bound.count = 0;
 }
 
@@ -38,9 +39,9 @@ static bool take_operands(struct trial *t)
         const struct stk_cudnn_tensor *const d = stk_cudnn_graph_described(t->graph, ref);
         if (d->is_virtual)
             continue;
+        const uint64_t elements = (uint64_t)(d->n * d->h * d->w * d->c);
         void *const memory =
-            t->device->allocate(t->device->context, (uint64_t)(d->n * d->h * d->w * d->c) *
-                                                        stoker_dtype_bytes(d->dtype));
+            stk_cuda_alloc(t->backend, elements * stoker_dtype_bytes(d->dtype), NULL);
         if (memory == NULL) {
             release_operands(t);
             return false;
@@ -59,14 +60,14 @@ static bool begin_run(struct trial *t, struct stk_cudnn_plan *plan)
     if (!take_operands(t))
         return false;
     if (bytes > 0)
-        t->workspace = t->device->allocate(t->device->context, bytes);
+        t->workspace = stk_cuda_alloc(t->backend, bytes, NULL);
     return bytes == 0 || t->workspace != NULL;
 }
 
 static void end_run(struct trial *t)
 {
     if (t->workspace != NULL)
-        t->device->release(t->device->context, t->workspace);
+        stk_cuda_release(t->backend, t->workspace);
     t->workspace = NULL;
 }
 
@@ -77,7 +78,7 @@ static int run_plan(void *context, struct stk_cudnn_plan *plan, stoker_error *er
     struct trial *const t = context;
     int rc = STOKER_OK;
     if (begin_run(t, plan))
-        rc = t->device->run(t->device->context, enqueue_plan, t, error);
+        rc = stk_cuda_run_once(t->backend, enqueue_plan, t, error);
     end_run(t);
     return rc;
 }
@@ -87,9 +88,8 @@ static int time_plan(void *context, struct stk_cudnn_plan *plan, double *seconds
 {
     struct trial *const t = context;
     if (!begin_run(t, plan))
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "no device memory for timing engines");
-    const int rc = t->device->time(t->device->context, enqueue_plan, t, seconds, error);
+        return stk_refuse_option(error, STOKER_ENOMEM, "no device memory for timing engines");
+    const int rc = stk_cuda_time_runs(t->backend, enqueue_plan, t, seconds, error);
     end_run(t);
     return rc;
 }
@@ -104,7 +104,7 @@ int stk_cuda_form_make(struct stk_cuda_form *form, const struct stk_cuda_math *m
     char text[GRAPH_TEXT_BYTES];
     (void)stk_form_text(text, sizeof(text), kind, shape, math->dtype);
     int rc = stk_form_build(&graph, &made.operands, math->cudnn, kind, shape, math->dtype, error);
-    struct trial trial = { .device = &math->device, .graph = graph };
+    struct trial trial = { .backend = math->backend, .graph = graph };
     const struct stk_cudnn_choosing how = { .rules = *rules,
                                             .float32 = math->dtype == STOKER_DTYPE_FLOAT32,
                                             .cache = math->cache,

@@ -13,6 +13,7 @@
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
 #include "trainer/backend/cuda/cublaslt/product.h"
+#include "trainer/backend/cuda/device/device.h"
 #include "trainer/backend/cuda/program/bias.h"
 
 struct stk_cuda_linear {
@@ -59,20 +60,19 @@ struct trial {
     void *memory[PLACES];
 };
 
-static int enqueue_product(void *work, void *stream, stoker_error *error)
+static int enqueue_product(void *work, stoker_error *error)
 {
     const struct trial *const t = work;
     void *const *const m = t->memory;
-    return stk_product_run(t->linear->product, m[A], m[B], m[BIAS], m[D], m[WORKSPACE], stream,
-                           error);
+    return stk_product_run(t->linear->product, m[A], m[B], m[BIAS], m[D], m[WORKSPACE],
+                           t->linear->math->backend->stream, error);
 }
 
 static void release_operands(struct trial *t)
 {
-    const struct stk_cuda_device *const device = &t->linear->math->device;
     for (int i = 0; i < PLACES; i++)
         if (t->memory[i] != NULL)
-            device->release(device->context, t->memory[i]);
+            stk_cuda_release(t->linear->math->backend, t->memory[i]);
     memset(t->memory, 0, sizeof(t->memory));
 }
 
@@ -93,7 +93,6 @@ static uint64_t most_workspace(struct stk_product *product)
 /* Allocate the operands, unless an earlier run did. False: no memory. */
 static bool take_operands(struct trial *t)
 {
-    const struct stk_cuda_device *const device = &t->linear->math->device;
     const struct stk_product_shape *const s = t->shape;
     const uint64_t in = stoker_dtype_bytes(s->in);
     const uint64_t out = stoker_dtype_bytes(s->out);
@@ -106,7 +105,7 @@ static bool take_operands(struct trial *t)
     t->taken = true;
     for (int i = 0; i < PLACES && t->taken; i++) {
         if (bytes[i] > 0)
-            t->memory[i] = device->allocate(device->context, bytes[i]);
+            t->memory[i] = stk_cuda_alloc(t->linear->math->backend, bytes[i], NULL);
         t->taken = bytes[i] == 0 || t->memory[i] != NULL;
     }
     if (!t->taken)
@@ -136,19 +135,17 @@ static int build(void *context, uint32_t index, uint64_t *workspace_bytes, stoke
 static int run_product(void *context, stoker_error *error)
 {
     struct trial *const t = context;
-    const struct stk_cuda_device *const device = &t->linear->math->device;
-    return take_operands(t) ? device->run(device->context, enqueue_product, t, error) : STOKER_OK;
+    return take_operands(t) ? stk_cuda_run_once(t->linear->math->backend, enqueue_product, t, error)
+                            : STOKER_OK;
 }
 
 static int time_product(void *context, double *seconds, stoker_error *error)
 {
     struct trial *const t = context;
-    const struct stk_cuda_device *const device = &t->linear->math->device;
     if (!take_operands(t))
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE,
-                             "no device memory for timing matrix products");
-    return device->time(device->context, enqueue_product, t, seconds, error);
+        return stk_refuse_option(error, STOKER_ENOMEM,
+                                 "no device memory for timing matrix products");
+    return stk_cuda_time_runs(t->linear->math->backend, enqueue_product, t, seconds, error);
 }
 
 /* What a choice depends on within one back end. */
@@ -252,8 +249,7 @@ int stk_cuda_linear_create(struct stk_cuda_linear **out, const struct stk_cuda_m
     assert(math->cublaslt != NULL);
     struct stk_cuda_linear *linear = stk_calloc(1, sizeof(*linear));
     if (linear == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "a linear layer");
+        return stk_refuse_option(error, STOKER_ENOMEM, "a linear layer");
     linear->math = math;
     linear->direction = direction;
     linear->count = count;
@@ -291,46 +287,45 @@ uint64_t stk_cuda_linear_workspace_bytes(const struct stk_cuda_linear *linear)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static int run_forward(struct stk_cuda_linear *l, const struct stk_cuda_operands *o, void *stream,
+static int run_forward(struct stk_cuda_linear *l, const struct stk_cuda_operands *o,
                        stoker_error *error)
 {
-    const struct stk_cuda_device *const device = &l->math->device;
     const void *const bias = l->has_bias ? o->bias : NULL;
     const int rc = stk_product_run(l->product, o->x, o->weight, l->finish ? NULL : bias, o->y,
-                                   o->workspace, stream, error);
+                                   o->workspace, l->math->backend->stream, error);
     if (rc != STOKER_OK || !l->finish)
         return rc;
     const struct stk_train_bias_relu arguments = {
         .y = o->y, .bias = bias, .count = l->count * l->out, .c = (uint32_t)l->out, .relu = l->relu
     };
-    return device->launch(device->context,
-                          stk_train_kernel_in("stk_train_bias_relu", l->math->dtype), &arguments,
-                          stream, error);
+    return stk_cuda_launch(l->math->backend,
+                           stk_train_kernel_in("stk_train_bias_relu", l->math->dtype), &arguments,
+                           error);
 }
 
 static int run_backward_weights(struct stk_cuda_linear *l, const struct stk_cuda_operands *o,
-                                void *stream, stoker_error *error)
+                                stoker_error *error)
 {
     stk_product_add(l->product, !o->write);
-    const int rc =
-        stk_product_run(l->product, o->dy, o->x, NULL, o->weight_grad, o->workspace, stream, error);
+    const int rc = stk_product_run(l->product, o->dy, o->x, NULL, o->weight_grad, o->workspace,
+                                   l->math->backend->stream, error);
     if (rc != STOKER_OK || o->bias_grad == NULL)
         return rc;
-    return stk_cuda_bias_run(&l->bias_gradient, &l->math->device, o, stream, error);
+    return stk_cuda_bias_run(&l->bias_gradient, l->math->backend, o, error);
 }
 
 int stk_cuda_linear_run(struct stk_cuda_linear *linear, const struct stk_cuda_operands *operands,
-                        void *stream, stoker_error *error)
+                        stoker_error *error)
 {
     assert(operands->workspace != NULL || linear->workspace_bytes == 0);
     switch (linear->direction) {
     case STK_CUDA_FORWARD:
-        return run_forward(linear, operands, stream, error);
+        return run_forward(linear, operands, error);
     case STK_CUDA_BACKWARD_DATA:
         return stk_product_run(linear->product, operands->dy, operands->weight, NULL, operands->dx,
-                               operands->workspace, stream, error);
+                               operands->workspace, linear->math->backend->stream, error);
     case STK_CUDA_BACKWARD_WEIGHTS:
     default:
-        return run_backward_weights(linear, operands, stream, error);
+        return run_backward_weights(linear, operands, error);
     }
 }

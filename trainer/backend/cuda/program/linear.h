@@ -21,8 +21,8 @@ void stk_cuda_linear_destroy(struct stk_cuda_linear **linear); /* NULL-safe */
 
 uint64_t stk_cuda_linear_workspace_bytes(const struct stk_cuda_linear *linear);
 
-/* Enqueue on a stream (a cudaStream_t; NULL = the default one). */
+/* Enqueue on the stream of the back end. */
 int stk_cuda_linear_run(struct stk_cuda_linear *linear, const struct stk_cuda_operands *operands,
-                        void *stream, stoker_error *error);
+                        stoker_error *error);
 
 #endif

@@ -24,8 +24,6 @@
 #include "trainer/backend/cuda/ranks/ranks.h"
 #include "trainer/plan/slices.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* Offsets into scratch, in bytes. */
 struct layout {
     uint64_t labels, tickets, workspace, end;
@@ -100,9 +98,10 @@ static int check_sizes(const struct stk_plan *plan, stoker_error *error)
     for (uint32_t i = 0; i < plan->model->layer_count; i++) {
         const struct stk_layer *const layer = &plan->model->layers[i];
         if (stk_shape_elements(layer->out) > INT32_MAX / batch)
-            return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                                 "back end cuda: layer %s: a batch of %u has 2^31 or more elements",
-                                 layer->name, plan->options.batch);
+            return stk_refuse_option(
+                error, STOKER_ELIMIT,
+                "back end cuda: layer %s: a batch of %u has 2^31 or more elements", layer->name,
+                plan->options.batch);
     }
     return STOKER_OK;
 }
@@ -132,8 +131,7 @@ static int make(struct stk_program **out, struct stk_backend *backend, const str
         return rc;
     struct stk_program *program = stk_calloc(1, sizeof(*program));
     if (program == NULL) {
-        (void)stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                            "a plan for cuda");
+        (void)stk_refuse_option(error, STOKER_ENOMEM, "a plan for cuda");
         return STOKER_ENOMEM;
     }
     program->backend = backend;
@@ -392,9 +390,9 @@ int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *a
         return rc;
     rc = end_pass(program, run_and_wait(program, arenas, pass, &found, error), before, error);
     if (rc == STOKER_OK && found.bad_labels > 0)
-        rc = stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_OPTIONS, &nowhere,
-                           "%llu labels of a batch on the device are out of range",
-                           (unsigned long long)found.bad_labels);
+        rc = stk_refuse_option(error, STOKER_EINVAL,
+                               "%llu labels of a batch on the device are out of range",
+                               (unsigned long long)found.bad_labels);
     if (rc == STOKER_OK)
         *loss = (struct stk_loss){ .loss_sum = found.loss_sum,
                                    .correct = found.correct,

@@ -74,8 +74,7 @@ int stk_cuda_set_make(struct stk_cuda_set *set, const struct stk_cuda_math *math
     int rc = STOKER_OK;
     made.made = stk_calloc(plan->op_count, sizeof(*made.made));
     if (made.made == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS,
-                             &(struct stk_place)STK_NOWHERE, "a plan for cuda");
+        return stk_refuse_option(error, STOKER_ENOMEM, "a plan for cuda");
     for (uint32_t i = 0; i < plan->op_count && rc == STOKER_OK; i++)
         rc = make_one(&making, i);
     if (rc == STOKER_OK)
@@ -163,7 +162,6 @@ struct queueing {
 static int run_made(const struct queueing *q, uint32_t i, const struct stk_operands *o)
 {
     const struct stk_cuda_made *const made = &q->set->made[i];
-    void *const stream = q->backend->stream;
     const struct stk_cuda_operands operands = { .x = o->x,
                                                 .weight =
                                                     weight_of(q->plan, q->arenas, o->layer->weight),
@@ -178,8 +176,8 @@ static int run_made(const struct queueing *q, uint32_t i, const struct stk_opera
                                                 .workspace = q->scratch->workspace,
                                                 .tickets = q->scratch->tickets };
     if (made->conv != NULL)
-        return stk_cuda_conv_run(made->conv, &operands, stream, q->error);
-    return stk_cuda_linear_run(made->linear, &operands, stream, q->error);
+        return stk_cuda_conv_run(made->conv, &operands, q->error);
+    return stk_cuda_linear_run(made->linear, &operands, q->error);
 }
 
 static int queue_one(const struct queueing *q, uint32_t i)

@@ -17,8 +17,6 @@
 #include "trainer/backend/cuda/device/device.h"
 #include "trainer/backend/cuda/program/training.h"
 
-static const struct stk_place nowhere = STK_NOWHERE;
-
 /* 16 MiB of learning rates. */
 enum { RATES_MAX = 1 << 22 };
 
@@ -107,9 +105,9 @@ static int count_rates(const struct stk_training *training, uint64_t *count, sto
         *count += training->rule->optimizer == STK_ASGD ? 1 : 0;
     if (*count <= RATES_MAX)
         return STOKER_OK;
-    return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPTIONS, &nowhere,
-                         "back end cuda: the schedule has more than %d different learning rates",
-                         (int)RATES_MAX);
+    return stk_refuse_option(
+        error, STOKER_ELIMIT,
+        "back end cuda: the schedule has more than %d different learning rates", (int)RATES_MAX);
 }
 
 static int fill_rates(struct stk_backend *backend, const struct stk_training *training,
@@ -118,8 +116,7 @@ static int fill_rates(struct stk_backend *backend, const struct stk_training *tr
     const uint64_t bytes = backend->rate_count * sizeof(float);
     float *rates = stk_calloc(backend->rate_count, sizeof(*rates));
     if (rates == NULL)
-        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_OPTIONS, &nowhere,
-                             "learning rates");
+        return stk_refuse_option(error, STOKER_ENOMEM, "learning rates");
     for (uint64_t i = 0; i < backend->rate_count; i++)
         rates[i] = (float)stk_schedule_rate(training->schedule,
                                             stk_optimizer_rate_of(training->rule->optimizer, i));
