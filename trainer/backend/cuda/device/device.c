@@ -50,6 +50,39 @@ int stk_cuda_make_event(const struct stk_backend *backend, cudaEvent_t *out, sto
                           "cudaEventCreate", error);
 }
 
+int stk_cuda_make_stream(const struct stk_backend *backend, cudaStream_t *out, stoker_error *error)
+{
+    return stk_cuda_check(backend,
+                          backend->runtime.cudaStreamCreateWithFlags(out, cudaStreamNonBlocking),
+                          "cudaStreamCreate", error);
+}
+
+void stk_cuda_drop_event(const struct stk_backend *backend, cudaEvent_t event)
+{
+    if (event != NULL)
+        (void)stk_cuda_check(backend, backend->runtime.cudaEventDestroy(event), "destroy", NULL);
+}
+
+void stk_cuda_drop_stream(const struct stk_backend *backend, cudaStream_t stream)
+{
+    if (stream != NULL)
+        (void)stk_cuda_check(backend, backend->runtime.cudaStreamDestroy(stream), "destroy", NULL);
+}
+
+int stk_cuda_record(const struct stk_backend *backend, cudaEvent_t event, cudaStream_t stream,
+                    stoker_error *error)
+{
+    return stk_cuda_check(backend, backend->runtime.cudaEventRecord(event, stream),
+                          "cudaEventRecord", error);
+}
+
+int stk_cuda_wait_for(const struct stk_backend *backend, cudaStream_t stream, cudaEvent_t event,
+                      stoker_error *error)
+{
+    return stk_cuda_check(backend, backend->runtime.cudaStreamWaitEvent(stream, event, 0),
+                          "cudaStreamWaitEvent", error);
+}
+
 /* ---- waiting ------------------------------------------------------------- */
 
 static void relax(uint32_t turn)
@@ -93,12 +126,11 @@ static int await_with_ranks(const struct stk_backend *backend, cudaEvent_t event
 /* cudaStreamSynchronize() spins, so the host waits for an event that blocks. */
 static int await_stream(const struct stk_backend *backend, stoker_error *error)
 {
-    const struct stk_cuda_runtime *const cuda = &backend->runtime;
-    const int rc = stk_cuda_check(backend, cuda->cudaEventRecord(backend->idle, backend->stream),
-                                  "cudaEventRecord", error);
-    return rc != STOKER_OK ? rc
-                           : stk_cuda_check(backend, cuda->cudaEventSynchronize(backend->idle),
-                                            "waiting for the GPU", error);
+    const int rc = stk_cuda_record(backend, backend->idle, backend->stream, error);
+    return rc != STOKER_OK
+               ? rc
+               : stk_cuda_check(backend, backend->runtime.cudaEventSynchronize(backend->idle),
+                                "waiting for the GPU", error);
 }
 
 int stk_cuda_await(const struct stk_backend *backend, cudaEvent_t event, stoker_error *error)
@@ -265,11 +297,7 @@ static int load_kernels(struct stk_backend *backend, stoker_error *error)
 /* What needs the device to be current. */
 static int set_up(struct stk_backend *backend, stoker_error *error)
 {
-    /* Non-blocking: does not synchronize with the legacy default stream. */
-    int rc = stk_cuda_check(
-        backend,
-        backend->runtime.cudaStreamCreateWithFlags(&backend->stream, cudaStreamNonBlocking),
-        "cudaStreamCreate", error);
+    int rc = stk_cuda_make_stream(backend, &backend->stream, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_make_event(backend, &backend->idle, error);
     if (rc == STOKER_OK && backend->reads_pageable)
@@ -306,14 +334,11 @@ int stk_cuda_device_open(struct stk_backend *backend, const struct stk_backend_o
 
 void stk_cuda_device_close(struct stk_backend *backend)
 {
-    const struct stk_cuda_runtime *cuda = &backend->runtime;
     if (backend->library != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaLibraryUnload(backend->library), "unload", NULL);
-    if (backend->idle != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->idle), "destroy", NULL);
-    if (backend->copied != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(backend->copied), "destroy", NULL);
-    if (backend->stream != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaStreamDestroy(backend->stream), "destroy", NULL);
+        (void)stk_cuda_check(backend, backend->runtime.cudaLibraryUnload(backend->library),
+                             "unload", NULL);
+    stk_cuda_drop_event(backend, backend->idle);
+    stk_cuda_drop_event(backend, backend->copied);
+    stk_cuda_drop_stream(backend, backend->stream);
     stk_free(backend->kernels);
 }

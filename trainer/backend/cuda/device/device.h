@@ -84,6 +84,16 @@ void stk_cuda_leave(const struct stk_backend *backend, int before);
  * what the GPU computed, not in each step, so the few microseconds that a sleep adds cost less than
  * a core that the loader could use. */
 int stk_cuda_make_event(const struct stk_backend *backend, cudaEvent_t *out, stoker_error *error);
+/* Make a stream that does not synchronize with the legacy default stream. */
+int stk_cuda_make_stream(const struct stk_backend *backend, cudaStream_t *out, stoker_error *error);
+void stk_cuda_drop_event(const struct stk_backend *backend, cudaEvent_t event);    /* NULL-safe */
+void stk_cuda_drop_stream(const struct stk_backend *backend, cudaStream_t stream); /* NULL-safe */
+
+int stk_cuda_record(const struct stk_backend *backend, cudaEvent_t event, cudaStream_t stream,
+                    stoker_error *error);
+/* What is queued on the stream from now on comes after the event. */
+int stk_cuda_wait_for(const struct stk_backend *backend, cudaStream_t stream, cudaEvent_t event,
+                      stoker_error *error);
 
 /* Wait for both streams, or, if event is not NULL, for that. With other ranks the wait ends when
  * one of them fails. STOKER_EDEVICE, EPEER. */

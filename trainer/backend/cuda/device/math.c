@@ -46,13 +46,11 @@ static int time_once(struct stk_backend *backend, const struct stopwatch *watch,
 {
     const struct stk_cuda_runtime *cuda = &backend->runtime;
     float milliseconds = 0;
-    int rc = stk_cuda_check(backend, cuda->cudaEventRecord(watch->begin, backend->stream),
-                            "cudaEventRecord", error);
+    int rc = stk_cuda_record(backend, watch->begin, backend->stream, error);
     if (rc == STOKER_OK)
         rc = enqueue(work, error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, cuda->cudaEventRecord(watch->end, backend->stream),
-                            "cudaEventRecord", error);
+        rc = stk_cuda_record(backend, watch->end, backend->stream, error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend, cuda->cudaEventSynchronize(watch->end), "cudaEventSynchronize",
                             error);
@@ -97,9 +95,7 @@ int stk_cuda_time_runs(struct stk_backend *backend, stk_cuda_enqueue *enqueue, v
                             "cudaEventCreate", error);
     if (rc == STOKER_OK && find_median(backend, &watch, enqueue, work, seconds, error) != STOKER_OK)
         rc = judge(backend, error);
-    if (watch.begin != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(watch.begin), "destroy", NULL);
-    if (watch.end != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(watch.end), "destroy", NULL);
+    stk_cuda_drop_event(backend, watch.begin);
+    stk_cuda_drop_event(backend, watch.end);
     return rc;
 }

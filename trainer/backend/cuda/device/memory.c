@@ -53,9 +53,7 @@ int stk_cuda_mark_copies(struct stk_backend *backend, stoker_error *error)
 {
     if (!backend->reads_pageable)
         return STOKER_OK;
-    const int rc =
-        stk_cuda_check(backend, backend->runtime.cudaEventRecord(backend->copied, backend->stream),
-                       "cudaEventRecord", error);
+    const int rc = stk_cuda_record(backend, backend->copied, backend->stream, error);
     if (rc != STOKER_OK)
         stk_cuda_drain(backend);
     backend->copies_pending = rc == STOKER_OK;

@@ -16,20 +16,6 @@ struct stk_transfer {
     cudaEvent_t arrived[STK_TRANSFER_SLOTS];
 };
 
-static int record(const struct stk_backend *backend, cudaEvent_t event, cudaStream_t stream,
-                  stoker_error *error)
-{
-    return stk_cuda_check(backend, backend->runtime.cudaEventRecord(event, stream),
-                          "cudaEventRecord", error);
-}
-
-static int wait_for(const struct stk_backend *backend, cudaStream_t stream, cudaEvent_t event,
-                    stoker_error *error)
-{
-    return stk_cuda_check(backend, backend->runtime.cudaStreamWaitEvent(stream, event, 0),
-                          "cudaStreamWaitEvent", error);
-}
-
 /* ---- create and destroy ---------------------------------------------------------------------- */
 
 static int make_events(const struct stk_backend *backend, cudaEvent_t *events, stoker_error *error)
@@ -43,10 +29,7 @@ static int make_events(const struct stk_backend *backend, cudaEvent_t *events, s
 static int make(struct stk_transfer *transfer, stoker_error *error)
 {
     const struct stk_backend *const backend = transfer->backend;
-    int rc = stk_cuda_check(
-        backend,
-        backend->runtime.cudaStreamCreateWithFlags(&transfer->stream, cudaStreamNonBlocking),
-        "cudaStreamCreate", error);
+    int rc = stk_cuda_make_stream(backend, &transfer->stream, error);
     if (rc == STOKER_OK)
         rc = make_events(backend, transfer->ready, error);
     if (rc == STOKER_OK)
@@ -59,9 +42,7 @@ static int make(struct stk_transfer *transfer, stoker_error *error)
 static void drop_events(const struct stk_backend *backend, const cudaEvent_t *events)
 {
     for (int slot = 0; slot < STK_TRANSFER_SLOTS; slot++)
-        if (events[slot] != NULL)
-            (void)stk_cuda_check(backend, backend->runtime.cudaEventDestroy(events[slot]),
-                                 "cudaEventDestroy", NULL);
+        stk_cuda_drop_event(backend, events[slot]);
 }
 
 /* As stk_cuda_drain(), for the copy stream. */
@@ -81,11 +62,9 @@ static void transfer_destroy(struct stk_transfer *transfer)
     const struct stk_backend *const backend = transfer->backend;
     int before = backend->device;
     const bool entered = stk_cuda_enter(backend, &before, NULL) == STOKER_OK;
-    if (transfer->stream != NULL) {
+    if (transfer->stream != NULL)
         drain(transfer);
-        (void)stk_cuda_check(backend, backend->runtime.cudaStreamDestroy(transfer->stream),
-                             "cudaStreamDestroy", NULL);
-    }
+    stk_cuda_drop_stream(backend, transfer->stream);
     drop_events(backend, transfer->ready);
     drop_events(backend, transfer->left);
     drop_events(backend, transfer->arrived);
@@ -155,7 +134,8 @@ static int make_ready(struct stk_transfer *transfer, uint32_t slot, const void *
         rc = stk_cuda_copy(backend, via, *from, bytes, cudaMemcpyDeviceToDevice, error);
         *from = via;
     }
-    return rc == STOKER_OK ? record(backend, transfer->ready[slot], backend->stream, error) : rc;
+    return rc == STOKER_OK ? stk_cuda_record(backend, transfer->ready[slot], backend->stream, error)
+                           : rc;
 }
 
 static int transfer_to_host(struct stk_transfer *transfer, uint32_t slot, void *to,
@@ -168,14 +148,14 @@ static int transfer_to_host(struct stk_transfer *transfer, uint32_t slot, void *
         return rc;
     rc = make_ready(transfer, slot, &from, via, bytes, error);
     if (rc == STOKER_OK)
-        rc = wait_for(backend, transfer->stream, transfer->ready[slot], error);
+        rc = stk_cuda_wait_for(backend, transfer->stream, transfer->ready[slot], error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend,
                             backend->runtime.cudaMemcpyAsync(
                                 to, from, bytes, cudaMemcpyDeviceToHost, transfer->stream),
                             "cudaMemcpyAsync", error);
     if (rc == STOKER_OK)
-        rc = record(backend, transfer->left[slot], transfer->stream, error);
+        rc = stk_cuda_record(backend, transfer->left[slot], transfer->stream, error);
     stk_cuda_leave(backend, before);
     return rc;
 }
@@ -206,7 +186,7 @@ static int transfer_from_host(struct stk_transfer *transfer, uint32_t slot, void
         backend->runtime.cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, transfer->stream),
         "cudaMemcpyAsync", error);
     if (rc == STOKER_OK)
-        rc = record(backend, transfer->arrived[slot], transfer->stream, error);
+        rc = stk_cuda_record(backend, transfer->arrived[slot], transfer->stream, error);
     stk_cuda_leave(backend, before);
     return rc;
 }
@@ -234,7 +214,7 @@ static int transfer_from_peer(struct stk_transfer *transfer, struct stk_transfer
         rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = wait_for(backend, transfer->stream, peer->ready[slot], error);
+    rc = stk_cuda_wait_for(backend, transfer->stream, peer->ready[slot], error);
     if (rc == STOKER_OK)
         rc = stk_cuda_check(backend,
                             backend->runtime.cudaMemcpyPeerAsync(to, backend->device, from,
@@ -242,7 +222,7 @@ static int transfer_from_peer(struct stk_transfer *transfer, struct stk_transfer
                                                                  transfer->stream),
                             "cudaMemcpyPeerAsync", error);
     if (rc == STOKER_OK)
-        rc = record(backend, transfer->arrived[slot], transfer->stream, error);
+        rc = stk_cuda_record(backend, transfer->arrived[slot], transfer->stream, error);
     stk_cuda_leave(backend, before);
     return rc;
 }
@@ -254,7 +234,7 @@ static int transfer_stream_wait(struct stk_transfer *transfer, uint32_t slot, st
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = wait_for(backend, backend->stream, transfer->arrived[slot], error);
+    rc = stk_cuda_wait_for(backend, backend->stream, transfer->arrived[slot], error);
     stk_cuda_leave(backend, before);
     return rc;
 }

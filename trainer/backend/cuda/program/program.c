@@ -376,8 +376,7 @@ static int run_and_wait(struct stk_program *program, const struct stk_arenas *ar
     if (rc == STOKER_OK)
         rc = stk_cuda_copy_pageable(backend, found, metrics, sizeof(*found), cudaMemcpyDeviceToHost,
                                     error);
-    rc = stk_cuda_end_read(backend, rc, error);
-    return rc;
+    return stk_cuda_end_read(backend, rc, error);
 }
 
 int stk_cuda_program_run(struct stk_program *program, const struct stk_arenas *arenas,

@@ -175,28 +175,30 @@ int stk_cuda_training_upload_state(struct stk_backend *backend,
     return rc;
 }
 
-/* State and metrics lie together: one copy. */
-static int fetch(struct stk_backend *backend, struct stk_cuda_block *out, stoker_error *error)
+/* Copy part of the block to the host, and clear the metrics in it, which count from one reading to
+ * the next. */
+static int fetch(struct stk_backend *backend, void *out, const void *part, uint64_t bytes,
+                 struct stk_train_metrics *metrics, stoker_error *error)
 {
-    const uint64_t bytes = offsetof(struct stk_cuda_block, run);
-    struct stk_cuda_block *const block = backend->block;
-    int rc = stk_cuda_copy_pageable(backend, out, block, bytes, cudaMemcpyDeviceToHost, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_clear(backend, &block->training, sizeof(block->training), error);
-    rc = stk_cuda_end_read(backend, rc, error);
-    return rc;
-}
-
-int stk_cuda_training_read_state(struct stk_backend *backend, struct stk_update_state *state,
-                                 struct stk_step_metrics *metrics, stoker_error *error)
-{
-    struct stk_cuda_block block;
     int before;
     int rc = stk_cuda_enter(backend, &before, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = fetch(backend, &block, error);
+    rc = stk_cuda_copy_pageable(backend, out, part, bytes, cudaMemcpyDeviceToHost, error);
+    if (rc == STOKER_OK)
+        rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
+    rc = stk_cuda_end_read(backend, rc, error);
     stk_cuda_leave(backend, before);
+    return rc;
+}
+
+/* State and metrics lie together: one copy. */
+int stk_cuda_training_read_state(struct stk_backend *backend, struct stk_update_state *state,
+                                 struct stk_step_metrics *metrics, stoker_error *error)
+{
+    struct stk_cuda_block block;
+    const int rc = fetch(backend, &block, backend->block, offsetof(struct stk_cuda_block, run),
+                         &backend->block->training, error);
     if (rc != STOKER_OK)
         return rc;
     state->updates = block.state.step;
@@ -214,28 +216,12 @@ int stk_cuda_training_read_state(struct stk_backend *backend, struct stk_update_
     return STOKER_OK;
 }
 
-static int fetch_forward(struct stk_backend *backend, struct stk_train_metrics *out,
-                         stoker_error *error)
-{
-    struct stk_train_metrics *const metrics = &backend->block->forward;
-    int rc =
-        stk_cuda_copy_pageable(backend, out, metrics, sizeof(*out), cudaMemcpyDeviceToHost, error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_clear(backend, metrics, sizeof(*metrics), error);
-    rc = stk_cuda_end_read(backend, rc, error);
-    return rc;
-}
-
 int stk_cuda_training_collect_loss(struct stk_backend *backend, struct stk_loss *loss,
                                    uint64_t *bad_labels, stoker_error *error)
 {
+    struct stk_train_metrics *const forward = &backend->block->forward;
     struct stk_train_metrics found;
-    int before;
-    int rc = stk_cuda_enter(backend, &before, error);
-    if (rc != STOKER_OK)
-        return rc;
-    rc = fetch_forward(backend, &found, error);
-    stk_cuda_leave(backend, before);
+    const int rc = fetch(backend, &found, forward, sizeof(found), forward, error);
     if (rc != STOKER_OK)
         return rc;
     *loss = (struct stk_loss){ .loss_sum = found.loss_sum,

@@ -9,18 +9,11 @@
 static int make_streams(struct stk_backend *backend, struct stk_cuda_ranks *ranks,
                         stoker_error *error)
 {
-    const struct stk_cuda_runtime *const cuda = &backend->runtime;
-    int rc = stk_cuda_check(
-        backend, cuda->cudaStreamCreateWithFlags(&backend->sums_stream, cudaStreamNonBlocking),
-        "cudaStreamCreate", error);
+    int rc = stk_cuda_make_stream(backend, &backend->sums_stream, error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend,
-                            cuda->cudaEventCreateWithFlags(&ranks->forked, cudaEventDisableTiming),
-                            "cudaEventCreate", error);
+        rc = stk_cuda_make_event(backend, &ranks->forked, error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend,
-                            cuda->cudaEventCreateWithFlags(&ranks->joined, cudaEventDisableTiming),
-                            "cudaEventCreate", error);
+        rc = stk_cuda_make_event(backend, &ranks->joined, error);
     return rc;
 }
 
@@ -97,17 +90,12 @@ int stk_cuda_ranks_join(struct stk_backend *backend, struct stk_device_sums *sum
 void stk_cuda_ranks_close(struct stk_backend *backend)
 {
     struct stk_cuda_ranks *const ranks = backend->ranks;
-    const struct stk_cuda_runtime *const cuda = &backend->runtime;
     if (ranks == NULL)
         return;
-    if (backend->sums_stream != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaStreamDestroy(backend->sums_stream), "destroy",
-                             NULL);
+    stk_cuda_drop_stream(backend, backend->sums_stream);
     backend->sums_stream = NULL;
-    if (ranks->forked != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(ranks->forked), "destroy", NULL);
-    if (ranks->joined != NULL)
-        (void)stk_cuda_check(backend, cuda->cudaEventDestroy(ranks->joined), "destroy", NULL);
+    stk_cuda_drop_event(backend, ranks->forked);
+    stk_cuda_drop_event(backend, ranks->joined);
     stk_cuda_free(backend, ranks->found);
     stk_cuda_free(backend, ranks->gathered);
     stk_cuda_free(backend, ranks->momenta);
@@ -124,13 +112,9 @@ void stk_cuda_ranks_close(struct stk_backend *backend)
 static int fork_stream(const struct stk_backend *backend, stoker_error *error)
 {
     struct stk_cuda_ranks *const ranks = backend->ranks;
-    const struct stk_cuda_runtime *const cuda = &backend->runtime;
-    int rc = stk_cuda_check(backend, cuda->cudaEventRecord(ranks->forked, backend->stream),
-                            "cudaEventRecord", error);
+    int rc = stk_cuda_record(backend, ranks->forked, backend->stream, error);
     if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend,
-                            cuda->cudaStreamWaitEvent(backend->sums_stream, ranks->forked, 0),
-                            "cudaStreamWaitEvent", error);
+        rc = stk_cuda_wait_for(backend, backend->sums_stream, ranks->forked, error);
     ranks->behind = ranks->behind || rc == STOKER_OK;
     return rc;
 }
@@ -138,16 +122,11 @@ static int fork_stream(const struct stk_backend *backend, stoker_error *error)
 int stk_cuda_ranks_wait(struct stk_backend *backend, stoker_error *error)
 {
     struct stk_cuda_ranks *const ranks = backend->ranks;
-    const struct stk_cuda_runtime *const cuda = &backend->runtime;
     if (!ranks->behind)
         return STOKER_OK;
     ranks->behind = false;
-    int rc = stk_cuda_check(backend, cuda->cudaEventRecord(ranks->joined, backend->sums_stream),
-                            "cudaEventRecord", error);
-    if (rc == STOKER_OK)
-        rc = stk_cuda_check(backend, cuda->cudaStreamWaitEvent(backend->stream, ranks->joined, 0),
-                            "cudaStreamWaitEvent", error);
-    return rc;
+    const int rc = stk_cuda_record(backend, ranks->joined, backend->sums_stream, error);
+    return rc == STOKER_OK ? stk_cuda_wait_for(backend, backend->stream, ranks->joined, error) : rc;
 }
 
 int stk_cuda_ranks_sum(struct stk_backend *backend, void *numbers, uint64_t count,
