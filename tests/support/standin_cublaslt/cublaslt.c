@@ -207,13 +207,11 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
         return set(&p->schemes, sizeof(p->schemes), value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
-        return set(&p->alignment_bytes[0], sizeof(uint32_t), value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
-        return set(&p->alignment_bytes[1], sizeof(uint32_t), value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-        return set(&p->alignment_bytes[2], sizeof(uint32_t), value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-        return set(&p->alignment_bytes[3], sizeof(uint32_t), value, bytes);
+        return set(&p->alignment_bytes[name - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
+                   sizeof(uint32_t), value, bytes);
     default:
         return CUBLAS_STATUS_INVALID_VALUE;
     }
@@ -401,10 +399,7 @@ static uint64_t type_bytes(cudaDataType_t type)
 /* Host pointer to `bytes` of device memory; NULL = not device memory, or badly aligned. */
 static void *view(const void *memory, uint64_t bytes, uint32_t alignment_bytes)
 {
-    char *const first = standin_cuda_view(memory);
-    const char *const last = standin_cuda_view((const char *)memory + bytes - 1);
-    const bool aligned = (uintptr_t)memory % alignment_bytes == 0;
-    return first != NULL && last == first + bytes - 1 && aligned ? first : NULL;
+    return (uintptr_t)memory % alignment_bytes == 0 ? standin_cuda_view_range(memory, bytes) : NULL;
 }
 
 static void *view_matrix(const void *memory, const struct layout *l, uint32_t alignment_bytes)
@@ -458,14 +453,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t matm
         if (w.workspace == NULL || workspace_bytes < w.workspace_bytes)
             return CUBLAS_STATUS_INVALID_VALUE;
     }
-    void *arguments[] = { &w };
-    const dim3 one = { 1, 1, 1 };
     standin.runs++;
     if (fails(&algorithm, &w.matmul) && !standin.failing.loses_device)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     if (fails(&algorithm, &w.matmul)) /* noticed at the call after the launch */
         standin_cuda_fail(2, cudaErrorIllegalAddress, true);
-    return cudaLaunchKernel(&kernel, one, one, arguments, 0, stream) == cudaSuccess
-               ? CUBLAS_STATUS_SUCCESS
-               : CUBLAS_STATUS_EXECUTION_FAILED;
+    return standin_cuda_queue(&kernel, &w, stream) ? CUBLAS_STATUS_SUCCESS
+                                                   : CUBLAS_STATUS_EXECUTION_FAILED;
 }

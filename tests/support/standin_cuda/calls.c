@@ -57,29 +57,42 @@ void standin_cuda_reset(int devices)
     last_error = cudaSuccess;
 }
 
-void standin_cuda_can_capture(bool can)
-{
-    atomic_store(&standin.no_capture, !can);
-}
+/* One setting each. */
+#define SET(name, type, member)                                                                    \
+    void standin_cuda_##name(type value)                                                           \
+    {                                                                                              \
+        atomic_store(&standin.member, value);                                                      \
+    }
+SET(delay, uint32_t, delay_us)
+SET(driver, int, driver)
+SET(lie, enum standin_cuda_lie, lie)
+SET(memory, uint64_t, memory_bytes)
+SET(no_capture, bool, no_capture)
+SET(no_contexts, bool, no_contexts)
+SET(no_driver, int, no_driver)
+SET(reads_pageable, bool, reads_pageable)
 
-void standin_cuda_reads_pageable(bool can)
-{
-    atomic_store(&standin.reads_pageable, can);
-}
+/* One count each. */
+#define TELL(name, type, member)                                                                   \
+    type standin_cuda_##name(void)                                                                 \
+    {                                                                                              \
+        return atomic_load(&standin.member);                                                       \
+    }
+TELL(calls, uint64_t, calls)
+TELL(copies, uint64_t, copies)
+TELL(copies_after_failure, uint64_t, late_copies)
+TELL(failed, bool, failed)
+TELL(graph_launches, uint64_t, graph_launches)
+TELL(launch_priority, int, launch_priority)
+TELL(launches, uint64_t, launches)
+TELL(live, int64_t, live)
+TELL(staged, uint64_t, staged)
+TELL(strays, uint64_t, strays)
+TELL(violations, uint64_t, violations)
 
 void standin_cuda_capability(int major, int minor)
 {
     atomic_store(&standin.capability, 10 * major + minor);
-}
-
-void standin_cuda_driver(int version)
-{
-    atomic_store(&standin.driver, version);
-}
-
-void standin_cuda_no_driver(int code)
-{
-    atomic_store(&standin.no_driver, code);
 }
 
 void standin_cuda_fail(uint64_t nth, int code, bool lost)
@@ -90,64 +103,14 @@ void standin_cuda_fail(uint64_t nth, int code, bool lost)
     atomic_store(&standin.fail_at, atomic_load(&standin.calls) + nth);
 }
 
-bool standin_cuda_failed(void)
-{
-    return atomic_load(&standin.failed);
-}
-
 void standin_cuda_own_calls(bool own)
 {
     own_calls = own;
 }
 
-void standin_cuda_delay(uint32_t most_us)
-{
-    atomic_store(&standin.delay_us, most_us);
-}
-
-void standin_cuda_lie(enum standin_cuda_lie lie)
-{
-    atomic_store(&standin.lie, (int)lie);
-}
-
-void standin_cuda_memory(uint64_t bytes)
-{
-    atomic_store(&standin.memory_bytes, bytes);
-}
-
 struct standin_cuda_host standin_cuda_host(void)
 {
     return counted;
-}
-
-uint64_t standin_cuda_calls(void)
-{
-    return atomic_load(&standin.calls);
-}
-
-uint64_t standin_cuda_copies_after_failure(void)
-{
-    return atomic_load(&standin.late_copies);
-}
-
-uint64_t standin_cuda_staged(void)
-{
-    return atomic_load(&standin.staged);
-}
-
-uint64_t standin_cuda_strays(void)
-{
-    return atomic_load(&standin.strays);
-}
-
-uint64_t standin_cuda_violations(void)
-{
-    return atomic_load(&standin.violations);
-}
-
-int64_t standin_cuda_live(void)
-{
-    return atomic_load(&standin.live);
 }
 
 /* ---- start and end of every call ---- */
@@ -227,20 +190,25 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 {
     STANDIN_BEGIN;
     standin_host()->allocations++;
-    const cudaError_t forbidden = standin_unsafe();
-    return standin_end(forbidden != cudaSuccess ? forbidden : standin_memory_alloc(out, bytes));
+    STANDIN_TRY(standin_unsafe());
+    return standin_end(standin_memory_alloc(out, bytes));
 }
 
 /* Functions that free do so even if they report an error, which may be one of earlier work. */
-cudaError_t cudaFree(void *memory)
+static cudaError_t give_back(void *memory, cudaError_t (*free_it)(void *memory))
 {
     const cudaError_t refused = standin_begin();
     standin_host()->allocations++;
     const cudaError_t forbidden = standin_unsafe();
-    const cudaError_t code = standin_memory_free(memory);
+    const cudaError_t code = free_it(memory);
     if (refused != cudaSuccess)
         return standin_end(refused);
     return standin_end(forbidden != cudaSuccess ? forbidden : code);
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    return give_back(memory, standin_memory_free);
 }
 
 cudaError_t cudaHostRegister(void *base, size_t bytes, unsigned flags)
@@ -248,39 +216,26 @@ cudaError_t cudaHostRegister(void *base, size_t bytes, unsigned flags)
     (void)flags;
     STANDIN_BEGIN;
     standin_host()->allocations++;
-    const cudaError_t forbidden = standin_unsafe();
-    return standin_end(forbidden != cudaSuccess ? forbidden : standin_pin(base, bytes));
+    STANDIN_TRY(standin_unsafe());
+    return standin_end(standin_pin(base, bytes));
 }
 
 cudaError_t cudaHostUnregister(void *base)
 {
-    const cudaError_t refused = standin_begin();
-    standin_host()->allocations++;
-    const cudaError_t forbidden = standin_unsafe();
-    const cudaError_t code = standin_unpin(base);
-    if (refused != cudaSuccess)
-        return standin_end(refused);
-    return standin_end(forbidden != cudaSuccess ? forbidden : code);
+    return give_back(base, standin_unpin);
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     STANDIN_BEGIN;
     standin_host()->allocations++;
-    const cudaError_t forbidden = standin_unsafe();
-    if (forbidden != cudaSuccess)
-        return standin_end(forbidden);
+    STANDIN_TRY(standin_unsafe());
     (void)flags;
     void *memory = NULL;
     if (posix_memalign(&memory, PAGE_BYTES, bytes) != 0)
         return standin_end(cudaErrorMemoryAllocation);
     *out = memory;
     return standin_end(standin_pin(memory, bytes));
-}
-
-cudaError_t cudaMallocHost(void **out, size_t bytes)
-{
-    return cudaHostAlloc(out, bytes, cudaHostAllocDefault);
 }
 
 cudaError_t cudaFreeHost(void *memory)
@@ -388,12 +343,10 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     STANDIN_BEGIN;
     standin_host()->copies++;
     bool pinned = false;
-    cudaError_t code = standin_unsafe();
-    if (code == cudaSuccess)
-        code = begin_copy(to, from, bytes, kind, NULL, &pinned);
-    if (code == cudaSuccess)
-        standin_stream_wait_idle(NULL);
-    return standin_end(code);
+    STANDIN_TRY(standin_unsafe());
+    STANDIN_TRY(begin_copy(to, from, bytes, kind, NULL, &pinned));
+    standin_stream_wait_idle(NULL);
+    return standin_end(cudaSuccess);
 }
 
 static cudaError_t begin_fill(void *to, int value, size_t bytes, cudaStream_t stream)
@@ -417,8 +370,8 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
     STANDIN_BEGIN;
     standin_host()->copies++;
-    const cudaError_t forbidden = standin_unsafe();
-    return standin_end(forbidden != cudaSuccess ? forbidden : begin_fill(to, value, bytes, NULL));
+    STANDIN_TRY(standin_unsafe());
+    return standin_end(begin_fill(to, value, bytes, NULL));
 }
 
 /* ---- streams ---- */
@@ -461,10 +414,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    STANDIN_BEGIN_AS(begin_look);
-    const cudaError_t forbidden = standin_unsafe_on(stream);
-    return forbidden != cudaSuccess ? standin_end(forbidden)
-                                    : end_look(standin_stream_idle(stream));
+    STANDIN_TRY(begin_look());
+    STANDIN_TRY(standin_unsafe_on(stream));
+    return end_look(standin_stream_idle(stream));
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -472,10 +424,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     STANDIN_BEGIN;
     standin_host()->waits++;
     standin_host()->spins++;
-    const cudaError_t forbidden = standin_unsafe_on(stream);
-    if (forbidden == cudaSuccess)
-        standin_stream_wait_idle(stream);
-    return standin_end(forbidden);
+    STANDIN_TRY(standin_unsafe_on(stream));
+    standin_stream_wait_idle(stream);
+    return standin_end(cudaSuccess);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
@@ -502,26 +453,6 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *arg
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels)
 {
     standin.kernels = kernels;
-}
-
-uint64_t standin_cuda_launches(void)
-{
-    return atomic_load(&standin.launches);
-}
-
-uint64_t standin_cuda_copies(void)
-{
-    return atomic_load(&standin.copies);
-}
-
-int standin_cuda_launch_priority(void)
-{
-    return atomic_load(&standin.launch_priority);
-}
-
-uint64_t standin_cuda_graph_launches(void)
-{
-    return atomic_load(&standin.graph_launches);
 }
 
 /* ---- events ---- */
@@ -565,11 +496,9 @@ static cudaError_t check_asking(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    STANDIN_BEGIN_AS(begin_look);
-    const cudaError_t forbidden = check_asking(event);
-    if (forbidden != cudaSuccess)
-        return standin_end(forbidden);
-    const int lie = atomic_load_explicit(&standin.lie, memory_order_relaxed);
+    STANDIN_TRY(begin_look());
+    STANDIN_TRY(check_asking(event));
+    const enum standin_cuda_lie lie = atomic_load_explicit(&standin.lie, memory_order_relaxed);
     return end_look(lie == STANDIN_CUDA_SAYS_DONE || standin_event_done(event));
 }
 
@@ -588,8 +517,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     STANDIN_BEGIN;
-    cudaError_t forbidden = check_asking(from);
-    if (forbidden == cudaSuccess)
-        forbidden = check_asking(to);
-    return standin_end(forbidden != cudaSuccess ? forbidden : standin_event_elapsed(ms, from, to));
+    STANDIN_TRY(check_asking(from));
+    STANDIN_TRY(check_asking(to));
+    return standin_end(standin_event_elapsed(ms, from, to));
 }

@@ -397,8 +397,7 @@ cudaError_t cudaDeviceSynchronize(void)
     STANDIN_BEGIN;
     standin_host()->waits++;
     standin_host()->spins++;
-    const cudaError_t forbidden = standin_unsafe();
-    if (forbidden == cudaSuccess)
-        standin_streams_wait_idle();
-    return standin_end(forbidden);
+    STANDIN_TRY(standin_unsafe());
+    standin_streams_wait_idle();
+    return standin_end(cudaSuccess);
 }

@@ -60,11 +60,6 @@ int standin_cuda_pushed(void)
     return depth;
 }
 
-void standin_cuda_no_contexts(bool none)
-{
-    atomic_store(&standin.no_contexts, none);
-}
-
 /* ---- the driver's functions ---- */
 
 static int init(unsigned flags)
@@ -115,31 +110,29 @@ static int pop(struct CUctx_st **context)
 
 /* ---- finding them ---- */
 
-static bool address_of(const char *name, void **out)
+static const struct standin_function context_functions[] = {
+    { "cuInit", (void (*)(void))init },
+    { "cuDeviceGet", (void (*)(void))get_device },
+    { "cuDevicePrimaryCtxRetain", (void (*)(void))retain },
+    { "cuCtxPushCurrent", (void (*)(void))push },
+    { "cuCtxPopCurrent", (void (*)(void))pop },
+    { NULL, NULL },
+};
+
+static bool find(const struct standin_function *functions, const char *name, void **out)
 {
-    static const struct {
-        const char *name;
-        void (*function)(void);
-    } functions[] = { { "cuInit", (void (*)(void))init },
-                      { "cuDeviceGet", (void (*)(void))get_device },
-                      { "cuDevicePrimaryCtxRetain", (void (*)(void))retain },
-                      { "cuCtxPushCurrent", (void (*)(void))push },
-                      { "cuCtxPopCurrent", (void (*)(void))pop } };
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-        if (strcmp(functions[i].name, name) == 0) {
-            memcpy(out, &functions[i].function, sizeof(*out));
-            return true;
-        }
-    return false;
+    while (functions->name != NULL && strcmp(functions->name, name) != 0)
+        functions++;
+    memcpy(out, &functions->address, sizeof(*out));
+    return functions->name != NULL;
 }
 
 static cudaError_t entry_point(const char *name, void **function,
                                enum cudaDriverEntryPointQueryResult *found)
 {
     STANDIN_BEGIN_LIGHT;
-    *function = NULL;
-    *found = (!atomic_load(&standin.no_contexts) && address_of(name, function)) ||
-                     standin_kernel_function(name, function)
+    *found = (!atomic_load(&standin.no_contexts) && find(context_functions, name, function)) ||
+                     find(standin_kernel_functions, name, function)
                  ? cudaDriverEntryPointSuccess
                  : cudaDriverEntryPointSymbolNotFound;
     return standin_end(cudaSuccess);

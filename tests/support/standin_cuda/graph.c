@@ -266,23 +266,12 @@ void standin_graph_forget(void)
 
 /* ---- calls ---- */
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
-{
-    STANDIN_BEGIN;
-    if (nodes != NULL)
-        return standin_end(cudaErrorNotSupported);
-    *count = graph->count;
-    return standin_end(cudaSuccess);
-}
-
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
 {
     (void)flags;
     STANDIN_BEGIN;
     standin_host()->allocations++;
-    const cudaError_t forbidden = standin_unsafe();
-    if (forbidden != cudaSuccess)
-        return standin_end(forbidden);
+    STANDIN_TRY(standin_unsafe());
     cudaGraphExec_t exec = calloc(1, sizeof(*exec));
     if (exec == NULL)
         abort();
@@ -298,20 +287,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsign
     return standin_end(cudaSuccess);
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    (void)exec;
-    (void)stream;
-    STANDIN_BEGIN;
-    return standin_end(cudaSuccess);
-}
-
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     STANDIN_BEGIN;
-    const cudaError_t forbidden = standin_unsafe_on(stream);
-    if (forbidden != cudaSuccess)
-        return standin_end(forbidden);
+    STANDIN_TRY(standin_unsafe_on(stream));
     const struct standin_operation operation = { .kind = STANDIN_GRAPH, .graph = exec };
     atomic_fetch_add(&exec->holders, 1);
     begin_nodes(exec->graph);

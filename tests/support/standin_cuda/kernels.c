@@ -18,8 +18,18 @@ struct CUlib_st {
     const void *code;
 };
 
-static cudaError_t load(library_handle *library, const void *code)
+/* ---- the driver's functions ---- */
+
+static cudaError_t load(library_handle *library, const void *code, void *jit, void **jit_values,
+                        unsigned jit_count, void *options, void **option_values,
+                        unsigned option_count)
 {
+    (void)jit;
+    (void)jit_values;
+    (void)jit_count;
+    (void)options;
+    (void)option_values;
+    (void)option_count;
     STANDIN_BEGIN;
     if (code == NULL)
         return standin_end(cudaErrorInvalidValue);
@@ -39,8 +49,9 @@ static cudaError_t unload(library_handle library)
     return standin_end(refused);
 }
 
-static cudaError_t get_kernel(kernel_handle *out, const char *name)
+static cudaError_t get_kernel(kernel_handle *out, library_handle library, const char *name)
 {
+    (void)library;
     STANDIN_BEGIN;
     const struct standin_cuda_kernel *kernel = standin.kernels;
     while (kernel != NULL && kernel->name != NULL && strcmp(kernel->name, name) != 0)
@@ -51,6 +62,27 @@ static cudaError_t get_kernel(kernel_handle *out, const char *name)
     return standin_end(cudaSuccess);
 }
 
+/* The runtime makes a context if the thread has none; the driver does not. */
+static cudaError_t launch(kernel_handle kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                          unsigned block_x, unsigned block_y, unsigned block_z,
+                          unsigned shared_bytes, cudaStream_t stream, void **arguments,
+                          void **extra)
+{
+    (void)extra;
+    if (!standin_has_context())
+        return (cudaError_t)INVALID_CONTEXT;
+    return cudaLaunchKernel((const void *)kernel, (dim3){ grid_x, grid_y, grid_z },
+                            (dim3){ block_x, block_y, block_z }, arguments, shared_bytes, stream);
+}
+
+const struct standin_function standin_kernel_functions[] = {
+    { "cuLibraryLoadData", (void (*)(void))load },
+    { "cuLibraryUnload", (void (*)(void))unload },
+    { "cuLibraryGetKernel", (void (*)(void))get_kernel },
+    { "cuLaunchKernel", (void (*)(void))launch },
+    { NULL, NULL },
+};
+
 /* ---- the runtime's functions ---- */
 
 #if CUDART_VERSION >= 12080 && !defined(STANDIN_OLD_RUNTIME)
@@ -59,13 +91,7 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, enum c
                                 enum cudaLibraryOption *options, void **option_values,
                                 unsigned option_count)
 {
-    (void)jit;
-    (void)jit_values;
-    (void)jit_count;
-    (void)options;
-    (void)option_values;
-    (void)option_count;
-    return load(library, code);
+    return load(library, code, jit, jit_values, jit_count, options, option_values, option_count);
 }
 
 cudaError_t cudaLibraryUnload(cudaLibrary_t library)
@@ -75,8 +101,7 @@ cudaError_t cudaLibraryUnload(cudaLibrary_t library)
 
 cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t library, const char *name)
 {
-    (void)library;
-    return get_kernel(out, name);
+    return get_kernel(out, library, name);
 }
 #endif
 
@@ -106,53 +131,8 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
     return standin_end(standin_enqueue(stream, &operation));
 }
 
-/* ---- the driver's functions ---- */
-
-static cudaError_t driver_load(library_handle *library, const void *code, void *jit,
-                               void **jit_values, unsigned jit_count, void *options,
-                               void **option_values, unsigned option_count)
+bool standin_cuda_queue(const struct standin_cuda_kernel *kernel, void *argument, void *stream)
 {
-    (void)jit;
-    (void)jit_values;
-    (void)jit_count;
-    (void)options;
-    (void)option_values;
-    (void)option_count;
-    return load(library, code);
-}
-
-static cudaError_t driver_get_kernel(kernel_handle *out, library_handle library, const char *name)
-{
-    (void)library;
-    return get_kernel(out, name);
-}
-
-/* The runtime makes a context if the thread has none; the driver does not. */
-static cudaError_t driver_launch(kernel_handle kernel, unsigned grid_x, unsigned grid_y,
-                                 unsigned grid_z, unsigned block_x, unsigned block_y,
-                                 unsigned block_z, unsigned shared_bytes, cudaStream_t stream,
-                                 void **arguments, void **extra)
-{
-    (void)extra;
-    if (!standin_has_context())
-        return (cudaError_t)INVALID_CONTEXT;
-    return cudaLaunchKernel((const void *)kernel, (dim3){ grid_x, grid_y, grid_z },
-                            (dim3){ block_x, block_y, block_z }, arguments, shared_bytes, stream);
-}
-
-bool standin_kernel_function(const char *name, void *out)
-{
-    static const struct {
-        const char *name;
-        void (*function)(void);
-    } functions[] = { { "cuLibraryLoadData", (void (*)(void))driver_load },
-                      { "cuLibraryUnload", (void (*)(void))unload },
-                      { "cuLibraryGetKernel", (void (*)(void))driver_get_kernel },
-                      { "cuLaunchKernel", (void (*)(void))driver_launch } };
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-        if (strcmp(functions[i].name, name) == 0) {
-            memcpy(out, &functions[i].function, sizeof(functions[i].function));
-            return true;
-        }
-    return false;
+    const dim3 one = { 1, 1, 1 };
+    return cudaLaunchKernel(kernel, one, one, &argument, 0, stream) == cudaSuccess;
 }

@@ -183,11 +183,18 @@ bool standin_view_range(const void *address, void **view, size_t *bytes)
     return range != NULL;
 }
 
-void *standin_cuda_view(const void *device_memory)
+void *standin_cuda_view_range(const void *device_memory, size_t bytes)
 {
+    char *view = NULL;
     pthread_mutex_lock(&lock);
     const struct range *range = *find(device_memory, true);
-    char *view = range == NULL ? NULL : range->view + ((const char *)device_memory - range->base);
+    if (range != NULL && (const char *)device_memory + bytes <= range->base + range->bytes)
+        view = range->view + ((const char *)device_memory - range->base);
     pthread_mutex_unlock(&lock);
     return view;
+}
+
+void *standin_cuda_view(const void *device_memory)
+{
+    return standin_cuda_view_range(device_memory, 0);
 }

@@ -70,8 +70,8 @@ enum standin_cuda_lie {
 };
 void standin_cuda_lie(enum standin_cuda_lie lie);
 
-/* Allows or forbids stream capture; a reset allows it. */
-void standin_cuda_can_capture(bool can);
+/* true: stream capture is forbidden. A reset allows it. */
+void standin_cuda_no_capture(bool none);
 
 /* true: the GPUs read pageable memory directly, and report it, so that copies from and to it run as
  * late as those of page-locked memory. Default after a reset: false. */
@@ -146,5 +146,10 @@ void standin_cuda_count_captured(void (*count)(void (*function)(void *), void *a
 /* The accessible address of device memory; NULL if it is not device memory. Only for functions on a
  * stream that replace kernels (cudaLaunchHostFunc). */
 void *standin_cuda_view(const void *device_memory);
+/* The same of a range; NULL also if not all of it is one allocation's. */
+void *standin_cuda_view_range(const void *device_memory, size_t bytes);
+/* For stand-ins of libraries: queue a function of their own as a kernel, in one block of one thread,
+ * with its argument. False: the call failed. */
+bool standin_cuda_queue(const struct standin_cuda_kernel *kernel, void *argument, void *stream);
 
 #endif

@@ -23,7 +23,7 @@ struct standin_state {
     _Atomic bool failed;
     _Atomic int lost; /* the error of every call from now on; 0 = none */
     _Atomic uint32_t delay_us;
-    _Atomic int lie;
+    _Atomic enum standin_cuda_lie lie;
     _Atomic bool no_capture;
     _Atomic bool reads_pageable;
     _Atomic uint64_t late_copies;
@@ -57,11 +57,12 @@ bool standin_own_calls(void);
 /* Store the code for cudaGetLastError(), and return it. */
 cudaError_t standin_end(cudaError_t code);
 
-#define STANDIN_BEGIN       STANDIN_BEGIN_AS(standin_begin)
-#define STANDIN_BEGIN_LIGHT STANDIN_BEGIN_AS(standin_begin_light)
-#define STANDIN_BEGIN_AS(begin)                                                                    \
+#define STANDIN_BEGIN       STANDIN_TRY(standin_begin())
+#define STANDIN_BEGIN_LIGHT STANDIN_TRY(standin_begin_light())
+/* A call ends with the first error. */
+#define STANDIN_TRY(code)                                                                          \
     do {                                                                                           \
-        const cudaError_t refused = begin();                                                       \
+        const cudaError_t refused = (code);                                                        \
         if (refused != cudaSuccess)                                                                \
             return standin_end(refused);                                                           \
     } while (0)
@@ -81,8 +82,13 @@ void standin_initialize(int device);
 
 /* ---- kernels.c ---- */
 
-/* Look up a function of the driver about kernels. */
-bool standin_kernel_function(const char *name, void *out);
+struct standin_function {
+    const char *name;
+    void (*address)(void);
+};
+
+/* Functions of the driver about kernels; the list ends with a NULL name. */
+extern const struct standin_function standin_kernel_functions[];
 
 /* ---- memory.c ---- */
 

@@ -63,8 +63,7 @@ uint64_t standin_cudnn_runs(void)
 
 static int refuse(stoker_error *error, int code, const char *why)
 {
-    return stk_error_set(error, code, STOKER_STAGE_OPTIONS, &(struct stk_place)STK_NOWHERE,
-                         "cuDNN's stand-in: %s", why);
+    return stk_refuse_option(error, code, "cuDNN's stand-in: %s", why);
 }
 
 int stk_cudnn_open(struct stk_cudnn **out, const struct stk_cudnn_options *options,
@@ -265,14 +264,6 @@ uint64_t stk_cudnn_plan_workspace_bytes(const struct stk_cudnn_plan *plan)
     return plan->work.workspace_bytes;
 }
 
-/* Host pointer to `bytes` of device memory; NULL = not device memory. */
-static void *view(const void *memory, uint64_t bytes)
-{
-    char *const first = standin_cuda_view(memory);
-    const char *const last = standin_cuda_view((const char *)memory + bytes - 1);
-    return first != NULL && last == first + bytes - 1 ? first : NULL;
-}
-
 static uint64_t bytes_of(const struct stk_cudnn_tensor *t)
 {
     return standin_cudnn_elements(t) * stoker_dtype_bytes(t->dtype);
@@ -289,14 +280,15 @@ static const char *bind(struct standin_cudnn_work *work, const struct stk_cudnn_
             return "bound to nothing, or twice";
         if ((uintptr_t)bindings[i].data % 16 != 0)
             return "an operand that is not aligned to 16 bytes";
-        work->data[ref - 1] = view(bindings[i].data, bytes_of(&work->tensor[ref - 1]));
+        work->data[ref - 1] =
+            standin_cuda_view_range(bindings[i].data, bytes_of(&work->tensor[ref - 1]));
         if (work->data[ref - 1] == NULL)
             return "an operand that is not in device memory, or too short";
     }
     for (uint32_t i = 0; i < work->tensors; i++)
         if (!work->tensor[i].is_virtual && work->data[i] == NULL)
             return "an operand is not bound";
-    work->workspace = view(workspace, work->workspace_bytes);
+    work->workspace = standin_cuda_view_range(workspace, work->workspace_bytes);
     return work->workspace == NULL ? "too little workspace" : NULL;
 }
 
@@ -321,14 +313,12 @@ int stk_cudnn_plan_run(struct stk_cudnn_plan *plan, const struct stk_cudnn_bindi
     const char *const why = bind(&work, bindings, count, workspace);
     if (why != NULL)
         return refuse(error, STOKER_EDEVICE, why);
-    void *arguments[] = { &work };
-    const dim3 one = { 1, 1, 1 };
     standin.runs++;
     if (fails(plan) && !standin.failing.loses_device)
         return refuse(error, STOKER_EDEVICE, "CUDNN_STATUS_EXECUTION_FAILED");
     if (fails(plan)) /* noticed at the call after the launch */
         standin_cuda_fail(2, cudaErrorIllegalAddress, true);
-    if (cudaLaunchKernel(&kernel, one, one, arguments, 0, stream) != cudaSuccess)
+    if (!standin_cuda_queue(&kernel, &work, stream))
         return refuse(error, STOKER_EDEVICE, "CUDNN_STATUS_EXECUTION_FAILED");
     return STOKER_OK;
 }

@@ -45,7 +45,7 @@ struct ncclComm {
 
 static struct {
     _Atomic int version;
-    _Atomic uint64_t calls[ROOM_RANKS_MAX], operations[ROOM_RANKS_MAX], captured[ROOM_RANKS_MAX];
+    _Atomic uint64_t calls[ROOM_RANKS_MAX], operations[ROOM_RANKS_MAX];
     _Atomic uint64_t turns[ROOM_RANKS_MAX];
     _Atomic uint64_t violations;
     _Atomic int64_t live;
@@ -84,7 +84,6 @@ void standin_nccl_reset(void)
     for (uint32_t r = 0; r < ROOM_RANKS_MAX; r++) {
         atomic_store(&standin.calls[r], 0U);
         atomic_store(&standin.operations[r], 0U);
-        atomic_store(&standin.captured[r], 0U);
         atomic_store(&standin.turns[r], 0U);
         atomic_store(&standin.delay_us[r], 0U);
     }
@@ -140,11 +139,6 @@ uint64_t standin_nccl_operations(uint32_t rank)
     return atomic_load(&standin.operations[rank]);
 }
 
-uint64_t standin_nccl_captured(uint32_t rank)
-{
-    return atomic_load(&standin.captured[rank]);
-}
-
 uint64_t standin_nccl_violations(void)
 {
     return atomic_load(&standin.violations);
@@ -173,23 +167,20 @@ static int count_call(uint32_t rank)
     return refuse(standin.code, "as the test asked");
 }
 
-/* NCCL's names of functions. */
-int ncclGetVersion(int *version);
-const char *ncclGetErrorString(int result);
-const char *ncclGetLastError(struct ncclComm *communicator);
-int ncclGetUniqueId(struct stk_nccl_id *id);
-int ncclCommInitRankConfig(struct ncclComm **out, int ranks, struct stk_nccl_id id, int rank,
-                           struct stk_nccl_config *config);
-int ncclCommGetAsyncError(struct ncclComm *communicator, int *result);
-int ncclCommFinalize(struct ncclComm *communicator);
-int ncclCommDestroy(struct ncclComm *communicator);
-int ncclCommAbort(struct ncclComm *communicator);
-int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
-                  struct ncclComm *communicator, void *stream);
-int ncclAllGather(const void *from, void *to, size_t count, int type, struct ncclComm *communicator,
-                  void *stream);
-int ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
-                  struct ncclComm *communicator, void *stream);
+/* NCCL's names, with the types that the trainer calls them by. */
+#define DECLARE(name) __typeof__(*((struct stk_nccl_functions *)NULL)->name) name
+DECLARE(ncclGetVersion);
+DECLARE(ncclGetErrorString);
+DECLARE(ncclGetLastError);
+DECLARE(ncclGetUniqueId);
+DECLARE(ncclCommInitRankConfig);
+DECLARE(ncclCommGetAsyncError);
+DECLARE(ncclCommFinalize);
+DECLARE(ncclCommDestroy);
+DECLARE(ncclCommAbort);
+DECLARE(ncclAllReduce);
+DECLARE(ncclAllGather);
+DECLARE(ncclBroadcast);
 
 int ncclGetVersion(int *version)
 {
@@ -322,7 +313,6 @@ static void run(void *argument)
         return;
     }
     const uint64_t number = atomic_fetch_add(&standin.operations[c->rank], 1U) + 1;
-    atomic_fetch_add(&standin.captured[c->rank], call->captured ? 1U : 0U);
     if (c->rank == standin.failing_operations_rank && number == standin.failing_operation) {
         atomic_store(&standin.failed, true);
         atomic_store(&c->error, standin.code);
@@ -462,14 +452,6 @@ int ncclCommAbort(struct ncclComm *communicator)
 
 /* ---- queueing -------------------------------------------------------------------- */
 
-/* The accessible address of `bytes` of device memory. */
-static void *view(const void *memory, uint64_t bytes)
-{
-    char *const first = standin_cuda_view(memory);
-    const char *const last = standin_cuda_view((const char *)memory + bytes - 1);
-    return first != NULL && last == first + bytes - 1 ? first : NULL;
-}
-
 struct launch {
     int device;
     void *stream;
@@ -527,32 +509,34 @@ static int queue(const struct call *made, void *stream)
     return c->looks > 0 ? STK_NCCL_IN_PROGRESS : STK_NCCL_SUCCESS;
 }
 
+static int queue_kind(enum kind kind, const void *from, void *to, uint64_t bytes,
+                      struct ncclComm *communicator, void *stream)
+{
+    const uint64_t wanted = kind == GATHER ? bytes * communicator->ranks : bytes;
+    const struct call call = { .communicator = communicator,
+                               .kind = kind,
+                               .from = standin_cuda_view_range(from, bytes),
+                               .to = standin_cuda_view_range(to, wanted),
+                               .bytes = bytes };
+    return queue(&call, stream);
+}
+
 int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
                   struct ncclComm *communicator, void *stream)
 {
-    const uint64_t bytes = count * (type == STK_NCCL_FLOAT64 ? sizeof(double) : sizeof(float));
-    if ((type != STK_NCCL_FLOAT64 && type != STK_NCCL_FLOAT32) || operation != STK_NCCL_SUM)
+    if (operation != STK_NCCL_SUM || (type != STK_NCCL_FLOAT64 && type != STK_NCCL_FLOAT32))
         return refuse(STK_NCCL_INVALID_ARGUMENT, "type");
-    const struct call call = { .communicator = communicator,
-                               .kind = type == STK_NCCL_FLOAT64 ? SUM_DOUBLES : SUM_FLOATS,
-                               .from = view(from, bytes),
-                               .to = view(to, bytes),
-                               .bytes = bytes };
-    return queue(&call, stream);
+    if (type == STK_NCCL_FLOAT64)
+        return queue_kind(SUM_DOUBLES, from, to, count * sizeof(double), communicator, stream);
+    return queue_kind(SUM_FLOATS, from, to, count * sizeof(float), communicator, stream);
 }
 
 int ncclAllGather(const void *from, void *to, size_t count, int type, struct ncclComm *communicator,
                   void *stream)
 {
-    const uint64_t bytes = count * sizeof(float);
     if (type != STK_NCCL_FLOAT32)
         return refuse(STK_NCCL_INVALID_ARGUMENT, "type");
-    const struct call call = { .communicator = communicator,
-                               .kind = GATHER,
-                               .from = view(from, bytes),
-                               .to = view(to, bytes * communicator->ranks),
-                               .bytes = bytes };
-    return queue(&call, stream);
+    return queue_kind(GATHER, from, to, count * sizeof(float), communicator, stream);
 }
 
 int ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
@@ -560,10 +544,5 @@ int ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
 {
     if (type != STK_NCCL_BYTES || root != 0)
         return refuse(STK_NCCL_INVALID_ARGUMENT, "type");
-    const struct call call = { .communicator = communicator,
-                               .kind = BROADCAST,
-                               .from = view(from, count),
-                               .to = view(to, count),
-                               .bytes = count };
-    return queue(&call, stream);
+    return queue_kind(BROADCAST, from, to, count, communicator, stream);
 }

@@ -35,7 +35,6 @@ void standin_nccl_refuse_capture(uint32_t rank);
 
 uint64_t standin_nccl_calls(uint32_t rank);
 uint64_t standin_nccl_operations(uint32_t rank); /* that ran; those of a graph in each launch */
-uint64_t standin_nccl_captured(uint32_t rank);   /* those in graphs */
 uint64_t standin_nccl_violations(void);          /* two operations of a rank at one time */
 int64_t standin_nccl_live(void);                 /* communicators */
 

@@ -1,6 +1,5 @@
 /* nvimgcodec.c - see standin_nvimgcodec.h. */
 #include <cuda_runtime_api.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,14 @@ enum {
     FUTURE
 };
 
-struct nvimgcodecInstance {
+/* Every object begins with this. */
+struct object {
     uint32_t kind;
+    stk_nvimgcodec_instance instance; /* NULL: it is one */
+};
+
+struct nvimgcodecInstance {
+    struct object object;
     _Atomic int64_t objects; /* that were made from it */
 };
 
@@ -34,31 +39,31 @@ struct task {
 };
 
 struct nvimgcodecDecoder {
-    uint32_t kind;
-    stk_nvimgcodec_instance instance;
+    struct object object;
     int device;
-    pthread_mutex_t busy; /* held while a thread is in Decode: a decoder is one thread's */
+    _Atomic bool busy; /* a thread is in Decode: a decoder is one thread's */
 };
 
 struct nvimgcodecCodeStream {
-    uint32_t kind;
-    stk_nvimgcodec_instance instance;
+    struct object object;
     const unsigned char *bytes;
     size_t size;
 };
 
 struct nvimgcodecImage {
-    uint32_t kind;
-    stk_nvimgcodec_instance instance;
+    struct object object;
     struct stk_nvimgcodec_image_info info;
 };
 
 struct nvimgcodecFuture {
-    uint32_t kind;
-    stk_nvimgcodec_instance instance;
+    struct object object;
     size_t count;
     uint32_t status[];
 };
+
+/* The names, with the types that the loader calls them by. */
+#define DECLARE(name, arguments) int name arguments;
+STK_NVIMGCODEC_FUNCTIONS(DECLARE)
 
 static struct {
     _Atomic uint32_t version;
@@ -103,35 +108,16 @@ void standin_nvimgcodec_fail_image(uint64_t nth, uint32_t status)
     atomic_store(&standin.fail_image_at, atomic_load(&standin.images) + nth);
 }
 
-bool standin_nvimgcodec_failed(void)
-{
-    return atomic_load(&standin.failed);
-}
-
-uint64_t standin_nvimgcodec_calls(void)
-{
-    return atomic_load(&standin.calls);
-}
-
-uint64_t standin_nvimgcodec_images(void)
-{
-    return atomic_load(&standin.images);
-}
-
-uint64_t standin_nvimgcodec_batches(void)
-{
-    return atomic_load(&standin.batches);
-}
-
-uint64_t standin_nvimgcodec_violations(void)
-{
-    return atomic_load(&standin.violations);
-}
-
-int64_t standin_nvimgcodec_live(void)
-{
-    return atomic_load(&standin.live);
-}
+#define TELL(name, type)                                                                           \
+    type standin_nvimgcodec_##name(void)                                                           \
+    {                                                                                              \
+        return atomic_load(&standin.name);                                                         \
+    }
+TELL(batches, uint64_t)
+TELL(failed, bool)
+TELL(images, uint64_t)
+TELL(live, int64_t)
+TELL(violations, uint64_t)
 
 /* ---- every call ------------------------------------------------------------------ */
 
@@ -163,36 +149,48 @@ static bool is_struct(const void *given, int type, size_t size)
            head->struct_next == NULL;
 }
 
-/* Every object begins with its kind. */
-static bool is_object(const void *object, uint32_t kind)
+/* One of this kind; unless it is an instance, made from this one. */
+static bool is_object(const void *object, uint32_t kind, stk_nvimgcodec_instance instance)
 {
-    return object != NULL && *(const uint32_t *)object == kind;
+    const struct object *const head = object;
+    return head != NULL && head->kind == kind && head->instance == instance;
 }
 
 static void *make(size_t bytes, uint32_t kind, stk_nvimgcodec_instance instance)
 {
-    uint32_t *object = calloc(1, bytes);
+    struct object *object = calloc(1, bytes);
     if (object == NULL)
         abort();
-    *object = kind;
+    *object = (struct object){ kind, instance };
     atomic_fetch_add(&standin.live, 1);
     if (instance != NULL)
         atomic_fetch_add(&instance->objects, 1);
     return object;
 }
 
-static void end(void *object, stk_nvimgcodec_instance instance)
+/* What is made before may be used again. */
+static bool is_reusable(const void *object, uint32_t kind, stk_nvimgcodec_instance instance)
 {
-    *(uint32_t *)object = 0;
-    free(object);
+    return object == NULL || is_object(object, kind, instance);
+}
+
+/* It ends even if the call is to fail. */
+static int end(void *object, uint32_t kind)
+{
+    struct object *const head = object;
+    const bool fails = refused();
+    if (head == NULL || head->kind != kind)
+        return misuse();
+    if (head->instance != NULL)
+        atomic_fetch_sub(&head->instance->objects, 1);
+    head->kind = 0;
+    free(head);
     atomic_fetch_sub(&standin.live, 1);
-    if (instance != NULL)
-        atomic_fetch_sub(&instance->objects, 1);
+    return fails ? standin.status : STK_NVIMGCODEC_SUCCESS;
 }
 
 /* ---- the library ----------------------------------------------------------------- */
 
-int nvimgcodecGetProperties(struct stk_nvimgcodec_properties *properties);
 int nvimgcodecGetProperties(struct stk_nvimgcodec_properties *properties)
 {
     BEGIN;
@@ -202,8 +200,6 @@ int nvimgcodecGetProperties(struct stk_nvimgcodec_properties *properties)
     return STK_NVIMGCODEC_SUCCESS;
 }
 
-int nvimgcodecInstanceCreate(stk_nvimgcodec_instance *out,
-                             const struct stk_nvimgcodec_instance_info *info);
 int nvimgcodecInstanceCreate(stk_nvimgcodec_instance *out,
                              const struct stk_nvimgcodec_instance_info *info)
 {
@@ -215,25 +211,19 @@ int nvimgcodecInstanceCreate(stk_nvimgcodec_instance *out,
     return STK_NVIMGCODEC_SUCCESS;
 }
 
-int nvimgcodecInstanceDestroy(stk_nvimgcodec_instance instance);
 int nvimgcodecInstanceDestroy(stk_nvimgcodec_instance instance)
 {
-    const bool fails = refused();
-    if (!is_object(instance, INSTANCE) || atomic_load(&instance->objects) != 0)
-        return misuse();
-    end(instance, NULL);
-    return fails ? standin.status : STK_NVIMGCODEC_SUCCESS;
+    const bool used = is_object(instance, INSTANCE, NULL) && atomic_load(&instance->objects) != 0;
+    return used ? misuse() : end(instance, INSTANCE);
 }
 
-int nvimgcodecDecoderCreate(stk_nvimgcodec_instance instance, stk_nvimgcodec_decoder *out,
-                            const struct stk_nvimgcodec_execution *execution, const char *options);
 int nvimgcodecDecoderCreate(stk_nvimgcodec_instance instance, stk_nvimgcodec_decoder *out,
                             const struct stk_nvimgcodec_execution *execution, const char *options)
 {
     int current = -1;
     BEGIN;
     (void)options;
-    if (!is_object(instance, INSTANCE) ||
+    if (!is_object(instance, INSTANCE, NULL) ||
         !is_struct(execution, STK_NVIMGCODEC_EXECUTION_PARAMS, sizeof(*execution)) ||
         execution->num_backends == 0)
         return misuse();
@@ -248,50 +238,33 @@ int nvimgcodecDecoderCreate(stk_nvimgcodec_instance instance, stk_nvimgcodec_dec
     if (!there || current != execution->device_id)
         return misuse();
     *out = make(sizeof(**out), DECODER, instance);
-    (*out)->instance = instance;
     (*out)->device = execution->device_id;
-    pthread_mutex_init(&(*out)->busy, NULL);
     return STK_NVIMGCODEC_SUCCESS;
 }
 
-int nvimgcodecDecoderDestroy(stk_nvimgcodec_decoder decoder);
 int nvimgcodecDecoderDestroy(stk_nvimgcodec_decoder decoder)
 {
-    const bool fails = refused();
-    if (!is_object(decoder, DECODER))
-        return misuse();
-    pthread_mutex_destroy(&decoder->busy);
-    end(decoder, decoder->instance);
-    return fails ? standin.status : STK_NVIMGCODEC_SUCCESS;
+    return end(decoder, DECODER);
 }
 
-int nvimgcodecCodeStreamCreateFromHostMem(stk_nvimgcodec_instance instance,
-                                          stk_nvimgcodec_stream *stream, const unsigned char *bytes,
-                                          size_t size, const void *view);
 int nvimgcodecCodeStreamCreateFromHostMem(stk_nvimgcodec_instance instance,
                                           stk_nvimgcodec_stream *stream, const unsigned char *bytes,
                                           size_t size, const void *view)
 {
     BEGIN;
-    if (!is_object(instance, INSTANCE) || bytes == NULL || size == 0 || view != NULL ||
-        (*stream != NULL && (!is_object(*stream, STREAM) || (*stream)->instance != instance)))
+    if (!is_object(instance, INSTANCE, NULL) || bytes == NULL || size == 0 || view != NULL ||
+        !is_reusable(*stream, STREAM, instance))
         return misuse();
     if (*stream == NULL)
         *stream = make(sizeof(**stream), STREAM, instance);
-    (*stream)->instance = instance;
     (*stream)->bytes = bytes;
     (*stream)->size = size;
     return STK_NVIMGCODEC_SUCCESS;
 }
 
-int nvimgcodecCodeStreamDestroy(stk_nvimgcodec_stream stream);
 int nvimgcodecCodeStreamDestroy(stk_nvimgcodec_stream stream)
 {
-    const bool fails = refused();
-    if (!is_object(stream, STREAM))
-        return misuse();
-    end(stream, stream->instance);
-    return fails ? standin.status : STK_NVIMGCODEC_SUCCESS;
+    return end(stream, STREAM);
 }
 
 /* ---- images ---------------------------------------------------------------------- */
@@ -315,35 +288,25 @@ static bool is_image(const struct stk_nvimgcodec_image_info *info)
            plane->height > 0 && plane->width > 0 &&
            plane->row_stride == (size_t)plane->width * plane->num_channels &&
            info->buffer_kind == STK_NVIMGCODEC_BUFFER_DEVICE && info->cuda_stream != NULL &&
-           standin_cuda_view(info->buffer) != NULL &&
-           standin_cuda_view((uint8_t *)info->buffer + bytes_of(info) - 1) ==
-               (uint8_t *)standin_cuda_view(info->buffer) + bytes_of(info) - 1;
+           standin_cuda_view_range(info->buffer, bytes_of(info)) != NULL;
 }
 
-int nvimgcodecImageCreate(stk_nvimgcodec_instance instance, stk_nvimgcodec_image *image,
-                          const struct stk_nvimgcodec_image_info *info);
 int nvimgcodecImageCreate(stk_nvimgcodec_instance instance, stk_nvimgcodec_image *image,
                           const struct stk_nvimgcodec_image_info *info)
 {
     BEGIN;
-    if (!is_object(instance, INSTANCE) || !is_image(info) ||
-        (*image != NULL && (!is_object(*image, IMAGE) || (*image)->instance != instance)))
+    if (!is_object(instance, INSTANCE, NULL) || !is_image(info) ||
+        !is_reusable(*image, IMAGE, instance))
         return misuse();
     if (*image == NULL)
         *image = make(sizeof(**image), IMAGE, instance);
-    (*image)->instance = instance;
     (*image)->info = *info;
     return STK_NVIMGCODEC_SUCCESS;
 }
 
-int nvimgcodecImageDestroy(stk_nvimgcodec_image image);
 int nvimgcodecImageDestroy(stk_nvimgcodec_image image)
 {
-    const bool fails = refused();
-    if (!is_object(image, IMAGE))
-        return misuse();
-    end(image, image->instance);
-    return fails ? standin.status : STK_NVIMGCODEC_SUCCESS;
+    return end(image, IMAGE);
 }
 
 /* ---- decode ---------------------------------------------------------------------- */
@@ -361,10 +324,8 @@ static void run(const struct standin_cuda_kernel *kernel, void *argument)
 static bool queue(cudaStream_t stream, struct task *task)
 {
     static const struct standin_cuda_kernel kernel = { "decode", sizeof(*task), run };
-    void *arguments[] = { task };
-    const dim3 one = { 1, 1, 1 };
     standin_cuda_own_calls(true);
-    const bool queued = cudaLaunchKernel(&kernel, one, one, arguments, 0, stream) == cudaSuccess;
+    const bool queued = standin_cuda_queue(&kernel, task, stream);
     standin_cuda_own_calls(false);
     return queued;
 }
@@ -402,14 +363,11 @@ static bool is_batch(stk_nvimgcodec_decoder decoder, const stk_nvimgcodec_stream
 {
     bool all = count >= 1;
     for (int i = 0; i < count && all; i++)
-        all = is_object(streams[i], STREAM) && is_object(images[i], IMAGE) &&
-              streams[i]->instance == decoder->instance && images[i]->instance == decoder->instance;
+        all = is_object(streams[i], STREAM, decoder->object.instance) &&
+              is_object(images[i], IMAGE, decoder->object.instance);
     return all;
 }
 
-int nvimgcodecDecoderDecode(stk_nvimgcodec_decoder decoder, const stk_nvimgcodec_stream *streams,
-                            const stk_nvimgcodec_image *images, int count,
-                            const struct stk_nvimgcodec_decode *params, stk_nvimgcodec_future *out);
 int nvimgcodecDecoderDecode(stk_nvimgcodec_decoder decoder, const stk_nvimgcodec_stream *streams,
                             const stk_nvimgcodec_image *images, int count,
                             const struct stk_nvimgcodec_decode *params, stk_nvimgcodec_future *out)
@@ -419,50 +377,41 @@ int nvimgcodecDecoderDecode(stk_nvimgcodec_decoder decoder, const stk_nvimgcodec
     standin_cuda_own_calls(true);
     (void)cudaGetDevice(&current);
     standin_cuda_own_calls(false);
-    if (!is_object(decoder, DECODER) || current != decoder->device ||
+    if (decoder == NULL || decoder->object.kind != DECODER || current != decoder->device ||
         !is_struct(params, STK_NVIMGCODEC_DECODE_PARAMS, sizeof(*params)) ||
         !is_batch(decoder, streams, images, count))
         return misuse();
-    if (pthread_mutex_trylock(&decoder->busy) != 0)
+    if (atomic_exchange(&decoder->busy, true))
         return misuse();
     stk_nvimgcodec_future future = make(sizeof(*future) + (size_t)count * sizeof(future->status[0]),
-                                        FUTURE, decoder->instance);
-    future->instance = decoder->instance;
+                                        FUTURE, decoder->object.instance);
     future->count = (size_t)count;
     for (int i = 0; i < count; i++)
         future->status[i] = begin_image(streams[i], images[i]);
     atomic_fetch_add(&standin.batches, 1U);
-    pthread_mutex_unlock(&decoder->busy);
+    atomic_store(&decoder->busy, false);
     *out = future;
     return STK_NVIMGCODEC_SUCCESS;
 }
 
-int nvimgcodecFutureWaitForAll(stk_nvimgcodec_future future);
 int nvimgcodecFutureWaitForAll(stk_nvimgcodec_future future)
 {
     BEGIN;
-    return is_object(future, FUTURE) ? STK_NVIMGCODEC_SUCCESS : misuse();
+    return future != NULL && future->object.kind == FUTURE ? STK_NVIMGCODEC_SUCCESS : misuse();
 }
 
-int nvimgcodecFutureGetProcessingStatus(stk_nvimgcodec_future future, uint32_t *status,
-                                        size_t *count);
 int nvimgcodecFutureGetProcessingStatus(stk_nvimgcodec_future future, uint32_t *status,
                                         size_t *count)
 {
     BEGIN;
-    if (!is_object(future, FUTURE) || status == NULL || *count < future->count)
+    if (future == NULL || future->object.kind != FUTURE || status == NULL || *count < future->count)
         return misuse();
     *count = future->count;
     memcpy(status, future->status, future->count * sizeof(status[0]));
     return STK_NVIMGCODEC_SUCCESS;
 }
 
-int nvimgcodecFutureDestroy(stk_nvimgcodec_future future);
 int nvimgcodecFutureDestroy(stk_nvimgcodec_future future)
 {
-    const bool fails = refused();
-    if (!is_object(future, FUTURE))
-        return misuse();
-    end(future, future->instance);
-    return fails ? standin.status : STK_NVIMGCODEC_SUCCESS;
+    return end(future, FUTURE);
 }

@@ -30,7 +30,6 @@ void standin_nvimgcodec_fail(uint64_t nth, int status);
 void standin_nvimgcodec_fail_image(uint64_t nth, uint32_t status);
 bool standin_nvimgcodec_failed(void); /* true if that call or image was reached */
 
-uint64_t standin_nvimgcodec_calls(void);
 uint64_t standin_nvimgcodec_images(void);     /* given to Decode */
 uint64_t standin_nvimgcodec_batches(void);    /* calls of Decode */
 uint64_t standin_nvimgcodec_violations(void); /* misuse */

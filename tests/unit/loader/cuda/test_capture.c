@@ -52,7 +52,8 @@ static void scene_make(struct scene *s)
     cr_assert_eq(cudaEventCreateWithFlags(&s->join, cudaEventDisableTiming), cudaSuccess);
     cr_assert_eq(cudaMalloc((void **)&s->x, 2 * sizeof(*s->x)), cudaSuccess);
     s->y = s->x + 1;
-    cr_assert_eq(cudaMallocHost((void **)&s->host, 2 * sizeof(*s->host)), cudaSuccess);
+    cr_assert_eq(cudaHostAlloc((void **)&s->host, 2 * sizeof(*s->host), cudaHostAllocDefault),
+                 cudaSuccess);
     cr_assert_eq(cudaMemset(s->x, 0, 2 * sizeof(*s->x)), cudaSuccess);
     cr_assert_eq(cudaDeviceSynchronize(), cudaSuccess);
 }
@@ -110,9 +111,6 @@ Test(cuda_capture, a_captured_step_runs_when_launched_and_not_before)
     cr_assert_eq(cudaMemcpyAsync(&s.host[1], s.x, sizeof(*s.x), cudaMemcpyDeviceToHost, s.a),
                  cudaSuccess);
     cr_assert_eq(cudaStreamEndCapture(s.a, &graph), cudaSuccess);
-    size_t nodes = 0;
-    cr_assert_eq(cudaGraphGetNodes(graph, NULL, &nodes), cudaSuccess);
-    cr_assert_eq(nodes, 5);
     cr_assert_eq(standin_cuda_launches(), 0);
     cr_assert_eq(read_back(&s, s.x), 0);
 
@@ -123,6 +121,8 @@ Test(cuda_capture, a_captured_step_runs_when_launched_and_not_before)
         cr_assert_eq(cudaStreamSynchronize(s.b), cudaSuccess);
         cr_assert_eq(s.host[1], (i + 2) * 10);
     }
+    char nodes[64];
+    cr_assert_eq(standin_cuda_last_graph(nodes, sizeof(nodes)), 5, "%s", nodes);
     cr_assert_eq(standin_cuda_launches(), 6);
     cr_assert_eq(standin_cuda_graph_launches(), 3);
     cr_assert_eq(cudaGraphExecDestroy(exec), cudaSuccess);

@@ -48,7 +48,7 @@ static int mnist(const char *words)
         argv[argc++] = word;
     standin_cuda_reset(gpus);
     standin_cuda_delay(0);
-    standin_cuda_can_capture(captures);
+    standin_cuda_no_capture(!captures);
     standin_cuda_use_kernels();
     return program_run(&kind, argc, argv);
 }
