@@ -1,4 +1,5 @@
-/* opened_loader.h - a data set and a loader that are opened, or the test fails and says why. */
+/* opened_loader.h - a data set and a loader that are opened, and what a loader has to give, or the
+ * test fails and says why. */
 #ifndef STK_TEST_OPENED_LOADER_H
 #define STK_TEST_OPENED_LOADER_H
 
@@ -21,6 +22,24 @@ static inline stoker_loader *loader_of(const stoker_dataset *dataset,
     cr_assert_eq(stoker_loader_create(&loader, dataset, options, &error), STOKER_OK, "%s",
                  error.message);
     return loader;
+}
+
+static inline stoker_stats stats_of(const stoker_loader *loader)
+{
+    stoker_stats stats = STOKER_STATS_INIT;
+    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    return stats;
+}
+
+/* The next batch, of this epoch or another. */
+static inline stoker_batch next_batch(stoker_loader *loader)
+{
+    stoker_batch batch = STOKER_BATCH_INIT;
+    int rc;
+    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_EPOCH_END)
+        continue;
+    cr_assert_eq(rc, STOKER_OK, "%s", stoker_error_name(rc));
+    return batch;
 }
 
 /* Save the loader's state, from which *options then resume, and destroy the loader. */

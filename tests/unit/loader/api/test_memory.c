@@ -12,6 +12,7 @@
 #include "support/files/reader_file.h"
 #include "support/leaks.h"
 #include "support/runs/memory_limit.h"
+#include "support/runs/opened_loader.h"
 #include "support/runs/registered_buffers.h"
 #include "support/runs/scenario.h"
 #include "support/sets/made_set.h"
@@ -28,11 +29,10 @@ enum { HEAP_IS_LIBC = 1 };
 /* After the first batch, nothing: neither by us nor by what libc does for us. */
 static void check_no_allocations(const stoker_dataset *dataset, stoker_loader_options options)
 {
-    stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     static struct stk_run run;
     const int64_t live_before = stk_fault_live_bytes();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(dataset, &options);
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
     stoker_batch_release(&batch);
     const uint64_t allocations = stk_fault_allocations();
@@ -88,13 +88,12 @@ CleanTest(memory, stats_report_where_memory_is)
     cr_assert(stk_file_set_make(&set, 2000, 28, 28, 0));
     for (int cache = STOKER_CACHE_NONE; cache <= STOKER_CACHE_DECODED; cache++)
         for (int32_t workers = 0; workers <= 3; workers += 3) {
-            stoker_loader *loader = NULL;
             stoker_stats stats = { .struct_size = sizeof(stats) };
             stoker_loader_options options =
                 stk_small_options(.cache = (stoker_cache)cache, .num_workers = workers,
                                   .prefetch_batches = 8, .read_depth = 64);
             const int64_t before = stk_fault_live_bytes();
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+            stoker_loader *loader = loader_of(set.dataset, &options);
             const uint64_t taken = (uint64_t)(stk_fault_live_bytes() - before);
             cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
             const uint64_t told = stats.slot_bytes + stats.cache_bytes + stats.scratch_bytes;
@@ -153,13 +152,12 @@ CleanTest(memory, the_ring_of_large_batches_does_not_grow_with_the_workers)
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=1000&shape=64x64x3", NULL, NULL),
                  0);
     for (int32_t workers = 1; workers <= 64; workers *= 4) {
-        stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
         stoker_loader_options options =
             stk_small_options(.batch_size = 256, .dtype = STOKER_DTYPE_FLOAT32,
                               .cache = STOKER_CACHE_NONE, .num_workers = workers,
                               .prefetch_batches = STOKER_PREFETCH_AUTO);
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(dataset, &options);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_geq(stats.slots, 4);
         cr_assert_leq(stats.slots, 8, "%d workers: %d slots", (int)workers, (int)stats.slots);
@@ -197,13 +195,12 @@ CleanTest(memory, the_ring_has_room_for_each_worker_and_its_reads)
     struct stk_file_set set;
     cr_assert(stk_file_set_make(&set, 8, 512, 512, 0)); /* no more of them fit in a cache */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
         stoker_loader_options options =
             stk_small_options(.batch_size = 4, .cache = STOKER_CACHE_NONE,
                               .num_workers = cases[i].workers, .read_depth = cases[i].read_depth,
                               .prefetch_batches = cases[i].prefetch_batches);
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         cr_assert_eq(stats.slots, cases[i].slots, "case %d: %d", (int)i, (int)stats.slots);
         stoker_loader_destroy(&loader);
@@ -216,12 +213,11 @@ enum { LOCKED_BYTES = 8 << 20 }; /* a ring takes little of it: small slots, few 
 /* How many buffers the ring of a loader without workers registers. */
 static int buffers_with(const stoker_dataset *dataset, stoker_switch pin_memory, stoker_dtype dtype)
 {
-    stoker_loader *loader = NULL;
     stoker_loader_options options =
         stk_small_options(.num_workers = 0, .cache = STOKER_CACHE_NONE,
                           .reader = stoker_reader_uring(), .prefetch_batches = 2, .read_depth = 8,
                           .pin_memory = pin_memory, .dtype = dtype);
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(dataset, &options);
     const int buffers = stk_test_registered_buffers();
     stoker_loader_destroy(&loader);
     return buffers;
@@ -248,14 +244,13 @@ CleanTest(memory, page_locked_memory_is_reported)
     cr_assert(stk_file_set_make(&set, 257, 9, 7, 0));
     for (int32_t workers = 0; workers <= 2; workers++)
         for (int pin = STOKER_SWITCH_AUTO; pin <= STOKER_SWITCH_OFF; pin++) {
-            stoker_loader *loader = NULL;
             stoker_stats stats = { .struct_size = sizeof(stats) };
             stoker_loader_options options =
                 stk_small_options(.num_workers = workers, .cache = STOKER_CACHE_NONE,
                                   .reader = stoker_reader_uring(), .read_depth = 8,
                                   .pin_memory = (stoker_switch)pin);
             const uint64_t before = status_bytes("VmLck:");
-            cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+            stoker_loader *loader = loader_of(set.dataset, &options);
             cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
             const uint64_t pinned = status_bytes("VmPin:");
             if (workers == 0 && pinned == 0)
@@ -284,14 +279,13 @@ CleanTest(memory, room_for_images_is_reported)
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=100&shape=256x256x3", NULL, NULL),
                  0);
     for (int i = 0; i < 2; i++) {
-        stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
         stoker_loader_options options =
             stk_small_options(.cache = STOKER_CACHE_NONE, .num_workers = 2);
         if (i == 1)
             options.transform.resize = (stoker_size){ 200, 200 };
         const int64_t before = stk_fault_live_bytes();
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(dataset, &options);
         cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
         const uint64_t taken = (uint64_t)(stk_fault_live_bytes() - before);
         scratch[i] = stats.scratch_bytes;
@@ -328,12 +322,11 @@ CleanTest(memory, the_cache_fills_and_stays)
     static struct stk_run run;
     cr_assert(stk_file_set_make(&set, 300, 8, 8, 0));
     for (int cache = STOKER_CACHE_ENCODED; cache <= STOKER_CACHE_DECODED; cache++) {
-        stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
         stoker_loader_options options =
             stk_small_options(.cache = (stoker_cache)cache, .epochs = 4);
         options.prefetch_batches = 4;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         memset(&run, 0, sizeof(run));
         stk_run_on(loader, &run, UINT32_MAX);
         cr_assert_eq(run.rc, STOKER_FINISHED);
@@ -383,14 +376,13 @@ CleanTest(memory, the_read_depth_follows_what_is_usual)
                                     .row_bytes = cases[i].row_bytes,
                                     .kind_of = cases[i].kind_of,
                                     .bytes_max = cases[i].longest_bytes };
-        stoker_loader *loader = NULL;
         stoker_stats stats = { .struct_size = sizeof(stats) };
         stoker_loader_options options =
             stk_small_options(.cache = STOKER_CACHE_NONE, .num_workers = 1, .batch_size = 4,
                               .epochs = 1);
         static struct stk_run run;
         cr_assert(stk_made_set_open(&set));
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         memset(&run, 0, sizeof(run));
         stk_run_on(loader, &run, UINT32_MAX);
         cr_assert_eq(run.samples, 70);
@@ -432,13 +424,12 @@ CleanTest(memory, a_trillion_samples_take_no_more_than_a_few)
 {
     static struct stk_run run;
     stoker_dataset *dataset = NULL;
-    stoker_loader *loader = NULL;
     cr_assert_eq(
         stoker_dataset_open(&dataset, "synth:bytes?count=1000000000000&shape=28x28", NULL, NULL),
         STOKER_OK);
     stoker_loader_options options = stk_small_options(.cache = STOKER_CACHE_AUTO, .num_workers = 2);
     const int64_t before = stk_fault_live_bytes();
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(dataset, &options);
     cr_assert_lt(stk_fault_live_bytes() - before, 16 << 20);
     stk_run_on(loader, &run, 100);
     const long early = resident_kilobytes();
@@ -525,14 +516,13 @@ CleanTest(memory, a_cache_takes_as_many_bytes_as_its_budget)
     struct stk_one_file_set set = { .path = "unequal", .fd = fileno(bytes), .codec = &codec };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         stoker_dataset *dataset = NULL;
-        stoker_loader *loader = NULL;
         stoker_batch batch = STOKER_BATCH_INIT;
         stoker_stats stats = STOKER_STATS_INIT;
         stoker_loader_options options = stk_small_options(.cache = cases[i].asked, .epochs = 3,
                                                           .batch_size = 8, .num_workers = 0);
         cr_assert_eq(stoker_dataset_create(&dataset, &ops, &set, NULL), STOKER_OK);
         stk_limit_cache(dataset, &options, cases[i].cache_bytes);
-        cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(dataset, &options);
         for (int rc; (rc = stoker_loader_next(loader, &batch, -1)) != STOKER_FINISHED;)
             if (rc == STOKER_OK)
                 stoker_batch_release(&batch);
@@ -570,17 +560,9 @@ static uint32_t resident_pages(uint8_t *const rows[KEPT])
     return pages;
 }
 
-static stoker_stats stats_of(const stoker_loader *loader)
-{
-    stoker_stats stats = STOKER_STATS_INIT;
-    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-    return stats;
-}
-
 CleanTest(memory, of_kept_batches_is_given_back_once_an_epoch_does_not_use_it)
 {
     stoker_dataset *dataset = NULL;
-    stoker_loader *loader = NULL;
     stoker_loader_options options =
         stk_small_options(.batch_size = KEPT_BATCH, .prefetch_batches = 2, .num_workers = 1,
                           .cache = STOKER_CACHE_NONE, .on_lent = STOKER_ON_LENT_GROW,
@@ -591,7 +573,7 @@ CleanTest(memory, of_kept_batches_is_given_back_once_an_epoch_does_not_use_it)
     uint64_t lent_bytes[2];
     cr_assert_eq(stoker_dataset_open(&dataset, "synth:bytes?count=96&shape=32768", NULL, NULL), 0);
     stk_limit_kept(dataset, &options, KEPT * KEPT_BATCH * (KEPT_ROW + 4096));
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(dataset, &options);
     for (int turn = 0; turn < 2; turn++) {
         for (uint32_t i = 0; i < KEPT; i++) {
             batches[i] = (stoker_batch)STOKER_BATCH_INIT;

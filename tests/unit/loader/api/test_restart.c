@@ -5,6 +5,7 @@
 #include "loader/base/fault.h"
 #include "loader/cache/cache.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 #include "support/runs/scenario.h"
 
 enum { SAMPLES = 300, SIDE = 64, ROW = SIDE * SIDE, FULL_EPOCHS = 8 };
@@ -12,18 +13,10 @@ enum { SAMPLES = 300, SIDE = 64, ROW = SIDE * SIDE, FULL_EPOCHS = 8 };
 static struct stk_run expected;
 static struct stk_run found;
 
-static stoker_stats stats_of(const stoker_loader *loader)
-{
-    stoker_stats stats = STOKER_STATS_INIT;
-    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-    return stats;
-}
-
 static stoker_loader *full_loader(const stoker_dataset *dataset, stoker_loader_options options)
 {
-    stoker_loader *loader = NULL;
     options.epochs = FULL_EPOCHS;
-    cr_assert_eq(stoker_loader_create(&loader, dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(dataset, &options);
     found = (struct stk_run){ 0 };
     stk_run_on(loader, &found, UINT32_MAX);
     cr_assert_eq(stats_of(loader).cache_held_bytes, SAMPLES * ROW);
@@ -124,8 +117,7 @@ CleanTest(restart, leaves_no_row_out)
         stoker_loader_options options =
             stk_small_options(.batch_size = 2, .epochs = FULL_EPOCHS, .cache = STOKER_CACHE_DECODED,
                               .share_cache = shared == 1 ? STOKER_SWITCH_ON : STOKER_SWITCH_OFF);
-        stoker_loader *loader = NULL;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         uint64_t held = 0;
         for (uint32_t i = 0; i < 20; i++) {
             found = (struct stk_run){ 0 };

@@ -7,6 +7,7 @@
 
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 
 enum { SAMPLES = 150, WORK_US = 300 };
 
@@ -69,18 +70,7 @@ Test(cuda_loader, a_batch_stays_until_its_stream_has_read_it)
 
 static stoker_loader *make(stoker_loader_options options)
 {
-    stoker_loader *loader = NULL;
-    stoker_error error = { .code = 0 };
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, &error), STOKER_OK, "%s",
-                 error.message);
-    return loader;
-}
-
-static stoker_stats stats_of(const stoker_loader *loader)
-{
-    stoker_stats stats = { .struct_size = sizeof(stats) };
-    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-    return stats;
+    return loader_of(set.dataset, &options);
 }
 
 Test(cuda_loader, slots_are_page_locked_unless_that_is_off)
@@ -97,8 +87,7 @@ Test(cuda_loader, slots_are_page_locked_unless_that_is_off)
         cr_assert_geq(stats.locked_bytes, slots);
         cr_assert_leq(stats.locked_bytes, stats.slot_bytes + stats.scratch_bytes);
         stk_run_on(loader, &found, 0);
-        stoker_batch batch = STOKER_BATCH_INIT;
-        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+        stoker_batch batch = next_batch(loader);
         stoker_batch_release(&batch);
         cr_assert_eq(standin_cuda_staged() > 0, pin == STOKER_SWITCH_OFF);
         stoker_loader_destroy(&loader);
@@ -137,8 +126,7 @@ Test(cuda_loader, blocking_next_returns_a_batch_that_is_there)
     standin_cuda_delay(2000);
     stoker_loader *loader = make(options);
     for (uint64_t i = 0; i < 4; i++) {
-        stoker_batch batch = STOKER_BATCH_INIT;
-        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+        stoker_batch batch = next_batch(loader);
         stoker_batch seen = batch;
         seen.images.data = standin_cuda_view(batch.images.data);
         seen.labels.data = standin_cuda_view(batch.labels.data);
@@ -156,13 +144,11 @@ Test(cuda_loader, batches_are_copied_ahead)
     options.prefetch_batches = 5;
     options.num_workers = 1;
     stoker_loader *loader = make(options);
-    stoker_batch batch = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    stoker_batch batch = next_batch(loader);
     /* The workers fill the ring by themselves; of what was ready early, more was sent already. */
     while (stats_of(loader).slots_ready + stats_of(loader).copies < 5)
         (void)usleep(100);
-    stoker_batch other = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_next(loader, &other, -1), STOKER_OK);
+    stoker_batch other = next_batch(loader);
     cr_assert_eq(stats_of(loader).copies, 5U, "%llu",
                  (unsigned long long)stats_of(loader).copies); /* as many as there are buffers */
     cr_assert_eq(stats_of(loader).copy_waits, 0U);
@@ -174,8 +160,7 @@ Test(cuda_loader, batches_are_copied_ahead)
 static void host_reads(void)
 {
     stoker_loader *loader = make(cuda_options());
-    stoker_batch batch = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    stoker_batch batch = next_batch(loader);
     cr_assert_eq(batch.device, STOKER_DEVICE_CUDA);
     const volatile uint8_t *image = batch.images.data;
     (void)*image;
@@ -354,8 +339,7 @@ Test(cuda_loader, the_default_stream_is_that_of_the_loaders_device)
     standin_cuda_reset(2);
     options.device_index = 1;
     stoker_loader *loader = make(options);
-    stoker_batch batch = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    stoker_batch batch = next_batch(loader);
     cr_assert_eq(stoker_batch_wait_on(&batch, NULL), STOKER_OK);
     cr_assert_eq(stoker_batch_release_on(&batch, NULL), STOKER_OK);
     stoker_loader_destroy(&loader);

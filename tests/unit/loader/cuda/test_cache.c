@@ -50,13 +50,6 @@ static stoker_loader_options cache_options(void)
 
 /* ---- what crosses the bus, and what is reported ---- */
 
-static stoker_stats stats_of(const stoker_loader *loader)
-{
-    stoker_stats stats = { .struct_size = sizeof(stats) };
-    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-    return stats;
-}
-
 static stoker_stats take_epoch(stoker_loader *loader)
 {
     stoker_batch batch = STOKER_BATCH_INIT;

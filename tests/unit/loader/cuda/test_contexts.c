@@ -8,6 +8,7 @@
 #include "support/gpu/cuda_kernels.h"
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 
 enum { OTHER = 1 };
 
@@ -64,23 +65,12 @@ static void expect_only_the_loaders(const char *what)
     cr_assert_eq(current(), 0, "%s", what);
 }
 
-static stoker_batch take(stoker_loader *loader)
-{
-    stoker_batch batch = STOKER_BATCH_INIT;
-    int rc;
-    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_EPOCH_END) {
-    }
-    cr_assert_eq(rc, STOKER_OK, "%s", stoker_error_name(rc));
-    return batch;
-}
-
 /* The whole life of a loader on GPU 1. */
 static void run(const stoker_loader_options *options, const char *what)
 {
-    stoker_loader *loader = NULL;
     make_consumer();
     found = (struct stk_run){ 0 };
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, options, NULL), STOKER_OK, "%s", what);
+    stoker_loader *loader = loader_of(set.dataset, options);
     cr_assert_eq(current(), 0);
     stk_cuda_run_on(loader, &consumer, &found, UINT32_MAX);
     cr_assert_eq(found.rc, STOKER_FINISHED, "%s", what);
@@ -121,13 +111,12 @@ Test(cuda_contexts, work_on_one_gpu_initializes_no_other)
 
 Test(cuda_contexts, page_locked_memory_initializes_no_other)
 {
-    stoker_loader *loader = NULL;
     const stoker_loader_options options = options_of(STOKER_DEVICE_CUDA_HOST);
     standin_cuda_reset(2);
     make_consumer();
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     for (int i = 0; i < 5; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         cr_assert_eq(stoker_batch_release_on(&batch, consumer.stream), STOKER_OK);
     }
     stoker_loader_destroy(&loader);
@@ -146,14 +135,13 @@ static void *delete_elsewhere(void *tensor)
 /* The deleter runs in a thread that never heard of a device, and after destroy. */
 Test(cuda_contexts, a_tensor_of_one_gpu_initializes_no_other)
 {
-    stoker_loader *loader = NULL;
     const stoker_loader_options options = options_of(STOKER_DEVICE_CUDA);
     standin_cuda_reset(2);
     make_consumer();
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     for (int i = 0; i < 5; i++) {
         DLManagedTensorVersioned *tensor = NULL;
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         pthread_t thread;
         cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, consumer.stream, &tensor), STOKER_OK);
         stoker_batch_release(&batch);

@@ -6,6 +6,7 @@
 #include "loader/api/lend/dlpack_layout.h"
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 
 static struct stk_file_set set;
 static struct stk_cuda_consumer consumers[2];
@@ -28,22 +29,10 @@ TestSuite(cuda_dlpack, .init = begin, .fini = finish);
 
 static stoker_loader *make(stoker_device device, uint32_t index)
 {
-    stoker_loader *loader = NULL;
     stoker_loader_options options =
         stk_small_options(.device = device, .device_index = index, .prefetch_batches = 2,
                           .epochs = STOKER_EPOCHS_ENDLESS, .num_workers = 1);
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-    return loader;
-}
-
-static stoker_batch take(stoker_loader *loader)
-{
-    stoker_batch batch = STOKER_BATCH_INIT;
-    int rc;
-    while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_EPOCH_END) {
-    }
-    cr_assert_eq(rc, STOKER_OK, "%s", stoker_error_name(rc));
-    return batch;
+    return loader_of(set.dataset, &options);
 }
 
 Test(cuda_dlpack, where_a_tensor_lies)
@@ -56,7 +45,7 @@ Test(cuda_dlpack, where_a_tensor_lies)
                    { STOKER_DEVICE_CUDA, kDLCUDA, 1 } };
     for (int i = 0; i < 3; i++) {
         stoker_loader *loader = make(places[i].device, places[i].device == STOKER_DEVICE_CUDA);
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         DLManagedTensorVersioned *tensor = NULL;
         cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_OK);
         cr_assert_eq(tensor->dl_tensor.device.device_type, places[i].type);
@@ -78,7 +67,7 @@ Test(cuda_dlpack, the_buffer_waits_for_every_stream)
     cr_assert(stk_cuda_consumer_init(&consumers[0], 4000));
     cr_assert(stk_cuda_consumer_init(&consumers[1], 500));
     for (int i = 0; i < 40; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         DLManagedTensorVersioned *tensors[2];
         for (unsigned j = 0; j < 2; j++) {
             cr_assert_eq(
@@ -99,7 +88,7 @@ Test(cuda_dlpack, the_buffer_waits_for_every_stream)
     stoker_loader_destroy(&loader);
     loader = make(STOKER_DEVICE_CPU, 0);
     for (int i = 0; i < 40; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         wanted[i] = stk_batch_hash(&batch);
         stoker_batch_release(&batch);
         cr_assert_eq(hashes[i][0], wanted[i], "batch %d", i);
@@ -116,7 +105,7 @@ Test(cuda_dlpack, a_tensor_on_the_gpu_outlives_the_loader)
         stoker_loader *loader = make(STOKER_DEVICE_CUDA, 0);
         uint64_t hash = 0;
         cr_assert(stk_cuda_consumer_init(&consumers[0], 3000));
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         const stoker_batch copy = batch;
         DLManagedTensorVersioned *tensor = NULL;
         cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, consumers[0].stream, &tensor), STOKER_OK);
@@ -139,7 +128,7 @@ Test(cuda_dlpack, without_synchronization_no_stream_is_touched)
     struct CUstream_st *const none = (struct CUstream_st *)(intptr_t)-1;
     stoker_loader *loader = make(STOKER_DEVICE_CUDA, 0);
     for (int i = 0; i < 20; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         DLManagedTensorVersioned *images = NULL;
         DLManagedTensor *labels = NULL;
         cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, none, &images), STOKER_OK);
@@ -156,7 +145,7 @@ Test(cuda_dlpack, the_default_stream_of_a_thread_is_refused)
 {
     struct CUstream_st *const per_thread = (struct CUstream_st *)(intptr_t)2;
     stoker_loader *loader = make(STOKER_DEVICE_CUDA, 0);
-    stoker_batch batch = take(loader);
+    stoker_batch batch = next_batch(loader);
     DLManagedTensorVersioned *tensor = NULL;
     DLManagedTensor *old = NULL;
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, per_thread, &tensor), STOKER_EINVAL);
@@ -166,12 +155,12 @@ Test(cuda_dlpack, the_default_stream_of_a_thread_is_refused)
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, NULL, &tensor), STOKER_OK); /* nothing is out */
     tensor->deleter(tensor);
     stoker_batch_release(&batch);
-    batch = take(loader);
+    batch = next_batch(loader);
     stoker_batch_release(&batch);
     cr_assert_null(stoker_loader_error(loader));
     stoker_loader_destroy(&loader);
     loader = make(STOKER_DEVICE_CPU, 0); /* without streams, none is wrong */
-    batch = take(loader);
+    batch = next_batch(loader);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, per_thread, &tensor), STOKER_OK);
     tensor->deleter(tensor);
     stoker_batch_release(&batch);
@@ -197,7 +186,7 @@ Test(cuda_dlpack, memory_is_page_locked_with_the_loaders_own_gpu)
         int current = -1;
         cr_assert_eq(cudaGetDevice(&current), cudaSuccess);
         cr_assert_eq(current, 0);
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         if (kinds[i] == STOKER_DEVICE_CUDA_HOST)
             cr_assert_eq(standin_cuda_pinned_with(batch.images.data), 1);
         stoker_batch_release(&batch);
@@ -210,14 +199,13 @@ Test(cuda_dlpack, memory_is_page_locked_with_the_loaders_own_gpu)
 Test(cuda_dlpack, release_on_waits_for_the_consumers_own_copy)
 {
     stoker_loader *loader = make(STOKER_DEVICE_CUDA_HOST, 1);
-    stoker_stats stats = { .struct_size = sizeof(stats) };
-    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
+    const stoker_stats stats = stats_of(loader);
     cr_assert_str_eq(stats.device, "cuda-host:1");
     cr_assert(stats.pinned);
     cr_assert_eq(cudaSetDevice(1), cudaSuccess);
     cr_assert(stk_cuda_consumer_init(&consumers[0], 0));
     for (int i = 0; i < 8; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         stoker_batch seen = batch;
         seen.turn = 0;
         cr_assert_eq(batch.device, STOKER_DEVICE_CUDA_HOST);

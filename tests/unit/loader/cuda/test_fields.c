@@ -8,6 +8,7 @@
 #include "loader/api/lend/dlpack_layout.h"
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 #include "support/sets/several_set.h"
 
 enum { BATCH = 6, WORDS = 1, TEXT = 3 };
@@ -201,13 +202,10 @@ static stoker_loader_options options_of(const struct expected *expected,
 
 static uint64_t run(const stoker_loader_options *options, const struct expected *expected)
 {
-    stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    stoker_error error = { .code = 0 };
     uint64_t samples = 0;
     int rc;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, options, &error), STOKER_OK, "%s",
-                 error.message);
+    stoker_loader *loader = loader_of(set.dataset, options);
     while ((rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -278,7 +276,6 @@ Test(fields, other_types_of_fixed_fields)
                   { 4, "label", STOKER_DTYPE_INT64, STOKER_DTYPE_FLOAT32 } };
     stoker_field_options fields[3];
     stoker_loader_options options = stk_small_options();
-    stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     for (int i = 0; i < 3; i++) {
         fields[i] = (stoker_field_options)STOKER_FIELD_OPTIONS_INIT;
@@ -288,7 +285,7 @@ Test(fields, other_types_of_fixed_fields)
     options.fields = fields;
     options.field_count = 3;
     options.num_workers = 2;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     int rc;
     while ((rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED) {
         if (rc == STOKER_EPOCH_END)
@@ -351,7 +348,6 @@ Test(fields, a_short_batch_of_a_large_slot_has_all_offsets)
     stoker_field_options fields[2];
     stoker_loader_options options = options_of(&expected, fields);
     stoker_dataset *many = NULL;
-    stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     uint32_t last = 0;
     for (uint64_t i = 0; i < SEVERAL_COUNT * COPIES; i++)
@@ -363,7 +359,7 @@ Test(fields, a_short_batch_of_a_large_slot_has_all_offsets)
     options.epochs = 1;
     options.num_workers = 1;
     options.prefetch_batches = 2;
-    cr_assert_eq(stoker_loader_create(&loader, many, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(many, &options);
     while (stoker_loader_next(loader, &batch, 20000) == STOKER_OK) {
         for (uint32_t row = 0; row < batch.count; row++)
             ids[row] = batch.ids[row] % SEVERAL_COUNT;
@@ -386,12 +382,11 @@ Test(fields, are_kept_and_exported)
         stoker_batch kept[SEVERAL_COUNT];
         stoker_field_options fields[2];
         stoker_loader_options options = options_of(&expected, fields);
-        stoker_loader *loader = NULL;
         uint32_t count = 0;
         options.device = devices[device];
         options.on_lent = STOKER_ON_LENT_GROW;
         options.epochs = 1;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         for (;; count++) {
             kept[count] = (stoker_batch)STOKER_BATCH_INIT;
             if (stoker_loader_next(loader, &kept[count], 20000) != STOKER_OK)
@@ -411,9 +406,8 @@ Test(fields, have_tensors)
     const struct expected expected = { .form = STOKER_FIELD_FORM_PACKED };
     stoker_field_options fields[2];
     const stoker_loader_options options = options_of(&expected, fields);
-    stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_OK);
     for (uint32_t part = 0; part < STOKER_TENSOR_LABELS + 2; part++) {
         DLManagedTensorVersioned *tensor = NULL;
@@ -507,12 +501,11 @@ Test(fields, hooks_see_all_of_them)
                                            .apply = count_words };
     for (int32_t workers = 0; workers <= 3; workers += 3) {
         stoker_loader_options options = stk_small_options();
-        stoker_loader *loader = NULL;
         stoker_batch batch = STOKER_BATCH_INIT;
         options.row_hook = &row_hook;
         options.batch_hook = &batch_hook;
         options.num_workers = workers;
-        cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+        stoker_loader *loader = loader_of(set.dataset, &options);
         int rc;
         while ((rc = stoker_loader_next(loader, &batch, 20000)) != STOKER_FINISHED) {
             if (rc == STOKER_EPOCH_END)
@@ -550,10 +543,9 @@ Test(fields, a_hook_may_not_set_a_length_that_does_not_fit)
 {
     const stoker_row_hook hook = { .struct_size = sizeof(hook), .apply = set_too_long };
     stoker_loader_options options = stk_small_options();
-    stoker_loader *loader = NULL;
     stoker_batch batch = STOKER_BATCH_INIT;
     options.row_hook = &hook;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     cr_assert_eq(stoker_loader_next(loader, &batch, 20000), STOKER_EINVAL);
     cr_assert(strstr(stoker_loader_error(loader)->message, "field \"text\"") != NULL);
     stoker_loader_destroy(&loader);

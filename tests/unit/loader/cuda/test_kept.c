@@ -10,6 +10,7 @@
 #include "support/leaks.h"
 #include "support/runs/kept_batches.h"
 #include "support/runs/memory_limit.h"
+#include "support/runs/opened_loader.h"
 
 enum { SAMPLES = 600, BATCH = 5, BATCHES = SAMPLES / BATCH };
 
@@ -50,17 +51,8 @@ static stoker_loader_options options_of(stoker_device device, stoker_on_lent pol
 
 static stoker_loader *make(stoker_loader_options options)
 {
-    stoker_loader *loader = NULL;
     kept.count = 0;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-    return loader;
-}
-
-static stoker_stats stats_of(const stoker_loader *loader)
-{
-    stoker_stats stats = { .struct_size = sizeof(stats) };
-    cr_assert_eq(stoker_loader_stats(loader, &stats), STOKER_OK);
-    return stats;
+    return loader_of(set.dataset, &options);
 }
 
 /* What a run that keeps nothing delivers. */

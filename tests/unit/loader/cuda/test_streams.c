@@ -9,6 +9,7 @@
 #include "support/gpu/cuda_kernels.h"
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 
 enum { KERNELS_MAX = 32, TAKEN = 2 };
 
@@ -78,13 +79,12 @@ Test(cuda_streams, no_copy_waits_for_the_kernels_of_the_batch_before)
 {
     if (!stk_cuda_kernels_built())
         return;
-    stoker_loader *loader = NULL;
     stoker_loader_options options = converting();
     stoker_batch batches[TAKEN] = { STOKER_BATCH_INIT, STOKER_BATCH_INIT };
     cr_assert(stk_cuda_consumer_init(&consumer, 0));
     set_gate(false);
     use_gated_kernels();
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     for (int i = 0; i < TAKEN; i++) {
         cr_assert_eq(stoker_loader_next(loader, &batches[i], -1), STOKER_OK);
         cr_assert_eq(stoker_batch_wait_on(&batches[i], consumer.stream), STOKER_OK);
@@ -115,20 +115,17 @@ Test(cuda_streams, a_buffer_is_refilled_after_its_kernels_even_if_nobody_waited_
 {
     if (!stk_cuda_kernels_built())
         return;
-    stoker_loader *loader = NULL;
     const stoker_loader_options options = converting();
     set_gate(false);
     use_gated_kernels();
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
+    stoker_loader *loader = loader_of(set.dataset, &options);
     const uint32_t buffers = loader->transfer.buffer_count;
     for (uint32_t i = 0; i < buffers; i++) {
-        stoker_batch batch = STOKER_BATCH_INIT;
-        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+        stoker_batch batch = next_batch(loader);
         stoker_batch_release(&batch);
     }
     while (loader->transfer.slots->head <= buffers) { /* until the first buffer is filled again */
-        stoker_batch batch = STOKER_BATCH_INIT;
-        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+        stoker_batch batch = next_batch(loader);
         stoker_batch_release(&batch);
     }
     while (loader->transfer.retired < buffers)

@@ -4,6 +4,7 @@
 #include "loader/api/lend/dlpack_layout.h"
 #include "support/gpu/cuda_run.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 
 enum { RIGHT, RECORDING, FOREIGN, STREAMS };
 
@@ -72,11 +73,9 @@ static void end_recording(void)
 
 static stoker_loader *make(stoker_loader_options *options)
 {
-    stoker_loader *loader = NULL;
     options->on_log = hear;
     options->epochs = 1;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, options, NULL), STOKER_OK);
-    return loader;
+    return loader_of(set.dataset, options);
 }
 
 static void expect_the_bytes(stoker_loader_options options)
@@ -149,8 +148,7 @@ Test(cuda_wrong_streams, the_message_says_which_mistake_it_was)
         stk_small_options(.device = STOKER_DEVICE_CUDA, .prefetch_batches = 4);
     stoker_loader *loader = make(&options);
     for (int s = RECORDING; s < STREAMS; s++) {
-        stoker_batch batch = STOKER_BATCH_INIT;
-        cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+        stoker_batch batch = next_batch(loader);
         start_recording();
         cr_assert_eq(stoker_batch_wait_on(&batch, streams[s]), STOKER_EINVAL);
         end_recording();
@@ -161,8 +159,7 @@ Test(cuda_wrong_streams, the_message_says_which_mistake_it_was)
     }
     struct CUstream_st *const per_thread = (struct CUstream_st *)(intptr_t)2;
     DLManagedTensorVersioned *tensor = NULL;
-    stoker_batch batch = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    stoker_batch batch = next_batch(loader);
     cr_assert_eq(stoker_batch_to_dlpack(&batch, 0, per_thread, &tensor), STOKER_EINVAL);
     stoker_batch_release(&batch);
     cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
@@ -228,8 +225,7 @@ Test(cuda_wrong_streams, a_batch_in_page_locked_memory_is_given_back_after_any_g
 {
     stoker_loader_options options = stk_small_options(.device = STOKER_DEVICE_CUDA_HOST);
     stoker_loader *loader = make(&options);
-    stoker_batch batch = STOKER_BATCH_INIT;
-    cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_OK);
+    stoker_batch batch = next_batch(loader);
     start_recording();
     cr_assert_eq(stoker_batch_release_on(&batch, streams[RECORDING]), STOKER_EINVAL);
     end_recording();

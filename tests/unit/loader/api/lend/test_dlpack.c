@@ -10,6 +10,7 @@
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
+#include "support/runs/opened_loader.h"
 #include "support/runs/scenario.h"
 
 /* dlpack.h 1.0 on a machine with 64-bit pointers, by offset. */
@@ -70,24 +71,12 @@ static void delete_tensor(managed *tensor)
 
 static stoker_loader *make(stoker_loader_options options)
 {
-    stoker_loader *loader = NULL;
-    cr_assert_eq(stoker_loader_create(&loader, set.dataset, &options, NULL), STOKER_OK);
-    return loader;
+    return loader_of(set.dataset, &options);
 }
 
 static stoker_loader_options ring_of(uint32_t slots)
 {
     return stk_small_options(.prefetch_batches = slots, .epochs = STOKER_EPOCHS_ENDLESS);
-}
-
-static stoker_batch take(stoker_loader *loader)
-{
-    stoker_batch batch = STOKER_BATCH_INIT;
-    int rc = stoker_loader_next(loader, &batch, -1);
-    if (rc == STOKER_EPOCH_END)
-        rc = stoker_loader_next(loader, &batch, -1);
-    cr_assert_eq(rc, STOKER_OK, "%s", stoker_error_name(rc));
-    return batch;
 }
 
 static managed *tensor_of(const stoker_batch *batch, uint32_t part)
@@ -126,7 +115,7 @@ static void expect_header(const managed *tensor, uint32_t code, uint32_t bits, u
 Test(dlpack, images_labels_and_ids)
 {
     stoker_loader *loader = make(ring_of(3));
-    stoker_batch batch = take(loader);
+    stoker_batch batch = next_batch(loader);
     managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
     managed *labels = tensor_of(&batch, STOKER_TENSOR_LABELS);
     managed *ids = tensor_of(&batch, STOKER_TENSOR_IDS);
@@ -162,7 +151,7 @@ Test(dlpack, every_type_has_its_code)
         options.dtype = types[i].dtype;
         options.layout = STOKER_LAYOUT_NCHW;
         stoker_loader *loader = make(options);
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
         expect_header(images, types[i].code, types[i].bits, 4);
         static const int64_t shape[] = { 16, 3, 4, 5 };
@@ -179,10 +168,10 @@ static void expect_held_until_both(bool releases_first)
     stoker_loader_options options = ring_of(2);
     options.on_lent = STOKER_ON_LENT_BUSY;
     stoker_loader *loader = make(options);
-    stoker_batch first = take(loader);
+    stoker_batch first = next_batch(loader);
     managed *images = tensor_of(&first, STOKER_TENSOR_IMAGES);
     managed *labels = tensor_of(&first, STOKER_TENSOR_LABELS);
-    stoker_batch second = take(loader);
+    stoker_batch second = next_batch(loader);
     stoker_batch none = STOKER_BATCH_INIT;
     const uint64_t hash = stk_batch_hash(&first);
     stoker_batch copy = first;
@@ -200,7 +189,7 @@ static void expect_held_until_both(bool releases_first)
         stoker_batch_release(&first);
     stoker_batch_release(&copy); /* was given back: nothing happens */
     for (int i = 0; i < 5; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         cr_assert(stk_file_set_matches(&set, &batch));
         stoker_batch_release(&batch);
     }
@@ -216,7 +205,7 @@ Test(dlpack, a_slot_comes_back_when_batch_and_tensors_are_gone)
 Test(dlpack, misuse_is_refused)
 {
     stoker_loader *loader = make(ring_of(3));
-    stoker_batch batch = take(loader);
+    stoker_batch batch = next_batch(loader);
     managed *tensor = NULL;
     managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
     stoker_batch copy = batch;
@@ -229,7 +218,7 @@ Test(dlpack, misuse_is_refused)
     cr_assert_eq(stoker_batch_to_dlpack(&copy, 1, NULL, &tensor), STOKER_EINVAL);
     delete_tensor(images);
     cr_assert_eq(stoker_batch_to_dlpack(&copy, 1, NULL, &tensor), STOKER_EINVAL);
-    stoker_batch next = take(loader);
+    stoker_batch next = next_batch(loader);
     cr_assert_eq(stoker_batch_to_dlpack(&copy, 1, NULL, &tensor), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack(&next, STOKER_TENSOR_OFFSETS, NULL, &tensor),
                  STOKER_EINVAL);
@@ -244,7 +233,7 @@ Test(dlpack, without_a_version_it_is_the_same_tensor)
 {
     stoker_loader *loader = make(ring_of(2));
     for (int i = 0; i < 12; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         static const uint32_t parts[] = { STOKER_TENSOR_IMAGES, STOKER_TENSOR_LABELS, 1,
                                           STOKER_TENSOR_IDS };
         for (int p = 0; p < 4; p++) {
@@ -272,7 +261,7 @@ Test(dlpack, without_a_version_it_is_the_same_tensor)
         }
         stoker_batch_release(&batch);
     }
-    stoker_batch batch = take(loader);
+    stoker_batch batch = next_batch(loader);
     struct DLManagedTensor *old = NULL;
     cr_assert_eq(stoker_batch_to_dlpack_unversioned(&batch, 0, NULL, NULL), STOKER_EINVAL);
     cr_assert_eq(stoker_batch_to_dlpack_unversioned(NULL, 0, NULL, &old), STOKER_EINVAL);
@@ -285,7 +274,7 @@ Test(dlpack, tensors_outlive_the_loader)
 {
     for (int released = 0; released <= 1; released++) {
         stoker_loader *loader = make(ring_of(3));
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         managed *images = tensor_of(&batch, STOKER_TENSOR_IMAGES);
         managed *ids = tensor_of(&batch, STOKER_TENSOR_IDS);
         const stoker_batch copy = batch;
@@ -312,7 +301,7 @@ Test(dlpack, a_deleter_may_come_from_any_thread)
 {
     stoker_loader *loader = make(ring_of(2));
     for (int i = 0; i < 50; i++) {
-        stoker_batch batch = take(loader);
+        stoker_batch batch = next_batch(loader);
         pthread_t thread;
         cr_assert_eq(pthread_create(&thread, NULL, delete_elsewhere, tensor_of(&batch, 0)), 0);
         cr_assert(stk_file_set_matches(&set, &batch));
