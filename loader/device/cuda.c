@@ -30,12 +30,8 @@ static int find_device(struct stk_gpu *gpu, uint32_t index, char why[STK_DEVICE_
         (void)snprintf(why, STK_DEVICE_WHY_BYTES, "there are %d GPUs", count);
         return STOKER_EDEVICE;
     }
-    const cudaError_t code = stk_cuda_card_read(&gpu->runtime, (int)index, &gpu->card);
-    if (code == cudaSuccess)
-        return 0;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaGetDeviceProperties: %s (%d)",
-                   stk_gpu_words(&gpu->runtime, code), (int)code);
-    return STOKER_EDEVICE;
+    return stk_gpu_explain(gpu, stk_cuda_card_read(&gpu->runtime, (int)index, &gpu->card),
+                           "cudaGetDeviceProperties", why);
 }
 
 static int open_context(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
@@ -43,11 +39,7 @@ static int open_context(struct stk_gpu *gpu, char why[STK_DEVICE_WHY_BYTES])
     const char *what = NULL;
     const cudaError_t code =
         stk_cuda_context_open(&gpu->context, &gpu->runtime, (int)gpu->device.index, &what);
-    if (code == cudaSuccess)
-        return 0;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s: %s (%d)", what,
-                   stk_gpu_words(&gpu->runtime, code), (int)code);
-    return STOKER_EDEVICE;
+    return stk_gpu_explain(gpu, code, what, why);
 }
 
 static void cuda_close(struct stk_device *device)

@@ -37,6 +37,9 @@ const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t co
 
 /* 0, or the device has failed. */
 int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
+/* 0; or STOKER_EDEVICE with the reason in `why`: this call alone has failed. */
+int stk_gpu_explain(const struct stk_gpu *gpu, cudaError_t code, const char *what,
+                    char why[STK_DEVICE_WHY_BYTES]);
 
 /* What a thread had before a call. */
 struct stk_gpu_before {
@@ -49,7 +52,14 @@ struct stk_gpu_before {
  * call that may wait or allocate, and end the recording. 0, or the device has failed. leave only
  * after enter returned 0. */
 int stk_gpu_enter(struct stk_gpu *gpu, struct stk_gpu_before *before);
+/* The same, with the reason in `why`. */
+int stk_gpu_enter_or_explain(struct stk_gpu *gpu, struct stk_gpu_before *before,
+                             char why[STK_DEVICE_WHY_BYTES]);
 void stk_gpu_leave(struct stk_gpu *gpu, struct stk_gpu_before before);
+
+int stk_gpu_record(struct stk_gpu *gpu, cudaEvent_t event, cudaStream_t stream);
+int stk_gpu_launch(struct stk_gpu *gpu, const struct stk_device_launch *launch,
+                   cudaStream_t stream);
 
 /* The copies' stream and the probe: 0, or STOKER_EDEVICE with the reason in `why`. The kernels'
  * stream: *what names the call that failed; the GPU must be current. */

@@ -5,7 +5,6 @@
  * recording a graph, or that belongs to another GPU. The first is asked for beforehand: CUDA would
  * end the recording with an error, or draw our own streams into it.
  */
-#ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
 #include <stdio.h>
@@ -122,6 +121,3 @@ int stk_gpu_finish(struct stk_device *device, void *stream, char why[STK_DEVICE_
     stk_gpu_leave(gpu, before);
     return rc;
 }
-#else
-typedef int stk_cuda_consumer_not_in_this_build; /* ISO C wants a declaration in every file */
-#endif

@@ -1,7 +1,8 @@
 /* cuda_current.c - see cuda.h: errors in words, and the GPU as the caller's current device for the
  * time of a call. */
-#ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
+
+#include <stdio.h>
 
 /* The error in words. It is removed from cudaGetLastError: the program would take it for its
  * own. */
@@ -20,6 +21,16 @@ int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what)
                            stk_gpu_words(&gpu->runtime, code), (int)code);
 }
 
+int stk_gpu_explain(const struct stk_gpu *gpu, cudaError_t code, const char *what,
+                    char why[STK_DEVICE_WHY_BYTES])
+{
+    if (code == cudaSuccess)
+        return 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s: %s (%d)", what,
+                   stk_gpu_words(&gpu->runtime, code), (int)code);
+    return STOKER_EDEVICE;
+}
+
 static const char exchange_words[] = "cudaThreadExchangeStreamCaptureMode";
 
 int stk_gpu_enter(struct stk_gpu *gpu, struct stk_gpu_before *before)
@@ -36,6 +47,15 @@ int stk_gpu_enter(struct stk_gpu *gpu, struct stk_gpu_before *before)
     return stk_gpu_check(gpu, code, exchange_words);
 }
 
+int stk_gpu_enter_or_explain(struct stk_gpu *gpu, struct stk_gpu_before *before,
+                             char why[STK_DEVICE_WHY_BYTES])
+{
+    if (stk_gpu_enter(gpu, before) == 0)
+        return 0;
+    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(&gpu->device));
+    return STOKER_EDEVICE;
+}
+
 void stk_gpu_leave(struct stk_gpu *gpu, struct stk_gpu_before before)
 {
     const char *what = NULL;
@@ -44,6 +64,3 @@ void stk_gpu_leave(struct stk_gpu *gpu, struct stk_gpu_before before)
     const cudaError_t code = stk_cuda_context_leave(&gpu->context, before.device, &what);
     (void)stk_gpu_check(gpu, code, what);
 }
-#else
-typedef int stk_cuda_current_not_in_this_build; /* ISO C wants a declaration in every file */
-#endif

@@ -1,8 +1,6 @@
 /* cuda_events.c - events of a GPU, and the host waiting for them. */
-#ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
-#include <stdio.h>
 #include <time.h>
 
 #include "loader/base/clock.h"
@@ -21,18 +19,12 @@ void *stk_gpu_event_create(struct stk_device *device, char why[STK_DEVICE_WHY_BY
     struct stk_gpu *gpu = stk_gpu_of(device);
     cudaEvent_t event = NULL;
     struct stk_gpu_before before;
-    if (stk_gpu_enter(gpu, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+    if (stk_gpu_enter_or_explain(gpu, &before, why) < 0)
         return NULL;
-    }
     const cudaError_t code = gpu->runtime.cudaEventCreateWithFlags(
         &event, cudaEventDisableTiming | cudaEventBlockingSync);
     stk_gpu_leave(gpu, before);
-    if (code == cudaSuccess)
-        return event;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaEventCreate: %s (%d)",
-                   stk_gpu_words(&gpu->runtime, code), (int)code);
-    return NULL;
+    return stk_gpu_explain(gpu, code, "cudaEventCreate", why) == 0 ? event : NULL;
 }
 
 /* Destroyed with this GPU current if that can be done, else anyway. */
@@ -125,6 +117,3 @@ int stk_gpu_wait(struct stk_device *device, void *event, uint64_t deadline_ns, b
     stk_gpu_leave(gpu, before);
     return rc;
 }
-#else
-typedef int stk_cuda_events_not_in_this_build; /* ISO C wants a declaration in every file */
-#endif

@@ -90,21 +90,14 @@ int stk_lane_copy(struct stk_lane *lane, void *to, const void *from, size_t byte
 
 int stk_lane_launch(struct stk_lane *lane, const struct stk_device_launch *launch)
 {
-    void *arguments[] = { (void *)launch->arguments };
-    const dim3 grid = { launch->grid_x, launch->grid_y, 1 };
-    const dim3 block = { launch->block_threads, 1, 1 };
-    return stk_gpu_check(lane->gpu,
-                         stk_cuda_launch_kernel(&lane->gpu->runtime, launch->kernel, grid, block,
-                                                arguments, lane->stream),
-                         "cudaLaunchKernel");
+    return stk_gpu_launch(lane->gpu, launch, lane->stream);
 }
 
 /* If the event fails, by the stream: its memory is used again, or freed. */
 int stk_lane_wait(struct stk_lane *lane)
 {
     const struct stk_cuda_runtime *runtime = &lane->gpu->runtime;
-    int rc = stk_gpu_check(lane->gpu, runtime->cudaEventRecord(lane->done, lane->stream),
-                           "cudaEventRecord");
+    int rc = stk_gpu_record(lane->gpu, lane->done, lane->stream);
     if (rc == 0)
         rc = stk_gpu_check(lane->gpu, runtime->cudaEventSynchronize(lane->done),
                            "cudaEventSynchronize");

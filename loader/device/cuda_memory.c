@@ -1,5 +1,4 @@
 /* cuda_memory.c - memory of a GPU, and host memory that is page-locked for it. */
-#ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
 #include <stdio.h>
@@ -12,10 +11,8 @@ int stk_gpu_pin(struct stk_device *device, struct stk_region *region,
 {
     struct stk_gpu *gpu = stk_gpu_of(device);
     struct stk_gpu_before before;
-    if (stk_gpu_enter(gpu, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+    if (stk_gpu_enter_or_explain(gpu, &before, why) < 0)
         return STOKER_EDEVICE;
-    }
     const cudaError_t code =
         gpu->runtime.cudaHostRegister(region->base, region->bytes, cudaHostRegisterPortable);
     stk_gpu_leave(gpu, before);
@@ -44,10 +41,8 @@ void *stk_gpu_alloc(struct stk_device *device, size_t bytes, char why[STK_DEVICE
     struct stk_gpu *gpu = stk_gpu_of(device);
     void *memory = NULL;
     struct stk_gpu_before before;
-    if (stk_gpu_enter(gpu, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+    if (stk_gpu_enter_or_explain(gpu, &before, why) < 0)
         return NULL;
-    }
     const cudaError_t code = gpu->runtime.cudaMalloc(&memory, bytes);
     stk_gpu_leave(gpu, before);
     if (code == cudaSuccess)
@@ -62,18 +57,12 @@ int stk_gpu_available(struct stk_device *device, uint64_t *bytes, char why[STK_D
     struct stk_gpu *gpu = stk_gpu_of(device);
     size_t available = 0, all = 0;
     struct stk_gpu_before before;
-    if (stk_gpu_enter(gpu, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+    if (stk_gpu_enter_or_explain(gpu, &before, why) < 0)
         return STOKER_EDEVICE;
-    }
     const cudaError_t code = gpu->runtime.cudaMemGetInfo(&available, &all);
     stk_gpu_leave(gpu, before);
     *bytes = available;
-    if (code == cudaSuccess)
-        return 0;
-    (void)snprintf(why, STK_DEVICE_WHY_BYTES, "cudaMemGetInfo: %s (%d)",
-                   stk_gpu_words(&gpu->runtime, code), (int)code);
-    return STOKER_EDEVICE;
+    return stk_gpu_explain(gpu, code, "cudaMemGetInfo", why);
 }
 
 void stk_gpu_free(struct stk_device *device, void *memory)
@@ -86,6 +75,3 @@ void stk_gpu_free(struct stk_device *device, void *memory)
     if (entered)
         stk_gpu_leave(gpu, before);
 }
-#else
-typedef int stk_cuda_memory_not_in_this_build; /* ISO C wants a declaration in every file */
-#endif

@@ -3,7 +3,6 @@
  *   copies    after ─▶ copy of batch b ─▶ copied ┐        ─▶ copy of batch b + 1 ─▶ ...
  *   kernels                                      └▶ kernels of batch b ─▶ ready
  */
-#ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
 #include <stdio.h>
@@ -20,10 +19,8 @@ int stk_gpu_load(struct stk_device *device, const struct stk_device_image *image
     struct stk_gpu_before before;
     if (!stk_cuda_card_runs(&gpu->card, image->toolkit, image->cards, why, STK_DEVICE_WHY_BYTES))
         return STOKER_EDEVICE;
-    if (stk_gpu_enter(gpu, &before) < 0) {
-        (void)snprintf(why, STK_DEVICE_WHY_BYTES, "%s", stk_device_failure(device));
+    if (stk_gpu_enter_or_explain(gpu, &before, why) < 0)
         return STOKER_EDEVICE;
-    }
     cudaError_t code = cudaSuccess;
     if (gpu->library == NULL)
         code =
@@ -43,15 +40,14 @@ int stk_gpu_load(struct stk_device *device, const struct stk_device_image *image
     return STOKER_EDEVICE;
 }
 
-static int launch(struct stk_gpu *gpu, const struct stk_device_launch *launched)
+int stk_gpu_launch(struct stk_gpu *gpu, const struct stk_device_launch *launch, cudaStream_t stream)
 {
-    void *arguments[] = { (void *)launched->arguments };
-    const dim3 grid = { launched->grid_x, launched->grid_y, 1 };
-    const dim3 block = { launched->block_threads, 1, 1 };
-    return stk_gpu_check(gpu,
-                         stk_cuda_launch_kernel(&gpu->runtime, launched->kernel, grid, block,
-                                                arguments, gpu->kernels),
-                         "cudaLaunchKernel");
+    void *arguments[] = { (void *)launch->arguments };
+    const dim3 grid = { launch->grid_x, launch->grid_y, 1 };
+    const dim3 block = { launch->block_threads, 1, 1 };
+    return stk_gpu_check(
+        gpu, stk_cuda_launch_kernel(&gpu->runtime, launch->kernel, grid, block, arguments, stream),
+        "cudaLaunchKernel");
 }
 
 static int wait_for(struct stk_gpu *gpu, cudaStream_t stream, cudaEvent_t event)
@@ -61,7 +57,7 @@ static int wait_for(struct stk_gpu *gpu, cudaStream_t stream, cudaEvent_t event)
                                          "cudaStreamWaitEvent");
 }
 
-static int record(struct stk_gpu *gpu, cudaEvent_t event, cudaStream_t stream)
+int stk_gpu_record(struct stk_gpu *gpu, cudaEvent_t event, cudaStream_t stream)
 {
     return stk_gpu_check(gpu, gpu->runtime.cudaEventRecord(event, stream), "cudaEventRecord");
 }
@@ -79,15 +75,15 @@ static int queue_copies(struct stk_gpu *gpu, const struct stk_send *send)
                 send->pieces[i].within ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
                 gpu->copies),
             "cudaMemcpyAsync to the device");
-    return rc == 0 ? record(gpu, send->copied, gpu->copies) : rc;
+    return rc == 0 ? stk_gpu_record(gpu, send->copied, gpu->copies) : rc;
 }
 
 static int queue_kernels(struct stk_gpu *gpu, const struct stk_send *send)
 {
     int rc = wait_for(gpu, gpu->kernels, send->copied);
     for (uint32_t i = 0; rc == 0 && i < send->launch_count; i++)
-        rc = launch(gpu, &send->launches[i]);
-    return rc == 0 ? record(gpu, send->ready, gpu->kernels) : rc;
+        rc = stk_gpu_launch(gpu, &send->launches[i], gpu->kernels);
+    return rc == 0 ? stk_gpu_record(gpu, send->ready, gpu->kernels) : rc;
 }
 
 int stk_gpu_send(struct stk_device *device, const struct stk_send *send)
@@ -105,6 +101,3 @@ int stk_gpu_send(struct stk_device *device, const struct stk_send *send)
     stk_gpu_leave(gpu, before);
     return rc;
 }
-#else
-typedef int stk_cuda_send_not_in_this_build; /* ISO C wants a declaration in every file */
-#endif

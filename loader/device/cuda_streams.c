@@ -5,7 +5,6 @@
  * all blocks that are ready to run, theirs come first, since training waits for what they make.
  * Both are non-blocking: the legacy default stream does not hold them up.
  */
-#ifdef STOKER_HAVE_CUDA
 #include "loader/device/cuda.h"
 
 #include <stdio.h>
@@ -87,6 +86,3 @@ bool stk_gpu_drain(struct stk_device *device, uint64_t deadline_ns)
         stk_gpu_leave(gpu, before);
     return drained;
 }
-#else
-typedef int stk_cuda_streams_not_in_this_build; /* ISO C wants a declaration in every file */
-#endif
