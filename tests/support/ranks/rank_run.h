@@ -78,18 +78,7 @@ static inline stoker_batch *batch_of(struct samples *samples, uint64_t first, ui
         golden_fill(samples->images + i * FLOATS, FLOATS, 900 + first + i, 1.0F);
         samples->labels[i] = (int64_t)((first + i) * 3 % CLASSES);
     }
-    samples->batch = (stoker_batch){
-        .struct_size = sizeof(stoker_batch),
-        .images = { .data = samples->images,
-                    .dtype = STOKER_DTYPE_FLOAT32,
-                    .rank = 4,
-                    .shape = { count, SIDE, SIDE, CHANNELS } },
-        .labels = { .data = samples->labels,
-                    .dtype = STOKER_DTYPE_INT64,
-                    .rank = 1,
-                    .shape = { count } },
-        .count = count,
-    };
+    samples->batch = golden_images(samples->images, samples->labels, count, SIDE, SIDE, CHANNELS);
     return &samples->batch;
 }
 

@@ -148,7 +148,7 @@ void standin_cuda_count_captured(void (*count)(void (*function)(void *), void *a
 void *standin_cuda_view(const void *device_memory);
 /* The same of a range; NULL also if not all of it is one allocation's. */
 void *standin_cuda_view_range(const void *device_memory, size_t bytes);
-/* For stand-ins of libraries: queue a function of their own as a kernel, in one block of one thread,
+/* For stand-ins of libraries: queue a function of theirs as a kernel, in one block of one thread,
  * with its argument. False: the call failed. */
 bool standin_cuda_queue(const struct standin_cuda_kernel *kernel, void *argument, void *stream);
 

@@ -71,16 +71,7 @@ static inline const stoker_batch *batch_of(uint64_t first, uint32_t count)
         golden_fill(images + i * floats, floats, 500 + first + i, 1.0F);
         labels[i] = (int64_t)((first + i) * 5 % CLASSES);
     }
-    batch = (stoker_batch){
-        .struct_size = sizeof(stoker_batch),
-        .images = { .data = images,
-                    .dtype = STOKER_DTYPE_FLOAT32,
-                    .rank = 4,
-                    .shape = { count, SIDE, SIDE, CHANNELS } },
-        .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { count } },
-        .count = count,
-        .device = STOKER_DEVICE_CPU,
-    };
+    batch = golden_images(images, labels, count, SIDE, SIDE, CHANNELS);
     return &batch;
 }
 

@@ -4,6 +4,7 @@
 
 #include "loader/base/rng.h"
 #include <stdint.h>
+#include <stoker/trainer.h>
 
 /* A multiple of 2^-23 in [-1, 1). */
 static inline float golden_value(uint64_t stream, uint64_t index)
@@ -15,6 +16,21 @@ static inline void golden_fill(float *to, uint64_t count, uint64_t stream, float
 {
     for (uint64_t i = 0; i < count; i++)
         to[i] = golden_value(stream, i) * bound;
+}
+
+/* A batch in host memory of `count` images of h x w x c. */
+static inline stoker_batch golden_images(float *images, int64_t *labels, uint32_t count, uint64_t h,
+                                         uint64_t w, uint64_t c)
+{
+    return (stoker_batch){
+        .struct_size = sizeof(stoker_batch),
+        .images = { .data = images,
+                    .dtype = STOKER_DTYPE_FLOAT32,
+                    .rank = 4,
+                    .shape = { count, h, w, c } },
+        .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { count } },
+        .count = count,
+    };
 }
 
 #endif

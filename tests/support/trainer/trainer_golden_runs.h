@@ -97,16 +97,7 @@ static void golden_batch(stoker_batch *batch, const stoker_model *model, uint64_
             for (uint64_t c = 0; c < shape.c; c++)
                 images[((i * shape.h + y) * shape.w + x) * shape.c + c] += 1.0F;
     }
-    *batch = (stoker_batch){ .struct_size = sizeof(stoker_batch),
-                             .images = { .data = images,
-                                         .dtype = STOKER_DTYPE_FLOAT32,
-                                         .rank = 4,
-                                         .shape = { GOLDEN_BATCH, shape.h, shape.w, shape.c } },
-                             .labels = { .data = labels,
-                                         .dtype = STOKER_DTYPE_INT64,
-                                         .rank = 1,
-                                         .shape = { GOLDEN_BATCH } },
-                             .count = GOLDEN_BATCH };
+    *batch = golden_images(images, labels, GOLDEN_BATCH, shape.h, shape.w, shape.c);
 }
 
 static void golden_check_weights(const stoker_trainer *trainer, const struct golden_run *run)

@@ -48,18 +48,7 @@ static void train(stoker_trainer *trainer, uint64_t begin, uint64_t end)
         golden_fill(images, BATCH * SIDE * SIDE * CHANNELS, 50 + pass, 1.0F);
         for (uint64_t i = 0; i < BATCH; i++)
             labels[i] = (int64_t)((pass + i) % CLASSES);
-        const stoker_batch batch = {
-            .struct_size = sizeof(stoker_batch),
-            .images = { .data = images,
-                        .dtype = STOKER_DTYPE_FLOAT32,
-                        .rank = 4,
-                        .shape = { BATCH, SIDE, SIDE, CHANNELS } },
-            .labels = { .data = labels,
-                        .dtype = STOKER_DTYPE_INT64,
-                        .rank = 1,
-                        .shape = { BATCH } },
-            .count = BATCH,
-        };
+        const stoker_batch batch = golden_images(images, labels, BATCH, SIDE, SIDE, CHANNELS);
         cr_assert_eq(stoker_trainer_step(trainer, &batch, NULL), STOKER_OK);
     }
 }

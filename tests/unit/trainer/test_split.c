@@ -59,18 +59,7 @@ static stoker_batch *batch_of(struct data *data, uint64_t pass, uint32_t count)
         golden_fill(data->images + i * pixels, pixels, 500 + pass * BATCH + i, 1.0F);
         data->labels[i] = (int64_t)((pass * BATCH + i) * 3 % CLASSES);
     }
-    data->batch = (stoker_batch){
-        .struct_size = sizeof(stoker_batch),
-        .images = { .data = data->images,
-                    .dtype = STOKER_DTYPE_FLOAT32,
-                    .rank = 4,
-                    .shape = { count, SIDE, SIDE, CHANNELS } },
-        .labels = { .data = data->labels,
-                    .dtype = STOKER_DTYPE_INT64,
-                    .rank = 1,
-                    .shape = { count } },
-        .count = count,
-    };
+    data->batch = golden_images(data->images, data->labels, count, SIDE, SIDE, CHANNELS);
     return &data->batch;
 }
 

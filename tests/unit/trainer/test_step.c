@@ -5,10 +5,9 @@
 
 #include "loader/base/fault.h"
 #include "support/leaks.h"
+#include "support/trainer/arena_difference.h"
 #include "support/trainer/opened_trainer.h"
 #include "trainer/api/trainer.h"
-
-#include <math.h>
 
 #include "support/trainer/trainer_golden.h"
 
@@ -60,18 +59,7 @@ static const stoker_batch *batch_of(struct data *data, uint64_t first, uint32_t 
         golden_fill(data->images + i * pixels, pixels, 500 + first + i, 1.0F);
         data->labels[i] = (int64_t)((first + i) * 3 % CLASSES);
     }
-    data->batch = (stoker_batch){
-        .struct_size = sizeof(stoker_batch),
-        .images = { .data = data->images,
-                    .dtype = STOKER_DTYPE_FLOAT32,
-                    .rank = 4,
-                    .shape = { count, SIDE, SIDE, 2 } },
-        .labels = { .data = data->labels,
-                    .dtype = STOKER_DTYPE_INT64,
-                    .rank = 1,
-                    .shape = { count } },
-        .count = count,
-    };
+    data->batch = golden_images(data->images, data->labels, count, SIDE, SIDE, 2);
     return &data->batch;
 }
 
@@ -83,22 +71,10 @@ static void train(stoker_trainer *trainer, uint64_t first_step, uint64_t steps, 
                      STOKER_OK);
 }
 
-static double largest_difference(const stoker_trainer *a, const stoker_trainer *b)
-{
-    double largest = 0;
-    for (uint64_t i = 0; i < a->model->parameter_floats; i++)
-        largest = fmax(largest, fabs((double)a->stage[0]->arenas.parameters[i] -
-                                     (double)b->stage[0]->arenas.parameters[i]));
-    return largest;
-}
-
 static bool same_weights(const stoker_trainer *a, const stoker_trainer *b)
 {
-    return memcmp(a->stage[0]->arenas.parameters, b->stage[0]->arenas.parameters,
-                  a->model->parameter_floats * sizeof(float)) == 0 &&
-           (a->stage[0]->arenas.statistics == NULL ||
-            memcmp(a->stage[0]->arenas.statistics, b->stage[0]->arenas.statistics,
-                   a->model->statistic_floats * sizeof(float)) == 0);
+    return difference(a, b, STK_ARENA_PARAMETERS) <= 0 &&
+           difference(a, b, STK_ARENA_STATISTICS) <= 0;
 }
 
 CleanTest(trainer_step, no_trainer_is_no_crash)
@@ -219,8 +195,8 @@ CleanTest(trainer_step, passes_sum_to_one_large_batch)
             train(whole, 0, STEPS, BATCH);
             train(parts, 0, STEPS * passes, BATCH / passes);
             cr_assert_eq(stoker_trainer_updates(parts), STEPS);
-            cr_assert_lt(largest_difference(whole, parts), 2e-6, "%s, %u passes", backends[b],
-                         passes);
+            cr_assert_lt(difference(whole, parts, STK_ARENA_PARAMETERS), 2e-6, "%s, %u passes",
+                         backends[b], passes);
             stoker_trainer_destroy(&whole);
             stoker_trainer_destroy(&parts);
         }
@@ -241,7 +217,7 @@ CleanTest(trainer_step, flush_uses_a_short_group_with_the_right_mean)
     cr_assert_eq(stoker_trainer_flush(parts, &step), STOKER_OK);
     cr_assert(step.updated);
     cr_assert_eq(stoker_trainer_updates(parts), 1);
-    cr_assert_lt(largest_difference(whole, parts), 1e-6);
+    cr_assert_lt(difference(whole, parts, STK_ARENA_PARAMETERS), 1e-6);
     cr_assert_eq(stoker_trainer_flush(parts, &step), STOKER_OK);
     cr_assert(!step.updated);
     cr_assert_eq(stoker_trainer_updates(parts), 1);

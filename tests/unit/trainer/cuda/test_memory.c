@@ -114,15 +114,7 @@ static stoker_batch digits(uint32_t count, uint64_t key)
     golden_fill(images, (uint64_t)count * PIXELS, key, 1.0F);
     for (uint32_t i = 0; i < count; i++)
         labels[i] = (int64_t)((key + i) % 10);
-    return (stoker_batch){
-        .struct_size = sizeof(stoker_batch),
-        .images = { .data = images,
-                    .dtype = STOKER_DTYPE_FLOAT32,
-                    .rank = 4,
-                    .shape = { count, 28, 28, 1 } },
-        .labels = { .data = labels, .dtype = STOKER_DTYPE_INT64, .rank = 1, .shape = { count } },
-        .count = count
-    };
+    return golden_images(images, labels, count, 28, 28, 1);
 }
 
 static void train(stoker_trainer *trainer, uint64_t first, uint64_t steps)

@@ -252,18 +252,7 @@ static const stoker_batch *fill(struct data *data)
     golden_fill(data->images, (uint64_t)BATCH * PIXELS, 11, 1.0F);
     for (int i = 0; i < BATCH; i++)
         data->labels[i] = i % CLASSES;
-    data->batch = (stoker_batch){
-        .struct_size = sizeof(stoker_batch),
-        .images = { .data = data->images,
-                    .dtype = STOKER_DTYPE_FLOAT32,
-                    .rank = 4,
-                    .shape = { BATCH, SIDE, SIDE, 2 } },
-        .labels = { .data = data->labels,
-                    .dtype = STOKER_DTYPE_INT64,
-                    .rank = 1,
-                    .shape = { BATCH } },
-        .count = BATCH,
-    };
+    data->batch = golden_images(data->images, data->labels, BATCH, SIDE, SIDE, 2);
     return &data->batch;
 }
 
