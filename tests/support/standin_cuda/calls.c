@@ -1,5 +1,4 @@
-/* calls.c - the functions of the CUDA runtime about memory, streams, kernels and events, and what a
- * test controls. */
+/* calls.c - the functions of the CUDA runtime about memory, and what a test controls. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,14 +157,12 @@ cudaError_t standin_begin_light(void)
     return (cudaError_t)code;
 }
 
-/* Looks in a row count as one call: a test that fails each call need not fail hundreds of equal
- * ones. */
-static cudaError_t begin_look(void)
+cudaError_t standin_begin_look(void)
 {
     return looking ? (cudaError_t)atomic_load(&standin.lost) : standin_begin();
 }
 
-static cudaError_t end_look(bool done)
+cudaError_t standin_end_look(bool done)
 {
     looking = !done;
     standin_host()->looks += done ? 0 : 1;
@@ -374,150 +371,9 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes)
     return standin_end(begin_fill(to, value, bytes, NULL));
 }
 
-/* ---- streams ---- */
-
-/* Numbers fall as priorities rise, and are pulled into the range. */
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    STANDIN_BEGIN;
-    *least = 0;
-    *greatest = STANDIN_PRIORITY_GREATEST;
-    return standin_end(cudaSuccess);
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
-{
-    (void)flags;
-    STANDIN_BEGIN;
-    const int least = priority > 0 ? 0 : priority;
-    return standin_end(standin_stream_create(
-        out, least < STANDIN_PRIORITY_GREATEST ? STANDIN_PRIORITY_GREATEST : least));
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
-{
-    return cudaStreamCreateWithPriority(out, flags, 0);
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t *out)
-{
-    return cudaStreamCreateWithFlags(out, cudaStreamDefault);
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    const cudaError_t refused = standin_begin();
-    standin_capture_forget_stream(stream);
-    standin_stream_destroy(stream);
-    return standin_end(refused);
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    STANDIN_TRY(begin_look());
-    STANDIN_TRY(standin_unsafe_on(stream));
-    return end_look(standin_stream_idle(stream));
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-    STANDIN_BEGIN;
-    standin_host()->waits++;
-    standin_host()->spins++;
-    STANDIN_TRY(standin_unsafe_on(stream));
-    standin_stream_wait_idle(stream);
-    return standin_end(cudaSuccess);
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    (void)flags;
-    STANDIN_BEGIN;
-    cudaError_t code = cudaSuccess;
-    if (!standin_capture_wait(event, stream, &code) && !standin_stream_forgets(stream))
-        standin_event_wait_on(event, stream);
-    return standin_end(code);
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument)
-{
-    STANDIN_BEGIN;
-    const struct standin_operation operation = { .kind = STANDIN_CALL,
-                                                 .call = call,
-                                                 .argument = argument };
-    return standin_end(standin_enqueue(stream, &operation));
-}
-
 /* ---- kernels ---- */
 
 void standin_cuda_kernels(const struct standin_cuda_kernel *kernels)
 {
     standin.kernels = kernels;
-}
-
-/* ---- events ---- */
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
-{
-    STANDIN_BEGIN;
-    return standin_end(standin_event_create(out, (flags & cudaEventBlockingSync) != 0));
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *out)
-{
-    return cudaEventCreateWithFlags(out, cudaEventDefault);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    const cudaError_t refused = standin_begin();
-    standin_capture_forget_event(event);
-    standin_event_destroy(event);
-    return standin_end(refused);
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    STANDIN_BEGIN;
-    if (standin_event_device(event) != standin_stream_device(stream))
-        return standin_end(cudaErrorInvalidResourceHandle);
-    cudaError_t code = cudaSuccess;
-    if (!standin_capture_mark(event, stream, &code))
-        standin_event_mark(event, stream);
-    return standin_end(code);
-}
-
-/* Returns true if the host may query the event at all. */
-static cudaError_t check_asking(cudaEvent_t event)
-{
-    const cudaError_t captured = standin_captured_event(event);
-    return captured != cudaSuccess ? captured : standin_unsafe();
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    STANDIN_TRY(begin_look());
-    STANDIN_TRY(check_asking(event));
-    const enum standin_cuda_lie lie = atomic_load_explicit(&standin.lie, memory_order_relaxed);
-    return end_look(lie == STANDIN_CUDA_SAYS_DONE || standin_event_done(event));
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    STANDIN_BEGIN;
-    standin_host()->waits++;
-    const cudaError_t forbidden = check_asking(event);
-    if (!standin_event_sleeps(event))
-        standin_host()->spins++;
-    if (forbidden == cudaSuccess)
-        standin_event_wait(event);
-    return standin_end(forbidden);
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
-{
-    STANDIN_BEGIN;
-    STANDIN_TRY(check_asking(from));
-    STANDIN_TRY(check_asking(to));
-    return standin_end(standin_event_elapsed(ms, from, to));
 }

@@ -391,13 +391,3 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     pthread_mutex_unlock(&lock);
     return standin_end(cudaSuccess);
 }
-
-cudaError_t cudaDeviceSynchronize(void)
-{
-    STANDIN_BEGIN;
-    standin_host()->waits++;
-    standin_host()->spins++;
-    STANDIN_TRY(standin_unsafe());
-    standin_streams_wait_idle();
-    return standin_end(cudaSuccess);
-}

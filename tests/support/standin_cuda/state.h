@@ -52,6 +52,10 @@ extern struct standin_state standin;
  * `light`. */
 cudaError_t standin_begin(void);
 cudaError_t standin_begin_light(void);
+/* The same for a query, and its end. Those in a row count as one call: a test that fails each call
+ * need not fail hundreds of equal ones. */
+cudaError_t standin_begin_look(void);
+cudaError_t standin_end_look(bool done);
 /* Returns true if the calls of this thread are the test's own. */
 bool standin_own_calls(void);
 /* Store the code for cudaGetLastError(), and return it. */
@@ -157,36 +161,19 @@ void standin_operation_end(const struct standin_operation *operation);
 /* Sometimes wait for a random time. */
 void standin_dawdle(uint64_t *random);
 
-cudaError_t standin_stream_create(cudaStream_t *out, int priority);
 int standin_stream_priority(cudaStream_t stream);
-void standin_stream_destroy(cudaStream_t stream);
 int standin_stream_device(cudaStream_t stream);
 /* Append a copy of the operation. NULL = the default stream of the current device. Returns the
  * number of operations so far. */
 uint64_t standin_stream_put(cudaStream_t stream, const struct standin_operation *operation);
 /* The capture that records its operations; NULL = it runs them. Guarded by capture.c's lock. */
 struct standin_lane **standin_stream_lane(cudaStream_t stream);
-bool standin_stream_idle(cudaStream_t stream);
 /* Returns true if this thread has waited, by an event, for all that is on the stream. */
 bool standin_stream_awaited(cudaStream_t stream);
 void standin_stream_wait_idle(cudaStream_t stream);
-bool standin_stream_forgets(cudaStream_t stream);
-void standin_streams_end(void);       /* the default streams */
-void standin_streams_wait_idle(void); /* all of the current device */
-void standin_lose(int code);          /* lose the GPU: later copies access no memory */
+void standin_streams_end(void); /* the default streams */
+void standin_lose(int code);    /* lose the GPU: later copies access no memory */
 
-cudaError_t standin_event_create(cudaEvent_t *out, bool sleeps);
-/* Returns true if the host sleeps while it waits for the event; by default it spins. */
-bool standin_event_sleeps(cudaEvent_t event);
-void standin_event_destroy(cudaEvent_t event);
-int standin_event_device(cudaEvent_t event);
-void standin_event_mark(cudaEvent_t event, cudaStream_t stream);
-void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream);
-bool standin_event_done(cudaEvent_t event);
-void standin_event_wait(cudaEvent_t event);
-/* Time between the latest marks of two events. cudaErrorNotReady,
- * cudaErrorInvalidResourceHandle. */
-cudaError_t standin_event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to);
 /* Its fork in a capture; NULL = not recorded in one. Guarded by capture.c's lock. */
 struct standin_fork **standin_event_fork(cudaEvent_t event);
 

@@ -1,4 +1,4 @@
-/* stream.c - streams that are threads, and events. */
+/* stream.c - streams that are threads, and events: the functions of the CUDA runtime about them. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,21 +66,6 @@ static cudaStream_t resolve(cudaStream_t stream);
 
 /* ---- events ---- */
 
-cudaError_t standin_event_create(cudaEvent_t *out, bool sleeps)
-{
-    cudaEvent_t event = calloc(1, sizeof(*event));
-    if (event == NULL)
-        abort();
-    pthread_mutex_init(&event->lock, NULL);
-    pthread_cond_init(&event->moved, NULL);
-    event->device = standin_current();
-    event->sleeps = sleeps;
-    event->holders = 1;
-    atomic_fetch_add(&standin.live, 1);
-    *out = event;
-    return cudaSuccess;
-}
-
 /* Under the event's lock. */
 static void drop_mark(struct standin_mark *mark)
 {
@@ -103,22 +88,6 @@ static void drop(cudaEvent_t event, struct standin_mark *mark)
     free(event);
 }
 
-void standin_event_destroy(cudaEvent_t event)
-{
-    atomic_fetch_sub(&standin.live, 1);
-    drop(event, NULL);
-}
-
-bool standin_event_sleeps(cudaEvent_t event)
-{
-    return event->sleeps;
-}
-
-int standin_event_device(cudaEvent_t event)
-{
-    return event->device;
-}
-
 /* The operation's mark: a new one, or the latest. Adds references to event and mark. */
 static struct standin_mark *hold(cudaEvent_t event, bool records)
 {
@@ -136,34 +105,6 @@ static struct standin_mark *hold(cudaEvent_t event, bool records)
         mark->holders++;
     pthread_mutex_unlock(&event->lock);
     return mark;
-}
-
-void standin_event_mark(cudaEvent_t event, cudaStream_t stream)
-{
-    const struct standin_operation operation = { .kind = STANDIN_MARK,
-                                                 .event = event,
-                                                 .mark = hold(event, true) };
-    const uint64_t at = standin_stream_put(stream, &operation);
-    pthread_mutex_lock(&event->lock);
-    event->stream = resolve(stream)->number;
-    event->at = at;
-    pthread_mutex_unlock(&event->lock);
-}
-
-void standin_event_wait_on(cudaEvent_t event, cudaStream_t stream)
-{
-    const struct standin_operation operation = { .kind = STANDIN_WAIT,
-                                                 .event = event,
-                                                 .mark = hold(event, false) };
-    standin_stream_put(stream, &operation);
-}
-
-bool standin_event_done(cudaEvent_t event)
-{
-    pthread_mutex_lock(&event->lock);
-    const bool done = event->latest == NULL || event->latest->done;
-    pthread_mutex_unlock(&event->lock);
-    return done;
 }
 
 struct standin_fork **standin_event_fork(cudaEvent_t event)
@@ -185,35 +126,12 @@ static cudaError_t done_at(cudaEvent_t event, struct timespec *at)
     return code;
 }
 
-cudaError_t standin_event_elapsed(float *ms, cudaEvent_t from, cudaEvent_t to)
-{
-    struct timespec begin, end;
-    cudaError_t code = done_at(from, &begin);
-    if (code == cudaSuccess)
-        code = done_at(to, &end);
-    if (code == cudaSuccess)
-        *ms = (float)((double)(end.tv_sec - begin.tv_sec) * 1e3 +
-                      (double)(end.tv_nsec - begin.tv_nsec) / 1e6);
-    return code;
-}
-
 static void wait_for_mark(cudaEvent_t event, const struct standin_mark *mark)
 {
     pthread_mutex_lock(&event->lock);
     while (mark != NULL && !mark->done)
         pthread_cond_wait(&event->moved, &event->lock);
     pthread_mutex_unlock(&event->lock);
-}
-
-void standin_event_wait(cudaEvent_t event)
-{
-    struct standin_mark *mark = hold(event, false);
-    wait_for_mark(event, mark);
-    pthread_mutex_lock(&event->lock);
-    awaited_stream = event->stream;
-    awaited_at = event->at;
-    pthread_mutex_unlock(&event->lock);
-    drop(event, mark);
 }
 
 static void pass_mark(cudaEvent_t event, struct standin_mark *mark)
@@ -377,19 +295,6 @@ static void unmake(cudaStream_t stream)
     free(stream);
 }
 
-cudaError_t standin_stream_create(cudaStream_t *out, int priority)
-{
-    *out = make(standin_current(), priority);
-    atomic_fetch_add(&standin.live, 1);
-    return cudaSuccess;
-}
-
-void standin_stream_destroy(cudaStream_t stream)
-{
-    unmake(stream);
-    atomic_fetch_sub(&standin.live, 1);
-}
-
 static cudaStream_t resolve(cudaStream_t stream)
 {
     if (stream != NULL)
@@ -429,11 +334,6 @@ struct standin_lane **standin_stream_lane(cudaStream_t stream)
     return &resolve(stream)->lane;
 }
 
-bool standin_stream_forgets(cudaStream_t stream)
-{
-    return resolve(stream)->forgets;
-}
-
 uint64_t standin_stream_put(cudaStream_t stream, const struct standin_operation *operation)
 {
     stream = resolve(stream);
@@ -463,15 +363,6 @@ bool standin_stream_awaited(cudaStream_t stream)
     return awaited;
 }
 
-bool standin_stream_idle(cudaStream_t stream)
-{
-    stream = resolve(stream);
-    pthread_mutex_lock(&stream->lock);
-    const bool idle = !stream->busy;
-    pthread_mutex_unlock(&stream->lock);
-    return idle;
-}
-
 void standin_stream_wait_idle(cudaStream_t stream)
 {
     stream = resolve(stream);
@@ -481,11 +372,197 @@ void standin_stream_wait_idle(cudaStream_t stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
-void standin_streams_wait_idle(void)
+/* ---- calls about streams ---- */
+
+/* Numbers fall as priorities rise, and are pulled into the range. */
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
+    STANDIN_BEGIN;
+    *least = 0;
+    *greatest = STANDIN_PRIORITY_GREATEST;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+    (void)flags;
+    STANDIN_BEGIN;
+    const int least = priority > 0 ? 0 : priority;
+    *out = make(standin_current(),
+                least < STANDIN_PRIORITY_GREATEST ? STANDIN_PRIORITY_GREATEST : least);
+    atomic_fetch_add(&standin.live, 1);
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(out, flags, 0);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *out)
+{
+    return cudaStreamCreateWithFlags(out, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    const cudaError_t refused = standin_begin();
+    standin_capture_forget_stream(stream);
+    unmake(stream);
+    atomic_fetch_sub(&standin.live, 1);
+    return standin_end(refused);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    STANDIN_TRY(standin_begin_look());
+    STANDIN_TRY(standin_unsafe_on(stream));
+    stream = resolve(stream);
+    pthread_mutex_lock(&stream->lock);
+    const bool idle = !stream->busy;
+    pthread_mutex_unlock(&stream->lock);
+    return standin_end_look(idle);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    STANDIN_BEGIN;
+    standin_host()->waits++;
+    standin_host()->spins++;
+    STANDIN_TRY(standin_unsafe_on(stream));
+    standin_stream_wait_idle(stream);
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    STANDIN_BEGIN;
+    standin_host()->waits++;
+    standin_host()->spins++;
+    STANDIN_TRY(standin_unsafe());
     pthread_mutex_lock(&all_lock);
     for (cudaStream_t stream = all_streams; stream != NULL; stream = stream->next)
         if (stream->device == standin_current())
             standin_stream_wait_idle(stream);
     pthread_mutex_unlock(&all_lock);
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    STANDIN_BEGIN;
+    cudaError_t code = cudaSuccess;
+    if (!standin_capture_wait(event, stream, &code) && !resolve(stream)->forgets)
+        standin_stream_put(stream, &(struct standin_operation){ .kind = STANDIN_WAIT,
+                                                                .event = event,
+                                                                .mark = hold(event, false) });
+    return standin_end(code);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *argument)
+{
+    STANDIN_BEGIN;
+    const struct standin_operation operation = { .kind = STANDIN_CALL,
+                                                 .call = call,
+                                                 .argument = argument };
+    return standin_end(standin_enqueue(stream, &operation));
+}
+
+/* ---- calls about events ---- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
+{
+    STANDIN_BEGIN;
+    cudaEvent_t event = calloc(1, sizeof(*event));
+    if (event == NULL)
+        abort();
+    pthread_mutex_init(&event->lock, NULL);
+    pthread_cond_init(&event->moved, NULL);
+    event->device = standin_current();
+    event->sleeps = (flags & cudaEventBlockingSync) != 0;
+    event->holders = 1;
+    atomic_fetch_add(&standin.live, 1);
+    *out = event;
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    const cudaError_t refused = standin_begin();
+    standin_capture_forget_event(event);
+    atomic_fetch_sub(&standin.live, 1);
+    drop(event, NULL);
+    return standin_end(refused);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    STANDIN_BEGIN;
+    if (event->device != standin_stream_device(stream))
+        return standin_end(cudaErrorInvalidResourceHandle);
+    cudaError_t code = cudaSuccess;
+    if (standin_capture_mark(event, stream, &code))
+        return standin_end(code);
+    const struct standin_operation operation = { .kind = STANDIN_MARK,
+                                                 .event = event,
+                                                 .mark = hold(event, true) };
+    const uint64_t at = standin_stream_put(stream, &operation);
+    pthread_mutex_lock(&event->lock);
+    event->stream = resolve(stream)->number;
+    event->at = at;
+    pthread_mutex_unlock(&event->lock);
+    return standin_end(cudaSuccess);
+}
+
+/* An error if the host may not query the event at all. */
+static cudaError_t check_asking(cudaEvent_t event)
+{
+    const cudaError_t captured = standin_captured_event(event);
+    return captured != cudaSuccess ? captured : standin_unsafe();
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    STANDIN_TRY(standin_begin_look());
+    STANDIN_TRY(check_asking(event));
+    const enum standin_cuda_lie lie = atomic_load_explicit(&standin.lie, memory_order_relaxed);
+    pthread_mutex_lock(&event->lock);
+    const bool done = event->latest == NULL || event->latest->done;
+    pthread_mutex_unlock(&event->lock);
+    return standin_end_look(lie == STANDIN_CUDA_SAYS_DONE || done);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    STANDIN_BEGIN;
+    standin_host()->waits++;
+    standin_host()->spins += event->sleeps ? 0 : 1;
+    STANDIN_TRY(check_asking(event));
+    struct standin_mark *mark = hold(event, false);
+    wait_for_mark(event, mark);
+    pthread_mutex_lock(&event->lock);
+    awaited_stream = event->stream;
+    awaited_at = event->at;
+    pthread_mutex_unlock(&event->lock);
+    drop(event, mark);
+    return standin_end(cudaSuccess);
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    struct timespec begin, end;
+    STANDIN_BEGIN;
+    STANDIN_TRY(check_asking(from));
+    STANDIN_TRY(check_asking(to));
+    STANDIN_TRY(done_at(from, &begin));
+    STANDIN_TRY(done_at(to, &end));
+    *ms = (float)((double)(end.tv_sec - begin.tv_sec) * 1e3 +
+                  (double)(end.tv_nsec - begin.tv_nsec) / 1e6);
+    return standin_end(cudaSuccess);
 }
