@@ -94,15 +94,14 @@ static size_t place(const struct kernel_case *c, unsigned char *arguments, size_
     memset(gpu.host, GUARD, GUARD_BYTES);
     for (int i = 0; i < c->count; i++) {
         const struct kernel_buffer *b = &c->buffers[i];
-        offsets[i] = b->alias >= 0 ? offsets[b->alias] : at + b->shift;
+        offsets[i] = b->alias >= 0 ? offsets[b->alias] : at;
         const unsigned char *const pointer = gpu.device + offsets[i];
         memcpy(arguments + b->hole, &pointer, sizeof(pointer));
         if (b->alias >= 0)
             continue;
-        const size_t begin = at;
-        at = behind(at, b->shift + buffer_bytes(b));
+        at = behind(at, buffer_bytes(b));
         CHECK(at <= ARENA_BYTES);
-        memset(gpu.host + begin, GUARD, at - begin);
+        memset(gpu.host + offsets[i], GUARD, at - offsets[i]);
         memcpy(gpu.host + offsets[i], b->begin, buffer_bytes(b));
     }
     return at;

@@ -14,10 +14,16 @@ enum { SAMPLES = 5, IMAGES = 7, BYTES_MAX = 1 << 20 };
 
 static const uint64_t ids[SAMPLES] = { 3, 0, 6, 1, 3 };
 
+/* For images of several sizes. */
+static struct {
+    uint64_t places[SAMPLES];
+    struct stk_launch_source sources[SAMPLES];
+} sized;
+
 struct gpu {
     struct stk_cuda_runtime cuda;
     cudaLibrary_t library;
-    void *images, *ids, *out, *scratch; /* BYTES_MAX each */
+    void *images, *ids, *out, *scratch, *sized; /* BYTES_MAX each */
 };
 
 static void copy(struct gpu *gpu, void *to, const void *from, size_t bytes,
@@ -34,6 +40,11 @@ static void run_on_gpu(struct gpu *gpu, struct stk_launch_steps *steps, struct s
     rows.ids = gpu->ids;
     rows.images = gpu->images;
     rows.out = gpu->out;
+    if (rows.places != NULL) {
+        copy(gpu, gpu->sized, &sized, sizeof(sized), cudaMemcpyHostToDevice);
+        rows.places = gpu->sized;
+        rows.sources = (unsigned char *)gpu->sized + sizeof(sized.places);
+    }
     stk_launch_steps_place(steps, gpu->scratch, SAMPLES);
     stk_launch_steps_take(steps, &rows);
     for (uint32_t i = 0; i < steps->count; i++) {
@@ -57,6 +68,7 @@ static void run_on_cpu(struct stk_launch_steps *steps, const struct stk_launch_r
 static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_t channels,
                        stoker_dtype to, stoker_layout layout, bool gather)
 {
+    const bool varies = transform_case_resizes(it) && gather == (channels % 2 == 1);
     static unsigned char images[BYTES_MAX], expected[BYTES_MAX], found[BYTES_MAX];
     static struct stk_launch_steps steps;
     struct stk_planned made;
@@ -73,7 +85,10 @@ static void check_case(struct gpu *gpu, const struct transform_case *it, uint32_
                                           .ids = ids,
                                           .out = expected,
                                           .count = SAMPLES,
-                                          .epoch = 2 };
+                                          .epoch = 2,
+                                          .sources = varies ? sized.sources : NULL,
+                                          .places = varies ? sized.places : NULL };
+    transform_case_sources(it, channels, sized.sources, sized.places, SAMPLES);
     run_on_cpu(&steps, &rows);
     copy(gpu, gpu->images, images, image_bytes, cudaMemcpyHostToDevice);
     run_on_gpu(gpu, &steps, rows);
@@ -168,7 +183,7 @@ static void check_rows(struct gpu *gpu)
 
 static void take_memory(struct gpu *gpu)
 {
-    void **const all[] = { &gpu->images, &gpu->ids, &gpu->out, &gpu->scratch };
+    void **const all[] = { &gpu->images, &gpu->ids, &gpu->out, &gpu->scratch, &gpu->sized };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         CHECK(gpu->cuda.cudaMalloc(all[i], BYTES_MAX) == cudaSuccess);
 }

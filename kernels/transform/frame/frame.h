@@ -134,16 +134,17 @@ STK_RNG void stk_frame_rectangle(const struct stk_framing *framing, uint32_t hei
     stk_frame_middle(framing, height, width, frame);
 }
 
-/* Sets the size of the grid from the rectangle. */
+/* Sets the size of the grid from the rectangle. A side of the source times one of the grid has 31
+ * bits. */
 STK_RNG void stk_frame_grid(const struct stk_framing *framing, struct stk_frame *frame)
 {
     const uint32_t height = frame->height, width = frame->width;
-    const uint64_t side = framing->resize_height;
+    const uint32_t side = framing->resize_height;
     frame->grid_height = height;
     frame->grid_width = width;
     if (framing->resizing == STK_RESIZE_SHORTER) {
-        frame->grid_height = (uint32_t)(height <= width ? side : side * height / width);
-        frame->grid_width = (uint32_t)(height <= width ? side * width / height : side);
+        frame->grid_height = height <= width ? side : side * height / width;
+        frame->grid_width = height <= width ? side * width / height : side;
     } else if (framing->resizing != STK_RESIZE_NONE) {
         frame->grid_height = framing->resize_height;
         frame->grid_width = framing->resize_width;

@@ -217,8 +217,8 @@ void stk_launch_take_as_lines(struct stk_crop_launch *launch)
         return;
     batch->width *= batch->height;
     batch->height = 1;
-    batch->grid_width = framing->out_width = batch->width;
-    batch->grid_height = framing->out_height = 1;
+    framing->out_width = batch->width;
+    framing->out_height = 1;
     set_width_inverse(launch);
 }
 
@@ -230,10 +230,6 @@ void stk_launch_of(struct stk_crop_launch *launch, const struct stk_transform_pl
                                                    .height = height,
                                                    .width = width,
                                                    .channels = plan->channels } };
-    struct stk_frame frame = { .height = height, .width = width };
-    stk_frame_grid(framing, &frame); /* a random rectangle's grid has the size of the resize */
-    launch->batch.grid_height = frame.grid_height;
-    launch->batch.grid_width = frame.grid_width;
     if (framing->resizing != STK_RESIZE_NONE) {
         const uint32_t down = stk_taps_max(height, framing->resize_height);
         const uint32_t across = stk_taps_max(width, framing->resize_width);

@@ -39,17 +39,23 @@ struct stk_rectangle {
     uint32_t top, left, height, width;
 };
 
+/* An image of a batch whose images differ in size. */
+struct stk_launch_source {
+    uint64_t at; /* bytes from `images` to its own height x width x channels */
+    uint32_t height, width;
+};
+
 /* The images and the draws: shared by all kernels of a batch. */
 struct stk_launch_batch {
     struct stk_framing framing;
     uint64_t epoch;
-    const uint64_t *ids;              /* [count] sample ids */
-    const uint8_t *images;            /* height x width x channels bytes each, as decoded */
-    uint32_t count;                   /* samples, >= 1 */
-    uint32_t gather;                  /* 1: row k is image ids[k]; 0: image k */
-    uint32_t height, width;           /* size of an image */
-    uint32_t channels;                /* 1..4 */
-    uint32_t grid_height, grid_width; /* size of each frame's grid */
+    const uint64_t *ids;                     /* [count] sample ids */
+    const uint8_t *images;                   /* height x width x channels bytes each, as decoded */
+    const struct stk_launch_source *sources; /* [count] NULL = images of one size */
+    uint32_t count;                          /* samples, >= 1 */
+    uint32_t gather;                         /* 1: row k is image ids[k]; 0: image k */
+    uint32_t height, width;                  /* size of an image; of sources: no side is longer */
+    uint32_t channels;                       /* 1..4 */
     uint32_t taps_max;                /* weights per coordinate; see stk_launch_scratch_bytes() */
     struct stk_rectangle *rectangles; /* scratch: [count]; NULL = whole images */
     uint32_t *taps;                   /* scratch; NULL = no resizing */
@@ -107,10 +113,10 @@ struct stk_rows_launch {
 /* "stk_crop_f32_nhwc" and so on: crop, flip, cutout, convert. Comes after stk_resize. */
 struct stk_crop_launch {
     struct stk_launch_batch batch;
-    void *out;                                                            /* consecutive rows */
+    void *out;              /* rows, aligned to 16 bytes */
+    const uint64_t *places; /* [count] row of `out` that a sample becomes; NULL = its own number */
     float factor[STK_LAUNCH_CHANNELS_MAX], bias[STK_LAUNCH_CHANNELS_MAX]; /* unused for u8 */
     uint8_t fill[STK_LAUNCH_CHANNELS_MAX];
-    uint32_t unaligned;                  /* 1 = out is not aligned to 16 bytes */
     uint32_t width_inverse, width_shift; /* see stk_crop_line() */
 };
 
@@ -174,7 +180,8 @@ struct stk_launch_steps {
     size_t scratch_bytes; /* for samples_max; 0 = none */
 };
 
-/* Lists the launches for batches of up to samples_max images of height x width. */
+/* Lists the launches for batches of up to samples_max images of height x width, or, with sources,
+ * of up to this height and width. */
 void stk_launch_steps_init(struct stk_launch_steps *steps, const struct stk_transform_plan *plan,
                            uint32_t height, uint32_t width, uint32_t samples_max);
 
@@ -187,9 +194,11 @@ struct stk_launch_rows {
     const void *images;
     bool gather;     /* row k is image ids[k]; else image k */
     const void *ids; /* [count] uint64_t */
-    void *out;       /* consecutive rows */
+    void *out;       /* rows, aligned to 16 bytes */
     uint32_t count;  /* 1..samples_max */
     uint64_t epoch;
+    const void *sources; /* [count] struct stk_launch_source; NULL = images of one size */
+    const void *places;  /* [count] uint64_t: the row that a sample becomes; NULL = its number */
 };
 
 /* Sets the arguments of all launches. */

@@ -40,11 +40,21 @@ STK_RNG struct stk_view stk_view_of(const struct stk_framing *framing,
     return view;
 }
 
+STK_RNG uint32_t stk_launch_height(const struct stk_launch_batch *batch, uint32_t k)
+{
+    return batch->sources != 0 ? batch->sources[k].height : batch->height;
+}
+
+STK_RNG uint32_t stk_launch_width(const struct stk_launch_batch *batch, uint32_t k)
+{
+    return batch->sources != 0 ? batch->sources[k].width : batch->width;
+}
+
 /* Computes the frame of sample k, without double precision. */
 STK_RNG void stk_launch_draw(const struct stk_launch_batch *batch, uint32_t k,
                              struct stk_frame *frame)
 {
-    stk_frame_whole(batch->height, batch->width, frame);
+    stk_frame_whole(stk_launch_height(batch, k), stk_launch_width(batch, k), frame);
     if (batch->rectangles != 0) {
         const struct stk_rectangle *rectangle = &batch->rectangles[k];
         frame->top = rectangle->top;
@@ -52,8 +62,7 @@ STK_RNG void stk_launch_draw(const struct stk_launch_batch *batch, uint32_t k,
         frame->height = rectangle->height;
         frame->width = rectangle->width;
     }
-    frame->grid_height = batch->grid_height;
-    frame->grid_width = batch->grid_width;
+    stk_frame_grid(&batch->framing, frame);
     stk_frame_place_output(&batch->framing,
                            stk_frame_words(&batch->framing, batch->epoch, batch->ids[k]), frame);
 }
@@ -61,6 +70,8 @@ STK_RNG void stk_launch_draw(const struct stk_launch_batch *batch, uint32_t k,
 STK_RNG const uint8_t *stk_launch_image(const struct stk_launch_batch *batch, uint32_t k)
 {
     const uint64_t number = batch->gather != 0 ? batch->ids[k] : k;
+    if (batch->sources != 0)
+        return batch->images + batch->sources[k].at;
     return batch->images + number * batch->height * batch->width * batch->channels;
 }
 
@@ -82,8 +93,8 @@ STK_RNG uint8_t *stk_launch_resized(const struct stk_launch_batch *batch, uint32
 STK_RNG void stk_rectangles_thread(const struct stk_launch_batch *batch, uint32_t k)
 {
     struct stk_frame frame;
-    stk_frame_rectangle(&batch->framing, batch->height, batch->width, batch->epoch, batch->ids[k],
-                        &frame);
+    stk_frame_rectangle(&batch->framing, stk_launch_height(batch, k), stk_launch_width(batch, k),
+                        batch->epoch, batch->ids[k], &frame);
     struct stk_rectangle *rectangle = &batch->rectangles[k];
     rectangle->top = frame.top;
     rectangle->left = frame.left;
@@ -172,7 +183,7 @@ STK_RNG void stk_resize_pixel(const struct stk_launch_batch *batch, const struct
 {
     const uint32_t *along = stk_launch_taps(batch, k, x);
     const uint32_t *across = stk_launch_taps(batch, k, batch->framing.out_width + y);
-    const uint64_t stride = (uint64_t)batch->width * channels;
+    const uint64_t stride = (uint64_t)stk_launch_width(batch, k) * channels;
     const uint8_t *line = stk_launch_image(batch, k) + (frame->top + across[0]) * stride +
                           (uint64_t)(frame->left + along[0]) * channels;
     int32_t sums[STK_LAUNCH_CHANNELS_MAX];

@@ -57,8 +57,6 @@ STK_RNG uint32_t stk_crop_pack(const struct stk_crop_launch *launch, const int t
 {
     const uint32_t width = launch->batch.framing.out_width;
     const uint32_t most = stk_crop_pack_most(type, planes, launch->batch.channels);
-    if (launch->unaligned != 0)
-        return 0;
     return (width & (most - 1)) == 0 ? most : most > 4 && width % 4 == 0 ? 4 : 0;
 }
 
@@ -94,7 +92,7 @@ STK_RNG void stk_crop_view_of(const struct stk_launch_batch *batch, const struct
     if (batch->taps == 0) {
         y = (int64_t)frame->top + frame->y;
         x = (int64_t)frame->left + frame->x;
-        width = batch->width;
+        width = stk_launch_width(batch, k);
         crop->source = stk_launch_image(batch, k);
     } else {
         crop->source = stk_launch_resized(batch, k);
@@ -211,6 +209,12 @@ STK_RNG void stk_crop_make(const struct stk_crop_launch *launch, const struct st
 
 /* ---- storing -------------------------------------------------------------------- */
 
+/* The row of sample k. */
+STK_RNG uint64_t stk_crop_row(const struct stk_crop_launch *launch, uint32_t k)
+{
+    return launch->places != 0 ? launch->places[k] : k;
+}
+
 /* Bytes of a chunk: what a pack has of a plane; without planes up to 16 bytes, which divide the
  * pack. */
 STK_RNG uint32_t stk_crop_chunk_bytes(const int type, const int planes, const uint32_t channels,
@@ -228,7 +232,8 @@ STK_RNG void stk_crop_store_pack(const struct stk_crop_launch *launch, uint32_t 
     const uint32_t bytes = stk_crop_chunk_bytes(type, planes, channels, pack);
     const uint64_t pixels =
         (uint64_t)launch->batch.framing.out_height * launch->batch.framing.out_width;
-    const uint64_t element = k * pixels * channels + (uint64_t)pixel * (planes ? 1 : channels);
+    const uint64_t element =
+        stk_crop_row(launch, k) * pixels * channels + (uint64_t)pixel * (planes ? 1 : channels);
     const uint64_t chunks = pack * channels * stk_crop_element_bytes(type) / bytes;
     const uint64_t step = planes ? pixels * stk_crop_element_bytes(type) : bytes;
     uint8_t *to = (uint8_t *)launch->out + element * stk_crop_element_bytes(type);
@@ -253,8 +258,9 @@ STK_RNG void stk_crop_pixel(const struct stk_crop_launch *launch, const struct s
     const uint8_t *from =
         view->source + (view->first + (int64_t)y * view->line_bytes + (int64_t)x * view->step);
     for (uint32_t channel = 0; channel < channels; channel++) {
-        const uint64_t at = k * pixels * channels + (planes ? channel * pixels + pixel
-                                                            : (uint64_t)pixel * channels + channel);
+        const uint64_t at =
+            stk_crop_row(launch, k) * pixels * channels +
+            (planes ? channel * pixels + pixel : (uint64_t)pixel * channels + channel);
         const uint32_t element = stk_crop_element(launch, type, channel,
                                                   is_shown ? from[channel] : launch->fill[channel]);
         stk_store_chunk((uint8_t *)launch->out + at * stk_crop_element_bytes(type), &element,

@@ -81,8 +81,6 @@ static void divide(struct stk_launch_steps *steps, const struct stk_transform_pl
         steps->retouch.fill[channel] = steps->first.fill[channel];
     stk_launch_of(&steps->last, plan, plan->framing.out_height, plan->framing.out_width);
     last->taps_max = 0;
-    last->grid_height = plan->framing.out_height;
-    last->grid_width = plan->framing.out_width;
     last->framing.resizing = STK_RESIZE_NONE;
     last->framing.cropping = STK_CROP_NONE;
     last->framing.flip = 0;
@@ -149,8 +147,9 @@ void stk_launch_steps_take(struct stk_launch_steps *steps, const struct stk_laun
     take_rows(&steps->retouch.batch, rows);
     take_rows(&steps->last.batch, rows);
     steps->first.batch.images = rows->images;
+    steps->first.batch.sources = rows->sources;
     steps->first.batch.gather = rows->gather ? 1 : 0;
     struct stk_crop_launch *const crop = retouches ? &steps->last : &steps->first;
     crop->out = rows->out;
-    crop->unaligned = (uintptr_t)rows->out % 16 != 0 ? 1 : 0;
+    crop->places = rows->places;
 }

@@ -184,7 +184,7 @@ static __device__ __forceinline__ void stk_crop_store_swapped(const struct stk_c
     const uint32_t bytes = stk_crop_chunk_bytes(type, 0, CROP_CHANNELS_SWAPPED, pack);
     const uint32_t lane = threadIdx.x % 32;
     const uint32_t *in = swapped + (threadIdx.x - lane) * CROP_CHANNELS_SWAPPED * bytes / 4;
-    uint8_t *out = (uint8_t *)launch.out + (uint64_t)k * chunks * bytes;
+    uint8_t *out = (uint8_t *)launch.out + stk_crop_row(&launch, k) * chunks * bytes;
     STK_UNROLL
     for (uint32_t turn = 0; turn < CROP_CHANNELS_SWAPPED; turn++) {
         const uint32_t own = turn * 32 + lane;

@@ -2,6 +2,7 @@
 #include "loader/pipeline/gpu/decode_lane.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { ALIGN = 256 };
@@ -13,7 +14,7 @@ static size_t aligned(size_t bytes)
 
 /* ---- open and close ---- */
 
-static size_t ids_at(const struct stk_device_decode *decode)
+static size_t table_at(const struct stk_device_decode *decode)
 {
     return aligned(decode->pixel_bytes) + aligned(decode->scratch_bytes);
 }
@@ -25,9 +26,11 @@ static int make_decode_lane(struct stk_decode_lane *lane, char why[STK_DEVICE_WH
     int rc = stk_region_map(&lane->memory, decode->file_bytes > 0 ? decode->file_bytes : 1);
     if (rc == 0)
         rc = stk_lane_open(&lane->lane, device, why);
+    if (rc == 0 && decode->pins)
+        rc = device->ops->pin(device, &lane->memory, why);
     if (rc < 0)
         return rc;
-    lane->pixels = device->ops->alloc(device, ids_at(decode) + sizeof(lane->ids), why);
+    lane->pixels = device->ops->alloc(device, table_at(decode) + sizeof(lane->table), why);
     if (lane->pixels == NULL)
         return STOKER_EDEVICE;
     if (stk_lane_enter(lane->lane) < 0)
@@ -62,6 +65,8 @@ void stk_decode_lane_close(struct stk_decode_lane **at)
     if (lane->pixels != NULL)
         device->ops->free(device, lane->pixels);
     stk_lane_close(&lane->lane);
+    if (lane->memory.locked)
+        device->ops->unpin(device, &lane->memory);
     stk_region_unmap(&lane->memory);
     stk_free(lane);
     *at = NULL;
@@ -89,7 +94,7 @@ static bool may_decode(const struct stk_decode_lane *lane, const stoker_image_he
 }
 
 bool stk_decode_lane_add(struct stk_decode_lane *lane, const struct stk_part_ref *ref,
-                         const stoker_image_header *header, bool keeps)
+                         const stoker_image_header *header)
 {
     if (!may_decode(lane, header, ref->size))
         return false;
@@ -97,13 +102,11 @@ bool stk_decode_lane_add(struct stk_decode_lane *lane, const struct stk_part_ref
     struct stk_lane_image *taken = &lane->images[lane->count];
     *taken =
         (struct stk_lane_image){ .ref = *ref, .height = header->height, .width = header->width };
-    if (!keeps) {
-        uint8_t *to = (uint8_t *)lane->memory.base + lane->used_bytes;
-        memcpy(to, ref->bytes, ref->size);
-        taken->ref.bytes = to;
-        lane->used_bytes += ref->size;
-    }
-    lane->ids[lane->count++] = stk_ref_id(ref);
+    uint8_t *to = (uint8_t *)lane->memory.base + lane->used_bytes;
+    memcpy(to, ref->bytes, ref->size);
+    taken->ref.bytes = to;
+    lane->used_bytes += ref->size;
+    lane->count++;
     return true;
 }
 
@@ -120,46 +123,81 @@ static size_t bytes_of(const struct stk_decode_lane *lane, const struct stk_lane
     return aligned((size_t)image->height * image->width * lane->decode->channels);
 }
 
-/* Images from `first` on whose pixels have room at once; at least one. */
+/* Images from `first` on that are decoded and transformed at once, at least one: of one epoch, with
+ * room for their pixels and for the kernels' scratch. Prepares the launches for them. */
 static uint32_t choose_images(struct stk_decode_lane *lane, uint32_t first)
 {
+    const struct stk_device_decode *decode = lane->decode;
+    const uint64_t epoch = lane->images[first].ref.span->epoch;
     size_t at = 0;
-    uint32_t count = 0;
+    uint32_t count = 0, height = 0, width = 0;
     while (first + count < lane->count) {
         const struct stk_lane_image *image = &lane->images[first + count];
-        if (count > 0 && at + bytes_of(lane, image) > lane->decode->pixel_bytes)
+        if (image->ref.span->epoch != epoch ||
+            (count > 0 && at + bytes_of(lane, image) > decode->pixel_bytes))
             break;
         lane->files[count++] = (struct stk_batch_file){ .bytes = image->ref.bytes,
                                                         .size = image->ref.size,
                                                         .pixels = lane->pixels + at,
                                                         .height = image->height,
                                                         .width = image->width,
-                                                        .channels = lane->decode->channels };
+                                                        .channels = decode->channels };
         at += bytes_of(lane, image);
+        height = image->height > height ? image->height : height;
+        width = image->width > width ? image->width : width;
     }
+    stk_launch_steps_init(&lane->steps, &decode->plan->transform, height, width, count);
+    while (lane->steps.scratch_bytes > decode->scratch_bytes) {
+        count = (count + 1) / 2; /* one fits */
+        stk_launch_steps_init(&lane->steps, &decode->plan->transform, height, width, count);
+    }
+    stk_launch_steps_place(&lane->steps, lane->pixels + aligned(decode->pixel_bytes), count);
     return count;
 }
 
-/* Queue the kernels that make the row of image i from its pixels. */
-static int transform(struct stk_decode_lane *lane, uint32_t i, const void *pixels)
+/* List the images that were decoded; returns their number. */
+static uint32_t fill_table(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
 {
     const struct stk_device_decode *decode = lane->decode;
-    const struct stk_lane_image *image = &lane->images[i];
-    const struct stk_span *span = image->ref.span;
-    const int32_t place = (int32_t)(span->first_row + image->ref.row);
+    const struct stk_launch_batch *batch = &lane->steps.first.batch; /* may take one as a line */
+    struct stk_lane_table *table = &lane->table;
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct stk_batch_file *file = &lane->files[i];
+        const struct stk_part_ref *ref = &lane->images[first + i].ref;
+        if (!file->decoded)
+            continue;
+        table->ids[listed] = stk_ref_id(ref);
+        table->places[listed] =
+            stk_device_decode_row(decode, ref->span->batch, ref->span->first_row + ref->row);
+        table->sources[listed++] = (struct stk_launch_source){
+            .at = (uint64_t)((const uint8_t *)file->pixels - lane->pixels),
+            .height = decode->any_size ? file->height : batch->height,
+            .width = decode->any_size ? file->width : batch->width,
+        };
+    }
+    return listed;
+}
+
+/* Queue the kernels that make the rows of the images that were decoded. */
+static int transform(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
+{
+    const struct stk_device_decode *decode = lane->decode;
     struct stk_launch_steps *steps = &lane->steps;
+    uint8_t *table = lane->pixels + table_at(decode);
     const struct stk_launch_rows rows = {
-        .images = pixels,
-        .ids = lane->pixels + ids_at(decode) + i * sizeof(lane->ids[0]),
-        .out = stk_device_decode_row(decode, span->batch, place),
-        .count = 1,
-        .epoch = span->epoch,
+        .images = lane->pixels,
+        .ids = table + offsetof(struct stk_lane_table, ids),
+        .places = table + offsetof(struct stk_lane_table, places),
+        .sources = table + offsetof(struct stk_lane_table, sources),
+        .out = decode->rows,
+        .count = fill_table(lane, first, count),
+        .epoch = lane->images[first].ref.span->epoch,
     };
-    stk_launch_steps_init(steps, &decode->plan->transform, image->height, image->width, 1);
-    assert(steps->scratch_bytes <= decode->scratch_bytes);
-    stk_launch_steps_place(steps, lane->pixels + aligned(decode->pixel_bytes), 1);
+    if (rows.count == 0)
+        return 0;
+    int rc = stk_lane_copy(lane->lane, table, &lane->table, sizeof(lane->table));
     stk_launch_steps_take(steps, &rows);
-    int rc = 0;
     for (uint32_t k = 0; k < steps->count && rc == 0; k++) {
         const struct stk_launch_grid grid = steps->kernels[k]->grid(steps->arguments[k]);
         const struct stk_device_launch launch = {
@@ -201,9 +239,8 @@ static int run_some(struct stk_decode_lane *lane, uint32_t first, uint32_t count
     int rc = stk_batch_decoder_run(&lane->decoder, lane->files, count, why);
     if (rc < 0)
         (void)stk_device_fail(device, "cuda:%u: %s", (unsigned)device->index, why);
-    for (uint32_t i = 0; i < count && rc == 0; i++)
-        if (lane->files[i].decoded)
-            rc = transform(lane, first + i, lane->files[i].pixels);
+    if (rc == 0)
+        rc = transform(lane, first, count);
     const int waited = stk_lane_wait(lane->lane);
     rc = rc == 0 ? waited : rc;
     if (rc == 0)
@@ -219,8 +256,6 @@ int stk_decode_lane_run(struct stk_decode_lane *lane)
     int rc = stk_lane_enter(lane->lane);
     if (rc < 0)
         return rc;
-    rc = stk_lane_copy(lane->lane, lane->pixels + ids_at(decode), lane->ids,
-                       lane->count * sizeof(lane->ids[0]));
     for (uint32_t first = 0; first < lane->count && rc == 0;) {
         const uint32_t count = choose_images(lane, first);
         rc = run_some(lane, first, count);

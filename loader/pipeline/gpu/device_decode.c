@@ -8,11 +8,11 @@
 #include "loader/base/memory/memory.h"
 #include "loader/pipeline/gpu/device_kernel.h"
 
+/* A lane's room for what would otherwise grow with its images. */
 enum {
-    PIXEL_BYTES = 64 << 20, /* a lane's decoded images: about a hundred photographs of 500 x 375 */
-    FILE_BYTES_EACH =
-        1
-        << 20, /* room for a file that waits in a lane; only the pages that it needs take memory */
+    PIXEL_BYTES = 64 << 20, /* decoded images: about a hundred photographs of 500 x 375 */
+    SCRATCH_BYTES = 16 << 20,
+    FILE_BYTES = 16 << 20, /* files that wait, before the last: 64 of 256 KB */
 };
 
 /* What is done to an image: nothing, if there are no transforms. */
@@ -36,8 +36,12 @@ static int plan_rows(struct stk_device_decode *decode,
 static int load_kernels(struct stk_device_decode *decode, char why[STK_DEVICE_WHY_BYTES])
 {
     struct stk_launch_steps steps;
-    stk_launch_steps_init(&steps, &decode->plan->transform, decode->side_max, decode->side_max, 1);
-    decode->scratch_bytes = steps.scratch_bytes;
+    const uint32_t side = decode->side_max;
+    stk_launch_steps_init(&steps, &decode->plan->transform, side, side,
+                          STK_BATCH_DECODER_IMAGES_MAX);
+    const size_t most = steps.scratch_bytes < SCRATCH_BYTES ? steps.scratch_bytes : SCRATCH_BYTES;
+    stk_launch_steps_init(&steps, &decode->plan->transform, side, side, 1);
+    decode->scratch_bytes = steps.scratch_bytes > most ? steps.scratch_bytes : most;
     for (uint32_t i = 0; i < steps.count; i++) {
         void *loaded = stk_device_decode_kernel(decode, steps.kernels[i]);
         if (loaded != NULL)
@@ -69,13 +73,12 @@ static void choose_sizes(struct stk_device_decode *decode,
     const uint64_t pixels =
         options->any_size ? options->pixels_max : (uint64_t)size.height * size.width;
     const uint64_t bytes = pixels * options->channels * STK_BATCH_DECODER_IMAGES_MAX;
-    const uint64_t each =
-        options->file_bytes_max < FILE_BYTES_EACH ? options->file_bytes_max : FILE_BYTES_EACH;
-    const size_t files = (size_t)each * STK_BATCH_DECODER_IMAGES_MAX;
     const uint32_t longer = size.height > size.width ? size.height : size.width;
     decode->pixel_bytes = bytes < PIXEL_BYTES ? (size_t)bytes : PIXEL_BYTES;
     decode->file_bytes_max = options->file_bytes_max;
-    decode->file_bytes = files > options->file_bytes_max ? files : options->file_bytes_max;
+    decode->file_bytes = options->file_bytes_max < FILE_BYTES / STK_BATCH_DECODER_IMAGES_MAX
+                             ? options->file_bytes_max * STK_BATCH_DECODER_IMAGES_MAX
+                             : FILE_BYTES + options->file_bytes_max;
     decode->side_max = options->any_size ? STOKER_SOURCE_SIDE_MAX : longer;
 }
 
@@ -117,6 +120,7 @@ int stk_device_decode_make_rows(struct stk_device_decode *decode, const struct s
     decode->batch_size = slots->batch_size;
     decode->slot_count = slots->slot_count;
     decode->row_bytes = decode->plan->convert.to_bytes;
+    decode->pins = slots->pin_memory != STOKER_SWITCH_OFF;
     decode->places = stk_calloc(count, sizeof(decode->places[0]));
     if (decode->places == NULL)
         return STOKER_ENOMEM;

@@ -49,6 +49,7 @@ struct stk_device_decode {
         void *loaded;
     } kernels[STK_LAUNCH_STEPS_MAX];
     uint32_t kernel_count;
+    bool pins;     /* lanes page-lock their files */
     uint8_t *rows; /* GPU memory: [slots x batch_size] rows; NULL = none yet */
     size_t row_bytes;
     uint32_t batch_size;
@@ -94,11 +95,11 @@ static inline int32_t *stk_device_decode_places(const struct stk_device_decode *
     return decode->places + batch % decode->slot_count * decode->batch_size;
 }
 
-static inline uint8_t *stk_device_decode_row(const struct stk_device_decode *decode, uint64_t batch,
-                                             int32_t place)
+/* The number of a row of the ring. */
+static inline uint64_t stk_device_decode_row(const struct stk_device_decode *decode, uint64_t batch,
+                                             uint32_t place)
 {
-    return decode->rows +
-           (batch % decode->slot_count * decode->batch_size + (size_t)place) * decode->row_bytes;
+    return batch % decode->slot_count * decode->batch_size + place;
 }
 
 /* GPU memory of the ring and of that many lanes; what the library takes beside them is unknown. */

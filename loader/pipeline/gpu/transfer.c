@@ -238,7 +238,8 @@ static uint32_t add_rows_within(struct stk_transfer *transfer, uint32_t count, u
         if (places[row] != STK_MADE_ON_HOST)
             transfer->pieces[count++] = (struct stk_send_piece){
                 .to = memory + field->at + row * field->stride_bytes,
-                .from = stk_device_decode_row(decode, batch, places[row]),
+                .from = decode->rows + stk_device_decode_row(decode, batch, (uint32_t)places[row]) *
+                                           decode->row_bytes,
                 .bytes = run * field->stride_bytes,
                 .within = true,
             };

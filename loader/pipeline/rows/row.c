@@ -175,8 +175,7 @@ static enum stk_row_step queue_image(struct stk_row_maker *maker, const struct s
     const int rc = stk_codecs_probe(sample->codec, &encoded, true, &header, &said);
     if (rc < 0)
         return decode_failed(maker, ref, rc, &said);
-    const bool keeps = sample->extent.memory != NULL && !maker->pipeline->dataset->recalls;
-    if (!stk_decode_lane_add(maker->lane, ref, &header, keeps))
+    if (!stk_decode_lane_add(maker->lane, ref, &header))
         return finish_here(maker, ref);
     if (span->part_sizes != NULL)
         span->part_sizes[(size_t)ref->row * span->part_count + ref->part] =

@@ -41,8 +41,7 @@ struct kernel_buffer {
     enum kernel_number number;
     enum kernel_role role;
     size_t count;
-    int alias;    /* the buffer whose memory it is; -1 = its own */
-    size_t shift; /* bytes off a multiple of 16 */
+    int alias; /* the buffer whose memory it is; -1 = its own */
     /* Largest difference, relative to the largest number of the buffer; 0 = the same bits. */
     double loose;
     /* Of bytes: where a double lies that may differ by `loose`, relative to itself. */
@@ -206,9 +205,8 @@ static inline void kernel_case_place(struct kernel_case *c, bool kernel, unsigne
         if (b->alias >= 0) {
             at = kernel ? c->buffers[b->alias].by_kernel : c->buffers[b->alias].in_order;
         } else {
-            at = malloc(bytes + b->shift > 0 ? bytes + b->shift : 1);
+            at = malloc(bytes > 0 ? bytes : 1);
             cr_assert_not_null(at);
-            at += b->shift;
             memcpy(at, b->begin, bytes);
             *(kernel ? &b->by_kernel : &b->in_order) = at;
         }
@@ -220,8 +218,8 @@ static inline void kernel_case_release(struct kernel_case *c)
 {
     for (int i = 0; i < c->count; i++)
         if (c->buffers[i].alias < 0) {
-            free(c->buffers[i].by_kernel - c->buffers[i].shift);
-            free(c->buffers[i].in_order - c->buffers[i].shift);
+            free(c->buffers[i].by_kernel);
+            free(c->buffers[i].in_order);
         }
 }
 

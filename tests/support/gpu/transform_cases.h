@@ -4,6 +4,7 @@
 #ifndef TESTS_TRANSFORM_CASES_H
 #define TESTS_TRANSFORM_CASES_H
 
+#include "kernels/transform/gpu/launch.h"
 #include "planned_transform.h"
 #include "support/gpu/transform_ranges.h"
 
@@ -114,6 +115,31 @@ static const struct transform_case transform_cases[] = {
 #undef CASE
 
 enum { TRANSFORM_CASES = sizeof(transform_cases) / sizeof(transform_cases[0]) };
+
+/* Returns true if images of other sizes can be transformed, too. */
+static inline bool transform_case_resizes(const struct transform_case *it)
+{
+    const stoker_transform *t = &it->transform;
+    const stoker_size crop = t->center_crop.height > 0 ? t->center_crop : t->random_crop;
+    return t->resize.height > 0 || t->random_resized_crop.height > 0 ||
+           (crop.height > 0 && crop.height <= t->resize_shorter && crop.width <= t->resize_shorter);
+}
+
+/* Images of up to the case's size, where ones of that size would lie, to rows in reverse order. */
+static inline void transform_case_sources(const struct transform_case *it, uint32_t channels,
+                                          struct stk_launch_source *sources, uint64_t *places,
+                                          uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t height = it->height - it->height * k / 9;
+        sources[k] = (struct stk_launch_source){
+            .at = (uint64_t)k * it->height * it->width * channels,
+            .height = height,
+            .width = it->width - it->width * (k % 3) / 4,
+        };
+        places[k] = count - 1 - k;
+    }
+}
 
 /* Plans a case with a mean and a deviation for each channel, one for all (1), or none (0). */
 static inline int transform_case_plan(struct stk_planned *planned, const struct transform_case *it,

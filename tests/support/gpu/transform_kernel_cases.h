@@ -20,7 +20,7 @@ struct step_array {
 enum { STEP_ARRAYS_MAX = 12 };
 
 static inline size_t step_arrays(const char *kernel, const struct stk_launch_steps *steps,
-                                 size_t image_bytes, bool gather, struct step_array *out)
+                                 size_t image_bytes, struct step_array *out)
 {
     const struct stk_launch_batch *batch = &steps->first.batch;
     const size_t made =
@@ -32,7 +32,9 @@ static inline size_t step_arrays(const char *kernel, const struct stk_launch_ste
     const struct step_array all[] = {
         { HOLE(stk_launch_batch, ids), "ids", STEP_SAMPLES * sizeof(uint64_t) },
         { HOLE(stk_launch_batch, images), "images",
-          (gather ? STEP_IMAGES : STEP_SAMPLES) * image_bytes },
+          (batch->gather ? STEP_IMAGES : STEP_SAMPLES) * image_bytes },
+        { HOLE(stk_launch_batch, sources), "sources",
+          STEP_SAMPLES * sizeof(struct stk_launch_source) },
         { HOLE(stk_launch_batch, rectangles), "rectangles",
           STEP_SAMPLES * sizeof(struct stk_rectangle) },
         { HOLE(stk_launch_batch, taps), "taps",
@@ -46,8 +48,10 @@ static inline size_t step_arrays(const char *kernel, const struct stk_launch_ste
         { HOLE(stk_retouch_launch, turned), "turned", STEP_SAMPLES * made },
         { HOLE(stk_retouch_launch, lines), "lines", STEP_SAMPLES * made * sizeof(int16_t) },
     };
-    const struct step_array crop[] = { { HOLE(stk_crop_launch, out), "out",
-                                         STEP_SAMPLES * made * element } };
+    const struct step_array crop[] = {
+        { HOLE(stk_crop_launch, out), "out", STEP_SAMPLES * made * element },
+        { HOLE(stk_crop_launch, places), "places", STEP_SAMPLES * sizeof(uint64_t) },
+    };
     const bool crops = strncmp(kernel, "stk_crop_", strlen("stk_crop_")) == 0;
     const bool shapes = strcmp(kernel, "stk_rectangles") == 0 || strcmp(kernel, "stk_taps") == 0 ||
                         strcmp(kernel, "stk_resize") == 0;
@@ -77,13 +81,13 @@ static inline bool step_writes(const char *kernel, const char *array, bool turne
 
 /* The case of one step, before it has run. Two pointers may be the same array: it comes in once. */
 static inline struct kernel_case *step_case(const struct stk_launch_steps *steps, uint32_t step,
-                                            size_t image_bytes, bool gather)
+                                            size_t image_bytes)
 {
     const struct stk_kernel *kernel = steps->kernels[step];
     const unsigned char *arguments = steps->arguments[step];
     struct kernel_case *c = kernel_case_begin(kernel->name, "", arguments, kernel->arguments_bytes);
     struct step_array arrays[STEP_ARRAYS_MAX];
-    const size_t count = step_arrays(kernel->name, steps, image_bytes, gather, arrays);
+    const size_t count = step_arrays(kernel->name, steps, image_bytes, arrays);
     void *seen[STEP_ARRAYS_MAX];
     for (size_t i = 0; i < count; i++) {
         int same = -1;
@@ -101,45 +105,51 @@ static inline struct kernel_case *step_case(const struct stk_launch_steps *steps
         const bool writes =
             step_writes(kernel->name, arrays[i].name, steps->retouch.turned != NULL);
         const bool changes = strcmp(kernel->name, "stk_color") == 0;
-        struct kernel_buffer *b = kernel_case_bytes(c, arrays[i].hole, arrays[i].name,
-                                                    !writes   ? ROLE_IN
-                                                    : changes ? ROLE_IN_OUT
-                                                              : ROLE_OUT,
-                                                    seen[i], arrays[i].bytes);
-        if (strcmp(b->name, "out") == 0)
-            b->shift = (uintptr_t)seen[i] % 16;
+        kernel_case_bytes(c, arrays[i].hole, arrays[i].name,
+                          !writes   ? ROLE_IN
+                          : changes ? ROLE_IN_OUT
+                                    : ROLE_OUT,
+                          seen[i], arrays[i].bytes);
     }
     return c;
 }
 
-/* All steps of a transform. shift: bytes of its rows off a multiple of 16. */
+/* All steps of a transform. sized: of images of several sizes, to rows in another order. */
 static inline void each_step_case(kernel_case_fn *visit, const struct transform_case *it,
                                   uint32_t channels, stoker_dtype to, stoker_layout layout,
-                                  size_t shift)
+                                  bool sized)
 {
     static const uint64_t ids[STEP_SAMPLES] = { 3, 0, 6, 1 };
     static struct stk_launch_steps steps;
     struct stk_planned made;
-    const bool gather = layout == STOKER_LAYOUT_NHWC;
+    struct stk_launch_source sources[STEP_SAMPLES];
+    uint64_t places[STEP_SAMPLES];
     cr_assert_eq(transform_case_plan(&made, it, 5, channels, to, layout,
                                      to == STOKER_DTYPE_UINT8 ? 0 : channels),
                  STOKER_OK, "%s: %s", it->name, made.why);
     const size_t image_bytes = (size_t)it->height * it->width * channels;
     stk_launch_steps_init(&steps, &made.plan, it->height, it->width, STEP_SAMPLES);
     unsigned char *images = malloc(STEP_IMAGES * image_bytes);
-    unsigned char *out = aligned_alloc(16, STEP_SAMPLES * made.convert.to_bytes / 16 * 16 + 32);
+    unsigned char *out = aligned_alloc(16, STEP_SAMPLES * made.convert.to_bytes / 16 * 16 + 16);
     unsigned char *scratch = aligned_alloc(256, (steps.scratch_bytes + 256) / 256 * 256);
     cr_assert(images != NULL && out != NULL && scratch != NULL);
     for (size_t i = 0; i < STEP_IMAGES * image_bytes; i++)
         images[i] = (unsigned char)(stk_mix64(i) >> 40);
     memset(scratch, 0xA5, steps.scratch_bytes);
-    memset(out, 0, shift + STEP_SAMPLES * made.convert.to_bytes);
+    memset(out, 0, STEP_SAMPLES * made.convert.to_bytes);
     if (steps.scratch_bytes > 0)
         stk_launch_steps_place(&steps, scratch, STEP_SAMPLES);
-    stk_launch_steps_take(
-        &steps, &(struct stk_launch_rows){ images, gather, ids, out + shift, STEP_SAMPLES, 2 });
+    transform_case_sources(it, channels, sources, places, STEP_SAMPLES);
+    stk_launch_steps_take(&steps, &(struct stk_launch_rows){ .images = images,
+                                                             .gather = layout == STOKER_LAYOUT_NHWC,
+                                                             .ids = ids,
+                                                             .out = out,
+                                                             .count = STEP_SAMPLES,
+                                                             .epoch = 2,
+                                                             .sources = sized ? sources : NULL,
+                                                             .places = sized ? places : NULL });
     for (uint32_t i = 0; i < steps.count; i++) {
-        struct kernel_case *c = step_case(&steps, i, image_bytes, gather);
+        struct kernel_case *c = step_case(&steps, i, image_bytes);
         kernel_case_label(c, "%s, %u channels", it->name, channels);
         run_kernel(steps.kernels[i], steps.arguments[i]);
         visit(c);
@@ -158,17 +168,18 @@ static inline void each_transform_case(kernel_case_fn *visit)
     for (uint32_t i = 0; i < TRANSFORM_CASES; i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
             if (channels % 2 == 1 || i % 4 == channels / 2)
-                each_step_case(
-                    visit, &transform_cases[i], channels, types[(i + channels) % 4],
-                    (i / 4 + channels / 2) % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, 0);
-    /* Rows of decode lanes lie anywhere. */
-    for (uint32_t i = 0; i < TRANSFORM_CASES; i += 3)
-        each_step_case(visit, &transform_cases[i], 1 + i % 4, types[i % 4],
-                       i % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, 4);
+                each_step_case(visit, &transform_cases[i], channels, types[(i + channels) % 4],
+                               (i / 4 + channels / 2) % 2 == 0 ? STOKER_LAYOUT_NHWC
+                                                               : STOKER_LAYOUT_NCHW,
+                               false);
+    for (uint32_t i = 0; i < TRANSFORM_CASES; i++)
+        if (transform_case_resizes(&transform_cases[i]))
+            each_step_case(visit, &transform_cases[i], 1 + i % 4, types[i % 4],
+                           i % 2 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, true);
     for (uint32_t i = 0; i < COUNT_OF(untouched_cases); i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
             each_step_case(visit, &untouched_cases[i], channels, types[(i + channels) % 4],
-                           channels > 2 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, 0);
+                           channels > 2 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW, false);
 }
 
 /* ---- keeping rows ---------------------------------------------------------------------------- */

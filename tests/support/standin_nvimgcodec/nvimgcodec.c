@@ -67,7 +67,7 @@ STK_NVIMGCODEC_FUNCTIONS(DECLARE)
 
 static struct {
     _Atomic uint32_t version;
-    _Atomic uint64_t calls, images, batches, violations;
+    _Atomic uint64_t calls, images, batches, pageable, violations;
     _Atomic int64_t live;
     _Atomic bool failed;
     _Atomic uint64_t fail_at, fail_image_at; /* values of calls and images; 0 = none */
@@ -83,6 +83,7 @@ void standin_nvimgcodec_reset(void)
     atomic_store(&standin.calls, 0U);
     atomic_store(&standin.images, 0U);
     atomic_store(&standin.batches, 0U);
+    atomic_store(&standin.pageable, 0U);
     atomic_store(&standin.violations, 0U);
     atomic_store(&standin.failed, false);
     atomic_store(&standin.fail_at, 0U);
@@ -117,6 +118,7 @@ TELL(batches, uint64_t)
 TELL(failed, bool)
 TELL(images, uint64_t)
 TELL(live, int64_t)
+TELL(pageable, uint64_t)
 TELL(violations, uint64_t)
 
 /* ---- every call ------------------------------------------------------------------ */
@@ -257,6 +259,8 @@ int nvimgcodecCodeStreamCreateFromHostMem(stk_nvimgcodec_instance instance,
         return misuse();
     if (*stream == NULL)
         *stream = make(sizeof(**stream), STREAM, instance);
+    if (standin_cuda_pinned_with(bytes) < 0)
+        atomic_fetch_add(&standin.pageable, 1U);
     (*stream)->bytes = bytes;
     (*stream)->size = size;
     return STK_NVIMGCODEC_SUCCESS;

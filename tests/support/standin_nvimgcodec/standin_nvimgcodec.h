@@ -32,6 +32,7 @@ bool standin_nvimgcodec_failed(void); /* true if that call or image was reached 
 
 uint64_t standin_nvimgcodec_images(void);     /* given to Decode */
 uint64_t standin_nvimgcodec_batches(void);    /* calls of Decode */
+uint64_t standin_nvimgcodec_pageable(void);   /* files in memory that is not page-locked */
 uint64_t standin_nvimgcodec_violations(void); /* misuse */
 int64_t standin_nvimgcodec_live(void);        /* objects that exist */
 

@@ -1,7 +1,7 @@
 /* test_launch.c - the kernels give the bits of stk_transform_row(), and the table is complete.
  *
- * Method: the cases of transform_cases.h, in batches whose images are gathered or in order, with
- * scratch of exactly the required size.
+ * Method: the cases of transform_cases.h, in batches whose images are gathered, in order, or of
+ * several sizes, with scratch of exactly the required size.
  */
 #include "kernels/transform/gpu/launch.h"
 
@@ -37,7 +37,7 @@ static void run_steps(struct stk_launch_steps *steps, const struct stk_launch_ro
 }
 
 static void check_case(struct arena *arena, const struct transform_case *it, uint32_t channels,
-                       stoker_dtype to, stoker_layout layout, bool gather)
+                       stoker_dtype to, stoker_layout layout, bool gather, bool sized)
 {
     struct stk_planned made;
     const uint32_t mean_count = to == STOKER_DTYPE_UINT8 ? 0 : channels;
@@ -49,12 +49,17 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     const size_t row_bytes = made.convert.to_bytes;
     static struct stk_launch_steps steps;
     stk_launch_steps_init(&steps, &made.plan, it->height, it->width, SAMPLES);
+    struct stk_launch_source sources[SAMPLES];
+    uint64_t places[SAMPLES];
+    transform_case_sources(it, channels, sources, places, SAMPLES);
     const struct stk_launch_rows rows = { .images = images,
                                           .gather = gather,
                                           .ids = ids,
                                           .out = pages_take(&arena->out, SAMPLES * row_bytes),
                                           .count = SAMPLES,
-                                          .epoch = EPOCH };
+                                          .epoch = EPOCH,
+                                          .sources = sized ? sources : NULL,
+                                          .places = sized ? places : NULL };
     run_steps(&steps, &rows, arena);
     unsigned char *expected = pages_take(&arena->expected, row_bytes);
     const size_t scratch_bytes = (stk_transform_scratch_bytes(&made.plan) + 63) / 64 * 64;
@@ -62,12 +67,13 @@ static void check_case(struct arena *arena, const struct transform_case *it, uin
     memset(scratch, 0, scratch_bytes);
     for (size_t k = 0; k < SAMPLES; k++) {
         const struct stk_image picture = { .pixels = images + (gather ? ids[k] : k) * image_bytes,
-                                           .height = it->height,
-                                           .width = it->width };
+                                           .height = sized ? sources[k].height : it->height,
+                                           .width = sized ? sources[k].width : it->width };
+        const size_t row = sized ? places[k] : k;
         stk_transform_row(&made.plan, scratch, &picture, EPOCH, ids[k], NULL, expected);
-        cr_assert_eq(memcmp((const char *)rows.out + k * row_bytes, expected, row_bytes), 0,
+        cr_assert_eq(memcmp((const char *)rows.out + row * row_bytes, expected, row_bytes), 0,
                      "%s: %u channels, type %d, layout %d, row %zu", it->name, channels, (int)to,
-                     (int)layout, k);
+                     (int)layout, row);
     }
 }
 
@@ -86,8 +92,11 @@ CleanTest(launch, kernels_give_the_bits_of_the_rows)
             i < TRANSFORM_CASES ? &transform_cases[i] : &untouched_cases[i - TRANSFORM_CASES];
         for (uint32_t channels = 1; channels <= 4; channels++)
             for (size_t type = 0; type < 4; type++) {
-                check_case(&arena, it, channels, types[type], STOKER_LAYOUT_NHWC, true);
-                check_case(&arena, it, channels, types[type], STOKER_LAYOUT_NCHW, false);
+                const bool resizes = transform_case_resizes(it);
+                const bool sized[] = { resizes && channels % 2 == 1, resizes && channels % 2 == 0 };
+                check_case(&arena, it, channels, types[type], STOKER_LAYOUT_NHWC, !sized[0],
+                           sized[0]);
+                check_case(&arena, it, channels, types[type], STOKER_LAYOUT_NCHW, false, sized[1]);
             }
     }
     for (size_t i = 0; i < 5; i++)

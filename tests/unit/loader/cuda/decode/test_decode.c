@@ -56,6 +56,8 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
                         uint64_t images, const char *name)
 {
     const uint64_t before = standin_nvimgcodec_images();
+    const bool pins = options.pin_memory != STOKER_SWITCH_OFF;
+    const uint64_t pageable = standin_nvimgcodec_pageable();
     (void)stk_cuda_run(dataset, &options, 50, &found);
     const uint64_t decoded = standin_nvimgcodec_images() - before;
     options.device = STOKER_DEVICE_CPU;
@@ -67,14 +69,15 @@ static void expect_same(const stoker_dataset *dataset, stoker_loader_options opt
                  found.error.message);
     cr_assert(stk_runs_equal(&expected, &found), "%s, %d workers", name, options.num_workers);
     cr_assert_geq(decoded, images, "%s: %llu images", name, (unsigned long long)decoded);
+    cr_assert_eq(standin_nvimgcodec_pageable() - pageable, pins ? 0 : decoded, "%s", name);
 }
 
 /* ---- ways from the file to the batch ---- */
 
 Test(decode, transforms_have_the_bits_of_the_cpu)
 {
-    stoker_transform transforms[5];
-    for (int i = 0; i < 5; i++)
+    stoker_transform transforms[6];
+    for (int i = 0; i < 6; i++)
         transforms[i] = (stoker_transform)STOKER_TRANSFORM_INIT;
     transforms[0].resize = transforms[1].resize = (stoker_size){ 12, 10 };
     transforms[1].random_crop = (stoker_size){ 9, 9 };
@@ -88,14 +91,23 @@ Test(decode, transforms_have_the_bits_of_the_cpu)
     transforms[4].contrast = 0.3F;
     transforms[4].rotate_max = 20;
     transforms[4].blur = 3;
+    transforms[5].resize = (stoker_size){ 256, 256 }; /* a lane has scratch for 17 of them */
+    transforms[5].rotate_max = 20;
+    transforms[5].blur = 3;
     open_set(&mixed, "?channels=3");
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         stoker_loader_options options = options_for(i % 4);
         options.transform = transforms[i];
+        if (i == 5)
+            options.batch_size = 40, options.epochs = 1;
         options.dtype = i % 2 == 0 ? STOKER_DTYPE_NONE : STOKER_DTYPE_FLOAT32;
         options.layout = i % 3 == 0 ? STOKER_LAYOUT_NHWC : STOKER_LAYOUT_NCHW;
-        options.convert_on_device = i == 3 ? STOKER_SWITCH_OFF : STOKER_SWITCH_AUTO;
-        expect_same(set.dataset, options, 40, "transforms");
+        options.convert_on_device = i == 3 || i == 5 ? STOKER_SWITCH_OFF : STOKER_SWITCH_AUTO;
+        const uint64_t launches = standin_cuda_launches();
+        expect_same(set.dataset, options, i == 5 ? 29 : 40, "transforms");
+        if (i % 4 <
+            2) /* three kernels or more for all images that wait: one by one 3 for each of 58 */
+            cr_assert_lt(standin_cuda_launches() - launches, 2 * (i == 5 ? 29 : 58));
     }
     stk_jpeg_set_remove(&set);
 }
