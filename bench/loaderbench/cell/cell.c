@@ -26,7 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTLE_NS UINT64_C(20000000)
+#define SETTLE_NS     UINT64_C(20000000)
+#define SETTLE_GPU_NS UINT64_C(500000000) /* the clock of an idle GPU rises */
 
 /* ---- options --------------------------------------------------------------------- */
 
@@ -197,7 +198,7 @@ static int settle(struct bench_run *run, bool *at_end, double *rate)
 {
     bench_sleep_until_quiet();
     const uint64_t begin_ns = stk_now_ns();
-    const uint64_t until_ns = begin_ns + SETTLE_NS;
+    const uint64_t until_ns = begin_ns + (run->bench->gpu != NULL ? SETTLE_GPU_NS : SETTLE_NS);
     const uint64_t samples = run->consumer.samples;
     const double most = run->cut ? run->limits.seconds : run->limits.seconds_max;
     int rc;

@@ -138,6 +138,7 @@ Test(trainer_cuda_math, a_benchmark_times_each_once_and_is_remembered)
     struct stk_cuda_math *const math = begin(STOKER_DTYPE_FLOAT32);
     math->rules.benchmark = 8;
     cr_assert_eq(stk_engine_cache_create(&math->cache, NULL), STOKER_OK);
+    backend->warm = true;
     for (int round = 0; round < 2; round++) {
         (void)workspace_of(math, STK_CONV2D, STK_CUDA_FORWARD);
         (void)workspace_of(math, STK_LINEAR, STK_CUDA_FORWARD);
@@ -146,6 +147,10 @@ Test(trainer_cuda_math, a_benchmark_times_each_once_and_is_remembered)
         cr_assert_eq(standin_cublaslt_runs(), (2 + 2) * RUNS, "round %d", round);
         cr_assert_eq(stk_engine_cache_entries(math->cache), 3);
     }
+    const uint64_t runs = standin_cudnn_runs();
+    backend->warm = false;
+    (void)workspace_of(math, STK_CONV2D, STK_CUDA_BACKWARD_DATA);
+    cr_assert_gt(standin_cudnn_runs() - runs, 4 * RUNS, "the first warms up");
     end();
 }
 

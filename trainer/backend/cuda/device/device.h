@@ -44,6 +44,7 @@ struct stk_backend {
     cudaKernel_t *kernels; /* one for each of stk_train_kernels; NULL = not looked up yet */
     struct stk_cuda_math math;
     bool uncaptured;             /* do not capture steps as graphs */
+    bool warm;                   /* its clock has risen */
     bool reads_pageable;         /* the GPU reads pageable memory, so copies from it may run late */
     cudaEvent_t idle;            /* the host waits for it; NULL = not created */
     bool copies_pending;         /* the host must not reuse its batch before `copied` */
