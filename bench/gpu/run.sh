@@ -310,7 +310,9 @@ run_training() {
     for seed in $(seq $seeds); do
         step "train-fast-$seed" 120 "$trainer" --preset fast --device cuda --data "$images" --seed "$seed" --quiet "${short[@]}"
     done
-    step train-tf32 120 "$trainer" --preset fast --tf32 on --device cuda --data "$images" "${short[@]}"
+    for mode in off on; do
+        step "train-tf32-$mode" 120 "$trainer" --preset fast --benchmark --tf32 $mode --device cuda --data "$images" "${short[@]}"
+    done
     for mode in "" "--amp bf16" "--amp fp16"; do
         # shellcheck disable=SC2086  # two words
         step "train-pytorch${mode:+-${mode#--amp }}" 300 "$trainer" --preset pytorch --device cuda --data "$images" --eval-every 0 --quiet $mode "${short[@]}"

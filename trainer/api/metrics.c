@@ -118,6 +118,8 @@ void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_ca
         if (out->replaced == 0 && replaced.graphs > 0)
             out->replacement = replaced.first;
         out->replaced += replaced.graphs;
+        if (out->engines == NULL && replaced.lines[0] != '\0')
+            out->engines = replaced.lines;
     }
 }
 

@@ -154,6 +154,7 @@ struct stk_capture {
 struct stk_replaced {
     uint64_t graphs;   /* number of graphs and products that are concerned */
     const char *first; /* what failed first, why, and what runs instead; "" = none */
+    const char *lines; /* all engines that run, a line each; "" = none */
 };
 
 /* One pass within its group. */

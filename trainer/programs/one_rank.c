@@ -134,8 +134,8 @@ static void show_tables(struct one_rank *rank)
     free(text);
 }
 
-/* Warns if a GPU's steps could not be captured or engines were replaced: it then trains more
- * slowly. */
+/* Lists the engines, and warns if a GPU's steps could not be captured or engines were replaced: it
+ * then trains more slowly. */
 static void show_capture(const struct one_rank *rank)
 {
     stoker_trainer_capture capture;
@@ -151,6 +151,10 @@ static void show_capture(const struct one_rank *rank)
                          " convolutions or products do not run on their best engine; the "
                          "first is %s",
                          capture.replaced, capture.replacement);
+    if (capture.engines != NULL && rank->arguments.benchmark) {
+        console_text(&rank->console, "\n");
+        console_text(&rank->console, capture.engines);
+    }
 }
 
 static void show_result(const struct one_rank *rank, const struct fit_result *result)

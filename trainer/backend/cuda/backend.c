@@ -108,9 +108,9 @@ static void cuda_search(struct stk_backend *backend, bool searching)
 static struct stk_replaced cuda_replaced(const struct stk_backend *backend)
 {
     if (backend->math.cache == NULL)
-        return (struct stk_replaced){ .first = "" };
+        return (struct stk_replaced){ .first = "", .lines = "" };
     const struct stk_engine_replaced *const r = stk_engine_cache_replaced(backend->math.cache);
-    return (struct stk_replaced){ r->graphs, r->first };
+    return (struct stk_replaced){ r->graphs, r->first, r->lines };
 }
 
 static struct stk_device_id cuda_identify(const struct stk_backend *backend)

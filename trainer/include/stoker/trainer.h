@@ -371,7 +371,11 @@ typedef struct stoker_trainer_capture {
      * = none. Valid until destroy. */
     uint64_t replaced;
     const char *replacement;
-    uint64_t reserved[2]; /* 0; the size never changes: new members take their place */
+    /* The first GPU's engine for each of them, a line each, with the time of one run if engines
+     * were timed (options.benchmark); the last are left out after 16 KiB. NULL = none. Valid until
+     * the next call. */
+    const char *engines;
+    uint64_t reserved[1]; /* 0; the size never changes: new members take their place */
 } stoker_trainer_capture;
 STOKER_API void stoker_trainer_get_capture(const stoker_trainer *trainer,
                                            stoker_trainer_capture *out);

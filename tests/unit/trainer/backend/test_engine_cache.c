@@ -21,7 +21,8 @@ CleanTest(engine_cache, finds_what_was_added_and_ignores_more_than_it_holds)
     cr_assert_not(stk_engine_cache_find(cache, "conv 0", &found));
     for (int64_t i = 0; i < STK_ENGINE_CACHE_ENTRIES_MAX + 1; i++) {
         const struct stk_engine_choice choice = { .engine = i,
-                                                  .workspace_bytes = (uint64_t)i * 1000 };
+                                                  .workspace_bytes = (uint64_t)i * 1000,
+                                                  .seconds = i == 0 ? 2.5e-6 : 0 };
         (void)snprintf(key, sizeof(key), "conv %d", (int)i);
         stk_engine_cache_add(cache, key, &choice, &none);
     }
@@ -31,6 +32,10 @@ CleanTest(engine_cache, finds_what_was_added_and_ignores_more_than_it_holds)
     cr_assert_not(stk_engine_cache_find(cache, "conv 4096", &found));
     cr_assert_not(stk_engine_cache_find(cache, "conv", &found));
     cr_assert_eq(stk_engine_cache_entries(cache), STK_ENGINE_CACHE_ENTRIES_MAX);
+    const char *const lines = stk_engine_cache_replaced(cache)->lines;
+    cr_assert_eq(strstr(lines, "conv 0: engine 0, 2.5 us\nconv 1: engine 1\n"), lines, "%s", lines);
+    cr_assert_lt(strlen(lines), (size_t)STK_ENGINE_LINES_BYTES);
+    cr_assert_eq(lines[strlen(lines) - 1], '\n');
     stk_engine_cache_destroy(&cache);
 }
 

@@ -70,6 +70,7 @@ static void check_replaced(const stoker_model *model, const stoker_trainer *good
     cr_assert_not_null(strstr(capture.replacement, what), "%s", capture.replacement);
     cr_assert_not_null(strstr(capture.replacement, instead), "%s", capture.replacement);
     cr_assert_gt(capture.launched, 0, "it is still captured");
+    cr_assert_eq(strstr(capture.engines, " us\n") != NULL, benchmark, "%s", capture.engines);
     stoker_trainer_destroy(&trainer);
     all_engines_run();
 }

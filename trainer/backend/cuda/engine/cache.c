@@ -20,6 +20,7 @@ struct entry {
 struct stk_engine_cache {
     uint32_t entries;
     struct stk_engine_replaced replaced;
+    size_t lines_used;
     struct entry entry[STK_ENGINE_CACHE_ENTRIES_MAX];
 };
 
@@ -83,6 +84,20 @@ static void count(struct stk_engine_replaced *replaced, const char *key,
                        choice->engine);
 }
 
+static void write_line(struct stk_engine_cache *cache, const char *key,
+                       const struct stk_engine_choice *choice)
+{
+    char line[STK_ENGINE_KEY_BYTES + 64], time[32] = "";
+    if (choice->seconds > 0)
+        (void)snprintf(time, sizeof(time), ", %.1f us", choice->seconds * 1e6);
+    const int bytes =
+        snprintf(line, sizeof(line), "%s: engine %" PRId64 "%s\n", key, choice->engine, time);
+    if (cache->lines_used + (size_t)bytes >= STK_ENGINE_LINES_BYTES)
+        return;
+    memcpy(cache->replaced.lines + cache->lines_used, line, (size_t)bytes);
+    cache->lines_used += (size_t)bytes;
+}
+
 void stk_engine_cache_add(struct stk_engine_cache *cache, const char *key,
                           const struct stk_engine_choice *choice,
                           const struct stk_engine_failures *failures)
@@ -99,8 +114,10 @@ void stk_engine_cache_add(struct stk_engine_cache *cache, const char *key,
         memcpy(entry->key, key, length + 1);
     }
     entry->runs = choice != NULL;
-    if (choice != NULL)
+    if (choice != NULL) {
         entry->choice = *choice;
+        write_line(cache, key, choice);
+    }
     entry->failed = failures->engines;
 }
 

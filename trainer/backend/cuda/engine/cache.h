@@ -10,7 +10,11 @@
 
 #include "trainer/backend/cuda/engine/choice.h"
 
-enum { STK_ENGINE_KEY_BYTES = 192, STK_ENGINE_CACHE_ENTRIES_MAX = 4096 };
+enum {
+    STK_ENGINE_KEY_BYTES = 192,
+    STK_ENGINE_CACHE_ENTRIES_MAX = 4096,
+    STK_ENGINE_LINES_BYTES = 16384
+};
 
 /* Engines that were replaced because they failed. */
 struct stk_engine_replaced {
@@ -18,6 +22,9 @@ struct stk_engine_replaced {
     /* Of the first of them: its key, the engine that failed and why, and the one that runs
      * instead. */
     char first[STK_ENGINE_KEY_BYTES + sizeof(((stoker_error *)NULL)->message)];
+    /* Of each key that has an engine a line, with the time of one run if it was timed; those that
+     * have no room are left out. */
+    char lines[STK_ENGINE_LINES_BYTES];
 };
 
 struct stk_engine_cache;
