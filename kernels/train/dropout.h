@@ -45,12 +45,10 @@ static inline float stk_dropout_scale(float rate)
 static inline struct stk_dropout stk_dropout_of(uint64_t seed, uint64_t step, uint32_t layer,
                                                 uint64_t sample, float rate)
 {
-    return (struct stk_dropout){
-        .key = stk_dropout_key(seed, step),
-        .counter_high = stk_dropout_counter_high(layer, sample),
-        .dropped_below = stk_dropout_dropped_below(rate),
-        .scale = stk_dropout_scale(rate),
-    };
+    const struct stk_dropout dropout = { stk_dropout_key(seed, step),
+                                         stk_dropout_counter_high(layer, sample),
+                                         stk_dropout_dropped_below(rate), stk_dropout_scale(rate) };
+    return dropout;
 }
 
 /* Returns half h, 0..7, of a counter's words: 16 bits. */

@@ -46,8 +46,11 @@ for module in zlib libpng libjpeg libzstd libdeflate liblz4 libwebp liburing; do
 done >"$licenses/versions.txt"
 cat "$top/build/wheel-libraries/sources.txt" >>"$licenses/versions.txt"
 
+# Kernels that also run with drivers for CUDA 12.
+nvcc=()
+if [ -e build/cuda-12/complete ]; then nvcc=("--config-settings=cmake.define.STOKER_NVCC=$top/cmake/nvrtc.py"); fi
 step "compiling Stoker" "$tools/bin/python" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$out/raw" \
-    --config-settings=cmake.define.STOKER_CUDA_ARCHITECTURES=all \
+    --config-settings=cmake.define.STOKER_CUDA_ARCHITECTURES=all "${nvcc[@]}" \
     --config-settings=cmake.define.STOKER_STATIC_DEPS=ON --config-settings=cmake.define.STOKER_URING=ON \
     --config-settings=cmake.define.STOKER_PNG=ON --config-settings=cmake.define.STOKER_JPEG=ON \
     --config-settings=cmake.define.STOKER_WEBP=ON --config-settings=cmake.define.STOKER_LZ4=ON \
