@@ -2,7 +2,7 @@
 # bench/gpu/pack.sh - packs what `./run gpu` needs into one folder, to be copied to a machine with a GPU that may have no
 # compiler and no network.
 #
-# usage: bench/gpu/pack.sh DIR
+# usage: bench/gpu/pack.sh DIR [CMAKE_OPTION...]    -DSTOKER_CUDA_ARCHITECTURES=90 for one kind of GPU: it is smaller then
 #
 #   DIR/run            run this there
 #   DIR/build/         programs that need only the C library, and libstoker.so for Python
@@ -10,17 +10,20 @@
 #   DIR/bench/         the steps, the report, the peers
 #   DIR/data/mnist/    MNIST, if it is in $STOKER_DATA or data
 #
-# What must be there, because it is too large or belongs to the machine: NVIDIA's driver, of R580 or later for a build with CUDA
-# 13, R525 or later with CUDA 12; to train, cuDNN 9 and cuBLASLt of the same CUDA, where the linker finds them or in Python's
-# packages (nvidia-cudnn-cu13, nvidia-cublas); for its twins, PyTorch; for the report, Python 3.
+# What must be there, because it is too large or belongs to the machine: NVIDIA's driver, R525 or later (R580 if nvcc 13 compiled the
+# kernels: `./run setup` installs NVRTC 12.8, which is taken before it); to train, cuDNN 9 and cuBLASLt of a CUDA that the driver
+# knows, where the linker finds them or in Python's packages (nvidia-cudnn-cu12, nvidia-cublas-cu12); for its twins, PyTorch; for
+# the report, Python 3.
 #
-# DIR must be new or empty; the result is smaller than 64 MiB. Builds in build/pack and build/pack-shared.
+# DIR must be new or empty; the result is smaller than 56 MiB. Builds in build/pack and build/pack-shared, or in $STOKER_PACK_TREES.
 # Exit status: 0 packed, 1 failed, 77 a static library or CUDA is missing here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-to=${1:?usage: bench/gpu/pack.sh DIR}
-limit_kib=$((64 * 1024))
+to=${1:?usage: bench/gpu/pack.sh DIR [CMAKE_OPTION...]}
+given=("${@:2}")
+trees=${STOKER_PACK_TREES:-build}
+limit_kib=$((56 * 1024))
 jobs=${STOKER_JOBS:-$(nproc)}
 [ ! -e "$to" ] || [ -z "$(ls -A "$to")" ] || { echo "pack: $to is not empty" >&2; exit 1; }
 mkdir -p "$to" build
@@ -32,51 +35,46 @@ made() {
     shift
     while [ "$1" != -- ]; do targets+=("$1") && shift; done
     shift
-    if ! cmake -S . -B "build/$name" -G Ninja -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_BUILD_TYPE=Release \
-        "$@" >"build/$name.log" 2>&1; then
-        grep -qE 'was not found' "build/$name.log" && { grep -E 'was not found' "build/$name.log"; exit 77; }
-        tail -n 20 "build/$name.log" >&2
+    if ! cmake -S . -B "$trees/$name" -G Ninja -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_BUILD_TYPE=Release -DSTOKER_NVCC_KERNELS=ON \
+        "${nvcc[@]}" -DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_CUDA=ON "$@" "${given[@]}" >"$trees/$name.log" 2>&1; then
+        grep -qE 'was not found' "$trees/$name.log" && { grep -E 'was not found' "$trees/$name.log"; exit 77; }
+        tail -n 20 "$trees/$name.log" >&2
         exit 1
     fi
-    cmake --build "build/$name" -j "$jobs" --target "${targets[@]}" >"build/$name.log" 2>&1 ||
-        { tail -n 30 "build/$name.log" >&2; exit 1; }
+    cmake --build "$trees/$name" -j "$jobs" --target "${targets[@]}" >"$trees/$name.log" 2>&1 ||
+        { tail -n 30 "$trees/$name.log" >&2; exit 1; }
 }
 
-programs=(bench/loaderbench trainer/stoker-mnist trainer/stoker-housing datasets/pack/stoker-pack)
-options=(-DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_STATIC_DEPS=ON -DBUILD_SHARED_LIBS=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=ON)
+nvcc=()
+[ ! -e build/cuda-12/complete ] || nvcc=("-DSTOKER_NVCC=$PWD/cmake/nvrtc.py")
+programs=(bench/loaderbench trainer/stoker-mnist)
+options=(-DSTOKER_STATIC_DEPS=ON -DBUILD_SHARED_LIBS=OFF -DSTOKER_BUILD_TESTS=ON -DSTOKER_BUILD_BENCH=ON)
 made pack help -- "${options[@]}"
 tests=() # those that can be built here: the trainer's asks for more than the loader's
 for source in tests/gpu/test_*.c; do
     name=gpu_$(basename "${source##*/test_}" .c)
-    if grep -q "^$name:" build/pack.log; then tests+=("$name"); fi
+    if grep -q "^$name:" "$trees/pack.log"; then tests+=("$name"); fi
 done
-made pack loaderbench stoker-mnist stoker-housing stoker-pack "${tests[@]}" -- "${options[@]}"
-made pack-shared stoker -- -DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_URING=OFF -DSTOKER_DEFLATE=OFF -DSTOKER_PNG=OFF -DSTOKER_JPEG=OFF \
-    -DSTOKER_WEBP=OFF -DSTOKER_LZ4=OFF -DSTOKER_ZSTD=OFF -DSTOKER_DNNL=OFF -DSTOKER_CUDA=ON -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_BUILD_TRAINER=OFF
+made pack "${programs[@]##*/}" "${tests[@]}" -- "${options[@]}"
+made pack-shared stoker -- -DSTOKER_URING=OFF -DSTOKER_DEFLATE=OFF -DSTOKER_PNG=OFF -DSTOKER_JPEG=OFF \
+    -DSTOKER_WEBP=OFF -DSTOKER_LZ4=OFF -DSTOKER_ZSTD=OFF -DSTOKER_DNNL=OFF -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_BUILD_TRAINER=OFF
 
 for program in "${programs[@]}" "${tests[@]/#/tests/}"; do
-    install -D "build/pack/$program" "$to/build/$program"
+    install -D "$trees/pack/$program" "$to/build/$program"
     strip "$to/build/$program"
 done
-for module in build/pack/tests/cuda_threads/lib*.so; do # the kernels' source for tests on the CPU, if there is a C++ compiler
-    [ ! -e "$module" ] || install -D "$module" "$to/${module/pack\/}"
+for module in "$trees"/pack/tests/cuda_threads/lib*.so; do # the kernels' source for tests on the CPU, if there is a C++ compiler
+    [ ! -e "$module" ] || install -D "$module" "$to/build/tests/cuda_threads/${module##*/}"
 done
-install -D "$(realpath build/pack-shared/loader/libstoker.so)" "$to/build/loader/libstoker.so"
+install -D "$(realpath "$trees/pack-shared/loader/libstoker.so")" "$to/build/loader/libstoker.so"
 strip --strip-unneeded "$to/build/loader/libstoker.so"
 
-# The runtime of the headers that were built with.
-include=$(sed -n 's/^STOKER_CUDA_INCLUDE:[A-Z]*=//p' build/pack/CMakeCache.txt)
-major=$(sed -nE 's/^#define CUDART_VERSION +([0-9]+)[0-9]{3}$/\1/p' "$include/cuda_runtime_api.h")
-runtime=
-for folder in "$include"/../{lib64,lib} "$include"/../targets/*/lib /usr/lib/*-linux-gnu; do
-    if [ -z "$runtime" ] && [ -e "$folder/libcudart.so.$major" ]; then runtime=$folder/libcudart.so.$major; fi
+# That of CUDA 12 runs with later drivers, too; else the one beside the headers.
+include=$(sed -n 's/^STOKER_CUDA_INCLUDE:[A-Z]*=//p' "$trees/pack/CMakeCache.txt")
+for runtime in build/cuda-12/nvidia/cuda_runtime/lib/libcudart.so.12 "$include"/../{lib64,lib,lib/*-linux-gnu,targets/*/lib}/libcudart.so.1[0-9]; do
+    if [ -e "$runtime" ] && [ ! -d "$to/lib" ]; then install -D -m 644 "$(realpath "$runtime")" "$to/lib/${runtime##*/}"; fi
 done
-if [ -n "$runtime" ]; then
-    install -D -m 644 "$(realpath "$runtime")" "$to/lib/libcudart.so.$major"
-else
-    echo "pack: no libcudart.so.$major beside the headers ($include): it must be on the machine with the GPU"
-fi
-mkdir -p "$to/bench"
+[ -d "$to/lib" ] || echo "pack: no libcudart here: it must be on the machine with the GPU"
 mkdir -p "$to/bench/races"
 cp -r bench/gpu "$to/bench/"
 cp -r bench/races/peers "$to/bench/races/"

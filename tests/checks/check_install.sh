@@ -24,13 +24,13 @@ install_shared() {
     quiet cmake --install "$tree" --prefix "$prefix/shared"
 }
 
-# check_static_deps.sh uses the same tree, with the same flags, afterwards.
+# check_static_deps.sh uses the same tree, with the same flags, afterwards; pack.sh gives it its name.
 install_static() {
-    quiet cmake -S . -B "$build/static" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+    quiet cmake -S . -B "$build/pack" -G Ninja -DCMAKE_C_COMPILER="$cc" \
         -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O0 -DNDEBUG" -DBUILD_SHARED_LIBS=OFF -DSTOKER_STATIC_DEPS=OFF -DSTOKER_OWN_DECODERS=OFF \
         -DSTOKER_WERROR=ON -DSTOKER_NVCC_KERNELS=OFF -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF
-    quiet cmake --build "$build/static"
-    quiet cmake --install "$build/static" --prefix "$prefix/static"
+    quiet cmake --build "$build/pack"
+    quiet cmake --install "$build/pack" --prefix "$prefix/static"
 }
 
 # pack_sets KIND: a data set for each codec that the library was built with, by the installed packer.
