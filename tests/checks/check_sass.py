@@ -53,10 +53,6 @@ def family(name):
     return re.sub(r"(_(u8|f16|bf16|f32))?(_(nhwc|nchw))?$", "", name)
 
 
-def doubles_before_barrier(kernel):
-    return sum(instruction.is_double for instruction in kernel.before_barrier)
-
-
 def complaints(kernels, doubles=None, local=None, before=None):
     doubles = DOUBLES if doubles is None else doubles
     local = LOCAL if local is None else local
@@ -64,14 +60,14 @@ def complaints(kernels, doubles=None, local=None, before=None):
     unused = {name for name in doubles if any(family(kernel.name) == name for kernel in kernels)}
     for kernel in sorted(kernels, key=lambda kernel: (kernel.name, kernel.architecture)):
         where, kin = f"{kernel.name}, {kernel.architecture}", family(kernel.name)
-        if kernel.registers is None or not kernel.instructions:
+        if kernel.registers is None or not kernel.opcodes:
             yield f"{where}: cuobjdump reports no code or no registers"
             continue
         if kernel.doubles > 0:
             unused.discard(kin)
         if kernel.doubles > doubles.get(kin, 0):
             yield f"{where}: {kernel.doubles} operations in double precision, at most {doubles.get(kin, 0)} are allowed"
-        early = doubles_before_barrier(kernel)
+        early = kernel.doubles_before_barrier
         if early > before.get(kin, 0):
             yield f"{where}: {early} of them before the first barrier, at most {before.get(kin, 0)} are allowed"
         accesses, stack_bytes = local.get((kin, kernel.architecture), (0, 0))
@@ -99,8 +95,6 @@ arch = sm_80
         /*0040*/                   MUFU.RCP64H R3, R5 ;
         /*0050*/                   STL [R1], R2 ;
         /*0060*/                   EXIT ;
-        /*0070*/                   BRA 0x70;
-        /*0080*/                   NOP;
 """
 USE = "arch = sm_80\n Function k_f32:\n  REG:26 STACK:%d SHARED:0 LOCAL:0 CONSTANT[0]:416\n"
 
@@ -109,13 +103,13 @@ def self_test():
     kernels = sass.parse_code(CODE)
     sass.parse_resources(USE % 8, kernels)
     kernel = kernels["k_f32", "sm_80"]
-    assert (len(kernel.instructions), kernel.doubles, kernel.local_accesses, kernel.registers) == (7, 3, 1, 26)
-    assert doubles_before_barrier(kernel) == 1
+    assert (len(kernel.opcodes), kernel.doubles, kernel.local_accesses, kernel.registers) == (7, 3, 1, 26)
+    assert kernel.doubles_before_barrier == 1
     assert list(differences(["k_f32"], [kernel])) == [] and len(list(differences(["k"], [kernel]))) == 2
     assert len(list(complaints([kernel], {}, {}, {}))) == 3
     assert not list(complaints([kernel], {"k": 3}, {("k", "sm_80"): (1, 8)}, {"k": 1}))
     assert len(list(complaints([kernel], {"k": 2}, {("k", "sm_90"): (1, 8)}, {"k": 1}))) == 2
-    kernel.instructions = kernel.instructions[:1]
+    kernel.opcodes = kernel.opcodes[:1]
     assert len(list(complaints([kernel], {"k": 3}, {("k", "sm_80"): (1, 8)}, {}))) == 1
     assert len(list(complaints([kernel], {}, {}, {}))) == 1
 

@@ -18,63 +18,38 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 ARCHITECTURE = re.compile(r"^arch = (sm_\w+)")
 FUNCTION = re.compile(r"^\s*Function : (\w+)")
 USED = re.compile(r"^\s*Function (\w+):")
-REGISTERS = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
-INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
+REGISTERS = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
+INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 DOUBLE = {"DADD", "DMUL", "DFMA", "DSETP", "DMNMX", "DMMA"}
 
 
-class Instruction:
-    """One machine instruction: its address, its guard ("" = none), its opcode, its operands."""
-
-    def __init__(self, address, guard, opcode, operands):
-        self.address, self.guard, self.opcode, self.operands = address, guard, opcode, operands
-
-    @property
-    def is_double(self):
-        """Arithmetic, comparison, conversion or the seed of a reciprocal in double precision."""
-        parts = self.opcode.split(".")
-        return parts[0] in DOUBLE or "F64" in parts or any(part.endswith("64H") for part in parts)
-
-    @property
-    def is_barrier(self):
-        return self.opcode.startswith("BAR")
-
-    @property
-    def is_local(self):
-        return self.opcode.split(".")[0] in ("LDL", "STL")
+def is_double(opcode):
+    """Arithmetic, comparison, conversion or the seed of a reciprocal in double precision."""
+    parts = opcode.split(".")
+    return parts[0] in DOUBLE or "F64" in parts or any(part.endswith("64H") for part in parts)
 
 
 class Kernel:
-    """A kernel's code for one architecture, without the padding at its end."""
+    """A kernel's code for one architecture."""
 
     def __init__(self, name, architecture):
         self.name, self.architecture = name, architecture
-        self.instructions = []
-        self.registers = self.stack_bytes = self.shared_bytes = self.local_bytes = None
-
-    def close(self):
-        """Drops the jump to itself and the NOPs behind the code."""
-        while self.instructions and self.instructions[-1].opcode == "NOP":
-            self.instructions.pop()
-        last = self.instructions[-1] if self.instructions else None
-        if last and last.opcode == "BRA" and int(last.operands.split()[-1], 16) == last.address:
-            self.instructions.pop()
+        self.opcodes = []
+        self.registers = self.stack_bytes = self.local_bytes = None
 
     @property
     def doubles(self):
-        return sum(i.is_double for i in self.instructions)
+        return sum(map(is_double, self.opcodes))
+
+    @property
+    def doubles_before_barrier(self):
+        """0 if there is no barrier."""
+        barriers = [number for number, opcode in enumerate(self.opcodes) if opcode.startswith("BAR")]
+        return sum(map(is_double, self.opcodes[:barriers[0]])) if barriers else 0
 
     @property
     def local_accesses(self):
-        return sum(i.is_local for i in self.instructions)
-
-    @property
-    def before_barrier(self):
-        """The instructions before the first barrier; none if there is no barrier."""
-        for number, instruction in enumerate(self.instructions):
-            if instruction.is_barrier:
-                return self.instructions[:number]
-        return []
+        return sum(opcode.split(".")[0] in ("LDL", "STL") for opcode in self.opcodes)
 
 
 def find_tools():
@@ -110,10 +85,7 @@ def parse_code(text):
         elif match := FUNCTION.match(line):
             kernel = kernels.setdefault((match.group(1), architecture), Kernel(match.group(1), architecture))
         elif kernel and (match := INSTRUCTION.match(line)):
-            address, guard, opcode, operands = match.groups()
-            kernel.instructions.append(Instruction(int(address, 16), guard or "", opcode, operands))
-    for kernel in kernels.values():
-        kernel.close()
+            kernel.opcodes.append(match.group(1))
     return kernels
 
 
@@ -127,7 +99,7 @@ def parse_resources(text, kernels):
             name = match.group(1)
         elif (match := REGISTERS.search(line)) and (name, architecture) in kernels:
             kernel = kernels[name, architecture]
-            kernel.registers, kernel.stack_bytes, kernel.shared_bytes, kernel.local_bytes = map(int, match.groups())
+            kernel.registers, kernel.stack_bytes, kernel.local_bytes = map(int, match.groups())
 
 
 def read(folder, fatbins):
