@@ -39,12 +39,12 @@ static int64_t at(const struct standin_cudnn_array *a, int64_t n, int64_t h, int
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
-/* Operands as doubles, so that the inner loops are contiguous. In the forward direction w is
+/* Operands as floats, so that the inner loops are contiguous. In the forward direction w is
  * [h][w][c][n]. */
 struct convolution {
     struct standin_cudnn_array x, w, y;
     const struct stk_cudnn_window *window;
-    double *wide[3];                   /* x, w, y; one of them is the result */
+    float *wide[3];                    /* x, w, y; one of them is the result */
     int64_t groups, filters, channels; /* per group */
 };
 
@@ -58,12 +58,12 @@ static bool meets(int64_t out, int64_t k, int64_t stride, int64_t padding, int64
     return *in >= 0 && *in < extent;
 }
 
-/* sum += factor x values */
-static void add_scaled(double *restrict sum, double factor, const double *restrict values,
+/* sum += factor x values, rounded once, as the multiply-add of a GPU */
+static void add_scaled(float *restrict sum, float factor, const float *restrict values,
                        int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        sum[i] += factor * values[i];
+        sum[i] = (float)((double)sum[i] + (double)factor * (double)values[i]);
 }
 
 /* The products of one output and one kernel position; x and y: offsets of their first channels. */
@@ -115,32 +115,32 @@ static void walk(const struct convolution *v, meet_fn *meet)
                 walk_kernel(v, meet, n, oh, ow);
 }
 
-static double *zeros(uint64_t elements)
+static float *zeros(uint64_t elements)
 {
-    double *const values = calloc(elements, sizeof(*values));
+    float *const values = calloc(elements, sizeof(*values));
     if (values == NULL)
         abort();
     return values;
 }
 
-static double *widen(const struct standin_cudnn_array *a)
+static float *widen(const struct standin_cudnn_array *a)
 {
     const int64_t elements = (int64_t)standin_cudnn_elements(a->t);
-    double *const wide = zeros((uint64_t)elements);
+    float *const wide = zeros((uint64_t)elements);
     for (int64_t i = 0; i < elements; i++)
-        wide[i] = (double)standin_cudnn_load(a, i);
+        wide[i] = standin_cudnn_load(a, i);
     return wide;
 }
 
 /* [n][...] as [...][n] */
-static double *widen_turned(const struct standin_cudnn_array *a)
+static float *widen_turned(const struct standin_cudnn_array *a)
 {
     const int64_t filters = a->t->n;
     const int64_t rest = (int64_t)standin_cudnn_elements(a->t) / filters;
-    double *const wide = zeros((uint64_t)(filters * rest));
+    float *const wide = zeros((uint64_t)(filters * rest));
     for (int64_t f = 0; f < filters; f++)
         for (int64_t i = 0; i < rest; i++)
-            wide[i * filters + f] = (double)standin_cudnn_load(a, f * rest + i);
+            wide[i * filters + f] = standin_cudnn_load(a, f * rest + i);
     return wide;
 }
 
@@ -162,7 +162,7 @@ static void convolve(struct convolution *v, const struct standin_cudnn_operation
     v->filters = v->w.t->n / v->groups;
     walk(v, meet[o->direction]);
     for (int64_t i = 0; i < elements; i++)
-        standin_cudnn_store(arrays[result], i, v->wide[result][i]);
+        standin_cudnn_store(arrays[result], i, (double)v->wide[result][i]);
     for (int i = 0; i < 3; i++)
         free(v->wide[i]);
 }
