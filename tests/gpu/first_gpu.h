@@ -49,12 +49,11 @@ static inline void stk_gpu_copy(const struct stk_cuda_runtime *cuda, void *to, c
 }
 
 static inline void stk_gpu_launch(const struct stk_cuda_runtime *cuda, cudaLibrary_t library,
-                                  const struct stk_kernel *kernel, void *arguments)
+                                  const char *name, void *arguments, struct stk_launch_grid grid)
 {
     cudaKernel_t found;
     void *list[] = { arguments };
-    const struct stk_launch_grid grid = kernel->grid(arguments);
-    CHECK(cuda->cudaLibraryGetKernel(&found, library, kernel->name) == cudaSuccess);
+    CHECK(cuda->cudaLibraryGetKernel(&found, library, name) == cudaSuccess);
     CHECK(stk_cuda_launch_kernel(cuda, (const void *)found, (dim3){ grid.x, grid.y, 1 },
                                  (dim3){ STK_LAUNCH_THREADS, 1, 1 }, list, NULL) == cudaSuccess);
     CHECK(cuda->cudaStreamSynchronize(NULL) == cudaSuccess);

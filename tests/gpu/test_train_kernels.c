@@ -1,210 +1,21 @@
 /* test_train_kernels.c - every kernel of a training step on a GPU against its source in order on
  * the CPU: the launches that run from the kernels' source elsewhere (tests/unit/kernels/threads),
- * in each storage type.
- *
- *   case ──▶ copy for the host ──▶ source, in order ──────────────────────────────────────────┐
- *      └───▶ guard | buffer | guard | buffer | guard ──▶ GPU ──▶ kernel ──▶ read back ──────┴─▶ the same bits, or nearly
- *
- * What may differ: sums in another order, exp, log and pow. No guard may change.
- *
- * usage: test_train_kernels [quick]     quick: of each kernel the first case, and few others
- *
- * Exits 77 with the reason if there is no GPU, runtime or fatbin. */
-#define STK_TEST_PLAIN
+ * in each storage type. */
+#include "kernel_case_on_gpu.h"
+
 #include "support/gpu/channel_kernel_cases.h"
-
-#include "first_gpu.h"
-
-enum { ARENA_BYTES = 1 << 22, GUARD_BYTES = 256, GUARD = 0x5A, NAMES_MAX = 128 };
-
-/* The visitors of cases take no context. */
-static struct {
-    struct stk_cuda_runtime cuda;
-    cudaLibrary_t library;
-    unsigned char *host, *device; /* arenas of the same layout */
-    bool quick;
-    struct {
-        char name[64];
-        unsigned cases;
-    } seen[NAMES_MAX];
-    unsigned launches, failures;
-} gpu;
-
-/* ---- what may differ ------------------------------------------------------------------------- */
-
-static void take_near(float *found, float wanted)
-{
-    const bool near = fabs((double)*found - (double)wanted) <= 1e-6 * fabs((double)wanted);
-    if (near || (isnan(*found) && isnan(wanted)))
-        *found = wanted;
-}
-
-/* Factors are powers: a GPU's differ in the last bit. */
-static void settle_state(const struct kernel_buffer *b)
-{
-    struct stk_train_state found, wanted;
-    memcpy(&found, b->by_kernel, sizeof(found));
-    memcpy(&wanted, b->in_order, sizeof(wanted));
-    take_near(&found.gradient_norm, wanted.gradient_norm);
-    float *const factors = (float *)&found.factors;
-    for (size_t i = 0; i < sizeof(found.factors) / sizeof(float); i++)
-        take_near(&factors[i], ((const float *)&wanted.factors)[i]);
-    memcpy(b->by_kernel, &found, sizeof(found));
-}
-
-static bool uses_powers(const struct kernel_case *c)
-{
-    return strstr(c->name, "prepare") != NULL || strstr(c->name, "_step_") != NULL;
-}
-
-static void allow_differences(struct kernel_case *c)
-{
-    for (int i = 0; i < c->count; i++) {
-        struct kernel_buffer *b = &c->buffers[i];
-        const bool state = b->name != NULL && strcmp(b->name, "state") == 0;
-        if (b->alias >= 0 || b->role == ROLE_IN)
-            continue;
-        if (state && uses_powers(c))
-            settle_state(b);
-        else if (uses_powers(c) && b->number != NUMBER_BYTE)
-            b->loose = b->number == NUMBER_F32 ? 1e-6 : 1e-2;
-        else if (b->loose > 0 && !state)
-            b->loose = fmax(4 * b->loose, 1e-5);
-    }
-}
-
-/* ---- a case on the GPU ----------------------------------------------------------------------- */
-
-static size_t buffer_bytes(const struct kernel_buffer *b)
-{
-    return b->alias >= 0 ? 0 : b->count * kernel_number_bytes(b->number);
-}
-
-/* The offset of the buffer behind one that lies at `at`. */
-static size_t behind(size_t at, size_t bytes)
-{
-    return (at + bytes + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES + GUARD_BYTES;
-}
-
-/* Fills the host's arena and the holes; returns the arena's bytes. */
-static size_t place(const struct kernel_case *c, unsigned char *arguments, size_t *offsets)
-{
-    size_t at = GUARD_BYTES;
-    memcpy(arguments, c->arguments, c->arguments_bytes);
-    memset(gpu.host, GUARD, GUARD_BYTES);
-    for (int i = 0; i < c->count; i++) {
-        const struct kernel_buffer *b = &c->buffers[i];
-        offsets[i] = b->alias >= 0 ? offsets[b->alias] : at;
-        const unsigned char *const pointer = gpu.device + offsets[i];
-        memcpy(arguments + b->hole, &pointer, sizeof(pointer));
-        if (b->alias >= 0)
-            continue;
-        at = behind(at, buffer_bytes(b));
-        CHECK(at <= ARENA_BYTES);
-        memset(gpu.host + offsets[i], GUARD, at - offsets[i]);
-        memcpy(gpu.host + offsets[i], b->begin, buffer_bytes(b));
-    }
-    return at;
-}
-
-/* Takes what the kernel made, and leaves guards alone. */
-static void take(struct kernel_case *c, const size_t *offsets)
-{
-    for (int i = 0; i < c->count; i++) {
-        const struct kernel_buffer *b = &c->buffers[i];
-        if (b->alias >= 0)
-            continue;
-        memcpy(b->by_kernel, gpu.host + offsets[i], buffer_bytes(b));
-        memset(gpu.host + offsets[i], GUARD, buffer_bytes(b));
-    }
-}
-
-static void launch(struct kernel_case *c)
-{
-    _Alignas(16) unsigned char arguments[KERNEL_ARGUMENTS_MAX];
-    size_t offsets[KERNEL_BUFFERS_MAX];
-    const size_t bytes = place(c, arguments, offsets);
-    stk_gpu_copy(&gpu.cuda, gpu.device, gpu.host, bytes, cudaMemcpyHostToDevice);
-    stk_gpu_launch(&gpu.cuda, gpu.library, kernel_case_kernel(c), arguments);
-    stk_gpu_copy(&gpu.cuda, gpu.host, gpu.device, bytes, cudaMemcpyDeviceToHost);
-    take(c, offsets);
-    for (size_t i = 0; i < bytes; i++)
-        if (gpu.host[i] != GUARD) {
-            printf("%s [%s] writes out of bounds\n", c->name, c->label);
-            gpu.failures++;
-            return;
-        }
-}
-
-/* Of each kernel the first case, then one in SHARE. */
-static bool left_out(const struct kernel_case *c)
-{
-    enum { SHARE = 48 };
-    size_t i = 0;
-    while (gpu.seen[i].cases > 0 && strcmp(gpu.seen[i].name, c->name) != 0)
-        i++;
-    CHECK(i + 1 < NAMES_MAX);
-    (void)snprintf(gpu.seen[i].name, sizeof(gpu.seen[i].name), "%s", c->name);
-    return ++gpu.seen[i].cases > 1 && gpu.quick && gpu.seen[i].cases % SHARE != 0;
-}
-
-static void check(struct kernel_case *c)
-{
-    _Alignas(16) unsigned char by_kernel[KERNEL_ARGUMENTS_MAX], in_order[KERNEL_ARGUMENTS_MAX];
-    struct kernel_differences found = { 0 };
-    if (left_out(c)) {
-        kernel_case_end(c);
-        return;
-    }
-    kernel_case_place(c, true, by_kernel);
-    kernel_case_place(c, false, in_order);
-    run_kernel(kernel_case_kernel(c), in_order);
-    launch(c);
-    gpu.launches++;
-    allow_differences(c);
-    kernel_case_compare(&found, c);
-    if (found.count > 0) {
-        printf("%s\n", found.first);
-        gpu.failures++;
-    }
-    kernel_case_release(c);
-    kernel_case_end(c);
-}
-
-/* A training kernel without a case. */
-static void check_all_seen(void)
-{
-    for (const struct stk_kernel *k = stk_train_kernels; k->name != NULL; k++) {
-        size_t i = 0;
-        while (gpu.seen[i].cases > 0 && strcmp(gpu.seen[i].name, k->name) != 0)
-            i++;
-        if (gpu.seen[i].cases == 0) {
-            printf("%s has no case\n", k->name);
-            gpu.failures++;
-        }
-    }
-}
 
 int main(int count, char **words)
 {
     size_t bytes;
-    const char *const missing =
-        stk_gpu_kernels_missing(&gpu.cuda, stk_train_fatbin(&bytes), &gpu.library);
-    if (missing != NULL)
-        return stk_gpu_skip(missing);
-    gpu.quick = count > 1 && strcmp(words[1], "quick") == 0;
-    gpu.host = malloc(ARENA_BYTES);
-    CHECK(gpu.host != NULL);
-    CHECK(gpu.cuda.cudaMalloc((void **)&gpu.device, ARENA_BYTES) == cudaSuccess);
+    const int skip = begin(stk_train_fatbin(&bytes), count, words);
+    if (skip != 0)
+        return skip;
     each_loss_case(check);
     each_update_case(check);
     each_elementwise_case(check);
     each_pool_case(check);
     each_channel_case(check);
     each_dropout_case(check);
-    check_all_seen();
-    printf("%u launches in 3 types: %u not as on the CPU\n", gpu.launches, gpu.failures);
-    CHECK(gpu.cuda.cudaFree(gpu.device) == cudaSuccess);
-    free(gpu.host);
-    return gpu.failures == 0 ? 0 : 1;
+    return end(stk_train_kernels);
 }

@@ -195,73 +195,28 @@ static void access_by_kernel(const void *memory, size_t bytes, size_t align, boo
 #define WRITES(memory, bytes, align)                                                               \
     access_by_kernel(memory, bytes, align, true, __builtin_return_address(0))
 
-#define DEFINE_HOOKS(bytes)                                                                        \
-    void __tsan_read##bytes(void *memory);                                                         \
-    void __tsan_write##bytes(void *memory);                                                        \
-    void __tsan_unaligned_read##bytes(void *memory);                                               \
-    void __tsan_unaligned_write##bytes(void *memory);                                              \
-    void __tsan_read_write##bytes(void *memory);                                                   \
-    void __tsan_unaligned_read_write##bytes(void *memory);                                         \
-    void __tsan_read##bytes(void *memory)                                                          \
+#define DEFINE_HOOK(name, arguments, body)                                                         \
+    void __tsan_##name arguments;                                                                  \
+    void __tsan_##name arguments                                                                   \
     {                                                                                              \
-        READS(memory, bytes, bytes);                                                               \
-    }                                                                                              \
-    void __tsan_write##bytes(void *memory)                                                         \
-    {                                                                                              \
-        WRITES(memory, bytes, bytes);                                                              \
-    }                                                                                              \
-    void __tsan_unaligned_read##bytes(void *memory)                                                \
-    {                                                                                              \
-        READS(memory, bytes, 1);                                                                   \
-    }                                                                                              \
-    void __tsan_unaligned_write##bytes(void *memory)                                               \
-    {                                                                                              \
-        WRITES(memory, bytes, 1);                                                                  \
-    }                                                                                              \
-    void __tsan_read_write##bytes(void *memory)                                                    \
-    {                                                                                              \
-        READS(memory, bytes, bytes);                                                               \
-        WRITES(memory, bytes, bytes);                                                              \
-    }                                                                                              \
-    void __tsan_unaligned_read_write##bytes(void *memory)                                          \
-    {                                                                                              \
-        READS(memory, bytes, 1);                                                                   \
-        WRITES(memory, bytes, 1);                                                                  \
+        body;                                                                                      \
     }
+#define DEFINE_HOOKS_OF(prefix, bytes, align)                                                      \
+    DEFINE_HOOK(prefix##read##bytes, (void *memory), READS(memory, bytes, align))                  \
+    DEFINE_HOOK(prefix##write##bytes, (void *memory), WRITES(memory, bytes, align))                \
+    DEFINE_HOOK(prefix##read_write##bytes, (void *memory), READS(memory, bytes, align);            \
+                WRITES(memory, bytes, align))
+#define DEFINE_HOOKS(bytes) DEFINE_HOOKS_OF(, bytes, bytes) DEFINE_HOOKS_OF(unaligned_, bytes, 1)
 DEFINE_HOOKS(1)
 DEFINE_HOOKS(2)
 DEFINE_HOOKS(4)
 DEFINE_HOOKS(8)
 DEFINE_HOOKS(16)
-
-void __tsan_read_range(void *memory, size_t bytes);
-void __tsan_write_range(void *memory, size_t bytes);
-void __tsan_func_entry(void *caller);
-void __tsan_func_exit(void);
-void __tsan_init(void);
-
-void __tsan_read_range(void *memory, size_t bytes)
-{
-    READS(memory, bytes, 1);
-}
-
-void __tsan_write_range(void *memory, size_t bytes)
-{
-    WRITES(memory, bytes, 1);
-}
-
-void __tsan_func_entry(void *caller)
-{
-    (void)caller;
-}
-
-void __tsan_func_exit(void)
-{
-}
-
-void __tsan_init(void)
-{
-}
+DEFINE_HOOK(read_range, (void *memory, size_t bytes), READS(memory, bytes, 1))
+DEFINE_HOOK(write_range, (void *memory, size_t bytes), WRITES(memory, bytes, 1))
+DEFINE_HOOK(func_entry, (void *caller), (void)caller)
+DEFINE_HOOK(func_exit, (void), (void)0)
+DEFINE_HOOK(init, (void), (void)0)
 
 #else
 

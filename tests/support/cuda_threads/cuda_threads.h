@@ -107,7 +107,8 @@ struct cuda_threads_launch {
     const void *arguments; /* the kernel's one argument */
     size_t arguments_bytes;
     uint32_t grid_x, grid_y;
-    uint32_t threads; /* threads per block, 1..1024 */
+    uint32_t first_x, first_y; /* blocks before these do not run */
+    uint32_t threads;          /* threads per block, 1..1024 */
     const struct cuda_threads_memory *memory;
     size_t memory_count;
     /* Looks up memory that is not listed. Returns false if there is none. NULL = all is listed, or,

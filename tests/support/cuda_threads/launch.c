@@ -229,14 +229,15 @@ uint32_t cuda_threads_run(const struct cuda_threads_module *module,
                           const struct cuda_threads_launch *launch,
                           struct cuda_threads_report *report)
 {
-    const uint32_t blocks = launch->grid_x * launch->grid_y;
+    const uint32_t columns = launch->grid_x - launch->first_x;
+    const uint32_t blocks = columns * (launch->grid_y - launch->first_y);
     uint32_t *order = malloc(blocks * sizeof(*order));
     if (order == NULL)
         abort();
     pthread_mutex_lock(&lock);
     begin_launch(module, launch, report);
     for (uint32_t i = 0; i < blocks; i++)
-        order[i] = i;
+        order[i] = (launch->first_y + i / columns) * launch->grid_x + launch->first_x + i % columns;
     shuffle_order(order, blocks);
     for (uint32_t i = 0; i < blocks && !ct.ended; i++)
         run_block(order[i]);

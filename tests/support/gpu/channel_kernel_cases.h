@@ -108,7 +108,7 @@ static inline struct kernel_case *move_case(uint64_t count, uint32_t ranks)
                     count);
     struct kernel_buffer *found = kernel_case_add(c, HOLE(stk_train_move_statistics, found),
                                                   "found", NUMBER_F32, ROLE_IN, ranks * count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && i < found->made; i++)
         kernel_put(found, i, i % 3 == 0 ? (double)NAN : 0.5);
     kernel_case_add(c, HOLE(stk_train_move_statistics, momenta), "momenta", NUMBER_F32, ROLE_IN,
                     count);

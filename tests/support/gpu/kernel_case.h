@@ -20,6 +20,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kernels/float16.h"
 #include "kernels/train/train.h"
@@ -41,7 +42,8 @@ struct kernel_buffer {
     enum kernel_number number;
     enum kernel_role role;
     size_t count;
-    int alias; /* the buffer whose memory it is; -1 = its own */
+    size_t made; /* numbers that are made up: all, or none of so many that they are left zeros */
+    int alias;   /* the buffer whose memory it is; -1 = its own */
     /* Largest difference, relative to the largest number of the buffer; 0 = the same bits. */
     double loose;
     /* Of bytes: where a double lies that may differ by `loose`, relative to itself. */
@@ -49,7 +51,7 @@ struct kernel_buffer {
     unsigned char *begin, *by_kernel, *in_order;
 };
 
-enum { KERNEL_BUFFERS_MAX = 72, KERNEL_ARGUMENTS_MAX = 1536 };
+enum { KERNEL_BUFFERS_MAX = 72, KERNEL_ARGUMENTS_MAX = 1536, KERNEL_MADE_BYTES = 1 << 24 };
 
 struct kernel_case {
     char name[64], label[128];
@@ -137,7 +139,18 @@ __attribute__((format(printf, 2, 3))) static inline void kernel_case_label(struc
     va_end(list);
 }
 
-/* Numbers in [-1, 1), drawn by name; outputs begin as 0xA5. */
+/* Zeros, of which only the pages exist that are touched. */
+static inline void *kernel_sparse(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    cr_assert(at != MAP_FAILED);
+    (void)madvise(at, bytes, MADV_NOHUGEPAGE);
+    return at;
+}
+
+/* Numbers in [-1, 1), drawn by name; outputs begin as 0xA5. So many that they are KERNEL_MADE_BYTES
+ * stay zeros. */
 static inline struct kernel_buffer *kernel_case_add(struct kernel_case *c, size_t hole,
                                                     const char *name, enum kernel_number number,
                                                     enum kernel_role role, size_t count)
@@ -148,8 +161,10 @@ static inline struct kernel_buffer *kernel_case_add(struct kernel_case *c, size_
     *b = (struct kernel_buffer){
         .hole = hole, .name = name, .number = number, .role = role, .count = count, .alias = -1
     };
-    b->begin = malloc(bytes + 1);
-    cr_assert_not_null(b->begin);
+    b->begin = kernel_sparse(bytes + 1);
+    if (bytes >= KERNEL_MADE_BYTES)
+        return b;
+    b->made = count;
     memset(b->begin, 0xA5, bytes);
     if (role == ROLE_IN || role == ROLE_IN_OUT)
         for (size_t i = 0; i < count && number != NUMBER_BYTE; i++)
@@ -163,7 +178,7 @@ static inline struct kernel_buffer *kernel_case_bytes(struct kernel_case *c, siz
                                                       const void *bytes, size_t count)
 {
     struct kernel_buffer *b = kernel_case_add(c, hole, name, NUMBER_BYTE, role, count);
-    memcpy(b->begin, bytes, count);
+    memcpy(b->begin, bytes, b->made);
     return b;
 }
 
@@ -179,7 +194,9 @@ static inline void kernel_case_alias(struct kernel_case *c, size_t hole,
 static inline void kernel_case_end(struct kernel_case *c)
 {
     for (int i = 0; i < c->count; i++)
-        free(c->buffers[i].begin);
+        if (c->buffers[i].alias < 0)
+            (void)munmap(c->buffers[i].begin,
+                         c->buffers[i].count * kernel_number_bytes(c->buffers[i].number) + 1);
     free(c);
 }
 
@@ -221,6 +238,19 @@ static inline void kernel_case_release(struct kernel_case *c)
             free(c->buffers[i].by_kernel);
             free(c->buffers[i].in_order);
         }
+}
+
+/* Fewer blocks than the kernel's grid has: every thread or block then goes round again. Sums by
+ * chunks depend on their grid. */
+static inline void kernel_case_reduce(const struct kernel_case *c, uint32_t blocks_max,
+                                      struct stk_launch_grid *grid)
+{
+    const bool chunks = strstr(c->name, "moments") != NULL || strstr(c->name, "_sums") != NULL ||
+                        strstr(c->name, "bias_gradient") != NULL;
+    const bool train = strncmp(c->name, "stk_train_", strlen("stk_train_")) == 0;
+    uint32_t *side = train ? &grid->x : &grid->y;
+    if (blocks_max > 0 && !chunks && *side > blocks_max)
+        *side = blocks_max;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */

@@ -24,19 +24,6 @@ struct kernel_verdict {
     struct cuda_threads_report report;
 };
 
-/* Fewer blocks than the kernel's grid has: every thread or block then goes round again. Sums by
- * chunks depend on their grid. */
-static inline void kernel_case_reduce(const struct kernel_case *c, uint32_t blocks_max,
-                                      struct stk_launch_grid *grid)
-{
-    const bool chunks = strstr(c->name, "moments") != NULL || strstr(c->name, "_sums") != NULL ||
-                        strstr(c->name, "bias_gradient") != NULL;
-    const bool train = strncmp(c->name, "stk_train_", strlen("stk_train_")) == 0;
-    uint32_t *side = train ? &grid->x : &grid->y;
-    if (blocks_max > 0 && !chunks && *side > blocks_max)
-        *side = blocks_max;
-}
-
 static inline void kernel_case_launch(struct kernel_case *c, const struct kernel_run *run,
                                       const unsigned char *arguments,
                                       struct cuda_threads_report *report)
@@ -86,6 +73,24 @@ static inline void kernel_case_run(struct kernel_case *c, const struct kernel_ru
     verdict->differences = found.count;
     memcpy(verdict->difference, found.first, sizeof(found.first));
     kernel_case_release(c);
+}
+
+/* Expects that nothing is found, and the numbers of the same source in order: with the kernel's own
+ * grid, then in a random order with interruptions and fewer blocks. */
+static inline void check_on_threads(struct kernel_case *c)
+{
+    static const struct kernel_run runs[] = {
+        { 0 }, { .seed = 1, .interrupt_every = 32, .blocks_max = 2 }
+    };
+    static struct kernel_verdict verdict;
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        kernel_case_run(c, &runs[i], &verdict);
+        cr_assert_eq(verdict.report.count, 0, "%s [%s]: %s", c->name, c->label,
+                     verdict.report.findings[0].text);
+        cr_assert_eq(verdict.differences, 0, "%s", verdict.difference);
+        cr_assert(verdict.report.accesses > 0, "%s", c->name);
+    }
+    kernel_case_end(c);
 }
 
 #endif

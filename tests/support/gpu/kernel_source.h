@@ -10,7 +10,9 @@
 #include "kernels/kernel.h"
 #include "support/cuda_threads/cuda_threads.h"
 
-static inline void run_kernel(const struct stk_kernel *kernel, const void *arguments)
+/* Runs the blocks from `first` on. */
+static inline void run_blocks(const struct stk_kernel *kernel, const void *arguments,
+                              struct stk_launch_grid first)
 {
     static struct cuda_threads_report report;
     const struct stk_launch_grid grid = kernel->grid(arguments);
@@ -25,11 +27,18 @@ static inline void run_kernel(const struct stk_kernel *kernel, const void *argum
                                                 .arguments_bytes = kernel->arguments_bytes,
                                                 .grid_x = grid.x,
                                                 .grid_y = grid.y,
+                                                .first_x = first.x,
+                                                .first_y = first.y,
                                                 .threads = STK_LAUNCH_THREADS };
     if (cuda_threads_run(module, &launch, &report) == 0)
         return;
     fprintf(stderr, "%s\n", report.findings[0].text);
     abort();
+}
+
+static inline void run_kernel(const struct stk_kernel *kernel, const void *arguments)
+{
+    run_blocks(kernel, arguments, (struct stk_launch_grid){ 0, 0 });
 }
 
 #endif

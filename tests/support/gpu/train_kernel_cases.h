@@ -47,21 +47,21 @@ static inline void kernel_case_metrics(struct kernel_case *c, size_t hole)
 /* Makes every number positive. */
 static inline void kernel_buffer_positive(struct kernel_buffer *b)
 {
-    for (size_t i = 0; i < b->count; i++)
+    for (size_t i = 0; i < b->made; i++)
         kernel_put(b, i, fabs(kernel_get(b, b->begin, i)) + 0.1);
 }
 
 /* Multiplies every number. */
 static inline void kernel_buffer_scale(struct kernel_buffer *b, double factor)
 {
-    for (size_t i = 0; i < b->count; i++)
+    for (size_t i = 0; i < b->made; i++)
         kernel_put(b, i, kernel_get(b, b->begin, i) * factor);
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
 /* mode: 0 with a gradient, 1 the loss alone, with smoothing, 2 the gradient in place of x, with bad
- * labels, 3 as 0 with equal and infinite logits. */
+ * labels, 3 as 0 with equal and infinite logits, 4 with some that make no number of a row. */
 static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, uint32_t classes,
                                                      int mode)
 {
@@ -80,8 +80,12 @@ static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, ui
         kernel_case_add(c, HOLE(stk_train_cross_entropy, x), "x", (enum kernel_number)type,
                         mode == 2 ? ROLE_IN_OUT : ROLE_IN, count);
     kernel_buffer_scale(x, 8);
-    for (size_t i = 0; i < x->count && mode == 3; i++)
-        kernel_put(x, i, i % 5 == 2 ? -(double)INFINITY : (double)(stk_mix64(i) % 3));
+    for (size_t i = 0; i < x->count && mode > 2; i++)
+        kernel_put(x, i,
+                   mode == 4 && i % 97 == 5    ? (double)NAN
+                   : mode == 4 && i % 89 == 60 ? (double)INFINITY
+                   : i % 5 == 2                ? -(double)INFINITY
+                                               : (double)(stk_mix64(i) % 3));
     x->loose = gradients_differ[type];
     if (mode == 2)
         kernel_case_alias(c, HOLE(stk_train_cross_entropy, dx), x);
@@ -148,8 +152,10 @@ static inline void each_loss_case(kernel_case_fn *visit)
         { 1, 1 }, { 255, 1 }, { 256, 1 }, { 257, 1 }, { 100, 33 }
     };
     for (int type = 0; type < KERNEL_TYPES; type++) {
-        visit(cross_entropy_case(type, 9, 10, 3));
-        visit(cross_entropy_case(type, 33, 65, 3));
+        for (int mode = 3; mode < 5; mode++) {
+            visit(cross_entropy_case(type, 9, 10, mode));
+            visit(cross_entropy_case(type, 33, 65, mode));
+        }
         for (int mode = 0; mode < 3; mode++) {
             for (size_t i = 0; i < COUNT_OF(rows); i++)
                 visit(cross_entropy_case(type, rows[i][0], rows[i][1], mode));
@@ -347,9 +353,8 @@ static inline struct kernel_case *add_gradient_case(int type, uint64_t count)
     return c;
 }
 
-static inline void each_elementwise_case(kernel_case_fn *visit)
+static inline void elementwise_cases(kernel_case_fn *visit, int type, uint64_t count)
 {
-    static const uint64_t counts[] = { 1, 7, 8, 9, 64, 2047, 2049, 5000 };
     static const size_t cast[] = { HOLE(stk_train_cast, x), SIZE_MAX, HOLE(stk_train_cast, y) };
     static const size_t relu[] = { HOLE(stk_train_relu, x), SIZE_MAX, HOLE(stk_train_relu, y) };
     static const size_t back[] = { HOLE(stk_train_relu_backward, y),
@@ -357,27 +362,31 @@ static inline void each_elementwise_case(kernel_case_fn *visit)
                                    HOLE(stk_train_relu_backward, dx) };
     static const size_t add[] = { HOLE(stk_train_add, x), HOLE(stk_train_add, x2),
                                   HOLE(stk_train_add, y) };
+    const struct stk_train_cast casts = { .count = count };
+    const struct stk_train_relu relus = { .count = count };
+    const struct stk_train_relu_backward backs = { .count = count };
+    const struct stk_train_add adds = { .count = count };
+    visit(elementwise_case("stk_train_cast", type, &casts, sizeof(casts), cast, 0, count));
+    visit(add_gradient_case(type, count));
+    for (int place = 0; place < 3; place++) {
+        if (place < 2)
+            visit(elementwise_case("stk_train_relu", type, &relus, sizeof(relus), relu, place,
+                                   count));
+        visit(elementwise_case("stk_train_relu_backward", type, &backs, sizeof(backs), back, place,
+                               count));
+        visit(elementwise_case("stk_train_add", type, &adds, sizeof(adds), add, place, count));
+    }
+}
+
+static inline void each_elementwise_case(kernel_case_fn *visit)
+{
+    static const uint64_t counts[] = { 1, 7, 8, 9, 64, 2047, 2049, 5000 };
     for (int type = 0; type < KERNEL_TYPES; type++)
         for (size_t i = 0; i < COUNT_OF(counts); i++) {
-            const uint64_t count = counts[i];
-            const struct stk_train_cast casts = { .count = count };
-            const struct stk_train_relu relus = { .count = count };
-            const struct stk_train_relu_backward backs = { .count = count };
-            const struct stk_train_add adds = { .count = count };
-            visit(elementwise_case("stk_train_cast", type, &casts, sizeof(casts), cast, 0, count));
-            visit(add_gradient_case(type, count));
-            for (int place = 0; place < 3; place++) {
-                if (place < 2)
-                    visit(elementwise_case("stk_train_relu", type, &relus, sizeof(relus), relu,
-                                           place, count));
-                visit(elementwise_case("stk_train_relu_backward", type, &backs, sizeof(backs), back,
-                                       place, count));
-                visit(elementwise_case("stk_train_add", type, &adds, sizeof(adds), add, place,
-                                       count));
-            }
-            visit(bias_relu_case(type, count, 1 + (uint32_t)(i * 5), (int)i % 4));
+            elementwise_cases(visit, type, counts[i]);
+            visit(bias_relu_case(type, counts[i], 1 + (uint32_t)(i * 5), (int)i % 4));
             if (i % 4 == 3) /* packs of bias, and several turns of two blocks */
-                visit(bias_relu_case(type, 4500 + count, 24, (int)i % 8 / 2));
+                visit(bias_relu_case(type, 4500 + counts[i], 24, (int)i % 8 / 2));
         }
 }
 

@@ -259,18 +259,20 @@ static inline struct kernel_case *mixup_case(enum stk_mix_type type, uint32_t co
     kernel_case_label(c, "%u rows of %d", count, (int)elements);
     struct kernel_buffer *rows = kernel_case_add(c, HOLE(stk_mixup_launch, rows), "rows",
                                                  numbers[type], ROLE_IN_OUT, count * elements);
-    for (size_t i = 0; i < rows->count && type == STK_MIX_U8; i++)
+    for (size_t i = 0; i < rows->made && type == STK_MIX_U8; i++)
         rows->begin[i] = (unsigned char)stk_mix64(i);
     return c;
 }
 
-static inline struct kernel_case *cutmix_case(uint32_t unit, uint32_t count, uint32_t lines)
+/* Boxes of all but 19 units of `width`, which end three before the end of their lines. */
+static inline struct kernel_case *cutmix_case(uint32_t unit, uint32_t count, uint32_t lines,
+                                              uint64_t width)
 {
-    enum { WIDTH = 24, HEIGHT = 9, PLANES = 2, UNITS = 5 };
-    const uint64_t line = (uint64_t)WIDTH * unit, plane = HEIGHT * line;
+    enum { HEIGHT = 9, PLANES = 2, BEFORE = 16, BEHIND = 3 };
+    const uint64_t line = width * unit, plane = HEIGHT * line;
     const struct stk_cutmix_launch a = { .stride_bytes = PLANES * plane,
-                                         .box = { .first_bytes = 2 * line + 3 * (uint64_t)unit,
-                                                  .run_bytes = UNITS * (uint64_t)unit,
+                                         .box = { .first_bytes = 2 * line + BEFORE * unit,
+                                                  .run_bytes = line - (BEFORE + BEHIND) * unit,
                                                   .line_bytes = line,
                                                   .plane_bytes = plane,
                                                   .lines = lines,
@@ -281,7 +283,7 @@ static inline struct kernel_case *cutmix_case(uint32_t unit, uint32_t count, uin
     kernel_case_label(c, "%u rows, %u lines of units of %u", count, lines, unit);
     struct kernel_buffer *rows = kernel_case_add(c, HOLE(stk_cutmix_launch, rows), "rows",
                                                  NUMBER_BYTE, ROLE_IN_OUT, count * a.stride_bytes);
-    for (size_t i = 0; i < rows->count; i++)
+    for (size_t i = 0; i < rows->made; i++)
         rows->begin[i] = (unsigned char)stk_mix64(i);
     return c;
 }
@@ -295,7 +297,7 @@ static inline void each_mix_case(kernel_case_fn *visit)
             visit(mixup_case((enum stk_mix_type)type, counts[i % COUNT_OF(counts)], elements[i]));
     for (uint32_t unit = 1; unit <= 4; unit *= 2)
         for (uint32_t lines = 1; lines <= 6; lines += 5)
-            visit(cutmix_case(unit, counts[unit % 5], lines));
+            visit(cutmix_case(unit, counts[unit % 5], lines, 24));
 }
 
 #endif

@@ -6,35 +6,21 @@
 
 #include "support/leaks.h"
 
-static void check(struct kernel_case *c)
-{
-    static const struct kernel_run runs[] = {
-        { 0 }, { .seed = 1, .interrupt_every = 40, .blocks_max = 2 }
-    };
-    static struct kernel_verdict verdict;
-    for (size_t i = 0; i < COUNT_OF(runs); i++) {
-        kernel_case_run(c, &runs[i], &verdict);
-        cr_assert_eq(verdict.report.count, 0, "%s [%s]: %s", c->name, c->label,
-                     verdict.report.findings[0].text);
-        cr_assert_eq(verdict.differences, 0, "%s", verdict.difference);
-    }
-    kernel_case_end(c);
-}
-
 CleanTest(transform_kernels_on_threads, transforms)
 {
-    each_transform_case(check);
+    each_transform_case(check_on_threads);
 }
 
 CleanTest(transform_kernels_on_threads, keeping)
 {
-    each_keep_case(check);
+    each_keep_case(check_on_threads);
 }
 
 CleanTest(transform_kernels_on_threads, mixing)
 {
-    each_mix_case(check);
-    check(cutmix_case(1, 2, 0)); /* an empty box: no thread may divide by its lines */
+    each_mix_case(check_on_threads);
+    check_on_threads(
+        cutmix_case(1, 2, 0, 24)); /* an empty box: no thread may divide by its lines */
 }
 
 /* The names that have been visited. */
