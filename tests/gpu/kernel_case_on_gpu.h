@@ -15,7 +15,7 @@
 
 #include "first_gpu.h"
 
-enum { ARENA_BYTES = 1 << 22, GUARD_BYTES = 256, GUARD = 0x5A, NAMES_MAX = 128 };
+enum { ARENA_BYTES = 1 << 22, GUARD_BYTES = 256, GUARD = 0x5A };
 
 /* The visitors of cases take no context. */
 static struct {
@@ -23,10 +23,6 @@ static struct {
     cudaLibrary_t library;
     unsigned char *host, *device; /* arenas of the same layout */
     bool quick;
-    struct {
-        char name[64];
-        unsigned cases;
-    } seen[NAMES_MAX];
     unsigned launches, failures;
 } gpu;
 
@@ -143,22 +139,12 @@ static bool launch(struct kernel_case *c, uint32_t blocks_max)
     return true;
 }
 
-/* Of each kernel the first case, then one in SHARE. */
-static bool left_out(const struct kernel_case *c)
-{
-    enum { SHARE = 48 };
-    size_t i = 0;
-    while (gpu.seen[i].cases > 0 && strcmp(gpu.seen[i].name, c->name) != 0)
-        i++;
-    CHECK(i + 1 < NAMES_MAX);
-    (void)snprintf(gpu.seen[i].name, sizeof(gpu.seen[i].name), "%s", c->name);
-    return ++gpu.seen[i].cases > 1 && gpu.quick && gpu.seen[i].cases % SHARE != 0;
-}
-
 static void check(struct kernel_case *c)
 {
     _Alignas(16) unsigned char by_kernel[KERNEL_ARGUMENTS_MAX], in_order[KERNEL_ARGUMENTS_MAX];
-    if (left_out(c)) {
+    enum { SHARE = 48 };
+    const unsigned cases = ++*kernel_cases_of(c->name);
+    if (gpu.quick && cases > 1 && cases % SHARE != 0) {
         kernel_case_end(c);
         return;
     }
@@ -196,15 +182,11 @@ static int begin(const void *fatbin, int count, char **words)
 /* Returns what the program exits with: 1 also if a kernel of the table has no case. */
 static int end(const struct stk_kernel *kernels)
 {
-    for (const struct stk_kernel *k = kernels; k->name != NULL; k++) {
-        size_t i = 0;
-        while (gpu.seen[i].cases > 0 && strcmp(gpu.seen[i].name, k->name) != 0)
-            i++;
-        if (gpu.seen[i].cases == 0) {
+    for (const struct stk_kernel *k = kernels; k->name != NULL; k++)
+        if (*kernel_cases_of(k->name) == 0) {
             printf("%s has no case\n", k->name);
             gpu.failures++;
         }
-    }
     printf("%u launches: %u not as on the CPU\n", gpu.launches, gpu.failures);
     CHECK(gpu.cuda.cudaFree(gpu.device) == cudaSuccess);
     free(gpu.host);

@@ -191,6 +191,22 @@ static inline void kernel_case_alias(struct kernel_case *c, size_t hole,
         (struct kernel_buffer){ .hole = hole, .alias = (int)(of - c->buffers) };
 }
 
+/* How many cases of a kernel a program has counted. */
+static inline unsigned *kernel_cases_of(const char *kernel)
+{
+    enum { KERNELS_MAX = 160 };
+    static struct {
+        char name[64];
+        unsigned cases;
+    } counted[KERNELS_MAX];
+    size_t i = 0;
+    while (counted[i].name[0] != '\0' && strcmp(counted[i].name, kernel) != 0)
+        i++;
+    cr_assert_lt(i, (size_t)KERNELS_MAX - 1);
+    (void)snprintf(counted[i].name, sizeof(counted[i].name), "%s", kernel);
+    return &counted[i].cases;
+}
+
 static inline void kernel_case_end(struct kernel_case *c)
 {
     for (int i = 0; i < c->count; i++)

@@ -88,7 +88,6 @@ static inline void check_on_threads(struct kernel_case *c)
         cr_assert_eq(verdict.report.count, 0, "%s [%s]: %s", c->name, c->label,
                      verdict.report.findings[0].text);
         cr_assert_eq(verdict.differences, 0, "%s", verdict.difference);
-        cr_assert(verdict.report.accesses > 0, "%s", c->name);
     }
     kernel_case_end(c);
 }

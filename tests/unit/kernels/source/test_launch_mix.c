@@ -10,14 +10,6 @@
 
 enum { BYTES_MAX = 1 << 17 };
 
-static void expect_equal(const struct stk_mix_rows *here, const unsigned char *at,
-                         const unsigned char *expected, size_t bytes)
-{
-    (void)here;
-    pages_check(at);
-    cr_assert_eq(memcmp(at, expected, bytes), 0);
-}
-
 /* Finite numbers of any type: no exponent of all ones. */
 static void paint(unsigned char *at, size_t bytes)
 {
@@ -26,26 +18,41 @@ static void paint(unsigned char *at, size_t bytes)
         at[i] &= 0xBF;
 }
 
+/* The rows of a launch, and the same rows for the CPU. */
+struct both {
+    struct pages pages[2];
+    struct stk_mix_rows kernels, cpus;
+};
+
+static struct both begin(size_t stride, uint32_t rows)
+{
+    struct both b = { .pages = { pages_open(BYTES_MAX), pages_open(BYTES_MAX) } };
+    b.kernels = (struct stk_mix_rows){ pages_take(&b.pages[0], stride * rows), stride, rows };
+    b.cpus = (struct stk_mix_rows){ pages_take(&b.pages[1], stride * rows), stride, rows };
+    paint(b.kernels.at, stride * rows);
+    memcpy(b.cpus.at, b.kernels.at, stride * rows);
+    return b;
+}
+
+static void expect_equal(struct both *b)
+{
+    pages_check(b->kernels.at);
+    cr_assert_eq(memcmp(b->kernels.at, b->cpus.at, b->cpus.stride_bytes * b->cpus.count), 0);
+    pages_close(&b->pages[0]);
+    pages_close(&b->pages[1]);
+}
+
 static void check_mixup(enum stk_mix_type type, uint32_t rows, size_t elements, uint32_t steps)
 {
-    const size_t stride = elements * stk_mix_element_bytes(type), bytes = stride * rows;
-    struct pages pages = pages_open(BYTES_MAX), other_pages = pages_open(BYTES_MAX);
-    unsigned char *at = pages_take(&pages, bytes), *expected = pages_take(&other_pages, bytes);
-    paint(at, bytes);
-    memcpy(expected, at, bytes);
-    const struct stk_mix_rows all = { .at = at, .stride_bytes = stride, .count = rows };
-    const struct stk_mix_rows wanted = { .at = expected, .stride_bytes = stride, .count = rows };
+    struct both b = begin(elements * stk_mix_element_bytes(type), rows);
     const struct stk_kernel *kernel = stk_kernel_named(stk_mixup_kernel_name(type));
     struct stk_mixup_launch launch;
-    stk_mixup_launch_of(&launch, &all, elements, steps);
-    cr_assert_eq(kernel->arguments_bytes, sizeof(launch));
+    stk_mixup_launch_of(&launch, &b.kernels, elements, steps);
     cr_assert_eq(kernel->grid(&launch).x, (elements + 255) / 256);
     cr_assert_eq(kernel->grid(&launch).y, 1);
     run_kernel(kernel, &launch);
-    stk_mixup_rows(type, &wanted, elements, steps);
-    expect_equal(&all, at, expected, bytes);
-    pages_close(&pages);
-    pages_close(&other_pages);
+    stk_mixup_rows(type, &b.cpus, elements, steps);
+    expect_equal(&b);
 }
 
 CleanTest(launch_mix, mixup_has_the_bits_of_the_rows)
@@ -61,24 +68,16 @@ CleanTest(launch_mix, mixup_has_the_bits_of_the_rows)
 
 static void check_cutmix(const struct stk_mix_box *box, uint32_t unit_bytes, uint32_t rows)
 {
-    const size_t stride = box->planes * box->plane_bytes, bytes = stride * rows;
-    struct pages pages = pages_open(BYTES_MAX), other_pages = pages_open(BYTES_MAX);
-    unsigned char *at = pages_take(&pages, bytes), *expected = pages_take(&other_pages, bytes);
-    paint(at, bytes);
-    memcpy(expected, at, bytes);
-    const struct stk_mix_rows all = { .at = at, .stride_bytes = stride, .count = rows };
-    const struct stk_mix_rows wanted = { .at = expected, .stride_bytes = stride, .count = rows };
+    struct both b = begin(box->planes * box->plane_bytes, rows);
     const struct stk_kernel *kernel = stk_kernel_named("stk_cutmix");
     struct stk_cutmix_launch launch;
-    stk_cutmix_launch_of(&launch, &all, box);
+    stk_cutmix_launch_of(&launch, &b.kernels, box);
     cr_assert_eq(launch.unit_bytes, unit_bytes);
     const size_t units = box->run_bytes / unit_bytes * box->lines * box->planes;
     cr_assert_eq(kernel->grid(&launch).x, units > 0 ? (units + 255) / 256 : 1);
     run_kernel(kernel, &launch);
-    stk_cutmix_rows(&wanted, box);
-    expect_equal(&all, at, expected, bytes);
-    pages_close(&pages);
-    pages_close(&other_pages);
+    stk_cutmix_rows(&b.cpus, box);
+    expect_equal(&b);
 }
 
 CleanTest(launch_mix, cutmix_has_the_bits_of_the_rows)

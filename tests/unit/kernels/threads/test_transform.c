@@ -23,19 +23,9 @@ CleanTest(transform_kernels_on_threads, mixing)
         cutmix_case(1, 2, 0, 24)); /* an empty box: no thread may divide by its lines */
 }
 
-/* The names that have been visited. */
-static char seen[160][64];
-static size_t seen_count;
-
 static void note(struct kernel_case *c)
 {
-    for (size_t i = 0; i < seen_count; i++)
-        if (strcmp(seen[i], c->name) == 0) {
-            kernel_case_end(c);
-            return;
-        }
-    cr_assert_lt(seen_count, COUNT_OF(seen));
-    (void)snprintf(seen[seen_count++], sizeof(seen[0]), "%s", c->name);
+    ++*kernel_cases_of(c->name);
     kernel_case_end(c);
 }
 
@@ -44,10 +34,7 @@ static void check_table(const struct stk_kernel *kernels)
     const struct cuda_threads_module *module = cuda_threads_open(STOKER_TEST_KERNELS);
     cr_assert_not_null(module, "%s", dlerror());
     for (const struct stk_kernel *k = kernels; k->name != NULL; k++) {
-        bool found = false;
-        for (size_t i = 0; i < seen_count; i++)
-            found |= strcmp(seen[i], k->name) == 0;
-        cr_assert(found, "no case runs %s", k->name);
+        cr_assert(*kernel_cases_of(k->name) > 0, "no case runs %s", k->name);
         cr_assert(cuda_threads_has(module, k->name), "kernels.cpp has no row for %s", k->name);
     }
 }
