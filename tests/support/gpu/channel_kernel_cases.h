@@ -125,7 +125,7 @@ static inline struct kernel_case *norm_backward_case(int type, uint64_t pixels, 
                                                      .c = channels,
                                                      .chunks = chunks,
                                                      .relu = mode == 1 || mode == 2,
-                                                     .pixels_of_all = 3 * pixels,
+                                                     .pixels_of_all = 231,
                                                      .write = mode == 2 };
     struct kernel_case *c = kernel_case_begin(sums ? "stk_train_batch_norm_backward_sums"
                                                    : "stk_train_batch_norm_backward",

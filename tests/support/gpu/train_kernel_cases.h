@@ -69,7 +69,7 @@ static inline struct kernel_case *cross_entropy_case(int type, uint32_t rows, ui
     const struct stk_train_cross_entropy a = { .rows = rows,
                                                .classes = classes,
                                                .smoothing = mode == 1 ? 0.1F : 0,
-                                               .gradient_factor = 1.0F / (float)rows };
+                                               .gradient_factor = 1.0F / 64 };
     struct kernel_case *c =
         kernel_case_begin("stk_train_softmax_cross_entropy", kernel_suffixes[type], &a, sizeof(a));
     const size_t count = (size_t)rows * classes;
@@ -118,7 +118,7 @@ static inline struct kernel_case *mse_case(int type, uint32_t rows, uint32_t out
 {
     const struct stk_train_mse a = { .rows = rows,
                                      .outputs = outputs,
-                                     .gradient_factor = 1.0F / (float)rows };
+                                     .gradient_factor = 1.0F / 64 };
     struct kernel_case *c =
         kernel_case_begin("stk_train_mse", kernel_suffixes[type], &a, sizeof(a));
     const size_t count = (size_t)rows * outputs;
@@ -537,7 +537,7 @@ static inline struct kernel_case *dropout_case(int type, uint64_t elements, uint
 {
     const float rate = mode == 0 ? 0.25F : 0.7F;
     const struct stk_train_dropout a = { .seed = 77,
-                                         .first_sample = 3,
+                                         .first_sample = (UINT64_C(1) << 32) - samples,
                                          .elements = elements,
                                          .samples = samples,
                                          .layer = 5,

@@ -82,16 +82,6 @@ static void check_far(struct kernel_case *c)
     kernel_case_end(c);
 }
 
-/* What depends on the number of rows is the same for both. */
-static struct kernel_case *with(struct kernel_case *c, size_t at, const void *value, size_t bytes)
-{
-    memcpy(c->arguments + at, value, bytes);
-    return c;
-}
-#define WITH(c, type, field, value)                                                                \
-    with(c, HOLE(type, field), &(__typeof__(((struct type *)0)->field)){ value },                  \
-         sizeof(((struct type *)0)->field))
-
 /* Far's counts are multiples of what all blocks take at once: the last block ends the arrays. */
 static void each_case(bool far, kernel_case_fn *visit)
 {
@@ -99,20 +89,17 @@ static void each_case(bool far, kernel_case_fn *visit)
     const uint64_t packs = far ? UINT64_C(33) << 29 : PACKS;
     const uint64_t elements = far ? UINT64_C(257) << 24 : THREADS;
     const uint64_t wide = (far ? UINT64_C(1) << 32 : 0) + THREADS;
-    const uint32_t channels = far ? 1U << 27 : GROUP, samples = (uint32_t)(packs / PACKS);
+    const uint32_t channels = far ? 1U << 27 : GROUP;
     line = SIZE_MAX;
     elementwise_cases(visit, 0, packs);
     visit(bias_relu_case(0, far ? UINT64_C(97) << 28 : 97 * PACKS, 97, 3));
     visit(update_case(1, STK_TRAIN_ADAM, elements, 1));
     visit(update_case(1, STK_TRAIN_ADAM, elements, 2));
     visit(norm_case(0, far ? UINT64_C(2049) << 21 : PACKS, 1, 0, 0));
-    visit(WITH(dropout_case(0, PACKS, samples, 0), stk_train_dropout, first_sample,
-               far ? 0 : (UINT64_C(33) << 18) - 1));
-    visit(WITH(mse_case(0, (far ? 16385U << 14 : 16), 16, 0), stk_train_mse, gradient_factor, 1));
-    visit(WITH(cross_entropy_case(0, far ? 16384 : 8, 262400, 0), stk_train_cross_entropy,
-               gradient_factor, 1));
-    visit(WITH(norm_backward_case(0, far ? UINT64_C(33) << 24 : 128, 8, 1, 3, false),
-               stk_train_batch_norm_backward, pixels_of_all, 77));
+    visit(dropout_case(0, PACKS, (uint32_t)(packs / PACKS), 0));
+    visit(mse_case(0, far ? 16385 << 14 : 16, 16, 0));
+    visit(cross_entropy_case(0, far ? 16384 : 8, 262400, 0));
+    visit(norm_backward_case(0, far ? UINT64_C(33) << 24 : 128, 8, 1, 3, false));
     visit(bias_gradient_case(0, far ? UINT64_C(4097) << 20 : 1024, 4, far ? 1024 : 1));
     line = GROUP;
     visit(bias_gradient_case(0, LINES, channels, LINES));
@@ -145,35 +132,24 @@ static const struct far_case {
     uint32_t count;
     uint64_t id;
 } far_cases[] = {
-#define CASE(name, height, width, ...)                                                             \
+#define FAR(name, height, width, channels, type, layout, count, id, ...)                           \
     {                                                                                              \
-        name, height, width,                                                                       \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
+        { name, height, width, { __VA_ARGS__ } }, channels, STOKER_DTYPE_##type,                   \
+            STOKER_LAYOUT_##layout, count, id                                                      \
     }
-    { CASE("all steps", 200, 180, .random_resized_crop = { 170, 160 }, STK_USUAL_AREA,
-           STK_USUAL_RATIO, .flip = true, .rotate_min = -45, .rotate_max = 5, .contrast = 0.3F,
-           .hue = 0.2F, .blur = 3, STK_USUAL_SIGMA, .cutout = 9),
-      3, STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NHWC, MANY, 123456 },
-    { CASE("taps", 65535, 3, .resize = { 64, 3 }), 1, STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC, MANY,
-      123456 },
-    { CASE("pixels", 160, 161, .random_crop = { 160, 161 }, .pad = 4), 2, STOKER_DTYPE_FLOAT16,
-      STOKER_LAYOUT_NCHW, MANY, 0 },
-    { CASE("planes", 160, 160, .flip = true), 4, STOKER_DTYPE_FLOAT32, STOKER_LAYOUT_NCHW, MANY,
-      0 },
-    { CASE("packs", 160, 160, .flip = true), 4, STOKER_DTYPE_BFLOAT16, STOKER_LAYOUT_NHWC, MANY,
-      0 },
-    { CASE("an id of more than 32 bits", 5, 7, .flip = true), 1, STOKER_DTYPE_UINT8,
-      STOKER_LAYOUT_NHWC, 3, UINT64_C(1) << 32 | 5 },
-    { CASE("a large image, resized", 65535, 65535, .resize = { 16384, 16384 },
-           .random_crop = { 12, 16 }),
-      3, STOKER_DTYPE_UINT8, STOKER_LAYOUT_NHWC, 2, 1 },
-    { CASE("a large image", 65535, 65535, .random_crop = { 12, 16 }), 3, STOKER_DTYPE_UINT8,
-      STOKER_LAYOUT_NHWC, 2, 1 },
-    { CASE("two rounds of blocks of an image", 8704, 3855, .flip = true), 1, STOKER_DTYPE_UINT8,
-      STOKER_LAYOUT_NHWC, 1, 0 },
-#undef CASE
+    FAR("all steps", 200, 180, 3, FLOAT32, NHWC, MANY, 123456, .random_resized_crop = { 170, 160 },
+        STK_USUAL_AREA, STK_USUAL_RATIO, .flip = true, .rotate_min = -45, .rotate_max = 5,
+        .contrast = 0.3F, .hue = 0.2F, .blur = 3, STK_USUAL_SIGMA, .cutout = 9),
+    FAR("taps", 65535, 3, 1, UINT8, NHWC, MANY, 123456, .resize = { 64, 3 }),
+    FAR("pixels", 160, 161, 2, FLOAT16, NCHW, MANY, 0, .random_crop = { 160, 161 }, .pad = 4),
+    FAR("planes", 160, 160, 4, FLOAT32, NCHW, MANY, 0, .flip = true),
+    FAR("packs", 160, 160, 4, BFLOAT16, NHWC, MANY, 0, .flip = true),
+    FAR("an id of more than 32 bits", 5, 7, 1, UINT8, NHWC, 3, UINT64_C(1) << 32 | 5, .flip = true),
+    FAR("a large image, resized", 65535, 65535, 3, UINT8, NHWC, 2, 1, .resize = { 16384, 16384 },
+        .random_crop = { 12, 16 }),
+    FAR("a large image", 65535, 65535, 3, UINT8, NHWC, 2, 1, .random_crop = { 12, 16 }),
+    FAR("two rounds of blocks of an image", 8704, 3855, 1, UINT8, NHWC, 1, 0, .flip = true),
+#undef FAR
 };
 
 /* Fills an image; of a large one only the lines that are shown. */

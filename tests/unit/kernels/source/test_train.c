@@ -144,80 +144,9 @@ CleanTest(train_kernels, the_loss_scale_multiplies_gradients_and_bad_labels_make
     cr_assert_float_eq(of_loss.metrics.loss_sum, before * 1.5, 1e-6);
 }
 
-/* ---- BatchNorm and bias ---------------------------------------------------------------------- */
+/* ---- bias ------------------------------------------------------------------------------------ */
 
 enum { CHANNELS = 37, PIXELS = 200, IMAGE = PIXELS * CHANNELS };
-
-/* A layer's operands, and what `ref` makes of them. */
-static struct {
-    _Alignas(16) float x[IMAGE], y[IMAGE], wanted[IMAGE];
-    _Alignas(16) float gamma[CHANNELS], beta[CHANNELS], running_mean[CHANNELS],
-        running_var[CHANNELS];
-    _Alignas(16) float aux[2 * CHANNELS]; /* mean, 1 / deviation */
-} norm;
-
-static void norm_by_ref(stk_ref_op *pass)
-{
-    static const struct stk_layer layer = { .in = { 3, 20, 10, CHANNELS },
-                                            .epsilon = 1e-5F,
-                                            .momentum = 0.1F };
-    static const struct stk_op op = { .relu = true };
-    static const struct stk_pass alone = { .count = 1 };
-    const struct stk_operands o = { .op = &op,
-                                    .pass = &alone,
-                                    .layer = &layer,
-                                    .count = 1,
-                                    .x = norm.x,
-                                    .y = norm.wanted,
-                                    .aux = norm.aux,
-                                    .weight = norm.gamma,
-                                    .bias = norm.beta,
-                                    .running_mean = norm.running_mean,
-                                    .running_var = norm.running_var };
-    pass(&o, NULL);
-}
-
-static void fill_norm(void)
-{
-    fill(norm.x, IMAGE, 1);
-    fill(norm.gamma, CHANNELS, 3);
-    fill(norm.beta, CHANNELS, 4);
-    for (int c = 0; c < CHANNELS; c++) {
-        norm.running_mean[c] = 0.5F;
-        norm.running_var[c] = 2;
-    }
-}
-
-static struct stk_train_batch_norm norm_arguments(void)
-{
-    return (struct stk_train_batch_norm){ .x = norm.x,
-                                          .y = norm.y,
-                                          .count = IMAGE,
-                                          .c = CHANNELS,
-                                          .relu = 1,
-                                          .mean = norm.aux,
-                                          .inverse = norm.aux + CHANNELS,
-                                          .gamma = norm.gamma,
-                                          .beta = norm.beta };
-}
-
-CleanTest(train_kernels, batch_norm_is_that_of_ref)
-{
-    const struct stk_train_batch_norm a = norm_arguments();
-    fill_norm();
-    norm_by_ref(stk_ref_batch_norm_forward);
-    run("batch_norm", "_f32", &a);
-    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with the statistics of ref");
-
-    norm_by_ref(stk_ref_batch_norm_infer);
-    struct stk_train_batch_norm infer = a;
-    infer.mean = norm.running_mean;
-    infer.inverse = NULL;
-    infer.variance = norm.running_var;
-    infer.epsilon = 1e-5F;
-    run("batch_norm", "_f32", &infer);
-    cr_assert_eq(memcmp(norm.y, norm.wanted, sizeof(norm.y)), 0, "with running statistics");
-}
 
 CleanTest(train_kernels, a_bias_gets_the_sum_over_all_pixels)
 {

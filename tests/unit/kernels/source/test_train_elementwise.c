@@ -148,6 +148,33 @@ static struct stk_operands ref_norm(struct norm *n, const struct stk_op *op)
                                   .running_var = n->running[1] };
 }
 
+CleanTest(train_elementwise, batch_norm_is_that_of_ref)
+{
+    static struct norm n;
+    const struct stk_op op = { .relu = true };
+    const struct stk_operands o = ref_norm(&n, &op);
+    struct stk_train_batch_norm a = { .x = n.e.x,
+                                      .y = n.e.y,
+                                      .count = COUNT,
+                                      .c = CHANNELS,
+                                      .relu = 1,
+                                      .mean = n.wanted_aux,
+                                      .inverse = n.wanted_aux + CHANNELS,
+                                      .gamma = n.gamma,
+                                      .beta = n.beta,
+                                      .epsilon = 1e-5F };
+    begin_norm(&n, 0);
+    stk_ref_batch_norm_forward(&o, NULL);
+    run("batch_norm", "_f32", &a);
+    cr_assert_eq(memcmp(n.e.y, n.e.wanted, sizeof(n.e.y)), 0, "with the statistics of ref");
+    stk_ref_batch_norm_infer(&o, NULL);
+    a.mean = n.running[0];
+    a.inverse = NULL;
+    a.variance = n.running[1];
+    run("batch_norm", "_f32", &a);
+    cr_assert_eq(memcmp(n.e.y, n.e.wanted, sizeof(n.e.y)), 0, "with running statistics");
+}
+
 static struct stk_train_batch_norm_moments moments_of(struct norm *n, uint32_t chunks)
 {
     return (struct stk_train_batch_norm_moments){ .x = n->e.x,
