@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "kernels/train/dropout.h"
 #include "support/gpu/train_kernel.h"
 #include "support/leaks.h"
 #include "trainer/backend/ref/operations.h"
@@ -316,6 +317,41 @@ CleanTest(train_elementwise, an_output_made_again_is_rounded_before_its_sign_cou
     cr_assert_eq(n.grads[3][0], 0.0F);
     run("batch_norm_backward_sums", "_bf16", &a);
     cr_assert_neq(n.grads[3][0], 0.0F, "bfloat16 has it");
+}
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+/* The mask that dropout.h describes, put together once more. An element whose bits are the limit is
+ * kept. */
+CleanTest(train_elementwise, dropout_drops_what_its_header_says)
+{
+    enum { ELEMENTS = 136, FEW = 3, LAYER = 5, SEED = 77, STEP = 4 };
+    static _Alignas(16) float x[FEW * ELEMENTS], y[FEW * ELEMENTS];
+    uint32_t bits[FEW * ELEMENTS];
+    const uint64_t first = (UINT64_C(3) << 40) - 1; /* 40 bits of a sample's number count */
+    const uint64_t key = stk_mix64(stk_mix64(SEED) + STEP);
+    for (uint64_t i = 0; i < FEW * ELEMENTS; i++) {
+        const uint64_t element = i % ELEMENTS,
+                       sample = (first + i / ELEMENTS) % (UINT64_C(1) << 40);
+        const struct stk_random random =
+            stk_philox(key, ((uint64_t)LAYER << 40) + sample, element / 64 * 8 + element % 8);
+        bits[i] = random.word[element / 16 % 4] >> 16 * (element / 8 % 2) & 0xFFFF;
+        x[i] = (float)i + 1;
+    }
+    for (size_t limit = 0; limit < FEW * ELEMENTS; limit += 7) {
+        struct stk_dropout own = stk_dropout_of(SEED, STEP, LAYER, first, 0.25F);
+        cr_assert(own.dropped_below == 1 << 14 && own.scale == (float)(4.0 / 3));
+        own.dropped_below = bits[limit];
+        const struct stk_train_dropout a = { x,         y,    SEED,  first,
+                                             ELEMENTS,  FEW,  LAYER, own.dropped_below,
+                                             own.scale, NULL, STEP };
+        run("dropout", "_f32", &a);
+        for (size_t i = 0; i < FEW * ELEMENTS; i++) {
+            const float factor = bits[i] < bits[limit] ? 0 : own.scale;
+            cr_assert_eq(y[i], factor * x[i], "element %zu", i);
+            cr_assert(i >= ELEMENTS || stk_dropout_factor(&own, i) == factor);
+        }
+    }
 }
 
 /* ---- pools ----------------------------------------------------------------------------------- */
