@@ -36,7 +36,7 @@ made() {
     while [ "$1" != -- ]; do targets+=("$1") && shift; done
     shift
     if ! cmake -S . -B "$trees/$name" -G Ninja -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_BUILD_TYPE=Release -DSTOKER_NVCC_KERNELS=ON \
-        "${nvcc[@]}" -DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_CUDA=ON "$@" "${given[@]}" >"$trees/$name.log" 2>&1; then
+        "${nvcc[@]}" -DSTOKER_CUDA_ARCHITECTURES=all -DSTOKER_FATBINS_FROM= -DSTOKER_CUDA=ON "$@" "${given[@]}" >"$trees/$name.log" 2>&1; then
         grep -qE 'was not found' "$trees/$name.log" && { grep -E 'was not found' "$trees/$name.log"; exit 77; }
         tail -n 20 "$trees/$name.log" >&2
         exit 1
@@ -50,11 +50,8 @@ nvcc=()
 programs=(bench/loaderbench trainer/stoker-mnist)
 options=(-DSTOKER_STATIC_DEPS=ON -DBUILD_SHARED_LIBS=OFF -DSTOKER_BUILD_TESTS=ON -DSTOKER_BUILD_BENCH=ON)
 made pack help -- "${options[@]}"
-tests=() # those that can be built here: the trainer's asks for more than the loader's
-for source in tests/gpu/test_*.c; do
-    name=gpu_$(basename "${source##*/test_}" .c)
-    if grep -q "^$name:" "$trees/pack.log"; then tests+=("$name"); fi
-done
+# The tests that can be built here: the trainer's asks for more than the loader's.
+mapfile -t tests < <(sed -nE 's/^(gpu_[a-z_]+): .*/\1/p' "$trees/pack.log")
 made pack "${programs[@]##*/}" "${tests[@]}" -- "${options[@]}"
 made pack-shared stoker -- -DSTOKER_URING=OFF -DSTOKER_DEFLATE=OFF -DSTOKER_PNG=OFF -DSTOKER_JPEG=OFF \
     -DSTOKER_WEBP=OFF -DSTOKER_LZ4=OFF -DSTOKER_ZSTD=OFF -DSTOKER_DNNL=OFF -DSTOKER_BUILD_TESTS=OFF -DSTOKER_BUILD_BENCH=OFF -DSTOKER_BUILD_TRAINER=OFF
@@ -83,9 +80,9 @@ rm -rf "$to"/bench/*/__pycache__ "$to"/bench/races/*/__pycache__
 for data in "${STOKER_DATA:-}" data; do
     if [ -n "$data" ] && compgen -G "$data/mnist/train-images*" >/dev/null; then
         mkdir -p "$to/data/mnist"
-        cp -L "$data"/mnist/{train,t10k}-{images,labels}* "$to/data/mnist/"
-        # Packed, they take a fifth of the space.
-        find "$to/data/mnist" -type f ! -name '*.gz' -exec sh -c 'if [ -e "$1.gz" ]; then rm "$1"; fi' _ {} \;
+        for file in "$data"/mnist/{train,t10k}-{images,labels}*; do # packed, they take a fifth of the space
+            [ -e "$file.gz" ] || cp -L "$file" "$to/data/mnist/"
+        done
         break
     fi
 done

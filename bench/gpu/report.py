@@ -35,7 +35,7 @@ def log(folder, name):
         return file.read()
 
 
-def verdict(holds, what, detail):
+def verdict(holds, what, detail="not measured"):
     word = "-" if holds is None else "holds" if holds else "DOES NOT HOLD"
     print(f"{word:14} {what}: {detail}")
 
@@ -59,8 +59,7 @@ def pinning(folder):
         if best and others:
             worst.append((min(ratio(best, other) for other in others), key))
     if not worst:
-        verdict(None, what, "not measured")
-        return
+        return verdict(None, what)
     least, key = min(worst, key=lambda it: it[0])
     verdict(least >= EQUAL, what, f"least {least:.2f} of the best other way (workers {key[0]}, batch {key[1]}, "
             f"converted on the {key[2]}), {len(worst)} groups, {sum(w >= EQUAL for w, _ in worst)} hold")
@@ -71,8 +70,7 @@ def copies(folder):
     large = [c for c in cells(folder, "sweep-large") if c["copy_bytes"] >= MIB and c["pinned"]
              and "pinned to GPU" in c["shares"]]
     if not large:
-        verdict(None, what, "not measured")
-        return
+        return verdict(None, what)
     least = min(large, key=lambda c: c["shares"]["pinned to GPU"])
     share = least["shares"]["pinned to GPU"]
     verdict(share >= 0.95, what, f"least {share:.3f} (batch {least['batch_size']}, {least['copy_bytes'] / MIB:.1f} MiB, "
@@ -84,29 +82,20 @@ def overlap(folder):
     kept = [c for c in cells(folder, "sweep-step") if c["pinned"] and c["non_blocking"] == "on"
             and c["headspace_share"] is not None]
     if not kept:
-        verdict(None, what, "not measured")
-        return
+        return verdict(None, what)
     best = max(kept, key=lambda c: c["headspace_share"])
     verdict(best["headspace_share"] >= 0.97, what, f"{100 * (1 - best['headspace_share']):.1f} % lost "
             f"(workers {best['workers']}, batch {best['batch_size']})")
 
 
-def resident(folder):
-    what = "GPU-resident MNIST: every row is measured"
-    rows = [row for row in lines(os.path.join(folder, "sweep-resident.json")) if row["kind"] == "cell"]
-    failed = [row["error"] for row in rows if row["error"] is not None]
+def sweep(folder, name, what):
+    """All rows are there, and the best rate of each batch size."""
+    rows = [row for row in lines(os.path.join(folder, name + ".json")) if row["kind"] == "cell"]
     best = {}
     for row in rows:
         best[row["batch_size"]] = max(best.get(row["batch_size"], 0), row["samples_per_s"] or 0)
-    verdict(not failed if rows else None, what,
+    verdict(all(row["error"] is None for row in rows) if rows else None, what + ": every row is measured",
             ", ".join(f"batch {size}: {rate / 1e6:.2f} M samples/s" for size, rate in sorted(best.items())) or "not measured")
-
-
-def host(folder):
-    what = "batches for a consumer that copies: every row is measured"
-    rows = [row for row in lines(os.path.join(folder, "sweep-host.json")) if row["kind"] == "cell"]
-    failed = [row["error"] for row in rows if row["error"] is not None]
-    verdict(not failed if rows else None, what, f"{len(rows)} rows, {len(failed)} without a figure" if rows else "not measured")
 
 
 def trained(text):
@@ -129,7 +118,7 @@ def training(folder, steps):
         verdict(score >= 99.0 and seconds <= 0.05, what, f"{score:.2f} % (mean of {len(runs)}{made_up}), {seconds:.3f} s, "
                 f"{whole:.2f} s from start to end of the process")
     else:
-        verdict(None, what, "not measured")
+        verdict(None, what)
     ours = trained(log(folder, "train-pytorch"))
     for mode, factor in (("eager", 3.0), ("graphs", 1.3), ("compile", 1.3)):
         what = f"mnist --preset pytorch at {factor} times PyTorch ({mode})"
@@ -146,8 +135,7 @@ def types(folder):
     what = "mnist --preset pytorch in float32, bfloat16 and float16 within 0.2 %"
     runs = [trained(log(folder, "train-pytorch" + suffix)) for suffix in ("", "-bf16", "-fp16")]
     if None in runs:
-        verdict(None, what, "not measured")
-        return
+        return verdict(None, what)
     scores = [run[2] for run in runs]
     verdict(max(scores) - min(scores) <= 0.2, what, ", ".join(f"{run[2]:.2f} % at {run[1]:.0f} samples/s" for run in runs))
 
@@ -159,12 +147,11 @@ def peers(folder):
         for row in rows:
             print(f"  {row['what']:34} workers {row['workers']}, pinned {row['pin_memory']!s:5} non_blocking "
                   f"{row['non_blocking']!s:5} batch {row['batch_size']:5}: {row['samples_per_s']:12.0f} samples/s")
-    for name in ("pinning.txt",):
-        path = os.path.join(folder, name)
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                table = file.read().partition("\n\n")[2]
-            print("\nthe num_workers experiment, 4 epochs, seconds\n" + table.rstrip())
+    path = os.path.join(folder, "pinning.txt")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            table = file.read().partition("\n\n")[2]
+        print("\nthe num_workers experiment, 4 epochs, seconds\n" + table.rstrip())
 
 
 def main():
@@ -183,8 +170,8 @@ def main():
     pinning(folder)
     copies(folder)
     overlap(folder)
-    host(folder)
-    resident(folder)
+    sweep(folder, "sweep-host", "batches for a consumer that copies")
+    sweep(folder, "sweep-resident", "GPU-resident MNIST")
     training(folder, steps)
     types(folder)
     peers(folder)
