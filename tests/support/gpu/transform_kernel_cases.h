@@ -19,10 +19,11 @@ struct step_array {
 
 enum { STEP_ARRAYS_MAX = 12 };
 
-static inline size_t step_arrays(const char *kernel, const struct stk_launch_steps *steps,
-                                 size_t image_bytes, struct step_array *out)
+/* batch: with which each launch's arguments begin. */
+static inline size_t step_arrays(const char *kernel, const struct stk_launch_batch *batch,
+                                 struct step_array *out)
 {
-    const struct stk_launch_batch *batch = &steps->first.batch;
+    const size_t image_bytes = (size_t)batch->height * batch->width * batch->channels;
     const size_t made =
         (size_t)batch->framing.out_height * batch->framing.out_width * batch->channels;
     const size_t sides = batch->framing.out_height + batch->framing.out_width;
@@ -80,14 +81,13 @@ static inline bool step_writes(const char *kernel, const char *array, bool turne
 }
 
 /* The case of one step, before it has run. Two pointers may be the same array: it comes in once. */
-static inline struct kernel_case *step_case(const struct stk_launch_steps *steps, uint32_t step,
-                                            size_t image_bytes)
+static inline struct kernel_case *step_case(const struct stk_launch_steps *steps, uint32_t step)
 {
     const struct stk_kernel *kernel = steps->kernels[step];
     const unsigned char *arguments = steps->arguments[step];
     struct kernel_case *c = kernel_case_begin(kernel->name, "", arguments, kernel->arguments_bytes);
     struct step_array arrays[STEP_ARRAYS_MAX];
-    const size_t count = step_arrays(kernel->name, steps, image_bytes, arrays);
+    const size_t count = step_arrays(kernel->name, steps->arguments[step], arrays);
     void *seen[STEP_ARRAYS_MAX];
     for (size_t i = 0; i < count; i++) {
         int same = -1;
@@ -149,7 +149,7 @@ static inline void each_step_case(kernel_case_fn *visit, const struct transform_
                                                              .sources = sized ? sources : NULL,
                                                              .places = sized ? places : NULL });
     for (uint32_t i = 0; i < steps.count; i++) {
-        struct kernel_case *c = step_case(&steps, i, image_bytes);
+        struct kernel_case *c = step_case(&steps, i);
         kernel_case_label(c, "%s, %u channels", it->name, channels);
         run_kernel(steps.kernels[i], steps.arguments[i]);
         visit(c);
