@@ -11,11 +11,6 @@ int main(int count, char **words)
     const int skip = begin(stk_train_fatbin(&bytes), count, words);
     if (skip != 0)
         return skip;
-    each_loss_case(check);
-    each_update_case(check);
-    each_elementwise_case(check);
-    each_pool_case(check);
-    each_channel_case(check);
-    each_dropout_case(check);
+    each_train_case(check);
     return end(stk_train_kernels);
 }

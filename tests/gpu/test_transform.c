@@ -25,8 +25,6 @@ int main(int count, char **words)
     for (size_t i = 0; i < TRANSFORM_CASES && !gpu.quick; i++)
         for (uint32_t channels = 1; channels <= 4; channels++)
             each_type_and_layout(&transform_cases[i], channels);
-    each_transform_case(check);
-    each_keep_case(check);
-    each_mix_case(check);
+    each_picture_case(check);
     return end(stk_kernels);
 }

@@ -221,4 +221,15 @@ static inline void each_channel_case(kernel_case_fn *visit)
     }
 }
 
+/* All launches of the training kernels. */
+static inline void each_train_case(kernel_case_fn *visit)
+{
+    each_loss_case(visit);
+    each_update_case(visit);
+    each_elementwise_case(visit);
+    each_pool_case(visit);
+    each_channel_case(visit);
+    each_dropout_case(visit);
+}
+
 #endif

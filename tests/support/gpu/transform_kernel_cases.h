@@ -300,4 +300,12 @@ static inline void each_mix_case(kernel_case_fn *visit)
             visit(cutmix_case(unit, counts[unit % 5], lines, 24));
 }
 
+/* All launches of the transforms' kernels. */
+static inline void each_picture_case(kernel_case_fn *visit)
+{
+    each_transform_case(visit);
+    each_keep_case(visit);
+    each_mix_case(visit);
+}
+
 #endif

@@ -114,12 +114,7 @@ static void check_caught(int how, size_t least, size_t harmless)
 
 CleanTest(mutants, of_training_kernels_are_caught)
 {
-    each_loss_case(break_everywhere);
-    each_update_case(break_everywhere);
-    each_elementwise_case(break_everywhere);
-    each_pool_case(break_everywhere);
-    each_channel_case(break_everywhere);
-    each_dropout_case(break_everywhere);
+    each_train_case(break_everywhere);
     check_caught(CUDA_THREADS_DROPPED, 9, 0); /* seven barriers, two fences */
     check_caught(CUDA_THREADS_DIVERGENT, 7, 0);
     check_caught(CUDA_THREADS_NARROWED, 5, 0);
@@ -128,9 +123,7 @@ CleanTest(mutants, of_training_kernels_are_caught)
 
 CleanTest(mutants, of_transforms_are_caught)
 {
-    each_transform_case(break_everywhere);
-    each_keep_case(break_everywhere);
-    each_mix_case(break_everywhere);
+    each_picture_case(break_everywhere);
     /* Two barriers in three kernels, three that all crops share. */
     check_caught(CUDA_THREADS_DROPPED, 9, 0);
     check_caught(CUDA_THREADS_DIVERGENT, 9, 0);

@@ -5,32 +5,7 @@
 
 #include "support/leaks.h"
 
-CleanTest(train_kernels_on_threads, losses)
+CleanTest(train_kernels_on_threads, every_case)
 {
-    each_loss_case(check_on_threads);
-}
-
-CleanTest(train_kernels_on_threads, updates)
-{
-    each_update_case(check_on_threads);
-}
-
-CleanTest(train_kernels_on_threads, elementwise)
-{
-    each_elementwise_case(check_on_threads);
-}
-
-CleanTest(train_kernels_on_threads, pools)
-{
-    each_pool_case(check_on_threads);
-}
-
-CleanTest(train_kernels_on_threads, channels)
-{
-    each_channel_case(check_on_threads);
-}
-
-CleanTest(train_kernels_on_threads, dropout)
-{
-    each_dropout_case(check_on_threads);
+    each_train_case(check_on_threads);
 }

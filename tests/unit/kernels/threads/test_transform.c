@@ -6,21 +6,10 @@
 
 #include "support/leaks.h"
 
-CleanTest(transform_kernels_on_threads, transforms)
+CleanTest(transform_kernels_on_threads, every_case)
 {
-    each_transform_case(check_on_threads);
-}
-
-CleanTest(transform_kernels_on_threads, keeping)
-{
-    each_keep_case(check_on_threads);
-}
-
-CleanTest(transform_kernels_on_threads, mixing)
-{
-    each_mix_case(check_on_threads);
-    check_on_threads(
-        cutmix_case(1, 2, 0, 24)); /* an empty box: no thread may divide by its lines */
+    each_picture_case(check_on_threads);
+    check_on_threads(cutmix_case(1, 2, 0, 24)); /* empty: no thread may divide by its lines */
 }
 
 static void note(struct kernel_case *c)
@@ -41,15 +30,8 @@ static void check_table(const struct stk_kernel *kernels)
 
 CleanTest(transform_kernels_on_threads, every_kernel_has_a_case)
 {
-    each_loss_case(note);
-    each_update_case(note);
-    each_elementwise_case(note);
-    each_pool_case(note);
-    each_channel_case(note);
-    each_dropout_case(note);
-    each_transform_case(note);
-    each_keep_case(note);
-    each_mix_case(note);
+    each_train_case(note);
+    each_picture_case(note);
     check_table(stk_kernels);
     check_table(stk_train_kernels);
 }
