@@ -9,7 +9,7 @@ set(STOKER_LIBRARIES stoker stoker_testing stoker_grown)
 
 # The files that include base/fault.h: the others are the same in stoker_testing.
 set(STOKER_FAULTY loader/base/fault.c loader/base/memory/memory.c loader/base/cpu/thread.c loader/cache/segment.c
-    loader/codec/jpeg/jpeg.c loader/codec/png/png.c loader/codec/zstd.c datasets/gzip.c datasets/shards/shards.c datasets/tokens/stream.c
+    loader/codec/jpeg/jpeg.c loader/codec/png/png.c loader/codec/zstd.c datasets/gzip.c datasets/source.c
     datasets/zip/unpack.c)
 
 # stoker_sources(FILE...): add files to all of them.

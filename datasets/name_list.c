@@ -1,28 +1,28 @@
 /* name_list.c - see name_list.h.
  *
- *   {a,b}/t*.bin ──braces──▶ a/t*.bin, b/t*.bin ──glob──▶ a/t0.bin, a/t1.bin, b/t0.bin
+ *   {a,b}/t*.bin ──braces──▶ a/t*.bin, b/t*.bin ──list──▶ a/t0.bin, a/t1.bin, b/t0.bin
  *
- * glob() would sort by the locale's rules, so its names are sorted here: the same order on every
- * machine.
+ * Names that match one pattern are sorted by their bytes: the same order on every machine.
  */
 #include "datasets/name_list.h"
 
 #include <errno.h>
-#include <glob.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
 
-enum { DIGITS_MAX = 18 };
+enum { DIGITS_MAX = 18, WILD_FOLDERS_MAX = 32 };
 
 struct expansion {
     struct stk_name_list *names;
+    const stoker_storage *storage;
+    const char *here; /* the folder that names without a '/' are in */
     const char *format;
     stoker_error *error;
     char text[PATH_MAX]; /* what is expanded */
@@ -56,42 +56,105 @@ static int add_name(const struct expansion *in, const char *name)
     return STOKER_OK;
 }
 
-static int by_bytes(const void *left, const void *right)
+/* ---- wildcards ------------------------------------------------------------------ */
+
+/* The names that match a pattern, part by part. */
+struct matching {
+    struct expansion *in;
+    const char *part; /* of the pattern, from the first one with a wildcard in this folder on */
+    size_t part_bytes;
+    char *folder; /* PATH_MAX bytes: the folder at hand, with its '/', or "" */
+    int depth;
+};
+
+static int match_from(struct matching *outer, const char *pattern);
+
+/* Take an entry whose name matches: it is a name of the list, or a folder to look into. */
+static int take_entry(void *context, struct stk_listed *entry)
 {
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
+    struct matching *matching = context;
+    const char *behind = matching->part + matching->part_bytes;
+    char part[PATH_MAX], found[PATH_MAX];
+    (void)snprintf(part, sizeof(part), "%.*s", (int)matching->part_bytes, matching->part);
+    if (fnmatch(part, entry->object.name, FNM_PERIOD | FNM_NOESCAPE) != 0)
+        return STOKER_OK;
+    const int bytes = snprintf(found, sizeof(found), "%s%s%s", matching->folder, entry->object.name,
+                               behind[0] == '/' ? "/" : "");
+    if (bytes < 0 || bytes >= PATH_MAX)
+        return refuse_name(matching->in, STOKER_ELIMIT, "a name is too long");
+    if (behind[0] == '\0')
+        return add_name(matching->in, found);
+    struct matching inner = { .in = matching->in, .folder = found, .depth = matching->depth + 1 };
+    if (inner.depth == WILD_FOLDERS_MAX)
+        return refuse_name(inner.in, STOKER_ELIMIT, "more than 32 wildcards");
+    return match_from(&inner, behind + 1);
 }
 
-static bool exists(const char *name)
+/* List the folder at hand; `begin`: the plain beginning of the names that match. */
+static int list_matches(struct matching *matching, const char *begin)
 {
-    struct stat status;
-    return stat(name, &status) == 0;
-}
-
-/* Add a name whose braces are expanded, or the files that match it. */
-static int add_matching(const struct expansion *in)
-{
-    if (strpbrk(in->name, "*[") == NULL || exists(in->name))
-        return add_name(in, in->name);
-    glob_t found = { .gl_pathc = 0 };
-    errno = 0;
-    int rc = glob(in->name, GLOB_NOSORT | GLOB_ERR, NULL, &found);
-    if (rc == GLOB_NOSPACE) {
-        rc = refuse_name(in, STOKER_ENOMEM, "the names that match");
-    } else if (rc == GLOB_ABORTED) {
-        struct stk_place place = STK_NOWHERE;
-        place.path = in->name;
-        place.os_errno = errno == 0 ? EIO : errno;
-        rc = stk_error_set(in->error, stk_error_from_errno(place.os_errno), STOKER_STAGE_OPEN,
-                           &place, "%s: a folder cannot be read", in->format);
-    } else if (found.gl_pathc == 0) {
-        rc = stk_refuse_file(in->error, STOKER_EEMPTY, in->name, STOKER_NO_OFFSET,
-                             "%s: no file has such a name", in->format);
-    } else {
-        qsort(found.gl_pathv, found.gl_pathc, sizeof(found.gl_pathv[0]), by_bytes);
-        for (size_t i = 0; i < found.gl_pathc && rc == STOKER_OK; i++)
-            rc = add_name(in, found.gl_pathv[i]);
+    struct stk_storage_folder root;
+    stoker_error said;
+    const char *folder = matching->folder[0] != '\0' ? matching->folder : matching->in->here;
+    int rc = stk_storage_enter(&root, matching->in->storage, folder, &said);
+    if (rc != STOKER_OK && said.os_errno == ENOTDIR)
+        return STOKER_OK; /* a file of a name that matches */
+    if (rc == STOKER_OK) {
+        said.code = STOKER_OK;
+        rc = stk_storage_list(&root, ".", begin, take_entry, matching, &said);
+        stk_storage_leave(&root);
     }
-    globfree(&found);
+    if (rc != STOKER_OK && said.code == rc && matching->in->error != NULL)
+        *matching->in->error = said;
+    return rc;
+}
+
+/* Add the names that begin with the folder at hand, which has PATH_MAX bytes, and go on as the
+ * pattern. */
+static int match_from(struct matching *matching, const char *pattern)
+{
+    char begin[PATH_MAX];
+    const size_t used = strlen(matching->folder);
+    const size_t plain = strcspn(pattern, "*?[");
+    if (used + plain >= PATH_MAX)
+        return refuse_name(matching->in, STOKER_ELIMIT, "a name is too long");
+    memcpy(matching->folder + used, pattern, plain);
+    matching->folder[used + plain] = '\0';
+    if (pattern[plain] == '\0')
+        return stk_storage_has(matching->in->storage, matching->folder)
+                   ? add_name(matching->in, matching->folder)
+                   : STOKER_OK;
+    char *slash = strrchr(matching->folder + used, '/');
+    char *last = slash == NULL ? matching->folder + used : slash + 1;
+    memcpy(begin, last, strlen(last) + 1);
+    last[0] = '\0';
+    matching->part = pattern + plain - strlen(begin);
+    matching->part_bytes = strcspn(matching->part, "/");
+    return list_matches(matching, begin);
+}
+
+static int by_text(const void *left, const void *right, void *text)
+{
+    return strcmp((const char *)text + *(const size_t *)left,
+                  (const char *)text + *(const size_t *)right);
+}
+
+/* Add a name whose braces are expanded, or those that match it. */
+static int add_matching(struct expansion *in)
+{
+    struct stk_name_list *names = in->names;
+    const uint32_t before = names->count;
+    char folder[PATH_MAX] = "";
+    struct matching matching = { .in = in, .folder = folder };
+    if (strpbrk(in->name, "*[") == NULL || stk_storage_has(in->storage, in->name))
+        return add_name(in, in->name);
+    const int rc = match_from(&matching, in->name);
+    if (rc == STOKER_OK && names->count == before)
+        return stk_refuse_file(in->error, STOKER_EEMPTY, in->name, STOKER_NO_OFFSET,
+                               "%s: no file has such a name", in->format);
+    if (rc == STOKER_OK)
+        qsort_r(names->at + before, names->count - before, sizeof(names->at[0]), by_text,
+                names->text);
     return rc;
 }
 
@@ -182,10 +245,11 @@ static int expand_from(struct expansion *in, const char *text, size_t used)
 
 /* ---- all names ------------------------------------------------------------------ */
 
-int stk_name_list_make(struct stk_name_list *out, const char *format, const char *text,
-                       size_t bytes, stoker_error *error)
+int stk_name_list_make(struct stk_name_list *out, const stoker_storage *storage, const char *format,
+                       const char *text, size_t bytes, stoker_error *error)
 {
-    struct expansion in = { .names = out, .format = format, .error = error };
+    struct expansion in = { .names = out, .storage = storage, .format = format, .error = error };
+    in.here = storage == &stk_storage_local ? "." : "";
     *out = (struct stk_name_list){ .text = NULL };
     if (bytes == 0)
         return stk_refuse_spec(error, STOKER_ESPEC, "%s: the name is empty; write %s:FILE", format,
@@ -193,7 +257,8 @@ int stk_name_list_make(struct stk_name_list *out, const char *format, const char
     if (bytes >= sizeof(in.text))
         return stk_refuse_spec(error, STOKER_ELIMIT, "%s: the name is too long", format);
     memcpy(in.text, text, bytes);
-    const int rc = exists(in.text) ? add_name(&in, in.text) : expand_from(&in, in.text, 0);
+    const int rc =
+        stk_storage_has(storage, in.text) ? add_name(&in, in.text) : expand_from(&in, in.text, 0);
     if (rc != STOKER_OK)
         stk_name_list_free(out);
     return rc;

@@ -5,7 +5,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stoker/error.h>
+#include <stoker/dataset.h>
+
+#include "loader/storage/storage.h"
 
 enum { STK_NAMES_MAX = 65536 };
 
@@ -23,8 +25,8 @@ struct stk_name_list {
  * stk_name_list_free(); on failure *out is all zero. Errors: STOKER_ESPEC (malformed braces, an
  * empty name), STOKER_EEMPTY (no file matches), STOKER_ELIMIT (over STK_NAMES_MAX files, a name too
  * long), STOKER_ENOMEM, those of reading a folder. */
-int stk_name_list_make(struct stk_name_list *out, const char *format, const char *text,
-                       size_t bytes, stoker_error *error);
+int stk_name_list_make(struct stk_name_list *out, const stoker_storage *storage, const char *format,
+                       const char *text, size_t bytes, stoker_error *error);
 void stk_name_list_free(struct stk_name_list *names); /* all zero is allowed */
 
 static inline const char *stk_name_at(const struct stk_name_list *names, uint32_t index)

@@ -23,7 +23,7 @@ int stk_opening_refuse(const struct stk_opening *opening, int code, const char *
 
 int stk_opening_folder(struct stk_opening *opening, const char *rest, const char *split)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const struct stk_spec spec = stk_spec_split(opening->storage, rest, '?');
     opening->parameters = spec.after == NULL ? "" : spec.after;
     return stk_spec_root(opening->path, sizeof(opening->path), rest, spec.name_bytes, split,
                          opening->format, opening->error);

@@ -11,7 +11,8 @@
 #include "loader/codec/images/image_decoder.h"
 
 struct stk_opening {
-    const char *format;     /* "folder": for messages */
+    const char *format; /* "folder": for messages */
+    const stoker_storage *storage;
     const char *parameters; /* after the '?' of the spec; "" = none */
     stoker_error *error;    /* may be NULL */
     char path[PATH_MAX];    /* the folder, or the name of the archives */
@@ -31,9 +32,9 @@ enum {
 }; /* cameras take 24 million */
 
 /* The defaults, before any parameter. */
-#define STK_OPENING_INIT(name, wanted)                                                             \
+#define STK_OPENING_INIT(name, in, wanted)                                                         \
     {                                                                                              \
-        .format = (name), .parameters = "", .error = (wanted),                                     \
+        .format = (name), .storage = (in), .parameters = "", .error = (wanted),                    \
         .file_bytes_max = STK_FILE_BYTES_DEFAULT, .pixels_max = STK_PIXELS_DEFAULT                 \
     }
 

@@ -11,36 +11,31 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "loader/base/error.h"
 #include "loader/base/text/nearest.h"
 
 /* ---- the name ------------------------------------------------------------------- */
 
-static bool exists(const char *name)
+struct stk_spec stk_spec_split(const stoker_storage *storage, const char *rest, char mark)
 {
-    struct stat status;
-    return stat(name, &status) == 0;
-}
-
-struct stk_spec stk_spec_split(const char *rest, char mark)
-{
-    const char *at = exists(rest) ? NULL : strrchr(rest, mark);
-    if (at == NULL)
+    const char *at = strrchr(rest, mark);
+    if (at == NULL || stk_storage_has(storage, rest))
         return (struct stk_spec){ .name_bytes = strlen(rest) };
     return (struct stk_spec){ .name_bytes = (size_t)(at - rest), .after = at + 1 };
 }
 
 /* The last name of "A", "A,B" or "a=A,b=B" may contain the mark, if there is a file of that
  * name. */
-int stk_spec_no_parameters(const char *rest, const char *whose, stoker_error *error)
+int stk_spec_no_parameters(const stoker_storage *storage, const char *rest, const char *whose,
+                           stoker_error *error)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const struct stk_spec spec = stk_spec_split(storage, rest, '?');
     const char *comma = strrchr(rest, ',');
     const char *last = comma == NULL ? rest : comma + 1;
     const char *equals = strchr(last, '=');
-    if (spec.after == NULL || exists(last) || (equals != NULL && exists(equals + 1)))
+    if (spec.after == NULL || stk_storage_has(storage, last) ||
+        (equals != NULL && stk_storage_has(storage, equals + 1)))
         return STOKER_OK;
     if (spec.after[strspn(spec.after, "abcdefghijklmnopqrstuvwxyz_")] != '=')
         return STOKER_OK;

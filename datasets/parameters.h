@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stoker/dataset.h>
 
+#include "loader/storage/storage.h"
+
 /* "images?height=28": the name "images", and "height=28" after the mark '?'. */
 struct stk_spec {
     size_t name_bytes;
@@ -16,11 +18,12 @@ struct stk_spec {
 
 /* Split a spec at its last mark. A name may contain the mark: if a file has the whole text as its
  * name, the spec is not split. */
-struct stk_spec stk_spec_split(const char *rest, char mark);
+struct stk_spec stk_spec_split(const stoker_storage *storage, const char *rest, char mark);
 
 /* For formats without parameters: refuse `rest` if it ends in some, which would be taken for part
  * of a name. STOKER_ESPEC. */
-int stk_spec_no_parameters(const char *rest, const char *whose, stoker_error *error);
+int stk_spec_no_parameters(const stoker_storage *storage, const char *rest, const char *whose,
+                           stoker_error *error);
 
 /* Write DIR, or DIR/SPLIT if a split is given, to root. `whose` is for messages ("folder").
  * STOKER_ESPEC: DIR is empty; STOKER_EINVAL: invalid split; STOKER_ELIMIT: too long. */

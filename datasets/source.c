@@ -3,58 +3,45 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/base/fault.h"
 #include "loader/base/io/pread.h"
 
-static int system_failure(const char *path, int os_errno, const char *call, stoker_error *error)
-{
-    struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
-    place.os_errno = os_errno;
-    return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place, "%s",
-                         call);
-}
-
-/* Only a regular file has a size and an end. */
-static int check_kind(struct stk_source *source, stoker_error *error)
+static int open_local(struct stk_source *source, stoker_error *error)
 {
     struct stat status;
-    if (fstat(source->fd, &status) != 0)
-        return system_failure(source->path, errno, "fstat", error);
-    if (S_ISDIR(status.st_mode))
-        return system_failure(source->path, EISDIR, "open", error);
-    if (!S_ISREG(status.st_mode)) {
-        return stk_refuse_file(error, STOKER_ENOTSUP, source->path, STOKER_NO_OFFSET,
-                               "not a regular file, but a %s",
-                               S_ISFIFO(status.st_mode) ? "pipe" : "device or socket");
-    }
+    const int rc = stk_local_open(source->path, &source->fd, &status, error);
+    if (rc != STOKER_OK)
+        return rc;
     source->size = (uint64_t)status.st_size;
     source->stamp = stk_file_stamp_of(&status);
     return STOKER_OK;
 }
 
-/* Clear O_NONBLOCK, or io_uring would return EAGAIN instead of waiting. Set O_NOATIME if allowed,
- * which the kernel permits only to the owner: updating the time costs a twentieth of a small
- * read. */
-static bool set_read_flags(int fd)
+/* Without a descriptor, an open file is one whose size and version are known. */
+static int look(struct stk_source *source, stoker_error *error)
 {
-    return fcntl(fd, F_SETFL, O_NOATIME) == 0 || fcntl(fd, F_SETFL, 0) == 0;
+    stoker_object object;
+    const int rc = stk_storage_look(source->storage, source->path, &object, error);
+    if (rc != STOKER_OK)
+        return rc;
+    source->size = object.size;
+    source->version = object.version;
+    if (object.kind == STOKER_OBJECT_KIND_FILE)
+        return STOKER_OK;
+    return stk_refuse_file(
+        error, object.kind == STOKER_OBJECT_KIND_FOLDER ? STOKER_EISDIR : STOKER_ENOTSUP,
+        source->path, STOKER_NO_OFFSET, "storage %.64s: not a file", source->storage->ops.name);
 }
 
-int stk_source_open(struct stk_source *source, const char *path, stoker_error *error)
+int stk_source_open(struct stk_source *source, const stoker_storage *storage, const char *path,
+                    stoker_error *error)
 {
-    *source = (struct stk_source)STK_SOURCE_CLOSED;
-    source->path = path;
-    /* O_NONBLOCK: do not wait for a writer of a pipe. */
-    source->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (source->fd < 0)
-        return system_failure(path, errno, "open", error);
-    int rc = check_kind(source, error);
-    if (rc == STOKER_OK && !set_read_flags(source->fd))
-        rc = system_failure(path, errno, "fcntl", error);
+    *source = (struct stk_source){ .path = path, .storage = storage, .fd = -1 };
+    const int rc = storage == &stk_storage_local ? open_local(source, error) : look(source, error);
     if (rc != STOKER_OK)
         stk_source_close(source);
     return rc;
@@ -65,23 +52,63 @@ void stk_source_close(struct stk_source *source)
     if (source->fd >= 0)
         close(source->fd);
     source->fd = -1;
+    source->storage = NULL;
 }
 
 int stk_source_read(const struct stk_source *source, void *to, size_t bytes, uint64_t offset,
                     stoker_error *error)
 {
-    assert(source->fd >= 0);
-    return stk_pread_all(source->fd, to, bytes, stk_at(source->path, offset), error);
+    assert(source->storage != NULL);
+    struct stk_place place = stk_at(source->path, offset);
+    stoker_error said;
+    if (source->fd >= 0)
+        return stk_pread_all(source->fd, to, bytes, place, error);
+    const ssize_t got =
+        stk_storage_read(source->storage, source->path, source->version, to, bytes, offset, &said);
+    if (got < 0)
+        return stk_storage_read_failed(source->storage, (int)-got, &said, &place, error);
+    place.offset += (uint64_t)got;
+    return (size_t)got == bytes
+               ? STOKER_OK
+               : stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, &place, NULL);
+}
+
+bool stk_source_begins(const stoker_storage *storage, const char *path, void *to, size_t bytes)
+{
+    struct stk_source source;
+    if (stk_source_open(&source, storage, path, NULL) != STOKER_OK)
+        return false;
+    const bool read =
+        source.size >= bytes && stk_source_read(&source, to, bytes, 0, NULL) == STOKER_OK;
+    stk_source_close(&source);
+    return read;
 }
 
 int stk_source_check(const struct stk_source *source, stoker_error *error)
 {
     struct stat status;
+    if (source->fd < 0) /* each read has compared the version */
+        return STOKER_OK;
     if (fstat(source->fd, &status) != 0)
-        return system_failure(source->path, errno, "fstat", error);
+        return stk_local_failed(source->path, errno, "fstat", error);
     const struct stk_file_stamp now = stk_file_stamp_of(&status);
     if (stk_file_stamp_holds(&source->stamp, &now))
         return STOKER_OK;
     return stk_refuse_file(error, STOKER_ECHANGED, source->path, STOKER_NO_OFFSET,
                            "written to while it was being opened");
+}
+
+int stk_source_map(const struct stk_source *source, const void **out, stoker_error *error)
+{
+    if (source->fd < 0)
+        return stk_refuse_file(error, STOKER_ENOTSUP, source->path, STOKER_NO_OFFSET,
+                               "map=1: storage %.64s has no files to map",
+                               source->storage->ops.name);
+    void *mapped = stk_fault_hit(STK_FAULT_MEMORY)
+                       ? MAP_FAILED
+                       : mmap(NULL, (size_t)source->size, PROT_READ, MAP_SHARED, source->fd, 0);
+    if (mapped == MAP_FAILED)
+        return stk_refuse_file(error, STOKER_ENOMEM, source->path, STOKER_NO_OFFSET, "mapping it");
+    *out = mapped;
+    return STOKER_OK;
 }

@@ -171,8 +171,7 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
 static int file_of(const void *self, uint32_t file, stoker_file *out)
 {
     const struct stk_array_set *set = self;
-    const struct stk_source *source = &set->sources[file];
-    *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
+    *out = stk_source_file(&set->sources[file]);
     return STOKER_OK;
 }
 

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "datasets/formats.h"
 #include "datasets/opening.h"
@@ -165,8 +164,7 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     const struct cifar *cifar = self;
     if (file >= cifar->file_count)
         return STOKER_EINVAL;
-    const struct stk_source *source = &cifar->files[file].source;
-    *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
+    *out = stk_source_file(&cifar->files[file].source);
     return STOKER_OK;
 }
 
@@ -223,7 +221,7 @@ static int open_file(struct cifar *cifar, const struct stk_opening *opening, con
     (void)snprintf(file->path, bytes, "%s/%s", opening->path, name);
     file->first = cifar->count;
     cifar->file_count++;
-    int rc = stk_source_open(&file->source, file->path, opening->error);
+    int rc = stk_source_open(&file->source, opening->storage, file->path, opening->error);
     if (rc == STOKER_OK)
         rc = check_length(&file->source, record_bytes, opening->error);
     if (rc == STOKER_OK)
@@ -277,14 +275,14 @@ static int load_labels(struct cifar *cifar, const struct stk_opening *opening, u
 
 /* Read class names, one per line. They are optional, and come from a file with the right number of
  * names. */
-static void load_names(struct cifar *cifar, const char *directory)
+static void load_names(struct cifar *cifar, const struct stk_opening *opening)
 {
     char text[NAMES_TEXT_BYTES] = "";
     char path[PATH_MAX + NAME_BYTES];
     struct stk_source source;
     uint32_t count = 0;
-    (void)snprintf(path, sizeof(path), "%s/%s", directory, cifar->kind->names);
-    if (stk_source_open(&source, path, NULL) != STOKER_OK)
+    (void)snprintf(path, sizeof(path), "%s/%s", opening->path, cifar->kind->names);
+    if (stk_source_open(&source, opening->storage, path, NULL) != STOKER_OK)
         return;
     bool good = source.size < sizeof(text) &&
                 stk_source_read(&source, text, (size_t)source.size, 0, NULL) == STOKER_OK &&
@@ -303,25 +301,28 @@ static void load_names(struct cifar *cifar, const char *directory)
 /* ---- the spec ------------------------------------------------------------------- */
 
 /* Returns the bytes of a regular file, or -1. */
-static off_t bytes_of_file(const char *directory, const char *name)
+static int64_t bytes_of_file(const stoker_storage *storage, const char *directory, const char *name)
 {
     char path[PATH_MAX + NAME_BYTES];
-    struct stat status;
+    stoker_object object;
     (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : -1;
+    return stk_storage_look(storage, path, &object, NULL) == STOKER_OK &&
+                   object.kind == STOKER_OBJECT_KIND_FILE
+               ? (int64_t)object.size
+               : -1;
 }
 
-static bool is_kind(const char *directory, const struct kind *kind)
+static bool is_kind(const struct stk_opening *opening, const struct kind *kind)
 {
-    return bytes_of_file(directory, kind->train[0]) >= 0 ||
-           bytes_of_file(directory, kind->test) >= 0;
+    return bytes_of_file(opening->storage, opening->path, kind->train[0]) >= 0 ||
+           bytes_of_file(opening->storage, opening->path, kind->test) >= 0;
 }
 
 static int choose_kind(struct cifar *cifar, const struct stk_opening *opening, const char *labels)
 {
     const bool coarse = strcmp(labels, "coarse") == 0;
-    const bool ten = is_kind(opening->path, &kinds[CIFAR10]);
-    const bool hundred = is_kind(opening->path, &kinds[CIFAR100_FINE]);
+    const bool ten = is_kind(opening, &kinds[CIFAR10]);
+    const bool hundred = is_kind(opening, &kinds[CIFAR100_FINE]);
     if (!coarse && labels[0] != '\0' && strcmp(labels, "fine") != 0)
         return stk_opening_refuse(opening, STOKER_ESPEC, "labels is fine or coarse");
     if (ten && hundred)
@@ -339,7 +340,7 @@ static int choose_kind(struct cifar *cifar, const struct stk_opening *opening, c
 static int open_cifar(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                       stoker_error *error)
 {
-    struct stk_opening opening = STK_OPENING_INIT("cifar", error);
+    struct stk_opening opening = STK_OPENING_INIT("cifar", options->storage, error);
     char labels[STK_PARAMETER_BYTES_MAX] = "";
     const struct stk_parameter table[] = { { .key = "labels", .text = labels } };
     const bool test = options->split != NULL && strcmp(options->split, "test") == 0;
@@ -362,17 +363,17 @@ static int open_cifar(stoker_dataset **out, const char *rest, const stoker_datas
     if (rc == STOKER_OK)
         rc = load_labels(cifar, &opening, options->max_bytes);
     if (rc == STOKER_OK)
-        load_names(cifar, opening.path);
+        load_names(cifar, &opening);
     return stk_opening_finish(&opening, rc, out, &ops, cifar);
 }
 
 /* A directory with the files of one of them, as long as records are. */
-static bool recognize_cifar(const char *path)
+static bool recognize_cifar(const stoker_storage *storage, const char *path)
 {
     for (size_t i = CIFAR10; i <= CIFAR100_FINE; i++) {
-        const off_t record_bytes = kinds[i].label_bytes + PIXEL_BYTES;
-        const off_t train = bytes_of_file(path, kinds[i].train[0]);
-        const off_t test = bytes_of_file(path, kinds[i].test);
+        const int64_t record_bytes = kinds[i].label_bytes + PIXEL_BYTES;
+        const int64_t train = bytes_of_file(storage, path, kinds[i].train[0]);
+        const int64_t test = bytes_of_file(storage, path, kinds[i].test);
         if ((train > 0 && train % record_bytes == 0) || (test > 0 && test % record_bytes == 0))
             return true;
     }

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "datasets/csv/record.h"
 #include "datasets/formats.h"
@@ -361,12 +360,13 @@ static int load_table(struct load *load, uint64_t max_bytes)
 }
 
 /* Read a plain or gzip file into *contents. */
-static int read_contents(const char *path, uint64_t max_bytes, struct stk_region *contents,
-                         size_t *size, stoker_error *error)
+static int read_contents(const char *path, const stoker_dataset_options *options,
+                         struct stk_region *contents, size_t *size, stoker_error *error)
 {
+    const uint64_t max_bytes = options->max_bytes;
     struct stk_source source;
     uint8_t begin[2] = { 0 };
-    int rc = stk_source_open(&source, path, error);
+    int rc = stk_source_open(&source, options->storage, path, error);
     if (rc != STOKER_OK)
         return rc;
     *size = (size_t)source.size;
@@ -389,17 +389,17 @@ static int read_contents(const char *path, uint64_t max_bytes, struct stk_region
 }
 
 static int load_file(struct csv *csv, const char *path, const struct wish *wish, char delimiter,
-                     uint64_t max_bytes, stoker_error *error)
+                     const stoker_dataset_options *options, stoker_error *error)
 {
     struct stk_region contents = { 0 };
     struct load load = { .wish = wish, .least = INT64_MAX, .largest = INT64_MIN, .csv = csv };
     size_t size = 0;
-    int rc = read_contents(path, max_bytes, &contents, &size, error);
+    int rc = read_contents(path, options, &contents, &size, error);
     load.reader = (struct stk_csv_reader){
         .path = path, .bytes = contents.base, .size = size, .delimiter = delimiter, .error = error
     };
     if (rc == STOKER_OK)
-        rc = load_table(&load, max_bytes);
+        rc = load_table(&load, options->max_bytes);
     stk_free(load.names);
     stk_free(load.fields);
     stk_free(load.columns);
@@ -544,9 +544,9 @@ static int open_table(stoker_dataset **out, struct opening *opening, const char 
                        : wish->class_count != 0 || wish->label_type[0] == 'i'
                            ? STOKER_DTYPE_INT64
                            : STOKER_DTYPE_FLOAT32;
-    rc = load_file(csv, opening->path, wish,
-                   wish->delimiter[0] == '\0' ? ',' : delimiter_of(wish->delimiter),
-                   options->max_bytes, error);
+    rc =
+        load_file(csv, opening->path, wish,
+                  wish->delimiter[0] == '\0' ? ',' : delimiter_of(wish->delimiter), options, error);
     if (rc == STOKER_OK)
         rc = stoker_dataset_create(out, &ops, csv, error);
     if (rc != STOKER_OK)
@@ -557,7 +557,7 @@ static int open_table(stoker_dataset **out, struct opening *opening, const char 
 static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                     stoker_error *error)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const struct stk_spec spec = stk_spec_split(options->storage, rest, '?');
     struct opening *opening = stk_calloc(1, sizeof(*opening) + spec.name_bytes + 1);
     if (opening == NULL)
         return stk_refuse_spec(error, STOKER_ENOMEM, "the spec");
@@ -568,12 +568,13 @@ static int open_csv(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* A regular file whose name ends like one. */
-static bool recognize_csv(const char *path)
+static bool recognize_csv(const stoker_storage *storage, const char *path)
 {
-    struct stat status;
+    stoker_object object;
     const char *dot = strrchr(path, '.');
-    return dot != NULL && strcmp(dot, ".csv") == 0 && stat(path, &status) == 0 &&
-           S_ISREG(status.st_mode);
+    return dot != NULL && strcmp(dot, ".csv") == 0 &&
+           stk_storage_look(storage, path, &object, NULL) == STOKER_OK &&
+           object.kind == STOKER_OBJECT_KIND_FILE;
 }
 
 const struct stk_format stk_format_csv = {

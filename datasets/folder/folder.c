@@ -7,12 +7,7 @@
  * one that is not an image, is a bad sample when it is read.
  */
 #include <assert.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "datasets/folder/index.h"
 #include "datasets/folder/pairs.h"
@@ -21,7 +16,6 @@
 #include "datasets/label_column.h"
 #include "datasets/opening.h"
 #include "datasets/source.h"
-#include "loader/base/io/open_beneath.h"
 #include "loader/codec/kinds.h"
 
 enum {
@@ -38,7 +32,8 @@ struct folder {
     uint32_t row_bytes;           /* size of a raw row */
     uint32_t longest_bytes;       /* largest file within max_file_bytes */
     uint64_t pixels_max;          /* largest image that is resized */
-    int directory;                /* the root */
+    struct stk_storage_folder root;
+    char *path; /* the root's */
     struct stk_label_column column;
 };
 
@@ -54,9 +49,11 @@ static int describe(const void *self, stoker_dataset_info *out)
                                   .shape = { folder->row_bytes },
                                   .label_dtype = STOKER_DTYPE_INT64,
                                   .class_count = (uint32_t)folder->tree.class_count,
+                                  .file_count = folder->root.fd >= 0 ? 0 : 1,
                                   .encoded_bytes_max = folder->longest_bytes,
                                   .has_paths = true,
-                                  .directory = folder->directory };
+                                  .directory = folder->root.fd >= 0 ? folder->root.fd
+                                                                    : STOKER_DIRECTORY_OF_FILE };
     if (folder->shape.height == 0)
         return STOKER_OK;
     out->rank = 3;
@@ -83,6 +80,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         out[i] = (stoker_part){
             .extent = { .path = folder->tree.names + file->path, .bytes = file->bytes },
             .codec = raw ? NULL : &folder->image.codec,
+            .version = folder->tree.versions != NULL ? folder->tree.versions[ids[i]] : 0,
         };
     }
     return STOKER_OK;
@@ -99,6 +97,15 @@ static int values(const void *self, uint32_t field, const uint64_t *ids, uint32_
     return STOKER_OK;
 }
 
+/* The root, of a storage without descriptors. */
+static int file_of(const void *self, uint32_t file, stoker_file *out)
+{
+    (void)file;
+    const struct folder *folder = self;
+    *out = stk_storage_folder_file(&folder->root);
+    return STOKER_OK;
+}
+
 /* Only the label has classes. */
 static const char *class_name(const void *self, uint32_t field, uint32_t index)
 {
@@ -112,8 +119,8 @@ static void destroy(void *self)
     struct folder *folder = self;
     stk_folder_tree_free(&folder->tree);
     stk_label_column_free(&folder->column);
-    if (folder->directory >= 0)
-        close(folder->directory);
+    stk_storage_leave(&folder->root);
+    stk_free(folder->path);
     stk_free(folder);
 }
 
@@ -122,6 +129,7 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .describe = describe,
                                         .locate = locate,
                                         .values = values,
+                                        .file = file_of,
                                         .destroy = destroy,
                                         .class_name = class_name };
 
@@ -151,13 +159,13 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
                  struct stk_image_shape *out, stoker_error *error)
 {
     const struct folder *folder = self;
-    struct stk_place place = stk_at(path_of(self, id), STOKER_NO_OFFSET);
-    const ssize_t got = stk_read_all_beneath(folder->directory, place.path, room, bytes, 0);
-    if (got < 0) {
-        place.os_errno = (int)-got;
-        return stk_error_set(error, stk_error_from_errno((int)-got), STOKER_STAGE_OPEN, &place,
-                             NULL);
-    }
+    const struct stk_place place = stk_at(path_of(self, id), STOKER_NO_OFFSET);
+    const stoker_file root = stk_storage_folder_file(&folder->root);
+    const uint64_t version = folder->tree.versions != NULL ? folder->tree.versions[id] : 0;
+    const ssize_t got =
+        stk_storage_read_beneath(&root, place.path, version, room, bytes, 0, &place, error);
+    if (got < 0)
+        return (int)got;
     return stk_image_probe_at(&place, room, (size_t)got, out, error);
 }
 
@@ -309,15 +317,15 @@ static int read_parameters(struct opening *opening)
 
 static int open_root(struct folder *folder, struct opening *opening)
 {
-    folder->directory = open(opening->base.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    opening->wish.directory = folder->directory;
-    opening->wish.path = opening->base.path;
-    if (folder->directory >= 0)
-        return STOKER_OK;
-    struct stk_place place = stk_at(opening->base.path, STOKER_NO_OFFSET);
-    place.os_errno = errno;
-    return stk_error_set(opening->base.error, stk_error_from_errno(errno), STOKER_STAGE_OPEN,
-                         &place, "folder");
+    const size_t bytes = strlen(opening->base.path) + 1;
+    folder->root = (struct stk_storage_folder)STK_STORAGE_FOLDER_CLOSED;
+    folder->path = stk_calloc(bytes, 1);
+    if (folder->path == NULL)
+        return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "its path");
+    memcpy(folder->path, opening->base.path, bytes);
+    opening->wish.root = &folder->root;
+    return stk_storage_enter(&folder->root, opening->base.storage, folder->path,
+                             opening->base.error);
 }
 
 static int64_t label_of(const void *self, uint64_t id)
@@ -329,6 +337,9 @@ static int64_t label_of(const void *self, uint64_t id)
 static int find_files(struct folder *folder, const struct opening *opening)
 {
     const bool keeps = opening->index[0] != '\0';
+    if (keeps && folder->root.fd < 0)
+        return stk_opening_refuse(&opening->base, STOKER_ENOTSUP,
+                                  "index: only of local folders, whose times it compares");
     if (keeps && stk_folder_index_load(&folder->tree, &opening->wish, opening->index))
         return STOKER_OK;
     int rc = stk_folder_scan(&folder->tree, &opening->wish, opening->base.error);
@@ -357,9 +368,9 @@ static int open_tree(stoker_dataset **out, struct opening *opening)
 static int open_folder(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options, stoker_error *error)
 {
-    if (stk_folder_pairs_named(rest))
+    if (stk_folder_pairs_named(options->storage, rest))
         return stk_folder_pairs_open(out, rest, options, error);
-    struct opening opening = { .base = STK_OPENING_INIT("folder", error),
+    struct opening opening = { .base = STK_OPENING_INIT("folder", options->storage, error),
                                .wish.bytes_max = options->max_bytes };
     int rc = stk_opening_folder(&opening.base, rest, options->split);
     if (rc == STOKER_OK)
@@ -375,39 +386,43 @@ static bool is_image_name(const char *name)
     return dot != NULL && name[0] != '.' && stk_kind_of_extension(dot + 1) != STK_SHARD_RAW;
 }
 
-/* Returns true if an image is among the first entries of a subfolder. Follows no links. */
-static bool holds_images(int parent, const char *name)
+/* While a folder is looked at: ends at the first find, or after some entries. */
+struct look {
+    const struct stk_storage_folder *root;
+    int left;
+};
+
+static int look_for_image(void *context, struct stk_listed *entry)
 {
-    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    bool found = false;
-    if (stream == NULL) {
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    const struct dirent *entry;
-    for (int looks = 0; !found && looks < LOOK_FILES && (entry = readdir(stream)) != NULL; looks++)
-        found = is_image_name(entry->d_name);
-    closedir(stream);
-    return found;
+    struct look *look = context;
+    if (is_image_name(entry->object.name))
+        return STOKER_FINISHED;
+    return --look->left > 0 ? STOKER_OK : STOKER_EPOCH_END;
+}
+
+/* Look for an image among the first entries of a subfolder. Follows no links. */
+static int look_into(void *context, struct stk_listed *entry)
+{
+    struct look *look = context;
+    struct look inside = { .left = LOOK_FILES };
+    const bool folder = entry->object.kind == STOKER_OBJECT_KIND_FOLDER || entry->may_be_folder;
+    if (entry->object.name[0] != '.' && folder &&
+        stk_storage_list(look->root, entry->object.name, "", look_for_image, &inside, NULL) ==
+            STOKER_FINISHED)
+        return STOKER_FINISHED;
+    return --look->left > 0 ? STOKER_OK : STOKER_EPOCH_END;
 }
 
 /* Returns true for a folder with images in one of its first subfolders. */
-static bool recognize_folder(const char *path)
+static bool recognize_folder(const stoker_storage *storage, const char *path)
 {
-    DIR *stream = opendir(path);
-    bool found = false;
-    if (stream == NULL)
+    struct stk_storage_folder root;
+    struct look look = { .root = &root, .left = LOOK_FOLDERS };
+    if (stk_storage_enter(&root, storage, path, NULL) != STOKER_OK)
         return false;
-    const struct dirent *entry;
-    for (int looks = 0; !found && looks < LOOK_FOLDERS && (entry = readdir(stream)) != NULL;
-         looks++)
-        found = entry->d_name[0] != '.' &&
-                (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
-                holds_images(dirfd(stream), entry->d_name);
-    closedir(stream);
-    return found;
+    const int rc = stk_storage_list(&root, ".", "", look_into, &look, NULL);
+    stk_storage_leave(&root);
+    return rc == STOKER_FINISHED;
 }
 
 const struct stk_format stk_format_folder = {

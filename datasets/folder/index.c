@@ -107,7 +107,7 @@ static bool folders_are_the_same(const struct stk_folder_tree *tree,
     for (uint64_t i = 0; i < tree->directory_count; i++) {
         const struct stk_folder_directory *then = &tree->directories[i];
         struct stk_folder_directory now;
-        if (stk_folder_stamp(wish->directory, tree->names + then->path, &now) != 0 ||
+        if (stk_folder_stamp(wish->root->fd, tree->names + then->path, &now) != 0 ||
             now.inode != then->inode || now.modified_ns != then->modified_ns ||
             now.changed_ns != then->changed_ns)
             return false;
@@ -143,7 +143,7 @@ bool stk_folder_index_load(struct stk_folder_tree *tree, const struct stk_folder
 {
     struct stk_source source;
     *tree = (struct stk_folder_tree){ 0 };
-    if (stk_source_open(&source, path, NULL) != STOKER_OK)
+    if (stk_source_open(&source, &stk_storage_local, path, NULL) != STOKER_OK)
         return false;
     const bool taken = take_tree(tree, wish, &source);
     stk_source_close(&source);

@@ -1,7 +1,6 @@
 /* list.c - see list.h. */
 #include "datasets/folder/list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "datasets/source.h"
 #include "loader/base/clock.h"
-#include "loader/base/io/open_beneath.h"
 
 /* ---- bytes that grow ------------------------------------------------------------ */
 
@@ -77,13 +74,6 @@ static const char *sample_extension(const struct stk_folder_wish *wish, const ch
     return NULL;
 }
 
-static void stamp_of(const struct stat *status, struct stk_folder_directory *out)
-{
-    out->inode = status->st_ino;
-    out->modified_ns = stk_timespec_ns(status->st_mtim);
-    out->changed_ns = stk_timespec_ns(status->st_ctim);
-}
-
 int stk_folder_stamp(int root, const char *path, struct stk_folder_directory *out)
 {
     struct stat status;
@@ -91,24 +81,23 @@ int stk_folder_stamp(int root, const char *path, struct stk_folder_directory *ou
         return errno;
     if (!S_ISDIR(status.st_mode))
         return ENOTDIR;
-    stamp_of(&status, out);
+    out->inode = status.st_ino;
+    out->modified_ns = stk_timespec_ns(status.st_mtim);
+    out->changed_ns = stk_timespec_ns(status.st_ctim);
     return 0;
 }
 
-/* What a link leads to, if that lies in the tree. 0 or an errno. */
-static int follow(const struct stk_folder_wish *wish, const char *folder, const char *name,
-                  struct stat *out)
+/* What a link leads to, if that is a file in the tree: sets *size. */
+static bool follow(const struct stk_folder_wish *wish, const char *folder, const char *name,
+                   uint64_t *size)
 {
     char path[PATH_MAX];
-    const int length = snprintf(path, sizeof(path), "%s/%s", folder, name);
-    if (length < 0 || length >= PATH_MAX)
-        return ENAMETOOLONG;
-    const int fd = stk_open_beneath(wish->directory, path, O_PATH);
-    if (fd < 0)
-        return -fd;
-    const int os_errno = fstat(fd, out) != 0 ? errno : 0;
-    close(fd);
-    return os_errno;
+    struct stat status;
+    if (!stk_storage_join(path, folder, name) ||
+        stk_local_look_beneath(wish->root->fd, path, &status) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    *size = (uint64_t)status.st_size;
+    return true;
 }
 
 /* ---- the folder ----------------------------------------------------------------- */
@@ -116,14 +105,15 @@ static int follow(const struct stk_folder_wish *wish, const char *folder, const 
 struct visit {
     struct stk_folder_listing *listing;
     const struct stk_folder_wish *wish;
-    int fd;
 };
 
-static int add_sample(const struct visit *visit, const char *name, const char *extension,
-                      uint64_t bytes)
+static int add_sample(const struct visit *visit, const stoker_object *object, const char *extension)
 {
+    const char *name = object->name;
+    const uint64_t bytes = object->size;
     const struct stk_folder_entry entry = {
         .name = visit->listing->names.used,
+        .version = object->version,
         .bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX,
         .raw = is_extension(extension, "raw", 3) ? STK_FOLDER_RAW : 0
     };
@@ -131,25 +121,24 @@ static int add_sample(const struct visit *visit, const char *name, const char *e
     return rc == STOKER_OK ? append_bytes(&visit->listing->entries, &entry, sizeof(entry)) : rc;
 }
 
-/* An entry that has vanished since it was read is none. Returns 0 or STOKER_ENOMEM. */
-static int visit_entry(const struct visit *visit, const struct dirent *entry)
+/* Skip entries deleted since the folder was read. Returns 0 or STOKER_ENOMEM. */
+static int visit_entry(void *context, struct stk_listed *entry)
 {
-    const char *name = entry->d_name;
-    const char *extension = sample_extension(visit->wish, name);
-    const bool is_folder = entry->d_type == DT_DIR;
-    struct stat status = { .st_mode = 0 };
-    if (name[0] == '.' || (extension == NULL && !is_folder && entry->d_type != DT_UNKNOWN))
+    const struct visit *visit = context;
+    stoker_object *object = &entry->object;
+    const char *extension = sample_extension(visit->wish, object->name);
+    if (object->name[0] == '.' ||
+        (extension == NULL && object->kind != STOKER_OBJECT_KIND_FOLDER && !entry->may_be_folder))
         return STOKER_OK;
-    if (!is_folder && fstatat(visit->fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    if (stk_listed_look(entry) != 0)
         return STOKER_OK;
-    if (is_folder || S_ISDIR(status.st_mode))
-        return append_bytes(&visit->listing->folders, name, strlen(name) + 1);
+    if (object->kind == STOKER_OBJECT_KIND_FOLDER)
+        return append_bytes(&visit->listing->folders, object->name, strlen(object->name) + 1);
     if (extension == NULL)
         return STOKER_OK;
-    if (S_ISLNK(status.st_mode) && follow(visit->wish, visit->listing->path, name, &status) != 0)
-        status.st_mode = 0;
-    if (S_ISREG(status.st_mode))
-        return add_sample(visit, name, extension, (uint64_t)status.st_size);
+    if (object->kind == STOKER_OBJECT_KIND_FILE ||
+        (entry->is_link && follow(visit->wish, visit->listing->path, object->name, &object->size)))
+        return add_sample(visit, object, extension);
     visit->listing->passed_over++;
     return STOKER_OK;
 }
@@ -161,62 +150,27 @@ static int compare(const void *a, const void *b, void *names)
     return strcmp((const char *)names + left->name, (const char *)names + right->name);
 }
 
-static int fail_folder(const struct stk_folder_wish *wish, const char *path, int os_errno,
-                       stoker_error *error)
-{
-    char whole[PATH_MAX + 8];
-    (void)snprintf(whole, sizeof(whole), "%s/%s", wish->path, path);
-    struct stk_place place = stk_at(whole, STOKER_NO_OFFSET);
-    place.os_errno = os_errno;
-    const int code = os_errno == ENAMETOOLONG ? STOKER_ELIMIT : stk_error_from_errno(os_errno);
-    return stk_error_set(error, code, STOKER_STAGE_OPEN, &place, "folder");
-}
-
-/* Takes ownership of `fd`. Returns 0 or STOKER_ENOMEM; other failures set *os_errno. */
-static int read_entries(const struct visit *visit, int *os_errno)
-{
-    DIR *stream = fdopendir(visit->fd);
-    if (stream == NULL) {
-        *os_errno = errno;
-        close(visit->fd);
-        return STOKER_OK;
-    }
-    int rc = STOKER_OK;
-    for (const struct dirent *entry = NULL; rc == STOKER_OK;) {
-        errno = 0;
-        entry = readdir(stream);
-        if (entry == NULL)
-            break;
-        rc = visit_entry(visit, entry);
-    }
-    *os_errno = rc == STOKER_OK ? errno : 0;
-    closedir(stream);
-    return rc;
-}
-
 int stk_folder_list(struct stk_folder_listing *listing, const struct stk_folder_wish *wish,
                     stoker_error *error)
 {
-    struct stat status;
-    const int fd = stk_open_beneath(wish->directory, listing->path,
-                                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return fail_folder(wish, listing->path, -fd, error);
-    /* Before the names are read: what changes meanwhile makes the stamp an old one. */
-    int os_errno = fstat(fd, &status) != 0 ? errno : 0;
-    if (os_errno != 0) {
-        close(fd);
-        return fail_folder(wish, listing->path, os_errno, error);
+    const struct visit visit = { .listing = listing, .wish = wish };
+    char whole[PATH_MAX];
+    stoker_error said = { .code = STOKER_OK };
+    int rc = STOKER_OK;
+    (void)stk_storage_join(whole, wish->root->path, listing->path);
+    if (wish->root->fd >= 0) {
+        /* Before the names are read: what changes meanwhile makes the stamp an old one. */
+        const int os_errno = stk_folder_stamp(wish->root->fd, listing->path, &listing->stamp);
+        if (os_errno != 0)
+            return stk_local_failed(whole, os_errno, "folder", error);
     }
-    stamp_of(&status, &listing->stamp);
-    const struct visit visit = { .listing = listing, .wish = wish, .fd = fd };
-    int rc = read_entries(&visit, &os_errno);
-    if (rc == STOKER_OK && os_errno != 0)
-        return fail_folder(wish, listing->path, os_errno, error);
-    if (rc != STOKER_OK)
-        return fail_folder(wish, listing->path, ENOMEM, error);
-    if (listing->entries.used > 0)
+    rc = stk_storage_list(wish->root, listing->path, "", visit_entry, (void *)&visit, &said);
+    if (rc != STOKER_OK && said.code != rc)
+        return stk_refuse_file(error, rc, whole, STOKER_NO_OFFSET, "folder");
+    if (rc != STOKER_OK && error != NULL)
+        *error = said;
+    if (rc == STOKER_OK && listing->entries.used > 0)
         qsort_r(listing->entries.base, listing->entries.used / sizeof(struct stk_folder_entry),
                 sizeof(struct stk_folder_entry), compare, listing->names.base);
-    return STOKER_OK;
+    return rc;
 }

@@ -24,7 +24,8 @@ struct stk_folder_buffer {
 void stk_folder_release(struct stk_folder_buffer *buffer);
 
 struct stk_folder_entry {
-    uint64_t name; /* offset in names */
+    uint64_t name;    /* offset in names */
+    uint64_t version; /* in a storage */
     uint32_t bytes;
     uint32_t raw; /* STK_FOLDER_RAW or 0 */
 };

@@ -1,14 +1,11 @@
 /* pair_list.c - see pair_list.h. */
 #include "datasets/folder/pair_list.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/base/error.h"
@@ -17,6 +14,8 @@ enum { DEPTH_MAX = 32, FIRST_FILES = 256, FIRST_BYTES = 16384 };
 
 struct listing {
     struct stk_pair_list *list;
+    struct stk_storage_folder root;
+    int depth;
     uint64_t *bytes_left;
     stoker_error *error;
     char path[PATH_MAX]; /* path of the folder at hand, or of an entry in it */
@@ -79,7 +78,7 @@ static int grow_list(const struct listing *listing, void **array, size_t element
 }
 
 /* Add the file listing->path. */
-static int add_file(const struct listing *listing, uint64_t bytes)
+static int add_file(const struct listing *listing, const stoker_object *object)
 {
     struct stk_pair_list *list = listing->list;
     void *files = list->files;
@@ -99,7 +98,8 @@ static int add_file(const struct listing *listing, uint64_t bytes)
     list->files[list->count++] = (struct stk_pair_file){
         .path = list->paths_bytes,
         .key_bytes = (uint32_t)(dot == NULL ? strlen(key) : (size_t)(dot - key)),
-        .bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX,
+        .bytes = object->size < UINT32_MAX ? (uint32_t)object->size : UINT32_MAX,
+        .version = object->version,
     };
     memcpy(list->paths + list->paths_bytes, listing->path, listing->path_bytes + 1);
     list->paths_bytes += listing->path_bytes + 1;
@@ -108,57 +108,49 @@ static int add_file(const struct listing *listing, uint64_t bytes)
 
 /* ---- folders -------------------------------------------------------------------- */
 
-static int list_folder(struct listing *listing, int parent, const char *name, int depth);
+static int list_folder(struct listing *listing);
 
 /* A file, a folder, or something to be left out. */
-static int take_entry(struct listing *listing, int folder, const char *name, int depth)
+static int take_entry(void *context, struct stk_listed *entry)
 {
-    struct stat status;
+    struct listing *listing = context;
+    const char *name = entry->object.name;
     const size_t before = listing->path_bytes;
+    if (name[0] == '.')
+        return STOKER_OK;
     const int bytes = snprintf(listing->path + before, sizeof(listing->path) - before, "/%s", name);
-    int rc = STOKER_OK;
     if (bytes < 0 || (size_t)bytes >= sizeof(listing->path) - before)
-        rc = fail_listing(listing, STOKER_ELIMIT, 0, "a path is too long");
-    else
-        listing->path_bytes += (size_t)bytes;
-    if (rc == STOKER_OK && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        status.st_mode = 0; /* what is gone by now is skipped */
-        rc = errno == ENOENT
-                 ? STOKER_OK
-                 : fail_listing(listing, stk_error_from_errno(errno), errno, "looking at a file");
-    }
-    if (rc == STOKER_OK && S_ISDIR(status.st_mode))
-        rc = list_folder(listing, folder, name, depth + 1);
-    else if (rc == STOKER_OK && S_ISREG(status.st_mode))
-        rc = add_file(listing, (uint64_t)status.st_size);
+        return fail_listing(listing, STOKER_ELIMIT, 0, "a path is too long");
+    listing->path_bytes += (size_t)bytes;
+    const int os_errno = stk_listed_look(entry);
+    int rc = STOKER_OK;
+    if (os_errno != 0 && os_errno != ENOENT) /* what is gone by now is skipped */
+        rc = fail_listing(listing, stk_error_from_errno(os_errno), os_errno, "looking at a file");
+    else if (os_errno == 0 && entry->object.kind == STOKER_OBJECT_KIND_FOLDER)
+        rc = list_folder(listing);
+    else if (os_errno == 0 && entry->object.kind == STOKER_OBJECT_KIND_FILE)
+        rc = add_file(listing, &entry->object);
     listing->path_bytes = before;
     listing->path[before] = '\0';
     return rc;
 }
 
-static int list_folder(struct listing *listing, int parent, const char *name, int depth)
+/* List the folder listing->path. */
+static int list_folder(struct listing *listing)
 {
-    if (depth > DEPTH_MAX)
+    const bool whole = listing->depth == 0;
+    stoker_error said = { .code = STOKER_OK };
+    if (listing->depth > DEPTH_MAX)
         return fail_listing(listing, STOKER_ELIMIT, 0, "more than 32 folders in each other");
-    const int fd =
-        openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0));
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    if (stream == NULL) {
-        const int os_errno = errno;
-        if (fd >= 0)
-            close(fd);
-        return os_errno == ENOENT && depth > 0
-                   ? STOKER_OK
-                   : fail_listing(listing, stk_error_from_errno(os_errno), os_errno, "listing");
-    }
-    int rc = STOKER_OK;
-    const struct dirent *entry;
-    while (rc == STOKER_OK && (errno = 0, entry = readdir(stream)) != NULL)
-        if (entry->d_name[0] != '.')
-            rc = take_entry(listing, dirfd(stream), entry->d_name, depth);
-    if (rc == STOKER_OK && errno != 0)
-        rc = fail_listing(listing, stk_error_from_errno(errno), errno, "listing");
-    closedir(stream);
+    listing->depth++;
+    const int rc =
+        stk_storage_list(&listing->root, whole ? "." : listing->path + listing->list->root_bytes,
+                         "", take_entry, listing, &said);
+    listing->depth--;
+    if (rc == STOKER_ENOENT && said.code == rc && !whole)
+        return STOKER_OK;
+    if (rc != STOKER_OK && said.code == rc && listing->error != NULL)
+        *listing->error = said;
     return rc;
 }
 
@@ -194,24 +186,41 @@ static int sort_files(const struct listing *listing)
     return STOKER_OK;
 }
 
-int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t *bytes_left,
-                       stoker_error *error)
+/* The folder's name: of a local one absolute, so that a later chdir() changes nothing. */
+static int take_root(struct listing *listing, const stoker_storage *storage, const char *folder)
+{
+    char *whole = storage == &stk_storage_local ? realpath(folder, NULL) : NULL;
+    const char *name = whole == NULL ? folder : whole;
+    size_t bytes = strlen(name);
+    int os_errno = whole == NULL && storage == &stk_storage_local ? errno : 0;
+    if (bytes >= sizeof(listing->path) - 1)
+        os_errno = ENAMETOOLONG;
+    while (whole == NULL && bytes > 1 && name[bytes - 1] == '/')
+        bytes--;
+    (void)snprintf(listing->path, sizeof(listing->path), "%.*s", (int)bytes, name);
+    free(whole);
+    if (os_errno != 0)
+        return fail_listing(listing, stk_error_from_errno(os_errno), os_errno, "opening");
+    listing->path_bytes = bytes;
+    listing->list->root_bytes = (uint32_t)bytes + 1;
+    return STOKER_OK;
+}
+
+int stk_pair_list_make(struct stk_pair_list *list, const stoker_storage *storage,
+                       const char *folder, uint64_t *bytes_left, stoker_error *error)
 {
     struct listing listing = { .list = list, .bytes_left = bytes_left, .error = error };
-    *list = (struct stk_pair_list){ .files = NULL };
-    /* Absolute, so that a later chdir() changes nothing. */
-    char *whole = realpath(folder, NULL);
-    if (whole == NULL || strlen(whole) >= sizeof(listing.path) - 1) {
-        const int os_errno = whole == NULL ? errno : ENAMETOOLONG;
-        (void)snprintf(listing.path, sizeof(listing.path), "%s", folder);
-        free(whole);
-        return fail_listing(&listing, stk_error_from_errno(os_errno), os_errno, "opening");
-    }
-    listing.path_bytes = strlen(whole);
-    memcpy(listing.path, whole, listing.path_bytes + 1);
-    free(whole);
-    list->root_bytes = (uint32_t)listing.path_bytes + 1;
-    int rc = list_folder(&listing, AT_FDCWD, listing.path, 0);
+    char root[PATH_MAX];
+    *list = (struct stk_pair_list){ .storage = storage };
+    int rc = take_root(&listing, storage, folder);
+    if (rc != STOKER_OK)
+        return rc;
+    memcpy(root, listing.path, listing.path_bytes + 1);
+    rc = stk_storage_enter(&listing.root, storage, root, error);
+    if (rc != STOKER_OK)
+        return rc;
+    rc = list_folder(&listing);
+    stk_storage_leave(&listing.root);
     if (rc == STOKER_OK)
         rc = sort_files(&listing);
     if (rc != STOKER_OK)
@@ -223,19 +232,20 @@ int stk_pair_list_make(struct stk_pair_list *list, const char *folder, uint64_t 
  * `here_bytes` bytes. */
 static int add_path(struct listing *listing, const char *path, size_t here_bytes)
 {
-    struct stat status;
+    stoker_object object;
     const size_t before = path[0] == '/' ? 0 : here_bytes;
     const int bytes = snprintf(listing->path + before, sizeof(listing->path) - before, "%s", path);
     if (bytes < 0 || (size_t)bytes >= sizeof(listing->path) - before)
         return fail_listing(listing, STOKER_ELIMIT, 0, "a path is too long");
     listing->path_bytes = before + (size_t)bytes;
-    if (stat(listing->path, &status) != 0)
-        return fail_listing(listing, stk_error_from_errno(errno), errno, "looking at a file");
-    if (S_ISDIR(status.st_mode))
+    const int rc = stk_storage_look(&stk_storage_local, listing->path, &object, listing->error);
+    if (rc != STOKER_OK)
+        return rc;
+    if (object.kind == STOKER_OBJECT_KIND_FOLDER)
         return fail_listing(listing, STOKER_EISDIR, 0, "a file is needed");
-    if (!S_ISREG(status.st_mode))
+    if (object.kind != STOKER_OBJECT_KIND_FILE)
         return fail_listing(listing, STOKER_EFORMAT, 0, "it is no regular file");
-    return add_file(listing, (uint64_t)status.st_size);
+    return add_file(listing, &object);
 }
 
 int stk_pair_list_of(struct stk_pair_list *list, const char *const *paths, uint64_t count,
@@ -244,7 +254,7 @@ int stk_pair_list_of(struct stk_pair_list *list, const char *const *paths, uint6
     struct listing listing = { .list = list, .bytes_left = bytes_left, .error = error };
     char here[PATH_MAX];
     size_t here_bytes = 0;
-    *list = (struct stk_pair_list){ .files = NULL };
+    *list = (struct stk_pair_list){ .storage = &stk_storage_local };
     if (getcwd(here, sizeof(here) - 1) != NULL) {
         here_bytes = strlen(here);
         if (here_bytes > 1) /* not the root */

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "datasets/folder/pair_list.h"
 #include "datasets/npy/sample.h"
@@ -45,6 +44,7 @@ struct pairs {
     bool has_key;   /* a last field and part: the key */
     /* Lists of files: the arrays beside them, whose fields and parts follow; else NULL. */
     struct stk_array_set *beside;
+    stoker_file root; /* what paths are beneath: the working directory, or all of a storage */
     uint32_t key_max; /* bytes of the longest key */
     uint32_t longest_bytes;
     uint64_t pixels_max;
@@ -63,14 +63,17 @@ static int describe(const void *self, stoker_dataset_info *out)
 {
     const struct pairs *pairs = self;
     const char *found = pairs->fields[0].row.text;
-    *out = (stoker_dataset_info){ .struct_size = sizeof(*out),
-                                  .count = pairs->fields[0].list.count,
-                                  .field_count = pairs->count + (pairs->has_key ? 1 : 0),
-                                  .part_count = pairs->count + (pairs->has_key ? 1 : 0),
-                                  .encoded_bytes_max = pairs->longest_bytes,
-                                  .has_paths = true,
-                                  .directory = AT_FDCWD,
-                                  .description = found[0] != '\0' ? found : NULL };
+    *out =
+        (stoker_dataset_info){ .struct_size = sizeof(*out),
+                               .count = pairs->fields[0].list.count,
+                               .field_count = pairs->count + (pairs->has_key ? 1 : 0),
+                               .part_count = pairs->count + (pairs->has_key ? 1 : 0),
+                               .file_count = pairs->root.storage == NULL ? 0 : 1,
+                               .encoded_bytes_max = pairs->longest_bytes,
+                               .has_paths = true,
+                               .directory = pairs->root.storage == NULL ? AT_FDCWD
+                                                                        : STOKER_DIRECTORY_OF_FILE,
+                               .description = found[0] != '\0' ? found : NULL };
     if (pairs->beside != NULL) {
         out->field_count += pairs->beside->array_count;
         out->part_count += pairs->beside->part_count;
@@ -129,7 +132,8 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
             const struct field *field = &pairs->fields[f];
             *parts++ = (stoker_part){ .extent = { .path = stk_pair_path(&field->list, ids[i]),
                                                   .bytes = field->list.files[ids[i]].bytes },
-                                      .codec = field->codec };
+                                      .codec = field->codec,
+                                      .version = field->list.files[ids[i]].version };
         }
         const struct stk_pair_list *first = &pairs->fields[0].list;
         if (pairs->has_key)
@@ -157,6 +161,13 @@ static const char *class_name(const void *self, uint32_t number, uint32_t index)
                : stk_array_ops_memory.class_name(pairs->beside, number - pairs->count, index);
 }
 
+static int file_of(const void *self, uint32_t file, stoker_file *out)
+{
+    (void)file;
+    *out = ((const struct pairs *)self)->root;
+    return STOKER_OK;
+}
+
 static void destroy(void *self)
 {
     struct pairs *pairs = self;
@@ -172,6 +183,7 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .describe = describe,
                                         .field = describe_field,
                                         .locate = locate,
+                                        .file = file_of,
                                         .destroy = destroy };
 
 static const stoker_dataset_ops files_ops = { .struct_size = sizeof(stoker_dataset_ops),
@@ -180,6 +192,7 @@ static const stoker_dataset_ops files_ops = { .struct_size = sizeof(stoker_datas
                                               .field = describe_field,
                                               .locate = locate,
                                               .values = values,
+                                              .file = file_of,
                                               .destroy = destroy,
                                               .class_name = class_name };
 
@@ -232,7 +245,7 @@ static int probe(const void *self, uint64_t id, uint8_t *room, uint32_t bytes,
     const struct field *field = self;
     const struct stk_place place = stk_at(stk_pair_path(&field->list, id), 0);
     struct stk_source source;
-    int rc = stk_source_open(&source, place.path, error);
+    int rc = stk_source_open(&source, field->list.storage, place.path, error);
     if (rc != STOKER_OK)
         return rc;
     rc = stk_source_read(&source, room, bytes, 0, error);
@@ -268,7 +281,7 @@ static int look_at_array(const struct opening *opening, struct field *field, siz
     struct stk_npy_header header = { 0 };
     const struct stk_place place = stk_at(stk_pair_path(&field->list, at), STOKER_NO_OFFSET);
     stoker_error *error = opening->base.error;
-    int rc = stk_source_open(&source, place.path, error);
+    int rc = stk_source_open(&source, field->list.storage, place.path, error);
     if (rc != STOKER_OK)
         return rc;
     const size_t size = source.size < sizeof(begin) ? (size_t)source.size : sizeof(begin);
@@ -363,7 +376,8 @@ static int list_folders(struct pairs *pairs, struct opening *opening, const char
         struct field *field = &pairs->fields[pairs->count++];
         memcpy(field->name, item.name, sizeof(field->name));
         (void)snprintf(path, sizeof(path), "%.*s", (int)item.text_bytes, item.text);
-        rc = stk_pair_list_make(&field->list, path, &opening->bytes_left, opening->base.error);
+        rc = stk_pair_list_make(&field->list, opening->base.storage, path, &opening->bytes_left,
+                                opening->base.error);
         if (rc == STOKER_OK)
             rc = choose_use(opening, field);
         if (rc == STOKER_OK && pairs->count > 1)
@@ -372,12 +386,20 @@ static int list_folders(struct pairs *pairs, struct opening *opening, const char
     return rc;
 }
 
+static stoker_file root_of(const stoker_storage *storage)
+{
+    const bool local = storage == &stk_storage_local;
+    return (
+        stoker_file){ .path = "", .fd = local ? AT_FDCWD : -1, .storage = local ? NULL : storage };
+}
+
 static int open_pairs(stoker_dataset **out, struct opening *opening, const char *names)
 {
     struct pairs *pairs = stk_calloc(1, sizeof(*pairs));
     if (pairs == NULL)
         return stk_opening_refuse(&opening->base, STOKER_ENOMEM, "opening");
     pairs->has_key = opening->key == 1;
+    pairs->root = root_of(opening->base.storage);
     pairs->pixels_max = opening->base.pixels_max;
     int rc = list_folders(pairs, opening, names);
     for (uint32_t f = 0; rc == STOKER_OK && f < pairs->count; f++)
@@ -387,17 +409,16 @@ static int open_pairs(stoker_dataset **out, struct opening *opening, const char 
     return stk_opening_finish(&opening->base, rc, out, &ops, pairs);
 }
 
-bool stk_folder_pairs_named(const char *rest)
+bool stk_folder_pairs_named(const stoker_storage *storage, const char *rest)
 {
-    struct stat status;
-    return stk_named_begins(rest) && stat(rest, &status) != 0;
+    return stk_named_begins(rest) && !stk_storage_has(storage, rest);
 }
 
 int stk_folder_pairs_open(stoker_dataset **out, const char *rest,
                           const stoker_dataset_options *options, stoker_error *error)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
-    struct opening opening = { .base = STK_OPENING_INIT("folder", error),
+    const struct stk_spec spec = stk_spec_split(options->storage, rest, '?');
+    struct opening opening = { .base = STK_OPENING_INIT("folder", options->storage, error),
                                .bytes_left = options->max_bytes };
     const struct stk_parameter own[] = { { .key = "key", .number = &opening.key, .most = 1 } };
     char names[PATH_MAX];
@@ -435,7 +456,8 @@ static int take_list(struct pairs *pairs, struct opening *opening, const stoker_
 int stk_folder_files_open(stoker_dataset **out, const struct stk_folder_files *given,
                           stoker_error *error)
 {
-    struct opening opening = { .base = STK_OPENING_INIT("files", error), .bytes_left = UINT64_MAX };
+    struct opening opening = { .base = STK_OPENING_INIT("files", &stk_storage_local, error),
+                               .bytes_left = UINT64_MAX };
     struct pairs *pairs = stk_calloc(1, sizeof(*pairs));
     (void)snprintf(opening.base.path, sizeof(opening.base.path), "%s", given->files[0].paths[0]);
     if (pairs == NULL) {
@@ -443,6 +465,7 @@ int stk_folder_files_open(stoker_dataset **out, const struct stk_folder_files *g
         return stk_opening_refuse(&opening.base, STOKER_ENOMEM, "opening");
     }
     pairs->beside = given->beside;
+    pairs->root = root_of(opening.base.storage);
     pairs->pixels_max = opening.base.pixels_max;
     int rc = STOKER_OK;
     for (uint32_t f = 0; rc == STOKER_OK && f < given->file_count; f++)

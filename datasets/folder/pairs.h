@@ -21,7 +21,7 @@ int stk_folder_files_open(stoker_dataset **out, const struct stk_folder_files *g
                           stoker_error *error);
 
 /* Returns true if the spec names folders, and no folder has the whole spec as its name. */
-bool stk_folder_pairs_named(const char *rest);
+bool stk_folder_pairs_named(const stoker_storage *storage, const char *rest);
 
 /* Open them, as stk_format.open. */
 int stk_folder_pairs_open(stoker_dataset **out, const char *rest,

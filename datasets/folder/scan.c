@@ -8,16 +8,11 @@
  * Which thread lists what does not matter: listings are sorted by class and path.
  */
 #include <assert.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "datasets/folder/list.h"
 #include "datasets/source.h"
@@ -85,7 +80,7 @@ static void add_folder(struct scan *scan, const char *parent, const char *name, 
         listing->path = stk_calloc(bytes, 1);
     if (listing == NULL || listing->path == NULL) {
         stk_free(listing);
-        note_limit(scan, STOKER_ENOMEM, scan->wish->path, "scanning");
+        note_limit(scan, STOKER_ENOMEM, scan->wish->root->path, "scanning");
         return;
     }
     (void)snprintf(listing->path, bytes, "%s%s%s", parent == NULL ? "" : parent,
@@ -115,7 +110,8 @@ static void finish_folder(struct scan *scan, struct stk_folder_listing *listing)
     scan->bytes += sizeof(*listing) + strlen(listing->path) + listing->names.capacity +
                    listing->entries.capacity;
     if (scan->bytes > scan->wish->bytes_max)
-        note_limit(scan, STOKER_ELIMIT, scan->wish->path, "its names take more than max_bytes");
+        note_limit(scan, STOKER_ELIMIT, scan->wish->root->path,
+                   "its names take more than max_bytes");
     scan->listed++;
     if (scan->listed == scan->count)
         pthread_cond_broadcast(&scan->more);
@@ -168,6 +164,7 @@ static void measure(struct stk_folder_tree *tree, const struct scan *scan)
 
 struct writing {
     struct stk_folder_file *file;
+    uint64_t *version; /* NULL = not kept */
     char *names;
     uint64_t at;
 };
@@ -191,12 +188,15 @@ static void write_listing(struct writing *to, const struct stk_folder_listing *l
 {
     const struct stk_folder_entry *entries = (const void *)listing->entries.base;
     const char *names = (const char *)listing->names.base;
-    for (uint64_t i = 0; i < entries_of(listing); i++)
+    for (uint64_t i = 0; i < entries_of(listing); i++) {
         *to->file++ = (struct stk_folder_file){
             .path = write_name(to, listing->path, names + entries[i].name),
             .bytes = entries[i].bytes,
             .kind_label = listing->label | entries[i].raw,
         };
+        if (to->version != NULL)
+            *to->version++ = entries[i].version;
+    }
 }
 
 /* A class's own folder is the first of its listings, and its path is the class's name. Each
@@ -206,11 +206,17 @@ static int build(struct stk_folder_tree *tree, struct scan *scan)
     measure(tree, scan);
     qsort(scan->listings, scan->count, sizeof(scan->listings[0]), by_class_and_path);
     int rc = stk_folder_tree_map(tree);
+    if (rc == STOKER_OK && scan->wish->root->fd < 0) {
+        tree->versions = stk_calloc(tree->file_count + 1, sizeof(tree->versions[0]));
+        rc = tree->versions == NULL ? STOKER_ENOMEM : STOKER_OK;
+    }
     if (rc != STOKER_OK)
         return rc;
     struct stk_folder_directory *directories = (void *)tree->directories;
     uint64_t *classes = (void *)tree->classes;
-    struct writing to = { .file = (void *)tree->files, .names = (char *)tree->names };
+    struct writing to = { .file = (void *)tree->files,
+                          .version = (void *)tree->versions,
+                          .names = (char *)tree->names };
     for (uint64_t i = 0; i < scan->count; i++) {
         struct stk_folder_listing *listing = scan->listings[i];
         directories[i] = listing->stamp;
@@ -263,14 +269,15 @@ int stk_folder_classes(const struct stk_folder_wish *wish, char **names, uint64_
     struct stk_folder_wish folders = *wish;
     folders.extensions[0] = '\0'; /* ignore files beside the classes */
     if (root.path == NULL)
-        return stk_refuse_file(error, STOKER_ENOMEM, wish->path, STOKER_NO_OFFSET, "scanning");
+        return stk_refuse_file(error, STOKER_ENOMEM, wish->root->path, STOKER_NO_OFFSET,
+                               "scanning");
     root.path[0] = '.';
     int rc = stk_folder_list(&root, &folders, error);
     if (rc == STOKER_OK) {
         rc = sort_names(&root.folders, names, count);
         *name_bytes = root.folders.used;
         if (rc != STOKER_OK)
-            (void)stk_refuse_file(error, rc, wish->path, STOKER_NO_OFFSET, "scanning");
+            (void)stk_refuse_file(error, rc, wish->root->path, STOKER_NO_OFFSET, "scanning");
     }
     stk_folder_listing_free(&root);
     return rc;
@@ -291,7 +298,7 @@ static int check_counts(const struct stk_folder_tree *tree, const struct stk_fol
     if (tree->file_count > 0)
         return STOKER_OK;
     return stk_refuse_file(
-        error, STOKER_EEMPTY, wish->path, STOKER_NO_OFFSET,
+        error, STOKER_EEMPTY, wish->root->path, STOKER_NO_OFFSET,
         "no file that ends in one of %s in any of its %llu folders, which are the "
         "classes; %llu links out of it, pipes or devices were skipped",
         wish->extensions, (unsigned long long)tree->class_count,
@@ -310,7 +317,7 @@ static void free_listings(struct scan *scan)
 static int scan_classes(struct stk_folder_tree *tree, struct scan *scan, const char *names,
                         stoker_error *error)
 {
-    const struct stk_place place = stk_at(scan->wish->path, STOKER_NO_OFFSET);
+    const struct stk_place place = stk_at(scan->wish->root->path, STOKER_NO_OFFSET);
     if (tree->class_count > STK_FOLDER_CLASSES_MAX)
         return stk_error_set(error, STOKER_ELIMIT, STOKER_STAGE_OPEN, &place,
                              "%llu folders, which are the classes: at most %d",
@@ -398,5 +405,6 @@ int stk_folder_tree_map(struct stk_folder_tree *tree)
 void stk_folder_tree_free(struct stk_folder_tree *tree)
 {
     stk_region_unmap(&tree->memory);
+    stk_free((void *)tree->versions);
     *tree = (struct stk_folder_tree){ 0 };
 }

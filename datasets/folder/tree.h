@@ -7,8 +7,8 @@
  * Order: classes by name, then folders by path, then files by name, each by strcmp, as in
  * torchvision's ImageFolder.
  *
- * Memory: 16 bytes per file, 32 per folder, and their paths with the final 0; up to twice that
- * while scanning.
+ * Memory: 16 bytes per file, 24 in a storage, 32 per folder, and their paths with the final 0; up
+ * to twice that while scanning.
  */
 #ifndef STK_DATASETS_FOLDER_TREE_H
 #define STK_DATASETS_FOLDER_TREE_H
@@ -19,6 +19,7 @@
 #include <stoker/error.h>
 
 #include "loader/base/memory/memory.h"
+#include "loader/storage/storage.h"
 
 enum { STK_FOLDER_CLASSES_MAX = 1 << 20, STK_FOLDER_EXTENSIONS_BYTES = 256 };
 
@@ -44,6 +45,7 @@ struct stk_folder_tree {
     const struct stk_folder_directory *directories;
     const uint64_t *classes; /* offsets in names */
     const char *names;
+    const uint64_t *versions; /* of files in a storage; NULL = not known, or local files */
     uint64_t file_count;
     uint64_t directory_count;
     uint64_t class_count;
@@ -54,8 +56,7 @@ struct stk_folder_tree {
 
 /* What to look for. */
 struct stk_folder_wish {
-    int directory;                                /* the root, open */
-    const char *path;                             /* the root's, for messages */
+    const struct stk_storage_folder *root;
     char extensions[STK_FOLDER_EXTENSIONS_BYTES]; /* "png,jpg": lower case, commas between */
     uint64_t bytes_max;                           /* memory for the tree */
 };

@@ -126,9 +126,10 @@ static int read_header(struct stk_idx_header *out, const uint8_t *bytes, size_t 
 
 /* ---- file ----------------------------------------------------------------------- */
 
-static int open_contents(struct stk_idx_file *file, uint64_t max_bytes, stoker_error *error)
+static int open_contents(struct stk_idx_file *file, const stoker_dataset_options *options,
+                         stoker_error *error)
 {
-    int rc = stk_source_open(&file->source, file->path, error);
+    int rc = stk_source_open(&file->source, options->storage, file->path, error);
     if (rc != STOKER_OK)
         return rc;
     uint8_t begin[STK_IDX_HEADER_BYTES_MAX] = { 0 };
@@ -140,7 +141,8 @@ static int open_contents(struct stk_idx_file *file, uint64_t max_bytes, stoker_e
         return read_header(&file->header, begin, size, file->source.size, file->path, error);
 
     size_t unpacked_bytes = 0;
-    rc = stk_gzip_unpack(&file->source, max_bytes, &file->unpacked, &unpacked_bytes, error);
+    rc =
+        stk_gzip_unpack(&file->source, options->max_bytes, &file->unpacked, &unpacked_bytes, error);
     stk_source_close(&file->source);
     if (rc != STOKER_OK)
         return rc;
@@ -148,8 +150,8 @@ static int open_contents(struct stk_idx_file *file, uint64_t max_bytes, stoker_e
                        file->path, error);
 }
 
-int stk_idx_file_open(struct stk_idx_file *out, const char *path, uint64_t max_bytes,
-                      stoker_error *error)
+int stk_idx_file_open(struct stk_idx_file *out, const char *path,
+                      const stoker_dataset_options *options, stoker_error *error)
 {
     *out = (struct stk_idx_file){ .source = STK_SOURCE_CLOSED };
     size_t path_bytes = strlen(path) + 1;
@@ -158,7 +160,7 @@ int stk_idx_file_open(struct stk_idx_file *out, const char *path, uint64_t max_b
         return stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET, "the path");
     }
     memcpy(out->path, path, path_bytes);
-    int rc = open_contents(out, max_bytes, error);
+    int rc = open_contents(out, options, error);
     if (rc != STOKER_OK)
         stk_idx_file_close(out);
     return rc;

@@ -30,9 +30,10 @@ struct stk_idx_file {
     struct stk_idx_header header;
 };
 
-/* Open a plain or gzip file of at most max_bytes unpacked. On failure everything is closed. */
-int stk_idx_file_open(struct stk_idx_file *out, const char *path, uint64_t max_bytes,
-                      stoker_error *error);
+/* Open a plain or gzip file of at most options->max_bytes unpacked. On failure everything is
+ * closed. */
+int stk_idx_file_open(struct stk_idx_file *out, const char *path,
+                      const stoker_dataset_options *options, stoker_error *error);
 void stk_idx_file_close(struct stk_idx_file *file);
 
 #endif

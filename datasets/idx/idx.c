@@ -7,11 +7,9 @@
  */
 
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "datasets/formats.h"
 #include "datasets/gzip.h"
@@ -123,15 +121,16 @@ static int check_labels(const struct idx *idx, const struct stk_idx_file *file, 
     return STOKER_OK;
 }
 
-static int open_labels(struct idx *idx, const char *path, uint64_t max_bytes, stoker_error *error)
+static int open_labels(struct idx *idx, const char *path, const stoker_dataset_options *options,
+                       stoker_error *error)
 {
     struct stk_idx_file file;
-    int rc = stk_idx_file_open(&file, path, max_bytes, error);
+    int rc = stk_idx_file_open(&file, path, options, error);
     if (rc != STOKER_OK)
         return rc;
     rc = check_labels(idx, &file, error);
     if (rc == STOKER_OK)
-        rc = take_labels(idx, &file, max_bytes, error);
+        rc = take_labels(idx, &file, options->max_bytes, error);
     if (rc == STOKER_OK)
         idx->class_count = classes_of(idx, file.header.lengths[0]);
     stk_idx_file_close(&file);
@@ -211,11 +210,9 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 static int file_of(const void *self, uint32_t file, stoker_file *out)
 {
     const struct idx *idx = self;
-    if (file != 0 || idx->images.source.fd < 0)
+    if (file != 0 || idx->images.source.storage == NULL)
         return STOKER_EINVAL;
-    *out = (stoker_file){ .path = idx->images.path,
-                          .fd = idx->images.source.fd,
-                          .size = idx->images.source.size };
+    *out = stk_source_file(&idx->images.source);
     return STOKER_OK;
 }
 
@@ -241,13 +238,13 @@ static const stoker_dataset_ops mnist_ops = IDX_OPS("mnist");
 static int open_both(struct idx *idx, const char *images_path, const char *labels_path,
                      const stoker_dataset_options *options, stoker_error *error)
 {
-    int rc = stk_idx_file_open(&idx->images, images_path, options->max_bytes, error);
+    int rc = stk_idx_file_open(&idx->images, images_path, options, error);
     if (rc != STOKER_OK)
         return rc;
     idx->codec = stk_codec_big_endian(stoker_dtype_bytes(idx->images.header.dtype));
     if (labels_path == NULL)
         return STOKER_OK;
-    return open_labels(idx, labels_path, options->max_bytes, error);
+    return open_labels(idx, labels_path, options, error);
 }
 
 static int open_pair(stoker_dataset **out, const stoker_dataset_ops *ops, const char *images_path,
@@ -275,14 +272,14 @@ static int open_pair(stoker_dataset **out, const stoker_dataset_ops *ops, const 
 static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                     stoker_error *error)
 {
-    int rc = stk_spec_no_parameters(rest, "idx", error);
+    int rc = stk_spec_no_parameters(options->storage, rest, "idx", error);
     if (rc != STOKER_OK)
         return rc;
     if (options->split != NULL)
         return stk_refuse_spec(error, STOKER_EINVAL,
                                "split \"%s\": idx names its files and has no splits",
                                options->split);
-    const struct stk_spec spec = stk_spec_split(rest, ',');
+    const struct stk_spec spec = stk_spec_split(options->storage, rest, ',');
     if (spec.name_bytes == 0 || (spec.after != NULL && spec.after[0] == '\0'))
         return stk_refuse_spec(error, STOKER_ESPEC,
                                "\"idx:%s\": a file name is empty; write idx:SAMPLES or "
@@ -301,18 +298,12 @@ static int open_idx(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* Returns true for a file that starts like IDX, or like gzip, which no other format uses. */
-static bool recognize_idx(const char *path)
+static bool recognize_idx(const stoker_storage *storage, const char *path)
 {
-    struct stk_source source;
-    if (stk_source_open(&source, path, NULL) != STOKER_OK)
-        return false;
     uint8_t begin[4] = { 0 };
-    bool like = source.size >= sizeof(begin) &&
-                stk_source_read(&source, begin, sizeof(begin), 0, NULL) == STOKER_OK &&
-                (stk_gzip_magic(begin, sizeof(begin)) ||
-                 (begin[0] == 0 && begin[1] == 0 && begin[2] >= 0x08 && begin[2] <= 0x0E));
-    stk_source_close(&source);
-    return like;
+    return stk_source_begins(storage, path, begin, sizeof(begin)) &&
+           (stk_gzip_magic(begin, sizeof(begin)) ||
+            (begin[0] == 0 && begin[1] == 0 && begin[2] >= 0x08 && begin[2] <= 0x0E));
 }
 
 /* ---- mnist ---------------------------------------------------------------------- */
@@ -329,40 +320,43 @@ struct mnist_part {
     const char *kind; /* "idx3" or "idx1" */
 };
 
-/* Write the path of the first spelling that exists. Returns 0, or the errno of looking
- * for the last one; path then holds the spelling for the message. */
-static int find_spelling(char path[PATH_MAX], const char *directory, const struct mnist_part *part)
+/* Write the path of the first spelling that exists. Returns 0, or the code of looking for the last
+ * one; path then holds the spelling for the message. */
+static int find_spelling(char path[PATH_MAX], const stoker_storage *storage, const char *directory,
+                         const struct mnist_part *part, stoker_error *error)
 {
     static const char *const suffixes[] = { "", ".gz" };
     static const char *const separators[] = { "-", "." };
-    struct stat status;
+    stoker_object object;
     for (int i = 0; i < 4; i++) {
         int length = snprintf(path, PATH_MAX, "%s/%s-%s%s%s-ubyte%s", directory, part->half,
                               part->what, separators[i % 2], part->kind, suffixes[i / 2]);
         if (length < 0 || length >= PATH_MAX)
-            return ENAMETOOLONG;
-        if (stat(path, &status) == 0)
-            return 0;
+            return stk_refuse_file(error, STOKER_ELIMIT, directory, STOKER_NO_OFFSET,
+                                   "mnist: the name is too long");
+        if (stk_storage_look(storage, path, &object, error) == STOKER_OK)
+            return STOKER_OK;
     }
-    int os_errno = errno;
     (void)snprintf(path, PATH_MAX, "%s/%s-%s-%s-ubyte", directory, part->half, part->what,
                    part->kind);
-    return os_errno;
+    return error->code;
 }
 
-static int find_mnist(char path[PATH_MAX], const char *directory, const struct mnist_part *part,
-                      stoker_error *error)
+static int find_mnist(char path[PATH_MAX], const stoker_storage *storage, const char *directory,
+                      const struct mnist_part *part, stoker_error *error)
 {
-    int os_errno = find_spelling(path, directory, part);
-    if (os_errno == 0)
-        return STOKER_OK;
-    struct stk_place place = stk_at(path, STOKER_NO_OFFSET);
-    place.os_errno = os_errno == ENOENT ? 0 : os_errno; /* which the message says itself */
-    const int rc = stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
-                                 "mnist: not found, with or without .gz; datasets/fetch-mnist.sh "
-                                 "(installed in share/stoker) downloads it");
+    stoker_error said;
+    const int rc = find_spelling(path, storage, directory, part, &said);
+    if (rc != STOKER_ENOENT) {
+        if (rc != STOKER_OK && error != NULL)
+            *error = said;
+        return rc;
+    }
+    (void)stk_refuse_file(error, rc, path, STOKER_NO_OFFSET,
+                          "mnist: not found, with or without .gz; datasets/fetch-mnist.sh "
+                          "(installed in share/stoker) downloads it");
     if (error != NULL)
-        error->os_errno = os_errno;
+        error->os_errno = said.os_errno; /* which the message says itself */
     return rc;
 }
 
@@ -379,7 +373,7 @@ static int open_mnist(stoker_dataset **out, const char *rest, const stoker_datas
 {
     if (rest[0] == '\0')
         return stk_refuse_spec(error, STOKER_ESPEC, "\"mnist:\" names no directory");
-    int rc = stk_spec_no_parameters(rest, "mnist", error);
+    int rc = stk_spec_no_parameters(options->storage, rest, "mnist", error);
     if (rc != STOKER_OK)
         return rc;
     const char *half = half_of_split(options->split);
@@ -390,20 +384,23 @@ static int open_mnist(stoker_dataset **out, const char *rest, const stoker_datas
     char labels_path[PATH_MAX];
     const struct mnist_part images = { half, "images", "idx3" };
     const struct mnist_part labels = { half, "labels", "idx1" };
-    rc = find_mnist(images_path, rest, &images, error);
+    rc = find_mnist(images_path, options->storage, rest, &images, error);
     if (rc == STOKER_OK)
-        rc = find_mnist(labels_path, rest, &labels, error);
+        rc = find_mnist(labels_path, options->storage, rest, &labels, error);
     if (rc == STOKER_OK)
         rc = open_pair(out, &mnist_ops, images_path, labels_path, options, error);
     return rc;
 }
 
 /* A directory with the images of either half. */
-static bool recognize_mnist(const char *path)
+static bool recognize_mnist(const stoker_storage *storage, const char *path)
 {
     char found[PATH_MAX];
-    return find_spelling(found, path, &(struct mnist_part){ "train", "images", "idx3" }) == 0 ||
-           find_spelling(found, path, &(struct mnist_part){ "t10k", "images", "idx3" }) == 0;
+    stoker_error said;
+    return find_spelling(found, storage, path, &(struct mnist_part){ "train", "images", "idx3" },
+                         &said) == 0 ||
+           find_spelling(found, storage, path, &(struct mnist_part){ "t10k", "images", "idx3" },
+                         &said) == 0;
 }
 
 const struct stk_format stk_format_idx = { .name = "idx",

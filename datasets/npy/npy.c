@@ -7,7 +7,6 @@
  * needed. Little-endian rows need no codec; a codec swaps the bytes of big-endian ones.
  */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "datasets/arrays/set.h"
 #include "datasets/formats.h"
@@ -33,7 +32,7 @@ static int refuse_npy(const struct opening *opening, int code, const char *rest,
 /* X.npy or X.npy,Y.npy: rows, and labels. */
 static int split_pair(struct opening *opening, const char *rest)
 {
-    const struct stk_spec spec = stk_spec_split(rest, ',');
+    const struct stk_spec spec = stk_spec_split(opening->options->storage, rest, ',');
     opening->items[0] = (struct stk_named){ .text = rest, .text_bytes = spec.name_bytes };
     opening->count = 1;
     if (spec.after != NULL) {
@@ -64,12 +63,6 @@ static int split_named(struct opening *opening, const char *rest)
     return STOKER_OK;
 }
 
-static bool exists(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0;
-}
-
 /* ---- arrays --------------------------------------------------------------------- */
 
 static int open_array(struct stk_array_set *set, const struct opening *opening, uint32_t index,
@@ -86,7 +79,7 @@ static int open_array(struct stk_array_set *set, const struct opening *opening, 
         return refuse_npy(opening, STOKER_ENOMEM, item->text, "the path");
     memcpy(path, item->text, item->text_bytes);
     memcpy(wish.name, item->name, sizeof(wish.name));
-    int rc = stk_source_open(source, path, opening->error);
+    int rc = stk_source_open(source, opening->options->storage, path, opening->error);
     source->path = path; /* freed with the set */
     if (rc != STOKER_OK)
         return rc;
@@ -146,24 +139,19 @@ static int open_npy(stoker_dataset **out, const char *rest, const stoker_dataset
     struct opening opening = { .options = options, .error = error };
     if (options->split != NULL)
         return refuse_npy(&opening, STOKER_EINVAL, rest, "npy names its files and has no splits");
-    int rc = stk_spec_no_parameters(rest, "npy", error);
+    int rc = stk_spec_no_parameters(options->storage, rest, "npy", error);
     if (rc == STOKER_OK)
-        rc = stk_named_begins(rest) && !exists(rest) ? split_named(&opening, rest)
-                                                     : split_pair(&opening, rest);
+        rc = stk_named_begins(rest) && !stk_storage_has(options->storage, rest)
+                 ? split_named(&opening, rest)
+                 : split_pair(&opening, rest);
     return rc == STOKER_OK ? open_set(out, &opening, rest) : rc;
 }
 
-static bool recognize_npy(const char *path)
+static bool recognize_npy(const stoker_storage *storage, const char *path)
 {
-    struct stk_source source;
     uint8_t begin[8] = { 0 };
-    if (stk_source_open(&source, path, NULL) != STOKER_OK)
-        return false;
-    const bool like = source.size >= sizeof(begin) &&
-                      stk_source_read(&source, begin, sizeof(begin), 0, NULL) == STOKER_OK &&
-                      stk_npy_magic(begin, sizeof(begin));
-    stk_source_close(&source);
-    return like;
+    return stk_source_begins(storage, path, begin, sizeof(begin)) &&
+           stk_npy_magic(begin, sizeof(begin));
 }
 
 const struct stk_format stk_format_npy = { .name = "npy",

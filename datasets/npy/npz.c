@@ -236,7 +236,7 @@ static int open_npz(stoker_dataset **out, const char *rest, const stoker_dataset
     struct opening opening = { .options = options,
                                .error = error,
                                .bytes_left = options->max_bytes };
-    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const struct stk_spec spec = stk_spec_split(options->storage, rest, '?');
     const struct stk_parameter table[] = { { .key = "fields", .text = opening.fields } };
     if (options->split != NULL)
         return REFUSE_NPZ(&opening, STOKER_EINVAL,
@@ -251,7 +251,7 @@ static int open_npz(stoker_dataset **out, const char *rest, const stoker_dataset
     if (path == NULL)
         return REFUSE_NPZ(&opening, STOKER_ENOMEM, "the path");
     memcpy(path, rest, spec.name_bytes);
-    rc = stk_source_open(&source, path, error);
+    rc = stk_source_open(&source, options->storage, path, error);
     opening.source = &source;
     if (rc == STOKER_OK)
         rc = open_archive(out, &opening);
@@ -263,19 +263,13 @@ static int open_npz(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* A zip file whose name ends like one. */
-static bool recognize_npz(const char *path)
+static bool recognize_npz(const stoker_storage *storage, const char *path)
 {
-    struct stk_source source;
     uint8_t begin[4] = { 0 };
     const char *dot = strrchr(path, '.');
-    if (dot == NULL || strcmp(dot, ".npz") != 0 ||
-        stk_source_open(&source, path, NULL) != STOKER_OK)
-        return false;
-    const bool like = source.size >= sizeof(begin) &&
-                      stk_source_read(&source, begin, sizeof(begin), 0, NULL) == STOKER_OK &&
-                      memcmp(begin, "PK\3\4", 4) == 0;
-    stk_source_close(&source);
-    return like;
+    return dot != NULL && strcmp(dot, ".npz") == 0 &&
+           stk_source_begins(storage, path, begin, sizeof(begin)) &&
+           memcmp(begin, "PK\3\4", 4) == 0;
 }
 
 const struct stk_format stk_format_npz = {

@@ -22,7 +22,7 @@ static int open_file(const struct stk_shard_opening *opening, struct stk_shard_f
     uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
     const char *what = NULL;
     *file = (struct stk_shard_file){ .source = STK_SOURCE_CLOSED };
-    int rc = stk_source_open(&file->source, path, opening->base.error);
+    int rc = stk_source_open(&file->source, opening->base.storage, path, opening->base.error);
     if (rc != STOKER_OK)
         return rc;
     const uint64_t size = file->source.size;
@@ -72,7 +72,8 @@ static int check_ends(const struct stk_shard_set *set, const struct stk_shard_op
 
 int stk_shard_open_files(struct stk_shard_set *set, const struct stk_shard_opening *opening)
 {
-    int rc = stk_shard_list_make(&set->list, opening->base.path, opening->base.error);
+    int rc = stk_shard_list_make(&set->list, opening->base.storage, opening->base.path,
+                                 opening->base.error);
     if (rc != STOKER_OK)
         return rc;
     set->files = stk_calloc(set->list.count, sizeof(*set->files));

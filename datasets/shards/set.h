@@ -33,7 +33,8 @@ struct stk_shard_list {
 
 /* List a folder. STOKER_EEMPTY if there are none, STOKER_ELIMIT over STK_SHARDS_MAX. On failure the
  * list is empty. */
-int stk_shard_list_make(struct stk_shard_list *list, const char *directory, stoker_error *error);
+int stk_shard_list_make(struct stk_shard_list *list, const stoker_storage *storage,
+                        const char *directory, stoker_error *error);
 void stk_shard_list_free(struct stk_shard_list *list); /* all zero is allowed */
 
 /* Returns true if a file of that name is a shard. */
@@ -42,7 +43,7 @@ bool stk_shard_list_takes(const char *name);
 struct stk_shard_file {
     struct stk_source source;
     struct stk_shard_header header;
-    void *mapping; /* header.file_bytes of it; NULL = not mapped */
+    const void *mapping; /* source.size of it; NULL = not mapped */
     /* What locate() hands out: the mapping until someone wants to write to the file. */
     const uint8_t *_Atomic mapped;
     bool leased;

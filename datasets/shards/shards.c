@@ -1,12 +1,10 @@
 /* shards.c - "shards:DIR": samples packed into a few large files by stoker-pack. See set.h. */
 #include <assert.h>
-#include <dirent.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "datasets/formats.h"
 #include "datasets/shards/set.h"
-#include "loader/base/fault.h"
 
 enum {
     LOOK_FILES = 64,  /* entries read to recognize a plain path */
@@ -121,8 +119,7 @@ static int lengths(const void *self, uint32_t number, const uint64_t *ids, uint3
 static int file_of(const void *self, uint32_t number, stoker_file *out)
 {
     const struct stk_shard_set *set = self;
-    const struct stk_source *source = &set->files[number].source;
-    *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
+    *out = stk_source_file(&set->files[number].source);
     return STOKER_OK;
 }
 
@@ -142,7 +139,7 @@ static const char *stored_as(const void *self, uint64_t id)
 static void close_file(struct stk_shard_file *file)
 {
     if (file->mapping != NULL)
-        munmap(file->mapping, (size_t)file->header.file_bytes);
+        munmap((void *)file->mapping, (size_t)file->source.size);
     if (file->source.path != NULL)
         stk_source_close(&file->source);
 }
@@ -185,15 +182,9 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
  * missing part ends the process (SIGBUS). */
 static int map_file(const struct stk_shard_opening *opening, struct stk_shard_file *file)
 {
-    void *mapped = stk_fault_hit(STK_FAULT_MEMORY)
-                       ? MAP_FAILED
-                       : mmap(NULL, (size_t)file->header.file_bytes, PROT_READ, MAP_SHARED,
-                              file->source.fd, 0);
-    if (mapped == MAP_FAILED)
-        return stk_shard_refuse(opening, file, STOKER_ENOMEM, 0, "mapping it");
-    file->mapping = mapped;
-    atomic_init(&file->mapped, mapped);
-    return STOKER_OK;
+    const int rc = stk_source_map(&file->source, &file->mapping, opening->base.error);
+    atomic_init(&file->mapped, file->mapping);
+    return rc;
 }
 
 /* Marks of verified parts, and mappings, if asked for. */
@@ -269,7 +260,8 @@ static int open_set(stoker_dataset **out, const struct stk_shard_opening *openin
 static int open_shards(stoker_dataset **out, const char *rest,
                        const stoker_dataset_options *options, stoker_error *error)
 {
-    struct stk_shard_opening opening = { .base = STK_OPENING_INIT("shards", error),
+    struct stk_shard_opening opening = { .base =
+                                             STK_OPENING_INIT("shards", options->storage, error),
                                          .bytes_max = options->max_bytes,
                                          .verify = "always" };
     const struct stk_parameter own[] = {
@@ -283,18 +275,24 @@ static int open_shards(stoker_dataset **out, const char *rest,
     return rc == STOKER_OK ? open_set(out, &opening) : rc;
 }
 
-/* Returns true for a folder with a shard among its first entries. */
-static bool recognize_shards(const char *path)
+/* Ends the list at the first shard, or after LOOK_FILES entries. */
+static int look_at_name(void *looks, struct stk_listed *entry)
 {
-    DIR *stream = opendir(path);
-    bool found = false;
-    if (stream == NULL)
+    if (stk_shard_list_takes(entry->object.name))
+        return STOKER_FINISHED;
+    return ++*(int *)looks < LOOK_FILES ? STOKER_OK : STOKER_EPOCH_END;
+}
+
+/* Returns true for a folder with a shard among its first entries. */
+static bool recognize_shards(const stoker_storage *storage, const char *path)
+{
+    struct stk_storage_folder folder;
+    int looks = 0;
+    if (stk_storage_enter(&folder, storage, path, NULL) != STOKER_OK)
         return false;
-    const struct dirent *entry;
-    for (int looks = 0; !found && looks < LOOK_FILES && (entry = readdir(stream)) != NULL; looks++)
-        found = stk_shard_list_takes(entry->d_name);
-    closedir(stream);
-    return found;
+    const int rc = stk_storage_list(&folder, ".", "", look_at_name, &looks, NULL);
+    stk_storage_leave(&folder);
+    return rc == STOKER_FINISHED;
 }
 
 const struct stk_format stk_format_shards = {

@@ -33,14 +33,15 @@ static int make_files(struct stk_tar_index *index, uint32_t count, stoker_error 
     return STOKER_OK;
 }
 
-static int open_file(struct stk_tar_file *file, const char *name, stoker_error *error)
+static int open_file(struct stk_tar_file *file, const stoker_storage *storage, const char *name,
+                     stoker_error *error)
 {
     const size_t bytes = strlen(name) + 1;
     file->path = stk_calloc(bytes, 1);
     if (file->path == NULL)
         return stk_refuse_file(error, STOKER_ENOMEM, name, STOKER_NO_OFFSET, "tar: the path");
     memcpy(file->path, name, bytes);
-    return stk_source_open(&file->source, file->path, error);
+    return stk_source_open(&file->source, storage, file->path, error);
 }
 
 static void close_files(struct stk_tar_index *index)
@@ -116,7 +117,7 @@ static void *scan_archives(void *argument)
         struct stk_tar_file *file = &scan->index->files[number];
         stoker_error error = { .code = 0 };
         const size_t first = part->count;
-        int rc = open_file(file, stk_name_at(scan->names, number), &error);
+        int rc = open_file(file, scan->wish.storage, stk_name_at(scan->names, number), &error);
         if (rc == STOKER_OK)
             rc = stk_tar_part_add(part, &file->source, number, &error);
         if (rc != STOKER_OK)
@@ -294,7 +295,7 @@ static int index_in_order(struct stk_tar_index *index, const struct stk_name_lis
     int rc = STOKER_OK;
     stk_tar_part_init(&part, wish);
     for (uint32_t i = 0; rc == STOKER_OK && i < names->count; i++) {
-        rc = open_file(&index->files[i], stk_name_at(names, i), error);
+        rc = open_file(&index->files[i], wish->storage, stk_name_at(names, i), error);
         if (rc == STOKER_OK)
             rc = stk_tar_part_add(&part, &index->files[i].source, i, error);
     }

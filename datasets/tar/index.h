@@ -58,10 +58,11 @@ struct stk_tar_counts {
 };
 
 struct stk_tar_wish {
-    uint64_t bytes_max;   /* memory for the index */
-    uint64_t entries_max; /* members in all archives */
-    uint64_t class_count; /* 0 = from the labels */
-    bool keep_truncated;  /* keep the samples of a truncated archive */
+    const stoker_storage *storage; /* where the archives are */
+    uint64_t bytes_max;            /* memory for the index */
+    uint64_t entries_max;          /* members in all archives */
+    uint64_t class_count;          /* 0 = from the labels */
+    bool keep_truncated;           /* keep the samples of a truncated archive */
     /* field[0] makes a sample: a key without it is stepped over, unless `complete` is set. */
     struct stk_tar_field fields[STK_TAR_FIELDS_MAX];
     uint32_t field_count; /* >= 1 */

@@ -153,8 +153,7 @@ static int file_of(const void *self, uint32_t file, stoker_file *out)
     const struct tar *tar = self;
     if (file >= tar->index.file_count)
         return STOKER_EINVAL;
-    const struct stk_source *source = &tar->index.files[file].source;
-    *out = (stoker_file){ .path = source->path, .fd = source->fd, .size = source->size };
+    *out = stk_source_file(&tar->index.files[file].source);
     return STOKER_OK;
 }
 
@@ -373,7 +372,7 @@ static int read_parameters(struct opening *opening)
 /* A file name may contain question marks and braces: a name that exists literally is that file. */
 static int read_spec(struct opening *opening, const char *rest)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const struct stk_spec spec = stk_spec_split(opening->base.storage, rest, '?');
     const size_t bytes = spec.name_bytes;
     if (bytes >= sizeof(opening->base.path))
         return stk_refuse_spec(opening->base.error, STOKER_ELIMIT, "tar: the name is too long");
@@ -382,8 +381,8 @@ static int read_spec(struct opening *opening, const char *rest)
     const int rc = read_parameters(opening);
     if (rc != STOKER_OK)
         return rc;
-    return stk_name_list_make(&opening->names, "tar", opening->base.path, bytes,
-                              opening->base.error);
+    return stk_name_list_make(&opening->names, opening->base.storage, "tar", opening->base.path,
+                              bytes, opening->base.error);
 }
 
 /* ---- open ----------------------------------------------------------------------- */
@@ -423,8 +422,9 @@ static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset
         return stk_refuse_spec(error, STOKER_EINVAL,
                                "split \"%s\": tar names its archives and has no splits",
                                options->split);
-    struct opening opening = { .base = STK_OPENING_INIT("tar", error),
-                               .wish.bytes_max = options->max_bytes };
+    struct opening opening = { .base = STK_OPENING_INIT("tar", options->storage, error),
+                               .wish = { .storage = options->storage,
+                                         .bytes_max = options->max_bytes } };
     int rc = read_spec(&opening, rest);
     if (rc == STOKER_OK)
         rc = open_archives(out, &opening);
@@ -433,17 +433,11 @@ static int open_tar(stoker_dataset **out, const char *rest, const stoker_dataset
 }
 
 /* Returns true for a file that starts with a tar header. */
-static bool recognize_tar(const char *path)
+static bool recognize_tar(const stoker_storage *storage, const char *path)
 {
-    struct stk_source source;
     uint8_t block[STK_TAR_BLOCK_BYTES];
-    if (stk_source_open(&source, path, NULL) != STOKER_OK)
-        return false;
-    const bool like = source.size >= sizeof(block) &&
-                      stk_source_read(&source, block, sizeof(block), 0, NULL) == STOKER_OK &&
-                      !stk_tar_block_is_end(block) && stk_tar_block_is_header(block);
-    stk_source_close(&source);
-    return like;
+    return stk_source_begins(storage, path, block, sizeof(block)) && !stk_tar_block_is_end(block) &&
+           stk_tar_block_is_header(block);
 }
 
 const struct stk_format stk_format_tar = { .name = "tar",

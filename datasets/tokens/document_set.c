@@ -20,9 +20,8 @@ enum { FOUND_BYTES = 384 };
 
 struct set {
     struct stk_tokens tokens;
-    uint64_t longest;    /* tokens of the longest document */
-    uint32_t open_count; /* files that stay open: the first ones */
-    stoker_codec codec;  /* reads documents of the others */
+    uint64_t longest;   /* tokens of the longest document */
+    stoker_codec codec; /* reads documents of the others */
     char found[FOUND_BYTES];
 };
 
@@ -37,7 +36,7 @@ static int describe(const void *self, stoker_dataset_info *out)
         .count = tokens->document_count,
         .field_count = 1,
         .part_count = 1,
-        .file_count = set->open_count,
+        .file_count = set->tokens.open_count,
         .encoded_bytes_max = set->longest * tokens->token_bytes,
         .fingerprint = stk_mix64((uint64_t)tokens->eos) + stk_mix64(~(uint64_t)tokens->bos) +
                        tokens->document_count,
@@ -69,7 +68,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
     for (uint32_t i = 0; i < count; i++) {
         const struct stk_token_range range = stk_tokens_document(&set->tokens, ids[i]);
         const uint64_t offset = set->tokens.files[range.file].offset + range.offset * width;
-        if (range.file < set->open_count)
+        if (range.file < set->tokens.open_count)
             parts[i] = (stoker_part){
                 .extent = { .offset = offset, .bytes = range.length * width, .file = range.file }
             };
@@ -92,8 +91,7 @@ static int lengths(const void *self, uint32_t field, const uint64_t *ids, uint32
 
 static int file_of(const void *self, uint32_t file, stoker_file *out)
 {
-    const struct stk_token_file *from = &((const struct set *)self)->tokens.files[file];
-    *out = (stoker_file){ .path = from->path, .fd = from->fd, .size = from->size };
+    *out = stk_source_file(&((const struct set *)self)->tokens.files[file].source);
     return STOKER_OK;
 }
 
@@ -143,9 +141,10 @@ static int read_layout(enum stk_token_layout *out, const char *name, stoker_erro
                      "documents: layout: \"%.60s\" is not auto, llmc, raw, megatron or npy", name);
 }
 
-static int read_spec(struct stk_tokens_wish *wish, const char *rest, stoker_error *error)
+static int read_spec(struct stk_tokens_wish *wish, const stoker_storage *storage, const char *rest,
+                     stoker_error *error)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
+    const struct stk_spec spec = stk_spec_split(storage, rest, '?');
     char layout[STK_PARAMETER_BYTES_MAX] = "";
     uint64_t eos = UINT64_MAX;
     uint64_t bos = UINT64_MAX;
@@ -155,9 +154,9 @@ static int read_spec(struct stk_tokens_wish *wish, const char *rest, stoker_erro
         { .key = "stored", .dtype = &wish->raw_dtype },
         { .key = "layout", .text = layout },
     };
-    *wish = (struct stk_tokens_wish){ .names = rest,
-                                      .name_bytes = spec.name_bytes,
-                                      .format = "documents" };
+    *wish = (struct stk_tokens_wish){
+        .storage = storage, .names = rest, .name_bytes = spec.name_bytes, .format = "documents"
+    };
     const int rc = stk_parameters_read(spec.after == NULL ? "" : spec.after, table,
                                        sizeof(table) / sizeof(table[0]), "documents", error);
     wish->eos = eos == UINT64_MAX ? STK_TOKENS_NONE : (int64_t)eos;
@@ -177,9 +176,6 @@ static int measure(struct set *set, stoker_error *error)
                                "documents: one has %" PRIu64
                                " tokens, which are 4 GiB or more; are eos or bos right?",
                                set->longest);
-    set->open_count = 0;
-    while (set->open_count < tokens->file_count && tokens->files[set->open_count].fd >= 0)
-        set->open_count++;
     set->codec = (stoker_codec){ .struct_size = sizeof(set->codec),
                                  .name = "tokens",
                                  .self = set,
@@ -198,7 +194,7 @@ static int open_documents(stoker_dataset **out, const char *rest,
     struct set *set = stk_calloc(1, sizeof(*set));
     if (set == NULL)
         return stk_refuse_spec(error, STOKER_ENOMEM, "documents: opening");
-    int rc = read_spec(&wish, rest, error);
+    int rc = read_spec(&wish, options->storage, rest, error);
     if (rc == STOKER_OK)
         rc = stk_tokens_open(&set->tokens, &wish, error);
     if (rc == STOKER_OK)

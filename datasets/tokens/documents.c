@@ -300,7 +300,7 @@ static int open_index(struct finding *finding, uint32_t index, struct index_read
 {
     const struct stk_token_file *file = &finding->tokens->files[index];
     struct stk_source source = STK_SOURCE_CLOSED;
-    int rc = stk_source_open(&source, file->index_path, error);
+    int rc = stk_source_open(&source, finding->tokens->storage, file->index_path, error);
     if (rc != STOKER_OK)
         return rc;
     in->lengths.source = in->offsets.source = in->documents.source = &source;

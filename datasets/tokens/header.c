@@ -219,7 +219,7 @@ static int open_index(struct stk_token_file *file, struct stk_token_header *head
 {
     struct stk_source source = STK_SOURCE_CLOSED;
     uint8_t begin[STK_MEGATRON_HEADER_BYTES];
-    int rc = stk_source_open(&source, file->index_path, error);
+    int rc = stk_source_open(&source, wish->storage, file->index_path, error);
     if (rc != STOKER_OK)
         return rc;
     const size_t bytes = source.size < sizeof(begin) ? (size_t)source.size : sizeof(begin);
@@ -280,17 +280,11 @@ static char *with_end(const char *path, const char *end)
 }
 
 /* Returns true if a file begins as Megatron's index does. */
-static bool is_index(const char *path)
+static bool is_index(const stoker_storage *storage, const char *path)
 {
-    struct stk_source source = STK_SOURCE_CLOSED;
     uint8_t begin[sizeof(megatron_magic)];
-    if (stk_source_open(&source, path, NULL) != STOKER_OK)
-        return false;
-    const bool found = source.size >= sizeof(begin) &&
-                       stk_source_read(&source, begin, sizeof(begin), 0, NULL) == STOKER_OK &&
-                       memcmp(begin, megatron_magic, sizeof(begin)) == 0;
-    stk_source_close(&source);
-    return found;
+    return stk_source_begins(storage, path, begin, sizeof(begin)) &&
+           memcmp(begin, megatron_magic, sizeof(begin)) == 0;
 }
 
 static enum stk_token_layout layout_of(const struct opening *opening)
@@ -344,7 +338,7 @@ static int find_index(struct stk_token_file *file, const struct stk_tokens_wish 
     if (is_idx) {
         file->index_path = file->path;
         file->path = other;
-    } else if (megatron || is_index(other)) {
+    } else if (megatron || is_index(wish->storage, other)) {
         file->index_path = other;
     } else {
         stk_free(other);
@@ -362,30 +356,25 @@ int stk_token_file_open(struct stk_token_file *file, struct stk_token_header *he
     if (rc == STOKER_OK && file->index_path != NULL)
         rc = open_index(file, header, wish, &end, error);
     if (rc == STOKER_OK)
-        rc = stk_source_open(&source, file->path, error);
+        rc = stk_source_open(&source, wish->storage, file->path, error);
     if (rc != STOKER_OK)
         return rc;
     struct opening opening = {
         .file = file, .header = header, .wish = wish, .source = &source, .error = error
     };
     rc = take_header(&opening, begin, end);
-    file->fd = -1;
-    file->size = source.size;
-    file->stamp = source.stamp;
-    if (rc == STOKER_OK && keep)
-        file->fd = source.fd;
-    else
+    if (rc != STOKER_OK || (!keep && source.fd >= 0))
         stk_source_close(&source);
+    file->source = source;
     return rc;
 }
 
 void stk_token_file_close(struct stk_token_file *file)
 {
-    struct stk_source source = { .path = file->path, .fd = file->fd };
-    stk_source_close(&source);
+    stk_source_close(&file->source);
     if (file->mapped != NULL)
-        munmap((void *)file->mapped, (size_t)file->size);
+        munmap((void *)file->mapped, (size_t)file->source.size);
     stk_free(file->path);
     stk_free(file->index_path);
-    *file = (struct stk_token_file){ .fd = -1 };
+    *file = (struct stk_token_file){ .source = STK_SOURCE_CLOSED };
 }

@@ -11,12 +11,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "datasets/name_list.h"
 #include "datasets/tokens/header.h"
 #include "loader/base/cpu/thread.h"
-#include "loader/base/fault.h"
 
 enum { FILES_PER_THREAD = 32 };
 
@@ -57,6 +55,9 @@ static int open_files(struct opening *opening, stoker_error *error)
                     open_token_files, opening);
     for (uint32_t i = 0; i < tokens->file_count && rc == STOKER_OK; i++)
         rc = opening->done[i] ? STOKER_OK : open_file(opening, i, error);
+    while (rc == STOKER_OK && opening->tokens->open_count < tokens->file_count &&
+           tokens->files[tokens->open_count].source.storage != NULL)
+        opening->tokens->open_count++;
     return rc;
 }
 
@@ -142,7 +143,7 @@ static int take_names(struct opening *opening, const struct stk_name_list *names
     for (; tokens->file_count < names->count; tokens->file_count++) {
         const char *name = stk_name_at(names, tokens->file_count);
         struct stk_token_file *file = &tokens->files[tokens->file_count];
-        file->fd = -1;
+        file->source = (struct stk_source)STK_SOURCE_CLOSED;
         file->path = stk_calloc(strlen(name) + 1, 1);
         if (file->path == NULL)
             return stk_refuse_file(error, STOKER_ENOMEM, name, STOKER_NO_OFFSET, "%s: its path",
@@ -155,8 +156,8 @@ static int take_names(struct opening *opening, const struct stk_name_list *names
 static int open_all(struct opening *opening, stoker_error *error)
 {
     struct stk_name_list names = { .text = NULL };
-    int rc = stk_name_list_make(&names, opening->wish->format, opening->wish->names,
-                                opening->wish->name_bytes, error);
+    int rc = stk_name_list_make(&names, opening->wish->storage, opening->wish->format,
+                                opening->wish->names, opening->wish->name_bytes, error);
     if (rc == STOKER_OK)
         rc = take_names(opening, &names, error);
     stk_name_list_free(&names);
@@ -173,7 +174,7 @@ static int open_all(struct opening *opening, stoker_error *error)
 
 int stk_tokens_open(struct stk_tokens *out, const struct stk_tokens_wish *wish, stoker_error *error)
 {
-    *out = (struct stk_tokens){ .file_count = 0 };
+    *out = (struct stk_tokens){ .storage = wish->storage };
     struct opening opening = { .tokens = out, .wish = wish };
     const int rc = open_all(&opening, error);
     stk_free(opening.headers);
@@ -194,17 +195,26 @@ void stk_tokens_close(struct stk_tokens *tokens)
 
 /* ---- reading -------------------------------------------------------------------- */
 
-/* Open a file for one read. Another file may have its name by now. */
+/* Use the open file, or open it for one read: another file may have its name by now. */
 static int open_again(const struct stk_token_file *file, struct stk_source *source,
                       stoker_error *error)
 {
-    const int rc = stk_source_open(source, file->path, error);
-    if (rc != STOKER_OK || stk_file_stamp_holds(&file->stamp, &source->stamp))
+    *source = file->source;
+    if (source->storage != NULL)
+        return STOKER_OK;
+    const int rc = stk_source_open(source, &stk_storage_local, file->path, error);
+    if (rc != STOKER_OK || stk_file_stamp_holds(&file->source.stamp, &source->stamp))
         return rc;
     const struct stk_place place = stk_at(file->path, STOKER_NO_OFFSET);
     stk_source_close(source);
     return stk_error_set(error, STOKER_ECHANGED, STOKER_STAGE_READ, &place,
                          "written to, or another file, since it was opened");
+}
+
+static void close_again(const struct stk_token_file *file, struct stk_source *source)
+{
+    if (file->source.storage == NULL)
+        stk_source_close(source);
 }
 
 int stk_tokens_read(const struct stk_tokens *tokens, const struct stk_token_range *range, void *to,
@@ -213,33 +223,28 @@ int stk_tokens_read(const struct stk_tokens *tokens, const struct stk_token_rang
     const struct stk_token_file *file = &tokens->files[range->file];
     assert(range->offset <= file->count);
     assert(range->length <= file->count - range->offset);
-    struct stk_source source = { .path = file->path, .fd = file->fd };
-    int rc = file->fd >= 0 ? STOKER_OK : open_again(file, &source, error);
+    struct stk_source source;
+    int rc = open_again(file, &source, error);
     if (rc != STOKER_OK)
         return rc;
     rc = stk_source_read(&source, to, (size_t)range->length * tokens->token_bytes,
                          file->offset + range->offset * tokens->token_bytes, error);
-    if (file->fd < 0)
-        stk_source_close(&source);
+    close_again(file, &source);
     return rc;
 }
 
 static int map_file(struct stk_token_file *file, stoker_error *error)
 {
-    struct stk_source source = { .path = file->path, .fd = file->fd };
-    const int rc = file->fd >= 0 ? STOKER_OK : open_again(file, &source, error);
-    if (rc != STOKER_OK || file->size == 0)
+    struct stk_source source;
+    const void *mapped = NULL;
+    int rc = open_again(file, &source, error);
+    if (rc != STOKER_OK)
         return rc;
-    void *mapped = stk_fault_hit(STK_FAULT_MEMORY)
-                       ? MAP_FAILED
-                       : mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, source.fd, 0);
-    if (file->fd < 0)
-        stk_source_close(&source);
-    if (mapped == MAP_FAILED) {
-        return stk_refuse_file(error, STOKER_ENOMEM, file->path, STOKER_NO_OFFSET, "mapping it");
-    }
+    if (source.size > 0)
+        rc = stk_source_map(&source, &mapped, error);
     file->mapped = mapped;
-    return STOKER_OK;
+    close_again(file, &source);
+    return rc;
 }
 
 int stk_tokens_map(struct stk_tokens *tokens, stoker_error *error)

@@ -6,8 +6,8 @@
  *   document ends at an eos, begins at a bos, or as X.idx says; never crosses into the next file
  *
  * Opening reads one header per file, several at a time, and nothing else: the index of documents is
- * made only by stk_tokens_find_documents(). At most STK_TOKENS_OPEN_MAX files stay open; others are
- * opened for each read.
+ * made only by stk_tokens_find_documents(). At most STK_TOKENS_OPEN_MAX local files stay open;
+ * others are opened for each read.
  *
  * Threads  Immutable once open, and once the documents are found.
  */
@@ -23,7 +23,7 @@
 #include "loader/base/memory/memory.h"
 
 enum {
-    STK_TOKENS_OPEN_MAX = 256,    /* files that stay open */
+    STK_TOKENS_OPEN_MAX = 256,    /* local files that stay open */
     STK_TOKENS_FILES_MAX = 65536, /* files of a set */
     STK_TOKENS_TEXT_BYTES = 256   /* room for what opening found */
 };
@@ -40,6 +40,7 @@ enum stk_token_layout {
 
 /* How to open a set. */
 struct stk_tokens_wish {
+    const stoker_storage *storage; /* where they are */
     const char *names; /* a file, or names with braces, `*` and `[...]`; need not be ended */
     size_t name_bytes;
     enum stk_token_layout layout;
@@ -50,14 +51,12 @@ struct stk_tokens_wish {
 };
 
 struct stk_token_file {
-    char *path;                  /* the file with the tokens */
-    int fd;                      /* -1 = not kept open */
-    uint64_t size;               /* bytes of the file when opened */
-    struct stk_file_stamp stamp; /* when opened */
-    uint64_t offset;             /* bytes before the first token */
-    uint64_t count;              /* tokens, may be 0 */
-    uint64_t first;              /* number of its first token in the stream */
-    const uint8_t *mapped;       /* all `size` bytes; NULL = not mapped */
+    char *path;               /* the file with the tokens */
+    struct stk_source source; /* closed, with size and stamp, if it is not kept open */
+    uint64_t offset;          /* bytes before the first token */
+    uint64_t count;           /* tokens, may be 0 */
+    uint64_t first;           /* number of its first token in the stream */
+    const uint8_t *mapped;    /* all of it; NULL = not mapped */
     /* Megatron's X.idx; else NULL and 0. */
     char *index_path;
     uint64_t sequences;
@@ -65,9 +64,11 @@ struct stk_token_file {
 };
 
 struct stk_tokens {
+    const stoker_storage *storage; /* where the files are */
     /* In the order of the names; where a glob found them, sorted by strcmp(). */
     struct stk_token_file *files; /* [file_count] */
     uint32_t file_count;
+    uint32_t open_count;               /* files that stay open: the first ones */
     uint32_t token_bytes;              /* 1, 2, 4 or 8 */
     stoker_dtype dtype;                /* an integer type, that all files have */
     bool has_index;                    /* every file has an X.idx */

@@ -42,7 +42,6 @@ struct set {
     uint64_t stride;    /* tokens */
     uint64_t count;     /* windows in all files */
     uint64_t fingerprint;
-    uint32_t open_count; /* files that stay open: the first ones */
     char found[FOUND_BYTES];
 };
 
@@ -92,9 +91,9 @@ static int describe(const void *self, stoker_dataset_info *out)
         .count = set->count,
         .field_count = set->window.field_count,
         .part_count = 1,
-        .file_count = set->open_count,
+        .file_count = set->tokens.open_count,
         .encoded_bytes_max = bytes,
-        .has_paths = set->open_count < set->tokens.file_count,
+        .has_paths = set->tokens.open_count < set->tokens.file_count,
         .directory = AT_FDCWD,
         .dense = dense && file->mapped == NULL,
         .rows = dense && file->mapped != NULL
@@ -136,7 +135,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
         };
         if (set->tokens.files[file].mapped != NULL) {
             parts[i].extent.memory = set->tokens.files[file].mapped + parts[i].extent.offset;
-        } else if (file >= set->open_count) {
+        } else if (file >= set->tokens.open_count) {
             parts[i].extent.path = set->tokens.files[file].path;
             parts[i].extent.file = 0;
             parts[i].flags = STOKER_PART_RANGE;
@@ -148,8 +147,7 @@ static int locate(const void *self, const uint64_t *ids, uint32_t count, stoker_
 static int file_of(const void *self, uint32_t file, stoker_file *out)
 {
     const struct set *set = self;
-    const struct stk_token_file *from = &set->tokens.files[file];
-    *out = (stoker_file){ .path = from->path, .fd = from->fd, .size = from->size };
+    *out = stk_source_file(&set->tokens.files[file].source);
     return STOKER_OK;
 }
 
@@ -426,17 +424,16 @@ static int open_set(struct opening *opening, const struct stk_tokens_wish *wish)
         rc = stk_tokens_map(&set->tokens, opening->error);
     if (rc == STOKER_OK)
         describe_found(opening);
-    const uint32_t file_count = set->tokens.file_count;
-    set->open_count = file_count < STK_TOKENS_OPEN_MAX ? file_count : STK_TOKENS_OPEN_MAX;
     return rc;
 }
 
 static int open_spec(struct opening *opening, const char *rest)
 {
-    const struct stk_spec spec = stk_spec_split(rest, '?');
-    struct stk_tokens_wish wish = { .names = rest,
-                                    .name_bytes = spec.name_bytes,
-                                    .format = "tokens" };
+    const stoker_storage *storage = opening->options->storage;
+    const struct stk_spec spec = stk_spec_split(storage, rest, '?');
+    struct stk_tokens_wish wish = {
+        .storage = storage, .names = rest, .name_bytes = spec.name_bytes, .format = "tokens"
+    };
     int rc = read_parameters(opening, spec.after == NULL ? "" : spec.after);
     if (rc == STOKER_OK)
         rc = read_layout(opening, &wish.layout);

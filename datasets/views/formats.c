@@ -86,7 +86,7 @@ static int open_select(stoker_dataset **out, const char *rest,
     memcpy(path, rest, (size_t)(colon - rest));
     int rc = stk_spec_open(&dataset, operand, "select", options, error);
     if (rc == STOKER_OK)
-        rc = stk_id_file_read(&ids, &count, path, options->max_bytes, error);
+        rc = stk_id_file_read(&ids, &count, options->storage, path, options->max_bytes, error);
     if (rc == STOKER_OK)
         rc = stoker_dataset_select(out, dataset, ids, count, error);
     stk_free(ids);

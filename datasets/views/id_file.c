@@ -132,12 +132,12 @@ static int read_source(struct reading *reading, const struct stk_source *source,
     return rc;
 }
 
-int stk_id_file_read(uint64_t **ids, uint64_t *count, const char *path, uint64_t max_bytes,
-                     stoker_error *error)
+int stk_id_file_read(uint64_t **ids, uint64_t *count, const stoker_storage *storage,
+                     const char *path, uint64_t max_bytes, stoker_error *error)
 {
     struct stk_source source;
     struct reading reading = { .path = path, .error = error };
-    int rc = stk_source_open(&source, path, error);
+    int rc = stk_source_open(&source, storage, path, error);
     if (rc != STOKER_OK)
         return rc;
     rc = read_source(&reading, &source, max_bytes);

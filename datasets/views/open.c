@@ -159,7 +159,7 @@ int stk_views_open(stoker_dataset **out, const char *spec, const struct stk_form
         return refuse_spec(error, STOKER_ENOMEM, "the spec");
     opening->options = *options;
     opening->error = error;
-    int rc = stk_spec_take(&opening->wish, opening->plain, spec,
+    int rc = stk_spec_take(&opening->wish, opening->plain, options->storage, spec,
                            format == NULL ? NULL : format->keeps, rest, error);
     if (rc == STOKER_OK)
         rc = open_wrapped(out, opening, open_plain);

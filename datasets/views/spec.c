@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "loader/base/error.h"
 
@@ -87,19 +86,18 @@ static void append_pair(char *plain, struct stk_spec_text pair, bool *first)
 }
 
 /* The '?' before the parameters of the whole spec, or NULL. */
-static const char *find_mark(const char *spec, const char *rest)
+static const char *find_mark(const stoker_storage *storage, const char *spec, const char *rest)
 {
-    struct stat status;
     const char *mark = strrchr(rest, '?');
     if (mark == NULL || strchr(mark, ')') != NULL)
         return NULL;
     /* A file of that name is meant: no parameters. */
-    return stat(spec, &status) == 0 || stat(rest, &status) == 0 ? NULL : mark;
+    return stk_storage_has(storage, spec) || stk_storage_has(storage, rest) ? NULL : mark;
 }
 
-int stk_spec_take(struct stk_spec_wish *wish, char *plain, const char *spec,
-                  bool (*keeps)(const char *rest, const char *key), const char *rest,
-                  stoker_error *error)
+int stk_spec_take(struct stk_spec_wish *wish, char *plain, const stoker_storage *storage,
+                  const char *spec, bool (*keeps)(const char *rest, const char *key),
+                  const char *rest, stoker_error *error)
 {
     *wish = (struct stk_spec_wish){ .split = "" };
     const struct key keys[KEYS] = { { "split", wish->split },
@@ -107,7 +105,7 @@ int stk_spec_take(struct stk_spec_wish *wish, char *plain, const char *spec,
                                     { "seed", wish->seed },
                                     { "stratified", wish->stratified },
                                     { "weighted", wish->weighted } };
-    const char *mark = find_mark(spec, rest);
+    const char *mark = find_mark(storage, spec, rest);
     if (mark == NULL) {
         memcpy(plain, spec, strlen(spec) + 1);
         return STOKER_OK;

@@ -131,7 +131,7 @@ static bool is_in_order(const stoker_loader *loader)
 
 static void make_plan(stoker_loader *loader)
 {
-    loader->facts.reader = stk_file_reader_rule(loader->options.reader);
+    loader->facts.reader = stk_file_reader_rule(loader);
     loader->facts.threads = loader->options.num_workers != 0;
     loader->facts.in_order = is_in_order(loader);
     loader->pipeline.plan = stk_pipeline_plan_make(&loader->facts);
@@ -404,9 +404,9 @@ static int make_pipeline(stoker_loader *loader, struct stk_kept_cache *kept, sto
         rc = stk_decode_choice_make(loader, &framing, error);
     if (rc == 0)
         rc = stk_cache_choice_make(loader, kept, error);
-    make_plan(loader);
     if (rc == 0)
         rc = stk_file_reader_make(loader, error);
+    make_plan(loader);
     if (rc == 0)
         rc = stk_order_make(&loader->draws, &loader->order_hash, &loader->options,
                             loader->pipeline.dataset, error);

@@ -39,6 +39,7 @@
 #include "loader/pipeline/work/worker.h"
 #include "loader/sampler/draws.h"
 #include "loader/sampler/mix.h"
+#include "loader/storage/reader.h"
 
 struct stoker_loader {
     struct stk_fork_guard guard;
@@ -75,7 +76,9 @@ struct stoker_loader {
     stoker_dataset *dataset; /* shared with the caller */
     stoker_loader_options options;
     char reader_reason[128];
-    stoker_reader own_reader; /* a copy of the caller's; all zero if it gave none */
+    /* A copy of the caller's, or that of storages; all zero without either. */
+    stoker_reader own_reader;
+    struct stk_storage_reader storage_reader; /* if files are in storages */
 
     struct stk_worker *workers; /* worker_count threads; or one without a thread */
     uint32_t worker_count;

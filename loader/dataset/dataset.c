@@ -8,6 +8,7 @@
 #include "loader/base/struct_size.h"
 
 #include <fcntl.h>
+#include <stoker/storage.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -185,6 +186,7 @@ void stoker_dataset_close(stoker_dataset **dataset)
         return;
     if (closing->ops->destroy != NULL)
         closing->ops->destroy(closing->self);
+    stoker_storage_close(&closing->storage);
     stk_stamps_free(&closing->stamps);
     stk_dataset_free_fields(closing);
     stk_free(closing);

@@ -45,6 +45,7 @@ struct stoker_dataset {
     struct stk_field *fields;            /* info.field_count of them */
     struct stk_part_fields *part_fields; /* info.part_count of them */
     struct stk_stamps stamps;            /* taken from its open files */
+    stoker_storage *storage; /* shared: what its files are in; of formats only, else NULL */
     /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views
      * (stoker/views.h); NULL = all have the same weight. Returns 0 or a stoker_err < 0. */
     int (*weights)(const void *self, const uint64_t *ids, uint32_t count, double *out);
@@ -68,6 +69,12 @@ struct stoker_dataset {
  * stk_dataset_free_fields(). */
 int stk_dataset_take_fields(stoker_dataset *dataset, stoker_error *error);
 void stk_dataset_free_fields(stoker_dataset *dataset);
+
+/* Read `bytes` bytes at place.offset of file number `file`, in this thread. With `unverified`,
+ * check that the file has not changed. Returns 0 or a stoker_err < 0; without descriptor and
+ * storage STOKER_ENOTSUP. */
+int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t file, void *to, size_t bytes,
+                          bool unverified, struct stk_place *place, stoker_error *error);
 
 /* The id that the codec of a located part receives. */
 static inline uint64_t stk_codec_id(const stoker_part *part, uint64_t id)

@@ -15,14 +15,15 @@ struct stk_format {
     /* Lines with a spec, a tab and what it opens, for stoker_dataset_formats(). */
     const char *about;
 
-    /* Open the part of the spec after the colon. options is never NULL, complete and checked.
-     * *error is filled in on failure; error may be NULL. */
+    /* Open the part of the spec after the colon. options is never NULL, complete and checked; all
+     * names are in options->storage, which is never NULL. *error is filled in on failure; error may
+     * be NULL. */
     int (*open)(stoker_dataset **out, const char *rest, const stoker_dataset_options *options,
                 stoker_error *error);
 
     /* Returns true if a plain path looks like this format; open then receives that path.
      * NULL = no path does. */
-    bool (*recognize)(const char *path);
+    bool (*recognize)(const stoker_storage *storage, const char *path);
 
     /* Returns true if the format itself reads parameter `key` ("split", "test", "seed", ...) of the
      * part of the spec after the colon, which views would read for any other format. NULL = it

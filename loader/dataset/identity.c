@@ -7,6 +7,7 @@
 
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"
+#include "loader/storage/storage.h"
 
 enum { PARTS_TOGETHER = 1024 }; /* located by one call, at most; >= STOKER_FIELDS_MAX */
 
@@ -52,13 +53,25 @@ static bool add_descriptor(struct stk_identity *identity, int fd)
     return true;
 }
 
+/* An object of a storage. Without a version, nobody knows if other processes see the same bytes. */
+static bool add_object(struct stk_identity *identity, const stoker_file *file)
+{
+    if (file->fd >= 0 || file->storage == NULL || file->version == 0)
+        return false;
+    stk_identity_add_text(identity, file->storage->ops.name);
+    stk_identity_add_text(identity, file->path);
+    stk_identity_add(identity, file->size);
+    stk_identity_add(identity, file->version);
+    return true;
+}
+
 static bool add_files(struct stk_identity *identity, const stoker_dataset *dataset)
 {
     stk_identity_add(identity, dataset->info.file_count);
     for (uint32_t i = 0; i < dataset->info.file_count; i++) {
         stoker_file file = { .fd = -1 };
         if (dataset->ops->file == NULL || dataset->ops->file(dataset->self, i, &file) < 0 ||
-            !add_descriptor(identity, file.fd))
+            (!add_descriptor(identity, file.fd) && !add_object(identity, &file)))
             return false;
     }
     if (!dataset->info.has_paths)
@@ -98,6 +111,7 @@ static bool add_part(struct stk_identity *identity, const stoker_dataset *datase
     if (by_path)
         stk_identity_add_text(identity, extent->path);
     stk_identity_add(identity, part->tag);
+    stk_identity_add(identity, part->version);
     stk_identity_add(identity, part->codec_id);
     stk_identity_add_text(identity, part->codec == NULL ? NULL : part->codec->name);
     return true;

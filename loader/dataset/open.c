@@ -5,16 +5,15 @@
  *   "...?test="  parameters of views, which wrap what the rest of the spec opens
  *   else                           -> STOKER_ENOENT or STOKER_ESPEC, listing what is understood
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "loader/base/error.h"
 #include "loader/base/struct_size.h"
 #include "loader/base/text/nearest.h"
 #include "loader/dataset/dataset.h"
 #include "loader/dataset/format.h"
+#include "loader/storage/storage.h"
 
 #define UNPACKED_BYTES_MAX ((uint64_t)1 << 46) /* what one address space can map */
 
@@ -39,10 +38,10 @@ size_t stoker_dataset_formats(char *text, size_t capacity)
     return bytes;
 }
 
-static const struct stk_format *format_of_path(const char *path)
+static const struct stk_format *format_of_path(const stoker_storage *storage, const char *path)
 {
     for (const struct stk_format *const *at = stk_formats; *at != NULL; at++) {
-        if ((*at)->recognize != NULL && (*at)->recognize(path))
+        if ((*at)->recognize != NULL && (*at)->recognize(storage, path))
             return *at;
     }
     return NULL;
@@ -62,13 +61,15 @@ static void list_formats(char *line, size_t line_bytes)
     }
 }
 
-/* No format fits: report if the file exists, and what is understood. */
-static int not_understood(const char *spec, size_t name_bytes, int os_errno, stoker_error *error)
+/* No format fits: report if the file exists (`missing` is OK, else why not), and what is
+ * understood. */
+static int not_understood(const char *spec, size_t name_bytes, const stoker_error *missing,
+                          stoker_error *error)
 {
     char known[160];
     list_formats(known, sizeof(known));
     struct stk_place place = STK_NOWHERE;
-    if (os_errno != 0 && spec[name_bytes] == ':') {
+    if (missing->code != STOKER_OK && spec[name_bytes] == ':') {
         char question[STK_NEAREST_BYTES];
         struct stk_nearest nearest = stk_nearest_to(spec, name_bytes);
         for (const struct stk_format *const *at = stk_formats; *at != NULL; at++)
@@ -80,12 +81,12 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
                              stk_nearest_question(question, &nearest, ""), known);
     }
     place.path = spec;
-    place.os_errno = os_errno;
+    place.os_errno = missing->os_errno;
     if (spec[0] == '\0')
         return stk_error_set(error, STOKER_ENOENT, STOKER_STAGE_OPEN, &place,
                              "the name is empty, and names no format (%s)", known);
-    if (os_errno != 0)
-        return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_OPEN, &place,
+    if (missing->code != STOKER_OK)
+        return stk_error_set(error, missing->code, STOKER_STAGE_OPEN, &place,
                              "no format (%s) is named, so this is taken for a path", known);
     return stk_error_set(error, STOKER_ESPEC, STOKER_STAGE_OPEN, &place,
                          "no format recognizes this path; say which one it is: %s", known);
@@ -93,7 +94,7 @@ static int not_understood(const char *spec, size_t name_bytes, int os_errno, sto
 
 static const stoker_dataset_options defaults = STOKER_DATASET_OPTIONS_INIT;
 
-#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_dataset_options, max_bytes)
+#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_dataset_options, storage)
 
 /* Fields missing in an older, shorter struct keep their defaults. */
 static int copy_given(stoker_dataset_options *options, const stoker_dataset_options *given,
@@ -130,6 +131,8 @@ static int open_as(stoker_dataset **out, const struct stk_format *format, const 
     const int rc = format->open(out, rest, options, error);
     if (rc == STOKER_OK && format->cheap_rows)
         (*out)->cheap_rows = true;
+    if (rc == STOKER_OK)
+        (*out)->storage = stoker_storage_share(options->storage);
     return rc;
 }
 
@@ -137,15 +140,15 @@ static int open_plain(stoker_dataset **out, const char *spec, const stoker_datas
                       stoker_error *error)
 {
     const char *rest;
-    struct stat status;
+    stoker_object object;
+    stoker_error missing = { .code = STOKER_OK };
     const struct stk_format *format = format_of_spec(spec, &rest);
     if (format != NULL)
         return open_as(out, format, rest, options, error);
-    if (stat(spec, &status) != 0)
-        return not_understood(spec, strcspn(spec, ":"), errno, error);
-    format = format_of_path(spec);
+    if (stk_storage_look(options->storage, spec, &object, &missing) == STOKER_OK)
+        format = format_of_path(options->storage, spec);
     if (format == NULL)
-        return not_understood(spec, strcspn(spec, ":"), 0, error);
+        return not_understood(spec, strcspn(spec, ":"), &missing, error);
     return open_as(out, format, spec, options, error);
 }
 
@@ -158,6 +161,8 @@ int stoker_dataset_open(stoker_dataset **out, const char *spec,
         return rc;
     if (out == NULL || spec == NULL)
         return stk_refuse_spec(error, STOKER_EINVAL, "out or spec is NULL");
+    if (asked.storage == NULL)
+        asked.storage = &stk_storage_local;
     const char *rest;
     const struct stk_format *format = format_of_spec(spec, &rest);
     return stk_views_open(out, spec, format, rest, &asked, open_plain, error);

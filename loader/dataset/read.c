@@ -2,12 +2,10 @@
  *
  *   id ─▶ locate ─▶ bytes of each part ─▶ its fields
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "loader/base/error.h"
-#include "loader/base/io/open_beneath.h"
 #include "loader/base/io/pread.h"
 #include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
@@ -15,6 +13,7 @@
 #include "loader/dataset/dataset.h"
 #include "loader/dataset/part.h"
 #include "loader/dataset/recall.h"
+#include "loader/storage/storage.h"
 
 int stoker_dataset_locate(const stoker_dataset *dataset, uint64_t id, stoker_part *parts,
                           stoker_error *error)
@@ -69,6 +68,43 @@ static const stoker_codec *codec_of(const stoker_part *part)
     return part->codec == NULL ? &stk_codec_raw : part->codec;
 }
 
+/* An object of a storage: each read says which version it is of. */
+static int read_object(const stoker_file *file, void *to, size_t bytes, struct stk_place *place,
+                       stoker_error *error)
+{
+    stoker_error said;
+    const ssize_t got =
+        stk_storage_read(file->storage, file->path, file->version, to, bytes, place->offset, &said);
+    if (got < 0)
+        return stk_storage_read_failed(file->storage, (int)-got, &said, place, error);
+    place->offset += (uint64_t)got;
+    return (size_t)got == bytes
+               ? STOKER_OK
+               : stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, place, NULL);
+}
+
+int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *to, size_t bytes,
+                          bool unverified, struct stk_place *place, stoker_error *error)
+{
+    stoker_file file = { 0 };
+    stoker_error said;
+    int rc = dataset->ops->file(dataset->self, number, &file);
+    if (rc != STOKER_OK)
+        return stk_error_set(error, stk_callback_failed(rc, "file()", &said), STOKER_STAGE_READ,
+                             place, "file %u: %s", number, said.message);
+    place->path = file.path;
+    if (file.fd < 0 && file.storage != NULL)
+        return read_object(&file, to, bytes, place, error);
+    if (file.fd < 0)
+        return stk_error_set(
+            error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,
+            "file %u has no descriptor: only a loader with options.reader reads it", number);
+    rc = stk_pread_all(file.fd, to, bytes, *place, error);
+    if (rc == STOKER_OK && unverified && !stk_stamp_holds(&dataset->stamps, number))
+        rc = stk_stamps_refuse(&dataset->stamps, number, *place, error);
+    return rc;
+}
+
 /* Read the sample from one of the data set's open files. A verified sample needs no check for a
  * changed file. */
 static int bytes_from_file(const stoker_dataset *dataset, const stoker_part *part, void *to,
@@ -80,34 +116,21 @@ static int bytes_from_file(const stoker_dataset *dataset, const stoker_part *par
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the extent names file %u of %u", extent->file,
                              dataset->info.file_count);
-    stoker_file file = { 0 };
-    stoker_error said;
-    int rc = dataset->ops->file(dataset->self, extent->file, &file);
-    if (rc != STOKER_OK)
-        return stk_error_set(error, stk_callback_failed(rc, "file()", &said), STOKER_STAGE_READ,
-                             place, "file %u: %s", extent->file, said.message);
-    place->path = file.path;
     place->offset = extent->offset;
-    if (file.fd < 0)
-        return stk_error_set(
-            error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,
-            "file %u has no descriptor: only a loader with options.reader reads it", extent->file);
-    rc = stk_pread_all(file.fd, to, extent->bytes, *place, error);
-    if (rc == STOKER_OK && !verifies && !stk_stamp_holds(&dataset->stamps, extent->file))
-        rc = stk_stamps_refuse(&dataset->stamps, extent->file, *place, error);
-    return rc;
+    return stk_dataset_read_file(dataset, extent->file, to, (size_t)extent->bytes, !verifies, place,
+                                 error);
 }
 
-/* The directory that an extent's path starts from; -1 if there is none. */
-static int directory_of(const stoker_dataset *dataset, const stoker_extent *extent)
+/* The folder that an extent's path starts from; without descriptor and storage if there is none. */
+static stoker_file folder_of(const stoker_dataset *dataset, const stoker_extent *extent)
 {
     stoker_file file = { .fd = -1 };
     if (dataset->info.directory != STOKER_DIRECTORY_OF_FILE)
-        return dataset->info.directory;
-    if (extent->file < dataset->info.file_count &&
-        dataset->ops->file(dataset->self, extent->file, &file) == STOKER_OK)
-        return file.fd;
-    return -1;
+        file.fd = dataset->info.directory;
+    else if (extent->file < dataset->info.file_count &&
+             dataset->ops->file(dataset->self, extent->file, &file) != STOKER_OK)
+        file = (stoker_file){ .fd = -1 };
+    return file;
 }
 
 /* Read a file that holds just this sample; `to` has room for one more byte. */
@@ -121,20 +144,16 @@ static int bytes_from_path(const stoker_dataset *dataset, const stoker_part *par
     if (!dataset->info.has_paths)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the data set said that it has no paths");
-    const int directory = directory_of(dataset, extent);
-    if (directory == -1)
+    const stoker_file folder = folder_of(dataset, extent);
+    if (folder.fd == -1 && folder.storage == NULL)
         return stk_error_set(error, STOKER_EINVAL, STOKER_STAGE_LOCATE, place,
                              "the extent names file %u as its directory, which is none",
                              extent->file);
-    const ssize_t got =
-        stk_read_all_beneath(directory, extent->path, to, (size_t)extent->bytes + (range ? 0 : 1),
-                             range ? extent->offset : 0);
-    if (got < 0) {
-        const bool stray = got == -EXDEV || got == -ELOOP;
-        place->os_errno = (int)-got;
-        return stk_error_set(error, stray ? STOKER_EACCES : stk_error_from_errno((int)-got),
-                             STOKER_STAGE_READ, place, NULL);
-    }
+    const ssize_t got = stk_storage_read_beneath(&folder, extent->path, part->version, to,
+                                                 (size_t)extent->bytes + (range ? 0 : 1),
+                                                 range ? extent->offset : 0, place, error);
+    if (got < 0)
+        return (int)got;
     if ((uint64_t)got != extent->bytes && range)
         return stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, place,
                              "%lld of %llu bytes read", (long long)got,

@@ -2,8 +2,8 @@
 """check_includes.py - which part may include which.
 
     base/  <-  stages (sampler reader codec device cache)  <-  pipeline  <-  api
-    base/, codec/  <-  loader/dataset/  <-  pipeline
-    public headers, base/, codec/  <-  datasets
+    base/, codec/, storage/  <-  loader/dataset/  <-  pipeline
+    public headers, base/, codec/, storage/  <-  datasets
     public headers, base/, kernels/train/  <-  trainer; its programs see public headers only
     public headers, trainer/peers/{peers,choose}.h  <-  bench
     loader/cli/  <-  programs: bench, datasets/pack, trainer/programs
@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 
-STAGES = ("sampler", "reader", "codec", "device", "cache")
+STAGES = ("sampler", "reader", "codec", "device", "cache", "storage")
 JOINING = ("pipeline", "api")  # they put the stages together
 # Of loader/pipeline/, from the ground up: a room sees itself and those before it.
 PIPELINE_FLOORS = ("report", "order", "slots", "batch", "gpu", "plan", "reads", "rows", "work")
@@ -31,7 +31,7 @@ PROGRAM_BASE = ("loader/base/text/printable.h", "loader/base/io/output_file.h", 
 PEER_HEADERS = ("trainer/peers/peers.h", "trainer/peers/choose.h")
 PROGRAM_CLI = "loader/cli/"  # command-line code of all programs; also in stoker_cli
 DATASET_HEADERS = ("arrays.h", "dataset.h", "codec.h", "tensor.h", "error.h", "export.h", "files.h", "rng.h", "views.h",
-                   "mix.h")
+                   "mix.h", "storage.h")
 VIEW_HEADERS = ("loader/dataset/dataset.h", "loader/sampler/sampler.h", "loader/sampler/mix.h")
 
 # A system header that is neither here nor in OURS is a third party that has no home yet.
@@ -154,8 +154,8 @@ def project_rule(path, name):
         return None  # tokens of another type
     if path.startswith("datasets/views/") and name in VIEW_HEADERS:
         return None  # views wrap data sets, and split by the sampler's permutation
-    if here in ("datasets", "dataset") and there == "codec":
-        return None  # a data set names the codec of its samples
+    if here in ("datasets", "dataset") and there in ("codec", "storage"):
+        return None  # a data set names the codec of its samples, and what its files are in
     if here == "public":
         return "a public header sees public headers only"
     if there == "base" and here in STAGES + JOINING + ("dataset", "datasets", "trainer"):

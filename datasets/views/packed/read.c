@@ -9,7 +9,6 @@
 
 #include "datasets/views/packed/packed.h"
 #include "loader/base/error.h"
-#include "loader/base/io/pread.h"
 #include "loader/base/memory/memory.h"
 #include "loader/dataset/dataset.h"
 
@@ -59,17 +58,10 @@ static int read_from_file(const struct stk_packed *packed, const struct slice *s
 {
     const stoker_dataset *documents = packed->documents;
     struct stk_place place = STK_NOWHERE;
-    stoker_file file = { .fd = -1 };
-    int rc = documents->ops->file(documents->self, extent->file, &file);
-    if (rc != STOKER_OK || file.fd < 0)
-        return read_whole(packed, slice, to, error); /* which says why it fails */
-    place.path = file.path;
     place.sample = slice->document;
     place.offset = extent->offset + slice->first * packed->stored_bytes;
-    rc = stk_pread_all(file.fd, to, slice->count * packed->stored_bytes, place, error);
-    if (rc == STOKER_OK && !stk_stamp_holds(&documents->stamps, extent->file))
-        rc = stk_stamps_refuse(&documents->stamps, extent->file, place, error);
-    return rc;
+    return stk_dataset_read_file(documents, extent->file, to, slice->count * packed->stored_bytes,
+                                 true, &place, error);
 }
 
 static int read_slice(const struct stk_packed *packed, const struct slice *slice, void *to,

@@ -141,6 +141,8 @@ static bool exceeds_files(const stoker_dataset *dataset)
 static bool is_cheap(const stoker_loader *loader)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
+    if (dataset->stamps.in_storage)
+        return false;
     return dataset->cheap_rows || (loader->facts.source == STK_SOURCE_FILES &&
                                    !loader->facts.has_codec && exceeds_files(dataset));
 }

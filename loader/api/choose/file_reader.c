@@ -10,6 +10,7 @@
 #include "loader/base/struct_size.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
+#include "loader/storage/reader.h"
 
 /* The built-in readers of files: all deliver the same bytes. */
 static bool reads_descriptors(const stoker_reader *reader)
@@ -20,20 +21,21 @@ static bool reads_descriptors(const stoker_reader *reader)
 static int check_file(const stoker_reader *reader, uint32_t number, const stoker_file *file,
                       stoker_error *error)
 {
-    if (file->fd >= 0 || !reads_descriptors(reader))
+    if (file->fd >= 0 || file->storage != NULL || !reads_descriptors(reader))
         return 0;
     struct stk_place place = STK_NOWHERE;
     place.path = file->path;
     return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_OPTIONS, &place,
-                         "file %u has no descriptor: give a reader that needs none in "
-                         "options.reader",
+                         "file %u has no descriptor and no storage: give a reader that needs none "
+                         "in options.reader",
                          number);
 }
 
-enum stk_reader_rule stk_file_reader_rule(const stoker_reader *asked)
+enum stk_reader_rule stk_file_reader_rule(const stoker_loader *loader)
 {
-    if (asked != NULL && !reads_descriptors(asked))
-        return STK_READER_OWN;
+    const stoker_reader *asked = loader->options.reader;
+    if (loader->pipeline.reader == &loader->own_reader)
+        return loader->storage_reader.files != NULL ? STK_READER_STORAGES : STK_READER_OWN;
     return asked != NULL || stk_environment("STOKER_READER") != NULL ? STK_READER_NAMED
                                                                      : STK_READER_ANY;
 }
@@ -93,6 +95,23 @@ static int list_files(stoker_loader *loader, stoker_error *error)
     return 0;
 }
 
+/* Files without a descriptor are read by their storage. */
+static void use_storages(stoker_loader *loader)
+{
+    struct stk_pipeline *pipeline = &loader->pipeline;
+    const bool strict = stk_file_reader_rule(loader) == STK_READER_NAMED;
+    if (!reads_descriptors(pipeline->reader))
+        return;
+    for (uint32_t i = 0; i < pipeline->dataset->info.file_count; i++) {
+        if (pipeline->files[i].fd >= 0)
+            continue;
+        stk_storage_reader_init(&loader->storage_reader, &loader->own_reader, pipeline->reader,
+                                strict ? NULL : &stk_reader_pread);
+        pipeline->reader = &loader->own_reader;
+        return;
+    }
+}
+
 static uint32_t choose_depth(const stoker_loader *loader)
 {
     const struct stk_pipeline *pipeline = &loader->pipeline;
@@ -109,6 +128,8 @@ int stk_file_reader_make(stoker_loader *loader, stoker_error *error)
     int rc = use_reader(loader, error);
     if (rc == 0)
         rc = list_files(loader, error);
+    if (rc == 0)
+        use_storages(loader);
     if (rc == 0)
         loader->pipeline.read_depth = choose_depth(loader);
     return rc;

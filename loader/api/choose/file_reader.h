@@ -5,9 +5,9 @@
 
 #include "loader/api/loader.h"
 
-/* What may take the place of the reader in options.reader, or of the one that the environment
- * names. */
-enum stk_reader_rule stk_file_reader_rule(const stoker_reader *asked);
+/* What may take the place of the chosen reader. Nothing replaces the caller's own, or that of
+ * storages. */
+enum stk_reader_rule stk_file_reader_rule(const stoker_loader *loader);
 
 /* Choose the reader: sets pipeline.reader, files and read_depth. Returns 0 or a stoker_err, with
  * the cause in *error. */

@@ -30,12 +30,16 @@
 STOKER_BEGIN_DECLS
 
 typedef struct stoker_dataset stoker_dataset;
+typedef struct stoker_storage stoker_storage; /* see storage.h */
 
 /* Start from STOKER_DATASET_OPTIONS_INIT. */
 typedef struct stoker_dataset_options {
     size_t struct_size; /* set by STOKER_DATASET_OPTIONS_INIT; checked by open */
     const char *split;  /* "train", "test", ...; default NULL = the format's first split */
     uint64_t max_bytes; /* largest unpacked file that is kept in memory, >= 1; default 16 GiB */
+    /* Where the names in the spec are (storage.h); the data set shares it. Default NULL = paths of
+     * the local file system. */
+    stoker_storage *storage;
 } stoker_dataset_options;
 
 #define STOKER_DATASET_OPTIONS_DEFAULTS                                                            \
@@ -212,8 +216,10 @@ typedef struct stoker_part {
     /* For views, which renumber samples: 1 + the id that the codec receives. Default 0 = the id
      * that locate() received. */
     uint64_t codec_id;
-    uint64_t flags;       /* STOKER_PART_RANGE or 0; default 0. Other bits are refused */
-    uint64_t reserved[2]; /* 0 */
+    uint64_t flags; /* STOKER_PART_RANGE or 0; default 0. Other bits are refused */
+    /* With a path in a storage: the object's version. Default 0 = not known */
+    uint64_t version;
+    uint64_t reserved; /* 0 */
 } stoker_part;
 
 /* The label of one sample. */
@@ -224,13 +230,14 @@ typedef union stoker_label {
 
 /* Its size never changes: new members replace reserved ones. */
 typedef struct stoker_file {
-    const char *path; /* for messages; owned by the data set */
+    const char *path; /* for messages, and its name in a storage; owned by the data set */
     /* Open for reading, owned by the data set; a directory if STOKER_DIRECTORY_OF_FILE paths use
-     * it. -1 = none: only a loader with options.reader can read the file; other loaders and
-     * stoker_dataset_read() fail with STOKER_ENOTSUP. */
+     * it. -1 = none: without a storage, only a loader with options.reader can read the file; other
+     * loaders and stoker_dataset_read() fail with STOKER_ENOTSUP. */
     int fd;
-    uint64_t size;        /* bytes when opened */
-    uint64_t reserved[2]; /* 0 */
+    uint64_t size;                 /* bytes when opened */
+    const stoker_storage *storage; /* without a descriptor: what reads it. Default NULL = none */
+    uint64_t version;              /* in the storage, when opened; default 0 = not known */
 } stoker_file;
 
 /* The callbacks of your own data set. Many threads may call them at once, and they must not change

@@ -11,7 +11,8 @@
  * retries, so all readers share the same tested retry code.
  *
  * Your own reader (stoker_loader_options.reader, other than the three below) may decrypt, unpack or
- * download. It delivers every byte of every file. The loader
+ * download. It delivers every byte of every file. A storage (storage.h) brings a reader for its own
+ * objects. The loader
  *   - continues a short read at the offset reached, until all expected bytes have arrived or a
  *     result is 0;
  *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED (if it has a path, also -EMFILE,
@@ -38,13 +39,16 @@ STOKER_BEGIN_DECLS
 /* Its size never changes. */
 typedef struct stoker_read {
     void *buffer;
-    const char *path;     /* NULL: read file number `file`; else open this file, read, close */
-    uint64_t offset;      /* bytes from the start of the file */
-    uint64_t bytes;       /* to read, >= 1; a reader may return fewer */
-    int64_t result;       /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
-    uint32_t file;        /* index into setup.files; with a path see setup.directory */
-    uint32_t tag;         /* for the caller */
-    uint64_t reserved[2]; /* 0; for a priority or a deadline */
+    const char *path; /* NULL: read file number `file`; else open this file, read, close */
+    uint64_t offset;  /* bytes from the start of the file */
+    uint64_t bytes;   /* to read, >= 1; a reader may return fewer */
+    int64_t result;   /* out: bytes read, at most `bytes`; 0 = end of file, < 0 = -errno */
+    uint32_t file;    /* index into setup.files; with a path see setup.directory */
+    uint32_t tag;     /* for the caller */
+    uint64_t version; /* with a path: of that object of a storage; 0 = not known, or a file */
+    /* out, with a result < 0: the reason in a line that the ring owns until the next reap or close.
+     * Optional: NULL = what the errno says. */
+    const char *reason;
 } stoker_read;
 
 typedef struct stoker_reader_setup {

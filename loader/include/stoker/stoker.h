@@ -15,7 +15,8 @@
  *
  *   data         arrays.h files.h views.h mix.h    memory, lists of files, splits and joins, mixes
  *   samples      field.h tensor.h transform.h blend.h
- *   your code    hook.h codec.h reader.h rng.h     rows and batches, formats, storage, random numbers
+ *   your code    hook.h codec.h rng.h              rows and batches, formats, random numbers
+ *                storage.h reader.h                where names are, and reads in flight
  *   distributed  ranks.h cuda.h dlpack.h
  *   diagnostics  error.h stats.h trace.h version.h
  *
@@ -43,6 +44,7 @@
 #include <stoker/reader.h>
 #include <stoker/rng.h>
 #include <stoker/stats.h>
+#include <stoker/storage.h>
 #include <stoker/tensor.h>
 #include <stoker/trace.h>
 #include <stoker/transform.h>

@@ -129,6 +129,18 @@ static bool is_whole_file(const struct stk_fetch *fetch)
     return fetch->read.path != NULL;
 }
 
+/* Returns true if nothing but the ring may deliver the bytes: it is the caller's own, or calls the
+ * storage that they are in. */
+static bool is_own(const struct stk_fetcher *fetcher, const struct stk_fetch *fetch)
+{
+    const struct stk_pipeline *pipeline = fetcher->pipeline;
+    const bool numbered =
+        !is_whole_file(fetch) || pipeline->dataset->info.directory == STOKER_DIRECTORY_OF_FILE;
+    return pipeline->plan.reader == STK_READER_STORAGES
+               ? numbered && pipeline->files[fetch->read.file].fd < 0
+               : stk_fetch_ring_is_own(fetcher);
+}
+
 static bool is_range(const struct stk_fetch *fetch)
 {
     const struct stk_read_order *order = &fetch->order;
@@ -142,6 +154,7 @@ static void enqueue(struct stk_fetcher *fetcher, struct stk_fetch *fetch)
     fetch->read.offset = fetch->order.offset + fetch->done_bytes;
     fetch->read.bytes = fetch->order.bytes - fetch->done_bytes + (is_whole_file(fetch) ? 1U : 0U);
     fetch->read.result = 0;
+    fetch->read.reason = NULL;
     fetcher->queue[fetcher->queued++] = &fetch->read;
 }
 
@@ -167,9 +180,10 @@ void stk_fetch_queue(struct stk_fetcher *fetcher, const struct stk_read_order *o
     struct stk_fetch *fetch = pop(&fetcher->free);
     __builtin_prefetch(fetcher->free, 1); /* the next one in use */
     fetch->order = *order;
-    const stoker_extent *extent = extent_of(fetch);
-    fetch->read.path = extent->path;
-    fetch->read.file = extent->file;
+    const stoker_part *part = stk_span_part(order->span, order->row, order->part);
+    fetch->read.path = part->extent.path;
+    fetch->read.file = part->extent.file;
+    fetch->read.version = part->version;
     fetch->start = order->to != NULL ? order->to : fetch->scratch;
     if (order->run_rows > 1)
         begin_run(fetcher, fetch);
@@ -280,6 +294,8 @@ static bool read_failed(const struct stk_fetch *fetch, int code, int os_errno,
         (void)snprintf(out->what, sizeof(out->what), "%s than its %u bytes at opening",
                        fetch->done_bytes > fetch->order.bytes ? "longer" : "shorter",
                        fetch->order.bytes);
+    else if (fetch->read.reason != NULL)
+        (void)snprintf(out->what, sizeof(out->what), "%s", fetch->read.reason);
     return true;
 }
 
@@ -368,7 +384,7 @@ static void pause_before_retry(uint32_t retries)
 static bool try_again(struct stk_fetcher *fetcher, struct stk_fetch *fetch, int os_errno,
                       struct stk_completion *out)
 {
-    const bool own = stk_fetch_ring_is_own(fetcher);
+    const bool own = is_own(fetcher, fetch);
     struct stk_messages *messages = &fetcher->pipeline->messages;
     stk_ledger_add(&fetcher->ledger->read_retries, 1);
     if ((os_errno == EMFILE || os_errno == ENFILE) &&
@@ -393,8 +409,10 @@ static bool passes(const struct stk_fetch *fetch, int os_errno)
     /* ECANCELED: the submitting thread has ended, and io_uring canceled its reads. */
     if (os_errno == EINTR || os_errno == EAGAIN || os_errno == ECANCELED)
         return true;
-    /* Descriptors become free, and a stale name is looked up again. */
-    return is_whole_file(fetch) && (os_errno == EMFILE || os_errno == ENFILE || os_errno == ESTALE);
+    /* Descriptors become free, and a stale name is looked up again, unless that says its version
+     * has changed. */
+    const bool stale = os_errno == ESTALE && fetch->read.version == 0;
+    return is_whole_file(fetch) && (os_errno == EMFILE || os_errno == ENFILE || stale);
 }
 
 /* A short read of a whole file: it shrank, or this was only a part. */
@@ -402,7 +420,7 @@ static bool handle_file(struct stk_fetcher *fetcher, struct stk_fetch *fetch, ui
                         struct stk_completion *out)
 {
     const uint32_t done = fetch->done_bytes + bytes;
-    const bool own = stk_fetch_ring_is_own(fetcher);
+    const bool own = is_own(fetcher, fetch);
     stk_ledger_add(&fetcher->ledger->read_bytes, bytes);
     if (done >= fetch->order.bytes || (own && bytes == 0))
         return finish_file(fetch, done, out);

@@ -9,10 +9,10 @@
 
 #include "loader/pipeline/reads/fetch.h"
 
-/* Returns true if the ring is of the caller's own reader, whose bytes nothing else may deliver. */
+/* Returns true if the ring runs the caller's code, which nothing may replace. */
 static inline bool stk_fetch_ring_is_own(const struct stk_fetcher *fetcher)
 {
-    return fetcher->pipeline->plan.reader == STK_READER_OWN;
+    return fetcher->pipeline->plan.reader >= STK_READER_OWN;
 }
 
 /* Enter and leave a reader call. During a built-in reader's call the thread may be abandoned: when

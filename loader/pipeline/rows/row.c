@@ -348,7 +348,9 @@ static enum stk_row_step read_failed(struct stk_row_maker *maker, const struct s
     if (place.offset != STOKER_NO_OFFSET)
         place.offset = done->offset;
     place.os_errno = done->os_errno;
-    if (!done->nothing_is_read)
+    const bool changed =
+        done->code == STOKER_ECHANGED && (part->extent.path == NULL || part->version != 0);
+    if (!done->nothing_is_read && !changed)
         return fail_at(maker, ref, done->code, STOKER_STAGE_READ, &place, done->what);
     stoker_error error;
     (void)stk_error_set(&error, done->code, STOKER_STAGE_READ, &place,

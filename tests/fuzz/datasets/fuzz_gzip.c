@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct stk_region out = { 0 };
     size_t out_bytes = 0;
     stoker_error error = { 0 };
-    STK_FUZZ_CHECK(stk_source_open(&source, file.path, &error) == STOKER_OK);
+    STK_FUZZ_CHECK(stk_source_open(&source, &stk_storage_local, file.path, &error) == STOKER_OK);
     int rc = stk_gzip_unpack(&source, STK_FUZZ_MEMORY_BYTES, &out, &out_bytes, &error);
     STK_FUZZ_CHECK((rc == STOKER_OK) == (out.base != NULL));
     STK_FUZZ_CHECK(rc == STOKER_OK || error.code == rc);

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const struct stk_fuzz_file file = stk_fuzz_file(bytes, size);
     uint64_t *ids = NULL, count = 0;
     stoker_error error = { .message = "" };
-    const int rc = stk_id_file_read(&ids, &count, file.path, STK_FUZZ_MEMORY_BYTES, &error);
+    const int rc = stk_id_file_read(&ids, &count, &stk_storage_local, file.path,
+                                    STK_FUZZ_MEMORY_BYTES, &error);
     STK_FUZZ_CHECK(rc == STOKER_OK ? count > 0 : error.code == rc && error.message[0] != '\0');
     stk_free(ids);
     close(file.fd);

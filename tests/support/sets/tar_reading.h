@@ -8,7 +8,8 @@
 
 /* What tar: without fields= wishes for, in an initializer. */
 #define STK_ARCHIVE_IMAGES                                                                         \
-    .fields = { { .extensions = "png;jpg;jpeg;webp" } }, .field_count = 1, .takes_labels = true
+    .storage = &stk_storage_local, .fields = { { .extensions = "png;jpg;jpeg;webp" } },            \
+    .field_count = 1, .takes_labels = true
 
 #define STK_ARCHIVE_MEMORY_BYTES ((uint64_t)1 << 20) /* that an index may take */
 
@@ -33,7 +34,8 @@ static inline int stk_archive_index(struct stk_tar_index *out, const struct stk_
                                        .entries_max = 1000, .keep_truncated = keep_truncated };
     struct stk_memory_file file = stk_memory_file(from->at, from->size);
     struct stk_name_list names;
-    int rc = stk_name_list_make(&names, "tar", file.path, strlen(file.path), error);
+    int rc =
+        stk_name_list_make(&names, &stk_storage_local, "tar", file.path, strlen(file.path), error);
     if (rc == STOKER_OK)
         rc = stk_tar_index_build(out, &names, &wish, error);
     stk_name_list_free(&names);

@@ -46,7 +46,8 @@ static void write_archive(int archive, bool damaged)
 
 static int build(struct stk_tar_index *index, stoker_error *error)
 {
-    const struct stk_tar_wish wish = { .fields = { { .extensions = "png" } },
+    const struct stk_tar_wish wish = { .storage = &stk_storage_local,
+                                       .fields = { { .extensions = "png" } },
                                        .field_count = 1,
                                        .takes_labels = true,
                                        .bytes_max = 1 << 20,
@@ -54,7 +55,8 @@ static int build(struct stk_tar_index *index, stoker_error *error)
     struct stk_name_list names;
     char text[256];
     (void)snprintf(text, sizeof(text), "%s/{00..%02d}.tar", directory, ARCHIVES - 1);
-    CHECK(stk_name_list_make(&names, "tar", text, strlen(text), error) == STOKER_OK);
+    CHECK(stk_name_list_make(&names, &stk_storage_local, "tar", text, strlen(text), error) ==
+          STOKER_OK);
     const int rc = stk_tar_index_build(index, &names, &wish, error);
     stk_name_list_free(&names);
     return rc;

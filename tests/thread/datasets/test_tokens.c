@@ -33,7 +33,8 @@ static int open_all(struct stk_tokens *tokens, stoker_error *error)
 {
     char text[256];
     (void)snprintf(text, sizeof(text), "%s/*.bin", directory);
-    const struct stk_tokens_wish wish = { .names = text,
+    const struct stk_tokens_wish wish = { .storage = &stk_storage_local,
+                                          .names = text,
                                           .name_bytes = strlen(text),
                                           .eos = EOS,
                                           .bos = STK_TOKENS_NONE,

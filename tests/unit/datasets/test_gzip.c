@@ -27,7 +27,7 @@ static int unpack(const void *bytes, size_t size, uint64_t max_bytes, struct stk
 {
     struct stk_memory_file file = stk_memory_file(bytes, size);
     struct stk_source source;
-    cr_assert_eq(stk_source_open(&source, file.path, error), STOKER_OK);
+    cr_assert_eq(stk_source_open(&source, &stk_storage_local, file.path, error), STOKER_OK);
     int rc = stk_gzip_unpack(&source, max_bytes, out, out_bytes, error);
     stk_source_close(&source);
     close(file.fd);
@@ -228,7 +228,7 @@ CleanTest(gzip, a_packed_file_far_over_the_limit_is_not_even_read)
     struct stk_region out = { 0 };
     size_t bytes;
     stoker_error error = { 0 };
-    cr_assert_eq(stk_source_open(&source, file.path, &error), STOKER_OK);
+    cr_assert_eq(stk_source_open(&source, &stk_storage_local, file.path, &error), STOKER_OK);
     cr_assert_eq(stk_gzip_unpack(&source, LIMIT, &out, &bytes, &error), STOKER_ELIMIT);
     stk_source_close(&source);
     close(file.fd);

@@ -1,4 +1,5 @@
 /* test_name_list.c - names in braces, names with wildcards, and what is refused. */
+#include <glob.h>
 #include <limits.h>
 
 #include "datasets/name_list.h"
@@ -43,8 +44,8 @@ CleanTest(name_list, braces_stand_for_names)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stk_name_list names;
         stoker_error error = { .message = "" };
-        const int rc =
-            stk_name_list_make(&names, "tar", rows[i].text, strlen(rows[i].text), &error);
+        const int rc = stk_name_list_make(&names, &stk_storage_local, "tar", rows[i].text,
+                                          strlen(rows[i].text), &error);
         cr_assert_eq(rc, rows[i].code, "%s: %s", rows[i].text, error.message);
         cr_assert_eq(names.count, rows[i].count, "%s", rows[i].text);
         if (rc != STOKER_OK)
@@ -66,19 +67,62 @@ CleanTest(name_list, wildcards_stand_for_files_sorted_by_bytes)
     for (int i = 0; i < 5; i++)
         stk_file_write(&directory, files[i], "x", 1);
     (void)snprintf(text, sizeof(text), "%s/{b*,[a]1}", directory.path);
-    cr_assert_eq(stk_name_list_make(&names, "tar", text, strlen(text), &error), STOKER_OK, "%s",
-                 error.message);
+    cr_assert_eq(stk_name_list_make(&names, &stk_storage_local, "tar", text, strlen(text), &error),
+                 STOKER_OK, "%s", error.message);
     cr_assert_eq(names.count, 3);
     for (uint32_t i = 0; i < 3; i++)
         cr_assert_str_eq(stk_name_at(&names, i), stk_path_in(name, &directory, found[i]));
     stk_name_list_free(&names);
     (void)stk_path_in(text, &directory, "c{1}"); /* exists as it is written */
-    cr_assert_eq(stk_name_list_make(&names, "tar", text, strlen(text), &error), STOKER_OK);
+    cr_assert_eq(stk_name_list_make(&names, &stk_storage_local, "tar", text, strlen(text), &error),
+                 STOKER_OK);
     cr_assert_str_eq(stk_name_at(&names, 0), text);
     stk_name_list_free(&names);
     (void)stk_path_in(text, &directory, "d*");
-    cr_assert_eq(stk_name_list_make(&names, "tar", text, strlen(text), &error), STOKER_EEMPTY);
+    cr_assert_eq(stk_name_list_make(&names, &stk_storage_local, "tar", text, strlen(text), &error),
+                 STOKER_EEMPTY);
     cr_assert_not_null(strstr(error.message, "d*: tar: no file has such a name"));
+    stk_directory_remove(&directory);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* glob() is the reference, but for its order. */
+CleanTest(name_list, wildcards_of_folders_match_what_glob_does)
+{
+    static const char *const folders[] = { "d1", "d1/in", "d2", "d2/in", ".hidden", "e" };
+    static const char *const files[] = { "d1/in/x1.bin", "d2/in/x1.bin",   "d2/in/x22.bin",
+                                         "d2/y.bin",     ".hidden/x1.bin", "d3",
+                                         "e/.x1.bin",    "e/a\\*b",        "e/a[b" };
+    static const char *const patterns[] = {
+        "d*/in/x*.bin", "d?/[i]n/x?.bin", "*/*/*", "*/x1.bin", ".h*/*", "e/*",     "e/.*bin",
+        "d[!1]/*/*",    "d*/in/x1.bin",   "*/in",  "e/a\\*",   "e/a[*", "none*/x", "d3/*"
+    };
+    const struct stk_directory directory = stk_directory_make();
+    char text[600], path[600];
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        cr_assert_eq(mkdir(stk_path_in(path, &directory, folders[i]), 0755), 0);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        stk_file_write(&directory, files[i], "x", 1);
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        glob_t found = { .gl_pathc = 0 };
+        struct stk_name_list names;
+        (void)stk_path_in(text, &directory, patterns[i]);
+        const int none = glob(text, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &found);
+        const int rc =
+            stk_name_list_make(&names, &stk_storage_local, "tar", text, strlen(text), NULL);
+        cr_assert_eq(rc, none != 0 ? STOKER_EEMPTY : STOKER_OK, "%s: %d", patterns[i], rc);
+        cr_assert_eq(names.count, found.gl_pathc, "%s", patterns[i]);
+        if (none == 0)
+            qsort(found.gl_pathv, found.gl_pathc, sizeof(found.gl_pathv[0]), by_name);
+        for (uint32_t n = 0; n < names.count; n++)
+            cr_assert_str_eq(stk_name_at(&names, n), found.gl_pathv[n]);
+        stk_name_list_free(&names);
+        globfree(&found);
+    }
     stk_directory_remove(&directory);
 }
 
@@ -87,13 +131,16 @@ CleanTest(name_list, names_that_are_too_long_are_refused)
     struct stk_name_list names;
     static char text[PATH_MAX + 64];
     memset(text, 'a', sizeof(text));
-    cr_assert_eq(stk_name_list_make(&names, "tar", text, PATH_MAX, NULL), STOKER_ELIMIT);
+    cr_assert_eq(stk_name_list_make(&names, &stk_storage_local, "tar", text, PATH_MAX, NULL),
+                 STOKER_ELIMIT);
     for (size_t at = 0; at + 20 < 4000; at += 20) /* 20 bytes that become 18 */
         memcpy(text + at, "{bbbbbbbbbbbbbbbbbb}", 20);
-    cr_assert_eq(stk_name_list_make(&names, "tar", text, PATH_MAX - 1, NULL), STOKER_OK);
+    cr_assert_eq(stk_name_list_make(&names, &stk_storage_local, "tar", text, PATH_MAX - 1, NULL),
+                 STOKER_OK);
     stk_name_list_free(&names);
     memcpy(text, "{1..100000000000000000}", 23);
-    cr_assert_eq(stk_name_list_make(&names, "tar", text, PATH_MAX - 1, NULL), STOKER_ELIMIT);
+    cr_assert_eq(stk_name_list_make(&names, &stk_storage_local, "tar", text, PATH_MAX - 1, NULL),
+                 STOKER_ELIMIT);
 }
 
 CleanTest(name_list, each_allocation_may_fail)
@@ -102,7 +149,8 @@ CleanTest(name_list, each_allocation_may_fail)
     struct stk_name_list names;
     struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
     while (stk_sweep_next(&sweep))
-        sweep.rc = stk_name_list_make(&names, "tar", text, sizeof(text) - 1, &sweep.error);
+        sweep.rc = stk_name_list_make(&names, &stk_storage_local, "tar", text, sizeof(text) - 1,
+                                      &sweep.error);
     cr_assert_eq(names.count, 100);
     stk_name_list_free(&names);
 }

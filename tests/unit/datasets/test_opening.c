@@ -44,7 +44,7 @@ static int finish(stoker_dataset **out, stoker_error *error)
                                             .field = field,
                                             .values = values,
                                             .destroy = destroy };
-    struct stk_opening opening = STK_OPENING_INIT("own", error);
+    struct stk_opening opening = STK_OPENING_INIT("own", &stk_storage_local, error);
     (void)snprintf(opening.path, sizeof(opening.path), "some/folder");
     destroyed = 0;
     return stk_opening_finish(&opening, STOKER_OK, out, &ops, NULL);

@@ -19,7 +19,8 @@ CleanTest(parameters, the_last_mark_ends_the_name)
         { "x.npy,y?", '?', 7, "" },   { ",", ',', 0, "" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct stk_spec spec = stk_spec_split(cases[i].rest, cases[i].mark);
+        const struct stk_spec spec =
+            stk_spec_split(&stk_storage_local, cases[i].rest, cases[i].mark);
         cr_assert_eq(spec.name_bytes, cases[i].name_bytes, "%s", cases[i].rest);
         if (cases[i].after == NULL)
             cr_assert_null(spec.after);
@@ -34,18 +35,18 @@ CleanTest(parameters, a_mark_in_the_name_of_a_file_that_exists_is_none)
     char name[] = "/tmp/stoker.what?a=XXXXXX";
     const int fd = mkstemp(name);
     cr_assert_geq(fd, 0);
-    struct stk_spec spec = stk_spec_split(name, '?');
+    struct stk_spec spec = stk_spec_split(&stk_storage_local, name, '?');
     cr_assert_eq(spec.name_bytes, strlen(name));
     cr_assert_null(spec.after);
     char names[64];
     (void)snprintf(names, sizeof(names), "other,%s", name);
-    cr_assert_eq(stk_spec_no_parameters(name, "npy", NULL), STOKER_OK);
-    cr_assert_eq(stk_spec_no_parameters(names, "npy", NULL), STOKER_OK);
+    cr_assert_eq(stk_spec_no_parameters(&stk_storage_local, name, "npy", NULL), STOKER_OK);
+    cr_assert_eq(stk_spec_no_parameters(&stk_storage_local, names, "npy", NULL), STOKER_OK);
     (void)snprintf(names, sizeof(names), "x=other,y=%s", name);
-    cr_assert_eq(stk_spec_no_parameters(names, "npy", NULL), STOKER_OK);
+    cr_assert_eq(stk_spec_no_parameters(&stk_storage_local, names, "npy", NULL), STOKER_OK);
     cr_assert_eq(unlink(name), 0);
-    cr_assert_eq(stk_spec_no_parameters(names, "npy", NULL), STOKER_ESPEC);
-    spec = stk_spec_split(name, '?');
+    cr_assert_eq(stk_spec_no_parameters(&stk_storage_local, names, "npy", NULL), STOKER_ESPEC);
+    spec = stk_spec_split(&stk_storage_local, name, '?');
     cr_assert_eq(spec.name_bytes, strlen("/tmp/stoker.what"));
     cr_assert_eq(spec.after, name + spec.name_bytes + 1);
     close(fd);

@@ -27,7 +27,7 @@ static void read_source(const char *path, bool *unmarked)
     struct stk_source source;
     stoker_error error;
     char byte = 0;
-    cr_assert_eq(stk_source_open(&source, path, &error), STOKER_OK);
+    cr_assert_eq(stk_source_open(&source, &stk_storage_local, path, &error), STOKER_OK);
     cr_assert_eq(stk_source_read(&source, &byte, 1, 0, &error), STOKER_OK);
     cr_assert_eq(byte, 'x');
     const int flags = fcntl(source.fd, F_GETFL);
@@ -80,7 +80,7 @@ CleanTest(source, a_file_written_to_meanwhile_is_reported)
     for (int grows = 0; grows < 2; grows++) {
         cr_assert_eq(pwrite(fd, "x", 1, 0), 1);
         grow_old(fd);
-        cr_assert_eq(stk_source_open(&source, path, &error), STOKER_OK);
+        cr_assert_eq(stk_source_open(&source, &stk_storage_local, path, &error), STOKER_OK);
         cr_assert_eq(stk_source_check(&source, &error), STOKER_OK);
         cr_assert_eq(pwrite(fd, "y", 1, grows), 1);
         if (grows == 1)

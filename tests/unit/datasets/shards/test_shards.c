@@ -280,7 +280,7 @@ CleanTest(shards, missing_shards_are_noticed)
     struct stk_directory empty = stk_directory_make();
     open_bad(&empty, STOKER_EEMPTY, "*.stk");
     stk_directory_remove(&empty);
-    open_bad(&empty, STOKER_ENOENT, "shards");
+    open_bad(&empty, STOKER_ENOENT, "folder");
 }
 
 /* Of two shards that do not belong together both are named. */

@@ -97,7 +97,8 @@ CleanTest(tar_several, archives_report_as_one_after_the_other)
         write_labeled(&directory, file, 20);
     (void)snprintf(text, sizeof(text), "%s/t-{00..19}.tar", directory.path);
     stoker_error error = { .message = "" };
-    cr_assert_eq(stk_name_list_make(&names, "tar", text, strlen(text), &error), STOKER_OK);
+    cr_assert_eq(stk_name_list_make(&names, &stk_storage_local, "tar", text, strlen(text), &error),
+                 STOKER_OK);
     for (size_t i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
         char first[sizeof(error.message)] = "";
         for (int round = 0; round < 20; round++) {

@@ -334,9 +334,12 @@ static struct stk_tokens open_stream(const char *names, int64_t eos, int64_t bos
     struct stk_tokens tokens;
     stoker_error error = { 0 };
     (void)stk_path_in(path, &directory, names);
-    const struct stk_tokens_wish wish = {
-        .names = path, .name_bytes = strlen(path), .eos = eos, .bos = bos, .format = "tokens"
-    };
+    const struct stk_tokens_wish wish = { .storage = &stk_storage_local,
+                                          .names = path,
+                                          .name_bytes = strlen(path),
+                                          .eos = eos,
+                                          .bos = bos,
+                                          .format = "tokens" };
     cr_assert_eq(stk_tokens_open(&tokens, &wish, &error), STOKER_OK, "%s", error.message);
     cr_assert_eq(stk_tokens_find_documents(&tokens, 1 << 20, &error), STOKER_OK, "%s",
                  error.message);
@@ -400,7 +403,8 @@ CleanTest(tokens, files_of_megatron_itself_have_its_documents)
         stoker_error error = { 0 };
         (void)snprintf(path, sizeof(path), STOKER_TEST_SOURCES "/tests/golden/tokens/%s.idx",
                        names[i]);
-        const struct stk_tokens_wish wish = { .names = path,
+        const struct stk_tokens_wish wish = { .storage = &stk_storage_local,
+                                              .names = path,
                                               .name_bytes = strlen(path),
                                               .eos = STK_TOKENS_NONE,
                                               .bos = STK_TOKENS_NONE,

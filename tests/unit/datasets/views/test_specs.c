@@ -270,7 +270,7 @@ static int read_ids(uint64_t **ids, uint64_t *count, const void *bytes, size_t s
                     stoker_error *error)
 {
     struct stk_memory_file file = stk_memory_file(bytes, size);
-    const int rc = stk_id_file_read(ids, count, file.path, 1 << 20, error);
+    const int rc = stk_id_file_read(ids, count, &stk_storage_local, file.path, 1 << 20, error);
     close(file.fd);
     return rc;
 }
